@@ -1,0 +1,49 @@
+# make demo   set everything up, train a multi-stage recommender on the embedded world, show its report
+# make test   set everything up, run all tests
+# make check  ruff and mypy strict         make bench  the speed ratios as JSON         make docs  the site
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
+RUN    ?= runs/demo
+
+.PHONY: demo test check bench docs clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.ready
+	$(BIN)/shortlist quickstart --out $(RUN)
+
+test: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
+
+check: $(VENV)/.ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.ready
+	$(BIN)/shortlist bench data --json
+	$(BIN)/shortlist bench pipeline --json
+
+docs: $(VENV)/.ready-docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) runs site
+
+# A stamp file per set of packages: the second run starts at once, a changed pin installs again.
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "shortlist needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install -c constraints.txt -e '.[serve]'
+	touch $@
+
+$(VENV)/.ready-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@ $(VENV)/.ready
+
+$(VENV)/.ready-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install -c constraints.txt -e '.[serve,docs]'
+	touch $@ $(VENV)/.ready

@@ -1,0 +1,160 @@
+"""What happened: who met what, when and how strongly, as columns."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from shortlist.errors import DataError
+
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Events as equal-length columns of rows, sorted by (user, time); build with `Interactions.of`.
+
+    Times are milliseconds since 1970, or positions where a source knows only the order of events.
+    `n_users` and `n_items` are the sizes of the vocabularies, so that every split of a log speaks of the same rows.
+    """
+
+    users: NDArray[np.int32]  # [E]
+    items: NDArray[np.int32]  # [E]
+    times: NDArray[np.int64]  # [E]
+    weights: NDArray[np.float32]  # [E]
+    n_users: int
+    n_items: int
+    columns: Mapping[str, Column] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        users: Column,
+        items: Column,
+        times: Column | None = None,
+        weights: Column | None = None,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        columns: Mapping[str, Column] | None = None,
+    ) -> "Interactions":
+        """Check and sort events; without times, the order in which they come is their time."""
+        users = np.asarray(users).astype(np.int32, copy=False)
+        items = np.asarray(items).astype(np.int32, copy=False)
+        times = np.arange(len(users)) if times is None else np.asarray(times)
+        weights = np.ones(len(users), np.float32) if weights is None else np.asarray(weights)
+        _check(users, items, times, weights, columns or {})
+        order = by_user_then_time(users, times)
+        return cls(
+            *(_sorted(column, order) for column in (users, items)),
+            _sorted(times.astype(np.int64, copy=False), order),
+            _sorted(weights.astype(np.float32, copy=False), order),
+            _size(users, n_users, "user"),
+            _size(items, n_items, "item"),
+            {name: _sorted(column, order) for name, column in (columns or {}).items()},
+        )
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each user's events begin; user u owns starts[u]:starts[u + 1]."""
+        return np.searchsorted(self.users, np.arange(self.n_users + 1))
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many events each user has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def popularity(self) -> NDArray[np.int64]:
+        """How many events each item has."""
+        return np.bincount(self.items, minlength=self.n_items)
+
+    def where(self, mask: Column) -> "Interactions":
+        """The events under a mask or at sorted positions; rows keep their meaning."""
+        return Interactions(
+            self.users[mask],
+            self.items[mask],
+            self.times[mask],
+            self.weights[mask],
+            self.n_users,
+            self.n_items,
+            {name: column[mask] for name, column in self.columns.items()},
+        )
+
+    def of_user(self, user: int) -> slice:
+        """The positions of one user's events, oldest first."""
+        return slice(int(self.starts[user]), int(self.starts[user + 1]))
+
+    def matrix(self) -> sparse.csr_matrix:
+        """Users x items, 1 where they met."""
+        seen = (np.ones(len(self), np.float32), (self.users, self.items))
+        matrix = sparse.csr_matrix(seen, shape=(self.n_users, self.n_items))
+        matrix.data[:] = 1.0
+        return matrix
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all events."""
+        digest = hashlib.sha256(f"{self.n_users} {self.n_items}".encode())
+        for column in (self.users, self.items, self.times, self.weights):
+            digest.update(np.ascontiguousarray(column).data)
+        return digest.hexdigest()[:16]
+
+
+def by_user_then_time(users: NDArray[np.int32], times: Column) -> NDArray[np.int32] | None:
+    """The stable order by (user, time), or None when the events already have it.
+
+    A counting sort by user after a sort by time: linear where a comparison sort of both keys is not.
+    """
+    if _ordered(users, times):
+        return None
+    if len(times) and bool((times[1:] < times[:-1]).any()):
+        by_time = np.argsort(times, kind="stable").astype(np.int32)
+        return by_time[_counting_order(users[by_time])]
+    return _counting_order(users)
+
+
+def _counting_order(users: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Positions grouped by user, each group in the order it came; a sparse transpose is a counting sort."""
+    count = len(users)
+    n_users = int(users.max(initial=-1)) + 1
+    flags = np.broadcast_to(np.int8(1), count)
+    rows = sparse.csr_matrix((flags, users, np.arange(count + 1, dtype=np.int32)), shape=(count, max(n_users, 1)))
+    return rows.tocsc().indices
+
+
+def _ordered(users: NDArray[np.int32], times: Column) -> bool:
+    later = users[1:] > users[:-1]
+    same = users[1:] == users[:-1]
+    return bool((later | (same & (times[1:] >= times[:-1]))).all())
+
+
+def _sorted(column: Column, order: NDArray[np.int32] | None) -> Column:
+    column = column if order is None else column[order]
+    column = np.ascontiguousarray(column)
+    column.flags.writeable = False
+    return column
+
+
+def _check(users: Column, items: Column, times: Column, weights: Column, columns: Mapping[str, Column]) -> None:
+    named = {"users": users, "items": items, "times": times, "weights": weights, **columns}
+    lengths = {name: len(column) for name, column in named.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"interactions: expected columns of one length, got {lengths}")
+    for name in ("users", "items"):
+        if len(users) and named[name].min() < 0:
+            raise DataError(f"interactions: {name} must be rows 0 or above, got {named[name].min()}")
+
+
+def _size(rows: NDArray[np.int32], given: int | None, what: str) -> int:
+    needed = int(rows.max(initial=-1)) + 1
+    if given is not None and given < needed:
+        raise DataError(f"interactions: n_{what}s is {given}, but {what} row {needed - 1} occurs")
+    return needed if given is None else given

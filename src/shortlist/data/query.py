@@ -1,0 +1,53 @@
+"""What is asked: a batch of requests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """B requests; rows inside, -1 for an unknown user and for padding. Histories are padded on the left."""
+
+    user: Tensor  # [B] row of the user
+    history: Tensor  # [B, H] item rows, oldest first
+    time: Tensor  # [B] when it is asked, on the clock of the log
+    seed: Tensor  # [B] the source of all chance in answering
+    context: Mapping[str, Tensor] = field(default_factory=dict)  # anything else known, each [B, ...]
+
+    @classmethod
+    def of(
+        cls,
+        histories: Sequence[Sequence[int]],
+        users: Sequence[int] | None = None,
+        times: Sequence[int] | None = None,
+        seeds: Sequence[int] | None = None,
+        width: int | None = None,
+    ) -> "Query":
+        """A batch from plain lists; `width` keeps the last so many of each history."""
+        count = len(histories)
+        longest = max((len(history) for history in histories), default=0)
+        width = max(longest, 1) if width is None else width
+        rows = [[-1] * (width - len(h[-width:])) + list(h[-width:]) for h in histories]
+        return cls(
+            torch.tensor(users if users is not None else [-1] * count, dtype=torch.int64),
+            torch.tensor(rows, dtype=torch.int64).reshape(count, width),
+            torch.tensor(times if times is not None else [0] * count, dtype=torch.int64),
+            torch.tensor(seeds if seeds is not None else range(count), dtype=torch.int64),
+        )
+
+    def __len__(self) -> int:
+        return self.user.shape[0]
+
+    def take(self, rows: Tensor | slice) -> "Query":
+        """Some of the requests."""
+        context = {name: value[rows] for name, value in self.context.items()}
+        return Query(self.user[rows], self.history[rows], self.time[rows], self.seed[rows], context)
+
+    def to(self, device: torch.device | str) -> "Query":
+        """The same requests on another device."""
+        context = {name: value.to(device) for name, value in self.context.items()}
+        moved = (part.to(device) for part in (self.user, self.history, self.time, self.seed))
+        return Query(*moved, context)

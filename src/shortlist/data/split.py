@@ -1,0 +1,137 @@
+"""What a model may learn from, and what it is asked afterwards."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data.cases import Cases, Positions
+from shortlist.data.interactions import Interactions
+from shortlist.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Events to learn from, cases to choose by, cases to report on; `settings` make it again."""
+
+    train: Interactions
+    valid: Cases
+    test: Cases
+    settings: Mapping[str, Any]
+
+
+def half_history(
+    events: Interactions,
+    seed: int = 0,
+    held_out: float = 0.1,
+    min_length: int = 15,
+    first_halves: bool = False,
+) -> Split:
+    """By user, 80/10/10: a held-out user's first half goes in, the second half must come out.
+
+    Users with fewer than `min_length` events are left out altogether. The cut lies after n // 2 + 1 events, and at
+    least one event stays to be foretold. `first_halves` lets the model also learn from the first halves of held-out
+    users, as the published code of the tree papers does.
+    """
+    users = np.flatnonzero(events.lengths >= min_length)
+    shuffled = np.random.default_rng(seed).permutation(users)
+    count = _share(len(users), held_out, "half-history", min_length)
+    test, valid, rest = shuffled[:count], shuffled[count : 2 * count], shuffled[2 * count :]
+    learn = np.isin(events.users, rest)
+    if first_halves:
+        learn |= _first_half(events) & np.isin(events.users, shuffled[: 2 * count])
+    settings = dict(seed=seed, held_out=held_out, min_length=min_length, first_halves=first_halves)
+    return Split(
+        events.where(learn),
+        _halves(events, np.sort(valid)),
+        _halves(events, np.sort(test)),
+        {"protocol": "half-history", **settings},
+    )
+
+
+def global_time(events: Interactions, train: float = 0.7, valid: float = 0.1) -> Split:
+    """By time, 70/10/20 of the events: no model sees an event that is not older than what it must foretell."""
+    if not (0 < train and 0 < valid and train + valid < 1):
+        raise ConfigError(f"global-time: expected shares with 0 < train + valid < 1, got {train} and {valid}")
+    ordered = np.sort(events.times)
+    if len(ordered) == 0 or ordered[0] == ordered[-1]:
+        raise DataError("global-time: expected events at different times, got one time or none; use leave-last-out")
+    first = int(ordered[int(train * len(ordered))])
+    second = int(ordered[int((train + valid) * len(ordered))])
+    return Split(
+        events.where(events.times < first),
+        _between(events, first, second),
+        _between(events, second, int(ordered[-1]) + 1),
+        {"protocol": "global-time", "train": train, "valid": valid},
+    )
+
+
+def leave_last_out(events: Interactions, min_length: int = 3) -> Split:
+    """Every user's last event is the test, the one before it the validation, the rest is learned from."""
+    users = np.flatnonzero(events.lengths >= max(min_length, 3))
+    if len(users) == 0:
+        raise DataError(f"leave-last-out: expected users with {max(min_length, 3)} events or more, got none")
+    start, stop = events.starts[users], events.starts[users + 1]
+    learn = np.ones(len(events), bool)
+    learn[np.concatenate([stop - 1, stop - 2])] = False
+    return Split(
+        events.where(learn),
+        Cases(events, start, stop - 2, stop - 1),
+        Cases(events, start, stop - 1, stop),
+        {"protocol": "leave-last-out", "min_length": min_length},
+    )
+
+
+PROTOCOLS: Mapping[str, Callable[..., Split]] = {
+    "half-history": half_history,
+    "global-time": global_time,
+    "leave-last-out": leave_last_out,
+}
+
+
+def split(events: Interactions, protocol: str = "half-history", **settings: Any) -> Split:
+    """Split by the name of a protocol and its settings."""
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"split: expected a protocol of {', '.join(PROTOCOLS)}, got {protocol!r}")
+    try:
+        return PROTOCOLS[protocol](events, **settings)
+    except TypeError as error:
+        raise ConfigError(f"split {protocol}: {error}") from error
+
+
+def _share(users: int, held_out: float, name: str, min_length: int) -> int:
+    if not 0 < held_out < 0.5:
+        raise ConfigError(f"{name}: held_out must lie between 0 and 0.5, got {held_out}")
+    count = int(users * held_out)
+    if count == 0:
+        raise DataError(
+            f"{name}: {users} users have {min_length} events or more, too few to hold out {held_out:.0%}; "
+            "lower min_length or use leave-last-out"
+        )
+    return count
+
+
+def _cuts(events: Interactions) -> Positions:
+    """Where each user's first half ends [U]."""
+    lengths = events.lengths
+    return events.starts[:-1] + np.minimum(lengths // 2 + 1, np.maximum(lengths - 1, 0))
+
+
+def _first_half(events: Interactions) -> NDArray[np.bool_]:
+    return np.arange(len(events)) < _cuts(events)[events.users]
+
+
+def _halves(events: Interactions, users: NDArray[np.int64]) -> Cases:
+    return Cases(events, events.starts[users], _cuts(events)[users], events.starts[users + 1])
+
+
+def _between(events: Interactions, first: int, last: int) -> Cases:
+    """Users with events in [first, last); they see what came before `first`."""
+    inside = (events.times >= first) & (events.times < last)
+    before = np.bincount(events.users, weights=events.times < first, minlength=events.n_users).astype(np.int64)
+    within = np.bincount(events.users, weights=inside, minlength=events.n_users).astype(np.int64)
+    users = np.flatnonzero(within)
+    starts = events.starts[users]
+    return Cases(events, starts, starts + before[users], starts + before[users] + within[users])

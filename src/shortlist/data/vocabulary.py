@@ -1,0 +1,79 @@
+"""Outside ids and the rows that stand for them inside."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Outside id <-> row 0..n-1; an unknown id is row -1."""
+
+    ids: pa.Array  # int64 or string, distinct
+
+    @classmethod
+    def of(cls, ids: Sequence[int] | Sequence[str]) -> "Vocabulary":
+        """A vocabulary of these ids, in this order."""
+        return cls(pa.array(ids, type=pa.int64() if all(isinstance(i, int) for i in ids) else pa.string()))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and bool(self.ids.equals(other.ids))
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def row(self, outside: object) -> int:
+        """The row of one id; an id given as text finds an integer id too, as on a command line."""
+        if outside in self._rows:
+            return self._rows[outside]
+        return self._rows.get(_retyped(outside, pa.types.is_integer(self.ids.type)), UNKNOWN)
+
+    def rows(self, outside: Sequence[object]) -> NDArray[np.int64]:
+        """The rows of many ids, -1 where unknown."""
+        return np.fromiter((self.row(one) for one in outside), np.int64, len(outside))
+
+    def encode(self, column: pa.Array | pa.ChunkedArray) -> NDArray[np.int32]:
+        """The rows of a whole column of ids, -1 where unknown."""
+        found = pc.index_in(column, value_set=self.ids)
+        return np.asarray(pc.fill_null(found, UNKNOWN)).astype(np.int32, copy=False)
+
+    def id(self, row: int) -> int | str:
+        """The outside id of one row."""
+        outside: int | str = self.ids[int(row)].as_py()
+        return outside
+
+    def ids_of(self, rows: Sequence[int] | NDArray[Any]) -> list[int | str]:
+        """The outside ids of many rows."""
+        found: list[int | str] = self.ids.take(pa.array(rows, type=pa.int64())).to_pylist()
+        return found
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the ids and their order."""
+        digest = hashlib.sha256(str(self.ids.type).encode())
+        for start in range(0, len(self.ids), 1 << 16):
+            digest.update("\x00".join(map(str, self.ids[start : start + (1 << 16)].to_pylist())).encode())
+        return digest.hexdigest()[:16]
+
+    @cached_property
+    def _rows(self) -> dict[object, int]:
+        return {outside: row for row, outside in enumerate(self.ids.to_pylist())}
+
+
+def _retyped(outside: object, integer: bool) -> object:
+    if not integer:
+        return str(outside)
+    text = str(outside)
+    return int(text) if text.lstrip("-").isdecimal() else None

@@ -1,0 +1,64 @@
+"""Sliding windows over users' histories: training instances as positions, not copies."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from shortlist.data.interactions import Interactions
+from shortlist.data.query import Query
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Instances (what a user met before, what came next); instance i ends with the event at `ends[i]`.
+
+    A window of `length` holds up to `length - 1` inputs and one label, never crosses into another user, and is
+    padded on the left with -1.
+    """
+
+    events: Interactions
+    ends: NDArray[np.int32]  # [M] positions of the labels
+    length: int = 70
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The item to foretell in each instance [M]."""
+        return self.events.items[self.ends]
+
+    def histories(self, rows: NDArray[np.int64] | slice) -> NDArray[np.int32]:
+        """The inputs of some instances [m, length - 1]."""
+        ends = self.ends[rows].astype(np.int64)
+        return gather(self.events, self.events.starts[self.events.users[ends]], ends, self.length - 1)
+
+    def batch(self, rows: NDArray[np.int64] | slice) -> tuple[Query, Tensor]:
+        """Some instances as requests, with their labels [m]."""
+        ends = self.ends[rows].astype(np.int64)
+        query = Query(
+            torch.from_numpy(self.events.users[ends].astype(np.int64)),
+            torch.from_numpy(self.histories(rows).astype(np.int64)),
+            torch.from_numpy(self.events.times[ends].copy()),
+            torch.from_numpy(ends),
+        )
+        return query, torch.from_numpy(self.events.items[ends].astype(np.int64))
+
+
+def sliding(events: Interactions, length: int = 70, min_history: int = 14) -> Windows:
+    """Every window with at least `min_history` inputs, stride 1: n events give n - `min_history` instances."""
+    first = np.repeat(events.starts[:-1].astype(np.int32), events.lengths)  # [E] where the event's user begins
+    depth = np.arange(len(events), dtype=np.int32) - first
+    return Windows(events, np.flatnonzero(depth >= min_history).astype(np.int32), length)
+
+
+def gather(
+    events: Interactions, starts: NDArray[np.int64], stops: NDArray[np.int64], width: int
+) -> NDArray[np.int32]:
+    """The last `width` items before each stop, none before its start, padded on the left [m, width]."""
+    at = stops[:, None] - np.arange(width, 0, -1)  # [m, width]
+    inside = at >= starts[:, None]
+    return np.where(inside, events.items[np.where(inside, at, 0)] if len(events) else -1, -1).astype(np.int32)

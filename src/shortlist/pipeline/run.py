@@ -1,0 +1,81 @@
+"""From a request to a slate: the page to frame."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+from torch import Tensor
+
+from shortlist.data import Candidates, Query
+from shortlist.grammar import Pool, Selector, Stage, Top, as_pipeline
+from shortlist.pipeline.trace import Part, Step, Trace
+
+Clock = Callable[[], float]  # seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Slate:
+    """The answer to a batch of requests, and the account of how it came about."""
+
+    candidates: Candidates
+    trace: Trace
+
+    @property
+    def items(self) -> Tensor:
+        """Item rows, best first, -1 for an empty place [B, k]."""
+        return self.candidates.items.masked_fill(~self.candidates.valid, -1)
+
+    @property
+    def scores(self) -> Tensor:
+        """Scores of the items, -inf for an empty place [B, k]."""
+        return self.candidates.scores.masked_fill(~self.candidates.valid, float("-inf"))
+
+
+def run(pipeline: Stage, query: Query, clock: Clock = perf_counter) -> Slate:
+    """Answer requests: nominate, then one stage after the other, keeping the account of each."""
+    found = Candidates.none(len(query), query.history.device)
+    steps = []
+    for stage in as_pipeline(pipeline).stages:
+        step = _step(stage, query, found, clock)
+        steps.append(step)
+        found = step.after
+    return Slate(_settled(found), Trace(tuple(steps), query))
+
+
+def _step(stage: Stage, query: Query, before: Candidates, clock: Clock) -> Step:
+    """One stage at work: what it found, what it judged, what it passed on."""
+    began = clock()
+    parts: tuple[Part, ...] = ()
+    inner = stage
+    while isinstance(inner, Top):
+        inner = inner.inner
+    if isinstance(inner, Pool):
+        judged, parts = _pool(inner, query, before, clock)
+    else:
+        judged = inner(query, before)
+    after = _cut(stage, judged)
+    ms = (clock() - began) * 1e3
+    judged = before if isinstance(inner, Selector) else judged
+    return Step(stage.title, inner.kind, ms, before, judged, after, after.notes[len(before.notes) :], parts)
+
+
+def _cut(stage: Stage, judged: Candidates) -> Candidates:
+    return _cut(stage.inner, judged).best(stage.k) if isinstance(stage, Top) else judged
+
+
+def _pool(pool: Pool, query: Query, before: Candidates, clock: Clock) -> tuple[Candidates, tuple[Part, ...]]:
+    """Every nominator in turn, timed."""
+    named, parts = [], []
+    for part in pool.parts:
+        began = clock()
+        named.append(part(query, before))
+        parts.append(Part(part.title, (clock() - began) * 1e3, named[-1]))
+    return pool.pooled(named), tuple(parts)
+
+
+def _settled(found: Candidates) -> Candidates:
+    """Empty places last, the order of the rest untouched."""
+    if not bool((found.valid[:, 1:] > found.valid[:, :-1]).any()):
+        return found
+    order = (~found.valid).to(dtype=found.slot.dtype).sort(dim=1, stable=True).indices
+    return found.take(order)
