@@ -1,0 +1,90 @@
+"""What every verb of the command line shares: how it answers, how it fails, how it shows that it works."""
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from shortlist.errors import ShortlistError
+from shortlist.progress import Progress, silent
+
+PATIENCE = 2.0  # seconds of work before a bar appears
+
+
+@contextmanager
+def doors() -> Iterator[None]:
+    """Around a verb, as a decorator or a block: an error becomes one sentence on stderr and an exit code."""
+    try:
+        yield
+    except ShortlistError as error:
+        typer.echo(f"error: {_sentence(error)}", err=True)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt:
+        typer.echo("stopped; nothing was written", err=True)
+        raise typer.Exit(1) from None
+
+
+def emit(answer: Mapping[str, Any]) -> None:
+    """Print one JSON object on stdout; what JSON cannot say (NaN, infinity) becomes null."""
+    sys.stdout.write(json.dumps(plain(answer), allow_nan=False, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def plain(value: Any) -> Any:
+    """The same value in the words of JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value) if isinstance(value, Path) else value
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A callback that draws bars with the time left on a terminal, and keeps still everywhere else."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield silent
+        return
+    with bars(console, time.monotonic) as callback:
+        yield callback
+
+
+@contextmanager
+def bars(console: Console, clock: Callable[[], float]) -> Iterator[Progress]:
+    """Bars that appear once the work has lasted `PATIENCE` seconds."""
+    drawn = Bars(
+        TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console, transient=True
+    )
+    tasks: dict[str, TaskID] = {}
+    began = clock()
+
+    def tell(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = drawn.add_task(what, total=total)
+        drawn.update(tasks[what], completed=done, total=total)
+        if clock() - began >= PATIENCE and not drawn.live.is_started:
+            drawn.start()
+
+    try:
+        yield tell
+    finally:
+        drawn.stop()
+
+
+def _sentence(error: ShortlistError) -> str:
+    return " ".join(str(error).split())

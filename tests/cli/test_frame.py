@@ -1,0 +1,59 @@
+import io
+import json
+
+import numpy as np
+import pytest
+import typer
+from rich.console import Console
+
+from shortlist.cli.frame import PATIENCE, bars, doors, emit, progress
+from shortlist.errors import DataError
+from shortlist.progress import silent
+
+
+def test_an_error_becomes_one_sentence_on_stderr_and_exit_code_2(capsys):
+    with pytest.raises(typer.Exit) as exit_, doors():
+        raise DataError("log.csv:3: expected 4 fields,\n got 2")
+    assert exit_.value.exit_code == 2
+    assert capsys.readouterr() == ("", "error: log.csv:3: expected 4 fields, got 2\n")
+
+
+def test_an_interrupt_says_that_nothing_was_written(capsys):
+    @doors()
+    def verb():
+        raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit) as exit_:
+        verb()
+    assert exit_.value.exit_code == 1
+    assert capsys.readouterr().err == "stopped; nothing was written\n"
+
+
+def test_a_decorated_verb_keeps_its_answer():
+    @doors()
+    def verb(number: int) -> int:
+        return number + 1
+
+    assert verb(2) == 3
+
+
+def test_emit_prints_one_json_object_with_null_for_what_json_cannot_say(capsys):
+    emit({"a": float("nan"), "b": [np.float32("inf"), np.int64(3)], "c": np.array([1, 2]), "d": ("x",)})
+    assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 3], "c": [1, 2], "d": ["x"]}
+
+
+def test_progress_keeps_still_without_a_terminal():
+    with progress() as tell:
+        assert tell is silent
+
+
+def test_a_bar_appears_only_after_some_time():
+    now = [0.0]
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True)
+    with bars(console, lambda: now[0]) as tell:
+        tell("reading", 1, 3)
+        assert out.getvalue() == ""
+        now[0] = PATIENCE
+        tell("reading", 2, 3)
+    assert "reading" in out.getvalue()
