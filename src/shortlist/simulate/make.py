@@ -1,0 +1,117 @@
+"""Build a world of any size from a seed."""
+
+import numpy as np
+
+from shortlist.errors import ConfigError
+from shortlist.simulate.titles import category_names
+from shortlist.simulate.world import DAY, Floats, Law, Rows, World
+
+START = 1_704_067_200_000  # 2024-01-01, so that times read like times
+FAVOURITES = 3  # categories a user mostly keeps to
+OPEN = 0.1  # the share of attention that goes to all categories
+
+
+def make_world(
+    n_users: int,
+    n_items: int,
+    n_categories: int = 24,
+    seed: int = 0,
+    *,
+    dim: int = 16,
+    days: float = 180.0,
+    law: Law | None = None,
+    popularity: float = 0.9,
+    activity: float = 1.6,
+) -> World:
+    """A world in which the item of rank r within its category has appeal r^-popularity.
+
+    Users' numbers of events follow a Pareto law with exponent `activity`, cut at ten times the least active.
+    """
+    _check(n_users, n_items, dim, days, seed)
+    n_categories = min(len(category_names(n_categories)), n_items)
+    rng = np.random.default_rng([seed, 0])
+    law = Law() if law is None else law
+    categories = _categories(rng, n_items, n_categories)
+    stays = rng.uniform(0.08, 0.25, n_users).astype(np.float32)
+    return World(
+        seed=seed,
+        start=START,
+        days=days,
+        law=law,
+        categories=categories,
+        vectors=_vectors(rng, categories, dim),
+        appeal=_appeal(rng, categories, popularity),
+        births=_births(rng, categories, days),
+        interests=_interests(rng, n_users, n_categories),
+        tastes=law.taste * rng.standard_normal((2, n_users, dim), np.float32),
+        activity=_activity(rng, n_users, activity),
+        arrivals=(rng.random(n_users) * (1 - stays)).astype(np.float32),
+        stays=stays,
+        phases=rng.random(n_categories, np.float32),
+    )
+
+
+def _check(n_users: int, n_items: int, dim: int, days: float, seed: int) -> None:
+    if seed < 0:
+        raise ConfigError(f"world: seed must not be negative, got {seed!r}")
+    sizes = {"n_users": n_users, "n_items": n_items, "dim": dim, "days": days}
+    for name, size in sizes.items():
+        if not size > 0:
+            raise ConfigError(f"world: {name} must be positive, got {size!r}")
+
+
+def _categories(rng: np.random.Generator, n_items: int, n_categories: int) -> Rows:
+    """A category for each item, every category at least once, the first ones larger [I]."""
+    weights = 1 / np.sqrt(np.arange(1, n_categories + 1))
+    rest = rng.choice(n_categories, n_items - n_categories, p=weights / weights.sum())
+    return rng.permutation(np.concatenate([np.arange(n_categories), rest])).astype(np.int64)
+
+
+def _vectors(rng: np.random.Generator, categories: Rows, dim: int) -> Floats:
+    """Items scattered about the centre of their category, unit length [I, D]."""
+    centres = rng.standard_normal((int(categories.max()) + 1, dim), np.float32)
+    vectors = 0.7 * centres[categories] + rng.standard_normal((len(categories), dim), np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+def _appeal(rng: np.random.Generator, categories: Rows, power: float) -> Floats:
+    """A power law by a random rank within each category, summing to 1 there [I]."""
+    shuffled = rng.permutation(len(categories))
+    order = shuffled[np.argsort(categories[shuffled], kind="stable")]  # by category, random within
+    sizes = np.bincount(categories)
+    ranks = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    appeal = np.empty(len(order))
+    appeal[order] = (ranks + 1.0) ** -power
+    return (appeal / np.bincount(categories, appeal)[categories]).astype(np.float32)
+
+
+def _births(rng: np.random.Generator, categories: Rows, days: float) -> Rows:
+    """Half the items are there before the world begins; the first of each category always is [I]."""
+    births = START + (rng.uniform(-1, 1, len(categories)) * days * DAY).astype(np.int64)
+    _, first = np.unique(categories, return_index=True)
+    births[first] = np.minimum(births[first], START)
+    return births
+
+
+def _interests(rng: np.random.Generator, n_users: int, n_categories: int) -> Floats:
+    """Attention over the categories, before and after: a few favourites, one of them given up [2, U, C]."""
+    general = 1 / np.sqrt(np.arange(1, n_categories + 1))
+    general /= general.sum()
+    # The largest of log weight + Gumbel noise are a sample without replacement by weight.
+    keys = np.log(general) + rng.gumbel(size=(n_users, n_categories))
+    ranked = np.argsort(-keys, axis=1)[:, : FAVOURITES + 1]  # [U, 4]
+    weights = rng.dirichlet(np.full(FAVOURITES, 1.5), n_users)  # [U, 3]
+    both = np.broadcast_to(OPEN * general, (2, n_users, n_categories)).copy()
+    for phase in range(2):
+        liked = ranked[:, phase : phase + FAVOURITES]
+        some = weights[:, : liked.shape[1]] / weights[:, : liked.shape[1]].sum(axis=1, keepdims=True)
+        np.put_along_axis(
+            both[phase], liked, np.take_along_axis(both[phase], liked, 1) + (1 - OPEN) * some, 1
+        )
+    return both.astype(np.float32)
+
+
+def _activity(rng: np.random.Generator, n_users: int, exponent: float) -> Floats:
+    """How the events divide over the users [U]."""
+    weights = np.minimum(rng.pareto(exponent, n_users) + 1, 10.0)
+    return np.asarray(weights / weights.sum(), np.float32)
