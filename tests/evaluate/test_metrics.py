@@ -7,7 +7,7 @@ import ir_measures
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -123,6 +123,7 @@ item = st.integers(-1, ITEMS - 1)
 case = st.tuples(st.lists(item, max_size=9), st.lists(item, max_size=6))
 
 
+@settings(deadline=None)
 @given(st.lists(case, min_size=1, max_size=4), st.integers(1, 11))
 def test_every_metric_equals_the_slow_definition(cases: list[tuple[list[int], list[int]]], k: int) -> None:
     ranked, relevant = rows(*(c[0] for c in cases)), rows(*(c[1] for c in cases))
@@ -135,6 +136,7 @@ ranking = st.permutations(range(ITEMS))
 truth = st.lists(st.integers(0, ITEMS - 1), min_size=1, max_size=6)
 
 
+@settings(deadline=None)
 @given(ranking, truth, st.integers(1, ITEMS), st.integers(1, ITEMS - 1))
 def test_moving_a_relevant_item_up_never_lowers_a_metric(
     ranked: list[int], relevant: list[int], k: int, at: int
@@ -146,6 +148,7 @@ def test_moving_a_relevant_item_up_never_lowers_a_metric(
         assert one(metric, better, relevant, k) >= one(metric, list(ranked), relevant, k) - 1e-12, name
 
 
+@settings(deadline=None)
 @given(ranking, truth, st.integers(1, ITEMS), st.randoms(use_true_random=False))
 def test_values_lie_in_0_1_and_the_order_of_the_truth_does_not_matter(ranked, relevant, k, random) -> None:  # type: ignore[no-untyped-def]
     mixed = random.sample(relevant, len(relevant))
