@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -10,14 +11,14 @@ from numpy.typing import NDArray
 
 from shortlist.data.vocabulary import Vocabulary
 
-Ids = pa.Array | pa.ChunkedArray
+Ids: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """Events with outside ids (int64, text, or either dictionary-encoded); times in milliseconds or None.
+    """Events with outside ids (int64 or text, or dictionaries of these); times in milliseconds or None.
 
-    `described` tells of items (column `item`, then `title`, `category`, ...), `people` of users (column `user`, ...).
+    `described` tells of items (column `item`, then `title`, ...), `people` of users (column `user`, ...).
     `dropped` counts the rows a reader left out, by reason; `read` counts all rows it met.
     """
 
@@ -36,14 +37,34 @@ class Raw:
 
 
 def encode(column: Ids) -> tuple[Vocabulary, NDArray[np.int32]]:
-    """The sorted vocabulary of a column of ids and the row of every entry; row order does not change the result."""
+    """The sorted vocabulary of a column of ids and the row of every entry, whatever their order."""
+    coded = compact(column)
+    order = pc.sort_indices(coded.dictionary)
+    rows = np.empty(len(order), np.int32)
+    rows[np.asarray(order)] = np.arange(len(order), dtype=np.int32)
+    return Vocabulary(coded.dictionary.take(order)), _taken(rows, np.asarray(coded.indices))
+
+
+def compact(column: Ids) -> pa.DictionaryArray:
+    """The same ids, dictionary-encoded in one piece; every word of the dictionary is distinct and in use."""
     coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-    whole = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    if isinstance(whole, pa.ChunkedArray):  # no chunk at all
-        whole = pa.array([], type=pa.dictionary(pa.int32(), pa.string()))
-    words = whole.dictionary
-    order = pc.sort_indices(words)
-    rows = np.empty(len(words), np.int32)
-    rows[np.asarray(order)] = np.arange(len(words), dtype=np.int32)
-    used = np.asarray(whole.indices)
-    return Vocabulary(words.take(order)), rows[used] if len(words) else used.astype(np.int32)
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.unify_dictionaries().combine_chunks() if coded.num_chunks else _empty(column.type)
+    words = pc.dictionary_encode(coded.dictionary)  # a file may repeat a word in its dictionary
+    used = np.zeros(len(words.dictionary), bool)
+    rows = _taken(np.asarray(words.indices), np.asarray(coded.indices))
+    used[rows] = True
+    if used.all() and len(words.dictionary) == len(coded.dictionary):
+        return coded
+    packed = (np.cumsum(used) - 1).astype(np.int32)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(_taken(packed, rows)), words.dictionary.filter(pa.array(used))
+    )
+
+
+def _taken(rows: NDArray[np.int32], used: NDArray[np.int32]) -> NDArray[np.int32]:
+    return rows[used] if len(rows) else used.astype(np.int32)
+
+
+def _empty(kind: pa.DataType) -> pa.DictionaryArray:
+    return pa.array([], type=kind if pa.types.is_dictionary(kind) else pa.dictionary(pa.int32(), kind))

@@ -1,0 +1,128 @@
+"""Text files with one record per line and a delimiter: CSV, TSV, `::`, `|`."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from shortlist.data.sources.files import File
+from shortlist.data.sources.found import Found
+from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.lines import line_of, records, refusal, sift
+from shortlist.errors import ConfigError, DataError
+
+STAND_IN = "\x1f"  # one character for the fast reader where a file has a longer delimiter
+BLOCK = 8 << 20
+
+TYPES: Mapping[str, pa.DataType] = {
+    "id": pa.dictionary(pa.int32(), pa.string()),
+    "text": pa.string(),
+    "list": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "number?": pa.float64(),
+}
+
+
+def read_delimited(file: File, layout: Layout, bad_lines: str = "refuse") -> Found:
+    """The columns of `layout.kinds`; a slow reader finds the line where the fast one stumbles."""
+    if bad_lines not in ("refuse", "skip"):
+        raise ConfigError(f"bad_lines: expected 'refuse' or 'skip', got {bad_lines!r}")
+    try:
+        with file.opened() as stream:
+            return _found(file, layout, _fast(stream, layout))
+    except pa.ArrowInvalid as error:
+        if bad_lines == "refuse":
+            raise refusal(file.name, records(file, layout), f"cannot be read ({error})") from error
+    return _sifted(file, layout)
+
+
+def header_of(file: File, delimiter: str = ",") -> tuple[str, ...]:
+    """The names in the first line of a file."""
+    layout = Layout(("",), {}, delimiter, quoted=True)
+    first = next(records(file, layout), None)
+    if first is None:
+        raise DataError(f"{file.name}: is empty; expected a line of column names")
+    if not first.fields:
+        raise DataError(f"{file.name}:1: {first.problem}; expected a line of column names")
+    return tuple(name.strip() for name in first.fields)
+
+
+def check_columns(file: File, names: tuple[str, ...], wanted: Mapping[str, str]) -> None:
+    """Every wanted column must be among the names, once."""
+    for name in wanted:
+        if names.count(name) != 1:
+            found = "it twice" if name in names else ", ".join(names)[:200]
+            raise DataError(f"{file.name}:1: expected a column {name!r}, found {found}; name another")
+
+
+def _sifted(file: File, layout: Layout) -> Found:
+    good, bad = sift(records(file, layout))
+    try:
+        table = _fast(io.BytesIO(good), replace(layout, header=False)) if good else _nothing(layout)
+    except pa.ArrowInvalid as error:
+        raise refusal(file.name, records(file, layout), f"cannot be read ({error})") from error
+    return _found(file, layout, table, bad)
+
+
+def _found(file: File, layout: Layout, table: pa.Table, bad: int = 0) -> Found:
+    if not table.num_rows and not bad:
+        raise DataError(f"{file.name}: holds no records; expected at least one line of data")
+    return Found(table, file.name, lambda row: f"{file.name}:{line_of(records(file, layout), row)}", bad)
+
+
+def _fast(stream: BinaryIO | io.BytesIO, layout: Layout) -> pa.Table:
+    delimiter = layout.delimiter
+    if len(delimiter) > 1:
+        stream = io.BytesIO(stream.read().replace(delimiter.encode(), STAND_IN.encode()))
+        delimiter = STAND_IN
+    table = arrow_csv.read_csv(
+        stream,
+        arrow_csv.ReadOptions(
+            column_names=layout.names,
+            skip_rows=int(layout.header),
+            encoding=layout.encoding,
+            block_size=BLOCK,
+        ),
+        arrow_csv.ParseOptions(
+            delimiter=delimiter, quote_char='"' if layout.quoted else False, newlines_in_values=layout.quoted
+        ),
+        _conversion(layout),
+    )
+    _check_gaps(table, layout)
+    return table
+
+
+def _conversion(layout: Layout) -> arrow_csv.ConvertOptions:
+    return arrow_csv.ConvertOptions(
+        column_types={name: TYPES[kind] for name, kind in layout.kinds.items() if kind in TYPES},
+        include_columns=list(layout.kinds),
+        strings_can_be_null=False,
+        timestamp_parsers=[layout.time_format] if layout.time_format else None,
+    )
+
+
+def _check_gaps(table: pa.Table, layout: Layout) -> None:
+    """What the fast reader lets pass and we do not: gaps, infinities, times that are plain text."""
+    for name, kind in layout.kinds.items():
+        column = table[name]
+        if kind in ("number", "integer", "time") and column.null_count:
+            raise pa.ArrowInvalid(f"column {name!r} has gaps")
+        if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
+            raise pa.ArrowInvalid(f"column {name!r} holds infinite numbers")
+        if kind == "time" and not _is_clock(column.type):
+            raise pa.ArrowInvalid(f"column {name!r} holds no times")
+
+
+def _is_clock(kind: pa.DataType) -> bool:
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return bool(number or pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _nothing(layout: Layout) -> pa.Table:
+    types = {name: TYPES.get(kind, pa.int64()) for name, kind in layout.kinds.items()}
+    return pa.table({name: pa.array([], type=kind) for name, kind in types.items()})

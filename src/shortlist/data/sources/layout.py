@@ -1,0 +1,82 @@
+"""What a line of a text file should look like, and what is wrong with one that does not."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+INTEGER = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
+LIST = re.compile(r"(-?\d{1,18}(,-?\d{1,18})*)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All columns of a file in their order, and the kinds of those that are read: id, integer, number, ..."""
+
+    names: tuple[str, ...]
+    kinds: Mapping[str, str]
+    delimiter: str = ","
+    header: bool = False
+    quoted: bool = False
+    encoding: str = "utf-8"
+    time_format: str = ""
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        return {name: self.names.index(name) for name in self.kinds}
+
+    def problem(self, fields: Sequence[str]) -> str:
+        """What is wrong with the fields of one line; empty when all is well."""
+        if len(fields) != len(self.names):
+            return f"expected {len(self.names)} fields ({self._told}), got {len(fields)}"
+        for name, kind in self.kinds.items():
+            what, accepts = KINDS[kind]
+            text = fields[self.positions[name]]
+            if not (self._is_formatted(text) if kind == "time" and self.time_format else accepts(text)):
+                return f"expected {self.time_format or what} as {name!r}, got {text[:40]!r}"
+        return ""
+
+    @property
+    def _told(self) -> str:
+        return self.delimiter.join(self.names[:8]) + (" ..." if len(self.names) > 8 else "")
+
+    def _is_formatted(self, text: str) -> bool:
+        try:
+            datetime.strptime(text, self.time_format)
+        except ValueError:
+            return False
+        return True
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a finite decimal number."""
+    return bool(NUMBER.fullmatch(text)) and math.isfinite(float(text))
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a number or an ISO 8601 date."""
+    if is_number(text):
+        return True
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def _is_integer(text: str) -> bool:
+    return bool(INTEGER.fullmatch(text)) and -(2**63) <= int(text) < 2**63
+
+
+KINDS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
+    "id": ("an id", lambda text: True),
+    "text": ("text", lambda text: True),
+    "integer": ("a whole number", _is_integer),
+    "number": ("a number", is_number),
+    "number?": ("a number or nothing", lambda text: text == "" or is_number(text)),
+    "time": ("a time (a number or an ISO date)", is_time),
+    "list": ("whole numbers with commas between them", lambda text: bool(LIST.fullmatch(text))),
+}

@@ -1,0 +1,132 @@
+"""The slow second look at a text file: every record with its line number and what is wrong with it."""
+
+import csv
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO
+
+from shortlist.data.sources.files import File
+from shortlist.data.sources.layout import Layout
+from shortlist.errors import DataError
+
+BOM = b"\xef\xbb\xbf"
+LONGEST = 100  # lines one quoted record may span before its quote counts as never closed
+
+Line = tuple[int, bytes]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of a file: its first line (from 1), its bytes, its fields, its problem."""
+
+    line: int
+    raw: bytes
+    fields: tuple[str, ...]
+    problem: str
+
+
+def records(file: File, layout: Layout) -> Iterator[Record]:
+    """All records that are not blank, without the header."""
+    with file.opened() as stream:
+        lines = Lines(stream)
+        for line, raw in lines:
+            if line > int(layout.header) and raw.strip(b"\r\n"):
+                yield _record(line, raw, layout, lines)
+
+
+def refusal(name: str, found: Iterable[Record], otherwise: str) -> DataError:
+    """The error for a file the fast reader could not take: it names the first bad line."""
+    for record in found:
+        if record.problem:
+            return DataError(f"{name}:{record.line}: {record.problem}; {_advice(record)}")
+    return DataError(f"{name}: {otherwise.partition(chr(10))[0]}; check the file")
+
+
+def line_of(found: Iterable[Record], row: int) -> int:
+    """The line of the `row`-th good record."""
+    good = (record.line for record in found if not record.problem)
+    return next(islice(good, row, None), 0)
+
+
+def sift(found: Iterable[Record]) -> tuple[bytes, int]:
+    """The good records, one per line, and how many bad ones there were."""
+    good, bad = bytearray(), 0
+    for record in found:
+        good += b"" if record.problem else record.raw.rstrip(b"\r\n") + b"\n"
+        bad += bool(record.problem)
+    return bytes(good), bad
+
+
+class Lines:
+    """The lines of a stream, numbered from 1; some can be given back to come again."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._ahead = _numbered(stream)
+        self._back: deque[Line] = deque()
+
+    def __iter__(self) -> "Lines":
+        return self
+
+    def __next__(self) -> Line:
+        return self._back.popleft() if self._back else next(self._ahead)
+
+    def give_back(self, lines: Sequence[Line]) -> None:
+        self._back.extendleft(reversed(lines))
+
+
+def _numbered(stream: BinaryIO) -> Iterator[Line]:
+    line = 0
+    for chunk in stream:
+        # A lone carriage return ends a line too, as it does for the fast reader.
+        for raw in chunk.removeprefix(BOM if line == 0 else b"").splitlines(keepends=True):
+            line += 1
+            yield line, raw
+
+
+def _advice(record: Record) -> str:
+    if not record.raw.endswith((b"\n", b"\r")):
+        return "the file seems cut in the middle of its last line, fetch it again"
+    return "mend the line, or leave such lines out with bad_lines='skip'"
+
+
+def _record(line: int, raw: bytes, layout: Layout, lines: Lines) -> Record:
+    try:
+        text = raw.decode(layout.encoding)
+    except UnicodeDecodeError:
+        return Record(line, raw, (), f"expected {layout.encoding} text, got bytes that are not")
+    if layout.quoted:
+        return _quoted(line, raw, layout, lines)
+    fields = tuple(text.rstrip("\r\n").split(layout.delimiter))
+    return Record(line, raw, fields, layout.problem(fields))
+
+
+def _quoted(line: int, raw: bytes, layout: Layout, lines: Lines) -> Record:
+    """A record whose quotes may run over several lines; when they never close, only its first line is bad."""
+    fields = _parsed(raw, layout)
+    taken = [] if fields is not None else _until_closed(raw, lines)
+    joined = raw + b"".join(more for _, more in taken)
+    fields = fields if fields is not None else _parsed(joined, layout)
+    if fields is not None:
+        return Record(line, joined, fields, layout.problem(fields))
+    lines.give_back(taken)
+    return Record(line, raw, (), "expected quotes that close, got one that does not")
+
+
+def _until_closed(raw: bytes, lines: Lines) -> list[Line]:
+    taken: list[Line] = []
+    quotes = raw.count(b'"')
+    while quotes % 2 and len(taken) < LONGEST and (ahead := next(lines, None)) is not None:
+        taken.append(ahead)
+        quotes += ahead[1].count(b'"')
+    return taken
+
+
+def _parsed(raw: bytes, layout: Layout) -> tuple[str, ...] | None:
+    text = [line.decode(layout.encoding, "replace") for line in raw.splitlines(keepends=True)]
+    try:
+        rows = list(csv.reader(text, delimiter=layout.delimiter, strict=True))
+    except csv.Error:
+        return None
+    return tuple(rows[0]) if len(rows) == 1 else None

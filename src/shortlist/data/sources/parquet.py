@@ -1,0 +1,89 @@
+"""Parquet, one column at a time, so that the whole file never lies in memory in its widest form."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from shortlist.data.raw import compact
+from shortlist.data.sources.found import Found
+from shortlist.errors import DataError
+
+
+def read_parquet(path: Path, kinds: Mapping[str, str]) -> Found:
+    """The columns of `kinds`; ids are dictionary-encoded as soon as they are read."""
+    _check_names(path, parquet_names(path), kinds)
+    try:
+        columns = {name: _column(path, name, kind) for name, kind in kinds.items()}
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _damaged(path, error) from error
+    found = Found(pa.table(columns), str(path), lambda row: f"{path}:row {row + 1}")
+    if not len(found):
+        raise DataError(f"{path}: holds no rows; expected at least one")
+    _check_gaps(found, kinds)
+    return found
+
+
+def parquet_names(path: Path) -> tuple[str, ...]:
+    """The columns of a file."""
+    try:
+        return tuple(pq.read_schema(path).names)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    brief = str(error).partition("\n")[0]
+    return DataError(f"{path}: is not a whole Parquet file ({brief}); fetch it again")
+
+
+def _check_names(path: Path, names: tuple[str, ...], kinds: Mapping[str, str]) -> None:
+    for name in kinds:
+        if name not in names:
+            raise DataError(
+                f"{path}: expected a column {name!r}, found {', '.join(names)[:200]}; name another"
+            )
+
+
+def _column(path: Path, name: str, kind: str) -> pa.ChunkedArray | pa.Array:
+    coded = [name] if kind == "id" else None
+    with pq.ParquetFile(path, read_dictionary=coded) as file:
+        column = file.read(columns=[name], use_threads=True)[name]
+    if kind == "id" and not column.null_count and _is_id(column.type):
+        return compact(column)
+    if kind == "number" and _is_number(column.type):
+        return pc.cast(column, pa.float32(), safe=False)
+    return column
+
+
+def _check_gaps(found: Found, kinds: Mapping[str, str]) -> None:
+    for name, kind in kinds.items():
+        column = found.table[name]
+        if kind in ("number", "time") and not _fits(column.type, kind):
+            raise DataError(f"{found.name}: expected a {kind} as {name!r}, got {column.type}; name another")
+        if kind in ("number", "time") and (row := _first_gap(column)) >= 0:
+            raise DataError(f"{found.where(row)}: expected a {kind} as {name!r}, got nothing; fill it in")
+
+
+def _fits(kind: pa.DataType, wanted: str) -> bool:
+    is_date = bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    return _is_number(kind) or (wanted == "time" and is_date)
+
+
+def _first_gap(column: pa.ChunkedArray) -> int:
+    """The first row that is null, NaN or infinite; -1 when there is none."""
+    if pa.types.is_floating(column.type):
+        whole = pc.fill_null(pc.is_finite(column), False)
+        return int(pc.index(whole, False).as_py()) if not pc.all(whole, min_count=0).as_py() else -1
+    return int(pc.index(pc.is_null(column), True).as_py()) if column.null_count else -1
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_id(kind: pa.DataType) -> bool:
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_text or pa.types.is_integer(kind) or pa.types.is_dictionary(kind))

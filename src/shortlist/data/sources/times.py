@@ -1,0 +1,67 @@
+"""Times of any unit, as whole milliseconds since 1970."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from shortlist.errors import ConfigError, DataError
+
+PER_SECOND: Mapping[str, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+UNITS = tuple(PER_SECOND)
+NAMES: Mapping[str, str] = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+# A count of seconds above this lies beyond the year 5000, so it must be milliseconds; and so on.
+LIMITS = np.array([1e11, 1e14, 1e17])
+
+
+def milliseconds(column: pa.ChunkedArray, unit: str, where: Callable[[int], str]) -> NDArray[np.int64]:
+    """Turn numbers or dates into milliseconds; `unit` is auto, s, ms, us or ns, and may not be mixed."""
+    if unit != "auto" and unit not in PER_SECOND:
+        raise ConfigError(f"unit: expected auto, {', '.join(PER_SECOND)}, got {unit!r}")
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return _numpy(pc.cast(pc.cast(column, pa.timestamp("ms"), safe=False), pa.int64()))
+    values = _numpy(column)
+    found = _unit(values, where)
+    if unit != "auto" and UNITS.index(found) > UNITS.index(unit):
+        raise DataError(
+            f"{where(0)}: expected times in {NAMES[unit]}, got {values[0]:.16g}, which looks like "
+            f"{NAMES[found]}; say which unit it is"
+        )
+    return _scaled(values, found if unit == "auto" else unit)
+
+
+def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    values: NDArray[Any] = whole.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _unit(values: NDArray[Any], where: Callable[[int], str]) -> str:
+    low, high = values.min(initial=0), values.max(initial=0)
+    if low >= 0 and _class(values.min(initial=high)) == _class(high):
+        return UNITS[int(_class(high))]
+    classes = _class(np.abs(values))
+    usual = int(np.bincount(classes).argmax())
+    odd = np.flatnonzero(classes != usual)
+    if len(odd):
+        raise DataError(
+            f"{where(int(odd[0]))}: expected a time in {NAMES[UNITS[usual]]} as on the other lines, "
+            f"got {values[odd[0]]:.16g}, which looks like {NAMES[UNITS[int(classes[odd[0]])]]}; use one unit"
+        )
+    return UNITS[usual]
+
+
+def _class(values: Any) -> NDArray[np.int64]:
+    return np.asarray(np.searchsorted(LIMITS, values, side="right"), np.int64)
+
+
+def _scaled(values: NDArray[Any], unit: str) -> NDArray[np.int64]:
+    if np.issubdtype(values.dtype, np.floating):
+        return np.rint(values * (1_000 / PER_SECOND[unit])).astype(np.int64)
+    whole = values.astype(np.int64, copy=False)
+    if unit == "ms":
+        return whole
+    return whole * 1_000 if unit == "s" else whole // (PER_SECOND[unit] // 1_000)

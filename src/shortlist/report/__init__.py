@@ -1,0 +1,1 @@
+"""Pages that show what was measured, each one self-contained HTML file."""
