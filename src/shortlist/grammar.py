@@ -28,6 +28,7 @@ class Stage:
     """One step from a request and what was found so far to what is found now."""
 
     kind: ClassVar[str] = "stage"
+    extra_settings: ClassVar[Mapping[str, Any]] = {}  # name -> type, of settings that are no field of the stage
 
     name: str = field(default="", kw_only=True)
 
@@ -63,6 +64,10 @@ class Stage:
     def tensors(self) -> dict[str, Tensor]:
         """What the stage has learned or was given, as it stands in an artifact."""
         return {f.name: value for f in fields(self) if isinstance(value := self.__dict__[f.name], Tensor)}
+
+    def renewed(self, **changes: Any) -> Self:
+        """The same stage with some fields changed."""
+        return replace(self, **changes)
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:

@@ -1,0 +1,44 @@
+"""Exact search by inner product, in blocks, so that memory does not grow with the catalogue."""
+
+import torch
+from torch import Tensor
+
+
+def search(vectors: Tensor, queries: Tensor, k: int, block: int = 1 << 18) -> tuple[Tensor, Tensor]:
+    """The k items [B, k] of `vectors` [N, D] with the largest products with `queries` [B, D], best first, and those.
+
+    Equal products are ordered by row, whatever the block size.
+    """
+    best_scores = queries.new_empty((len(queries), 0))
+    best_rows = torch.empty((len(queries), 0), dtype=torch.int64, device=queries.device)
+    for start in range(0, len(vectors), block):
+        scores = queries @ vectors[start : start + block].T  # [B, N]
+        rows = torch.arange(start, start + scores.shape[1], device=scores.device).expand(scores.shape)
+        best_scores = torch.cat([best_scores, scores], dim=1)
+        best_rows = torch.cat([best_rows, rows], dim=1)
+        best_scores, at = top(best_scores, k)
+        best_rows = best_rows.gather(1, at)
+    return best_rows, best_scores
+
+
+def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest [B, k], best first, and where they stand; equal ones by position.
+
+    `topk` finds them fast but promises nothing about ties: those at the k-th value are chosen anew by position.
+    """
+    k = min(k, scores.shape[1])
+    values, at = scores.topk(k, dim=1)
+    if k == 0:
+        return values, at
+    edge = values[:, -1:]
+    if bool(((scores >= edge).sum(1) > k).any()):
+        return _top_by_sorting(scores, k)
+    at = at.sort(dim=1).values
+    order = scores.gather(1, at).sort(dim=1, descending=True, stable=True).indices
+    at = at.gather(1, order)
+    return scores.gather(1, at), at
+
+
+def _top_by_sorting(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    values, at = scores.sort(dim=1, descending=True, stable=True)
+    return values[:, :k], at[:, :k]

@@ -1,0 +1,7 @@
+"""From the catalogue to hundreds."""
+
+from shortlist.nominate.covisit import CoVisit
+from shortlist.nominate.nearest import Nearest
+from shortlist.nominate.popular import Popular, Recent
+
+__all__ = ["CoVisit", "Nearest", "Popular", "Recent"]

@@ -1,0 +1,32 @@
+"""From stages to an answer, explained."""
+
+from shortlist.pipeline.check import check_stage
+from shortlist.pipeline.explain import Explanation, explain
+from shortlist.pipeline.guards import Optional, Within
+from shortlist.pipeline.recipe import Recipe, assemble, parse_recipe, read_recipe, to_recipe, to_toml
+from shortlist.pipeline.recommender import Recommender, load_recommender, save_recommender
+from shortlist.pipeline.run import Slate, run
+from shortlist.pipeline.trace import Step, Trace
+from shortlist.pipeline.types import TYPES
+
+__all__ = [
+    "TYPES",
+    "Explanation",
+    "Optional",
+    "Recipe",
+    "Recommender",
+    "Slate",
+    "Step",
+    "Trace",
+    "Within",
+    "assemble",
+    "check_stage",
+    "explain",
+    "load_recommender",
+    "parse_recipe",
+    "read_recipe",
+    "run",
+    "save_recommender",
+    "to_recipe",
+    "to_toml",
+]

@@ -1,0 +1,159 @@
+"""The contract every stage must keep, as a check that anyone can run on a stage of their own."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from shortlist.data import Candidates, Query
+from shortlist.errors import GrammarError
+from shortlist.grammar import Filter, Hydrator, Nominator, Scorer, Selector, Stage, as_pipeline, kind_of
+from shortlist.pipeline.run import run
+
+
+def check_stage(stage: Stage, n_items: int, nominators: tuple[str, ...] = (), seed: int = 0) -> None:
+    """Raise GrammarError unless the stage keeps its contract on requests that are hard to please.
+
+    It is asked about users without history, unknown users, full and padded histories, alone and in a batch; it must
+    answer alike each time, leave its input untouched, and return what its kind owns, in shape and meaning.
+    `nominators` names those whose `.score` and `.rank` columns the stage reads.
+    """
+    if kind_of(stage) == "stage":
+        raise GrammarError(f"{type(stage).__name__}: derive it from Nominator, Filter, Hydrator, Scorer or Selector")
+    generator = torch.Generator().manual_seed(seed)
+    query = _requests(n_items, generator)
+    found = _candidates(len(query), n_items, nominators, generator)
+    before = _copies(query, found)
+    first = stage(query, found)
+    _demand(stage, "leaves its input untouched", _same_all(before, _copies(query, found)))
+    _demand(stage, "answers alike when asked twice", _same(first, stage(query, found)))
+    _check_kind(stage, query, found, first, n_items)
+    _check_alone(stage, query, found, first)
+    _check_padding(stage, query, found, first)
+    _check_empty(stage, query)
+    _check_run(stage, query, n_items, nominators)
+
+
+def _requests(n_items: int, generator: torch.Generator) -> Query:
+    wide = torch.randint(0, n_items, (4, 12), generator=generator).tolist()
+    histories = [[], wide[0][:1], wide[1][:5], wide[2]]
+    return Query.of(histories, users=[-1, 0, 1, 2], times=[0, 1, 2, 3], seeds=[11, 12, 13, 14])
+
+
+def _candidates(count: int, n_items: int, nominators: tuple[str, ...], generator: torch.Generator) -> Candidates:
+    width = min(n_items, 20)
+    items = torch.stack([torch.randperm(n_items, generator=generator)[:width] for _ in range(count)])
+    scores = torch.randn(count, width, generator=generator)
+    found = Candidates.of(items.masked_fill(torch.rand(count, width, generator=generator) < 0.2, -1), scores)
+    ranks = torch.arange(width).expand(count, width).to(torch.float32)
+    columns = {f"{name}.score": scores for name in nominators} | {f"{name}.rank": ranks for name in nominators}
+    return found.add(columns)
+
+
+def _check_kind(stage: Stage, query: Query, found: Candidates, after: Candidates, n_items: int) -> None:
+    if isinstance(stage, Nominator):
+        rows = after.items[after.valid]
+        _demand(stage, "names at most its limit", after.shape[1] <= stage.limit)
+        _demand(stage, "names rows of the catalogue", bool(((rows >= 0) & (rows < n_items)).all()))
+        steps = after.scores.masked_fill(~after.valid, -torch.inf)
+        _demand(stage, "names the best first", bool((steps[:, 1:] <= steps[:, :-1]).all()))
+    if isinstance(stage, Filter):
+        keep = stage.keep(query, found)
+        _demand(stage, "says yes or no to each candidate", keep.dtype == torch.bool and keep.shape == found.shape)
+    if isinstance(stage, Hydrator):
+        for name, column in stage.columns(query, found).items():
+            _demand(stage, f"gives column {name!r} the shape [B, K]", column.shape == found.shape)
+    if isinstance(stage, Scorer):
+        scores = stage.score(query, found)
+        _demand(stage, "gives each candidate one number", scores.shape == found.shape)
+        _demand(stage, "gives finite numbers", bool(torch.isfinite(scores[found.valid]).all()))
+    if isinstance(stage, Selector):
+        _check_choice(stage, stage.select(query, found)[:, : stage.k], found)
+
+
+def _check_choice(stage: Selector, positions: Tensor, found: Candidates) -> None:
+    chosen = positions.clamp(min=0)
+    _demand(stage, "chooses places that exist", bool((positions < found.shape[1]).all()))
+    _demand(stage, "chooses candidates that are valid", bool((found.valid.gather(1, chosen) | (positions < 0)).all()))
+    ordered = torch.where(positions < 0, -1 - torch.arange(positions.shape[1]), positions).sort(1).values
+    _demand(stage, "chooses each candidate once", bool((ordered[:, 1:] != ordered[:, :-1]).all()))
+
+
+def _check_alone(stage: Stage, query: Query, found: Candidates, whole: Candidates) -> None:
+    for row in range(len(query)):
+        alone = stage(query.take(slice(row, row + 1)), _row(found, row))
+        _demand(stage, "answers a request alike alone and in a batch", _close(alone, _row(whole, row)))
+
+
+def _check_padding(stage: Stage, query: Query, found: Candidates, whole: Candidates) -> None:
+    pad = torch.full((len(query), 3), -1)
+    padded = Query(query.user, torch.cat([pad, query.history], 1), query.time, query.seed, query.context)
+    _demand(stage, "does not mind more padding", _close(stage(padded, found), whole))
+
+
+def _check_empty(stage: Stage, query: Query) -> None:
+    if isinstance(stage, Nominator | Hydrator | Scorer) and kind_of(stage) != "nominator":
+        return  # what they would be asked about is not there
+    nothing = stage(query, Candidates.none(len(query)))
+    _demand(stage, "answers when there is no candidate", nothing.shape[0] == len(query))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Given(Nominator):
+    """Names what the check made up."""
+
+    n_items: int = 1
+
+    def nominate(self, query: Query) -> Candidates:
+        found = _candidates(len(query), self.n_items, (), torch.Generator().manual_seed(1))
+        return found.best(found.shape[1])
+
+
+def _check_run(stage: Stage, query: Query, n_items: int, nominators: tuple[str, ...]) -> None:
+    """The stage at work in a pipeline, the account balanced."""
+    names = nominators or ("given",)
+    given = [_Given(n_items, name=name) for name in names]
+    pool: Stage = given[0]
+    for other in given[1:]:
+        pool = pool + other
+    pipeline = stage if kind_of(stage) == "nominator" else pool >> stage
+    run(as_pipeline(pipeline), query).trace.check()
+
+
+def _copies(query: Query, found: Candidates) -> list[Tensor]:
+    parts = [query.user, query.history, query.time, found.items, found.scores, found.valid]
+    return [part.clone() for part in parts + list(found.columns.values())]
+
+
+def _same_all(before: list[Tensor], after: list[Tensor]) -> bool:
+    return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(before, after, strict=True))
+
+
+def _compared(found: Candidates) -> Iterator[Tensor]:
+    yield found.items.masked_fill(~found.valid, -1)
+    yield found.scores.masked_fill(~found.valid, 0.0)
+    for column in found.columns.values():
+        yield column.masked_fill(~found.valid, 0).nan_to_num()
+
+
+def _same(one: Candidates, other: Candidates) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(_compared(one), _compared(other), strict=True))
+
+
+def _close(one: Candidates, other: Candidates) -> bool:
+    pairs = zip(_compared(one), _compared(other), strict=True)
+    return all(a.shape == b.shape and torch.allclose(a.float(), b.float(), atol=1e-4) for a, b in pairs)
+
+
+def _row(found: Candidates, row: int) -> Candidates:
+    cut = slice(row, row + 1)
+    columns = {name: column[cut] for name, column in found.columns.items()}
+    return Candidates(
+        found.items[cut], found.scores[cut], found.valid[cut], found.source[cut], found.slot[cut], columns
+    )
+
+
+def _demand(stage: Stage, what: str, holds: bool) -> None:
+    if not holds:
+        raise GrammarError(f"{stage.title!r} ({type(stage).__name__}) breaks its contract: it must be one that {what}")

@@ -1,0 +1,241 @@
+"""A pipeline as a TOML file: an expression, and a table of settings for every stage it names."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from torch import Tensor
+
+from shortlist.errors import ConfigError
+from shortlist.grammar import Pipeline, Pool, Stage, Top
+from shortlist.pipeline.expression import names_in, parse
+from shortlist.pipeline.guards import Guard
+from shortlist.pipeline.types import TYPES, type_name
+
+Types = Mapping[str, type[Stage]]
+Weights = Mapping[str, Mapping[str, Tensor]]  # stage -> tensors
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """One stage of a recipe: its type, its settings, and how to train it."""
+
+    type: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    train: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a TOML file says: nothing in it is trained yet."""
+
+    name: str
+    expression: str
+    stages: Mapping[str, Ingredient]
+    training: Mapping[str, Any] = field(default_factory=dict)
+    path: str = "pipeline"
+
+    def where(self, stage: str) -> str:
+        """How errors speak of a stage of this recipe."""
+        return f"{self.path}: [stages.{stage}]"
+
+
+def read_recipe(path: Path | str, types: Types = TYPES) -> Recipe:
+    """Read a TOML file; whatever it says that is not understood is refused by name and line."""
+    path = Path(path)
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file; expected a pipeline in TOML, such as pipelines/classic.toml")
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text ({error})") from error
+    return parse_recipe(text, str(path), types)
+
+
+def parse_recipe(text: str, path: str = "pipeline", types: Types = TYPES) -> Recipe:
+    """The recipe in a text of TOML."""
+    try:
+        told = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: is not TOML: {error}") from error
+    _refuse_unknown(told, {"name", "pipeline", "stages", "train"}, path, text, "")
+    expression = _wanted(told, "pipeline", str, path)
+    tables = _wanted(told, "stages", dict, path)
+    stages = {name: _ingredient(name, table, path, text, types) for name, table in tables.items()}
+    _check_use(names_in(expression, f"{path}: pipeline"), stages, path, text)
+    name = told.get("name", Path(path).stem)
+    return Recipe(str(name), expression, stages, told.get("train", {}), path)
+
+
+def assemble(recipe: Recipe, weights: Weights, types: Types = TYPES) -> Pipeline:
+    """The pipeline of a recipe, its stages filled with their tensors."""
+    built = {name: _built(recipe, name, weights.get(name, {}), types) for name in recipe.stages}
+    return parse(recipe.expression, built, f"{recipe.path}: pipeline")
+
+
+def to_recipe(pipeline: Pipeline, name: str = "pipeline", types: Types = TYPES) -> Recipe:
+    """The recipe that gives this pipeline back."""
+    stages = {stage.title: _told(stage, types) for stage in leaves(pipeline)}
+    return Recipe(name, repr(_with_names(pipeline)), stages)
+
+
+def to_toml(recipe: Recipe) -> str:
+    """A recipe as text of TOML."""
+    lines = [f"name = {_value(recipe.name)}", f"pipeline = {_value(recipe.expression)}"]
+    if recipe.training:
+        lines += ["", "[train]", *_pairs(recipe.training)]
+    for name, stage in recipe.stages.items():
+        lines += ["", f"[stages.{name}]", f"type = {_value(stage.type)}", *_pairs(stage.settings)]
+        if stage.train:
+            lines += ["", f"[stages.{name}.train]", *_pairs(stage.train)]
+    return "\n".join(lines) + "\n"
+
+
+def leaves(stage: Stage) -> list[Stage]:
+    """The plain stages of a pipeline, in order."""
+    if isinstance(stage, Pipeline | Pool):
+        inner = stage.stages if isinstance(stage, Pipeline) else stage.parts
+        return [leaf for one in inner for leaf in leaves(one)]
+    return leaves(stage.inner) if isinstance(stage, Top | Guard) else [stage]
+
+
+def line_of(text: str, table: str, key: str = "") -> int:
+    """The line of a table or of a key in it, as a person would look for it; 1 when it cannot be found."""
+    inside = not table
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[\s*(.+?)\s*\]", line)
+        if header:
+            inside = header.group(1) == table
+            if inside and not key:
+                return number
+        elif inside and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
+            return number
+    return 1
+
+
+def check_settings(settings: Mapping[str, Any], allowed: Mapping[str, Any], where: str) -> None:
+    """Refuse settings that do not exist or have another type than `allowed` (name -> type) says."""
+    for name, value in settings.items():
+        if name not in allowed:
+            raise ConfigError(f"{where}: unknown key {name!r}; expected one of {', '.join(sorted(allowed)) or 'none'}")
+        if not _fits(value, allowed[name]):
+            raise ConfigError(f"{where}: {name} must be {_spoken(allowed[name])}, got {value!r}")
+
+
+def plain_fields(kind: type[Any]) -> dict[str, Any]:
+    """The settings a dataclass takes: name -> type."""
+    hints = get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields(kind) if f.init and _is_plain(hints[f.name])}
+
+
+def _ingredient(name: str, table: object, path: str, text: str, types: Types) -> Ingredient:
+    where = f"{path}:{line_of(text, f'stages.{name}')}: [stages.{name}]"
+    if not isinstance(table, dict) or not isinstance(table.get("type"), str):
+        raise ConfigError(f"{where}: expected a table with a type of {', '.join(types)}")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ConfigError(f"{where}: a stage's name must be letters, digits and _, got {name!r}")
+    if table["type"] not in types:
+        raise ConfigError(f"{where}: unknown type {table['type']!r}; expected one of {', '.join(types)}")
+    settings = {key: value for key, value in table.items() if key not in ("type", "train")}
+    for key in settings:
+        line = line_of(text, f"stages.{name}", key)
+        check_settings({key: settings[key]}, _allowed(types[table["type"]]), f"{path}:{line}: [stages.{name}]")
+    return Ingredient(table["type"], settings, table.get("train", {}))
+
+
+def _allowed(kind: type[Stage]) -> dict[str, Any]:
+    """What a stage's table may say; its name is the table's, its size stands in the expression."""
+    known = plain_fields(kind) | kind.extra_settings
+    return {name: hint for name, hint in known.items() if name not in ("name", "limit", "k")}
+
+
+def _built(recipe: Recipe, name: str, tensors: Mapping[str, Tensor], types: Types) -> Stage:
+    ingredient = recipe.stages[name]
+    try:
+        return types[ingredient.type].build({**ingredient.settings, "name": name}, tensors)
+    except (TypeError, KeyError) as error:
+        raise ConfigError(f"{recipe.where(name)}: lacks what the stage is made of ({error}); is it trained?") from error
+
+
+def _told(stage: Stage, types: Types) -> Ingredient:
+    kind = type_name(stage, types)
+    if kind is None:
+        raise ConfigError(f"stage {stage.title!r}: {type(stage).__name__} is not among the known types; pass types=")
+    allowed = _allowed(type(stage))
+    return Ingredient(kind, {name: value for name, value in stage.settings().items() if name in allowed})
+
+
+def _with_names(stage: Stage) -> Stage:
+    """The same pipeline, every plain stage carrying its title as its name."""
+    if isinstance(stage, Pipeline):
+        return stage.renewed(stages=tuple(_with_names(one) for one in stage.stages))
+    if isinstance(stage, Pool):
+        return stage.renewed(parts=tuple(_with_names(one) for one in stage.parts))
+    if isinstance(stage, Top | Guard):
+        return stage.renewed(inner=_with_names(stage.inner))
+    return stage.renewed(name=stage.title)
+
+
+def _check_use(used: list[str], stages: Mapping[str, Ingredient], path: str, text: str) -> None:
+    for name in used:
+        if name not in stages:
+            line = line_of(text, "", "pipeline")
+            raise ConfigError(f"{path}:{line}: stage {name!r} has no table [stages.{name}]")
+    for name in stages:
+        if name not in used:
+            line = line_of(text, f"stages.{name}")
+            raise ConfigError(f"{path}:{line}: [stages.{name}] does not stand in the pipeline; use it or remove it")
+
+
+def _refuse_unknown(told: Mapping[str, Any], known: set[str], path: str, text: str, table: str) -> None:
+    for key in told:
+        if key not in known:
+            line = line_of(text, table, key) if not isinstance(told[key], dict) else line_of(text, key)
+            raise ConfigError(f"{path}:{line}: unknown key {key!r}; expected one of {', '.join(sorted(known))}")
+
+
+def _wanted(told: Mapping[str, Any], key: str, kind: type[Any], path: str) -> Any:
+    if not isinstance(told.get(key), kind):
+        raise ConfigError(f"{path}: expected a {'table' if kind is dict else 'text'} {key!r}, got {told.get(key)!r}")
+    return told[key]
+
+
+def _is_plain(hint: Any) -> bool:
+    if get_origin(hint) in (tuple, list):
+        return all(_is_plain(one) for one in get_args(hint) if one is not Ellipsis)
+    return hint in (str, int, float, bool) or isinstance(hint, UnionType)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    if get_origin(hint) in (tuple, list):
+        return isinstance(value, list | tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+
+
+def _spoken(hint: Any) -> str:
+    if get_origin(hint) in (tuple, list):
+        return f"a list of {_spoken(get_args(hint)[0])}"
+    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(hint, str(hint))
+
+
+def _pairs(settings: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {_value(value)}" for name, value in settings.items()]
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + "".join(_ESCAPES.get(mark, mark) for mark in value) + '"'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(one) for one in value)}]"
+    return repr(value)
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", **{chr(code): f"\\u{code:04x}" for code in [*range(32), 127]}}

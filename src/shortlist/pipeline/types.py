@@ -1,0 +1,25 @@
+"""The stages a TOML file can name; types come from this table, never from a file."""
+
+from collections.abc import Mapping
+
+from shortlist.grammar import Stage
+from shortlist.nominate import CoVisit, Nearest, Popular, Recent
+from shortlist.stages import Available, Diverse, Explore, FeatureRanker, Seen, TowerScorer
+
+TYPES: Mapping[str, type[Stage]] = {
+    "popular": Popular,
+    "recent": Recent,
+    "co-visit": CoVisit,
+    "two-tower": Nearest,
+    "seen": Seen,
+    "available": Available,
+    "two-tower-scorer": TowerScorer,
+    "feature-ranker": FeatureRanker,
+    "diverse": Diverse,
+    "explore": Explore,
+}
+
+
+def type_name(stage: Stage, types: Mapping[str, type[Stage]]) -> str | None:
+    """The name of a stage's type in the table, or None."""
+    return next((name for name, kind in types.items() if type(stage) is kind), None)

@@ -1,0 +1,72 @@
+"""The flat loop all trainers share: sample, forward, loss, step, tell."""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from shortlist.errors import ShortlistError
+from shortlist.progress import Progress
+
+Batches = Callable[[int], Iterator[Callable[[], Tensor]]]  # epoch -> losses to compute, one per step
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How long and how fast to learn; with a judge, until it has not been pleased for `patience` epochs."""
+
+    epochs: int = 10
+    rate: float = 1e-3
+    decay: float = 0.0
+    patience: int = 2
+
+    def run(
+        self,
+        model: nn.Module,
+        batches: Batches,
+        steps: int,
+        what: str,
+        progress: Progress,
+        judge: Callable[[], float] | None = None,
+    ) -> list[float]:
+        """Train in place and return what the judge said after each epoch; the best epoch's weights stay."""
+        optimizer = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=self.decay)
+        best, said = copy.deepcopy(model.state_dict()), list[float]()
+        for epoch in range(self.epochs):
+            model.train()
+            for step, loss_of in enumerate(batches(epoch)):
+                loss = loss_of()
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()  # type: ignore[no-untyped-call]
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+                optimizer.step()
+                progress(what, epoch * steps + step + 1, self.epochs * steps)
+            _check_finite(loss, what, epoch)
+            model.eval()
+            if judge is None:
+                continue
+            said.append(judge())
+            if said[-1] == max(said):
+                best = copy.deepcopy(model.state_dict())
+            elif len(said) - 1 - int(np.argmax(said)) >= self.patience:
+                break
+        if judge is not None:
+            model.load_state_dict(best)
+        progress(what, self.epochs * steps, self.epochs * steps)
+        model.eval()
+        return said
+
+
+def _check_finite(loss: Tensor, what: str, epoch: int) -> None:
+    if not bool(torch.isfinite(loss)):
+        raise ShortlistError(f"{what}: the loss is {float(loss)} after epoch {epoch + 1}; lower the rate")
+
+
+def shuffled(count: int, batch: int, generator: np.random.Generator) -> Iterator[np.ndarray]:  # type: ignore[type-arg]
+    """Positions 0..count-1 in random batches."""
+    order = generator.permutation(count)
+    for start in range(0, count, batch):
+        yield order[start : start + batch]

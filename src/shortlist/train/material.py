@@ -1,0 +1,65 @@
+"""What a trainer is given."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from shortlist.data import Candidates, Cases, Catalog, Interactions, Query
+from shortlist.grammar import Stage
+from shortlist.progress import Progress, silent
+
+DAY = 86_400_000  # milliseconds
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """A batch of rehearsed requests: what was found so far, and which of it the user met later."""
+
+    query: Query
+    found: Candidates
+    truth: Tensor  # [B, R] rows, -1 = padding
+
+    @cached_property
+    def wanted(self) -> Tensor:
+        """True where a candidate is one the user met later [B, K]."""
+        return is_in(self.found.items, self.truth) & self.found.valid
+
+    def through(self, stage: Callable[[Query, Candidates], Candidates]) -> "Round":
+        """The same requests one stage further."""
+        return Round(self.query, stage(self.query, self.found), self.truth)
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Events to learn from, what is known of the items, and, for stages after the nominators, rehearsed requests."""
+
+    events: Interactions
+    catalog: Catalog
+    clock: str = "ms"  # or "order"
+    seed: int = 0
+    progress: Progress = silent
+    valid: Cases | None = None  # cases to stop early by, never to learn from
+    rounds: tuple[Round, ...] = ()
+    fitted: Mapping[str, Stage] = field(default_factory=dict)  # stages that are ready, by name
+
+    @property
+    def ends(self) -> int:
+        """The time of the last event."""
+        return int(self.events.times.max()) if len(self.events) else 0
+
+    @property
+    def categories(self) -> Tensor:
+        """The category row of every item [N]."""
+        return torch.from_numpy(self.catalog.category_rows)
+
+
+def is_in(items: Tensor, truth: Tensor) -> Tensor:
+    """Whether each item [B, K] is in its row of `truth` [B, R]; by sorting, so that memory stays at B * (K + R)."""
+    if truth.shape[1] == 0 or items.shape[1] == 0:
+        return torch.zeros_like(items, dtype=torch.bool)
+    ordered = truth.sort(dim=1).values
+    at = torch.searchsorted(ordered, items.contiguous()).clamp(max=ordered.shape[1] - 1)
+    return (ordered.gather(1, at) == items) & (items >= 0)

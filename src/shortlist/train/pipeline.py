@@ -1,0 +1,199 @@
+"""From a recipe and a log to a recommender: every stage trained on what the stages before it pass on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.data import Candidates, Cases, Dataset, Query, Split
+from shortlist.errors import ConfigError
+from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
+from shortlist.pipeline import TYPES, Recipe, Recommender
+from shortlist.pipeline.expression import parse
+from shortlist.pipeline.recipe import Types, check_settings, leaves, plain_fields
+from shortlist.pipeline.recommender import MEMORY, Memory
+from shortlist.progress import Progress, silent
+from shortlist.train.material import Material, Round
+from shortlist.train.rehearse import rehearse, rounds_of
+from shortlist.train.trainers import TRAINERS, Trainer
+
+Stages = dict[str, Stage]
+
+
+def train(
+    recipe: Recipe,
+    dataset: Dataset,
+    seed: int = 0,
+    split: Split | None = None,
+    progress: Progress = silent,
+    types: Types = TYPES,
+    trainers: Mapping[str, type[Trainer]] = TRAINERS,
+) -> Recommender:
+    """Train all stages of a recipe on the learning part of a split.
+
+    Nominators and filters are fitted twice: on the past alone, to rehearse requests that later stages learn from,
+    and on all learning events, to serve.
+    """
+    split = dataset.split() if split is None else split
+    makers = {name: _maker(recipe, name, trainers) for name in recipe.stages}
+    material = Material(split.train, dataset.catalog, dataset.clock, seed, progress, split.valid)
+    kitchen = _Kitchen(recipe, makers, types)
+    early = kitchen.early()
+    later: Stages = {}
+    if kitchen.later():
+        later = _rehearsed(kitchen, material, split)
+    stages = kitchen.fit_all(early, material, {}, "")
+    pipeline = kitchen.parsed({**stages, **later})
+    memory = remember(split, dataset)
+    about = {"name": recipe.name, "data": dataset.name, "clock": dataset.clock, "ends": material.ends}
+    return Recommender(pipeline, dataset.catalog, dataset.users, memory, about)
+
+
+def remember(split: Split, dataset: Dataset, last: int = MEMORY) -> Memory:
+    """What each user is known to have met: learning events, and what held-out cases show of theirs."""
+    known = np.zeros(len(dataset.events), bool)
+    for cases in (split.valid, split.test):
+        for start, cut in zip(cases.starts, cases.cuts, strict=True):
+            known[start:cut] = True
+    held = dataset.events.where(known)
+    items = np.concatenate([split.train.items, held.items])
+    users = np.concatenate([split.train.users, held.users])
+    times = np.concatenate([split.train.times, held.times])
+    whole = _distinct_events(users, items, times)
+    starts = np.searchsorted(whole[0], np.arange(dataset.events.n_users + 1))
+    place = np.arange(len(whole[0])) - starts[whole[0]]
+    keep = np.diff(starts)[whole[0]] - place <= last
+    kept = whole[0][keep]
+    return Memory(
+        torch.from_numpy(np.searchsorted(kept, np.arange(dataset.events.n_users + 1)).astype(np.int64)),
+        torch.from_numpy(whole[1][keep].astype(np.int32)),
+    )
+
+
+def _distinct_events(users: Any, items: Any, times: Any) -> tuple[Any, Any]:
+    """Users and items of events by (user, time), each (user, item, time) once, ties as they came."""
+    order = np.lexsort((np.arange(len(users)), times, users))
+    table = np.stack([users[order].astype(np.int64), items[order].astype(np.int64), times[order]])
+    _, first = np.unique(table, axis=1, return_index=True)
+    keep = np.sort(first)
+    return table[0, keep], table[1, keep]
+
+
+def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> Stages:
+    """The stages after the nominators, each learned on what would be passed to it."""
+    rehearsal = rehearse(material.events, split.settings, material.seed, int(kitchen.option("requests", 20_000)))
+    past = replace(material, events=rehearsal.past)
+    stages = kitchen.fit_all(kitchen.early(), past, {}, "rehearsal: ")
+    rounds = rounds_of(rehearsal.cases, _width(rehearsal.cases))
+    made: Stages = {}
+    waiting = kitchen.later()
+    number = 0
+    for position in range(len(kitchen.parsed(stages).stages)):
+        for name in [leaf.title for leaf in leaves(kitchen.parsed({**stages, **made}).stages[position])]:
+            if name in waiting:
+                # Rounds are dealt out among the learners: none is judged by a stage that learned on the same requests.
+                share = tuple(rounds[number % len(rounds) :: kitchen.learners()]) if rounds else ()
+                made |= kitchen.fit_all([name], replace(past, rounds=share), stages | made, "")
+                number += kitchen.learns(name)
+        step = kitchen.parsed({**stages, **made}).stages[position]
+        rounds = [_through(one, step) for one in rounds]
+    return made
+
+
+def _through(round_: Round, step: Stage) -> Round:
+    with torch.no_grad():
+        return round_.through(step)
+
+
+def _width(cases: Cases) -> int:
+    return int(min(cases.seen().max(initial=1), MEMORY))
+
+
+@dataclass(frozen=True)
+class _Kitchen:
+    """A recipe with its trainers: which stages come first, and how the expression reads while some are missing."""
+
+    recipe: Recipe
+    makers: Mapping[str, Trainer]
+    types: Types
+
+    def early(self) -> list[str]:
+        """Nominators and filters: they learn from events alone."""
+        return [name for name, one in self.recipe.stages.items() if issubclass(self.types[one.type], Nominator | Filter)]
+
+    def later(self) -> list[str]:
+        """All others: they learn from rehearsed requests, or need what was learned before them."""
+        return [name for name in self.recipe.stages if name not in self.early()]
+
+    def learns(self, name: str) -> bool:
+        """Whether a stage learns from rehearsed requests."""
+        return issubclass(self.types[self.recipe.stages[name].type], Scorer)
+
+    def learners(self) -> int:
+        return max(sum(self.learns(name) for name in self.later()), 1)
+
+    def option(self, name: str, default: float) -> float:
+        return float(self.recipe.training.get(name, default))
+
+    def fit_all(self, names: list[str], material: Material, ready: Stages, label: str) -> Stages:
+        """Fit stages in turn, each seeing those before it."""
+        made: Stages = {}
+        for name in names:
+            settings = {**self.recipe.stages[name].settings, "name": name}
+            seen = replace(material, fitted={**ready, **made}, progress=_labelled(material.progress, label))
+            made[name] = self.makers[name].fit(settings, seen)
+        return made
+
+    def parsed(self, stages: Stages) -> Pipeline:
+        """The pipeline, a stand-in at every place whose stage is not ready."""
+        known = {name: stages.get(name) or _stand_in(self.types[one.type], name) for name, one in self.recipe.stages.items()}
+        return parse(self.recipe.expression, known, f"{self.recipe.path}: pipeline")
+
+
+def _maker(recipe: Recipe, name: str, trainers: Mapping[str, type[Trainer]]) -> Trainer:
+    ingredient = recipe.stages[name]
+    if ingredient.type not in trainers:
+        raise ConfigError(f"{recipe.where(name)}: no trainer for type {ingredient.type!r}; pass trainers=")
+    kind = trainers[ingredient.type]
+    check_settings(ingredient.train, plain_fields(kind), f"{recipe.path}: [stages.{name}.train]")
+    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in ingredient.train.items()}
+    return kind(**plain)
+
+
+def _labelled(progress: Progress, label: str) -> Progress:
+    return lambda what, done, total: progress(label + what, done, total)
+
+
+def _stand_in(kind: type[Stage], name: str) -> Stage:
+    if issubclass(kind, Scorer):
+        return _PendingScorer(name=name)
+    return _PendingSelector(name=name) if issubclass(kind, Selector) else _PendingHydrator(name=name)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _PendingScorer(Scorer):
+    """Stands where a scorer will be."""
+
+    def score(self, query: Query, found: Candidates) -> Tensor:
+        return found.scores
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _PendingSelector(Selector):
+    """Stands where a selector will be."""
+
+    def select(self, query: Query, found: Candidates) -> Tensor:
+        return found.standing().sort(dim=1, descending=True, stable=True).indices
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _PendingHydrator(Hydrator):
+    """Stands where a hydrator will be."""
+
+    empty: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def columns(self, query: Query, found: Candidates) -> Mapping[str, Tensor]:
+        return self.empty

@@ -1,0 +1,60 @@
+"""The second stages' training set, made without looking ahead.
+
+Every training user's events are cut in two as the split's protocol would cut them. Nominators are fitted on the
+earlier parts alone and then asked; what the user met later says which candidates were wanted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shortlist.data import Candidates, Cases, Interactions
+from shortlist.errors import DataError
+from shortlist.train.material import Round
+
+BATCH = 128
+LATER = 0.85  # where a log is cut in time, as a share of its events
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """Events that lie before every cut, and cases that ask for what lies after."""
+
+    past: Interactions
+    cases: Cases
+
+
+def rehearse(events: Interactions, protocol: Mapping[str, Any], seed: int, most: int = 20_000) -> Rehearsal:
+    """Cut the training events as the protocol does; at most `most` users are asked."""
+    cuts = _cuts(events, str(protocol.get("protocol", "half-history")))
+    starts, stops = events.starts[:-1], events.starts[1:]
+    users = np.flatnonzero((cuts > starts) & (cuts < stops))
+    if len(users) == 0:
+        raise DataError("rehearsal: expected users with events before and after a cut, got none; the log is too short")
+    past = events.where(np.arange(len(events)) < cuts[events.users])
+    asked = np.random.default_rng(seed).permutation(users)[:most]
+    return Rehearsal(past, Cases(events, starts[asked], cuts[asked], stops[asked]))
+
+
+def _cuts(events: Interactions, protocol: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Where each user's past ends [U]."""
+    starts, lengths = events.starts[:-1], events.lengths
+    if protocol == "leave-last-out":
+        return starts + np.maximum(lengths - 1, 0)
+    if protocol == "global-time":
+        when = np.sort(events.times)[int(LATER * len(events))]
+        before = np.bincount(events.users, weights=events.times < when, minlength=events.n_users)
+        return starts + before.astype(np.int64)
+    return starts + lengths // 2
+
+
+def rounds_of(cases: Cases, width: int) -> list[Round]:
+    """The cases in batches, nothing found yet."""
+    rounds = []
+    for start in range(0, len(cases), BATCH):
+        rows = slice(start, start + BATCH)
+        query = cases.query(rows, width)
+        rounds.append(Round(query, Candidates.none(len(query)), cases.truth(rows)))
+    return rounds

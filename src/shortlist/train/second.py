@@ -1,0 +1,112 @@
+"""Pre-rankers and rankers, taught on the candidates they will be given."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from shortlist.errors import ConfigError
+from shortlist.represent import FeatureMLP, TwoTower
+from shortlist.stages import FeatureRanker, Features, TowerScorer
+from shortlist.train.counts import recent_counts
+from shortlist.train.loop import Loop
+from shortlist.train.losses import listwise_loss
+from shortlist.train.material import Material, Round
+from shortlist.train.towers import TowerTrainer
+
+HELD = 5  # one round in so many is not learned from but decides when to stop
+
+
+@dataclass(frozen=True)
+class TowerScorerTrainer:
+    """Starts from the two-tower nominator named `start` (or from scratch), then learns on the candidates."""
+
+    start: str = ""
+    width: int = 64
+    epochs: int = 20
+    rate: float = 5e-4
+    decay: float = 1e-4
+    patience: int = 3
+
+    def fit(self, settings: Mapping[str, Any], material: Material) -> TowerScorer:
+        towers = self._start(material, str(settings.get("name", "pre-ranker")))
+
+        def score(round_: Round) -> Tensor:
+            logits: Tensor = towers(round_.query.history, round_.found.items.clamp(min=0))
+            return logits
+
+        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
+        _learn(towers, score, material, loop, str(settings.get("name", "pre-ranker")))
+        return TowerScorer(towers, **settings)
+
+    def _start(self, material: Material, what: str) -> TwoTower:
+        if not self.start:
+            return TowerTrainer(width=self.width).towers(material, f"{what} towers")
+        stage = material.fitted.get(self.start)
+        if stage is None or "offered.weight" not in stage.tensors():
+            raise ConfigError(f"{what}: start must name a two-tower nominator of the pipeline, got {self.start!r}")
+        return TwoTower.of({name: tensor.clone() for name, tensor in stage.tensors().items()})
+
+
+@dataclass(frozen=True)
+class FeatureRankerTrainer:
+    """A network over what the nominators said and how the candidate fits; `days` is what counts as lately."""
+
+    hidden: tuple[int, ...] = (64, 32)
+    dropout: float = 0.1
+    epochs: int = 30
+    rate: float = 2e-3
+    decay: float = 1e-4
+    patience: int = 4
+    days: float = 30.0
+
+    def fit(self, settings: Mapping[str, Any], material: Material) -> FeatureRanker:
+        torch.manual_seed(material.seed)
+        features = self._features(settings, material)
+        network = FeatureMLP([len(features.names), *self.hidden], self.dropout)
+        told = {id(r): features(r.query, r.found) for r in material.rounds}
+        _set_scale(network, [told[id(r)][r.found.valid] for r in material.rounds])
+        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
+        _learn(network, lambda r: network(told[id(r)]), material, loop, str(settings.get("name", "ranker")))
+        kept = {name: value for name, value in settings.items() if name != "nominators"}
+        return FeatureRanker(features, network, **kept)
+
+    def _features(self, settings: Mapping[str, Any], material: Material) -> Features:
+        said = (name[:-5] for name in material.rounds[0].found.columns if name.endswith(".rank"))
+        nominators = tuple(settings.get("nominators", said))
+        lately = recent_counts(material, self.days if material.clock == "ms" else 0.0)
+        counts = (torch.from_numpy(column.copy()) for column in (material.events.popularity, lately))
+        return Features(nominators, *counts, material.categories)
+
+
+def _set_scale(network: FeatureMLP, seen: list[Tensor]) -> None:
+    """Scale features by what the candidates of training had."""
+    rows = torch.cat(seen)
+    if len(rows) > 1:
+        network.mean.copy_(rows.mean(0))
+        network.scale.copy_(rows.std(0).clamp(min=1e-3))
+
+
+def _learn(
+    model: nn.Module, score: Callable[[Round], Tensor], material: Material, loop: Loop, what: str
+) -> None:
+    """Learn from four rounds of five, stop by the fifth."""
+    held = [r for number, r in enumerate(material.rounds) if number % HELD == HELD - 1]
+    rounds = [r for number, r in enumerate(material.rounds) if number % HELD != HELD - 1]
+
+    def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
+        for number in np.random.default_rng((material.seed, epoch)).permutation(len(rounds)):
+            yield lambda r=rounds[number]: _loss(score, r)  # type: ignore[misc]
+
+    @torch.no_grad()
+    def judge() -> float:
+        return -float(sum(_loss(score, r) for r in held))
+
+    loop.run(model, batches, len(rounds), what, material.progress, judge if held else None)
+
+
+def _loss(score: Callable[[Round], Tensor], round_: Round) -> Tensor:
+    return listwise_loss(score(round_), round_.wanted, round_.found.valid)

@@ -1,0 +1,38 @@
+"""Which trainer makes which type of stage."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from shortlist.grammar import Stage
+from shortlist.train.counts import (
+    AvailableTrainer,
+    DiverseTrainer,
+    ExploreTrainer,
+    PopularTrainer,
+    RecentTrainer,
+    SeenTrainer,
+)
+from shortlist.train.covisit import CoVisitTrainer
+from shortlist.train.material import Material
+from shortlist.train.second import FeatureRankerTrainer, TowerScorerTrainer
+from shortlist.train.towers import TowerTrainer
+
+
+class Trainer(Protocol):
+    """Makes a stage from its settings and the material; its own fields are how it trains."""
+
+    def fit(self, settings: Mapping[str, Any], material: Material) -> Stage: ...
+
+
+TRAINERS: Mapping[str, type[Trainer]] = {
+    "popular": PopularTrainer,
+    "recent": RecentTrainer,
+    "co-visit": CoVisitTrainer,
+    "two-tower": TowerTrainer,
+    "seen": SeenTrainer,
+    "available": AvailableTrainer,
+    "two-tower-scorer": TowerScorerTrainer,
+    "feature-ranker": FeatureRankerTrainer,
+    "diverse": DiverseTrainer,
+    "explore": ExploreTrainer,
+}
