@@ -11,7 +11,7 @@ import pyarrow.csv as arrow_csv
 
 from shortlist.data.sources.files import File
 from shortlist.data.sources.found import Found
-from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.layout import PATTERNS, Layout
 from shortlist.data.sources.lines import line_of, records, refusal, sift
 from shortlist.errors import ConfigError, DataError
 
@@ -22,6 +22,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "id": pa.dictionary(pa.int32(), pa.string()),
     "text": pa.string(),
     "list": pa.string(),
+    "clicks": pa.string(),
     "integer": pa.int64(),
     "number": pa.float64(),
     "number?": pa.float64(),
@@ -107,15 +108,26 @@ def _conversion(layout: Layout) -> arrow_csv.ConvertOptions:
 
 
 def _check_gaps(table: pa.Table, layout: Layout) -> None:
-    """What the fast reader lets pass and we do not: gaps, infinities, times that are plain text."""
+    """What the fast reader lets pass and we do not."""
     for name, kind in layout.kinds.items():
-        column = table[name]
-        if kind in ("number", "integer", "time") and column.null_count:
-            raise pa.ArrowInvalid(f"column {name!r} has gaps")
-        if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
-            raise pa.ArrowInvalid(f"column {name!r} holds infinite numbers")
-        if kind == "time" and not _is_clock(column.type):
-            raise pa.ArrowInvalid(f"column {name!r} holds no times")
+        if problem := _gap(table[name], kind):
+            raise pa.ArrowInvalid(f"column {name!r} holds {problem}")
+
+
+def _gap(column: pa.ChunkedArray, kind: str) -> str:
+    if kind in ("number", "integer", "time") and column.null_count:
+        return "gaps"
+    if pa.types.is_floating(column.type) and not _all(pc.is_finite(column)):
+        return "infinite numbers"
+    if kind == "time" and not _is_clock(column.type):
+        return "no times"
+    if kind in PATTERNS and not _all(pc.match_substring_regex(column, PATTERNS[kind])):
+        return "texts of another form"
+    return ""
+
+
+def _all(flags: pa.ChunkedArray) -> bool:
+    return bool(pc.all(flags, min_count=0).as_py())
 
 
 def _is_clock(kind: pa.DataType) -> bool:

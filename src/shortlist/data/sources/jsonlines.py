@@ -118,6 +118,7 @@ def _fast(stream: BinaryIO | io.BytesIO, kinds: Kinds, first: Mapping[str, Any])
         arrow_json.ReadOptions(block_size=BLOCK),
         arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
+    table.validate(full=True)  # the fast reader does not look at the bytes of a text
     for key, kind in kinds.items():
         if kind in ("number", "time") and table[key].null_count:
             raise pa.ArrowInvalid(f"key {key!r} has gaps")

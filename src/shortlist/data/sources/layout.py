@@ -9,7 +9,11 @@ from functools import cached_property
 
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 INTEGER = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
-LIST = re.compile(r"(-?\d{1,18}(,-?\d{1,18})*)?", re.ASCII)
+# Patterns that the fast reader and the slow one both understand.
+PATTERNS: Mapping[str, str] = {
+    "list": r"^(-?[0-9]{1,18}(,-?[0-9]{1,18})*)?$",
+    "clicks": r"^[^ ]+-[01]( [^ ]+-[01])*$",
+}
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,15 @@ class Layout:
         if len(fields) != len(self.names):
             return f"expected {len(self.names)} fields ({self._told}), got {len(fields)}"
         for name, kind in self.kinds.items():
-            what, accepts = KINDS[kind]
+            what, accepts = self._rule(kind)
             text = fields[self.positions[name]]
-            if not (self._is_formatted(text) if kind == "time" and self.time_format else accepts(text)):
-                return f"expected {self.time_format or what} as {name!r}, got {text[:40]!r}"
+            if not accepts(text):
+                return f"expected {what} as {name!r}, got {text[:40]!r}"
         return ""
+
+    def _rule(self, kind: str) -> tuple[str, Callable[[str], bool]]:
+        own = kind == "time" and self.time_format
+        return (f"a time like {self.time_format}", self._is_formatted) if own else KINDS[kind]
 
     @property
     def _told(self) -> str:
@@ -78,5 +86,6 @@ KINDS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "number": ("a number", is_number),
     "number?": ("a number or nothing", lambda text: text == "" or is_number(text)),
     "time": ("a time (a number or an ISO date)", is_time),
-    "list": ("whole numbers with commas between them", lambda text: bool(LIST.fullmatch(text))),
+    "list": ("whole numbers with commas between them", lambda text: bool(re.search(PATTERNS["list"], text))),
+    "clicks": ("impressions like 'N1-0 N2-1'", lambda text: bool(re.search(PATTERNS["clicks"], text))),
 }

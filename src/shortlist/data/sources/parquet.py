@@ -11,15 +11,17 @@ from shortlist.data.raw import compact
 from shortlist.data.sources.found import Found
 from shortlist.errors import DataError
 
+DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)
+
 
 def read_parquet(path: Path, kinds: Mapping[str, str]) -> Found:
     """The columns of `kinds`; ids are dictionary-encoded as soon as they are read."""
     _check_names(path, parquet_names(path), kinds)
     try:
-        columns = {name: _column(path, name, kind) for name, kind in kinds.items()}
-    except (pa.ArrowInvalid, OSError) as error:
+        table = pa.table({name: _column(path, name, kind) for name, kind in kinds.items()})
+    except DAMAGE as error:
         raise _damaged(path, error) from error
-    found = Found(pa.table(columns), str(path), lambda row: f"{path}:row {row + 1}")
+    found = Found(table, str(path), lambda row: f"{path}:row {row + 1}")
     if not len(found):
         raise DataError(f"{path}: holds no rows; expected at least one")
     _check_gaps(found, kinds)
@@ -30,7 +32,7 @@ def parquet_names(path: Path) -> tuple[str, ...]:
     """The columns of a file."""
     try:
         return tuple(pq.read_schema(path).names)
-    except (pa.ArrowInvalid, OSError) as error:
+    except DAMAGE as error:
         raise _damaged(path, error) from error
 
 
@@ -51,6 +53,7 @@ def _column(path: Path, name: str, kind: str) -> pa.ChunkedArray | pa.Array:
     coded = [name] if kind == "id" else None
     with pq.ParquetFile(path, read_dictionary=coded) as file:
         column = file.read(columns=[name], use_threads=True)[name]
+    column.validate(full=True)  # a damaged file may hold words that are no UTF-8, or numbers of no word
     if kind == "id" and not column.null_count and _is_id(column.type):
         return compact(column)
     if kind == "number" and _is_number(column.type):

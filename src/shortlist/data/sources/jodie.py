@@ -1,0 +1,32 @@
+"""The CSV of JODIE: user, item, time, label of the state, then features."""
+
+from pathlib import Path
+
+from shortlist.data.raw import Raw
+from shortlist.data.sources.delimited import read_delimited
+from shortlist.data.sources.door import admit
+from shortlist.data.sources.files import File, one_file
+from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.lines import records
+from shortlist.errors import DataError
+
+FIELDS = {"user_id": "id", "item_id": "id", "timestamp": "number", "state_label": "number"}
+
+
+def read_jodie(path: Path | str, features: bool | str = False, bad_lines: str = "refuse") -> Raw:
+    """Read events with their state label; with `features`, also the columns feature_0, feature_1, ..."""
+    file = one_file(path)
+    extra = tuple(f"feature_{at}" for at in range(_width(file) - len(FIELDS)))
+    wanted = extra if str(features).lower() in ("true", "1", "yes") else ()
+    kinds = {**FIELDS, **dict.fromkeys(wanted, "number")}
+    found = read_delimited(file, Layout((*FIELDS, *extra), kinds, header=True), bad_lines)
+    carry = {"state_label": "state_label", **{name: name for name in wanted}}
+    return admit(found, user="user_id", item="item_id", time="timestamp", unit="s", carry=carry)
+
+
+def _width(file: File) -> int:
+    """How many fields a row has: what the first row says, for the header names all features with one word."""
+    first = next(records(file, Layout(tuple(FIELDS), {}, header=True)), None)
+    if first is None:
+        raise DataError(f"{file.name}: holds no records; expected a header and at least one line of data")
+    return max(len(first.fields), len(FIELDS))

@@ -1,0 +1,45 @@
+"""Lines of `user item item ...`: pairs as in SASRec, histories as in S3-Rec and LightGCN."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from shortlist.data.raw import Raw
+from shortlist.data.sources.delimited import read_delimited
+from shortlist.data.sources.door import admit
+from shortlist.data.sources.files import one_file
+from shortlist.data.sources.found import Found
+from shortlist.data.sources.layout import Layout
+from shortlist.errors import DataError
+
+NEVER = "\x01"  # a delimiter that keeps the line in one piece
+
+
+def read_sequences(path: Path | str, bad_lines: str = "refuse") -> Raw:
+    """Read histories, oldest first; a line with a user and no item is left out and counted."""
+    file = one_file(path)
+    found = read_delimited(file, Layout(("line",), {"line": "text"}, NEVER), bad_lines)
+    words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(found.table["line"].combine_chunks()))
+    counts = np.asarray(pc.list_value_length(words)).astype(np.int64)
+    lines = np.repeat(np.arange(len(counts)), counts - 1)
+    flat = words.flatten()
+    firsts = np.cumsum(counts) - counts
+    items = flat.take(pa.array(np.delete(np.arange(len(flat)), firsts)))
+    users = flat.take(pa.array(firsts[lines]))
+    return _with_empty(_admitted(found, users, items, lines), int(np.count_nonzero(counts == 1)))
+
+
+def _admitted(found: Found, users: pa.Array, items: pa.Array, lines: NDArray[np.int64]) -> Raw:
+    if not len(users):
+        raise DataError(f"{found.name}: expected lines of a user and its items, got users only")
+    table = pa.table({"user": users, "item": items})
+    events = Found(table, found.name, lambda row: found.where(int(lines[row])), found.bad)
+    return admit(events, user="user", item="item")
+
+
+def _with_empty(raw: Raw, empty: int) -> Raw:
+    dropped = {**raw.dropped, **({"user without items": empty} if empty else {})}
+    return Raw(raw.users, raw.items, read=raw.read + empty, dropped=dropped)

@@ -1,0 +1,317 @@
+import csv
+import gzip
+import io
+import json
+import lzma
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist.data.raw import encode
+from shortlist.data.sources import read
+from shortlist.data.sources.tabular import read_tabular
+from shortlist.errors import ConfigError, DataError
+
+LOG = (
+    "uid,thing,when,stars,page\n"
+    "ann,x1,1700000000,4.5,home\nbob,x2,1700000060,1,list\nann,x2,1700000120,3,home\n"
+)
+NAMED = {"user": "uid", "item": "thing", "time": "when", "weight": "stars", "page": "page"}
+EVENTS = [
+    ("ann", "x1", 1700000000000, 4.5),
+    ("bob", "x2", 1700000060000, 1.0),
+    ("ann", "x2", 1700000120000, 3.0),
+]
+
+
+def as_jsonl():
+    rows = csv.DictReader(io.StringIO(LOG))
+    typed = ({**row, "when": int(row["when"]), "stars": float(row["stars"])} for row in rows)
+    return "".join(json.dumps(row) + "\n" for row in typed)
+
+
+def as_parquet(path):
+    rows = [json.loads(line) for line in as_jsonl().splitlines()]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.tsv", "log.jsonl", "log.jsonl.gz"])
+def test_text_tables_give_the_same_events(put, told, name):
+    text = as_jsonl() if "jsonl" in name else LOG.replace(",", "\t") if "tsv" in name else LOG
+    raw = read_tabular(put(name, text), columns=NAMED)
+    assert told(raw) == EVENTS
+    assert raw.columns["page"].tolist() == ["home", "list", "home"]
+    assert (raw.read, raw.dropped) == (3, {})
+
+
+def test_parquet_gives_the_same_events(tmp_path, told):
+    raw = read_tabular(as_parquet(tmp_path / "log.parquet"), columns=NAMED)
+    assert told(raw) == EVENTS
+    assert raw.columns["page"].tolist() == ["home", "list", "home"]
+
+
+def test_columns_of_our_own_names_need_no_mapping(put, told):
+    raw = read_tabular(put("log.csv", "item,user,time\n7,1,1700000000\n"))
+    assert told(raw) == [(1, 7, 1700000000000, None)]
+
+
+def test_without_a_time_only_the_order_is_known(put):
+    assert read_tabular(put("log.csv", "item,user\n7,1\n")).times is None
+
+
+def test_a_file_without_header_takes_names(put, told):
+    path = put("log.txt", "1|7|1700000000\n")
+    assert told(read_tabular(path, names="user,item,time", delimiter="|")) == [(1, 7, 1700000000000, None)]
+
+
+def test_ids_become_integers_only_when_nothing_is_lost(put):
+    raw = read_tabular(put("log.csv", "item,user\n7,1\n007,2\n"))
+    assert raw.items.to_pylist() == ["7", "007"]
+    assert raw.users.to_pylist() == [1, 2]
+
+
+def test_dates_and_formats_become_milliseconds(put):
+    iso = read_tabular(put("a.csv", "user,item,time\n1,1,2023-11-14T22:13:20Z\n"))
+    own = read_tabular(put("b.csv", "user,item,time\n1,1,14/11/2023\n"), time_format="%d/%m/%Y")
+    row = read_tabular(put("c.jsonl", '{"user":1,"item":1,"time":"2023-11-14T22:13:20Z"}\n'))
+    assert iso.times.tolist() == row.times.tolist() == [1700000000000]
+    assert own.times.tolist() == [1699920000000]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit"), [(1700000000, "s"), (1700000000123, "ms"), (1700000000123456, "us")]
+)
+def test_the_unit_of_time_is_seen_from_its_size(put, value, unit):
+    path = put("log.csv", f"user,item,time\n1,1,{value}\n")
+    assert read_tabular(path).times[0] // 1000 == 1700000000
+    assert read_tabular(path, unit=unit).times.tolist() == read_tabular(path).times.tolist()
+
+
+def test_a_second_file_tells_of_items(put):
+    log = put("log.csv", "user,item\n1,10\n1,11\n")
+    items = put("items.csv", "id,name,category,color\n11,Second,b,red\nzz,Other,c,blue\n10,First,a,green\n")
+    columns = {"item.id": "id", "item.title": "name", "item.color": "color"}
+    raw = read_tabular(log, items=str(items), columns=columns)
+    assert raw.described.to_pylist() == [
+        {"item": 11, "category": "b", "title": "Second", "color": "red"},
+        {"item": 10, "category": "a", "title": "First", "color": "green"},
+    ]
+
+
+def test_rows_with_an_empty_id_are_counted(put, told):
+    raw = read_tabular(put("log.csv", "user,item\n1,7\n,7\n2,\n"))
+    assert told(raw) == [(1, 7, None, None)]
+    assert (raw.read, raw.dropped) == (3, {"empty id": 2})
+    gaps = read_tabular(put("log.jsonl", '{"user":1,"item":7}\n{"user":null,"item":7}\n'))
+    assert gaps.dropped == {"empty id": 1}
+
+
+BAD = {
+    "a lost field": (
+        "1,7,1700000000\n1,7\n1,8,1700000001\n",
+        ":3: expected 3 fields (user,item,time), got 2",
+    ),
+    "a text": ("1,7,1700000000\n1,7,soon\n", ":3: expected a time (a number or an ISO date) as 'time'"),
+    "a gap": ("1,7,1700000000\n\n1,7,\n", ":4: expected a time"),
+    "an infinity": ("1,7,1700000000\n1,7,inf\n", ":3: expected a time"),
+    "a cut": ("1,7,1700000000\n1,7", ":3: expected 3 fields (user,item,time), got 2; the file seems cut"),
+    "a quote": ('1,7,1700000000\n"1,7,1700000000\n', ":3: expected quotes that close"),
+    "two units": ("1,7,1700000000\n1,7,1700000000000\n1,8,1700000001\n", ":3: expected a time in seconds"),
+    "a bell": ("1,7,1700000000\na\x07b,7,1700000000\n", ":3: expected an id without control characters"),
+}
+
+
+@pytest.mark.parametrize("problem", BAD)
+def test_a_bad_line_is_named(put, problem):
+    text, expected = BAD[problem]
+    path = put("log.csv", "user,item,time\n" + text)
+    with pytest.raises(DataError) as error:
+        read_tabular(path)
+    assert str(error.value).startswith(f"{path}{expected}")
+    assert "\n" not in str(error.value)
+
+
+def test_bad_bytes_are_named(put):
+    path = put("log.csv", b"user,item,time\n1,7,1\n\xff\xfe,7,1\n")
+    with pytest.raises(DataError, match=r"log.csv:3: expected utf-8 text"):
+        read_tabular(path)
+
+
+def test_quoted_newlines_keep_the_line_numbers_right(put, told):
+    text = 'user,item,note\n1,7,"two\nlines"\n2,8,plain\n'
+    assert told(read_tabular(put("log.csv", text))) == [(1, 7, None, None), (2, 8, None, None)]
+    with pytest.raises(DataError, match=r"log.csv:5: expected 3 fields"):
+        read_tabular(put("log.csv", text + "3,9\n"))
+
+
+def test_bad_lines_can_be_skipped_and_are_counted(put, told):
+    path = put("log.csv", 'user,item,time\n1,7,1700000000\n1,7\n"2,7,soon\n2,8,1700000001\n')
+    raw = read_tabular(path, bad_lines="skip")
+    assert told(raw) == [(1, 7, 1700000000000, None), (2, 8, 1700000001000, None)]
+    assert (raw.read, raw.dropped) == (4, {"unparsable line": 2})
+
+
+def test_bad_json_lines_are_named_or_skipped(put, told):
+    path = put(
+        "log.jsonl", '{"user":1,"item":7,"time":1700000000}\n{"user":1,"item"\n[]\n{"user":2,"item":8}\n'
+    )
+    with pytest.raises(DataError, match=r"log.jsonl:2: expected a JSON object"):
+        read_tabular(path)
+    raw = read_tabular(path, bad_lines="skip")
+    assert told(raw) == [(1, 7, 1700000000000, None)]
+    assert raw.dropped == {"unparsable line": 3}
+
+
+def test_a_missing_column_is_named(put, tmp_path):
+    with pytest.raises(DataError, match=r"log.csv:1: expected a column 'uid', found user, item"):
+        read_tabular(put("log.csv", "user,item\n1,2\n"), columns={"user": "uid"})
+    with pytest.raises(DataError, match=r"log.jsonl:1: expected a key 'uid', found 'user', 'item'"):
+        read_tabular(put("log.jsonl", '{"user":1,"item":2}\n'), columns={"user": "uid"})
+    with pytest.raises(DataError, match=r"expected a column 'nix', found uid"):
+        read_tabular(as_parquet(tmp_path / "log.parquet"), columns={**NAMED, "item": "nix"})
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "log.parquet", "log.csv.gz"])
+def test_an_empty_file_says_so(put, name):
+    with pytest.raises(DataError, match=r"empty|not a whole Parquet"):
+        read_tabular(put(name, ""))
+
+
+def test_a_header_alone_holds_no_records(put):
+    with pytest.raises(DataError, match=r"holds no records"):
+        read_tabular(put("log.csv", "user,item\n"))
+
+
+def test_cut_archives_are_refused(tmp_path):
+    for name, pack in (("log.csv.gz", gzip.compress), ("log.csv.xz", lzma.compress)):
+        path = tmp_path / name
+        path.write_bytes(pack((LOG * 50).encode())[:-12])
+        with pytest.raises(DataError, match=r"cannot be read to its end"):
+            read_tabular(path, columns=NAMED)
+
+
+def test_a_cut_parquet_file_is_refused(tmp_path):
+    path = as_parquet(tmp_path / "log.parquet")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"not a whole Parquet file"):
+        read_tabular(path, columns=NAMED)
+
+
+BAD_TABLES = [
+    ({"time": [5, None]}, r":row 2: expected a time as 'time', got nothing"),
+    ({"time": ["a", "b"]}, r": expected a time as 'time', got string"),
+    ({"user": [1.5, 2]}, r": expected ids \(whole numbers or text\) as 'user', got double"),
+    ({"item": ["a", "\x00"]}, r":row 2: expected an id without control characters"),
+    ({"weight": [1.0, float("nan")]}, r":row 2: expected a number as 'weight'"),
+    ({"time": [17 * 10**8, 17 * 10**11]}, r":row 2: expected a time in seconds"),
+]
+
+
+@pytest.mark.parametrize(("table", "message"), BAD_TABLES)
+def test_bad_parquet_rows_are_named(tmp_path, table, message):
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"user": [1, 2], "item": [1, 2], **table}), path)
+    with pytest.raises(DataError, match=rf"log.parquet{message}"):
+        read_tabular(path)
+
+
+def test_parquet_ids_of_any_width_and_gaps(tmp_path, told):
+    path = tmp_path / "log.parquet"
+    users = pa.array(["a", "b", None]).dictionary_encode()
+    pq.write_table(pa.table({"user": users, "item": pa.array([1, 2, 3], pa.uint16())}), path)
+    raw = read_tabular(path)
+    assert told(raw) == [("a", 1, None, None), ("b", 2, None, None)]
+    assert raw.dropped == {"empty id": 1}
+
+
+def test_what_cannot_be_meant_is_a_config_error(put):
+    path = put("log.csv", "user,item,time\n1,2,3\n")
+    with pytest.raises(ConfigError, match=r"expected one of amazon, dtr"):
+        read("nothing", path)
+    with pytest.raises(ConfigError, match=r"expected an option of columns, items"):
+        read("tabular", path, colums={})
+    with pytest.raises(ConfigError, match=r"bad_lines: expected 'refuse' or 'skip', got 'drop'"):
+        read("tabular", path, bad_lines="drop")
+    with pytest.raises(ConfigError, match=r"unit: expected auto, s, ms"):
+        read("tabular", path, unit="hours")
+    with pytest.raises(ConfigError, match=r"expected a form of csv"):
+        read("tabular", put("log.bin", "x"))
+    with pytest.raises(DataError, match=r"not found"):
+        read("tabular", path.with_name("other.csv"))
+
+
+ids = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=6).filter(
+    str.strip
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(ids, ids, st.integers(0, 10**10)), min_size=1, max_size=20))
+def test_any_log_written_as_csv_comes_back(rows):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log.csv")
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+            writer.writerows([("user", "item", "time"), *rows])
+        raw = read_tabular(path)
+    seen = zip(raw.users.to_pylist(), raw.items.to_pylist(), raw.times.tolist(), strict=True)
+    assert [(str(user), str(item), time // 1000) for user, item, time in seen] == rows
+
+
+BLOBS = {
+    "log.csv": LOG.encode(),
+    "log.csv.gz": gzip.compress(LOG.encode(), mtime=0),
+    "log.csv.xz": lzma.compress(LOG.encode()),
+    "log.jsonl": as_jsonl().encode(),
+}
+
+
+def outcome(path, **options):
+    try:
+        return read_tabular(path, columns=NAMED, **options)
+    except DataError as error:
+        return error
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(sorted(BLOBS)), st.sampled_from(["refuse", "skip"]), st.booleans(), st.data())
+def test_a_damaged_file_is_read_or_refused_and_nothing_else(name, bad_lines, cut, data):
+    blob = bytearray(BLOBS[name])
+    at = data.draw(st.integers(0, len(blob) - 1))
+    if cut:
+        del blob[at:]
+    else:
+        blob[at] ^= data.draw(st.integers(1, 255))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(bytes(blob))
+        found = outcome(path, bad_lines=bad_lines)
+    assert str(path) in str(found) if isinstance(found, DataError) else found.read >= len(found)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_damaged_parquet_file_is_read_or_refused_and_nothing_else(data):
+    with tempfile.TemporaryDirectory() as folder:
+        path = as_parquet(Path(folder, "log.parquet"))
+        blob = bytearray(path.read_bytes())
+        at = data.draw(st.integers(0, len(blob) - 1))
+        blob[at] ^= data.draw(st.integers(1, 255))
+        path.write_bytes(bytes(blob))
+        found = outcome(path)
+    assert str(path) in str(found) if isinstance(found, DataError) else found.read >= len(found)
+
+
+def test_the_vocabulary_holds_only_ids_in_use_and_no_word_twice():
+    repeated = pa.DictionaryArray.from_arrays(pa.array([2, 1, 1, 3]), pa.array(["never", "b", "a", "b"]))
+    vocabulary, rows = encode(repeated)
+    assert vocabulary.ids.to_pylist() == ["a", "b"]
+    assert rows.tolist() == [0, 1, 1, 1]
+    assert np.asarray(encode(pa.chunked_array([], pa.string()))[1]).tolist() == []
