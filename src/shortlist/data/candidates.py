@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -55,11 +56,12 @@ class Candidates:
 
     def keep(self, mask: Tensor) -> "Candidates":
         """Say no to everything outside `mask` [B, K]; nothing can be brought back."""
-        return replace(self, valid=self.valid & mask)
+        valid = self.valid & mask
+        return Candidates(self.items, self.scores, valid, self.source, self.slot, self.columns, self.notes)
 
     def score(self, scores: Tensor) -> "Candidates":
         """The same candidates with other scores [B, K]."""
-        return replace(self, scores=scores)
+        return Candidates(self.items, scores, self.valid, self.source, self.slot, self.columns, self.notes)
 
     def add(self, columns: Mapping[str, Tensor]) -> "Candidates":
         """The same candidates with further columns, each [B, K]."""
@@ -103,10 +105,7 @@ def merge(found: Sequence[Candidates], names: Sequence[str]) -> Candidates:
     items = torch.cat([part.items for part in found], dim=1)  # [B, K]
     valid = torch.cat([part.valid for part in found], dim=1)
     scores = torch.cat([part.scores for part in found], dim=1)
-    widths = torch.tensor([part.shape[1] for part in found], device=items.device)
-    source = torch.arange(len(found), device=items.device).repeat_interleave(widths)  # [K]
-    place = torch.arange(items.shape[1], device=items.device)
-    rank = (place - (widths.cumsum(0) - widths)[source]).to(torch.float32)  # [K]
+    source, place, rank = _layout(tuple(part.shape[1] for part in found), items.device)  # [K] each
     first, leads = first_places(items, valid, source)  # [B, K]
     columns = _word_of_each(torch.where(leads & valid, first, len(place)), source, rank, scores, names)
     fused = sum((1.0 / (RRF + columns[f"{name}.rank"])).nan_to_num(0.0) for name in names)
@@ -119,6 +118,15 @@ def merge(found: Sequence[Candidates], names: Sequence[str]) -> Candidates:
         columns,
         tuple(note for part in found for note in part.notes),
     )
+
+
+@lru_cache(maxsize=64)
+def _layout(widths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """For nominators of these widths side by side: whose each place is, its number, and its rank with its owner."""
+    wide = torch.tensor(widths, device=device)
+    source = torch.arange(len(widths), device=device).repeat_interleave(wide)
+    place = torch.arange(len(source), device=device)
+    return source, place, (place - (wide.cumsum(0) - wide)[source]).to(torch.float32)
 
 
 def first_places(items: Tensor, valid: Tensor, source: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -152,6 +160,14 @@ def _word_of_each(at: Tensor, source: Tensor, rank: Tensor, scores: Tensor, name
     ranks = empty.scatter_(1, flat, rank.expand(scores.shape)).view(count, len(names), width + 1)
     columns = {f"{name}.score": said[:, number, :-1] for number, name in enumerate(names)}
     return columns | {f"{name}.rank": ranks[:, number, :-1] for number, name in enumerate(names)}
+
+
+def repeats(positions: Tensor) -> Tensor:
+    """Where a position stands for the second time in its row [B, k]; negative ones never do."""
+    if positions.shape[1] > 64:
+        return ~first_places(positions, positions >= 0)[1]
+    alike = (positions[:, :, None] == positions[:, None, :]).tril(-1).any(-1)  # a short row is compared faster
+    return alike & (positions >= 0)
 
 
 class Taken(Mapping[str, Tensor]):

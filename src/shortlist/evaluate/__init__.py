@@ -2,6 +2,7 @@
 
 from shortlist.evaluate.catalogue import ScoreBlock, evaluate_full, top_k_full
 from shortlist.evaluate.exposure import coverage, gini, novelty
+from shortlist.evaluate.funnel import Funnel, StageLoss, funnel, passage
 from shortlist.evaluate.metrics import (
     METRICS,
     Metric,
@@ -13,29 +14,37 @@ from shortlist.evaluate.metrics import (
     precision,
     recall,
 )
+from shortlist.evaluate.run import Evaluation, evaluate, segments
 from shortlist.evaluate.significance import Comparison, Interval, bootstrap, paired
 from shortlist.evaluate.table import Scores, score_slates
 
 __all__ = [
     "METRICS",
     "Comparison",
+    "Evaluation",
+    "Funnel",
     "Interval",
     "Metric",
     "ScoreBlock",
     "Scores",
+    "StageLoss",
     "average_precision",
     "bootstrap",
     "coverage",
+    "evaluate",
     "evaluate_full",
     "f1",
+    "funnel",
     "gini",
     "hit_rate",
     "mrr",
     "ndcg",
     "novelty",
     "paired",
+    "passage",
     "precision",
     "recall",
     "score_slates",
+    "segments",
     "top_k_full",
 ]

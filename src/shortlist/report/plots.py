@@ -1,7 +1,7 @@
 """Small drawings as SVG text; the same numbers give the same bytes."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -10,6 +10,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 COLOR = "#2f6f8f"
+COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99")
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "shortlist",
     "svg.fonttype": "path",
@@ -22,38 +23,85 @@ SETTINGS: dict[Any, Any] = {
 def histogram(steps: Sequence[tuple[str, float]], label: str, count_label: str = "count") -> str:
     """Upright bars for steps that follow each other, each (name of the step, count)."""
     with mpl.rc_context(SETTINGS):
-        drawing, axes = _canvas(width=7.0, height=2.6)
+        drawing, axes = canvas(width=7.0, height=2.6)
         axes.bar(range(len(steps)), [count for _, count in steps], width=0.92, color=COLOR)
         axes.set_xticks(range(len(steps)), [name for name, _ in steps], rotation=30, ha="right")
         axes.set_xlabel(label)
         axes.set_ylabel(count_label)
-        return _svg(drawing)
+        return svg(drawing)
 
 
 def bars(named: Sequence[tuple[str, float]], label: str) -> str:
     """Lying bars for things with names, the first on top, each (name, value)."""
     with mpl.rc_context(SETTINGS):
-        drawing, axes = _canvas(width=7.0, height=0.8 + 0.24 * max(len(named), 1))
+        drawing, axes = canvas(width=7.0, height=0.8 + 0.24 * max(len(named), 1))
         axes.barh(range(len(named)), [value for _, value in named], color=COLOR)
-        axes.set_yticks(range(len(named)), [_literal(name) for name, _ in named])
+        axes.set_yticks(range(len(named)), [literal(name) for name, _ in named])
         axes.invert_yaxis()
         axes.set_xlabel(label)
-        return _svg(drawing)
+        return svg(drawing)
 
 
-def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
+def whiskers(
+    groups: Sequence[str], series: Mapping[str, Sequence[tuple[float, float, float]]], label: str
+) -> str:
+    """Points with intervals, side by side in each group; a point is (value, low, high)."""
+    with mpl.rc_context(SETTINGS):
+        drawing, axes = canvas(width=7.0, height=2.8)
+        for number, (name, points) in enumerate(series.items()):
+            at = [place + 0.16 * (number - (len(series) - 1) / 2) for place in range(len(groups))]
+            middle = [value for value, _, _ in points]
+            reach = [[v - low for v, low, _ in points], [high - v for v, _, high in points]]
+            color = COLORS[number % len(COLORS)]
+            axes.errorbar(at, middle, yerr=reach, fmt="o", capsize=3, color=color, label=literal(name))
+        axes.set_xticks(range(len(groups)), [literal(name) for name in groups])
+        axes.set_xlim(-0.5, len(groups) - 0.5)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel(label)
+        axes.legend(frameon=False)
+        return svg(drawing)
+
+
+def funnel(stages: Sequence[tuple[str, float, float]], labels: tuple[str, str]) -> str:
+    """Two rows of bars that narrow from stage to stage, each stage (name, how many, share of something)."""
+    with mpl.rc_context(SETTINGS):
+        drawing = Figure(figsize=(7.4, 0.9 + 0.36 * max(len(stages), 1)), layout="tight")
+        FigureCanvasSVG(drawing)
+        left, right = drawing.subplots(1, 2, sharey=True)
+        places = range(len(stages))
+        left.barh(places, [many for _, many, _ in stages], color=COLOR)
+        left.set_xscale("log")
+        right.barh(places, [share for _, _, share in stages], color=COLORS[1])
+        right.set_xlim(0, 1)
+        left.set_yticks(places, [literal(name) for name, _, _ in stages])
+        left.invert_yaxis()
+        for axes, label, column, form in ((left, labels[0], 1, "{:,.0f}"), (right, labels[1], 2, "{:.1%}")):
+            axes.set_xlabel(label)
+            for place, stage in zip(places, stages, strict=True):
+                axes.annotate(
+                    form.format(stage[column]),
+                    (stage[column], place),
+                    (3, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=8,
+                )
+        return svg(drawing)
+
+
+def canvas(width: float, height: float) -> tuple[Figure, Axes]:
     drawing = Figure(figsize=(width, height), layout="tight")
     FigureCanvasSVG(drawing)
     return drawing, drawing.add_subplot()
 
 
-def _literal(name: str) -> str:
+def literal(name: str) -> str:
     """A name is no formula: a dollar sign must not start one, and a long name must leave room for its bar."""
     short = name if len(name) <= 32 else name[:31] + "…"
     return short.replace("$", r"\$")
 
 
-def _svg(drawing: Figure) -> str:
+def svg(drawing: Figure) -> str:
     buffer = io.StringIO()
     # Without a date the same numbers give the same bytes.
     drawing.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

@@ -32,12 +32,12 @@ class TowerTrainer:
     dropout: float = 0.2
     ahead: int = 10
     min_history: int = 2
-    epochs: int = 12
+    epochs: int = 10
     batch: int = 512
-    rate: float = 2e-3
+    rate: float = 3e-3
     decay: float = 1e-4
     patience: int = 2
-    instances: int = 300_000
+    instances: int = 120_000
     negatives: int = 2048  # drawn when the catalogue has more than `full` items
     full: int = 20_000
 

@@ -1,0 +1,54 @@
+"""One job of the data benchmark, run as a process of its own so that its peak memory is its own."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from shortlist.data import Interactions, from_raw, sliding
+from shortlist.data.sources import read
+
+
+def ours(path: Path) -> int:
+    """Parquet to split and windowed interactions; the size of the event columns in bytes."""
+    dataset = from_raw(read("tabular", path))
+    split = dataset.split()
+    windows = sliding(split.train)
+    assert len(windows) + len(split.valid) + len(split.test) > 0
+    return column_bytes(dataset.events)
+
+
+def scan(path: Path) -> int:
+    """What pyarrow does by itself: read the file, sort it by user and time."""
+    table = pq.read_table(path).sort_by([("user", "ascending"), ("time", "ascending")])
+    return int(table.nbytes)
+
+
+def column_bytes(events: Interactions) -> int:
+    """What the columns of events take."""
+    columns = (events.users, events.items, events.times, events.weights)
+    return sum(column.nbytes for column in columns)
+
+
+def peak_bytes() -> int:
+    """The most memory this process has had resident, 0 where the system does not tell."""
+    status = Path("/proc/self/status")
+    if not status.is_file():
+        return 0
+    told = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(told["VmHWM"].split()[0]) * 1024
+
+
+def main(job: str, path: str) -> None:
+    """Do a job and tell its seconds and bytes as JSON."""
+    start = peak_bytes()
+    began = time.perf_counter()
+    size = {"ours": ours, "scan": scan}[job](Path(path))
+    told = {"seconds": time.perf_counter() - began, "column_bytes": size, "peak_bytes": peak_bytes(), "start_bytes": start}
+    sys.stdout.write(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,29 @@
+"""shortlist bench: speed as ratios measured in one run."""
+
+from typing import Annotated
+
+import typer
+
+from shortlist.bench import BENCHES
+from shortlist.cli.frame import doors, emit, progress
+from shortlist.errors import ConfigError
+
+
+@doors()
+def bench(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(BENCHES)}.")],
+    seed: Annotated[int, typer.Option(help="The source of all chance.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Measure and say whether what we claim holds here."""
+    if name not in BENCHES:
+        raise ConfigError(f"bench: expected one of {', '.join(BENCHES)}, got {name!r}")
+    with progress() as tell:
+        told = BENCHES[name](seed=seed, progress=tell)
+    if json:
+        emit(told)
+        return
+    for one in told["claims"]:
+        typer.echo(f"{'holds' if one['holds'] else 'FAILS'}  {one['id']} = {one['estimate']:.3g} ({one['note']})")
+    for one in told["rows"]:
+        typer.echo(f"       {one['method']:<8}{one['metric']:<20}{one['mean']:.4g} ± {one['sd']:.2g}")

@@ -1,0 +1,124 @@
+"""shortlist evaluate: a bundle put to the test on the cases its split held out."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from shortlist.artifact import load
+from shortlist.cli.example import worked_example
+from shortlist.cli.frame import doors, emit, plain, progress
+from shortlist.data import Dataset, load_dataset
+from shortlist.errors import ConfigError
+from shortlist.evaluate import evaluate as put_to_test
+from shortlist.pipeline import Recommender, load_recommender
+from shortlist.progress import Progress
+from shortlist.report import run_page
+
+
+@doors()
+def evaluate(
+    bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
+    data: Annotated[Path, typer.Option(help="The prepared data set the bundle was trained on.")],
+    on: Annotated[str, typer.Option(help="Which held-out cases: test or valid.")] = "test",
+    report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
+    seed: Annotated[int, typer.Option(help="The source of chance in the intervals.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Metrics with intervals against popularity, and the stage report: which stage lost what."""
+    began = time.perf_counter()
+    dataset = load_dataset(data)
+    recommender = load_recommender(bundle)
+    lineage = load(bundle).lineage
+    if lineage.data != dataset.fingerprint:
+        raise ConfigError(
+            f"{bundle}: was trained on other data ({lineage.data}) than {data} holds ({dataset.fingerprint}); "
+            "what it learned from could be among what it is asked"
+        )
+    with progress() as tell:
+        told = evaluation(recommender, dataset, on, seed, tell)
+    told["about"] |= {"seed": lineage.seed, "package": lineage.package}
+    told["seconds"] = time.perf_counter() - began
+    if report is not None:
+        write_page(report, told)
+        told["report"] = str(report)
+    if json:
+        emit(told)
+        return
+    show(told)
+
+
+def evaluation(recommender: Recommender, dataset: Dataset, on: str, seed: int, tell: Progress) -> dict[str, Any]:
+    """Everything the report shows, as plain values."""
+    if on not in ("test", "valid"):
+        raise ConfigError(f"evaluate: --on must be test or valid, got {on!r}")
+    split = dataset.split(**recommender.about["split"])
+    cases = split.test if on == "test" else split.valid
+    found = put_to_test(recommender.pipeline, cases, split.train, progress=tell)
+    told: dict[str, Any] = plain(found.as_dict(seed))
+    row = typical_case(found.scores["recall@20"])
+    told["example"] = worked_example(recommender, dataset, cases, row, seed)
+    told["about"] = {
+        "name": recommender.about["name"],
+        "model": recommender.about.get("version", ""),
+        "data": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "pipeline": repr(recommender.pipeline),
+        "split": f"{on} of {recommender.about['split']}",
+        "trained on": f"{len(split.train):,} events",
+    }
+    return told
+
+
+def typical_case(recall: torch.Tensor) -> int:
+    """The case whose recall is the median of those that found something: neither the best nor a failure."""
+    found = torch.nonzero(recall > 0).flatten()
+    if not len(found):
+        return 0
+    return int(found[recall[found].argsort(stable=True)[len(found) // 2]])
+
+
+def write_page(path: Path, told: dict[str, Any]) -> None:
+    """Write the report whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        draft.write_text(run_page(told), "utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def show(told: dict[str, Any]) -> None:
+    """The same on a terminal."""
+    console = Console()
+    console.print(metrics_table(told))
+    console.print(stages_table(told))
+
+
+def metrics_table(told: dict[str, Any]) -> Table:
+    """Metrics with intervals, popularity beside them."""
+    table = Table(title=f"{told['users']:,} held-out users", title_justify="left")
+    for name in ("metric", "pipeline", "popularity"):
+        table.add_column(name)
+    both = [told["metrics"][who]["metrics"] for who in ("pipeline", "popularity")]
+    for name in both[0]:
+        if name.endswith("@20"):
+            table.add_row(name, *(f"{m[name]['mean']:.4f} [{m[name]['low']:.4f}, {m[name]['high']:.4f}]" for m in both))
+    return table
+
+
+def stages_table(told: dict[str, Any]) -> Table:
+    """Which stage lost what."""
+    wanted = max(told["stages"]["wanted"], 1)
+    table = Table(title=f"which stage lost what: {wanted:,} held-out items", title_justify="left")
+    for name in ("stage", "entered", "survived", "lost", "share"):
+        table.add_column(name, justify="left" if name == "stage" else "right")
+    for one in told["stages"]["stages"]:
+        counts = [f"{one[name]:,}" for name in ("entered", "survived", "lost")]
+        table.add_row(one["name"], *counts, f"{one['lost'] / wanted:.1%}")
+    return table

@@ -1,0 +1,64 @@
+"""shortlist recommend: the slate of one user."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from shortlist.cli.frame import doors, emit
+from shortlist.pipeline import Recommender, load_recommender
+from shortlist.pipeline.recommender import Request
+
+
+@doors()
+def recommend(
+    bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
+    user: Annotated[str | None, typer.Option(help="The id of a user; an unknown one is answered too.")] = None,
+    history: Annotated[str | None, typer.Option(help="Item ids, oldest first, with commas between them.")] = None,
+    k: Annotated[int | None, typer.Option("-k", "--k", help="How many items.", min=1, max=1000)] = None,
+    seed: Annotated[int, typer.Option(help="The source of chance, where the pipeline draws.")] = 0,
+    trace: Annotated[bool, typer.Option("--trace", help="Show what every stage did.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """What the pipeline would show a user, or anyone with this history."""
+    recommender = load_recommender(bundle)
+    request = as_request(user, history, k, seed)
+    slate = recommender.recommend(request)
+    answer = {
+        "user": user,
+        "known_user": user is not None and recommender.users.row(user) >= 0,
+        "model": {"name": recommender.about["name"], "version": recommender.about["version"]},
+        "items": recommender.listed(slate),
+        "degraded": [{"stage": note.stage, "cause": note.detail} for note in slate.trace.degraded],
+        "stages": slate.trace.counts(),
+    }
+    if json:
+        emit(answer)
+        return
+    console = Console()
+    if user is not None and not answer["known_user"]:
+        typer.echo(f"user {user!r} is not known; this is what anyone without a history is shown", err=True)
+    console.print(slate_table(recommender, answer["items"]))
+    if trace:
+        typer.echo(str(slate.trace))
+
+
+def as_request(user: str | None, history: str | None, k: int | None, seed: int) -> Request:
+    """A request from the words of the command line."""
+    items = None if history is None else [one.strip() for one in history.split(",") if one.strip()]
+    return Request(user, items, k, seed=seed)
+
+
+def slate_table(recommender: Recommender, items: list[dict[str, object]]) -> Table:
+    """A slate for the eyes of a person."""
+    table = Table(title=str(recommender.about["name"]), title_justify="left")
+    for name in ("rank", "item", "title", "category", "score", "named by"):
+        table.add_column(name, justify="right" if name in ("rank", "score") else "left")
+    for one in items:
+        score = "" if one["score"] is None else f"{one['score']:.3f}"
+        named = one["nominators"] if isinstance(one["nominators"], list) else []
+        cells = (one["rank"], one["item_id"], one["title"], one["category"], score, ", ".join(named))
+        table.add_row(*(str(cell) for cell in cells))
+    return table

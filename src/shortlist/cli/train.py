@@ -1,0 +1,65 @@
+"""shortlist train: from a recipe and a prepared data set to a bundle that can be served."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shortlist import __version__
+from shortlist.artifact import Artifact, Lineage
+from shortlist.cli.frame import doors, emit, progress
+from shortlist.data import Dataset, load_dataset
+from shortlist.pipeline import Recipe, Recommender, read_recipe, save_recommender, to_toml
+from shortlist.progress import Progress
+from shortlist.train import train as fit
+
+
+@doors()
+def train(
+    recipe: Annotated[Path, typer.Argument(help="The pipeline in TOML, such as pipelines/classic.toml.")],
+    data: Annotated[Path, typer.Option(help="A folder made by `shortlist data prepare`.")],
+    out: Annotated[Path, typer.Option(help="The folder to write the trained bundle to.")],
+    seed: Annotated[int, typer.Option(help="The source of all chance.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is already there.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Train every stage of a pipeline on what the stages before it pass on."""
+    began = time.perf_counter()
+    read = read_recipe(recipe)
+    dataset = load_dataset(data)
+    with progress() as tell:
+        artifact = train_bundle(read, dataset, out, seed, tell, force)[1]
+    seconds = time.perf_counter() - began
+    if json:
+        emit({"bundle": str(out), "version": artifact.version, "seconds": seconds, "pipeline": artifact.about["pipeline"]})
+        return
+    typer.echo(f"{artifact.about['name']} {artifact.version}: {artifact.about['pipeline']}")
+    typer.echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")
+
+
+def train_bundle(
+    recipe: Recipe, dataset: Dataset, out: Path, seed: int, tell: Progress, force: bool = False
+) -> tuple[Recommender, Artifact]:
+    """Train and write a bundle; nothing is written unless all of it could be."""
+    split = dataset.split()
+    trained = fit(recipe, dataset, seed, split, tell)
+    about = {**trained.about, "pipeline": repr(trained.pipeline), "split": dict(split.settings), "events": len(split.train)}
+    trained = Recommender(trained.pipeline, trained.catalog, trained.users, trained.memory, about)
+    lineage = Lineage(
+        dataset.fingerprint, seed, __version__, {"recipe": to_toml(recipe), "split": dict(split.settings)}
+    )
+    card = {"README.md": _card(about, dataset, seed)}
+    return trained, save_recommender(trained, out, lineage, recipe, card, overwrite=force)
+
+
+def _card(about: dict[str, Any], dataset: Dataset, seed: int) -> str:
+    """What a person should know who finds the bundle."""
+    return (
+        f"# {about['name']}\n\n"
+        f"A multi-stage recommender trained by shortlist {__version__} on {dataset.name!r}: {about['events']:,} events, "
+        f"{len(dataset.users):,} users, {len(dataset.items):,} items, seed {seed}.\n\n"
+        f"    {about['pipeline']}\n\n"
+        f"Held out by {about['split']}. `recipe.toml` is what it was made from, `pipeline.toml` what it is.\n\n"
+        "Answer a request with `shortlist recommend`, follow an item with `shortlist explain`.\n"
+    )

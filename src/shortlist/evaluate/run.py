@@ -1,0 +1,130 @@
+"""A pipeline put to the test: its slates scored, its losses counted, popularity beside it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.data import Cases, Interactions
+from shortlist.errors import DataError
+from shortlist.evaluate.funnel import Funnel, funnel, passage
+from shortlist.evaluate.table import Scores, score_slates
+from shortlist.grammar import Pipeline, Stage, as_pipeline
+from shortlist.nominate import Popular
+from shortlist.pipeline import run
+from shortlist.pipeline.recommender import MEMORY, resized
+from shortlist.progress import Progress, silent, told
+from shortlist.stages import Seen
+
+KS = (10, 20)
+BATCH = 128
+ACTIVE = 0.5  # the share of cases with the longer histories that count as active
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a pipeline did on held-out cases; `segments` are masks over the same cases."""
+
+    scores: Scores
+    baseline: Scores
+    funnel: Funnel
+    segments: Mapping[str, Tensor]  # each [C] bool
+    slates: Tensor  # [C, k] item rows
+
+    def as_dict(self, seed: int = 0) -> dict[str, Any]:
+        """Plain values: metrics with intervals, the same for popularity, the difference, segments and stages."""
+        return {
+            "users": len(self.scores),
+            "metrics": {"pipeline": self.scores.as_dict(seed), "popularity": self.baseline.as_dict(seed)},
+            "difference": {
+                name: vars(self.scores.against(self.baseline, name, seed)) for name in ("recall@20", "ndcg@20")
+            },
+            "segments": {name: self._segment(mask, seed) for name, mask in self.segments.items() if bool(mask.any())},
+            "stages": self.funnel.as_dict(),
+        }
+
+    def _segment(self, mask: Tensor, seed: int) -> dict[str, Any]:
+        parts = {"pipeline": self.scores, "popularity": self.baseline}
+        told_of = {who: scores.segment(mask).as_dict(seed)["metrics"] for who, scores in parts.items()}
+        return {"users": int(mask.sum()), **told_of}
+
+
+def evaluate(
+    pipeline: Stage,
+    cases: Cases,
+    learned: Interactions,
+    ks: Sequence[int] = KS,
+    progress: Progress = silent,
+    check: bool = True,
+) -> Evaluation:
+    """Ask a pipeline all cases; `learned` is what it was trained on, for popularity, novelty and segments."""
+    if not len(cases):
+        raise DataError("evaluate: expected held-out cases, got none; choose another split")
+    most = max(ks)
+    told_of = _ask(resized(as_pipeline(pipeline), most), cases, progress, check)
+    popular = _ask(resized(_popularity(learned), most), cases, silent, False)
+    counted = (torch.from_numpy(learned.popularity.copy()), int((learned.lengths > 0).sum()))
+    truth = cases.truth()
+    return Evaluation(
+        score_slates(told_of.items, truth, ks, *counted),
+        score_slates(popular.items, truth, ks, *counted),
+        told_of.funnel,
+        segments(cases, learned),
+        told_of.items,
+    )
+
+
+def segments(cases: Cases, learned: Interactions) -> dict[str, Tensor]:
+    """Masks over cases: users with long and short histories, and wants that are popular or in the tail."""
+    seen = torch.from_numpy(cases.seen().copy())
+    active = seen >= torch.quantile(seen.double(), ACTIVE)
+    counts = torch.from_numpy(learned.popularity.copy())
+    ranked = counts.sort(descending=True).values.cumsum(0)
+    head = counts >= counts.sort(descending=True).values[int((ranked < ranked[-1] * 0.5).sum())]
+    wants = cases.truth()
+    share = (head[wants.clamp(min=0)] & (wants >= 0)).sum(1) / (wants >= 0).sum(1).clamp(min=1)
+    fresh = torch.from_numpy(np.isin(cases.users, learned.users, invert=True))
+    return {
+        "active": active,
+        "few events": ~active,
+        "new users": fresh,
+        "wants popular items": share >= 0.5,
+        "wants tail items": share < 0.5,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    items: Tensor
+    funnel: Funnel
+
+
+def _ask(pipeline: Pipeline, cases: Cases, progress: Progress, check: bool) -> _Asked:
+    """All cases in batches; memory stays that of one batch."""
+    width = int(min(max(cases.seen().max(initial=1), 1), MEMORY))
+    items, passages, trace = [], [], None
+    for start in told(range(0, len(cases), BATCH), "evaluate", progress):
+        rows = slice(start, start + BATCH)
+        with torch.no_grad():
+            slate = run(pipeline, cases.query(rows, width))
+        trace = slate.trace.check() if check else slate.trace
+        passages.append(passage(trace, cases.truth(rows)))
+        items.append(slate.items)
+    assert trace is not None
+    return _Asked(_stacked(items), funnel(trace, passages))
+
+
+def _stacked(parts: list[Tensor]) -> Tensor:
+    width = max(part.shape[1] for part in parts)
+    return torch.cat([torch.nn.functional.pad(part, (0, width - part.shape[1]), value=-1) for part in parts])
+
+
+def _popularity(learned: Interactions) -> Pipeline:
+    """What everybody takes, without what was seen: the system to beat."""
+    counts = torch.from_numpy(learned.popularity.copy())
+    order = counts.argsort(descending=True, stable=True)
+    popular = Popular(order, counts[order].float(), name="popular", limit=len(order))
+    return as_pipeline(popular >> Seen() % max(KS))
