@@ -21,6 +21,7 @@ def read_parquet(path: Path, kinds: Mapping[str, str]) -> Found:
         table = pa.table({name: _column(path, name, kind) for name, kind in kinds.items()})
     except DAMAGE as error:
         raise _damaged(path, error) from error
+    pa.default_memory_pool().release_unused()  # what follows sorts, and needs the room
     found = Found(table, str(path), lambda row: f"{path}:row {row + 1}")
     if not len(found):
         raise DataError(f"{path}: holds no rows; expected at least one")
@@ -52,7 +53,7 @@ def _check_names(path: Path, names: tuple[str, ...], kinds: Mapping[str, str]) -
 def _column(path: Path, name: str, kind: str) -> pa.ChunkedArray | pa.Array:
     coded = [name] if kind == "id" else None
     with pq.ParquetFile(path, read_dictionary=coded) as file:
-        column = file.read(columns=[name], use_threads=True)[name]
+        column = file.read(columns=[name])[name]
     column.validate(full=True)  # a damaged file may hold words that are no UTF-8, or numbers of no word
     if kind == "id" and not column.null_count and _is_id(column.type):
         return compact(column)
