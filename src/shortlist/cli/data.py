@@ -73,6 +73,7 @@ def report_command(
     """Say what is in a data set; nothing is drawn by lot, so the seed changes nothing."""
     summary = _summary(folder)
     if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(data_page(summary), "utf-8")
     _tell({**summary, **({"out": str(out)} if out else {})}, json)
 
@@ -94,6 +95,8 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 def _options(source: str, bad_lines: str, columns: list[str], options: list[str]) -> dict[str, Any]:
     given: dict[str, Any] = dict(_pair(text, "--option") for text in options)
+    if "columns" in given:
+        raise ConfigError("--option: columns are named with --column ours=theirs")
     if bad_lines != "refuse":
         given["bad_lines"] = bad_lines
     if columns:

@@ -1,7 +1,7 @@
 import pytest
 
 from shortlist.data.sources.jodie import read_jodie
-from shortlist.errors import DataError
+from shortlist.errors import ConfigError, DataError
 
 HEADER = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n"
 LOG = HEADER + "0,0,0.0,0,-0.1,0.2\n1,0,36.5,1,0.3,0.4\n"
@@ -24,3 +24,8 @@ def test_a_short_row_is_named(put):
         read_jodie(put("wikipedia.csv", LOG + "1,0,40.0,1,0.3\n"))
     with pytest.raises(DataError, match=r"holds no records"):
         read_jodie(put("wikipedia.csv", HEADER))
+
+
+def test_features_are_wanted_or_not(put):
+    with pytest.raises(ConfigError, match=r"features: expected true or false, got 'some'"):
+        read_jodie(put("wikipedia.csv", LOG), features="some")

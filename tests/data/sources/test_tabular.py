@@ -71,6 +71,24 @@ def test_a_file_without_header_takes_names(put, told):
     assert told(read_tabular(path, names="user,item,time", delimiter="|")) == [(1, 7, 1700000000000, None)]
 
 
+def test_further_columns_become_numbers_where_they_are(put):
+    columns = {"n": "n", "x": "x", "s": "s"}
+    text = read_tabular(put("log.csv", "user,item,n,x,s\n1,7,3,0.5,a\n2,7,4,2,7\n"), columns=columns)
+    rows = '{"user":1,"item":7,"n":3,"x":0.5,"s":"a"}\n{"user":2,"item":7,"n":4,"x":2,"s":"7"}\n'
+    for raw in (text, read_tabular(put("log.jsonl", rows), columns=columns)):
+        assert raw.columns["n"].tolist() == [3, 4]
+        assert raw.columns["x"].tolist() == [0.5, 2.0]
+        assert raw.columns["s"].tolist() == ["a", "7"]
+
+
+def test_longer_delimiters_work_too(put, told):
+    path = put("log.txt", "user::item\n1::7\n")
+    assert told(read_tabular(path, delimiter="::")) == [(1, 7, None, None)]
+    assert told(read_tabular(put("log.txt", "user\titem\n1\t7\n"), delimiter="\\t")) == [(1, 7, None, None)]
+    with pytest.raises(ConfigError, match=r"delimiter: expected plain characters"):
+        read_tabular(path, delimiter='"')
+
+
 def test_ids_become_integers_only_when_nothing_is_lost(put):
     raw = read_tabular(put("log.csv", "item,user\n7,1\n007,2\n"))
     assert raw.items.to_pylist() == ["7", "007"]

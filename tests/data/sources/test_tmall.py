@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from shortlist.data.sources.tmall import read_tmall
-from shortlist.errors import DataError
+from shortlist.errors import ConfigError, DataError
 
 HEADER = "user_id,item_id,cat_id,seller_id,brand_id,time_stamp,action_type\n"
 
@@ -32,3 +32,8 @@ def test_a_day_in_no_calendar_is_named(put, day):
 def test_a_missing_column_is_named(put):
     with pytest.raises(DataError, match=r":1: expected a column 'cat_id'"):
         read_tmall(put("user_log_format1.csv", "user_id,item_id,time_stamp,action_type\n1,2,829,0\n"))
+
+
+def test_a_year_is_four_digits(put):
+    with pytest.raises(ConfigError, match=r"year: expected four digits, got 'last'"):
+        read_tmall(put("user_log_format1.csv", HEADER + "1,10,5,7,,829,0\n"), year="last")

@@ -21,6 +21,7 @@ BLOCK = 8 << 20
 TYPES: Mapping[str, pa.DataType] = {
     "id": pa.dictionary(pa.int32(), pa.string()),
     "text": pa.string(),
+    "any": pa.string(),
     "list": pa.string(),
     "clicks": pa.string(),
     "integer": pa.int64(),
@@ -44,7 +45,7 @@ def read_delimited(file: File, layout: Layout, bad_lines: str = "refuse") -> Fou
 
 def header_of(file: File, delimiter: str = ",") -> tuple[str, ...]:
     """The names in the first line of a file."""
-    layout = Layout(("",), {}, delimiter, quoted=True)
+    layout = Layout(("",), {}, delimiter, quoted=len(delimiter) == 1)
     first = next(records(file, layout), None)
     if first is None:
         raise DataError(f"{file.name}: is empty; expected a line of column names")

@@ -17,6 +17,7 @@ Mask = NDArray[np.bool_]
 
 CONTROL = r"[\x00-\x1f\x7f]"
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # the one way to write an integer, so that text <-> integer loses nothing
+DECIMAL = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
 def admit(
@@ -75,14 +76,20 @@ def numbers(column: pa.ChunkedArray) -> NDArray[np.float32]:
 
 
 def plain_column(column: pa.ChunkedArray) -> NDArray[Any]:
-    """A further column as numpy; equal texts share one object."""
+    """A further column as numpy: numbers where all entries are, else texts that share equal objects."""
     if not (pa.types.is_dictionary(column.type) or _is_text(column.type)):
         values: NDArray[Any] = column.to_numpy()
         return values
     coded = compact(_filled(column))
-    words: NDArray[Any] = np.array(coded.dictionary.to_pylist(), object)
-    shared: NDArray[Any] = words[np.asarray(coded.indices)]
+    shared: NDArray[Any] = _plain_words(coded.dictionary)[np.asarray(coded.indices)]
     return shared
+
+
+def _plain_words(words: pa.Array) -> NDArray[Any]:
+    for pattern, kind in ((WHOLE, pa.int64()), (DECIMAL, pa.float64())):
+        if _is_text(words.type) and pc.all(pc.match_substring_regex(words, pattern)).as_py():
+            return np.asarray(pc.cast(words, kind))
+    return np.array(words.to_pylist(), object)
 
 
 def describe(found: Found, called: str, key: str, columns: Mapping[str, str], like: Ids) -> pa.Table:

@@ -8,7 +8,7 @@ from shortlist.data.sources.door import admit
 from shortlist.data.sources.files import File, one_file
 from shortlist.data.sources.layout import Layout
 from shortlist.data.sources.lines import records
-from shortlist.errors import DataError
+from shortlist.errors import ConfigError, DataError
 
 FIELDS = {"user_id": "id", "item_id": "id", "timestamp": "number", "state_label": "number"}
 
@@ -17,7 +17,9 @@ def read_jodie(path: Path | str, features: bool | str = False, bad_lines: str = 
     """Read events with their state label; with `features`, also the columns feature_0, feature_1, ..."""
     file = one_file(path)
     extra = tuple(f"feature_{at}" for at in range(_width(file) - len(FIELDS)))
-    wanted = extra if str(features).lower() in ("true", "1", "yes") else ()
+    if str(features).lower() not in ("true", "false"):
+        raise ConfigError(f"features: expected true or false, got {features!r}")
+    wanted = extra if str(features).lower() == "true" else ()
     kinds = {**FIELDS, **dict.fromkeys(wanted, "number")}
     found = read_delimited(file, Layout((*FIELDS, *extra), kinds, header=True), bad_lines)
     carry = {"state_label": "state_label", **{name: name for name in wanted}}

@@ -94,6 +94,7 @@ def _is_time(value: Any) -> bool:
 ACCEPTS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "id": ("an id (text or a whole number)", _is_id),
     "text": ("text", lambda value: value is None or isinstance(value, str)),
+    "any": ("text, a number or nothing", lambda value: value is None or isinstance(value, str | int | float)),
     "number": ("a number", _is_number),
     "time": ("a time (a number or an ISO date)", _is_time),
 }
@@ -128,7 +129,9 @@ def _fast(stream: BinaryIO | io.BytesIO, kinds: Kinds, first: Mapping[str, Any])
 
 
 def _type(value: Any, kind: str) -> pa.DataType:
-    if kind == "number":
+    if kind == "any" and isinstance(value, bool):
+        return pa.bool_()
+    if kind == "number" or (kind == "any" and isinstance(value, int)):
         return pa.float64()
     if kind == "text" or isinstance(value, str) or value is None:
         return pa.string()

@@ -82,6 +82,7 @@ def _is_integer(text: str) -> bool:
 KINDS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "id": ("an id", lambda text: True),
     "text": ("text", lambda text: True),
+    "any": ("anything", lambda text: True),
     "integer": ("a whole number", _is_integer),
     "number": ("a number", is_number),
     "number?": ("a number or nothing", lambda text: text == "" or is_number(text)),

@@ -50,7 +50,7 @@ def read_tabular(
     given = {"user": "user", "item": "item", **(columns or {})}
     table = Table(one_file(path), form, delimiter, names, time_format, bad_lines)
     wanted = table.chosen({ours: theirs for ours, theirs in given.items() if not ours.startswith(OF_ITEM)})
-    found = table.read({theirs: EVENT_KINDS.get(ours, "text") for ours, theirs in wanted.items()})
+    found = table.read({theirs: EVENT_KINDS.get(ours, "any") for ours, theirs in wanted.items()})
     carry = {ours: theirs for ours, theirs in wanted.items() if ours not in EVENT_KINDS}
     raw = admit(
         found,
@@ -102,7 +102,12 @@ class Table:
         present = self.present()
         check_columns(self.file, present, kinds)
         layout = Layout(
-            present, kinds, self._delimiter, header=not self.names, quoted=True, time_format=self.time_format
+            present,
+            kinds,
+            self._delimiter,
+            header=not self.names,
+            quoted=len(self._delimiter) == 1,
+            time_format=self.time_format,
         )
         return read_delimited(self.file, layout, self.bad_lines)
 
@@ -117,7 +122,10 @@ class Table:
 
     @property
     def _delimiter(self) -> str:
-        return self.delimiter or DELIMITERS[self._form]
+        given = self.delimiter.replace("\\t", "\t")  # as a shell passes it on
+        if given and (not given.isascii() or set(given) & set('"\r\n')):
+            raise ConfigError(f"delimiter: expected plain characters, no quotes or line ends, got {given!r}")
+        return given or DELIMITERS[self._form]
 
 
 def _described(items: str, given: Mapping[str, str], raw: Raw, bad_lines: str) -> pa.Table:
@@ -126,5 +134,5 @@ def _described(items: str, given: Mapping[str, str], raw: Raw, bad_lines: str) -
     present = table.present()
     extra = [name for name in ("title", "category") if name in present and name not in named]
     wanted: dict[str, str] = {"id": given["item"], **dict(zip(extra, extra, strict=True)), **named}
-    found = table.read({theirs: ITEM_KINDS.get(ours, "text") for ours, theirs in wanted.items()})
+    found = table.read({theirs: ITEM_KINDS.get(ours, "any") for ours, theirs in wanted.items()})
     return describe(found, "item", wanted.pop("id"), wanted, raw.items)

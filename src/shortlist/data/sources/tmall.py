@@ -12,7 +12,7 @@ from shortlist.data.sources.delimited import check_columns, header_of, read_deli
 from shortlist.data.sources.files import File, need, one_file
 from shortlist.data.sources.found import Found
 from shortlist.data.sources.layout import Layout
-from shortlist.errors import DataError
+from shortlist.errors import ConfigError, DataError
 
 KNOWN = {"0": "click", "1": "cart", "2": "buy", "3": "fav"}  # action_type in the IJCAI-15 log
 WORDS = {"pv": "click", "click": "click", "cart": "cart", "buy": "buy", "fav": "fav"}
@@ -30,6 +30,8 @@ def read_tmall(
     header = header_of(file)
     if "user_id" not in header:
         return read_behaviours(file, {**KNOWN, **WORDS}, behaviours, bad_lines)
+    if not (year.isdecimal() and len(year) == 4):
+        raise ConfigError(f"year: expected four digits, got {year!r}")
     found = _dated(_days(file, header, bad_lines), int(year))
     return with_categories(found, KNOWN, behaviours, unit="auto")
 
