@@ -28,9 +28,7 @@ SAMPLES = {
     "dtr": {"test_instances": "5|-1,-1,3|4,3\n6|7,-1,8|9\n"},
     "jodie": {"w.csv": "user_id,item_id,timestamp,state_label,f\n0,0,0.0,0,-0.1,0.2\n1,0,36.5,1,0.3,0.4\n"},
     "kuairec": {"big_matrix.csv": KUAIREC, "item_categories.csv": 'video_id,feat\n10,"[27, 9]"\n11,[8]\n'},
-    "lastfm": {
-        "l.tsv": "u1\t2009-05-04T23:08:57Z\ta1\tDish\t\tSo Far\nu1\t2009-05-04T13:54:10Z\t\tX\tt2\tY\n"
-    },
+    "lastfm": {"l.tsv": "u\t2009-05-04T23:08:57Z\ta1\tDish\t\tS\nu\t2009-05-05T00:00:01Z\t\tX\tt2\tY\n"},
     "mind": {"behaviors.tsv": MIND, "news.tsv": "N1\tsports\tgolf\tTitle\thello\turl\t[]\t[]\n"},
     "movielens": ML,
     "sequences": {"s.txt": "1 10 11\n2 10\n3\n"},
@@ -47,8 +45,8 @@ def test_every_source_has_a_sample():
 
 @pytest.mark.parametrize("source", SAMPLES)
 def test_the_samples_are_whole(source, put):
-    path = [put(name, text) for name, text in SAMPLES[source].items()][0]
-    assert len(prepare(source, path).events) > 0
+    paths = [put(name, text) for name, text in SAMPLES[source].items()]
+    assert len(prepare(source, paths[0]).events) > 0
 
 
 @st.composite

@@ -118,6 +118,11 @@ def test_seconds_that_look_like_milliseconds_are_refused(put):
         read_movielens(put("ratings.dat", "1::2::3::978300760000\n"))
 
 
+def test_a_file_that_is_named_is_the_one_that_is_read(put, told):
+    put("u.data", "9\t9\t5\t978300760\n")
+    assert told(read_movielens(put("ratings.dat", RATINGS_1M))) == EVENTS
+
+
 def test_a_folder_without_ratings_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"expected one of u.data, ratings.dat, ratings.csv in it"):
         read_movielens(tmp_path)

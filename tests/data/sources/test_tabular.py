@@ -142,6 +142,10 @@ BAD = {
     "a cut": ("1,7,1700000000\n1,7", ":3: expected 3 fields (user,item,time), got 2; the file seems cut"),
     "a quote": ('1,7,1700000000\n"1,7,1700000000\n', ":3: expected quotes that close"),
     "two units": ("1,7,1700000000\n1,7,1700000000000\n1,8,1700000001\n", ":3: expected a time in seconds"),
+    "two kinds": (
+        "1,7,2023-11-14T22:13:20Z\n1,7,2023-11-14\n",
+        ":3: expected a time written like '2023-11-14T",
+    ),
     "a bell": ("1,7,1700000000\na\x07b,7,1700000000\n", ":3: expected an id without control characters"),
 }
 

@@ -39,7 +39,7 @@ def read_delimited(file: File, layout: Layout, bad_lines: str = "refuse") -> Fou
             return _found(file, layout, _fast(stream, layout))
     except pa.ArrowInvalid as error:
         if bad_lines == "refuse":
-            raise refusal(file.name, records(file, layout), f"cannot be read ({error})") from error
+            raise _refusal(file, layout, error) from error
     return _sifted(file, layout)
 
 
@@ -62,12 +62,18 @@ def check_columns(file: File, names: tuple[str, ...], wanted: Mapping[str, str])
             raise DataError(f"{file.name}:1: expected a column {name!r}, found {found}; name another")
 
 
+def _refusal(file: File, layout: Layout, error: Exception) -> DataError:
+    times = [layout.positions[name] for name, kind in layout.kinds.items() if kind == "time"]
+    otherwise = f"cannot be read ({error})"
+    return refusal(file.name, records(file, layout), otherwise, alike=times[0] if times else None)
+
+
 def _sifted(file: File, layout: Layout) -> Found:
     good, bad = sift(records(file, layout))
     try:
         table = _fast(io.BytesIO(good), replace(layout, header=False)) if good else _nothing(layout)
     except pa.ArrowInvalid as error:
-        raise refusal(file.name, records(file, layout), f"cannot be read ({error})") from error
+        raise _refusal(file, layout, error) from error
     return _found(file, layout, table, bad)
 
 

@@ -74,8 +74,9 @@ def find(path: Path | str, wanted: str) -> File | None:
 
 
 def need(path: Path | str, wanted: Sequence[str]) -> File:
-    """The first of the wanted files that is there."""
-    for name in wanted:
+    """The first of the wanted files that is there; a file that is itself wanted goes before others."""
+    given = Path(path)
+    for name in (given.name,) if given.name in wanted and given.is_file() else wanted:
         found = find(path, name)
         if found is not None:
             return found

@@ -1,6 +1,7 @@
 """The slow second look at a text file: every record with its line number and what is wrong with it."""
 
 import csv
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,12 +37,29 @@ def records(file: File, layout: Layout) -> Iterator[Record]:
                 yield _record(line, raw, layout, lines)
 
 
-def refusal(name: str, found: Iterable[Record], otherwise: str) -> DataError:
-    """The error for a file the fast reader could not take: it names the first bad line."""
+def refusal(name: str, found: Iterable[Record], otherwise: str, alike: int | None = None) -> DataError:
+    """The error for a file the fast reader could not take: it names the first bad line.
+
+    Where every line is good by itself, it names the first whose field `alike` is written unlike that of the first.
+    """
+    first: Record | None = None
+    odd: Record | None = None
     for record in found:
         if record.problem:
             return DataError(f"{name}:{record.line}: {record.problem}; {_advice(record)}")
-    return DataError(f"{name}: {otherwise.partition(chr(10))[0]}; check the file")
+        first = first or record
+        if alike is not None and odd is None and _shape(record, alike) != _shape(first, alike):
+            odd = record
+    if first is None or odd is None or alike is None:
+        return DataError(f"{name}: {otherwise.partition(chr(10))[0]}; check the file")
+    wanted, came = first.fields[alike], odd.fields[alike]
+    return DataError(
+        f"{name}:{odd.line}: expected a time written like {wanted!r}, got {came!r}; write all alike"
+    )
+
+
+def _shape(record: Record, field: int) -> str:
+    return re.sub(r"[0-9]+", "0", record.fields[field])
 
 
 def line_of(found: Iterable[Record], row: int) -> int:

@@ -1,0 +1,106 @@
+"""Interactions: sorted once, frozen, and honest about what does not fit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist.data import Interactions
+from shortlist.data.interactions import by_user_then_time
+from shortlist.errors import DataError
+
+from .logs import logs
+
+events_lists = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6), st.integers(-3, 3)), max_size=60)
+
+
+@settings(max_examples=100, deadline=None)
+@given(events_lists)
+def test_sorting_equals_a_stable_sort_by_user_then_time(rows):
+    users, items, times = (np.array(column, np.int64) for column in (zip(*rows) if rows else ([], [], [])))
+    mark = np.arange(len(rows))
+    events = Interactions.of(users, items, times, weights=mark, columns={"mark": mark})
+    order = np.lexsort((mark, times, users))
+    assert events.columns["mark"].tolist() == order.tolist()
+    for column, given_one in zip((events.users, events.items, events.times), (users, items, times), strict=True):
+        assert column.tolist() == given_one[order].tolist()
+    assert events.weights.tolist() == order.tolist()
+
+
+def test_events_that_are_in_order_are_not_sorted_again():
+    assert by_user_then_time(np.array([0, 0, 1], np.int32), np.array([1, 1, 0])) is None
+    assert by_user_then_time(np.array([0, 0, 1], np.int32), np.array([2, 1, 0])).tolist() == [1, 0, 2]
+    assert by_user_then_time(np.array([1, 0, 1], np.int32), np.array([0, 1, 2])).tolist() == [1, 0, 2]
+
+
+def test_without_times_the_order_of_the_rows_is_the_time():
+    events = Interactions.of([1, 0, 1], [5, 6, 7])
+    assert events.items.tolist() == [6, 5, 7]
+    assert events.times.tolist() == [1, 0, 2]
+    assert events.weights.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_all_columns_are_frozen_and_stay_so_under_a_mask():
+    events = Interactions.of([1, 0, 1], [5, 6, 7], columns={"extra": np.array([1, 2, 3])})
+    for part in (events, events.where(events.items > 5), events.where(np.array([0, 2]))):
+        for column in (part.users, part.items, part.times, part.weights, part.columns["extra"]):
+            with pytest.raises(ValueError, match="read-only"):
+                column[0] = 9
+
+
+@settings(max_examples=50, deadline=None)
+@given(logs())
+def test_each_user_owns_a_run_of_events(events):
+    assert events.starts[0] == 0
+    assert events.starts[-1] == len(events)
+    for user in range(events.n_users):
+        assert (events.users[events.of_user(user)] == user).all()
+    assert events.lengths.tolist() == np.bincount(events.users, minlength=8).tolist()
+    assert events.popularity.tolist() == np.bincount(events.items, minlength=12).tolist()
+    seen = np.zeros((8, 12))
+    seen[events.users, events.items] = 1
+    assert (events.matrix().toarray() == seen).all()
+
+
+def test_a_mask_keeps_the_meaning_of_rows():
+    events = Interactions.of([0, 1, 2], [3, 4, 5], n_users=9, n_items=8)
+    some = events.where(events.users == 1)
+    assert (some.n_users, some.n_items, some.items.tolist()) == (9, 8, [4])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"items": [1]}, r"columns of one length, got \{'users': 2, 'items': 1, 'times': 2, 'weights': 2\}"),
+        ({"times": [1, 2, 3]}, "'times': 3"),
+        ({"weights": [1.0]}, "'weights': 1"),
+        ({"columns": {"rating": np.array([1])}}, "'rating': 1"),
+        ({"users": [0, -2]}, "users must be rows 0 or above, got -2"),
+        ({"items": [-1, 0]}, "items must be rows 0 or above, got -1"),
+        ({"n_users": 1}, "n_users is 1, but user row 1 occurs"),
+        ({"n_items": 3}, "n_items is 3, but item row 3 occurs"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused_by_name(columns, message):
+    with pytest.raises(DataError, match=message):
+        Interactions.of(**{"users": [0, 1], "items": [2, 3], **columns})
+
+
+def test_the_fingerprint_changes_with_any_event_and_not_with_the_order_they_come_in():
+    base = Interactions.of([0, 1], [2, 3], [5, 6])
+    assert Interactions.of([1, 0], [3, 2], [6, 5]).fingerprint == base.fingerprint
+    others = [
+        Interactions.of([0, 0], [2, 3], [5, 6]),
+        Interactions.of([0, 1], [2, 2], [5, 6]),
+        Interactions.of([0, 1], [2, 3], [5, 7]),
+        Interactions.of([0, 1], [2, 3], [5, 6], [1.0, 2.0]),
+        Interactions.of([0, 1], [2, 3], [5, 6], n_items=9),
+    ]
+    assert len({base.fingerprint, *(other.fingerprint for other in others)}) == 6
+
+
+def test_no_events_are_a_log_too():
+    empty = Interactions.of([], [], n_users=2, n_items=3)
+    assert len(empty) == 0
+    assert empty.lengths.tolist() == [0, 0]
+    assert empty.popularity.tolist() == [0, 0, 0]
