@@ -29,4 +29,6 @@ class MissingExtraError(ShortlistError):
     """An optional package is needed for what was asked."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs the package {package!r}; install it with: pip install 'shortlist[{extra}]'")
+        super().__init__(
+            f"this needs the package {package!r}; install it with: pip install 'shortlist[{extra}]'"
+        )

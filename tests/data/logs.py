@@ -7,7 +7,9 @@ from shortlist.data import Interactions
 
 
 def make_log(users, items, times):
-    return Interactions.of(np.array(users, int), np.array(items, int), np.array(times, int), n_users=8, n_items=12)
+    return Interactions.of(
+        np.array(users, int), np.array(items, int), np.array(times, int), n_users=8, n_items=12
+    )
 
 
 @st.composite

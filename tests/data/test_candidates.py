@@ -28,7 +28,9 @@ def test_negative_items_are_empty_places():
 
 
 def test_what_was_said_no_to_cannot_be_brought_back():
-    found = of([[1, 2, 3]]).keep(torch.tensor([[True, False, True]])).keep(torch.tensor([[True, True, False]]))
+    found = (
+        of([[1, 2, 3]]).keep(torch.tensor([[True, False, True]])).keep(torch.tensor([[True, True, False]]))
+    )
     assert found.valid.tolist() == [[True, False, False]]
 
 
@@ -42,7 +44,9 @@ def test_the_best_are_by_score_with_ties_in_their_order_and_broken_scores_after_
 
 
 def test_taking_positions_takes_columns_along_and_negative_ones_stay_empty():
-    found = of([[5, 6, 7]], [[1, 2, 3]], {"age": torch.tensor([[10, 20, 30]])}).take(torch.tensor([[2, -1, 0]]))
+    found = of([[5, 6, 7]], [[1, 2, 3]], {"age": torch.tensor([[10, 20, 30]])}).take(
+        torch.tensor([[2, -1, 0]])
+    )
     assert found.items.masked_fill(~found.valid, -1).tolist() == [[7, -1, 5]]
     assert found.columns["age"][0, [0, 2]].tolist() == [30, 10]
     assert found.slot[0, [0, 2]].tolist() == [2, 0]
@@ -67,7 +71,9 @@ def test_columns_are_gathered_only_when_asked_for_and_only_once():
 
 
 def test_further_columns_lie_over_those_of_the_same_name():
-    found = of([[1]], columns={"a": torch.tensor([[1]]), "b": torch.tensor([[2]])}).add({"b": torch.tensor([[9]])})
+    found = of([[1]], columns={"a": torch.tensor([[1]]), "b": torch.tensor([[2]])}).add(
+        {"b": torch.tensor([[9]])}
+    )
     assert {name: column.item() for name, column in found.columns.items()} == {"a": 1, "b": 9}
     assert len(found.columns) == 2
     assert found.add({}) is found
@@ -96,7 +102,7 @@ def oracle(parts, names):
     for number, (name, places) in enumerate(zip(names, parts, strict=True)):
         for rank, (item, score) in enumerate(places):
             if item >= 0:
-                source, words = pool.setdefault(item, (number, {}))
+                _, words = pool.setdefault(item, (number, {}))
                 words.setdefault(name, (score, rank))
     return pool
 
@@ -109,7 +115,8 @@ def test_pooling_equals_dictionaries(one, other):
     widths = [max(len(row[number]) for row in rows) for number in range(len(one))]
     padded = [[(p + [(-1, 0.0)] * w)[:w] for p, w in zip(row, widths, strict=True)] for row in rows]
     found = [
-        of([[i for i, _ in row[n]] for row in padded], [[s for _, s in row[n]] for row in padded]) for n in range(len(one))
+        of([[i for i, _ in row[n]] for row in padded], [[s for _, s in row[n]] for row in padded])
+        for n in range(len(one))
     ]
     found = [Candidates.none(2) if not width else part for part, width in zip(found, widths, strict=True)]
     pooled = merge(found, names)
@@ -122,7 +129,10 @@ def test_pooling_equals_dictionaries(one, other):
             fused = sum(1 / (RRF + rank) for _, rank in words.values())
             assert float(pooled.scores[row, at[item]]) == pytest.approx(fused, rel=1e-5)
             for name in names:
-                said = (pooled.columns[f"{name}.score"][row, at[item]], pooled.columns[f"{name}.rank"][row, at[item]])
+                said = (
+                    pooled.columns[f"{name}.score"][row, at[item]],
+                    pooled.columns[f"{name}.rank"][row, at[item]],
+                )
                 assert [float(one) for one in said] == pytest.approx(words.get(name, (nan, nan)), nan_ok=True)
 
 

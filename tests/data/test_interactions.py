@@ -17,12 +17,16 @@ events_lists = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6), st.integ
 @settings(max_examples=100, deadline=None)
 @given(events_lists)
 def test_sorting_equals_a_stable_sort_by_user_then_time(rows):
-    users, items, times = (np.array(column, np.int64) for column in (zip(*rows) if rows else ([], [], [])))
+    users, items, times = (
+        np.array(column, np.int64) for column in (zip(*rows, strict=True) if rows else ([], [], []))
+    )
     mark = np.arange(len(rows))
     events = Interactions.of(users, items, times, weights=mark, columns={"mark": mark})
     order = np.lexsort((mark, times, users))
     assert events.columns["mark"].tolist() == order.tolist()
-    for column, given_one in zip((events.users, events.items, events.times), (users, items, times), strict=True):
+    for column, given_one in zip(
+        (events.users, events.items, events.times), (users, items, times), strict=True
+    ):
         assert column.tolist() == given_one[order].tolist()
     assert events.weights.tolist() == order.tolist()
 

@@ -26,7 +26,9 @@ def test_no_requests_are_a_batch_too():
 
 def test_taking_some_requests_takes_their_context_along():
     query = Query.of([[1], [2], [3]], users=[7, 8, 9], times=[4, 5, 6], seeds=[1, 2, 3])
-    query = Query(query.user, query.history, query.time, query.seed, {"exclude": torch.tensor([[1], [2], [3]])})
+    query = Query(
+        query.user, query.history, query.time, query.seed, {"exclude": torch.tensor([[1], [2], [3]])}
+    )
     some = query.take(slice(1, 3))
     assert (some.user.tolist(), some.time.tolist(), some.seed.tolist()) == ([8, 9], [5, 6], [2, 3])
     assert some.history.tolist() == some.context["exclude"].tolist() == [[2], [3]]

@@ -151,7 +151,9 @@ def first_places(items: Tensor, valid: Tensor, source: Tensor | None = None) -> 
     return first, torch.empty_like(fresh).scatter_(1, order, fresh)
 
 
-def _word_of_each(at: Tensor, source: Tensor, rank: Tensor, scores: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
+def _word_of_each(
+    at: Tensor, source: Tensor, rank: Tensor, scores: Tensor, names: Sequence[str]
+) -> dict[str, Tensor]:
     """Scores and ranks written at their places [B, K], a column per nominator; the place K swallows repeats."""
     count, width = scores.shape
     flat = source * (width + 1) + at
@@ -166,7 +168,9 @@ def repeats(positions: Tensor) -> Tensor:
     """Where a position stands for the second time in its row [B, k]; negative ones never do."""
     if positions.shape[1] > 64:
         return ~first_places(positions, positions >= 0)[1]
-    alike = (positions[:, :, None] == positions[:, None, :]).tril(-1).any(-1)  # a short row is compared faster
+    alike = (
+        (positions[:, :, None] == positions[:, None, :]).tril(-1).any(-1)
+    )  # a short row is compared faster
     return alike & (positions >= 0)
 
 

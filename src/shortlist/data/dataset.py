@@ -76,7 +76,11 @@ def _aligned(table: pa.Table | None, key: str, vocabulary: Vocabulary) -> pa.Tab
 
 
 def save_dataset(
-    dataset: Dataset, folder: Path | str, package: str, extra: Mapping[str, Part] | None = None, overwrite: bool = False
+    dataset: Dataset,
+    folder: Path | str,
+    package: str,
+    extra: Mapping[str, Part] | None = None,
+    overwrite: bool = False,
 ) -> Artifact:
     """Write the folder: `events.parquet`, `items.parquet`, `users.parquet`, further files, and the manifest."""
     about = {
@@ -103,7 +107,14 @@ def load_dataset(folder: Path | str) -> Dataset:
     events = _events(artifact.table("events.parquet"), len(users), len(items))
     about = artifact.about
     dataset = Dataset(
-        about["name"], users, events, Catalog(items, described), people, about["clock"], about["split"], about["facts"]
+        about["name"],
+        users,
+        events,
+        Catalog(items, described),
+        people,
+        about["clock"],
+        about["split"],
+        about["facts"],
     )
     if dataset.fingerprint != about["fingerprint"]:
         raise DataError(f"{folder}: its events do not have the fingerprint of its manifest; prepare it again")
@@ -117,8 +128,8 @@ def _events_table(events: Interactions) -> pa.Table:
 
 def _events(table: pa.Table, n_users: int, n_items: int) -> Interactions:
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    main = [columns.pop(name) for name in ("user", "item", "time", "weight")]
-    return Interactions.of(*main, n_users=n_users, n_items=n_items, columns=columns)
+    users, items, times, weights = (columns.pop(name) for name in ("user", "item", "time", "weight"))
+    return Interactions.of(users, items, times, weights, n_users, n_items, columns)
 
 
 def _with_ids(vocabulary: Vocabulary, table: pa.Table, key: str) -> pa.Table:
@@ -131,5 +142,3 @@ def _without_ids(table: pa.Table, key: str) -> tuple[Vocabulary, pa.Table]:
     ids = table[key].combine_chunks()
     rest = table.drop_columns([key])
     return Vocabulary(ids), rest if rest.num_columns else pa.table({})
-
-

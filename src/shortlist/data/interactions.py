@@ -50,7 +50,8 @@ class Interactions:
         _check(users, items, times, weights, columns or {})
         order = by_user_then_time(users, times)
         return cls(
-            *(_sorted(column, order) for column in (users, items)),
+            _sorted(users, order),
+            _sorted(items, order),
             _sorted(times.astype(np.int64, copy=False), order),
             _sorted(weights.astype(np.float32, copy=False), order),
             _size(users, n_users, "user"),
@@ -79,13 +80,13 @@ class Interactions:
     def where(self, mask: Column) -> "Interactions":
         """The events under a mask or at sorted positions; rows keep their meaning."""
         return Interactions(
-            self.users[mask],
-            self.items[mask],
-            self.times[mask],
-            self.weights[mask],
+            _frozen(self.users[mask]),
+            _frozen(self.items[mask]),
+            _frozen(self.times[mask]),
+            _frozen(self.weights[mask]),
             self.n_users,
             self.n_items,
-            {name: column[mask] for name, column in self.columns.items()},
+            {name: _frozen(column[mask]) for name, column in self.columns.items()},
         )
 
     def of_user(self, user: int) -> slice:
@@ -126,8 +127,11 @@ def _counting_order(users: NDArray[np.int32]) -> NDArray[np.int32]:
     count = len(users)
     n_users = int(users.max(initial=-1)) + 1
     flags = np.broadcast_to(np.int8(1), count)
-    rows = sparse.csr_matrix((flags, users, np.arange(count + 1, dtype=np.int32)), shape=(count, max(n_users, 1)))
-    return rows.tocsc().indices
+    rows = sparse.csr_matrix(
+        (flags, users, np.arange(count + 1, dtype=np.int32)), shape=(count, max(n_users, 1))
+    )
+    order: NDArray[np.int32] = rows.tocsc().indices
+    return order
 
 
 def _ordered(users: NDArray[np.int32], times: Column) -> bool:
@@ -137,13 +141,17 @@ def _ordered(users: NDArray[np.int32], times: Column) -> bool:
 
 
 def _sorted(column: Column, order: NDArray[np.int32] | None) -> Column:
-    column = column if order is None else column[order]
-    column = np.ascontiguousarray(column)
+    return _frozen(np.ascontiguousarray(column if order is None else column[order]))
+
+
+def _frozen(column: Column) -> Column:
     column.flags.writeable = False
     return column
 
 
-def _check(users: Column, items: Column, times: Column, weights: Column, columns: Mapping[str, Column]) -> None:
+def _check(
+    users: Column, items: Column, times: Column, weights: Column, columns: Mapping[str, Column]
+) -> None:
     named = {"users": users, "items": items, "times": times, "weights": weights, **columns}
     lengths = {name: len(column) for name, column in named.items()}
     if len(set(lengths.values())) > 1:

@@ -30,7 +30,8 @@ class Query:
         count = len(histories)
         longest = max((len(history) for history in histories), default=0)
         width = max(longest, 1) if width is None else width
-        rows = [[-1] * (width - len(h[-width:])) + list(h[-width:]) for h in histories]
+        last = [list(history)[max(len(history) - width, 0) :] for history in histories]
+        rows = [[-1] * (width - len(history)) + history for history in last]
         return cls(
             torch.tensor(users if users is not None else [-1] * count, dtype=torch.int64),
             torch.tensor(rows, dtype=torch.int64).reshape(count, width),
@@ -49,5 +50,6 @@ class Query:
     def to(self, device: torch.device | str) -> "Query":
         """The same requests on another device."""
         context = {name: value.to(device) for name, value in self.context.items()}
-        moved = (part.to(device) for part in (self.user, self.history, self.time, self.seed))
-        return Query(*moved, context)
+        return Query(
+            self.user.to(device), self.history.to(device), self.time.to(device), self.seed.to(device), context
+        )

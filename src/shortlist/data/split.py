@@ -56,10 +56,11 @@ def global_time(events: Interactions, train: float = 0.7, valid: float = 0.1) ->
     if not (0 < train and 0 < valid and train + valid < 1):
         raise ConfigError(f"global-time: expected shares with 0 < train + valid < 1, got {train} and {valid}")
     ordered = np.sort(events.times)
-    if len(ordered) == 0 or ordered[0] == ordered[-1]:
-        raise DataError("global-time: expected events at different times, got one time or none; use leave-last-out")
-    first = int(ordered[int(train * len(ordered))])
-    second = int(ordered[int((train + valid) * len(ordered))])
+    first, second = (_time_at(ordered, share) for share in (train, train + valid))
+    if len(ordered) == 0 or not ordered[0] < first < second:
+        raise DataError(
+            "global-time: expected events at many different times, got too few; use leave-last-out"
+        )
     return Split(
         events.where(events.times < first),
         _between(events, first, second),
@@ -113,6 +114,11 @@ def _share(users: int, held_out: float, name: str, min_length: int) -> int:
     return count
 
 
+def _time_at(ordered: NDArray[np.int64], share: float) -> int:
+    """The time before which a share of the events lies; 0.7 + 0.1 is a little less than 0.8, and must not be."""
+    return int(ordered[int(share * len(ordered) + 1e-6)]) if len(ordered) else 0
+
+
 def _cuts(events: Interactions) -> Positions:
     """Where each user's first half ends [U]."""
     lengths = events.lengths
@@ -130,7 +136,9 @@ def _halves(events: Interactions, users: NDArray[np.int64]) -> Cases:
 def _between(events: Interactions, first: int, last: int) -> Cases:
     """Users with events in [first, last); they see what came before `first`."""
     inside = (events.times >= first) & (events.times < last)
-    before = np.bincount(events.users, weights=events.times < first, minlength=events.n_users).astype(np.int64)
+    before = np.bincount(events.users, weights=events.times < first, minlength=events.n_users).astype(
+        np.int64
+    )
     within = np.bincount(events.users, weights=inside, minlength=events.n_users).astype(np.int64)
     users = np.flatnonzero(within)
     starts = events.starts[users]

@@ -1,6 +1,7 @@
 """Outside ids and the rows that stand for them inside."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,7 +74,7 @@ class Vocabulary:
 
 
 def _retyped(outside: object, integer: bool) -> object:
-    if not integer:
-        return str(outside)
     text = str(outside)
-    return int(text) if text.lstrip("-").isdecimal() else None
+    if not integer:
+        return text
+    return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None

@@ -50,7 +50,9 @@ class Windows:
 
 def sliding(events: Interactions, length: int = 70, min_history: int = 14) -> Windows:
     """Every window with at least `min_history` inputs, stride 1: n events give n - `min_history` instances."""
-    first = np.repeat(events.starts[:-1].astype(np.int32), events.lengths)  # [E] where the event's user begins
+    first = np.repeat(
+        events.starts[:-1].astype(np.int32), events.lengths
+    )  # [E] where the event's user begins
     depth = np.arange(len(events), dtype=np.int32) - first
     return Windows(events, np.flatnonzero(depth >= min_history).astype(np.int32), length)
 

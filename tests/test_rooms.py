@@ -1,0 +1,66 @@
+"""The floor plan, enforced: a room imports itself and the rooms before it, in sight, and never code from data."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import shortlist
+
+ARROW = """
+errors progress artifact data grammar represent index nominate stages pipeline
+feedback train evaluate simulate report reproduce bench scale serve cli
+"""
+ROOMS = ARROW.split()
+ROOT = Path(shortlist.__file__).parent
+FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+NEVER = {"pickle", "cloudpickle", "joblib", "dill", "marshal", "shelve"}
+EVERYWHERE = {"shortlist", "torch", "numpy", "scipy", "pyarrow", "safetensors", *sys.stdlib_module_names}
+ONLY_IN = {"matplotlib": {"report", "reproduce", "bench"}, "faiss": {"index"}, "ray": {"scale"}}
+OUTSIDE = {"serve", "cli"}  # they talk to the outside, in whatever language it takes
+
+
+def room_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(tree):
+    """Pairs (module, the node) of every import in a file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = (
+                [f"shortlist.{alias.name}" for alias in node.names]
+                if node.module == "shortlist"
+                else [node.module]
+            )
+            yield from ((name or ".", node) for name in names)
+
+
+def hidden(tree):
+    """Imports inside functions and classes."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    inside = [node for kind in ast.walk(tree) if isinstance(kind, kinds) for node in ast.walk(kind)]
+    return [node for node in inside if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_imports_only_from_its_own_room_and_the_rooms_before_it(path):
+    tree = ast.parse(path.read_text())
+    assert room_of(path) in ROOMS, (
+        "a room without a place in the plan; there is no utils, common, base or helpers"
+    )
+    assert not hidden(tree), f"line {hidden(tree)[0].lineno}: an import hides in a function"
+    for name, node in imported(tree):
+        root, _, rest = name.partition(".")
+        assert getattr(node, "level", 0) == 0, f"line {node.lineno}: say the whole name of what is imported"
+        assert root not in NEVER, f"line {node.lineno}: {root} makes code of data"
+        known = EVERYWHERE | {name for name, rooms in ONLY_IN.items() if room_of(path) in rooms}
+        assert root in known or room_of(path) in OUTSIDE, f"line {node.lineno}: {root} is for serve or cli"
+        if root == "shortlist" and rest and not rest.startswith("__"):
+            there = rest.partition(".")[0]
+            assert ROOMS.index(there) <= ROOMS.index(room_of(path)), (
+                f"line {node.lineno}: {there} comes later"
+            )

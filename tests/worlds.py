@@ -1,0 +1,177 @@
+"""Small worlds for tests: toy stages, toy requests, and a pipeline that looks trained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from shortlist.data import Candidates, Catalog, Query, Vocabulary
+from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
+from shortlist.nominate import CoVisit, Nearest, Popular
+from shortlist.pipeline import Recommender, Slate, run
+from shortlist.pipeline.recommender import Memory
+from shortlist.represent import FeatureMLP, TowerConfig, TwoTower
+from shortlist.stages import Available, Diverse, FeatureRanker, Features, Seen, TowerScorer
+
+N_ITEMS = 40
+N_CATEGORIES = 4
+
+
+def run_checked(pipeline: Stage, query: Query) -> Slate:
+    """Run, and balance the account."""
+    slate = run(pipeline, query)
+    slate.trace.check()
+    return slate
+
+
+def asked(*histories: Sequence[int], seeds: Sequence[int] | None = None) -> Query:
+    """Requests with these histories; one without any when none is given."""
+    return Query.of(histories or [[]], seeds=seeds)
+
+
+def found(*rows: Sequence[float | None]) -> Candidates:
+    """Candidates 0, 1, 2 ... of each request with these scores; None is an empty place."""
+    items = torch.tensor(
+        [[-1 if score is None else place for place, score in enumerate(row)] for row in rows]
+    )
+    scores = torch.tensor([[0.0 if score is None else score for score in row] for row in rows])
+    return Candidates.of(items, scores)
+
+
+def chance(query: Query, items: Tensor, salt: int, sides: int) -> Tensor:
+    """A number 0..sides-1 for every item [B, K] that depends on the request's seed and the item alone."""
+    mixed = (items + 3) * 7919 + query.seed[:, None] * 104_729 + salt * 1_299_709
+    return (mixed ^ (mixed >> 7)) * 2_654_435_761 % 1_000_003 % sides
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Listed(Nominator):
+    """Names a list, the same for everybody."""
+
+    rows: Tensor
+    scores: Tensor
+
+    def nominate(self, query: Query) -> Candidates:
+        shape = (len(query), len(self.rows))
+        return Candidates.of(self.rows.expand(shape), self.scores.expand(shape))
+
+
+def listed(name: str, rows: Sequence[int], scores: Sequence[float] | None = None, limit: int = 100) -> Listed:
+    given = [float(len(rows) - place) for place in range(len(rows))] if scores is None else scores
+    return Listed(torch.tensor(rows, dtype=torch.int64), torch.tensor(given), name=name, limit=limit)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Drawn(Nominator):
+    """Names items by chance, with repeats and empty places among them."""
+
+    n_items: int = N_ITEMS
+    width: int = 12
+    salt: int = 0
+
+    def nominate(self, query: Query) -> Candidates:
+        places = torch.arange(self.width).expand(len(query), self.width)
+        items = chance(query, places, self.salt, self.n_items + 3) - 3
+        return Candidates.of(items, -places.float())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sieve(Filter):
+    """Says no to one candidate in `sides`."""
+
+    salt: int = 0
+    sides: int = 3
+
+    def keep(self, query: Query, found: Candidates) -> Tensor:
+        return chance(query, found.items, self.salt, self.sides) > 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dice(Scorer):
+    """Scores with many ties; `broken` makes some of them NaN, others infinite."""
+
+    salt: int = 0
+    sides: int = 5
+    broken: bool = False
+
+    def score(self, query: Query, found: Candidates) -> Tensor:
+        scores = chance(query, found.items, self.salt, self.sides).float()
+        if not self.broken:
+            return scores
+        return scores.masked_fill(scores == 1, torch.nan).masked_fill(scores == 2, torch.inf)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Label(Hydrator):
+    """Adds a column."""
+
+    column: str = "label"
+
+    def columns(self, query: Query, found: Candidates) -> Mapping[str, Tensor]:
+        return {self.column: found.items * 10}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Last(Selector):
+    """Chooses from the end, now and then an empty place or the same candidate twice."""
+
+    def select(self, query: Query, found: Candidates) -> Tensor:
+        width = found.shape[1]
+        backwards = torch.arange(width - 1, -1, -1).expand(found.shape)
+        return torch.cat([backwards[:, :1], backwards], dim=1)
+
+
+def towers(seed: int = 0, n_items: int = N_ITEMS, width: int = 8, memory: int = 6) -> TwoTower:
+    """Two towers with weights by chance."""
+    torch.manual_seed(seed)
+    config = TowerConfig(n_items, N_CATEGORIES, width, 16, memory)
+    return TwoTower(config, torch.arange(n_items) % N_CATEGORIES).eval()
+
+
+def ranker(nominators: tuple[str, ...], seed: int = 0, name: str = "rank") -> FeatureRanker:
+    """A ranker with weights by chance."""
+    generator = torch.Generator().manual_seed(seed)
+    counts = torch.randint(0, 50, (2, N_ITEMS), generator=generator)
+    features = Features(nominators, counts[0], counts[1], torch.arange(N_ITEMS) % N_CATEGORIES)
+    torch.manual_seed(seed)
+    return FeatureRanker(features, FeatureMLP([len(features.names), 8]).eval(), name=name)
+
+
+def covisit(seed: int = 0) -> CoVisit:
+    """Neighbours by chance, some places empty."""
+    generator = torch.Generator().manual_seed(seed)
+    neighbour = torch.randint(-1, N_ITEMS, (N_ITEMS, 5), generator=generator)
+    likeness = torch.rand(N_ITEMS, 5, generator=generator).masked_fill(neighbour < 0, 0.0)
+    return CoVisit(neighbour, likeness, name="covisit")
+
+
+def tiny(seed: int = 0) -> Pipeline:
+    """A pipeline of all kinds of stages that looks trained."""
+    order = torch.randperm(N_ITEMS, generator=torch.Generator().manual_seed(seed))
+    share = torch.linspace(1.0, 0.1, N_ITEMS) / N_ITEMS
+    category = torch.arange(N_ITEMS) % N_CATEGORIES
+    allowed = torch.arange(N_ITEMS) != 13
+    popular = Popular(order, share, name="popular")
+    nearest = Nearest(towers(seed), name="nearest")
+    prerank = TowerScorer(towers(seed + 1), name="prerank")
+    rank = ranker(("popular", "covisit", "nearest"), seed)
+    diverse = Diverse(torch.eye(N_CATEGORIES)[category], 0.2, name="diverse")
+    pool = popular % 12 + covisit(seed) % 12 + nearest % 12
+    filters = pool >> Seen(name="seen") >> Available(allowed, category, name="available")
+    return filters >> prerank % 15 >> rank % 10 >> diverse % 5
+
+
+def tiny_recommender(seed: int = 0) -> Recommender:
+    """The tiny pipeline with three users, a, b and c, of whom c never met anything."""
+    ids = Vocabulary.of([f"i{row}" for row in range(N_ITEMS)])
+    table = pa.table(
+        {
+            "title": [f"Title {row}" for row in range(N_ITEMS)],
+            "category": [f"c{row % N_CATEGORIES}" for row in range(N_ITEMS)],
+        }
+    )
+    memory = Memory(torch.tensor([0, 3, 5, 5]), torch.tensor([1, 2, 3, 7, 9]))
+    users = Vocabulary.of(["a", "b", "c"])
+    return Recommender(tiny(seed), Catalog(ids, table), users, memory, {"name": "tiny", "ends": 1000})
