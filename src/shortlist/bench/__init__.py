@@ -1,8 +1,19 @@
 """Speed as ratios measured in one run."""
 
+from collections.abc import Mapping
+from typing import Any, Protocol
+
 from shortlist.bench.data import bench_data
 from shortlist.bench.pipeline import bench_pipeline
+from shortlist.progress import Progress
 
-BENCHES = {"data": bench_data, "pipeline": bench_pipeline}
+
+class Bench(Protocol):
+    """Measures something and answers in the common shape of results."""
+
+    def __call__(self, seed: int = ..., *, progress: Progress = ...) -> dict[str, Any]: ...
+
+
+BENCHES: Mapping[str, Bench] = {"data": bench_data, "pipeline": bench_pipeline}
 
 __all__ = ["BENCHES", "bench_data", "bench_pipeline"]

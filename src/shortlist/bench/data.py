@@ -22,7 +22,9 @@ GROUP = 1 << 20
 REPEATS = 3
 
 
-def bench_data(seed: int = 0, events: int = EVENTS, repeats: int = REPEATS, progress: Progress = silent) -> dict[str, Any]:
+def bench_data(
+    seed: int = 0, events: int = EVENTS, repeats: int = REPEATS, progress: Progress = silent
+) -> dict[str, Any]:
     """Both jobs in processes of their own, taking turns; medians of their ratios."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="shortlist-bench-") as folder:
@@ -33,7 +35,9 @@ def bench_data(seed: int = 0, events: int = EVENTS, repeats: int = REPEATS, prog
             for number, job in enumerate(told):
                 progress("bench data", 2 * turn + number, 2 * repeats)
                 told[job].append(_child(job, path))
-    ratios = [ours["seconds"] / scan["seconds"] for ours, scan in zip(told["ours"], told["scan"], strict=True)]
+    ratios = [
+        ours["seconds"] / scan["seconds"] for ours, scan in zip(told["ours"], told["scan"], strict=True)
+    ]
     peaks = [ours["peak_bytes"] / ours["column_bytes"] for ours in told["ours"]]
     rows = [row("ours", "ratio_to_scan", ratios), row("ours", "peak_over_columns", peaks)]
     rows += [row(job, "seconds", [one["seconds"] for one in turns]) for job, turns in told.items()]

@@ -46,7 +46,12 @@ def main(job: str, path: str) -> None:
     start = peak_bytes()
     began = time.perf_counter()
     size = {"ours": ours, "scan": scan}[job](Path(path))
-    told = {"seconds": time.perf_counter() - began, "column_bytes": size, "peak_bytes": peak_bytes(), "start_bytes": start}
+    told = {
+        "seconds": time.perf_counter() - began,
+        "column_bytes": size,
+        "peak_bytes": peak_bytes(),
+        "start_bytes": start,
+    }
     sys.stdout.write(json.dumps(told))
 
 

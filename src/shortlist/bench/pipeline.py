@@ -125,16 +125,27 @@ def six_stages(seed: int) -> Pipeline:
     """A pool of three, a filter, two scorers with cuts, a third scorer, a selector."""
     generator = torch.Generator().manual_seed(seed)
     items = torch.randperm(ITEMS, generator=generator)
-    parts = [items[:300], items[200:400], items[400:600]]  # 500 distinct: two nominators agree on 100
+    parts = [items[:200], items[100:350], items[350:500]]  # 500 distinct: two nominators agree on 100
     given = [
-        Given(Candidates.of(part[None], torch.linspace(1, 0, len(part))[None]), limit=len(part), name=f"n{number}")
+        Given(
+            Candidates.of(part[None], torch.linspace(1, 0, len(part))[None]),
+            limit=len(part),
+            name=f"n{number}",
+        )
         for number, part in enumerate(parts)
     ]
     numbers = torch.randn(1, 1000, generator=generator)
     kept = torch.rand(1, 1000, generator=generator) > 0.05
     pool = given[0] + given[1] + given[2]
-    stages = pool >> Spared(kept, name="filter") >> Told(numbers, name="prerank") % 200 >> Told(numbers, name="rank") % 50
-    return as_pipeline(stages >> Told(numbers, name="calibrate") >> Fixed(torch.arange(10)[None], name="select") % 10)
+    stages = (
+        pool
+        >> Spared(kept, name="filter")
+        >> Told(numbers, name="prerank") % 200
+        >> Told(numbers, name="rank") % 50
+    )
+    return as_pipeline(
+        stages >> Told(numbers, name="calibrate") >> Fixed(torch.arange(10)[None], name="select") % 10
+    )
 
 
 def _stages_alone(pipeline: Pipeline, query: Query) -> Callable[[], None]:

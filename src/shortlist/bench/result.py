@@ -21,11 +21,22 @@ def row(method: str, metric: str, values: Sequence[float]) -> dict[str, Any]:
 def claim(name: str, source: str, estimate: float, limit: float) -> dict[str, Any]:
     """Whether a measured value keeps a limit; a claim that fails is reported, never removed."""
     told = f"at most {limit:g}"
-    return {"id": name, "source": source, "holds": bool(estimate <= limit), "estimate": estimate, "note": told}
+    return {
+        "id": name,
+        "source": source,
+        "holds": bool(estimate <= limit),
+        "estimate": estimate,
+        "note": told,
+    }
 
 
 def result(
-    name: str, profile: str, seed: int, seconds: float, rows: list[dict[str, Any]], claims: list[dict[str, Any]]
+    name: str,
+    profile: str,
+    seed: int,
+    seconds: float,
+    rows: list[dict[str, Any]],
+    claims: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """Everything together, with machine, commit and version; the estimates of claims stand on top as well."""
     told = {one["id"]: one["estimate"] for one in claims}
@@ -47,7 +58,11 @@ def commit() -> str:
     """The commit of the source tree, empty when it is not a git checkout."""
     try:
         asked = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+            ["git", "rev-parse", "--short", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=Path(__file__).parent,
         )
     except OSError:
         return ""

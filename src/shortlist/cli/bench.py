@@ -24,6 +24,8 @@ def bench(
         emit(told)
         return
     for one in told["claims"]:
-        typer.echo(f"{'holds' if one['holds'] else 'FAILS'}  {one['id']} = {one['estimate']:.3g} ({one['note']})")
+        typer.echo(
+            f"{'holds' if one['holds'] else 'FAILS'}  {one['id']} = {one['estimate']:.3g} ({one['note']})"
+        )
     for one in told["rows"]:
         typer.echo(f"       {one['method']:<8}{one['metric']:<20}{one['mean']:.4g} ± {one['sd']:.2g}")

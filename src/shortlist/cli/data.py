@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from shortlist import __version__
-from shortlist.artifact import load
-from shortlist.cli.frame import doors, emit
+from shortlist.artifact import check_target, load
+from shortlist.cli.frame import doors, emit, progress, write_whole
 from shortlist.data.dataset import KIND, Dataset, load_dataset, save_dataset
 from shortlist.data.filters import Filters
 from shortlist.data.prepare import prepare
@@ -49,16 +49,22 @@ def prepare_command(
     json: Json = False,
 ) -> None:
     """Read a log, check it, and write a data set that all else starts from."""
-    dataset = prepare(
-        source,
-        path,
-        name,
-        options=_options(source, bad_lines, column or [], option or []),
-        filters=Filters(True, min_weight, min_user_events, min_item_events, core),
-        strict=strict,
-        split_settings=_split(split, seed),
-    )
-    summary = _save(dataset, out, force)
+    options = _options(source, bad_lines, column or [], option or [])
+    check_target(out, force)  # before the work, not after it
+    with progress() as tell:
+        tell(f"read {path.name}", 0, 2)
+        dataset = prepare(
+            source,
+            path,
+            name,
+            options=options,
+            filters=Filters(True, min_weight, min_user_events, min_item_events, core),
+            strict=strict,
+            split_settings=_split(split, seed),
+        )
+        tell(f"read {path.name}", 1, 2)
+        summary = _save(dataset, out, force)
+        tell(f"read {path.name}", 2, 2)
     _tell({"out": str(out), **summary}, json)
 
 
@@ -73,8 +79,7 @@ def report_command(
     """Say what is in a data set; nothing is drawn by lot, so the seed changes nothing."""
     summary = _summary(folder)
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(data_page(summary), "utf-8")
+        write_whole(out, data_page(summary))
     _tell({**summary, **({"out": str(out)} if out else {})}, json)
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from shortlist.artifact import load
 from shortlist.cli.example import worked_example
-from shortlist.cli.frame import doors, emit, plain, progress
+from shortlist.cli.frame import doors, emit, plain, progress, write_whole
 from shortlist.data import Dataset, load_dataset
 from shortlist.errors import ConfigError
 from shortlist.evaluate import evaluate as put_to_test
@@ -44,7 +44,7 @@ def evaluate(
     told["about"] |= {"seed": lineage.seed, "package": lineage.package}
     told["seconds"] = time.perf_counter() - began
     if report is not None:
-        write_page(report, told)
+        write_whole(report, run_page(told))
         told["report"] = str(report)
     if json:
         emit(told)
@@ -52,7 +52,9 @@ def evaluate(
     show(told)
 
 
-def evaluation(recommender: Recommender, dataset: Dataset, on: str, seed: int, tell: Progress) -> dict[str, Any]:
+def evaluation(
+    recommender: Recommender, dataset: Dataset, on: str, seed: int, tell: Progress
+) -> dict[str, Any]:
     """Everything the report shows, as plain values."""
     if on not in ("test", "valid"):
         raise ConfigError(f"evaluate: --on must be test or valid, got {on!r}")
@@ -82,17 +84,6 @@ def typical_case(recall: torch.Tensor) -> int:
     return int(found[recall[found].argsort(stable=True)[len(found) // 2]])
 
 
-def write_page(path: Path, told: dict[str, Any]) -> None:
-    """Write the report whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        draft.write_text(run_page(told), "utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
 def show(told: dict[str, Any]) -> None:
     """The same on a terminal."""
     console = Console()
@@ -108,7 +99,9 @@ def metrics_table(told: dict[str, Any]) -> Table:
     both = [told["metrics"][who]["metrics"] for who in ("pipeline", "popularity")]
     for name in both[0]:
         if name.endswith("@20"):
-            table.add_row(name, *(f"{m[name]['mean']:.4f} [{m[name]['low']:.4f}, {m[name]['high']:.4f}]" for m in both))
+            table.add_row(
+                name, *(f"{m[name]['mean']:.4f} [{m[name]['low']:.4f}, {m[name]['high']:.4f}]" for m in both)
+            )
     return table
 
 

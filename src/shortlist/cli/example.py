@@ -11,7 +11,9 @@ from shortlist.pipeline.recommender import MEMORY
 SHOWN = 10
 
 
-def worked_example(recommender: Recommender, dataset: Dataset, cases: Cases, row: int, seed: int) -> dict[str, Any]:
+def worked_example(
+    recommender: Recommender, dataset: Dataset, cases: Cases, row: int, seed: int
+) -> dict[str, Any]:
     """The case at `row`, told in titles."""
     case = cases.take(slice(row, row + 1))
     query = case.query(width=int(min(max(case.seen()[0], 1), MEMORY)))
@@ -37,5 +39,9 @@ def _lost(recommender: Recommender, trace: Any, truth: torch.Tensor) -> list[dic
         told = explain(trace, item)
         if told.verdict != "returned" and told.dropped_at not in found:
             title = recommender.catalog.title(item)
-            found[told.dropped_at] = {**recommender.item(item), "sentence": told.sentence(title), **told.as_dict()}
+            found[told.dropped_at] = {
+                **recommender.item(item),
+                "sentence": told.sentence(title),
+                **told.as_dict(),
+            }
     return list(found.values())

@@ -17,7 +17,9 @@ def explain(
     bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
     item: Annotated[str, typer.Option(help="The id of the item to follow.")],
     user: Annotated[str | None, typer.Option(help="The id of a user.")] = None,
-    history: Annotated[str | None, typer.Option(help="Item ids, oldest first, with commas between them.")] = None,
+    history: Annotated[
+        str | None, typer.Option(help="Item ids, oldest first, with commas between them.")
+    ] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="How many items.", min=1, max=1000)] = None,
     seed: Annotated[int, typer.Option(help="The source of chance, where the pipeline draws.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
@@ -31,7 +33,9 @@ def explain(
         return
     typer.echo(told.sentence(title))
     for naming in told.namings:
-        typer.echo(f"  named by {naming.nominator}: rank {naming.rank} of {naming.of}, score {naming.score:.4g}")
+        typer.echo(
+            f"  named by {naming.nominator}: rank {naming.rank} of {naming.of}, score {naming.score:.4g}"
+        )
     if told.passages:
         Console().print(passages_table(told))
 

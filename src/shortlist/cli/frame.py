@@ -53,6 +53,17 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is either all there or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 @contextmanager
 def progress() -> Iterator[Progress]:
     """A callback that draws bars with the time left on a terminal, and keeps still everywhere else."""

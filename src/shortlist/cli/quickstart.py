@@ -8,13 +8,14 @@ import typer
 from rich.console import Console
 
 from shortlist import __version__
-from shortlist.cli.evaluate import evaluation, metrics_table, stages_table, write_page
-from shortlist.cli.frame import doors, emit, progress
+from shortlist.cli.evaluate import evaluation, metrics_table, stages_table
+from shortlist.cli.frame import doors, emit, progress, write_whole
 from shortlist.cli.recommend import slate_table
 from shortlist.cli.train import train_bundle
 from shortlist.data import save_dataset
 from shortlist.pipeline import Recommender, read_recipe
 from shortlist.pipeline.recommender import Request
+from shortlist.report import run_page
 from shortlist.simulate import embedded
 
 RECIPE = Path(__file__).with_name("quickstart.toml")
@@ -25,7 +26,9 @@ def quickstart(
     out: Annotated[Path, typer.Option(help="The folder for the data set, the bundle and the report.")] = Path(
         "runs/quickstart"
     ),
-    size: Annotated[str, typer.Option(help="The embedded world: demo, or small for a first glance.")] = "demo",
+    size: Annotated[
+        str, typer.Option(help="The embedded world: demo, or small for a first glance.")
+    ] = "demo",
     seed: Annotated[int, typer.Option(help="The source of all chance.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
@@ -40,7 +43,7 @@ def quickstart(
         recommender, artifact = train_bundle(read_recipe(RECIPE), dataset, bundle, seed, tell, force=True)
         told = evaluation(recommender, dataset, "test", seed, tell)
     told["about"] |= {"seed": seed, "package": __version__, "model": artifact.version}
-    write_page(report, told)
+    write_whole(report, run_page(told))
     seconds = time.perf_counter() - began
     if json:
         emit(answer(told, seconds, report))
@@ -55,7 +58,8 @@ def answer(told: dict[str, Any], seconds: float, report: Path) -> dict[str, Any]
     return {
         "seconds": seconds,
         "metrics": {
-            who: {name: told["metrics"][who]["metrics"][name] for name in wanted} for who in ("pipeline", "popularity")
+            who: {name: told["metrics"][who]["metrics"][name] for name in wanted}
+            for who in ("pipeline", "popularity")
         },
         "stages": [{name: stage[name] for name in names} for stage in told["stages"]["stages"]],
         "report": str(report),
@@ -70,7 +74,7 @@ def show(told: dict[str, Any], recommender: Recommender, out: Path, seconds: flo
     console.print(stages_table(told))
     met = ", ".join(f"{one['title']} ({one['category']})" for one in example["history"][:5])
     console.print(f"\nuser {example['user']} last met: {met}")
-    request = Request(example["user"], k=10, seed=0)
+    request = Request(example["user"])
     slate = recommender.recommend(request)
     console.print(slate_table(recommender, recommender.listed(slate)))
     typer.echo(str(slate.trace))

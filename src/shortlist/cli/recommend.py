@@ -1,7 +1,7 @@
 """shortlist recommend: the slate of one user."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,8 +15,12 @@ from shortlist.pipeline.recommender import Request
 @doors()
 def recommend(
     bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
-    user: Annotated[str | None, typer.Option(help="The id of a user; an unknown one is answered too.")] = None,
-    history: Annotated[str | None, typer.Option(help="Item ids, oldest first, with commas between them.")] = None,
+    user: Annotated[
+        str | None, typer.Option(help="The id of a user; an unknown one is answered too.")
+    ] = None,
+    history: Annotated[
+        str | None, typer.Option(help="Item ids, oldest first, with commas between them.")
+    ] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="How many items.", min=1, max=1000)] = None,
     seed: Annotated[int, typer.Option(help="The source of chance, where the pipeline draws.")] = 0,
     trace: Annotated[bool, typer.Option("--trace", help="Show what every stage did.")] = False,
@@ -26,11 +30,12 @@ def recommend(
     recommender = load_recommender(bundle)
     request = as_request(user, history, k, seed)
     slate = recommender.recommend(request)
+    items = recommender.listed(slate)
     answer = {
         "user": user,
         "known_user": user is not None and recommender.users.row(user) >= 0,
         "model": {"name": recommender.about["name"], "version": recommender.about["version"]},
-        "items": recommender.listed(slate),
+        "items": items,
         "degraded": [{"stage": note.stage, "cause": note.detail} for note in slate.trace.degraded],
         "stages": slate.trace.counts(),
     }
@@ -40,7 +45,7 @@ def recommend(
     console = Console()
     if user is not None and not answer["known_user"]:
         typer.echo(f"user {user!r} is not known; this is what anyone without a history is shown", err=True)
-    console.print(slate_table(recommender, answer["items"]))
+    console.print(slate_table(recommender, items))
     if trace:
         typer.echo(str(slate.trace))
 
@@ -51,14 +56,20 @@ def as_request(user: str | None, history: str | None, k: int | None, seed: int) 
     return Request(user, items, k, seed=seed)
 
 
-def slate_table(recommender: Recommender, items: list[dict[str, object]]) -> Table:
+def slate_table(recommender: Recommender, items: list[dict[str, Any]]) -> Table:
     """A slate for the eyes of a person."""
     table = Table(title=str(recommender.about["name"]), title_justify="left")
     for name in ("rank", "item", "title", "category", "score", "named by"):
         table.add_column(name, justify="right" if name in ("rank", "score") else "left")
     for one in items:
         score = "" if one["score"] is None else f"{one['score']:.3f}"
-        named = one["nominators"] if isinstance(one["nominators"], list) else []
-        cells = (one["rank"], one["item_id"], one["title"], one["category"], score, ", ".join(named))
+        cells = (
+            one["rank"],
+            one["item_id"],
+            one["title"],
+            one["category"],
+            score,
+            ", ".join(one["nominators"]),
+        )
         table.add_row(*(str(cell) for cell in cells))
     return table

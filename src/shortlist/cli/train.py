@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from shortlist import __version__
-from shortlist.artifact import Artifact, Lineage
+from shortlist.artifact import Artifact, Lineage, check_target
 from shortlist.cli.frame import doors, emit, progress
 from shortlist.data import Dataset, load_dataset
 from shortlist.pipeline import Recipe, Recommender, read_recipe, save_recommender, to_toml
@@ -27,12 +27,20 @@ def train(
     """Train every stage of a pipeline on what the stages before it pass on."""
     began = time.perf_counter()
     read = read_recipe(recipe)
+    check_target(out, force)  # before the work, not after it
     dataset = load_dataset(data)
     with progress() as tell:
         artifact = train_bundle(read, dataset, out, seed, tell, force)[1]
     seconds = time.perf_counter() - began
     if json:
-        emit({"bundle": str(out), "version": artifact.version, "seconds": seconds, "pipeline": artifact.about["pipeline"]})
+        emit(
+            {
+                "bundle": str(out),
+                "version": artifact.version,
+                "seconds": seconds,
+                "pipeline": artifact.about["pipeline"],
+            }
+        )
         return
     typer.echo(f"{artifact.about['name']} {artifact.version}: {artifact.about['pipeline']}")
     typer.echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")
@@ -44,7 +52,12 @@ def train_bundle(
     """Train and write a bundle; nothing is written unless all of it could be."""
     split = dataset.split()
     trained = fit(recipe, dataset, seed, split, tell)
-    about = {**trained.about, "pipeline": repr(trained.pipeline), "split": dict(split.settings), "events": len(split.train)}
+    about = {
+        **trained.about,
+        "pipeline": repr(trained.pipeline),
+        "split": dict(split.settings),
+        "events": len(split.train),
+    }
     trained = Recommender(trained.pipeline, trained.catalog, trained.users, trained.memory, about)
     lineage = Lineage(
         dataset.fingerprint, seed, __version__, {"recipe": to_toml(recipe), "split": dict(split.settings)}
@@ -57,7 +70,7 @@ def _card(about: dict[str, Any], dataset: Dataset, seed: int) -> str:
     """What a person should know who finds the bundle."""
     return (
         f"# {about['name']}\n\n"
-        f"A multi-stage recommender trained by shortlist {__version__} on {dataset.name!r}: {about['events']:,} events, "
+        f"A multi-stage recommender by shortlist {__version__} on {dataset.name!r}: {about['events']:,} events, "
         f"{len(dataset.users):,} users, {len(dataset.items):,} items, seed {seed}.\n\n"
         f"    {about['pipeline']}\n\n"
         f"Held out by {about['split']}. `recipe.toml` is what it was made from, `pipeline.toml` what it is.\n\n"

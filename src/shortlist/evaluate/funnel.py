@@ -66,9 +66,13 @@ def passage(trace: Trace, truth: Tensor) -> Passage:
     named = trace.named
     wanted = is_in(named.items, truth) & named.valid  # [B, K0]
     left = [(wanted & (trace.fate == number)).sum() for number in range(len(trace.steps))]
-    removed = [(wanted & (trace.fate == number) & trace.removed_by_filter).sum() for number in range(len(left))]
+    removed = [
+        (wanted & (trace.fate == number) & trace.removed_by_filter).sum() for number in range(len(left))
+    ]
     survived = wanted.sum() - torch.stack(left).cumsum(0)
-    ranks = {part.name: ~torch.isnan(named.columns[f"{part.name}.rank"]) & wanted for part in trace.steps[0].parts}
+    ranks = {
+        part.name: ~torch.isnan(named.columns[f"{part.name}.rank"]) & wanted for part in trace.steps[0].parts
+    }
     said = torch.stack([*ranks.values()]).sum(0) if ranks else wanted.long()
     return Passage(
         int((truth >= 0).sum()),
@@ -108,7 +112,10 @@ def funnel(trace: Trace, passages: Sequence[Passage]) -> Funnel:
 def _nominators(passages: Sequence[Passage]) -> dict[str, dict[str, int]]:
     names = passages[0].named if passages else {}
     return {
-        name: {"named": sum(one.named[name] for one in passages), "alone": sum(one.alone[name] for one in passages)}
+        name: {
+            "named": sum(one.named[name] for one in passages),
+            "alone": sum(one.alone[name] for one in passages),
+        }
         for name in names
     }
 

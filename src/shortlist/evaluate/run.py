@@ -40,9 +40,12 @@ class Evaluation:
             "users": len(self.scores),
             "metrics": {"pipeline": self.scores.as_dict(seed), "popularity": self.baseline.as_dict(seed)},
             "difference": {
-                name: vars(self.scores.against(self.baseline, name, seed)) for name in ("recall@20", "ndcg@20")
+                name: vars(self.scores.against(self.baseline, name, seed))
+                for name in ("recall@20", "ndcg@20")
             },
-            "segments": {name: self._segment(mask, seed) for name, mask in self.segments.items() if bool(mask.any())},
+            "segments": {
+                name: self._segment(mask, seed) for name, mask in self.segments.items() if bool(mask.any())
+            },
             "stages": self.funnel.as_dict(),
         }
 

@@ -103,7 +103,7 @@ def _losses(told: Mapping[str, Any]) -> Section:
             "entered is always survived plus lost.",
             figure(
                 funnel(drawn, ("candidates per request", "held-out items still there")),
-                "The funnel: how many candidates each stage passes on, and how many of the wanted items are among them.",
+                "How many candidates each stage passes on, and how many of the wanted items are still among them.",
             ),
             figure(
                 bars([(one["name"], one["lost"]) for one in stages], "held-out items lost"), "Loss per stage."

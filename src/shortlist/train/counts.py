@@ -95,7 +95,9 @@ class DiverseTrainer:
         stage = material.fitted.get(self.by)
         towers = stage.tensors() if stage is not None else {}
         if "offered.weight" not in towers:
-            raise ConfigError(f"diverse: by must be 'category' or the name of a two-tower stage, got {self.by!r}")
+            raise ConfigError(
+                f"diverse: by must be 'category' or the name of a two-tower stage, got {self.by!r}"
+            )
         return F.normalize(towers["offered.weight"] + towers["theme.weight"][towers["category_of"]], dim=-1)
 
 
@@ -125,7 +127,9 @@ def _marked(vocabulary: Vocabulary, ids: tuple[str | int, ...], what: str, of: s
     for outside in ids:
         row = vocabulary.row(outside)
         if row == UNKNOWN:
-            raise ConfigError(f"available: {what} names the {of} {outside!r}, which the catalogue does not know")
+            raise ConfigError(
+                f"available: {what} names the {of} {outside!r}, which the catalogue does not know"
+            )
         marks[row] = True
     return marks
 

@@ -14,7 +14,8 @@ from shortlist.nominate import CoVisit
 from shortlist.progress import told
 from shortlist.train.material import Material
 
-BLOCK = 1024  # items whose likeness to all others is in memory at a time
+CELLS = 1 << 25  # likenesses in memory at a time
+USUAL = np.log2(2.0 + 20.0) ** -2  # what one shared user of 20 events adds to a pair, the unit of `shrink`
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,10 @@ class CoVisitTrainer:
         matrix = _weighted(material.events, self.last)  # [U, N]
         norms = np.sqrt(np.asarray(matrix.power(2).sum(0))).ravel()
         width = max(min(self.neighbours, matrix.shape[1] - 1), 1)
-        blocks = range(0, matrix.shape[1], BLOCK)
+        block = max(min(CELLS // max(matrix.shape[1], 1), 1024), 1)
+        blocks = range(0, matrix.shape[1], block)
         found = [
-            _nearest(matrix, norms, slice(start, start + BLOCK), width, self.shrink)
+            _nearest(matrix, norms, slice(start, start + block), width, self.shrink)
             for start in told(blocks, "co-visits", material.progress)
         ]
         rows, likeness = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -54,9 +56,18 @@ def _nearest(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The `width` items most like each item of a block, and how like they are; -1 and 0 where there are fewer."""
     shared = (matrix[:, block].T @ matrix).toarray()  # [n, N]
-    shared /= norms[block, None] * norms[None, :] + shrink / np.log2(2.0 + 20.0) ** 2
+    shared /= np.maximum(norms[block, None] * norms[None, :] + shrink * USUAL, 1e-12)
     own = np.arange(block.start, block.start + len(shared))
     shared[np.arange(len(shared)), own] = 0.0
-    rows = np.argsort(-shared, axis=1, kind="stable")[:, :width]
+    rows = _best(shared, width)
     likeness = np.take_along_axis(shared, rows, axis=1).astype(np.float32)
     return np.where(likeness > 0, rows, -1).astype(np.int64), likeness
+
+
+def _best(values: NDArray[np.float32], width: int) -> NDArray[np.int64]:
+    """Where the `width` largest of each row stand, the largest first, equal ones by place."""
+    if values.shape[1] <= 4 * width:
+        return np.argsort(-values, axis=1, kind="stable")[:, :width]
+    some = np.sort(np.argpartition(-values, width, axis=1)[:, :width], axis=1)
+    order = np.argsort(-np.take_along_axis(values, some, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(some, order, axis=1)

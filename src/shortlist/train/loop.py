@@ -1,11 +1,13 @@
 """The flat loop all trainers share: sample, forward, loss, step, tell."""
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
@@ -34,7 +36,7 @@ class Loop:
     ) -> list[float]:
         """Train in place and return what the judge said after each epoch; the best epoch's weights stay."""
         optimizer = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=self.decay)
-        best, said = copy.deepcopy(model.state_dict()), list[float]()
+        best, said, last = copy.deepcopy(model.state_dict()), list[float](), 0.0
         for epoch in range(self.epochs):
             model.train()
             for step, loss_of in enumerate(batches(epoch)):
@@ -44,7 +46,8 @@ class Loop:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
                 optimizer.step()
                 progress(what, epoch * steps + step + 1, self.epochs * steps)
-            _check_finite(loss, what, epoch)
+                last = loss.item()
+            _check_finite(last, what, epoch)
             model.eval()
             if judge is None:
                 continue
@@ -60,12 +63,12 @@ class Loop:
         return said
 
 
-def _check_finite(loss: Tensor, what: str, epoch: int) -> None:
-    if not bool(torch.isfinite(loss)):
-        raise ShortlistError(f"{what}: the loss is {float(loss)} after epoch {epoch + 1}; lower the rate")
+def _check_finite(loss: float, what: str, epoch: int) -> None:
+    if not math.isfinite(loss):
+        raise ShortlistError(f"{what}: the loss is {loss} after epoch {epoch + 1}; lower the rate")
 
 
-def shuffled(count: int, batch: int, generator: np.random.Generator) -> Iterator[np.ndarray]:  # type: ignore[type-arg]
+def shuffled(count: int, batch: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Positions 0..count-1 in random batches."""
     order = generator.permutation(count)
     for start in range(0, count, batch):

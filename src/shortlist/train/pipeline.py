@@ -13,8 +13,9 @@ from shortlist.errors import ConfigError
 from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
 from shortlist.pipeline import TYPES, Recipe, Recommender
 from shortlist.pipeline.expression import parse
-from shortlist.pipeline.recipe import Types, check_settings, leaves, plain_fields
+from shortlist.pipeline.recipe import Types, leaves
 from shortlist.pipeline.recommender import MEMORY, Memory
+from shortlist.pipeline.settings import check_settings, plain_fields
 from shortlist.progress import Progress, silent
 from shortlist.train.material import Material, Round
 from shortlist.train.rehearse import rehearse, rounds_of
@@ -84,7 +85,9 @@ def _distinct_events(users: Any, items: Any, times: Any) -> tuple[Any, Any]:
 
 def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> Stages:
     """The stages after the nominators, each learned on what would be passed to it."""
-    rehearsal = rehearse(material.events, split.settings, material.seed, int(kitchen.option("requests", 20_000)))
+    rehearsal = rehearse(
+        material.events, split.settings, material.seed, int(kitchen.option("requests", 20_000))
+    )
     past = replace(material, events=rehearsal.past)
     stages = kitchen.fit_all(kitchen.early(), past, {}, "rehearsal: ")
     rounds = rounds_of(rehearsal.cases, _width(rehearsal.cases))
@@ -122,7 +125,11 @@ class _Kitchen:
 
     def early(self) -> list[str]:
         """Nominators and filters: they learn from events alone."""
-        return [name for name, one in self.recipe.stages.items() if issubclass(self.types[one.type], Nominator | Filter)]
+        return [
+            name
+            for name, one in self.recipe.stages.items()
+            if issubclass(self.types[one.type], Nominator | Filter)
+        ]
 
     def later(self) -> list[str]:
         """All others: they learn from rehearsed requests, or need what was learned before them."""
@@ -149,7 +156,10 @@ class _Kitchen:
 
     def parsed(self, stages: Stages) -> Pipeline:
         """The pipeline, a stand-in at every place whose stage is not ready."""
-        known = {name: stages.get(name) or _stand_in(self.types[one.type], name) for name, one in self.recipe.stages.items()}
+        known = {
+            name: stages.get(name) or _stand_in(self.types[one.type], name)
+            for name, one in self.recipe.stages.items()
+        }
         return parse(self.recipe.expression, known, f"{self.recipe.path}: pipeline")
 
 
@@ -159,7 +169,9 @@ def _maker(recipe: Recipe, name: str, trainers: Mapping[str, type[Trainer]]) -> 
         raise ConfigError(f"{recipe.where(name)}: no trainer for type {ingredient.type!r}; pass trainers=")
     kind = trainers[ingredient.type]
     check_settings(ingredient.train, plain_fields(kind), f"{recipe.path}: [stages.{name}.train]")
-    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in ingredient.train.items()}
+    plain = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in ingredient.train.items()
+    }
     return kind(**plain)
 
 

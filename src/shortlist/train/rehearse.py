@@ -32,7 +32,9 @@ def rehearse(events: Interactions, protocol: Mapping[str, Any], seed: int, most:
     starts, stops = events.starts[:-1], events.starts[1:]
     users = np.flatnonzero((cuts > starts) & (cuts < stops))
     if len(users) == 0:
-        raise DataError("rehearsal: expected users with events before and after a cut, got none; the log is too short")
+        raise DataError(
+            "rehearsal: expected users with events before and after a cut, got none; the log is too short"
+        )
     past = events.where(np.arange(len(events)) < cuts[events.users])
     asked = np.random.default_rng(seed).permutation(users)[:most]
     return Rehearsal(past, Cases(events, starts[asked], cuts[asked], stops[asked]))

@@ -47,7 +47,9 @@ class TowerScorerTrainer:
             return TowerTrainer(width=self.width).towers(material, f"{what} towers")
         stage = material.fitted.get(self.start)
         if stage is None or "offered.weight" not in stage.tensors():
-            raise ConfigError(f"{what}: start must name a two-tower nominator of the pipeline, got {self.start!r}")
+            raise ConfigError(
+                f"{what}: start must name a two-tower nominator of the pipeline, got {self.start!r}"
+            )
         return TwoTower.of({name: tensor.clone() for name, tensor in stage.tensors().items()})
 
 
@@ -78,8 +80,8 @@ class FeatureRankerTrainer:
         said = (name[:-5] for name in material.rounds[0].found.columns if name.endswith(".rank"))
         nominators = tuple(settings.get("nominators", said))
         lately = recent_counts(material, self.days if material.clock == "ms" else 0.0)
-        counts = (torch.from_numpy(column.copy()) for column in (material.events.popularity, lately))
-        return Features(nominators, *counts, material.categories)
+        popularity = torch.from_numpy(material.events.popularity.copy())
+        return Features(nominators, popularity, torch.from_numpy(lately.copy()), material.categories)
 
 
 def _set_scale(network: FeatureMLP, seen: list[Tensor]) -> None:

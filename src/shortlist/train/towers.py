@@ -53,10 +53,19 @@ class TowerTrainer:
         towers = TwoTower(config, material.categories, self.dropout)
         windows = sliding(material.events, self.memory + 1, self.min_history)
         if not len(windows):
-            return towers.eval()  # nothing to learn from: silent users stay silent, others get an untaught answer
+            return (
+                towers.eval()
+            )  # nothing to learn from: silent users stay silent, others get an untaught answer
         steps = -(-min(len(windows), self.instances) // self.batch)
         loop = Loop(self.epochs, self.rate, self.decay, self.patience)
-        loop.run(towers, self._batches(towers, windows, material), steps, what, material.progress, _judge(towers, material))
+        loop.run(
+            towers,
+            self._batches(towers, windows, material),
+            steps,
+            what,
+            material.progress,
+            _judge(towers, material),
+        )
         return towers
 
     def _batches(
@@ -93,7 +102,8 @@ class TowerTrainer:
         last = windows.events.starts[windows.events.users[ends].astype(np.int64) + 1] - 1
         reach = np.minimum(last - ends, self.ahead - 1)
         chosen = ends + np.floor(generator.random(len(ends)) * (reach + 1)).astype(np.int64)
-        return windows.events.items[chosen].astype(np.int64)
+        targets: NDArray[np.int64] = windows.events.items[chosen].astype(np.int64)
+        return targets
 
 
 def _judge(towers: TwoTower, material: Material, most: int = 1000) -> Callable[[], float] | None:

@@ -1,0 +1,22 @@
+import json
+import sys
+
+from typer.testing import CliRunner
+
+from shortlist.bench import bench_pipeline
+from shortlist.cli import app
+
+
+def test_a_benchmark_answers_in_the_shape_of_results(monkeypatch):
+    quick = {"pipeline": lambda seed, progress: bench_pipeline(seed, turns=3, progress=progress)}
+    monkeypatch.setattr(sys.modules["shortlist.cli.bench"], "BENCHES", quick)
+    told = json.loads(CliRunner().invoke(app, ["bench", "pipeline", "--json"]).stdout)
+    assert {"name", "machine", "commit", "package", "seeds", "seconds", "rows", "claims"} <= set(told)
+    shown = CliRunner().invoke(app, ["bench", "pipeline"])
+    assert "overhead_ms" in shown.stdout
+
+
+def test_an_unknown_benchmark_is_refused():
+    answer = CliRunner().invoke(app, ["bench", "speed"])
+    assert answer.exit_code == 2
+    assert "expected one of data, pipeline, got 'speed'" in answer.stderr

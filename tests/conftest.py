@@ -1,0 +1,93 @@
+"""What many tests share and nobody wants to make twice: a small world, and a bundle trained on it in seconds."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from shortlist.cli.train import train_bundle
+from shortlist.data import Dataset, save_dataset
+from shortlist.pipeline import Recipe, Recommender, load_recommender, parse_recipe
+from shortlist.progress import silent
+from shortlist.simulate import embedded
+
+torch.set_num_threads(1)  # tests run side by side
+
+TINY = """
+name = "tiny"
+pipeline = "popular % 40 + covisit % 60 + towers % 60 >> seen >> prerank % 80 >> rank % 40 >> diverse % 10"
+
+[stages.popular]
+type = "popular"
+
+[stages.covisit]
+type = "co-visit"
+
+[stages.towers]
+type = "two-tower"
+
+[stages.towers.train]
+width = 16
+hidden = 16
+epochs = 3
+batch = 256
+
+[stages.seen]
+type = "seen"
+
+[stages.prerank]
+type = "two-tower-scorer"
+
+[stages.prerank.train]
+start = "towers"
+epochs = 2
+
+[stages.rank]
+type = "feature-ranker"
+
+[stages.rank.train]
+epochs = 8
+
+[stages.diverse]
+type = "diverse"
+strength = 0.1
+"""
+
+
+@pytest.fixture(scope="session")
+def world() -> Dataset:
+    return embedded(size="small")
+
+
+@pytest.fixture(scope="session")
+def recipe() -> Recipe:
+    return parse_recipe(TINY, "tiny.toml")
+
+
+@pytest.fixture(scope="session")
+def data_folder(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world") / "data"
+    save_dataset(world, folder, "test")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bundle(world: Dataset, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "bundle"
+    train_bundle(recipe, world, folder, 0, silent)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def recommender(bundle: Path) -> Recommender:
+    return load_recommender(bundle)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real data sets; tests that need it skip, saying why, when it is not there."""
+    told = os.environ.get("SHORTLIST_DATA")
+    if not told or not Path(told).is_dir():
+        pytest.skip("SHORTLIST_DATA does not point at a folder of real data sets")
+    return Path(told)

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from shortlist.errors import ShortlistError
+from shortlist.train.loop import Loop, shuffled
+
+
+def line(target: float):
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(model.weight)
+
+    def batches(epoch):
+        for _ in range(10):
+            yield lambda: ((model(torch.ones(1, 1)) - target) ** 2).mean()
+
+    return model, batches
+
+
+def test_the_loop_learns_and_tells_how_far_it_is():
+    model, batches = line(1.0)
+    told = []
+    Loop(epochs=20, rate=0.05).run(model, batches, 10, "line", lambda *what: told.append(what))
+    assert model.weight.item() == pytest.approx(1.0, abs=0.05)
+    assert told[-1] == ("line", 200, 200)
+    assert not model.training
+
+
+def test_the_best_epoch_stays_and_patience_ends_the_rest():
+    model, batches = line(5.0)
+    verdicts = iter([1.0, 3.0, 2.0, 2.0, 9.0])
+    kept = {}
+
+    def judge():
+        kept[len(kept)] = model.weight.item()
+        return next(verdicts)
+
+    said = Loop(epochs=5, rate=0.1, patience=2).run(model, batches, 10, "line", lambda *_: None, judge)
+    assert said == [1.0, 3.0, 2.0, 2.0]
+    assert model.weight.item() == kept[1]
+
+
+def test_a_loss_that_is_no_number_is_named():
+    model, _ = line(1.0)
+
+    def batches(epoch):
+        yield lambda: model(torch.ones(1, 1)).sum() * torch.nan
+
+    with pytest.raises(ShortlistError, match="after epoch 1; lower the rate"):
+        Loop(epochs=2).run(model, batches, 1, "line", lambda *_: None)
+
+
+def test_shuffled_batches_hold_everything_once():
+    batches = list(shuffled(10, 4, np.random.default_rng(0)))
+    assert [len(batch) for batch in batches] == [4, 4, 2]
+    assert sorted(np.concatenate(batches).tolist()) == list(range(10))

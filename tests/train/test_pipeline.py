@@ -1,0 +1,96 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from shortlist.data import Dataset
+from shortlist.errors import ConfigError
+from shortlist.pipeline import check_stage, parse_recipe
+from shortlist.pipeline.recipe import leaves
+from shortlist.pipeline.recommender import Request
+from shortlist.train import TRAINERS, train
+from shortlist.train.pipeline import remember
+from tests.worlds import run_checked
+
+SMALL = """
+pipeline = "popular % 30 + covisit % 40 >> seen >> rank % 10"
+[stages.popular]
+type = "popular"
+[stages.covisit]
+type = "co-visit"
+[stages.seen]
+type = "seen"
+[stages.rank]
+type = "feature-ranker"
+[stages.rank.train]
+epochs = 3
+"""
+
+
+def test_every_stage_of_a_trained_pipeline_keeps_its_contract(recommender):
+    names = tuple(part.title for part in recommender.pipeline.nominators)
+    for stage in leaves(recommender.pipeline):
+        check_stage(stage, len(recommender.catalog), names)
+
+
+def test_the_same_seed_gives_the_same_slates_and_another_seed_others(world):
+    recipe = parse_recipe(SMALL)
+    query = world.split().test.query()
+    slates = [run_checked(train(recipe, world, seed).pipeline, query) for seed in (0, 0, 1)]
+    assert torch.equal(slates[0].items, slates[1].items)
+    assert torch.equal(slates[0].scores, slates[1].scores)
+    assert not torch.equal(slates[0].scores, slates[2].scores)
+
+
+def test_held_out_events_do_not_change_what_is_learned(world):
+    """The answers of held-out users are replaced by nonsense: not a bit of any stage may change."""
+    split = world.split()
+    items = world.events.items.copy()
+    for cases in (split.test,):
+        for cut, stop in zip(cases.cuts, cases.stops, strict=True):
+            items[cut:stop] = 0
+    blind = dataclasses.replace(world, events=dataclasses.replace(world.events, items=items))
+    seen, unseen = (train(parse_recipe(SMALL), one).pipeline for one in (world, blind))
+    for one, two in zip(leaves(seen), leaves(unseen), strict=True):
+        assert all(torch.equal(tensor, two.tensors()[name]) for name, tensor in one.tensors().items())
+
+
+@pytest.mark.parametrize("protocol", ["global-time", "leave-last-out"])
+def test_other_protocols_train_too(world, protocol):
+    trained = train(parse_recipe(SMALL), world, split=world.split(protocol=protocol))
+    run_checked(trained.pipeline, world.split(protocol=protocol).test.query())
+
+
+def test_a_pipeline_of_nominators_alone_needs_no_rehearsal(world):
+    recipe = parse_recipe('pipeline = "popular % 5"\n[stages.popular]\ntype = "popular"')
+    assert len(train(recipe, world).recommend(Request()).items[0]) == 5
+
+
+def test_guarded_stages_are_trained_as_well(world):
+    guarded = SMALL.replace("rank % 10", "Within(rank, ms=1000) % 10").replace("covisit % 40", "Optional(covisit % 40)")
+    trained = train(parse_recipe(guarded), world)
+    assert repr(trained.pipeline) == "popular % 30 + Optional(covisit % 40) >> seen >> Within(rank, ms=1000) % 10"
+    run_checked(trained.pipeline, world.split().test.query())
+
+
+def test_unknown_training_keys_and_missing_trainers_are_refused(world):
+    with pytest.raises(ConfigError, match=r"\[stages.rank.train\]: unknown key 'epoch'"):
+        train(parse_recipe(SMALL.replace("epochs", "epoch")), world)
+    without = {name: kind for name, kind in TRAINERS.items() if name != "seen"}
+    with pytest.raises(ConfigError, match="no trainer for type 'seen'"):
+        train(parse_recipe(SMALL), world, trainers=without)
+
+
+def test_what_is_remembered_is_what_each_user_may_be_known_to_have_met(world: Dataset):
+    split = world.split()
+    memory = remember(split, world)
+    for cases in (split.valid, split.test):
+        for user, start, cut in zip(cases.users, cases.starts, cases.cuts, strict=True):
+            assert memory.of(int(user)) == world.events.items[start:cut].tolist()
+    learner = int(np.flatnonzero(split.train.lengths)[0])
+    assert memory.of(learner) == split.train.items[split.train.of_user(learner)].tolist()
+
+
+def test_memory_keeps_the_last_items_only(world: Dataset):
+    assert max(len(remember(world.split(), world, last=5).of(user)) for user in range(50)) == 5
