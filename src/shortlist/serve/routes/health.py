@@ -1,0 +1,43 @@
+"""Whether we live, whether we are ready, what we counted and what we are."""
+
+from fastapi import APIRouter, Response
+
+from shortlist import __version__
+from shortlist.serve.problems import declare
+from shortlist.serve.service import TheService
+from shortlist.serve.shapes import Readiness, Version
+
+router = APIRouter()
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/livez", responses=declare())
+async def get_livez() -> dict[str, str]:
+    """The process answers; nothing else is asked."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz", responses={**declare(), 503: {"model": Readiness, "description": "Not ready"}})
+async def get_readyz(service: TheService, response: Response) -> Readiness:
+    """Whether requests are welcome: 503 before the warm-up is done and while draining."""
+    components = service.components
+    ready = all(state == "ok" for state in components.values())
+    response.status_code = 200 if ready else 503
+    return Readiness(ready=ready, components=components)
+
+
+@router.get(
+    "/metrics",
+    responses={**declare(), 200: {"content": {"text/plain": {}}, "description": "Prometheus text"}},
+    response_class=Response,
+)
+async def get_metrics(service: TheService) -> Response:
+    """What was counted since the start."""
+    return Response(service.metrics.text(), media_type=TEXT)
+
+
+@router.get("/version", responses=declare())
+async def get_version(service: TheService) -> Version:
+    """The package, the API and the model."""
+    return Version(shortlist=__version__, api="v1", model=service.model)

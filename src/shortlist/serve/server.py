@@ -1,0 +1,82 @@
+"""An app on a port: says when it is ready, and finishes what it began before it stops."""
+
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from shortlist.errors import ConfigError
+from shortlist.serve.log import log_config
+from shortlist.serve.service import Service
+
+MOST_HEADERS = 16 << 10  # bytes
+
+
+def serve_app(app: FastAPI, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `announce` is told the address once requests are welcome."""
+    with listening(host, port) as listener:
+        server = Server(app, announce, log_config())
+        try:
+            server.run([listener])
+        except SystemExit as error:
+            raise ConfigError("the service did not start; the log says why") from error
+
+
+class Server(uvicorn.Server):
+    """Uvicorn that shuts the door in order: readiness first, then the port, then the last open request."""
+
+    def __init__(self, app: FastAPI, announce: Callable[[str], None], logs: dict[str, Any] | None) -> None:
+        self.service: Service = app.state.service
+        self.announce = announce
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",  # the one whose header limit is ours to set
+                ws="none",
+                lifespan="on",
+                log_config=logs,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                h11_max_incomplete_event_size=MOST_HEADERS,
+                timeout_graceful_shutdown=self.service.limits.drain_seconds,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.announce(url_of(self.servers[0].sockets[0].getsockname()))
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain; a second Ctrl-C does not wait. The signal is not raised again: a drained end is good."""
+        self.service.drain()
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A bound socket; the kernel refuses connections until the server is ready to listen."""
+    listener: socket.socket | None = None
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        if listener is not None:
+            listener.close()
+        raise ConfigError(
+            f"cannot listen on {host} port {port}: {error.strerror}; choose another --port"
+        ) from error
+    return listener
+
+
+def url_of(address: tuple[Any, ...]) -> str:
+    """A bound address as one would type it."""
+    host, port = address[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

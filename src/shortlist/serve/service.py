@@ -1,0 +1,72 @@
+"""What the routes share: one artifact, one worker, the counters and whether we are open."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Request
+
+from shortlist.pipeline import Recommender
+from shortlist.serve.limits import Limits
+from shortlist.serve.metrics import Metrics
+from shortlist.serve.problems import RefusedError
+from shortlist.serve.shapes import Model
+from shortlist.serve.threads import pinned
+from shortlist.serve.warm import warm_up
+from shortlist.serve.worker import Worker
+
+T = TypeVar("T")
+
+
+class Service:
+    """A recommender at work; `seed` is for requests that bring none."""
+
+    def __init__(self, recommender: Recommender, limits: Limits, seed: int) -> None:
+        self.recommender, self.limits, self.seed = recommender, limits, seed
+        self.metrics = Metrics()
+        self.draining = False
+        self._worker: Worker | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Ready inside the block: threads pinned, every stage used once."""
+        self.draining = False
+        with pinned(), Worker(self.limits.in_flight, self.metrics.in_flight) as worker:
+            await worker.do(lambda: warm_up(self.recommender))
+            self._worker = worker
+            yield
+            self.drain()
+        self._worker = None
+
+    def drain(self) -> None:
+        """Say that no further requests are welcome; those that come all the same are answered."""
+        self.draining = True
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """The result of `work` from the scoring thread."""
+        if self._worker is None:
+            raise RefusedError(
+                "not-ready", "the service is not ready; try again", headers={"Retry-After": "1"}
+            )
+        return await self._worker.do(work)
+
+    @property
+    def components(self) -> dict[str, str]:
+        """What readiness depends on, "ok" or why not."""
+        warm = "ok" if self._worker else "pending"
+        return {"model": "ok", "warm_up": warm, "accepting": "draining" if self.draining else "ok"}
+
+    @property
+    def model(self) -> Model:
+        """What answers."""
+        about = self.recommender.about
+        name, version = str(about.get("name", "pipeline")), str(about.get("version", "unsaved"))
+        return Model(name=name, version=version, pipeline=repr(self.recommender.pipeline))
+
+
+def _of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+TheService = Annotated[Service, Depends(_of)]

@@ -1,0 +1,19 @@
+"""A few requests before the first one counts."""
+
+from shortlist.pipeline import Recommender
+from shortlist.pipeline.recommender import Request
+
+ROUNDS = 3
+
+
+def warm_up(recommender: Recommender) -> None:
+    """Ask for a stranger, a known user and a short history, so that everything lazy has been made."""
+    items, users = recommender.catalog.vocabulary, recommender.users
+    history = [items.id(row) for row in range(min(5, len(items)))]
+    requests = [
+        Request(),
+        Request(history=history),
+        *(Request(user=users.id(row)) for row in range(min(1, len(users)))),
+    ]
+    for request in requests * ROUNDS:
+        recommender.listed(recommender.recommend(request))

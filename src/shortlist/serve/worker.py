@@ -1,0 +1,45 @@
+"""One thread that scores, with a queue that has an end."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import BoundedSemaphore
+from typing import Any, Self, TypeVar
+
+from prometheus_client import Gauge
+
+from shortlist.serve.problems import RefusedError
+from shortlist.serve.threads import pin
+
+T = TypeVar("T")
+
+
+class Worker:
+    """Does one piece of work at a time, away from the event loop, and refuses when too many wait."""
+
+    def __init__(self, in_flight: int, gauge: Gauge) -> None:
+        self._places = BoundedSemaphore(in_flight)
+        self._gauge = gauge
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="score", initializer=pin)
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """The result of `work`, or a refusal at once."""
+        if not self._places.acquire(blocking=False):
+            raise RefusedError(
+                "overloaded", "too many requests are waiting; try again", headers={"Retry-After": "1"}
+            )
+        self._gauge.inc()
+        future = self._pool.submit(work)
+        # The place is free when the work has ended, not when its client has lost patience.
+        future.add_done_callback(self._left)
+        return await asyncio.wrap_future(future)
+
+    def _left(self, _: Future[Any]) -> None:
+        self._gauge.dec()
+        self._places.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)

@@ -1,0 +1,159 @@
+"""A small recommender made by hand, and a client for the app in this process."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
+
+import anyio.from_thread
+import httpx
+import pyarrow as pa
+import torch
+
+from shortlist.data import Candidates, Catalog, Vocabulary
+from shortlist.grammar import Nominator, Scorer, as_pipeline
+from shortlist.nominate import CoVisit, Popular
+from shortlist.pipeline import Recommender
+from shortlist.pipeline.recommender import Memory
+from shortlist.represent import TwoTower
+from shortlist.represent.towers import TowerConfig
+from shortlist.serve import Limits, make_app
+from shortlist.stages import Diverse, Seen, TowerScorer
+
+ITEMS, USERS = 60, 8
+
+
+def towers():
+    torch.manual_seed(0)
+    return TwoTower(TowerConfig(ITEMS, 3, 8, 16, 10), torch.arange(ITEMS) % 3).eval()
+
+
+def stages():
+    generator = torch.Generator().manual_seed(1)
+    neighbour = torch.stack([torch.randperm(ITEMS, generator=generator)[:5] for _ in range(ITEMS)])
+    tower = towers()
+    return {
+        "popular": Popular(torch.arange(ITEMS), torch.linspace(1, 0.1, ITEMS), name="popular", limit=40),
+        "covisit": CoVisit(
+            neighbour, torch.rand(ITEMS, 5, generator=generator) + 0.1, name="covisit", limit=20
+        ),
+        "seen": Seen(name="seen"),
+        "rank": TowerScorer(tower, name="rank"),
+        "diverse": Diverse(tower.items().detach(), name="diverse", k=10),
+    }
+
+
+def pipeline_of(**other):
+    """The usual five stages, some of them replaced."""
+    use = stages() | other
+    return as_pipeline(
+        use["popular"] + use["covisit"] >> use["seen"] >> use["rank"] % 30 >> use["diverse"],
+    )
+
+
+def recommender_of(pipeline=None, ids=None):
+    """Eight users u0..u7 who each remember three items; items i0..i59 with titles."""
+    names = [f"i{row}" for row in range(ITEMS)] if ids is None else ids
+    table = pa.table(
+        {"title": [f"Item {row}" for row in range(ITEMS)], "category": ["abc"[r % 3] for r in range(ITEMS)]}
+    )
+    memory = Memory(torch.arange(0, 3 * USERS + 1, 3), torch.arange(3 * USERS, dtype=torch.int32))
+    users = Vocabulary.of([f"u{row}" for row in range(USERS)])
+    about = {"name": "tiny", "ends": 0}
+    return Recommender(pipeline or pipeline_of(), Catalog(Vocabulary.of(names), table), users, memory, about)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gate(Nominator):
+    """Names item 0, but only once it is told to go on; requests with a history may pass at once."""
+
+    entered: Event
+    go: Event
+
+    def nominate(self, query):
+        if not bool((query.history >= 0).any()):
+            self.entered.set()
+            assert self.go.wait(30)
+        return Candidates.of(torch.zeros((len(query), 1), dtype=torch.int64), torch.ones(len(query), 1))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Broken(Scorer):
+    """Raises with words that must not get out, once it is told to."""
+
+    on: Event
+
+    def score(self, query, found):
+        if self.on.is_set():
+            raise RuntimeError("secret words")
+        return found.scores
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Odd(Scorer):
+    """Gives NaN to the first candidate and infinity to the second."""
+
+    def score(self, query, found):
+        scores = found.scores.clone()
+        scores[:, 0], scores[:, 1] = torch.nan, torch.inf
+        return scores
+
+
+class Client:
+    """Calls the app without a network; the app runs in a thread of its own, as under a server."""
+
+    def __init__(self, portal, http):
+        self.portal, self.http = portal, http
+
+    def request(self, method, path, **options):
+        return self.portal.call(lambda: self.http.request(method, path, **options))
+
+    def get(self, path, **options):
+        return self.request("GET", path, **options)
+
+    def post(self, path, **options):
+        return self.request("POST", path, **options)
+
+    def recommend(self, headers=None, **body):
+        return self.post("/v1/recommend", json=body, headers=headers)
+
+    def explain(self, **body):
+        return self.post("/v1/explain", json=body)
+
+    def raw(self, content, path="/v1/recommend", **headers):
+        return self.post(path, content=content, headers={"Content-Type": "application/json"} | headers)
+
+
+@contextmanager
+def client_of(app, lifespan=True) -> Iterator[Client]:
+    """A client of the app, which is started and stopped around the block."""
+    transport = httpx.ASGITransport(app)
+    with anyio.from_thread.start_blocking_portal() as portal:
+        http = httpx.AsyncClient(transport=transport, base_url="http://shortlist")
+        with portal.wrap_async_context_manager(http):
+            if not lifespan:
+                yield Client(portal, http)
+                return
+            with portal.wrap_async_context_manager(app.router.lifespan_context(app)):
+                yield Client(portal, http)
+
+
+@contextmanager
+def served(recommender=None, limits=None) -> Iterator[Client]:
+    with client_of(make_app(recommender or recommender_of(), limits or Limits())) as client:
+        yield client
+
+
+PROBLEM_KEYS = {"type", "title", "status", "detail", "instance", "code", "errors"}
+
+
+def check_problem(answer, status, code):
+    """The answer is a problem of this kind, in the declared shape."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert set(problem) == PROBLEM_KEYS
+    assert (problem["status"], problem["code"]) == (status, code)
+    assert problem["instance"] == answer.headers["x-request-id"]
+    assert all(set(one) == {"pointer", "message"} for one in problem["errors"])
+    return problem
