@@ -9,6 +9,7 @@ A kind returns only what it owns: a filter can only say no, a scorer can only gi
 choose among what is there. What a stage must not do, it has no way to do.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Note, Query, merge
-from shortlist.data.candidates import first_places
+from shortlist.data.candidates import repeats
 from shortlist.errors import GrammarError
 
 
@@ -28,7 +29,9 @@ class Stage:
     """One step from a request and what was found so far to what is found now."""
 
     kind: ClassVar[str] = "stage"
-    extra_settings: ClassVar[Mapping[str, Any]] = {}  # name -> type, of settings that are no field of the stage
+    extra_settings: ClassVar[
+        Mapping[str, Any]
+    ] = {}  # name -> type, of settings that are no field of the stage
 
     name: str = field(default="", kw_only=True)
 
@@ -41,10 +44,10 @@ class Stage:
         return self.name or type(self).__name__.lower()
 
     def __rshift__(self, then: "Stage") -> "Pipeline":
-        return Pipeline((*_flat(self), *_flat(then)))
+        return Pipeline((*_flat(self), *_flat(_stage(then))))
 
     def __add__(self, other: "Stage") -> "Pool":
-        return Pool((*_parts(self), *_parts(other)))
+        return Pool((*_parts(self), *_parts(_stage(other))))
 
     def __mod__(self, k: int) -> "Stage":
         return self.at_most(_positive(k, self.title))
@@ -72,7 +75,8 @@ class Stage:
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
         """The stage back from its settings and tensors."""
-        return cls(**settings, **tensors)
+        parts: dict[str, Any] = {**settings, **tensors}
+        return cls(**parts)
 
     def __repr__(self) -> str:
         told = (f"{name}={value!r}" for name, value in self.settings().items() if name != "name" or value)
@@ -142,6 +146,8 @@ class Scorer(Stage):
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         scores = self.score(query, found).to(torch.float32)
+        if math.isfinite(scores.sum()):  # one number tells whether a closer look is needed
+            return found.score(scores)
         broken = ~torch.isfinite(scores) & found.valid
         if not bool(broken.any()):
             return found.score(scores)
@@ -166,8 +172,8 @@ class Selector(Stage):
         return {}
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
-        positions = self.select(query, found)[:, : self.k]
-        positions = torch.where(first_places(positions, positions >= 0)[1], positions, -1)
+        positions = self.select(query, found)[:, : self.k if found.shape[1] else 0]
+        positions = positions.masked_fill(repeats(positions), -1)
         return found.take(positions).add(self.remark(query, found, positions))
 
     def at_most(self, k: int) -> Stage:
@@ -210,9 +216,13 @@ class Pool(Stage):
     parts: tuple[Stage, ...]
 
     def __post_init__(self) -> None:
+        if not self.parts:
+            raise GrammarError("a pool needs at least one nominator")
         for part in self.parts:
             if kind_of(part) != "nominator":
-                raise GrammarError(f"only nominators can be pooled with +, {part.title!r} is a {kind_of(part)}")
+                raise GrammarError(
+                    f"only nominators can be pooled with +, {part.title!r} is a {kind_of(part)}"
+                )
         _distinct([part.title for part in self.parts], "nominators of a pool")
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
@@ -242,19 +252,28 @@ class Pipeline(Stage):
     def __post_init__(self) -> None:
         if not self.stages:
             raise GrammarError("a pipeline needs at least one stage")
+        # A lone nominator becomes a pool of one, so that every pipeline begins alike.
+        object.__setattr__(self, "stages", (_pooled(self.stages[0]), *self.stages[1:]))
         for stage in self.stages:
             if kind_of(stage) == "stage":
                 kinds = "Nominator, Filter, Hydrator, Scorer or Selector"
-                raise GrammarError(f"{type(stage).__name__} is none of the five kinds: derive it from {kinds}")
+                raise GrammarError(
+                    f"{type(stage).__name__} is none of the five kinds: derive it from {kinds}"
+                )
         for stage in self.stages[1:]:
             if kind_of(stage) == "nominator":
-                raise GrammarError(f"nominator {stage.title!r} stands after >>: pool it with + before the first >>")
+                raise GrammarError(
+                    f"nominator {stage.title!r} stands after >>: pool it with + before the first >>"
+                )
         _distinct([stage.title for stage in self.stages], "stages of a pipeline")
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         for stage in self.stages:
             found = stage(query, found)
         return found
+
+    def at_most(self, k: int) -> Stage:
+        return replace(self, stages=(*self.stages[:-1], self.stages[-1] % k))
 
     @cached_property
     def nominators(self) -> tuple[Stage, ...]:
@@ -284,19 +303,27 @@ def kind_of(stage: Stage) -> str:
 
 def as_pipeline(stage: Stage) -> Pipeline:
     """A pipeline that can run: it begins with a pool."""
-    pipeline = Pipeline(_flat(stage))
+    pipeline = stage if isinstance(stage, Pipeline) else Pipeline((stage,))
     if kind_of(pipeline) != "nominator":
-        raise GrammarError(f"{pipeline!r} begins with a {kind_of(pipeline.stages[0])}; begin with a nominator")
+        raise GrammarError(
+            f"{pipeline!r} begins with a {kind_of(pipeline.stages[0])}; begin with a nominator"
+        )
     return pipeline
 
 
+def _stage(thing: object) -> Stage:
+    if isinstance(thing, Stage):
+        return thing
+    made = f"; make one with {thing.__name__}(...)" if isinstance(thing, type) else ""
+    raise GrammarError(f"expected a stage beside + or >>, got {thing!r}{made}")
+
+
 def _flat(stage: Stage) -> tuple[Stage, ...]:
-    """The steps of a stage; a lone nominator becomes a pool of one, so that every pipeline begins alike."""
-    if isinstance(stage, Pipeline):
-        return stage.stages
-    if kind_of(stage) == "nominator" and not isinstance(_bare(stage), Pool):
-        return (Pool((stage,)),)
-    return (stage,)
+    return stage.stages if isinstance(stage, Pipeline) else (stage,)
+
+
+def _pooled(stage: Stage) -> Stage:
+    return Pool((stage,)) if kind_of(stage) == "nominator" and not isinstance(_bare(stage), Pool) else stage
 
 
 def _bare(stage: Stage) -> Stage:

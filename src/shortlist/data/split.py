@@ -42,7 +42,7 @@ def half_history(
     learn = np.isin(events.users, rest)
     if first_halves:
         learn |= _first_half(events) & np.isin(events.users, shuffled[: 2 * count])
-    settings = dict(seed=seed, held_out=held_out, min_length=min_length, first_halves=first_halves)
+    settings = {"seed": seed, "held_out": held_out, "min_length": min_length, "first_halves": first_halves}
     return Split(
         events.where(learn),
         _halves(events, np.sort(valid)),
@@ -53,7 +53,7 @@ def half_history(
 
 def global_time(events: Interactions, train: float = 0.7, valid: float = 0.1) -> Split:
     """By time, 70/10/20 of the events: no model sees an event that is not older than what it must foretell."""
-    if not (0 < train and 0 < valid and train + valid < 1):
+    if not (train > 0 and valid > 0 and train + valid < 1):
         raise ConfigError(f"global-time: expected shares with 0 < train + valid < 1, got {train} and {valid}")
     ordered = np.sort(events.times)
     first, second = (_time_at(ordered, share) for share in (train, train + valid))

@@ -19,7 +19,7 @@ class Popular(Nominator):
     days: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.days < 0:
+        if not self.days >= 0:
             raise ConfigError(f"popular {self.title!r}: days must be 0 or more, got {self.days}")
 
     def nominate(self, query: Query) -> Candidates:

@@ -1,13 +1,14 @@
 """The contract every stage must keep, as a check that anyone can run on a stage of their own."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
-from shortlist.errors import GrammarError
+from shortlist.errors import GrammarError, ShortlistError
 from shortlist.grammar import Filter, Hydrator, Nominator, Scorer, Selector, Stage, as_pipeline, kind_of
 from shortlist.pipeline.run import run
 
@@ -20,19 +21,32 @@ def check_stage(stage: Stage, n_items: int, nominators: tuple[str, ...] = (), se
     `nominators` names those whose `.score` and `.rank` columns the stage reads.
     """
     if kind_of(stage) == "stage":
-        raise GrammarError(f"{type(stage).__name__}: derive it from Nominator, Filter, Hydrator, Scorer or Selector")
+        raise GrammarError(
+            f"{type(stage).__name__}: derive it from Nominator, Filter, Hydrator, Scorer or Selector"
+        )
     generator = torch.Generator().manual_seed(seed)
     query = _requests(n_items, generator)
     found = _candidates(len(query), n_items, nominators, generator)
-    before = _copies(query, found)
-    first = stage(query, found)
-    _demand(stage, "leaves its input untouched", _same_all(before, _copies(query, found)))
-    _demand(stage, "answers alike when asked twice", _same(first, stage(query, found)))
-    _check_kind(stage, query, found, first, n_items)
-    _check_alone(stage, query, found, first)
-    _check_padding(stage, query, found, first)
-    _check_empty(stage, query)
+    with _answering(stage, "any request"):
+        first = _check_answer(stage, query, found, n_items)
+        _check_alone(stage, query, found, first)
+        _check_padding(stage, query, found, first)
+    with _answering(stage, "requests without any candidate"):
+        _check_empty(stage, query, found)
     _check_run(stage, query, n_items, nominators)
+
+
+@contextmanager
+def _answering(stage: Stage, what: str) -> Iterator[None]:
+    """Whatever a stage raises breaks its contract, and is told in its words."""
+    try:
+        yield
+    except ShortlistError:
+        raise
+    except Exception as error:
+        raise GrammarError(
+            _broken(stage, f"answers {what}, and it raised {type(error).__name__}: {error}")
+        ) from error
 
 
 def _requests(n_items: int, generator: torch.Generator) -> Query:
@@ -41,26 +55,38 @@ def _requests(n_items: int, generator: torch.Generator) -> Query:
     return Query.of(histories, users=[-1, 0, 1, 2], times=[0, 1, 2, 3], seeds=[11, 12, 13, 14])
 
 
-def _candidates(count: int, n_items: int, nominators: tuple[str, ...], generator: torch.Generator) -> Candidates:
+def _candidates(
+    count: int, n_items: int, nominators: tuple[str, ...], generator: torch.Generator
+) -> Candidates:
     width = min(n_items, 20)
     items = torch.stack([torch.randperm(n_items, generator=generator)[:width] for _ in range(count)])
     scores = torch.randn(count, width, generator=generator)
     found = Candidates.of(items.masked_fill(torch.rand(count, width, generator=generator) < 0.2, -1), scores)
     ranks = torch.arange(width).expand(count, width).to(torch.float32)
-    columns = {f"{name}.score": scores for name in nominators} | {f"{name}.rank": ranks for name in nominators}
+    columns = {f"{name}.score": scores for name in nominators} | {
+        f"{name}.rank": ranks for name in nominators
+    }
     return found.add(columns)
 
 
-def _check_kind(stage: Stage, query: Query, found: Candidates, after: Candidates, n_items: int) -> None:
+def _check_answer(stage: Stage, query: Query, found: Candidates, n_items: int) -> Candidates:
+    before = _copies(query, found)
+    _check_verb(stage, query, found)
+    first = stage(query, found)
+    _demand(stage, "leaves its input untouched", _same_all(before, _copies(query, found)))
     if isinstance(stage, Nominator):
-        rows = after.items[after.valid]
-        _demand(stage, "names at most its limit", after.shape[1] <= stage.limit)
-        _demand(stage, "names rows of the catalogue", bool(((rows >= 0) & (rows < n_items)).all()))
-        steps = after.scores.masked_fill(~after.valid, -torch.inf)
-        _demand(stage, "names the best first", bool((steps[:, 1:] <= steps[:, :-1]).all()))
+        _check_named(stage, first, len(query), n_items)
+    _demand(stage, "answers alike when asked twice", _same(first, stage(query, found)))
+    return first
+
+
+def _check_verb(stage: Stage, query: Query, found: Candidates) -> None:
+    """What the verb of the stage's kind returns, in shape and meaning."""
     if isinstance(stage, Filter):
         keep = stage.keep(query, found)
-        _demand(stage, "says yes or no to each candidate", keep.dtype == torch.bool and keep.shape == found.shape)
+        _demand(
+            stage, "says yes or no to each candidate", keep.dtype == torch.bool and keep.shape == found.shape
+        )
     if isinstance(stage, Hydrator):
         for name, column in stage.columns(query, found).items():
             _demand(stage, f"gives column {name!r} the shape [B, K]", column.shape == found.shape)
@@ -72,10 +98,24 @@ def _check_kind(stage: Stage, query: Query, found: Candidates, after: Candidates
         _check_choice(stage, stage.select(query, found)[:, : stage.k], found)
 
 
+def _check_named(stage: Nominator, named: Candidates, count: int, n_items: int) -> None:
+    rows = named.items[named.valid]
+    shapes = named.items.shape == named.scores.shape and named.shape[0] == count
+    _demand(stage, "names items and scores of the shape [B, K]", shapes)
+    _demand(stage, "names at most its limit", named.shape[1] <= stage.limit)
+    _demand(stage, "names rows of the catalogue", bool(((rows >= 0) & (rows < n_items)).all()))
+    steps = named.scores.masked_fill(~named.valid, -torch.inf)
+    _demand(stage, "names the best first", bool((steps[:, 1:] <= steps[:, :-1]).all()))
+
+
 def _check_choice(stage: Selector, positions: Tensor, found: Candidates) -> None:
     chosen = positions.clamp(min=0)
     _demand(stage, "chooses places that exist", bool((positions < found.shape[1]).all()))
-    _demand(stage, "chooses candidates that are valid", bool((found.valid.gather(1, chosen) | (positions < 0)).all()))
+    _demand(
+        stage,
+        "chooses candidates that are valid",
+        bool((found.valid.gather(1, chosen) | (positions < 0)).all()),
+    )
     ordered = torch.where(positions < 0, -1 - torch.arange(positions.shape[1]), positions).sort(1).values
     _demand(stage, "chooses each candidate once", bool((ordered[:, 1:] != ordered[:, :-1]).all()))
 
@@ -92,11 +132,11 @@ def _check_padding(stage: Stage, query: Query, found: Candidates, whole: Candida
     _demand(stage, "does not mind more padding", _close(stage(padded, found), whole))
 
 
-def _check_empty(stage: Stage, query: Query) -> None:
-    if isinstance(stage, Nominator | Hydrator | Scorer) and kind_of(stage) != "nominator":
-        return  # what they would be asked about is not there
-    nothing = stage(query, Candidates.none(len(query)))
-    _demand(stage, "answers when there is no candidate", nothing.shape[0] == len(query))
+def _check_empty(stage: Stage, query: Query, found: Candidates) -> None:
+    nobody = found.take(torch.empty((len(query), 0), dtype=torch.int64))
+    nothing = stage(query, nobody)
+    invented = kind_of(stage) != "nominator" and bool(nothing.valid.any())
+    _demand(stage, "makes nothing of nothing", nothing.shape[0] == len(query) and not invented)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,8 +162,10 @@ def _check_run(stage: Stage, query: Query, n_items: int, nominators: tuple[str, 
 
 
 def _copies(query: Query, found: Candidates) -> list[Tensor]:
-    parts = [query.user, query.history, query.time, found.items, found.scores, found.valid]
-    return [part.clone() for part in parts + list(found.columns.values())]
+    asked = [query.user, query.history, query.time, query.seed, *query.context.values()]
+    return [
+        part.clone() for part in (*asked, found.items, found.scores, found.valid, *found.columns.values())
+    ]
 
 
 def _same_all(before: list[Tensor], after: list[Tensor]) -> bool:
@@ -156,4 +198,8 @@ def _row(found: Candidates, row: int) -> Candidates:
 
 def _demand(stage: Stage, what: str, holds: bool) -> None:
     if not holds:
-        raise GrammarError(f"{stage.title!r} ({type(stage).__name__}) breaks its contract: it must be one that {what}")
+        raise GrammarError(_broken(stage, what))
+
+
+def _broken(stage: Stage, what: str) -> str:
+    return f"{stage.title!r} ({type(stage).__name__}) breaks its contract: it must be one that {what}"

@@ -1,9 +1,8 @@
 """Where an item of interest went: named by whom, scored how, and which stage dropped it."""
 
 from dataclasses import asdict, dataclass
+from math import isfinite, isnan
 from typing import Any
-
-from torch import Tensor
 
 from shortlist.pipeline.trace import RETURNED, Step, Trace
 
@@ -13,7 +12,7 @@ class Naming:
     """A nominator's word on the item."""
 
     nominator: str
-    score: float
+    score: float | None  # None where it is no finite number
     rank: int  # from 1
     of: int
 
@@ -26,7 +25,7 @@ class Passage:
     kind: str
     verdict: str  # "named", "kept", "removed", "cut"
     score: float | None
-    rank: int  # from 1, among those the stage judged
+    rank: int  # from 1, among those the stage judged; 0 for what a filter removed
     of: int
     threshold: float | None  # the lowest score that went on
 
@@ -55,7 +54,9 @@ class Explanation:
         if self.verdict == "removed":
             return f"{title} was removed by the filter {self.dropped_at!r}."
         if last.kind == "selector" or last.score is None or last.threshold is None:
-            return f"{title} was not chosen by {self.dropped_at!r}; it stood at rank {last.rank} of {last.of}."
+            return (
+                f"{title} was not chosen by {self.dropped_at!r}; it stood at rank {last.rank} of {last.of}."
+            )
         return (
             f"{title} was cut at {self.dropped_at!r}: rank {last.rank} of {last.of}, "
             f"score {last.score:.4g}, and {last.threshold:.4g} was needed."
@@ -72,26 +73,26 @@ def explain(trace: Trace, item: int, row: int = 0) -> Explanation:
     last = len(trace.steps) - 1 if fate == RETURNED else fate
     passages = tuple(_passage(trace, number, row, place, fate) for number in range(last + 1))
     if fate == RETURNED:
-        slot = trace.steps[-1].after.slot[row].masked_fill(~trace.steps[-1].after.valid[row], -1)
-        position = int((slot == place).nonzero()[0, 0]) + 1
-        return Explanation(item, "returned", "", position, _namings(trace, item, row), passages)
+        return Explanation(
+            item, "returned", "", _position(trace, row, place), _namings(trace, row, place), passages
+        )
     verdict = passages[-1].verdict
-    return Explanation(item, verdict, trace.names[fate], 0, _namings(trace, item, row), passages)
+    return Explanation(item, verdict, trace.names[fate], 0, _namings(trace, row, place), passages)
 
 
-def _namings(trace: Trace, item: int, row: int) -> tuple[Naming, ...]:
+def _position(trace: Trace, row: int, place: int) -> int:
+    slate = trace.steps[-1].after
+    return int((slate.valid[row] & (slate.slot[row] == place)).nonzero()[0, 0]) + 1
+
+
+def _namings(trace: Trace, row: int, place: int) -> tuple[Naming, ...]:
     found = []
     for part in trace.steps[0].parts:
-        score = _column(trace, f"{part.name}.score", item, row)
-        rank = _column(trace, f"{part.name}.rank", item, row)
-        if rank == rank:  # NaN: this nominator was silent
-            found.append(Naming(part.name, score, int(rank) + 1, int(part.count[row])))
+        score = float(trace.named.columns[f"{part.name}.score"][row, place])
+        rank = float(trace.named.columns[f"{part.name}.rank"][row, place])
+        if not isnan(rank):  # else this nominator was silent
+            found.append(Naming(part.name, _finite(score), int(rank) + 1, int(part.count[row])))
     return tuple(found)
-
-
-def _column(trace: Trace, name: str, item: int, row: int) -> float:
-    at = (trace.named.items[row] == item) & trace.named.valid[row]
-    return float(trace.named.columns[name][row][at][0])
 
 
 def _passage(trace: Trace, number: int, row: int, place: int, fate: int) -> Passage:
@@ -116,12 +117,8 @@ def _verdict(trace: Trace, number: int, row: int, place: int, fate: int) -> str:
 
 
 def _threshold(step: Step, row: int) -> float | None:
-    return None if step.kind in ("filter", "hydrator", "selector") else _finite(float(_row(step.threshold, row)))
-
-
-def _row(values: Tensor, row: int) -> Tensor:
-    return values[row]
+    return None if step.kind in ("filter", "hydrator", "selector") else _finite(float(step.threshold[row]))
 
 
 def _finite(value: float) -> float | None:
-    return value if abs(value) != float("inf") and value == value else None
+    return value if isfinite(value) else None

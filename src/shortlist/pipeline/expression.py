@@ -16,6 +16,8 @@ def parse(text: str, stages: Mapping[str, Stage], where: str = "pipeline") -> Pi
         return as_pipeline(_stage(_tree(text, where).body, stages, where))
     except GrammarError as error:
         raise ConfigError(f"{where}: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{where}: is nested too deeply") from error
 
 
 def names_in(text: str, where: str = "pipeline") -> list[str]:
@@ -28,8 +30,11 @@ def names_in(text: str, where: str = "pipeline") -> list[str]:
 def _tree(text: str, where: str) -> ast.Expression:
     try:
         return ast.parse(f"({text.strip()}\n)", mode="eval")
-    except SyntaxError as error:
-        raise ConfigError(f"{where}: expected stages joined by + % >>, got {text.strip()!r} ({error.msg})") from error
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        said = error.msg if isinstance(error, SyntaxError) else error
+        raise ConfigError(
+            f"{where}: expected stages joined by + % >>, got {text.strip()[:200]!r} ({said})"
+        ) from error
 
 
 def _stage(node: ast.expr, stages: Mapping[str, Stage], where: str) -> Stage:
@@ -53,7 +58,9 @@ _JOINS: Mapping[type[ast.operator], Callable[[Stage, Stage], Stage]] = {
 
 def _named(name: str, stages: Mapping[str, Stage], where: str) -> Stage:
     if name not in stages:
-        raise ConfigError(f"{where}: stage {name!r} has no [stages.{name}]; known are {', '.join(stages) or 'none'}")
+        raise ConfigError(
+            f"{where}: stage {name!r} has no [stages.{name}]; known are {', '.join(stages) or 'none'}"
+        )
     return stages[name]
 
 
@@ -62,12 +69,18 @@ def _guard(node: ast.Call, stages: Mapping[str, Stage], where: str) -> Stage:
     settings = {keyword.arg: keyword.value for keyword in node.keywords}
     wanted = {"Optional": set[str](), "Within": {"ms"}}.get(name)
     if wanted is None or len(node.args) != 1 or set(settings) != wanted:
-        raise ConfigError(f"{where}: expected Optional(stage) or Within(stage, ms=30), got {ast.unparse(node)!r}")
+        raise ConfigError(
+            f"{where}: expected Optional(stage) or Within(stage, ms=30), got {ast.unparse(node)!r}"
+        )
     inner = _stage(node.args[0], stages, where)
     return Within(inner, ms=_number(settings["ms"], where)) if name == "Within" else Optional(inner)
 
 
 def _number(node: ast.expr, where: str) -> int:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+    if (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int | float)
+        and not isinstance(node.value, bool)
+    ):
         return node.value  # type: ignore[return-value]
     raise ConfigError(f"{where}: expected a number, got {ast.unparse(node)!r}")

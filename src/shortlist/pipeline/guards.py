@@ -6,7 +6,7 @@ from functools import cached_property
 
 from shortlist.data import Candidates, Note, Query
 from shortlist.errors import GrammarError
-from shortlist.grammar import Selector, Stage, kind_of
+from shortlist.grammar import Pipeline, Selector, Stage, Top, kind_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -16,7 +16,7 @@ class Guard(Stage):
     inner: Stage
 
     def __post_init__(self) -> None:
-        if kind_of(self.inner) == "filter":
+        if _lets_through(self.inner):
             raise GrammarError(
                 f"{type(self).__name__}({self.inner.title}): a filter that may fail lets everything through; "
                 "leave the guard away, so that the request fails instead"
@@ -46,12 +46,28 @@ class Guard(Stage):
         note = Note(self.title, "degraded", cause)
         if self.kind == "nominator":
             return Candidates.none(len(query), query.history.device).note(note)
-        if isinstance(self.inner, Selector):
-            return found.best(self.inner.k).note(note)
-        return found.note(note)
+        return _spared(self.inner, found).note(note)
 
     def __repr__(self) -> str:
         return self.expression()
+
+
+def _lets_through(stage: Stage) -> bool:
+    """Whether something stays in the running that the stage would have said no to, were it left out."""
+    if isinstance(stage, Pipeline):
+        return kind_of(stage) != "nominator" and any(_lets_through(step) for step in stage.stages)
+    return kind_of(stage) == "filter"
+
+
+def _spared(stage: Stage, found: Candidates) -> Candidates:
+    """What the stage would pass on without judging: its cuts stay, by the scores so far."""
+    if isinstance(stage, Pipeline):
+        for step in stage.stages:
+            found = _spared(step, found)
+        return found
+    if isinstance(stage, Top | Guard):
+        found = _spared(stage.inner, found)
+    return found.best(stage.k) if isinstance(stage, Top | Selector) else found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,8 +94,8 @@ class Within(Guard):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.ms > 0:
-            raise GrammarError(f"Within({self.inner.title}, ms={self.ms}): ms must be positive")
+        if not 0 < self.ms < float("inf"):
+            raise GrammarError(f"Within({self.inner.title}, ms={self.ms}): ms must be positive and finite")
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         if any(not late.done() for late in self._late):
@@ -89,8 +105,8 @@ class Within(Guard):
         try:
             return work.result(timeout=self.ms / 1e3)
         except TimeoutError:
-            if work.done():  # the stage itself raised TimeoutError
-                raise
+            if work.done():  # it ended just now, or the stage itself raised TimeoutError
+                return work.result()
             self._late.append(work)
             return self.without(query, found, f"timeout: not done within {self.ms:g} ms")
 

@@ -3,17 +3,18 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from keyword import iskeyword
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.grammar import Pipeline, Pool, Stage, Top
-from shortlist.pipeline.expression import names_in, parse
+from shortlist.pipeline.expression import GUARDS, names_in, parse
 from shortlist.pipeline.guards import Guard
+from shortlist.pipeline.settings import check_settings, plain_fields
 from shortlist.pipeline.types import TYPES, type_name
 
 Types = Mapping[str, type[Stage]]
@@ -48,7 +49,9 @@ def read_recipe(path: Path | str, types: Types = TYPES) -> Recipe:
     """Read a TOML file; whatever it says that is not understood is refused by name and line."""
     path = Path(path)
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file; expected a pipeline in TOML, such as pipelines/classic.toml")
+        raise ConfigError(
+            f"{path}: no such file; expected a pipeline in TOML, such as pipelines/classic.toml"
+        )
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError as error:
@@ -61,14 +64,16 @@ def parse_recipe(text: str, path: str = "pipeline", types: Types = TYPES) -> Rec
     try:
         told = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: is not TOML: {error}") from error
-    _refuse_unknown(told, {"name", "pipeline", "stages", "train"}, path, text, "")
-    expression = _wanted(told, "pipeline", str, path)
-    tables = _wanted(told, "stages", dict, path)
-    stages = {name: _ingredient(name, table, path, text, types) for name, table in tables.items()}
-    _check_use(names_in(expression, f"{path}: pipeline"), stages, path, text)
-    name = told.get("name", Path(path).stem)
-    return Recipe(str(name), expression, stages, told.get("train", {}), path)
+        line = re.search(r"at line (\d+)", str(error))
+        raise ConfigError(
+            f"{path}:{line[1] if line else text.count(chr(10)) + 1}: is not TOML: {error}"
+        ) from error
+    told = {"name": Path(path).stem, "train": {}} | told
+    _check_top(told, path, text)
+    stages = {name: _ingredient(name, table, path, text, types) for name, table in told["stages"].items()}
+    where = f"{path}:{line_of(text, '', 'pipeline')}: pipeline"
+    _check_use(names_in(told["pipeline"], where), stages, path, text)
+    return Recipe(told["name"], told["pipeline"], stages, told["train"], path)
 
 
 def assemble(recipe: Recipe, weights: Weights, types: Types = TYPES) -> Pipeline:
@@ -79,7 +84,12 @@ def assemble(recipe: Recipe, weights: Weights, types: Types = TYPES) -> Pipeline
 
 def to_recipe(pipeline: Pipeline, name: str = "pipeline", types: Types = TYPES) -> Recipe:
     """The recipe that gives this pipeline back."""
-    stages = {stage.title: _told(stage, types) for stage in leaves(pipeline)}
+    stages: dict[str, Ingredient] = {}
+    for stage in leaves(pipeline):
+        _check_name(stage.title, f"stage {stage.title!r}")
+        if stage.title in stages:
+            raise ConfigError(f"two stages are called {stage.title!r}; give one of them another name=...")
+        stages[stage.title] = _told(stage, types)
     return Recipe(name, repr(_with_names(pipeline)), stages)
 
 
@@ -117,39 +127,34 @@ def line_of(text: str, table: str, key: str = "") -> int:
     return 1
 
 
-def check_settings(settings: Mapping[str, Any], allowed: Mapping[str, Any], where: str) -> None:
-    """Refuse settings that do not exist or have another type than `allowed` (name -> type) says."""
-    for name, value in settings.items():
-        if name not in allowed:
-            raise ConfigError(f"{where}: unknown key {name!r}; expected one of {', '.join(sorted(allowed)) or 'none'}")
-        if not _fits(value, allowed[name]):
-            raise ConfigError(f"{where}: {name} must be {_spoken(allowed[name])}, got {value!r}")
-
-
-def plain_fields(kind: type[Any]) -> dict[str, Any]:
-    """The settings a dataclass takes: name -> type."""
-    hints = get_type_hints(kind)
-    return {f.name: hints[f.name] for f in fields(kind) if f.init and _is_plain(hints[f.name])}
-
-
 def _ingredient(name: str, table: object, path: str, text: str, types: Types) -> Ingredient:
     where = f"{path}:{line_of(text, f'stages.{name}')}: [stages.{name}]"
     if not isinstance(table, dict) or not isinstance(table.get("type"), str):
         raise ConfigError(f"{where}: expected a table with a type of {', '.join(types)}")
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ConfigError(f"{where}: a stage's name must be letters, digits and _, got {name!r}")
+    _check_name(name, where)
     if table["type"] not in types:
         raise ConfigError(f"{where}: unknown type {table['type']!r}; expected one of {', '.join(types)}")
     settings = {key: value for key, value in table.items() if key not in ("type", "train")}
-    for key in settings:
+    for key, value in settings.items():
         line = line_of(text, f"stages.{name}", key)
-        check_settings({key: settings[key]}, _allowed(types[table["type"]]), f"{path}:{line}: [stages.{name}]")
+        check_settings({key: value}, _allowed(types[table["type"]]), f"{path}:{line}: [stages.{name}]")
+    if not isinstance(table.get("train", {}), dict):
+        line = line_of(text, f"stages.{name}", "train")
+        raise ConfigError(f"{path}:{line}: [stages.{name}]: train must be a table, got {table['train']!r}")
     return Ingredient(table["type"], settings, table.get("train", {}))
+
+
+def _check_name(name: str, where: str) -> None:
+    """A stage's name must be able to stand in an expression."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ConfigError(f"{where}: a stage's name must be letters, digits and _, got {name!r}")
+    if iskeyword(name) or name in GUARDS:
+        raise ConfigError(f"{where}: {name!r} has a meaning of its own; choose another name")
 
 
 def _allowed(kind: type[Stage]) -> dict[str, Any]:
     """What a stage's table may say; its name is the table's, its size stands in the expression."""
-    known = plain_fields(kind) | kind.extra_settings
+    known = {**plain_fields(kind), **kind.extra_settings}
     return {name: hint for name, hint in known.items() if name not in ("name", "limit", "k")}
 
 
@@ -157,14 +162,19 @@ def _built(recipe: Recipe, name: str, tensors: Mapping[str, Tensor], types: Type
     ingredient = recipe.stages[name]
     try:
         return types[ingredient.type].build({**ingredient.settings, "name": name}, tensors)
-    except (TypeError, KeyError) as error:
-        raise ConfigError(f"{recipe.where(name)}: lacks what the stage is made of ({error}); is it trained?") from error
+    except (TypeError, KeyError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(
+            f"{recipe.where(name)}: lacks what the stage is made of ({said}); is it trained?"
+        ) from error
 
 
 def _told(stage: Stage, types: Types) -> Ingredient:
     kind = type_name(stage, types)
     if kind is None:
-        raise ConfigError(f"stage {stage.title!r}: {type(stage).__name__} is not among the known types; pass types=")
+        raise ConfigError(
+            f"stage {stage.title!r}: {type(stage).__name__} is not among the known types; pass types="
+        )
     allowed = _allowed(type(stage))
     return Ingredient(kind, {name: value for name, value in stage.settings().items() if name in allowed})
 
@@ -172,12 +182,20 @@ def _told(stage: Stage, types: Types) -> Ingredient:
 def _with_names(stage: Stage) -> Stage:
     """The same pipeline, every plain stage carrying its title as its name."""
     if isinstance(stage, Pipeline):
-        return stage.renewed(stages=tuple(_with_names(one) for one in stage.stages))
+        return stage.renewed(stages=tuple(_with_names(_unnamed(one)) for one in stage.stages))
     if isinstance(stage, Pool):
-        return stage.renewed(parts=tuple(_with_names(one) for one in stage.parts))
+        return stage.renewed(parts=tuple(_with_names(_unnamed(one)) for one in stage.parts))
     if isinstance(stage, Top | Guard):
         return stage.renewed(inner=_with_names(stage.inner))
     return stage.renewed(name=stage.title)
+
+
+def _unnamed(stage: Stage) -> Stage:
+    if stage.name and isinstance(stage, Pipeline | Pool | Top | Guard):
+        raise ConfigError(
+            f"{stage.name!r}: only plain stages have names in TOML; leave away the name of {stage!r}"
+        )
+    return stage
 
 
 def _check_use(used: list[str], stages: Mapping[str, Ingredient], path: str, text: str) -> None:
@@ -188,44 +206,29 @@ def _check_use(used: list[str], stages: Mapping[str, Ingredient], path: str, tex
     for name in stages:
         if name not in used:
             line = line_of(text, f"stages.{name}")
-            raise ConfigError(f"{path}:{line}: [stages.{name}] does not stand in the pipeline; use it or remove it")
+            raise ConfigError(
+                f"{path}:{line}: [stages.{name}] does not stand in the pipeline; use it or remove it"
+            )
 
 
-def _refuse_unknown(told: Mapping[str, Any], known: set[str], path: str, text: str, table: str) -> None:
-    for key in told:
+def _check_top(told: Mapping[str, Any], path: str, text: str) -> None:
+    known = {"name": "text", "pipeline": "text", "stages": "table", "train": "table"}
+    for key in [*told, *(key for key in known if key not in told)]:
+        line = line_of(text, key) if isinstance(told.get(key), dict) else line_of(text, "", key)
         if key not in known:
-            line = line_of(text, table, key) if not isinstance(told[key], dict) else line_of(text, key)
-            raise ConfigError(f"{path}:{line}: unknown key {key!r}; expected one of {', '.join(sorted(known))}")
-
-
-def _wanted(told: Mapping[str, Any], key: str, kind: type[Any], path: str) -> Any:
-    if not isinstance(told.get(key), kind):
-        raise ConfigError(f"{path}: expected a {'table' if kind is dict else 'text'} {key!r}, got {told.get(key)!r}")
-    return told[key]
-
-
-def _is_plain(hint: Any) -> bool:
-    if get_origin(hint) in (tuple, list):
-        return all(_is_plain(one) for one in get_args(hint) if one is not Ellipsis)
-    return hint in (str, int, float, bool) or isinstance(hint, UnionType)
-
-
-def _fits(value: object, hint: Any) -> bool:
-    if get_origin(hint) in (tuple, list):
-        return isinstance(value, list | tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
-
-
-def _spoken(hint: Any) -> str:
-    if get_origin(hint) in (tuple, list):
-        return f"a list of {_spoken(get_args(hint)[0])}"
-    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(hint, str(hint))
+            raise ConfigError(
+                f"{path}:{line}: unknown key {key!r}; expected one of {', '.join(sorted(known))}"
+            )
+        if not isinstance(told.get(key), str if known[key] == "text" else dict):
+            raise ConfigError(f"{path}:{line}: expected a {known[key]} {key!r}, got {told.get(key)!r}")
 
 
 def _pairs(settings: Mapping[str, Any]) -> list[str]:
-    return [f"{name} = {_value(value)}" for name, value in settings.items()]
+    return [f"{_key(name)} = {_value(value)}" for name, value in settings.items()]
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
 
 
 def _value(value: object) -> str:
@@ -235,6 +238,8 @@ def _value(value: object) -> str:
         return '"' + "".join(_ESCAPES.get(mark, mark) for mark in value) + '"'
     if isinstance(value, list | tuple):
         return f"[{', '.join(_value(one) for one in value)}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_pairs(value))}}}"
     return repr(value)
 
 

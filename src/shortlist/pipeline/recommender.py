@@ -14,6 +14,7 @@ from shortlist.data import UNKNOWN, Catalog, Query, Vocabulary
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Pipeline, Selector, Stage, Top
 from shortlist.pipeline.explain import Explanation, explain
+from shortlist.pipeline.guards import Guard
 from shortlist.pipeline.recipe import Recipe, Types, assemble, leaves, parse_recipe, to_recipe, to_toml
 from shortlist.pipeline.run import Slate, run
 from shortlist.pipeline.types import TYPES
@@ -111,7 +112,11 @@ class Recommender:
     def _entry(self, slate: Slate, row: int, place: int, rank: int) -> dict[str, Any]:
         found = slate.candidates
         score = float(found.scores[row, place])
-        entry = {**self.item(int(found.items[row, place])), "rank": rank, "score": score if _finite(score) else None}
+        entry = {
+            **self.item(int(found.items[row, place])),
+            "rank": rank,
+            "score": score if _finite(score) else None,
+        }
         entry["nominators"] = [
             part.title
             for part in self.pipeline.nominators
@@ -139,6 +144,8 @@ def resized(pipeline: Pipeline, k: int | None) -> Pipeline:
 def slate_size(pipeline: Pipeline) -> int | None:
     """How many items the pipeline returns, None when it does not say."""
     last: Stage = pipeline.stages[-1]
+    while isinstance(last, Guard):
+        last = last.inner
     return last.k if isinstance(last, Top | Selector) else None
 
 
@@ -157,7 +164,10 @@ def save_recommender(
         "pipeline.toml": to_toml(built),
         "items.parquet": _with_ids(recommender.catalog.vocabulary, recommender.catalog.table),
         "users.parquet": pa.table({"id": recommender.users.ids}),
-        "weights/memory.safetensors": {"starts": recommender.memory.starts, "items": recommender.memory.items},
+        "weights/memory.safetensors": {
+            "starts": recommender.memory.starts,
+            "items": recommender.memory.items,
+        },
         **(extra or {}),
     }
     for stage in leaves(recommender.pipeline):
@@ -184,7 +194,9 @@ def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
 
 
 def _with_ids(vocabulary: Vocabulary, table: pa.Table) -> pa.Table:
-    return table.add_column(0, "id", vocabulary.ids) if table.num_columns else pa.table({"id": vocabulary.ids})
+    return (
+        table.add_column(0, "id", vocabulary.ids) if table.num_columns else pa.table({"id": vocabulary.ids})
+    )
 
 
 def _catalog(table: pa.Table) -> Catalog:

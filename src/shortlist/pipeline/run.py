@@ -1,13 +1,13 @@
 """From a request to a slate: the page to frame."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
-from shortlist.grammar import Pool, Selector, Stage, Top, as_pipeline
+from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline, kind_of
 from shortlist.pipeline.trace import Part, Step, Trace
 
 Clock = Callable[[], float]  # seconds
@@ -33,13 +33,16 @@ class Slate:
 
 def run(pipeline: Stage, query: Query, clock: Clock = perf_counter) -> Slate:
     """Answer requests: nominate, then one stage after the other, keeping the account of each."""
+    pipeline = as_pipeline(pipeline)
     found = Candidates.none(len(query), query.history.device)
     steps = []
-    for stage in as_pipeline(pipeline).stages:
+    for stage in pipeline.stages:
         step = _step(stage, query, found, clock)
         steps.append(step)
         found = step.after
-    return Slate(_settled(found), Trace(tuple(steps), query))
+    slate = _settled(pipeline, found)
+    steps[-1] = replace(steps[-1], after=slate)
+    return Slate(slate, Trace(tuple(steps), query))
 
 
 def _step(stage: Stage, query: Query, before: Candidates, clock: Clock) -> Step:
@@ -55,8 +58,9 @@ def _step(stage: Stage, query: Query, before: Candidates, clock: Clock) -> Step:
         judged = inner(query, before)
     after = _cut(stage, judged)
     ms = (clock() - began) * 1e3
-    judged = before if isinstance(inner, Selector) else judged
-    return Step(stage.title, inner.kind, ms, before, judged, after, after.notes[len(before.notes) :], parts)
+    kind = kind_of(inner)
+    judged = before if kind == "selector" else judged
+    return Step(stage.title, kind, ms, before, judged, after, after.notes[len(before.notes) :], parts)
 
 
 def _cut(stage: Stage, judged: Candidates) -> Candidates:
@@ -73,8 +77,11 @@ def _pool(pool: Pool, query: Query, before: Candidates, clock: Clock) -> tuple[C
     return pool.pooled(named), tuple(parts)
 
 
-def _settled(found: Candidates) -> Candidates:
-    """Empty places last, the order of the rest untouched."""
+def _settled(pipeline: Pipeline, found: Candidates) -> Candidates:
+    """Best first, empty places last: the order a selector chose stands, any other is by score."""
+    orders = (kind_of(stage) for stage in reversed(pipeline.stages))
+    if next(kind for kind in orders if kind not in ("filter", "hydrator")) not in ("selector", "pipeline"):
+        return found.best(found.shape[1])
     if not bool((found.valid[:, 1:] > found.valid[:, :-1]).any()):
         return found
     order = (~found.valid).to(dtype=found.slot.dtype).sort(dim=1, stable=True).indices

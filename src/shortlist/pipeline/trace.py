@@ -64,8 +64,8 @@ class Step:
     @property
     def threshold(self) -> Tensor:
         """The lowest score that went on [B], +inf where nothing did."""
-        after = self.after
-        return after.scores.masked_fill(~after.valid, torch.inf).amin(1) if after.shape[1] else after.scores.sum(1)
+        scores = self.after.scores.masked_fill(~self.after.valid, torch.inf)
+        return scores.amin(1) if scores.shape[1] else scores.new_full((len(scores),), torch.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,29 +106,22 @@ class Trace:
     def scores(self, number: int) -> Tensor:
         """What every nominated candidate scored at a step, NaN where it was not there any more [B, K0]."""
         judged = self.steps[number].judged
-        scores = torch.full(self.named.items.shape, torch.nan, device=judged.scores.device)
-        # Places that hold nothing write into a column of their own, which is dropped.
-        at = judged.slot.masked_fill(~judged.valid, scores.shape[1])
-        scores = torch.cat([scores, scores[:, :1] if scores.shape[1] else scores.new_zeros(len(scores), 1)], 1)
-        return scores.scatter(1, at, judged.scores)[:, :-1]
+        return self._placed(judged, judged.scores, torch.nan)
 
     def ranks(self, number: int) -> Tensor:
         """The rank, from 1, of every nominated candidate among those judged at a step, 0 where absent [B, K0]."""
-        scores = self.scores(number)
-        there = self._present(self.steps[number].judged)
-        low = torch.finfo(scores.dtype).min
-        standing = torch.nan_to_num(scores, nan=low, neginf=low, posinf=low).masked_fill(~there, -torch.inf)
-        order = standing.argsort(dim=1, descending=True, stable=True)
-        return (order.argsort(dim=1) + 1).masked_fill(~there, 0)
+        judged = self.steps[number].judged
+        order = judged.standing().argsort(dim=1, descending=True, stable=True)
+        return self._placed(judged, order.argsort(dim=1) + 1, 0)
 
     def check(self) -> "Trace":
         """Raise unless nominated = returned + cut + removed, disjoint and without repeats."""
-        for number, step in enumerate(self.steps):
-            _check_unique(step)
-            if number and not bool((self._present(step.after) <= self._present(step.before)).all()):
-                raise ConservationError(f"{step.name}: passed on candidates it was not given")
-            if not bool((step.entered == step.kept + step.removed + step.cut).all()):
-                raise ConservationError(f"{step.name}: entered is not kept + removed + cut")
+        given = self.named
+        for step in self.steps:
+            for found in (step.judged, step.after):
+                _check_unique(step.name, found)
+                self._check_given(step.name, found, given)
+                given = found
         left = sum(step.removed + step.cut for step in self.steps)
         if not bool((self.named.valid.sum(1) == self.steps[-1].kept + left).all()):
             raise ConservationError("nominated is not returned + cut + removed")
@@ -163,20 +156,31 @@ class Trace:
             lines.append(
                 f"{step.name:<16}{step.kind:<11}{shown[0]:>7}{shown[1]:>7}{shown[2]:>9}{shown[3]:>7}{step.ms:>9.2f}"
             )
-            lines += [f"  {part.name:<14}named {part.count.sum().item()}" for part in step.parts]
+            shares = [(part.name, part.count.sum().item() / max(len(self.query), 1)) for part in step.parts]
+            lines += [f"  {name:<14}named {share:g}" for name, share in shares]
             lines += [f"  {note.stage}: {note.what}: {note.detail}" for note in step.notes]
         return "\n".join(lines)
 
     def _present(self, found: Candidates) -> Tensor:
         """Which nominated places a later field still holds [B, K0]."""
-        width = self.named.items.shape[1]
-        there = torch.zeros((found.shape[0], width + 1), dtype=torch.bool, device=found.valid.device)
+        return self._placed(found, found.valid, False)
+
+    def _placed(self, found: Candidates, values: Tensor, otherwise: float) -> Tensor:
+        """Values of a later field at the nominated places [B, K0]."""
+        count, width = self.named.shape
+        # Places that hold nothing write into a column of their own, which is dropped.
         at = found.slot.masked_fill(~found.valid, width)
-        return there.scatter(1, at, True)[:, :-1]
+        return values.new_full((count, width + 1), otherwise).scatter(1, at, values)[:, :-1]
+
+    def _check_given(self, name: str, found: Candidates, given: Candidates) -> None:
+        """Raise unless every candidate was there before, at the place it has had since the pool."""
+        renamed = found.valid & (self._placed(given, given.items, -1).gather(1, found.slot) != found.items)
+        if bool(renamed.any()):
+            raise ConservationError(f"{name}: passed on candidates it was not given")
 
 
-def _check_unique(step: Step) -> None:
-    items, valid = step.after.items, step.after.valid
-    ordered = torch.where(valid, items, -1 - torch.arange(items.shape[1], device=items.device)).sort(1).values
+def _check_unique(name: str, found: Candidates) -> None:
+    places = -1 - torch.arange(found.shape[1], device=found.items.device)
+    ordered = torch.where(found.valid, found.items, places).sort(1).values
     if bool((ordered[:, 1:] == ordered[:, :-1]).any()):
-        raise ConservationError(f"{step.name}: the same item stands twice in what it passed on")
+        raise ConservationError(f"{name}: the same item stands twice in what it passed on")

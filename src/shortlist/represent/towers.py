@@ -36,7 +36,7 @@ class TwoTower(nn.Module):
         self.recency = nn.Parameter(torch.linspace(-1.0, 1.0, config.memory))
         self.lift = nn.Linear(2 * config.width, config.hidden)
         self.land = nn.Linear(config.hidden, config.width)
-        self.temperature = nn.Parameter(torch.tensor(2.5))  # log of what cosines are multiplied by in training
+        self.temperature = nn.Parameter(torch.tensor(2.5))  # log of the factor on cosines in training
         self.dropout = nn.Dropout(dropout)
         for table in (self.met, self.offered, self.theme):
             nn.init.normal_(table.weight, std=config.width**-0.5)

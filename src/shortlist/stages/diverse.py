@@ -22,7 +22,9 @@ class Diverse(Selector):
 
     def __post_init__(self) -> None:
         if not 0 <= self.strength <= 1:
-            raise ConfigError(f"diverse {self.title!r}: strength must lie between 0 and 1, got {self.strength}")
+            raise ConfigError(
+                f"diverse {self.title!r}: strength must lie between 0 and 1, got {self.strength}"
+            )
 
     def select(self, query: Query, found: Candidates) -> Tensor:
         if found.shape[1] == 0:

@@ -63,4 +63,8 @@ def _said(found: Candidates, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """Whether a nominator named the candidate, its score and its rank as 1 / (1 + rank / 10) [B, K] each."""
     score, rank = found.columns[f"{name}.score"], found.columns[f"{name}.rank"]
     named = ~torch.isnan(rank)
-    return named.float(), torch.nan_to_num(score, nan=0.0), torch.nan_to_num(1.0 / (1.0 + rank / 10.0), nan=0.0)
+    return (
+        named.float(),
+        torch.nan_to_num(score, nan=0.0),
+        torch.nan_to_num(1.0 / (1.0 + rank / 10.0), nan=0.0),
+    )

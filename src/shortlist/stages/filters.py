@@ -26,8 +26,10 @@ class Seen(Filter):
     def keep(self, query: Query, found: Candidates) -> Tensor:
         met = query.history[:, -self.last :] if self.last else query.history  # [B, H]
         met = torch.cat([met, query.context["exclude"]], dim=1) if "exclude" in query.context else met
+        if met.shape[1] == 0:
+            return found.valid
         ordered = met.sort(dim=1).values.contiguous()
-        at = torch.searchsorted(ordered, found.items.contiguous()).clamp(max=max(ordered.shape[1] - 1, 0))
+        at = torch.searchsorted(ordered, found.items.contiguous()).clamp(max=ordered.shape[1] - 1)
         return ordered.gather(1, at) != found.items  # [B, K]
 
 

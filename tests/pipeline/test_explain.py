@@ -1,0 +1,140 @@
+"""Explaining: for every item of the catalogue, what a replay by hand would say."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+
+from shortlist.data import Candidates
+from shortlist.grammar import Filter, Selector, Top, as_pipeline
+from shortlist.pipeline import explain
+from tests.pipeline.chances import pipelines, requests
+from tests.worlds import N_ITEMS, Dice, Last, Sieve, asked, listed, run_checked, tiny
+
+
+def number(value):
+    return value if math.isfinite(value) else None
+
+
+def alive(field, row=0):
+    """The (item, score) of one request's candidates, in their order."""
+    kept = field.valid[row]
+    return list(zip(field.items[row][kept].tolist(), field.scores[row][kept].tolist(), strict=True))
+
+
+def ranked(candidates):
+    """Items by score, ties as they stand, broken scores last."""
+    low = (score if math.isfinite(score) else -math.inf for _, score in candidates)
+    order = sorted(zip(low, range(len(candidates)), strict=True), key=lambda pair: (-pair[0], pair[1]))
+    return [candidates[at][0] for _, at in order]
+
+
+def replay(pipeline, query, item):
+    """Where one item ends, by calling the bare stages in turn: (stage, verdict, rank, of, score, needed)."""
+    field = Candidates.none(1)
+    for stage in as_pipeline(pipeline).stages:
+        inner = stage.inner if isinstance(stage, Top) else stage
+        before = alive(field)
+        judged = inner(query, field)
+        field = judged.best(stage.k) if isinstance(stage, Top) else judged
+        selecting = isinstance(getattr(inner, "inner", inner), Selector)
+        judges = before if selecting else alive(judged)
+        if item in dict(alive(field)):
+            continue
+        if field is judged and not isinstance(inner, Filter) and not before:
+            return None
+        if isinstance(inner, Filter) and item not in dict(judges):
+            return stage.title, "removed", 0, len(judges), None, None
+        if item not in dict(judges):
+            return None
+        needed = None
+        if not selecting and not isinstance(inner, Filter) and inner.kind != "hydrator":
+            needed = number(min((s for _, s in alive(field)), default=math.inf))
+        return (
+            stage.title,
+            "cut",
+            ranked(judges).index(item) + 1,
+            len(judges),
+            number(dict(judges)[item]),
+            needed,
+        )
+    return "returned"
+
+
+def agrees(pipeline, query):
+    slate = run_checked(pipeline, query)
+    for item in range(N_ITEMS):
+        told = explain(slate.trace, item)
+        expected = replay(pipeline, query, item)
+        if expected is None:
+            assert (told.verdict, told.passages) == ("not nominated", ())
+        elif expected == "returned":
+            assert told.verdict == "returned"
+            assert slate.items[0, told.position - 1].item() == item
+            assert [passage.verdict for passage in told.passages] == ["named"] + ["kept"] * (
+                len(told.passages) - 1
+            )
+        else:
+            last = told.passages[-1]
+            got = (told.dropped_at, told.verdict, last.rank, last.of, last.score, last.threshold)
+            assert got == pytest.approx(expected) if None not in got else got == expected
+            assert told.position == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(pipelines(), requests())
+def test_for_every_item_the_explanation_is_what_a_replay_says(pipeline, query):
+    agrees(pipeline, query.take(slice(0, 1)))
+
+
+@pytest.mark.parametrize("history", [[], [4], [1, 2, 3, 4, 5, 6, 7, 8]])
+def test_the_tiny_pipeline_is_explained_as_a_replay_says(history):
+    agrees(tiny(), asked(history))
+
+
+def test_an_item_is_explained_by_request_of_a_batch():
+    pipeline, query = tiny(), asked([], [4], [1, 2, 3])
+    whole = run_checked(pipeline, query).trace
+    for row in range(3):
+        alone = run_checked(pipeline, query.take(slice(row, row + 1))).trace
+        for item in range(N_ITEMS):
+            one, other = explain(whole, item, row), explain(alone, item)
+            assert (one.verdict, one.dropped_at, one.position) == (
+                other.verdict,
+                other.dropped_at,
+                other.position,
+            )
+
+
+def test_the_position_counts_items_and_not_empty_places():
+    slate = run_checked(listed("a", list(range(12))) >> Last() >> Sieve(salt=2), asked())
+    for position, item in enumerate(slate.items[0][slate.items[0] >= 0].tolist(), start=1):
+        assert explain(slate.trace, item).position == position
+
+
+def test_every_nominator_has_its_word():
+    pool = listed("a", [5, 6], [0.9, math.nan]) + listed("b", [7, 6], [3.0, 2.0])
+    told = explain(run_checked(pool, asked()).trace, 6)
+    assert [(one.nominator, one.score, one.rank, one.of) for one in told.namings] == [
+        ("a", None, 2, 2),
+        ("b", 2.0, 2, 2),
+    ]
+
+
+def test_the_answer_in_words():
+    pipeline = listed("a", list(range(20))) >> Sieve(salt=2) >> Dice(salt=1) % 6 >> Last() % 2
+    trace = run_checked(pipeline, asked()).trace
+    said = {explain(trace, item).sentence("It") for item in range(21)}
+    assert "It was returned at position 1." in said
+    assert "It was never in the running: no nominator named it." in said
+    assert "It was removed by the filter 'sieve'." in said
+    assert any(one.startswith("It was not chosen by 'last'; it stood at rank ") for one in said)
+    assert any(one.startswith("It was cut at 'dice': rank ") and one.endswith(" was needed.") for one in said)
+
+
+def test_an_explanation_is_plain_data():
+    trace = run_checked(listed("a", [1, 2]) >> Dice(broken=True, sides=3), asked()).trace
+    for item in (1, 2, 3):
+        told = explain(trace, item).as_dict()
+        assert json.loads(json.dumps(told, allow_nan=False))["item"] == item

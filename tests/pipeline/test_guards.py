@@ -1,0 +1,223 @@
+"""Guards: a stage may fail or be late in sight of all, a filter may not."""
+
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+
+from shortlist.errors import GrammarError
+from shortlist.grammar import Nominator, Scorer, Selector
+from shortlist.pipeline import Optional, Within
+from tests.worlds import Dice, Label, Last, Sieve, asked, listed, run_checked
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BadNominator(Nominator):
+    def nominate(self, query):
+        raise ConnectionError("index is away")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BadScorer(Scorer):
+    def score(self, query, found):
+        raise ValueError("no weights")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BadSelector(Selector):
+    def select(self, query, found):
+        raise ZeroDivisionError("oops")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Slow(Scorer):
+    """Scores, once the gate is open."""
+
+    gate: threading.Event = field(default_factory=threading.Event)
+    begun: threading.Event = field(default_factory=threading.Event)
+
+    def score(self, query, found):
+        self.begun.set()
+        assert self.gate.wait(30)
+        return -found.items.float()
+
+
+@pytest.fixture
+def slow():
+    stage = Slow(name="slow")
+    yield stage
+    stage.gate.set()  # whatever a test left waiting may end
+
+
+POOL = listed("a", [4, 5, 6, 7])
+
+
+def test_a_nominator_that_fails_names_nothing_and_the_others_fill_the_slate():
+    slate = run_checked(POOL + Optional(BadNominator(name="bad")) >> Dice() % 3, asked([], []))
+    assert (slate.items >= 0).sum(1).tolist() == [3, 3]
+    (note,) = slate.trace.degraded
+    assert (note.stage, note.what, note.detail) == ("bad", "degraded", "ConnectionError: index is away")
+    assert slate.trace.steps[0].parts[1].count.tolist() == [0, 0]
+
+
+def test_a_scorer_that_fails_leaves_the_order_as_it_was():
+    slate = run_checked(POOL >> Optional(BadScorer()), asked())
+    assert slate.items[0].tolist() == [4, 5, 6, 7]
+    assert slate.trace.degraded[0].detail == "ValueError: no weights"
+    assert slate.trace.steps[1].kind == "scorer"
+
+
+def test_a_selector_that_fails_gives_its_place_to_the_best_by_score():
+    slate = run_checked(POOL >> Optional(BadSelector() % 2), asked())
+    assert slate.items[0].tolist() == [4, 5]
+    assert slate.trace.steps[1].cut.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "guarded",
+    [
+        Optional(BadScorer()) % 2,
+        Optional(BadScorer() % 2),
+        Optional(Label() >> BadScorer() % 3 >> Last() % 2),
+    ],
+    ids=repr,
+)
+def test_a_cut_is_made_also_when_its_stage_failed(guarded):
+    slate = run_checked(POOL >> guarded, asked())
+    assert slate.items[0].tolist() == [4, 5]
+    assert len(slate.trace.degraded) == 1
+
+
+def test_without_a_guard_a_failure_fails_the_request():
+    with pytest.raises(ValueError, match="no weights"):
+        run_checked(POOL >> BadScorer(), asked())
+
+
+def test_all_nominators_may_fail():
+    slate = run_checked(Optional(BadNominator()) >> Sieve() >> Dice() % 2 >> Last(), asked([], []))
+    assert slate.items.shape == (2, 0)
+    assert len(slate.trace.degraded) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Optional(Sieve()),
+        lambda: Optional(Sieve() % 3),
+        lambda: Within(Sieve(), ms=5),
+        lambda: Optional(Optional(Dice()) >> Sieve()),
+        lambda: Within(Dice() >> Sieve(), ms=5),
+    ],
+)
+def test_a_filter_that_may_fail_is_refused_because_it_would_let_everything_through(make):
+    with pytest.raises(GrammarError, match="a filter that may fail lets everything through"):
+        make()
+
+
+def test_a_filter_inside_a_guarded_nominator_is_fine_because_failing_names_nothing():
+    inner = BadNominator(name="bad") >> Sieve()
+    assert run_checked(POOL + Optional(inner), asked()).items[0, :4].tolist() == [4, 5, 6, 7]
+
+
+def test_a_guard_counts_as_what_it_guards_and_stands_in_the_expression():
+    assert Optional(Last()).kind == "selector"
+    pipeline = Optional(POOL % 3) + Within(listed("b", [1]), ms=7.5) >> Optional(Dice(name="dice")) % 4
+    assert repr(pipeline) == "Optional(a % 3) + Within(b % 100, ms=7.5) >> Optional(dice) % 4"
+    assert repr(Optional(listed("b", [1])) % 9) == "Optional(b % 9)"
+    assert Optional(Dice(), name="x").title == "x"
+
+
+@pytest.mark.parametrize("ms", [0, -1, float("nan"), float("inf")])
+def test_a_deadline_is_a_positive_number(ms):
+    with pytest.raises(GrammarError, match="ms must be positive"):
+        Within(Dice(), ms=ms)
+
+
+def test_a_stage_in_time_is_as_if_it_had_no_guard():
+    query = asked([1], [2])
+    guarded, bare = (
+        run_checked(POOL >> Within(Dice(), ms=60_000) % 2, query),
+        run_checked(POOL >> Dice() % 2, query),
+    )
+    assert torch.equal(guarded.items, bare.items)
+    assert guarded.trace.degraded == ()
+
+
+def test_a_late_stage_is_left_out_and_until_it_ends_nobody_waits_for_it_again(slow):
+    guard = Within(slow, ms=1)
+    late = run_checked(POOL >> guard % 2, asked())
+    assert late.items[0].tolist() == [4, 5], "the order so far"
+    assert [note.detail for note in late.trace.degraded] == ["timeout: not done within 1 ms"]
+    assert slow.begun.wait(30)
+    busy = run_checked(POOL >> guard % 2, asked())
+    assert [note.detail for note in busy.trace.degraded] == ["busy: an earlier call is still running"]
+    (work,) = guard._late
+    slow.gate.set()
+    work.result(30)
+    patient = guard.renewed(ms=60_000)
+    assert run_checked(POOL >> patient % 2, asked()).trace.degraded == ()
+
+
+def test_the_same_guard_works_again_once_the_late_call_has_ended(slow):
+    guard = Within(slow, ms=1)
+    run_checked(POOL >> guard, asked())
+    (work,) = guard._late
+    slow.gate.set()
+    work.result(30)
+    again = run_checked(POOL >> guard, asked())
+    assert "busy" not in "".join(note.detail for note in again.trace.degraded)
+
+
+def test_what_a_stage_raises_passes_through_a_deadline():
+    with pytest.raises(ValueError, match="no weights"):
+        run_checked(POOL >> Within(BadScorer(), ms=60_000), asked())
+    (note,) = run_checked(POOL >> Optional(Within(BadScorer(), ms=60_000)), asked()).trace.degraded
+    assert note.detail == "ValueError: no weights"
+
+
+def test_a_timeout_of_the_stages_own_is_its_failure_and_not_our_deadline():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Remote(Scorer):
+        def score(self, query, found):
+            raise TimeoutError("the far side is silent")
+
+    with pytest.raises(TimeoutError, match="the far side is silent"):
+        run_checked(POOL >> Within(Remote(), ms=60_000), asked())
+
+
+def test_a_stage_that_ends_at_the_very_moment_of_its_deadline_is_in_time():
+    class JustDone(Future):
+        def result(self, timeout=None):
+            if timeout is not None:
+                raise TimeoutError
+            return super().result()
+
+    class Worker:
+        def submit(self, call, *arguments):
+            work = JustDone()
+            work.set_result(call(*arguments))
+            return work
+
+    guard = Within(Dice(), ms=1)
+    guard.__dict__["_worker"] = Worker()
+    assert run_checked(POOL >> guard, asked()).trace.degraded == ()
+
+
+def test_a_late_nominator_names_nothing_and_a_late_selector_gives_way_to_the_best(slow):
+    @dataclass(frozen=True, eq=False, repr=False)
+    class SlowSelector(Selector):
+        def select(self, query, found):
+            assert slow.gate.wait(30)
+            return found.items
+
+    @dataclass(frozen=True, eq=False, repr=False)
+    class SlowNominator(Nominator):
+        def nominate(self, query):
+            assert slow.gate.wait(30)
+
+    pool = POOL + Within(SlowNominator(), ms=1)
+    slate = run_checked(pool >> Within(SlowSelector(), ms=1) % 2, asked())
+    assert slate.items[0].tolist() == [4, 5]
+    assert [note.stage for note in slate.trace.degraded] == ["slownominator", "slowselector"]

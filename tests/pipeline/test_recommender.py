@@ -1,0 +1,200 @@
+"""Recommenders: asked by ids, answering in ids and titles, the same after a trip to disk."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from shortlist.artifact import Lineage, load, save
+from shortlist.data import Vocabulary
+from shortlist.errors import ArtifactError, ConfigError
+from shortlist.grammar import as_pipeline
+from shortlist.pipeline import Optional, load_recommender, save_recommender
+from shortlist.pipeline.recommender import Request, resized, slate_size
+from shortlist.stages import Explore
+from tests.worlds import Dice, Last, Sieve, asked, listed, run_checked, tiny, tiny_recommender
+
+REQUESTS = [
+    Request(user="a"),
+    Request(user="c"),
+    Request(user="nobody"),
+    Request(history=["i1", "i2", "never heard of"]),
+    Request(user="b", history=["i30"], k=3, exclude=["i4"], seed=7),
+]
+
+
+@pytest.fixture(scope="module")
+def recommender():
+    return tiny_recommender()
+
+
+def ids(recommender, request):
+    slate = recommender.recommend(request)
+    slate.trace.check()
+    return [entry["item_id"] for entry in recommender.listed(slate)]
+
+
+def test_a_recommender_gives_the_same_slates_after_a_trip_to_disk(recommender, tmp_path):
+    save_recommender(recommender, tmp_path / "r", Lineage(seed=3))
+    back = load_recommender(tmp_path / "r")
+    assert repr(back.pipeline) == repr(recommender.pipeline)
+    for request in REQUESTS:
+        one, other = (who.listed(who.recommend(request)) for who in (recommender, back))
+        assert one == other
+    assert back.about == {**recommender.about, "version": load(tmp_path / "r").version}
+
+
+def test_the_same_recommender_gives_the_same_bytes(recommender, tmp_path):
+    one = save_recommender(recommender, tmp_path / "one", Lineage())
+    other = save_recommender(recommender, tmp_path / "other", Lineage())
+    assert one.version == other.version
+    assert (tmp_path / "one/manifest.json").read_bytes() == (tmp_path / "other/manifest.json").read_bytes()
+
+
+def test_an_unknown_user_is_answered_like_one_without_history(recommender):
+    assert (
+        ids(recommender, Request(user="nobody"))
+        == ids(recommender, Request())
+        == ids(recommender, Request(user="c"))
+    )
+
+
+def test_unknown_items_of_a_history_are_no_error(recommender):
+    assert ids(recommender, Request(history=["i1", "?", "i2"])) == ids(
+        recommender, Request(history=["i1", "i2"])
+    )
+    assert ids(recommender, Request(history=["?"])) == ids(recommender, Request())
+
+
+def test_a_given_history_outranks_the_remembered_one(recommender):
+    assert recommender.history(Request(user="a")) == [1, 2, 3]
+    assert recommender.history(Request(user="a", history=["i9"])) == [9]
+    assert recommender.history(Request(user="a", history=[])) == []
+    assert ids(recommender, Request(user="a", history=["i7", "i9"])) == ids(recommender, Request(user="b"))
+
+
+def test_what_was_met_or_excluded_is_not_shown(recommender):
+    shown = ids(recommender, Request(user="a"))
+    assert not {"i1", "i2", "i3"} & set(shown)
+    again = ids(recommender, Request(user="a", exclude=[shown[0], "never heard of"]))
+    assert shown[0] not in again
+    assert len(again) == len(shown)
+    assert recommender.explain(Request(user="a", exclude=[shown[0]]), shown[0]).dropped_at == "seen"
+
+
+def test_a_batch_of_requests_is_answered_like_each_alone(recommender):
+    requests = [replace(request, k=None) for request in REQUESTS]
+    slate = run_checked(recommender.pipeline, recommender.query(requests))
+    for row, request in enumerate(requests):
+        assert [entry["item_id"] for entry in recommender.listed(slate, row)] == ids(recommender, request)
+
+
+def test_the_time_of_a_request_is_the_end_of_the_log_unless_told(recommender):
+    query = recommender.query([Request(), Request(time=5)])
+    assert query.time.tolist() == [1000, 5]
+
+
+def test_an_entry_says_what_it_is_and_who_named_it(recommender):
+    first, *_ = recommender.listed(recommender.recommend(Request(user="a")))
+    assert set(first) == {"item_id", "title", "category", "rank", "score", "nominators"}
+    assert first["title"] == first["item_id"].replace("i", "Title ")
+    assert first["rank"] == 1
+    assert set(first["nominators"]) <= {"popular", "covisit", "nearest"}
+    assert first["nominators"]
+
+
+def test_a_slate_drawn_by_chance_says_how_likely_each_draw_was(recommender):
+    drawing = replace(recommender, pipeline=recommender.pipeline >> Explore() % 3)
+    entries = drawing.listed(drawing.recommend(Request(user="a", seed=4)))
+    assert all(0 < entry["propensity"] <= 1 for entry in entries)
+
+
+def test_a_score_that_is_no_number_is_told_as_nothing(recommender):
+    class Nan(Dice):
+        def score(self, query, found):
+            return torch.full(found.shape, math.nan)
+
+    broken = replace(recommender, pipeline=listed("a", [1, 2]) >> Nan())
+    entries = broken.listed(broken.recommend(Request()))
+    assert [entry["score"] for entry in entries] == [None, None]
+    json.dumps(entries, allow_nan=False)
+
+
+def test_an_item_that_must_exist_and_does_not_is_named(recommender):
+    with pytest.raises(ConfigError, match="item 'i99' is not in the catalogue of 40 items"):
+        recommender.explain(Request(user="a"), "i99")
+    assert recommender.item_row("i3") == 3
+
+
+def test_explaining_by_id_follows_the_row(recommender):
+    shown = ids(recommender, Request(user="a"))
+    assert recommender.explain(Request(user="a"), shown[1]).position == 2
+    assert recommender.explain(Request(user="a"), "i13").verdict in ("removed", "not nominated")
+
+
+@pytest.mark.parametrize("k", [1, 3, 5, 8])
+def test_a_slate_has_the_size_that_is_asked_for(recommender, k):
+    assert len(ids(recommender, Request(user="a", k=k))) == k
+
+
+POOL = listed("a", list(range(12)))
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        POOL,
+        POOL >> Dice(),
+        POOL >> Dice() % 9,
+        POOL >> Explore() % 9,
+        POOL >> Sieve(),
+        POOL >> Optional(Explore()) % 9,
+        POOL >> Optional(Dice() % 9),
+    ],
+    ids=repr,
+)
+def test_every_pipeline_can_be_given_another_size(pipeline):
+    pipeline = as_pipeline(pipeline)
+    assert resized(pipeline, None) is pipeline
+    other = resized(pipeline, 4)
+    assert slate_size(other) == 4
+    assert (run_checked(other, asked()).items >= 0).sum() == 4
+    with pytest.raises(ConfigError, match="k must be 1 or more, got 0"):
+        resized(pipeline, 0)
+
+
+def test_the_size_of_a_slate_is_told_where_there_is_one():
+    assert slate_size(tiny()) == 5
+    assert slate_size(as_pipeline(POOL)) is None
+    assert slate_size(POOL >> Optional(Last() % 7)) == 7
+
+
+def test_numbers_as_ids_can_be_asked_for_as_text(recommender):
+    numbered = replace(recommender, users=Vocabulary.of([10, 20, 30]))
+    assert numbered.history(Request(user="10")) == numbered.history(Request(user=10)) == [1, 2, 3]
+
+
+def test_the_recipe_and_further_files_travel_along(recommender, tmp_path):
+    trained = save_recommender(recommender, tmp_path / "r", Lineage(), extra={"card.md": "# Card"})
+    assert trained.text("card.md") == "# Card"
+    assert "pipeline.toml" in trained
+    assert "recipe.toml" not in trained
+
+
+def test_a_memory_of_other_users_is_refused(recommender, tmp_path):
+    fewer = replace(recommender, users=Vocabulary.of(["a", "b"]))
+    save_recommender(fewer, tmp_path / "r", Lineage())
+    with pytest.raises(ArtifactError, match="remembers 3 users but names 2"):
+        load_recommender(tmp_path / "r")
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path):
+    save(tmp_path / "d", "dataset", {"a.txt": "x"}, Lineage())
+    with pytest.raises(ArtifactError, match="expected kind 'recommender', got 'dataset'"):
+        load_recommender(tmp_path / "d")
+
+
+def test_an_id_may_be_a_number_or_text_and_a_request_has_defaults():
+    assert (Request().user, Request().k, Request().exclude) == (None, None, ())

@@ -1,0 +1,100 @@
+"""Running: the same slate whatever stands beside it, best first, each stage timed once."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+
+from shortlist.data import Query
+from shortlist.errors import GrammarError
+from shortlist.pipeline import Optional, run
+from tests.pipeline.chances import pipelines, requests
+from tests.worlds import Dice, Label, Last, Sieve, asked, listed, run_checked, tiny
+
+
+def alone(pipeline, query, row):
+    slate = run_checked(pipeline, query.take(slice(row, row + 1)))
+    return shown(slate, 0)
+
+
+def shown(slate, row):
+    kept = slate.candidates.valid[row]
+    return list(zip(slate.items[row][kept].tolist(), slate.scores[row][kept].tolist(), strict=True))
+
+
+@settings(max_examples=80, deadline=None)
+@given(pipelines(), requests())
+def test_what_stands_beside_a_request_in_a_batch_does_not_change_its_slate(pipeline, query):
+    slate = run_checked(pipeline, query)
+    for row in range(len(query)):
+        assert shown(slate, row) == alone(pipeline, query, row)
+
+
+@settings(max_examples=80, deadline=None)
+@given(pipelines(), requests())
+def test_a_slate_has_no_repeats_and_its_empty_places_come_last(pipeline, query):
+    slate = run_checked(pipeline, query)
+    for items, scores in zip(slate.items.tolist(), slate.scores.tolist(), strict=True):
+        kept = [item for item in items if item >= 0]
+        assert len(set(kept)) == len(kept)
+        assert items == kept + [-1] * (len(items) - len(kept))
+        assert all(score == -math.inf for score in scores[len(kept) :])
+
+
+def test_the_tiny_pipeline_answers_alike_alone_and_in_a_batch():
+    pipeline = tiny()
+    query = asked([], [1], [5, 6, 7, 8, 9, 10, 11, 12], [2, 3])
+    slate = run_checked(pipeline, query)
+    assert slate.items.shape == (4, 5)
+    for row in range(4):
+        assert [item for item, _ in alone(pipeline, query, row)] == slate.items[row].tolist()
+
+
+def test_a_slate_is_ordered_by_score_when_nobody_chose_another_order():
+    slate = run_checked(listed("a", [1, 2, 3, 4]) + listed("b", [4]) >> Dice(salt=2), asked())
+    assert slate.scores[0].tolist() == sorted(slate.scores[0].tolist(), reverse=True)
+    pooled = run_checked(listed("a", [1, 2, 3]) + listed("b", [3]), asked())
+    assert pooled.items[0, :3].tolist() == [3, 1, 2], "named by two comes first"
+
+
+def test_the_order_a_selector_chose_stands_also_through_filters_and_guards():
+    pool = listed("a", [1, 2, 3, 4])
+    for last in (Last(), Optional(Last()), Last() >> Label()):
+        assert run_checked(pool >> last, asked()).items[0, :4].tolist() == [4, 3, 2, 1]
+    chosen = run_checked(pool >> Last() >> Sieve(salt=1), asked()).items[0]
+    kept = chosen[chosen >= 0].tolist()
+    assert 0 < len(kept) < 4
+    assert kept == sorted(kept, reverse=True)
+    assert run_checked(pool >> Last() >> Dice(), asked()).trace.names == ("pool", "last", "dice")
+
+
+def test_time_comes_in_as_an_argument():
+    ticks = itertools.count()
+    slate = run(listed("a", [1]) + listed("b", [2]) >> Dice(), asked(), clock=lambda: next(ticks) / 1e3)
+    pool, dice = slate.trace.steps
+    assert [part.ms for part in pool.parts] == pytest.approx([1, 1])
+    assert (pool.ms, dice.ms) == pytest.approx((5, 1))
+
+
+def test_a_pipeline_without_nominators_does_not_run():
+    with pytest.raises(GrammarError, match="begin with a nominator"):
+        run(Dice() >> Sieve(), asked())
+
+
+def test_nobody_named_anything_is_an_empty_slate():
+    slate = run_checked(listed("a", []) >> Sieve() >> Dice() % 3 >> Last(), asked([1], []))
+    assert slate.items.shape == (2, 0)
+    assert slate.trace.fate.shape == (2, 0)
+
+
+def test_no_requests_get_no_slates():
+    assert run_checked(tiny(), Query.of([])).items.shape[0] == 0
+
+
+def test_the_same_request_gets_the_same_slate_again():
+    query = asked([1, 2, 3], [4])
+    one, two = run_checked(tiny(), query), run_checked(tiny(), query)
+    assert torch.equal(one.items, two.items)
+    assert torch.equal(one.scores, two.scores)
