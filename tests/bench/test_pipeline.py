@@ -13,5 +13,5 @@ def test_both_pipelines_have_the_shape_that_is_claimed():
 def test_what_is_measured_is_told():
     told = bench_pipeline(turns=3)
     assert told["overhead_ms"] > 0
-    assert 0 < told["overhead_share"]
+    assert told["overhead_share"] > 0
     assert len(told["rows"][0]["values"]) == 3

@@ -13,7 +13,9 @@ def run(*arguments: object):
 def test_every_item_of_the_catalogue_has_an_answer(bundle, recommender):
     user = recommender.users.id(3)
     slate = json.loads(run("recommend", bundle, "--user", user, "--json").stdout)
-    first = json.loads(run("explain", bundle, "--user", user, "--item", slate["items"][0]["item_id"], "--json").stdout)
+    first = json.loads(
+        run("explain", bundle, "--user", user, "--item", slate["items"][0]["item_id"], "--json").stdout
+    )
     assert (first["verdict"], first["position"]) == ("returned", 1)
     assert first["namings"]
     met = recommender.catalog.vocabulary.id(recommender.memory.of(3)[-1])

@@ -3,7 +3,7 @@ from typer.testing import CliRunner
 from shortlist import __version__
 from shortlist.cli import app
 
-VERBS = ("quickstart", "train", "evaluate", "recommend", "explain", "serve", "bench")
+VERBS = ("quickstart", "train", "evaluate", "recommend", "explain", "serve", "bench", "reproduce")
 
 
 def test_the_version_is_told():

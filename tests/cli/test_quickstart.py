@@ -5,13 +5,16 @@ from typer.testing import CliRunner
 
 from shortlist.artifact import load
 from shortlist.cli import app
+from shortlist.pipeline import read_recipe
 from tests.conftest import TINY
 
 
 def test_from_nothing_to_an_explained_slate(tmp_path, monkeypatch):
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(TINY)
-    monkeypatch.setattr(sys.modules["shortlist.cli.quickstart"], "RECIPE", recipe)
+    monkeypatch.setattr(
+        sys.modules["shortlist.cli.quickstart"], "shipped_recipe", lambda _: read_recipe(recipe)
+    )
     out = tmp_path / "run"
     shown = CliRunner().invoke(app, ["quickstart", "--out", str(out), "--size", "small"])
     assert shown.exit_code == 0, shown.output

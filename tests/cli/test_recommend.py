@@ -14,7 +14,9 @@ def test_the_answer_is_that_of_the_library(bundle, recommender):
     user = recommender.users.id(3)
     told = json.loads(run("recommend", bundle, "--user", user, "-k", 5, "--json").stdout)
     assert told["known_user"]
-    assert told["items"] == json.loads(json.dumps(recommender.listed(recommender.recommend(Request(user, k=5)))))
+    assert told["items"] == json.loads(
+        json.dumps(recommender.listed(recommender.recommend(Request(user, k=5))))
+    )
     assert [one["rank"] for one in told["items"]] == [1, 2, 3, 4, 5]
 
 
@@ -38,4 +40,6 @@ def test_a_slate_of_nothing_is_refused(bundle):
 
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path, data_folder):
     assert "manifest.json: not found" in run("recommend", tmp_path).stderr
-    assert "expected kind 'recommender', got 'dataset'" in " ".join(run("recommend", data_folder).stderr.split())
+    assert "expected kind 'recommender', got 'dataset'" in " ".join(
+        run("recommend", data_folder).stderr.split()
+    )

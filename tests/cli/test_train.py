@@ -44,7 +44,9 @@ def test_an_existing_bundle_is_replaced_only_by_force(recipe_file, data_folder, 
     assert refused.exit_code == 2
     assert "already holds an artifact" in refused.stderr
     assert load(out).version == before
-    assert run("train", recipe_file, "--data", data_folder, "--out", out, "--seed", 1, "--force").exit_code == 0
+    assert (
+        run("train", recipe_file, "--data", data_folder, "--out", out, "--seed", 1, "--force").exit_code == 0
+    )
     assert load(out).version != before
 
 

@@ -10,7 +10,9 @@ from tests.worlds import listed, run_checked
 
 
 def told(truth):
-    pipeline = as_pipeline(listed("a", [1, 2, 3, 4]) + listed("b", [4, 5]) >> Seen(name="seen") >> Seen(name="cut") % 2)
+    pipeline = as_pipeline(
+        listed("a", [1, 2, 3, 4]) + listed("b", [4, 5]) >> Seen(name="seen") >> Seen(name="cut") % 2
+    )
     trace = run_checked(pipeline, Query.of([[1], [9]])).trace
     return funnel(trace, [passage(trace, truth)])
 
@@ -39,7 +41,9 @@ def test_batches_add_up():
     one = funnel(whole, [passage(whole, truth)])
     parts = [run_checked(pipeline, Query.of([[0]])).trace for _ in range(3)]
     many = funnel(parts[0], [passage(part, truth[row : row + 1]) for row, part in enumerate(parts)])
-    assert [(s.entered, s.survived, s.lost) for s in one.stages] == [(s.entered, s.survived, s.lost) for s in many.stages]
+    assert [(s.entered, s.survived, s.lost) for s in one.stages] == [
+        (s.entered, s.survived, s.lost) for s in many.stages
+    ]
     assert one.as_dict()["returned"] == 1
 
 

@@ -14,7 +14,9 @@ def told(world, recommender):
 
 def test_the_page_needs_no_network_and_shows_every_part(told):
     page = run_page(told)
-    assert "http://" not in re.sub(r"http://www\.w3\.org[^\"]*|http://purl\.org[^\"]*|http://creativecommons\.org[^\"]*", "", page)
+    assert "http://" not in re.sub(
+        r"http://www\.w3\.org[^\"]*|http://purl\.org[^\"]*|http://creativecommons\.org[^\"]*", "", page
+    )
     assert "<script" not in page
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert [heading.split(":")[0] for heading in headings] == [

@@ -13,7 +13,7 @@ def line(target: float):
 
     def batches(epoch):
         for _ in range(10):
-            yield lambda: ((model(torch.ones(1, 1)) - target) ** 2).mean()
+            yield lambda: (model(torch.ones(1, 1)) - target).square().mean()
 
     return model, batches
 

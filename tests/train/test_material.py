@@ -8,7 +8,9 @@ def test_membership_agrees_with_sets():
     generator = torch.Generator().manual_seed(0)
     items = torch.randint(-1, 30, (20, 15), generator=generator)
     truth = torch.randint(-1, 30, (20, 6), generator=generator)
-    expected = [[i >= 0 and i in set(t.tolist()) for i in row.tolist()] for row, t in zip(items, truth, strict=True)]
+    expected = [
+        [i >= 0 and i in set(t.tolist()) for i in row.tolist()] for row, t in zip(items, truth, strict=True)
+    ]
     assert is_in(items, truth).tolist() == expected
 
 
@@ -17,7 +19,9 @@ def test_membership_in_nothing_is_false():
 
 
 def test_a_round_knows_what_was_wanted_among_what_is_valid():
-    found = Candidates.of(torch.tensor([[4, 5, 6]]), torch.zeros(1, 3)).keep(torch.tensor([[True, False, True]]))
+    found = Candidates.of(torch.tensor([[4, 5, 6]]), torch.zeros(1, 3)).keep(
+        torch.tensor([[True, False, True]])
+    )
     round_ = Round(Query.of([[1]]), found, torch.tensor([[5, 6, -1]]))
     assert round_.wanted.tolist() == [[False, False, True]]
 

@@ -68,9 +68,14 @@ def test_a_pipeline_of_nominators_alone_needs_no_rehearsal(world):
 
 
 def test_guarded_stages_are_trained_as_well(world):
-    guarded = SMALL.replace("rank % 10", "Within(rank, ms=1000) % 10").replace("covisit % 40", "Optional(covisit % 40)")
+    guarded = SMALL.replace("rank % 10", "Within(rank, ms=1000) % 10").replace(
+        "covisit % 40", "Optional(covisit % 40)"
+    )
     trained = train(parse_recipe(guarded), world)
-    assert repr(trained.pipeline) == "popular % 30 + Optional(covisit % 40) >> seen >> Within(rank, ms=1000) % 10"
+    assert (
+        repr(trained.pipeline)
+        == "popular % 30 + Optional(covisit % 40) >> seen >> Within(rank, ms=1000) % 10"
+    )
     run_checked(trained.pipeline, world.split().test.query())
 
 

@@ -12,7 +12,7 @@ PROTOCOLS = [{"protocol": name} for name in ("half-history", "leave-last-out", "
 def test_nominators_see_nothing_of_what_is_asked(world, protocol):
     rehearsal = rehearse(world.events, protocol, seed=0)
     events, cases = world.events, rehearsal.cases
-    seen = {(u, t): True for u, t in zip(rehearsal.past.users.tolist(), rehearsal.past.times.tolist(), strict=True)}
+    seen = dict.fromkeys(zip(rehearsal.past.users.tolist(), rehearsal.past.times.tolist(), strict=True), True)
     last = np.full(events.n_users, -1)
     np.maximum.at(last, rehearsal.past.users, rehearsal.past.times)
     for user, cut, stop in zip(cases.users, cases.cuts, cases.stops, strict=True):

@@ -38,7 +38,9 @@ def test_the_ranker_can_be_told_whom_to_listen_to(rehearsed):
 
 def test_the_pre_ranker_starts_from_a_nominator_or_from_scratch(rehearsed, recommender):
     towers = next(part for part in recommender.pipeline.nominators if part.title == "towers")
-    started = Material(rehearsed.events, rehearsed.catalog, rounds=rehearsed.rounds, fitted={"towers": towers})
+    started = Material(
+        rehearsed.events, rehearsed.catalog, rounds=rehearsed.rounds, fitted={"towers": towers}
+    )
     before = {name: tensor.clone() for name, tensor in towers.tensors().items()}
     stage = TowerScorerTrainer(start="towers", epochs=2).fit({"name": "pre"}, started)
     check_stage(stage, len(rehearsed.catalog))

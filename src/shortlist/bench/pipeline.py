@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.bench.result import claim, result, row
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Filter, Nominator, Pipeline, Scorer, Selector, Top, as_pipeline
 from shortlist.nominate import CoVisit, Nearest, Popular
 from shortlist.pipeline import run
 from shortlist.progress import Progress, silent
+from shortlist.report.result import at_most, result, row
 from shortlist.represent import FeatureMLP, TowerConfig, TwoTower
 from shortlist.stages import Diverse, FeatureRanker, Features, Seen, TowerScorer
 
@@ -77,11 +77,10 @@ def bench_pipeline(seed: int = 0, turns: int = 300, progress: Progress = silent)
     shares = [own / (all_of_it or 1.0) for own, all_of_it in zip(overhead, whole, strict=True)]
     rows = [row("run", "overhead_ms", overhead), row("real stages", "request_ms", whole)]
     rows.append(row("run", "overhead_share", shares))
-    claims = [
-        claim("overhead_ms", "foundation", statistics.median(overhead), 1.0),
-        claim("overhead_share", "foundation", statistics.median(shares), 1.0),
-    ]
-    return result("pipeline", f"B=1, K={FIELD}, 6 stages", seed, time.perf_counter() - began, rows, claims)
+    middle = {"overhead_ms": statistics.median(overhead), "overhead_share": statistics.median(shares)}
+    claims = [at_most("overhead_ms", "foundation", middle["overhead_ms"], 1.0)]
+    told = result("pipeline", f"B=1, K={FIELD}, 6 stages", [seed], time.perf_counter() - began, rows, claims)
+    return {**told, **middle}
 
 
 def _measured(

@@ -9,6 +9,7 @@ from shortlist.cli.evaluate import evaluate
 from shortlist.cli.explain import explain
 from shortlist.cli.quickstart import quickstart
 from shortlist.cli.recommend import recommend
+from shortlist.cli.reproduce import reproduce
 from shortlist.cli.serve import serve
 from shortlist.cli.train import train
 
@@ -38,7 +39,7 @@ def _root(
 
 app.command()(quickstart)
 app.add_typer(data.app, name="data")
-for verb in (train, evaluate, recommend, explain, serve, bench):
+for verb in (train, evaluate, recommend, explain, serve, bench, reproduce):
     app.command()(verb)
 
 

@@ -5,15 +5,15 @@ from typing import Annotated
 import typer
 
 from shortlist.bench import BENCHES
-from shortlist.cli.frame import doors, emit, progress
+from shortlist.cli.frame import Json, Seed, doors, emit, progress
 from shortlist.errors import ConfigError
 
 
 @doors()
 def bench(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(BENCHES)}.")],
-    seed: Annotated[int, typer.Option(help="The source of all chance.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
 ) -> None:
     """Measure and say whether what we claim holds here."""
     if name not in BENCHES:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from shortlist import __version__
 from shortlist.artifact import check_target, load
-from shortlist.cli.frame import doors, emit, progress, write_whole
+from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
 from shortlist.data.dataset import KIND, Dataset, load_dataset, save_dataset
 from shortlist.data.filters import Filters
 from shortlist.data.prepare import prepare
@@ -22,9 +22,6 @@ from shortlist.report.data import data_page
 app = typer.Typer(help="Bring a log in, and look at what came.", no_args_is_help=True)
 
 PAGE, REPORT = "report.html", "report.json"
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
-Seed = Annotated[int, typer.Option(help="The seed of all that is drawn by lot.")]
 
 
 @app.command("prepare")

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from shortlist.artifact import load
 from shortlist.cli.example import worked_example
-from shortlist.cli.frame import doors, emit, plain, progress, write_whole
+from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
 from shortlist.data import Dataset, load_dataset
 from shortlist.errors import ConfigError
 from shortlist.evaluate import evaluate as put_to_test
@@ -26,8 +26,8 @@ def evaluate(
     data: Annotated[Path, typer.Option(help="The prepared data set the bundle was trained on.")],
     on: Annotated[str, typer.Option(help="Which held-out cases: test or valid.")] = "test",
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
-    seed: Annotated[int, typer.Option(help="The source of chance in the intervals.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
 ) -> None:
     """Metrics with intervals against popularity, and the stage report: which stage lost what."""
     began = time.perf_counter()

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from shortlist.cli.frame import doors, emit
+from shortlist.cli.frame import Json, Seed, doors, emit
 from shortlist.cli.recommend import as_request
 from shortlist.pipeline import Explanation, load_recommender
 
@@ -21,8 +21,8 @@ def explain(
         str | None, typer.Option(help="Item ids, oldest first, with commas between them.")
     ] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="How many items.", min=1, max=1000)] = None,
-    seed: Annotated[int, typer.Option(help="The source of chance, where the pipeline draws.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
 ) -> None:
     """Follow one item through the request of one user, stage by stage."""
     recommender = load_recommender(bundle)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -17,6 +17,9 @@ from rich.progress import Progress as Bars
 
 from shortlist.errors import ShortlistError
 from shortlist.progress import Progress, silent
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="The seed of all that is drawn by lot.")]
 
 PATIENCE = 2.0  # seconds of work before a bar appears
 

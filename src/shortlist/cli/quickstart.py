@@ -9,16 +9,16 @@ from rich.console import Console
 
 from shortlist import __version__
 from shortlist.cli.evaluate import evaluation, metrics_table, stages_table
-from shortlist.cli.frame import doors, emit, progress, write_whole
+from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
 from shortlist.cli.recommend import slate_table
 from shortlist.cli.train import train_bundle
 from shortlist.data import save_dataset
-from shortlist.pipeline import Recommender, read_recipe
+from shortlist.pipeline import Recommender, shipped_recipe
 from shortlist.pipeline.recommender import Request
 from shortlist.report import run_page
 from shortlist.simulate import embedded
 
-RECIPE = Path(__file__).with_name("quickstart.toml")
+RECIPE = "classic"
 
 
 @doors()
@@ -29,8 +29,8 @@ def quickstart(
     size: Annotated[
         str, typer.Option(help="The embedded world: demo, or small for a first glance.")
     ] = "demo",
-    seed: Annotated[int, typer.Option(help="The source of all chance.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
 ) -> None:
     """Make a world, train a pipeline on its log, and show which stage loses what."""
     began = time.perf_counter()
@@ -40,7 +40,7 @@ def quickstart(
         dataset = embedded(seed, size)
         save_dataset(dataset, data, __version__, overwrite=True)
         tell("make the world", 1, 1)
-        recommender, artifact = train_bundle(read_recipe(RECIPE), dataset, bundle, seed, tell, force=True)
+        recommender, artifact = train_bundle(shipped_recipe(RECIPE), dataset, bundle, seed, tell, force=True)
         told = evaluation(recommender, dataset, "test", seed, tell)
     told["about"] |= {"seed": seed, "package": __version__, "model": artifact.version}
     write_whole(report, run_page(told))

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from shortlist.cli.frame import doors, emit
+from shortlist.cli.frame import Json, Seed, doors, emit
 from shortlist.pipeline import Recommender, load_recommender
 from shortlist.pipeline.recommender import Request
 
@@ -22,9 +22,9 @@ def recommend(
         str | None, typer.Option(help="Item ids, oldest first, with commas between them.")
     ] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="How many items.", min=1, max=1000)] = None,
-    seed: Annotated[int, typer.Option(help="The source of chance, where the pipeline draws.")] = 0,
+    seed: Seed = 0,
     trace: Annotated[bool, typer.Option("--trace", help="Show what every stage did.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """What the pipeline would show a user, or anyone with this history."""
     recommender = load_recommender(bundle)

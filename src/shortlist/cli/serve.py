@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import doors, emit
+from shortlist.cli.frame import Json, Seed, doors, emit
 from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.pipeline import load_recommender
 
@@ -29,12 +29,8 @@ def serve(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen beyond this machine, without any key.")
     ] = False,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="The seed of requests that bring none.")
-    ] = 0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")
-    ] = False,
+    seed: Seed = 0,
+    json: Json = False,
 ) -> None:
     """Answer requests over HTTP until told to stop."""
     if missing:

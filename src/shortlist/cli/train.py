@@ -8,25 +8,27 @@ import typer
 
 from shortlist import __version__
 from shortlist.artifact import Artifact, Lineage, check_target
-from shortlist.cli.frame import doors, emit, progress
+from shortlist.cli.frame import Json, Seed, doors, emit, progress
 from shortlist.data import Dataset, load_dataset
-from shortlist.pipeline import Recipe, Recommender, read_recipe, save_recommender, to_toml
+from shortlist.pipeline import Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.progress import Progress
 from shortlist.train import train as fit
 
 
 @doors()
 def train(
-    recipe: Annotated[Path, typer.Argument(help="The pipeline in TOML, such as pipelines/classic.toml.")],
+    recipe: Annotated[
+        Path, typer.Argument(help="A pipeline in TOML, or the name of one that comes along: classic.")
+    ],
     data: Annotated[Path, typer.Option(help="A folder made by `shortlist data prepare`.")],
     out: Annotated[Path, typer.Option(help="The folder to write the trained bundle to.")],
-    seed: Annotated[int, typer.Option(help="The source of all chance.")] = 0,
+    seed: Seed = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is already there.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """Train every stage of a pipeline on what the stages before it pass on."""
     began = time.perf_counter()
-    read = read_recipe(recipe)
+    read = find_recipe(recipe)
     check_target(out, force)  # before the work, not after it
     dataset = load_dataset(data)
     with progress() as tell:

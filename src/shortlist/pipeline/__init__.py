@@ -6,6 +6,7 @@ from shortlist.pipeline.guards import Optional, Within
 from shortlist.pipeline.recipe import Recipe, assemble, parse_recipe, read_recipe, to_recipe, to_toml
 from shortlist.pipeline.recommender import Recommender, load_recommender, save_recommender
 from shortlist.pipeline.run import Slate, run
+from shortlist.pipeline.shipped import find_recipe, shipped_recipe
 from shortlist.pipeline.trace import Step, Trace
 from shortlist.pipeline.types import TYPES
 
@@ -22,11 +23,13 @@ __all__ = [
     "assemble",
     "check_stage",
     "explain",
+    "find_recipe",
     "load_recommender",
     "parse_recipe",
     "read_recipe",
     "run",
     "save_recommender",
+    "shipped_recipe",
     "to_recipe",
     "to_toml",
 ]

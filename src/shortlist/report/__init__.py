@@ -1,7 +1,7 @@
 """Pages that show what was measured, each one self-contained HTML file."""
 
 from shortlist.report.data import data_page
-from shortlist.report.page import Html, Section, facts, figure, page, table
+from shortlist.report.page import Html, Section, code, facts, figure, page, table
 from shortlist.report.run import run_page
 
-__all__ = ["Html", "Section", "data_page", "facts", "figure", "page", "run_page", "table"]
+__all__ = ["Html", "Section", "code", "data_page", "facts", "figure", "page", "run_page", "table"]

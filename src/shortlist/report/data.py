@@ -23,8 +23,8 @@ def _overview(summary: Mapping[str, Any]) -> Section:
         "users": summary["users"],
         "items": summary["items"],
         "density": f"{summary['density']:.4%}",
-        "from": span["first"] or "order only",
-        "to": span["last"] or "order only",
+        "from": (span["first"] or "order only")[:10],
+        "to": (span["last"] or "order only")[:10],
         "split": summary["split"].get("protocol"),
         "fingerprint": summary["fingerprint"],
     }

@@ -28,6 +28,7 @@ dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr))
   margin: 0; }
 dt { color: var(--soft); font-size: 0.85rem; }
 dd { margin: 0; font-size: 1.2rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+pre { margin: 0.9rem 0 0; white-space: pre-wrap; font: 0.92rem/1.5 ui-monospace, Menlo, Consolas, monospace; }
 figure { margin: 0.4rem 0 0; }
 figure svg { max-width: 100%; height: auto; }
 figcaption { color: var(--soft); font-size: 0.9rem; }
@@ -78,6 +79,11 @@ def facts(named: Mapping[str, Any]) -> Html:
         f"<div><dt>{escape(name)}</dt><dd>{_shown(value)}</dd></div>\n" for name, value in named.items()
     )
     return Html(f"<dl>\n{told}</dl>")
+
+
+def code(text: str) -> Html:
+    """Text as it would be typed."""
+    return Html(f"<pre>{escape(text)}</pre>")
 
 
 def figure(svg: str, caption: str) -> Html:

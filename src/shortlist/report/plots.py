@@ -8,6 +8,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 COLOR = "#2f6f8f"
 COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99")
@@ -71,6 +72,8 @@ def funnel(stages: Sequence[tuple[str, float, float]], labels: tuple[str, str]) 
         places = range(len(stages))
         left.barh(places, [many for _, many, _ in stages], color=COLOR)
         left.set_xscale("log")
+        left.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        left.xaxis.set_minor_formatter(NullFormatter())
         right.barh(places, [share for _, _, share in stages], color=COLORS[1])
         right.set_xlim(0, 1)
         left.set_yticks(places, [literal(name) for name, _, _ in stages])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shortlist.report.page import Html, Section, facts, figure, page, table
+from shortlist.report.page import Html, Section, code, facts, figure, page, table
 from shortlist.report.plots import bars, funnel, whiskers
 
 SHOWN = ("recall@20", "ndcg@20", "precision@20", "hit_rate@20", "mrr@20", "map@20", "f1@20")
@@ -41,9 +41,9 @@ def _headline(told: Mapping[str, Any]) -> Section:
                     "held-out users": told["users"],
                     "held-out items": told["stages"]["wanted"],
                     "of them returned": told["stages"]["returned"],
-                    "pipeline": told["about"]["pipeline"],
                 }
             ),
+            code(told["about"]["pipeline"]),
         ],
     )
 

@@ -1,4 +1,4 @@
-"""The shape every benchmark answers in: rows, claims, and what they were measured on."""
+"""The shape results come in: rows, claims, and what they were measured on."""
 
 import os
 import platform
@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from shortlist import __version__
 
@@ -18,40 +20,45 @@ def row(method: str, metric: str, values: Sequence[float]) -> dict[str, Any]:
     return {"method": method, "metric": metric, "mean": mean, "sd": spread, "values": list(values)}
 
 
-def claim(name: str, source: str, estimate: float, limit: float) -> dict[str, Any]:
-    """Whether a measured value keeps a limit; a claim that fails is reported, never removed."""
-    told = f"at most {limit:g}"
-    return {
-        "id": name,
-        "source": source,
-        "holds": bool(estimate <= limit),
-        "estimate": estimate,
-        "note": told,
-    }
+def claim(
+    name: str, source: str, holds: bool, estimate: float, note: str, interval: Sequence[float] | None = None
+) -> dict[str, Any]:
+    """What should hold and whether it did; a claim that fails is reported, never removed."""
+    told = {"id": name, "source": source, "holds": bool(holds), "estimate": estimate, "note": note}
+    return told if interval is None else {**told, "interval": list(interval)}
+
+
+def at_most(name: str, source: str, estimate: float, limit: float) -> dict[str, Any]:
+    """The claim that a measured value keeps a limit."""
+    return claim(name, source, estimate <= limit, estimate, f"at most {limit:g}")
 
 
 def result(
     name: str,
     profile: str,
-    seed: int,
+    seeds: Sequence[int],
     seconds: float,
     rows: list[dict[str, Any]],
     claims: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Everything together, with machine, commit and version; the estimates of claims stand on top as well."""
-    told = {one["id"]: one["estimate"] for one in claims}
+    """Everything together, with machine, commit and version."""
     return {
         "name": name,
         "profile": profile,
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "machine": machine(),
         "commit": commit(),
         "package": __version__,
-        "seeds": [seed],
+        "seeds": list(seeds),
         "seconds": seconds,
-        **told,
         "rows": rows,
         "claims": claims,
     }
+
+
+def machine() -> str:
+    """What it was measured on."""
+    python = f"Python {platform.python_version()}, torch {torch.__version__}"
+    return f"{os.cpu_count()} cores, {platform.machine()}, {python}"
 
 
 def commit() -> str:

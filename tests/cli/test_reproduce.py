@@ -1,0 +1,32 @@
+import json
+import sys
+
+from typer.testing import CliRunner
+
+from shortlist.cli import app
+from shortlist.report.result import claim, result, row
+
+
+def fake(data, profile, seeds, progress):
+    rows = [row("a", "recall@20", [0.1, 0.2]), row("b", "recall@20", [0.3])]
+    return result("x", profile, seeds, 1.0, rows, [claim("a > b", "here", False, -0.15, "no", [-0.2, -0.1])])
+
+
+def test_a_result_is_written_as_data_page_and_drawing(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["shortlist.cli.reproduce"], "EXPERIMENTS", {"x": fake})
+    out = tmp_path / "results"
+    answer = CliRunner().invoke(app, ["reproduce", "x", "--out", str(out), "--runs", "2", "--json"])
+    assert answer.exit_code == 0, answer.output
+    told = json.loads(answer.stdout)
+    assert told == json.loads((out / "x.json").read_text())
+    assert told["seeds"] == [0, 1]
+    assert "| a > b | **no** |" in (out / "x.md").read_text()
+    assert "[x](x.md)" in (out / "README.md").read_text()
+    assert (out / "x.svg").read_text().startswith("<svg")
+    assert "FAILS  a > b" in CliRunner().invoke(app, ["reproduce", "x", "--out", str(out)]).stdout
+
+
+def test_an_unknown_experiment_is_refused(tmp_path):
+    answer = CliRunner().invoke(app, ["reproduce", "y", "--out", str(tmp_path / "results")])
+    assert answer.exit_code == 2
+    assert not (tmp_path / "results").exists()

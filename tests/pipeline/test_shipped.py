@@ -1,0 +1,27 @@
+import pytest
+
+from shortlist.errors import ConfigError
+from shortlist.pipeline import find_recipe, shipped_recipe
+from shortlist.pipeline.shipped import FOLDER, shipped_names
+
+
+def test_every_shipped_recipe_reads():
+    assert {"classic", "explore", "untimed"} <= set(shipped_names())
+    for name in shipped_names():
+        assert shipped_recipe(name).name == name
+
+
+def test_a_file_outranks_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_recipe("classic").name == "classic"
+    assert find_recipe(FOLDER / "untimed.toml").name == "untimed"
+    text = (FOLDER / "untimed.toml").read_text()
+    (tmp_path / "classic").write_text(text)
+    assert find_recipe("classic").name == "untimed"
+
+
+def test_a_name_nobody_knows_is_refused_with_those_that_exist():
+    with pytest.raises(ConfigError, match="classic, explore, untimed"):
+        find_recipe("clasic")
+    with pytest.raises(ConfigError, match="no such file"):
+        find_recipe("clasic.toml")
