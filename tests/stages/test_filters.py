@@ -1,0 +1,99 @@
+"""Filters: what was met, what is excluded, what is not for show."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist.data import Candidates, Query
+from shortlist.errors import ConfigError
+from shortlist.pipeline import check_stage
+from shortlist.stages import Available, Seen
+from tests.worlds import asked, found, listed, run_checked
+
+
+def with_context(query, **context):
+    return Query(
+        query.user, query.history, query.time, query.seed, {k: torch.tensor(v) for k, v in context.items()}
+    )
+
+
+def kept(stage, query, field):
+    return [row[mask].tolist() for row, mask in zip(field.items, stage(query, field).valid, strict=True)]
+
+
+FIELD = found([1.0] * 6, [1.0] * 6)
+
+
+def test_what_was_met_is_dropped_by_request():
+    assert kept(Seen(), asked([0, 2], [5]), FIELD) == [[1, 3, 4, 5], [0, 1, 2, 3, 4]]
+
+
+def test_only_the_last_so_many_count_when_told():
+    assert kept(Seen(last=2), asked([0, 1, 2], [3]), FIELD) == [[0, 3, 4, 5], [0, 1, 2, 4, 5]]
+
+
+def test_what_the_request_excludes_is_dropped_too_also_with_a_short_memory():
+    query = with_context(asked([0], []), exclude=[[4, 5], [1, -1]])
+    assert kept(Seen(), query, FIELD) == [[1, 2, 3], [0, 2, 3, 4, 5]]
+    assert kept(Seen(last=1), query, FIELD) == [[1, 2, 3], [0, 2, 3, 4, 5]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=2, max_size=2),
+    st.lists(st.lists(st.integers(-1, 9), min_size=3, max_size=3), min_size=2, max_size=2),
+    st.integers(0, 4),
+)
+def test_seen_equals_sets(histories, excluded, last):
+    query = with_context(asked(*histories), exclude=excluded)
+    field = Candidates.of(torch.arange(10).repeat(2, 1), torch.zeros(2, 10))
+    expected = [
+        [item for item in range(10) if item not in {*(history[-last:] if last else history), *gone}]
+        for history, gone in zip(histories, excluded, strict=True)
+    ]
+    assert kept(Seen(last), query, field) == expected
+
+
+def test_a_request_without_any_history_column_drops_nothing():
+    assert kept(Seen(), Query.of([[], []], width=0), FIELD) == [[0, 1, 2, 3, 4, 5]] * 2
+
+
+def test_a_negative_memory_is_refused():
+    with pytest.raises(ConfigError, match="seen 'seen': last must be 0 or more, got -1"):
+        Seen(-1)
+
+
+ALLOWED = torch.tensor([True, True, False, True, True, True])
+CATEGORY = torch.tensor([0, 1, 0, 1, 2, 0])
+
+
+def test_what_is_not_allowed_is_dropped():
+    assert kept(Available(ALLOWED, CATEGORY), asked([], []), FIELD) == [[0, 1, 3, 4, 5]] * 2
+
+
+def test_a_request_may_want_one_category_and_minus_one_is_any():
+    query = with_context(asked([], []), category=[0, -1])
+    assert kept(Available(ALLOWED, CATEGORY), query, FIELD) == [[0, 5], [0, 1, 3, 4, 5]]
+
+
+def test_filters_say_no_to_everything_or_nothing_and_the_account_balances():
+    nobody = Available(torch.zeros(6, dtype=torch.bool), CATEGORY)
+    slate = run_checked(listed("a", [0, 1, 2]) >> nobody, asked())
+    assert slate.items.tolist() == [[-1, -1, -1]]
+    assert slate.trace.steps[1].removed.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [Seen(), Seen(3), Available(torch.ones(20, dtype=torch.bool), torch.zeros(20, dtype=torch.int64))],
+)
+def test_they_keep_the_contract_and_come_back_from_settings_and_tensors(stage):
+    check_stage(stage, 20)
+    assert repr(type(stage).build(stage.settings(), stage.tensors())) == repr(stage)
+
+
+def test_the_categories_it_was_made_with_travel_as_settings():
+    stage = Available(ALLOWED, CATEGORY, only=("sea",), never=("air", "land"))
+    assert stage.settings() == {"name": "", "only": ("sea",), "never": ("air", "land")}
+    assert set(stage.tensors()) == {"allowed", "category"}
