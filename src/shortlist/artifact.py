@@ -1,15 +1,16 @@
 """A folder on disk that is either whole or not there: a manifest, hashes, safetensors and Parquet, no code."""
 
+import glob
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,11 +83,13 @@ class Artifact:
 
     def _path(self, name: str) -> Path:
         if name not in self:
-            raise ArtifactError(f"{self.folder}: holds no {name!r}; it has {', '.join(sorted(self.manifest['files']))}")
+            raise ArtifactError(
+                f"{self.folder}: holds no {name!r}; it has {', '.join(sorted(self.manifest['files']))}"
+            )
         return self.folder / name
 
 
-Part = str | bytes | pa.Table | Mapping[str, Tensor]
+Part: TypeAlias = str | bytes | pa.Table | Mapping[str, Tensor]
 
 
 def save(
@@ -99,30 +102,24 @@ def save(
 ) -> Artifact:
     """Write `parts` (file name -> text, bytes, table or tensors) so that `folder` appears whole or not at all."""
     folder = Path(folder)
+    _check_names(folder, parts)
     with staged(folder, overwrite) as staging:
         files = {name: _write(staging, name, part) for name, part in sorted(parts.items())}
-        manifest = {
-            "schema_version": SCHEMA_VERSION,
-            "kind": kind,
-            "lineage": {
-                "data": lineage.data,
-                "seed": lineage.seed,
-                "package": lineage.package,
-                "config": dict(lineage.config),
-            },
-            "about": dict(about or {}),
-            "files": files,
-        }
-        _write(staging, MANIFEST, json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False) + "\n")
+        manifest = _sealed(kind, lineage, about or {}, files)
+        _write(staging, MANIFEST, json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     return Artifact(folder, manifest)
 
 
 def load(folder: Path | str, kind: str | None = None) -> Artifact:
-    """Open a folder after checking all of it; the error names the file and the check that failed."""
-    folder = Path(folder)
+    """Open a folder after checking all of it; the error names the file and the check that failed.
+
+    Where a killed writer got as far as setting the old artifact aside, that one is opened; the next save mends it.
+    """
+    folder = _standing(Path(folder))
     manifest = _read_manifest(folder)
     if kind is not None and manifest["kind"] != kind:
         raise ArtifactError(f"{folder / MANIFEST}: expected kind {kind!r}, got {manifest['kind']!r}")
+    _check_names(folder, manifest["files"])
     _check_listing(folder, manifest["files"])
     for name, facts in manifest["files"].items():
         _check_file(folder / name, facts)
@@ -134,7 +131,7 @@ def staged(folder: Path, overwrite: bool = False) -> Iterator[Path]:
     """A folder to write into that takes the name `folder` when the block ends well, and vanishes when it does not."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     _sweep(folder)
-    _check_target(folder, overwrite)
+    check_target(folder, overwrite)
     staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}{STAGING}{os.getpid()}-", dir=folder.parent))
     try:
         yield staging
@@ -145,22 +142,27 @@ def staged(folder: Path, overwrite: bool = False) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _check_target(folder: Path, overwrite: bool) -> None:
+def check_target(folder: Path, overwrite: bool) -> None:
+    """Raise unless an artifact may be written to `folder`."""
     if folder.is_symlink() or folder.is_file():
-        raise ArtifactError(f"{folder}: is a {'link' if folder.is_symlink() else 'file'}; expected a folder to write to")
+        raise ArtifactError(
+            f"{folder}: is a {'link' if folder.is_symlink() else 'file'}; expected a folder to write to"
+        )
     if not folder.exists() or not any(folder.iterdir()):
         return
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder}: holds files that are not an artifact; choose another folder")
     if not overwrite:
-        raise ArtifactError(f"{folder}: already holds an artifact; choose another folder or ask to overwrite it")
+        raise ArtifactError(
+            f"{folder}: already holds an artifact; choose another folder or ask to overwrite it"
+        )
 
 
 def _sweep(folder: Path) -> None:
     """Mend what a killed writer left: its staging folder goes, an old artifact it had set aside comes back."""
-    if not folder.exists() and _aside(folder).is_dir():
+    if _standing(folder) != folder:
         _aside(folder).rename(folder)
-    for left in folder.parent.glob(f".{folder.name}{STAGING}*"):
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}{STAGING}*"):
         if not _alive(left.name.rpartition(STAGING)[2].partition("-")[0]):
             shutil.rmtree(left, ignore_errors=True)
 
@@ -179,6 +181,26 @@ def _aside(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
+def _standing(folder: Path) -> Path:
+    """Where the artifact is: under its name, or still set aside."""
+    return _aside(folder) if not folder.exists() and _aside(folder).is_dir() else folder
+
+
+def _sealed(
+    kind: str, lineage: Lineage, about: Mapping[str, Any], files: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The manifest in the words JSON will give back, so that it has one digest on both ways."""
+    said = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": kind,
+        "lineage": asdict(lineage),
+        "about": dict(about),
+        "files": files,
+    }
+    manifest: dict[str, Any] = json.loads(json.dumps(said, allow_nan=False))
+    return {**manifest, "digest": _digest_of(manifest)}
+
+
 def _write(staging: Path, name: str, part: Part) -> dict[str, Any]:
     path = staging / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -186,6 +208,8 @@ def _write(staging: Path, name: str, part: Part) -> dict[str, Any]:
         pq.write_table(part, path, compression="zstd")
     else:
         path.write_bytes(_as_bytes(part))
+    if path.suffix == ".safetensors":
+        _check_tensors(path)
     return {"bytes": path.stat().st_size, "sha256": _hash(path)}
 
 
@@ -194,7 +218,10 @@ def _as_bytes(part: str | bytes | Mapping[str, Tensor]) -> bytes:
         return part.encode()
     if isinstance(part, bytes):
         return part
-    blob: bytes = save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in part.items()})
+    # Each tensor gets memory of its own: safetensors refuses those that share it.
+    blob: bytes = save_tensors(
+        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in part.items()}
+    )
     return blob
 
 
@@ -215,13 +242,18 @@ def _sync(path: Path) -> None:
 
 def _swap(staging: Path, folder: Path) -> None:
     """Put `staging` where `folder` is; the old one stays whole beside it until the new one has the name."""
-    old = _aside(folder)
+    _discard(_aside(folder), staging)
     if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        folder.rename(old)
+        folder.rename(_aside(folder))
     staging.rename(folder)
     _sync(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    _discard(_aside(folder), staging)
+
+
+def _discard(old: Path, staging: Path) -> None:
+    """Remove what was set aside; it loses its name first, so that half of it is never taken for an artifact."""
+    if old.is_dir():
+        shutil.rmtree(old.rename(staging.with_name(f"{staging.name}-old")), ignore_errors=True)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -232,40 +264,69 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise ArtifactError(f"{path}: is a link or larger than {MAX_MANIFEST} bytes")
     try:
         manifest = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{path}: is not JSON ({error}); the artifact is damaged") from error
     if not isinstance(manifest, dict) or manifest.get("schema_version") != SCHEMA_VERSION:
         found = manifest.get("schema_version") if isinstance(manifest, dict) else type(manifest).__name__
-        raise ArtifactError(f"{path}: expected schema_version {SCHEMA_VERSION}, got {found!r}; made by another version")
-    wrong = [key for key in ("kind", "lineage", "about", "files") if key not in manifest]
-    if wrong:
-        raise ArtifactError(f"{path}: lacks {', '.join(wrong)}; the artifact is damaged")
+        raise ArtifactError(
+            f"{path}: expected schema_version {SCHEMA_VERSION}, got {found!r}; made by another version"
+        )
+    _check_manifest(path, manifest)
     return manifest
 
 
+def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
+    wanted = {"kind": str, "lineage": dict, "about": dict, "files": dict, "digest": str}
+    wrong = [key for key, kind in wanted.items() if not isinstance(manifest.get(key), kind)]
+    if wrong:
+        raise ArtifactError(f"{path}: lacks {', '.join(wrong)}; the artifact is damaged")
+    if manifest["digest"] != _digest_of(manifest):
+        raise ArtifactError(f"{path}: its digest differs from what it says; the manifest is damaged")
+    if set(manifest["lineage"]) != {one.name for one in fields(Lineage)}:
+        raise ArtifactError(
+            f"{path}: expected a lineage of data, seed, package, config; got {manifest['lineage']}"
+        )
+    for name, facts in manifest["files"].items():
+        if not isinstance(facts, dict) or set(facts) != {"bytes", "sha256"}:
+            raise ArtifactError(f"{path}: expected bytes and sha256 of {name!r}, got {facts!r}")
+
+
+def _check_names(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        path = Path(name)
+        if path.is_absolute() or ".." in path.parts or name != str(path) or name in (".", MANIFEST):
+            raise ArtifactError(
+                f"{folder / MANIFEST}: lists {name!r}; expected the path of a file inside the artifact"
+            )
+
+
 def _check_listing(folder: Path, files: Mapping[str, Any]) -> None:
-    for name in files:
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ArtifactError(f"{folder / MANIFEST}: lists {name!r}, which lies outside the artifact")
     seen: set[str] = set()
     for root, folders, names in os.walk(folder):
         for entry in folders + names:
             path = Path(root, entry)
-            if path.is_symlink():
-                raise ArtifactError(f"{path}: is a symbolic link; an artifact holds plain files only")
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                what = "a symbolic link" if path.is_symlink() else "neither a file nor a folder"
+                raise ArtifactError(f"{path}: is {what}; an artifact holds plain files only")
         seen.update(str(Path(root, name).relative_to(folder)) for name in names)
     extra = seen - set(files) - {MANIFEST}
     if extra:
-        raise ArtifactError(f"{folder / min(extra)}: is not listed in the manifest; remove it or make the artifact again")
+        raise ArtifactError(
+            f"{folder / min(extra)}: is not listed in the manifest; remove it or make the artifact again"
+        )
     missing = set(files) - seen
     if missing:
-        raise ArtifactError(f"{folder / min(missing)}: is listed in the manifest but missing; the artifact is damaged")
+        raise ArtifactError(
+            f"{folder / min(missing)}: is listed in the manifest but missing; the artifact is damaged"
+        )
 
 
 def _check_file(path: Path, facts: Mapping[str, Any]) -> None:
     size = path.stat().st_size
     if size != facts["bytes"]:
-        raise ArtifactError(f"{path}: expected {facts['bytes']} bytes, found {size}; the file is cut or changed")
+        raise ArtifactError(
+            f"{path}: expected {facts['bytes']} bytes, found {size}; the file is cut or changed"
+        )
     if _hash(path) != facts["sha256"]:
         raise ArtifactError(f"{path}: its sha256 differs from the manifest; the file is damaged")
     if path.suffix == ".safetensors":
@@ -279,11 +340,17 @@ def _check_tensors(path: Path) -> None:
         raise ArtifactError(f"{path}: safetensors header of {header} bytes, at most {MAX_HEADER} allowed")
     try:
         tensors = load_tensors(path.read_bytes())
-    except SafetensorError as error:
+    except (SafetensorError, ValueError, KeyError) as error:
         raise ArtifactError(f"{path}: is not a safetensors file ({error})") from error
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise ArtifactError(f"{path}: tensor {name!r} holds NaN or infinite weights")
+
+
+def _digest_of(manifest: Mapping[str, Any]) -> str:
+    """The digest of everything a manifest says beside it."""
+    said = {key: value for key, value in manifest.items() if key != "digest"}
+    return _digest(json.dumps(said, sort_keys=True).encode())
 
 
 def _hash(path: Path) -> str:
