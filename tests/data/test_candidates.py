@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.data import Candidates, Note, merge
-from shortlist.data.candidates import RRF, first_places
+from shortlist.data.candidates import RRF, first_places, repeats
 
 nan = math.nan
 
@@ -90,6 +90,15 @@ def test_the_first_place_of_an_item_is_found_by_row_and_empty_places_match_nothi
     first, leads = first_places(items, valid)
     assert first.tolist() == [[0, 1, 0, 0], [0, 1, 2, 2]]
     assert leads.tolist() == [[True, True, False, False], [True, True, True, False]]
+
+
+@pytest.mark.parametrize("width", [0, 1, 9, 64, 65, 200])
+def test_a_position_repeats_from_its_second_time_on_in_narrow_and_wide_slates(width):
+    positions = torch.randint(
+        -2, max(width // 2, 1), (5, width), generator=torch.Generator().manual_seed(width)
+    )
+    expected = [[at >= 0 and at in row[:place] for place, at in enumerate(row)] for row in positions.tolist()]
+    assert repeats(positions).tolist() == expected
 
 
 place = st.tuples(st.integers(-1, 5), st.sampled_from([nan, 0.0, 1.5, -2.0, math.inf]))

@@ -80,6 +80,7 @@ def test_a_selector_that_fails_gives_its_place_to_the_best_by_score():
     [
         Optional(BadScorer()) % 2,
         Optional(BadScorer() % 2),
+        Optional(Within(BadSelector() % 2, ms=60_000)),
         Optional(Label() >> BadScorer() % 3 >> Last() % 2),
     ],
     ids=repr,
@@ -168,6 +169,26 @@ def test_the_same_guard_works_again_once_the_late_call_has_ended(slow):
     work.result(30)
     again = run_checked(POOL >> guard, asked())
     assert "busy" not in "".join(note.detail for note in again.trace.degraded)
+
+
+def test_calls_that_wait_behind_a_late_one_are_never_made(slow):
+    calls = []
+
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Counted(Scorer):
+        def score(self, query, found):
+            calls.append(1)
+            return slow.score(query, found)
+
+    guard = Within(Counted(), ms=100)
+    first = threading.Thread(target=run_checked, args=(POOL >> guard, asked()))
+    first.start()
+    assert slow.begun.wait(30)
+    assert len(run_checked(POOL >> guard, asked()).trace.degraded) == 1
+    first.join(30)
+    slow.gate.set()
+    guard._worker.submit(int).result(30)  # whatever waited before this has had its turn
+    assert calls == [1]
 
 
 def test_what_a_stage_raises_passes_through_a_deadline():

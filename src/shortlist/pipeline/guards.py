@@ -107,7 +107,8 @@ class Within(Guard):
         except TimeoutError:
             if work.done():  # it ended just now, or the stage itself raised TimeoutError
                 return work.result()
-            self._late.append(work)
+            if not work.cancel():  # it has begun and cannot be stopped
+                self._late.append(work)
             return self.without(query, found, f"timeout: not done within {self.ms:g} ms")
 
     def arguments(self) -> str:
