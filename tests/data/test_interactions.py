@@ -81,6 +81,7 @@ def test_a_mask_keeps_the_meaning_of_rows():
         ({"columns": {"rating": np.array([1])}}, "'rating': 1"),
         ({"users": [0, -2]}, "users must be rows 0 or above, got -2"),
         ({"items": [-1, 0]}, "items must be rows 0 or above, got -1"),
+        ({"items": [0, 2**32]}, r"items must be rows below 2\*\*31, got 4294967296"),
         ({"n_users": 1}, "n_users is 1, but user row 1 occurs"),
         ({"n_items": 3}, "n_items is 3, but item row 3 occurs"),
     ],

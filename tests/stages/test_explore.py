@@ -102,6 +102,12 @@ def test_scores_that_are_no_numbers_are_drawn_last():
     assert torch.isfinite(drawn.columns[PROPENSITY]).all()
 
 
+def test_broken_scores_are_drawn_among_each_other_as_often_as_their_propensities_say():
+    drawn = draws(range(3000), 1, [math.nan, math.inf, -math.inf])
+    assert drawn.columns[PROPENSITY].unique().tolist() == pytest.approx([1 / 3])
+    assert stats.chisquare(drawn.items.flatten().bincount().numpy()).pvalue > 0.01
+
+
 def test_little_heat_is_the_order_of_the_scores():
     assert draws(range(50), 4, heat=1e-4).items.unique(dim=0).tolist() == [[0, 3, 1, 2]]
 

@@ -168,9 +168,8 @@ def repeats(positions: Tensor) -> Tensor:
     """Where a position stands for the second time in its row [B, k]; negative ones never do."""
     if positions.shape[1] > 64:
         return ~first_places(positions, positions >= 0)[1]
-    alike = (
-        (positions[:, :, None] == positions[:, None, :]).tril(-1).any(-1)
-    )  # a short row is compared faster
+    # A short row is compared with itself faster than it is sorted.
+    alike = (positions[:, :, None] == positions[:, None, :]).tril(-1).any(-1)
     return alike & (positions >= 0)
 
 

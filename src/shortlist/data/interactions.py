@@ -43,8 +43,7 @@ class Interactions:
         columns: Mapping[str, Column] | None = None,
     ) -> "Interactions":
         """Check and sort events; without times, the order in which they come is their time."""
-        users = np.asarray(users).astype(np.int32, copy=False)
-        items = np.asarray(items).astype(np.int32, copy=False)
+        users, items = _rows(users, "users"), _rows(items, "items")
         times = np.arange(len(users)) if times is None else np.asarray(times)
         weights = np.ones(len(users), np.float32) if weights is None else np.asarray(weights)
         _check(users, items, times, weights, columns or {})
@@ -107,6 +106,13 @@ class Interactions:
         for column in (self.users, self.items, self.times, self.weights):
             digest.update(np.ascontiguousarray(column).data)
         return digest.hexdigest()[:16]
+
+
+def _rows(column: Column, name: str) -> NDArray[np.int32]:
+    column = np.asarray(column)
+    if column.dtype != np.int32 and len(column) and column.max() > np.iinfo(np.int32).max:
+        raise DataError(f"interactions: {name} must be rows below 2**31, got {column.max()}")
+    return column.astype(np.int32, copy=False)
 
 
 def by_user_then_time(users: NDArray[np.int32], times: Column) -> NDArray[np.int32] | None:

@@ -37,7 +37,7 @@ class Explore(Selector):
     def remark(self, query: Query, found: Candidates, positions: Tensor) -> Mapping[str, Tensor]:
         if positions.shape[1] == 0:
             return {PROPENSITY: positions.to(torch.float32)}
-        logits = self._logits(found).to(torch.float64)
+        logits = self._logits(found)
         drawn = logits.gather(1, positions.clamp(min=0)).masked_fill(positions < 0, -torch.inf)  # [B, k]
         urn = torch.cat([logits, logits[:, :1]], dim=1)  # empty places draw from a place of their own
         urn = urn.scatter(1, positions.masked_fill(positions < 0, logits.shape[1]), -torch.inf)
@@ -48,7 +48,9 @@ class Explore(Selector):
         return {PROPENSITY: torch.where(positions >= 0, odds, 0.0).to(torch.float32)}
 
     def _logits(self, found: Candidates) -> Tensor:
-        return (found.standing() / self.heat).clamp(min=-1e30).masked_fill(~found.valid, -torch.inf)
+        # Doubles, and a floor that noise still tells apart: draws among broken scores are as likely as they claim.
+        logits = (found.standing().to(torch.float64) / self.heat).clamp(min=-1e9)
+        return logits.masked_fill(~found.valid, -torch.inf)
 
 
 def gumbel(seed: Tensor, items: Tensor) -> Tensor:
