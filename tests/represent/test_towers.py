@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn import functional as F  # noqa: N812
 
 from shortlist.represent import TowerConfig, TwoTower
 from tests.worlds import N_ITEMS, towers
@@ -40,27 +41,35 @@ def test_vectors_have_unit_length_and_order_matters(model):
     assert torch.allclose(users.norm(dim=1), torch.ones(2))
     assert not torch.allclose(users[0], users[1])
     assert torch.allclose(model.items().norm(dim=1), torch.ones(N_ITEMS))
-    assert torch.equal(model.items(torch.tensor([[5, 7]]))[0], model.items()[[5, 7]])
+    assert torch.allclose(model.items(torch.tensor([[5, 7]]))[0], model.items()[[5, 7]], atol=1e-6)
 
 
 @torch.no_grad()
 def test_logits_are_cosines_times_the_temperature(model):
     history = torch.tensor([[1, 2], [3, 4]])
     cosines = model.users(history) @ model.items().T
-    assert torch.allclose(model(history), cosines * model.temperature.exp())
+    assert torch.allclose(model(history), cosines * model.temperature.exp(), atol=1e-5)
     rows = torch.tensor([[0, 5], [9, 9]])
     assert torch.allclose(model(history, rows), model(history).gather(1, rows), atol=1e-5)
 
 
 @torch.no_grad()
-def test_a_weighted_mean_by_hand(model):
-    history = torch.tensor([[-1, 4, 7]])
-    met = model.met(torch.tensor([4, 7])) + model.theme(torch.tensor([4 % 4, 7 % 4]))
-    shares = torch.softmax(model.recency[-2:], dim=0)
-    long = (shares[:, None] * met).sum(0)
-    there = history >= 0
-    table = model.met(history.clamp(min=0)) + model.theme(model.category_of[history.clamp(min=0)])
-    assert torch.allclose(model._pooled(table, there, model.recency[-3:])[0], long, atol=1e-6)
+def test_a_user_vector_by_hand(model):
+    met = model.met(torch.tensor([4, 7])) + model.theme(torch.tensor([4 % 4, 7 % 4]))  # [2, D]
+    long, short = (torch.softmax(heat * model.recency[-2:], dim=0) @ met for heat in (1.0, 6.0))
+    mixed = model.land(F.gelu(model.lift(torch.cat([long, short]))))
+    expected = F.normalize(mixed + long, dim=0)
+    assert torch.allclose(model.users(torch.tensor([[-1, 4, 7]]))[0], expected, atol=1e-5)
+
+
+@torch.no_grad()
+def test_few_places_and_many_places_hold_the_same_vectors(model):
+    rows = torch.arange(3 * N_ITEMS).reshape(3, N_ITEMS) % N_ITEMS
+    many = model.items(rows)
+    assert many.shape == (3, N_ITEMS, 8)
+    assert torch.allclose(many[2], model.items(rows[2]), atol=1e-6)
+    histories = rows[:, :5].repeat(20, 1)  # more places than items
+    assert torch.allclose(model.users(histories)[:3], model.users(rows[:, :5]), atol=1e-6)
 
 
 @torch.no_grad()

@@ -37,7 +37,7 @@ class TwoTower(nn.Module):
         self.lift = nn.Linear(2 * config.width, config.hidden)
         self.land = nn.Linear(config.hidden, config.width)
         self.temperature = nn.Parameter(torch.tensor(2.5))  # log of the factor on cosines in training
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout  # the share of a history that is forgotten while training
         for table in (self.met, self.offered, self.theme):
             nn.init.normal_(table.weight, std=config.width**-0.5)
 
@@ -54,25 +54,34 @@ class TwoTower(nn.Module):
         """Unit vectors of users from what they met [B, H], -1 = padding; without any history all alike [B, D]."""
         history = history[:, -self.config.memory :]
         there = history >= 0  # [B, H]
-        rows = history.clamp(min=0)
-        met = self.dropout(self.met(rows) + self.theme(self.category_of[rows]))  # [B, H, D]
-        long = self._pooled(met, there, self.recency[-history.shape[1] :])
-        short = self._pooled(met, there, 6.0 * self.recency[-history.shape[1] :])
-        mixed = self.land(F.gelu(self.lift(torch.cat([long, short], dim=-1))))  # [B, D]
-        return F.normalize(mixed + long, dim=-1)
+        if self.training and self.dropout:
+            there = there & (torch.rand(there.shape, device=there.device) >= self.dropout)
+        met = self._met(history.clamp(min=0))  # [B, H, D]
+        recency = self.recency[-history.shape[1] :]
+        long, short = self._shares(there, recency), self._shares(there, 6.0 * recency)
+        pooled = torch.stack([long, short], dim=1) @ met  # [B, 2, D]
+        mixed = self.land(F.gelu(self.lift(pooled.flatten(1))))  # [B, D]
+        return F.normalize(mixed + pooled[:, 0], dim=-1)
 
     def items(self, rows: Tensor | None = None) -> Tensor:
         """Unit vectors of items [..., D]; of the whole catalogue without `rows`."""
-        rows = torch.arange(self.config.n_items, device=self.recency.device) if rows is None else rows
-        return F.normalize(self.offered(rows) + self.theme(self.category_of[rows]), dim=-1)
+        if rows is not None and rows.numel() <= self.config.n_items:
+            return F.normalize(self.offered(rows) + self.theme(self.category_of[rows]), dim=-1)
+        # More places than items: every item once is the shorter way.
+        whole = F.normalize(self.offered.weight + self.theme(self.category_of), dim=-1)
+        return whole if rows is None else F.embedding(rows, whole)
 
     def forward(self, history: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits for training: cosines times the learned temperature, [B, n_items] or [B, K]."""
-        users, items = self.users(history), self.items(rows)
-        cosines = users @ items.T if rows is None else torch.einsum("bd,bkd->bk", users, items)
-        return cosines * self.temperature.exp()
+        users, items = self.users(history) * self.temperature.exp(), self.items(rows)
+        return users @ items.T if rows is None else torch.einsum("bd,bkd->bk", users, items)
 
-    def _pooled(self, met: Tensor, there: Tensor, weights: Tensor) -> Tensor:
-        """Histories as weighted means [B, D]; nothing met is the zero vector."""
-        shares = torch.softmax(weights.expand(there.shape).masked_fill(~there, -1e9), dim=1) * there  # [B, H]
-        return torch.einsum("bh,bhd->bd", shares, met)
+    def _met(self, rows: Tensor) -> Tensor:
+        """Items as parts of histories [B, H, D]."""
+        if rows.numel() <= self.config.n_items:
+            return F.embedding(rows, self.met.weight) + F.embedding(self.category_of[rows], self.theme.weight)
+        return F.embedding(rows, self.met.weight + self.theme(self.category_of))
+
+    def _shares(self, there: Tensor, weights: Tensor) -> Tensor:
+        """What each item of a history weighs [B, H]; together 1, or 0 where nothing was met."""
+        return torch.softmax(weights.expand(there.shape).masked_fill(~there, -1e9), dim=1) * there
