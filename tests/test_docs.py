@@ -25,7 +25,7 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     space: dict[str, object] = {"__name__": "__main__"}
     for number, code in enumerate(blocks(page, "python")):
-        exec(compile(code, f"{page.name}[{number}]", "exec"), space)
+        exec(compile(code, f"{page.name}[{number}]", "exec"), space)  # noqa: S102
     for code in blocks(page, "bash"):
         for line in code.replace("\\\n", " ").splitlines():
             if line.strip():

@@ -10,7 +10,7 @@ import torch
 from shortlist.artifact import Lineage, load, save
 from shortlist.data import Vocabulary
 from shortlist.errors import ArtifactError, ConfigError
-from shortlist.grammar import as_pipeline
+from shortlist.grammar import Pipeline, as_pipeline
 from shortlist.pipeline import Optional, load_recommender, save_recommender
 from shortlist.pipeline.recommender import Request, resized, slate_size
 from shortlist.stages import Explore
@@ -81,12 +81,24 @@ def test_what_was_met_or_excluded_is_not_shown(recommender):
     again = ids(recommender, Request(user="a", exclude=[shown[0], "never heard of"]))
     assert shown[0] not in again
     assert len(again) == len(shown)
-    assert recommender.explain(Request(user="a", exclude=[shown[0]]), shown[0]).dropped_at == "seen"
+    assert recommender.explain(Request(user="a", exclude=[shown[0]]), shown[0]).dropped_at == "excluded"
+
+
+def test_a_pipeline_without_any_filter_excludes_too(recommender):
+    bare = replace(recommender, pipeline=as_pipeline(Pipeline(recommender.pipeline.stages[:1]) % 5))
+    shown = ids(bare, Request(user="a"))
+    assert shown[0] not in ids(bare, Request(user="a", exclude=[shown[0]]))
+
+
+def test_a_seed_beyond_64_bits_is_refused():
+    with pytest.raises(ConfigError, match="64 bits"):
+        Request(seed=2**63)
 
 
 def test_a_batch_of_requests_is_answered_like_each_alone(recommender):
     requests = [replace(request, k=None) for request in REQUESTS]
-    slate = run_checked(recommender.pipeline, recommender.query(requests))
+    pipeline = recommender.prepared(Request(exclude=["i4"]))
+    slate = run_checked(pipeline, recommender.query(requests))
     for row, request in enumerate(requests):
         assert [entry["item_id"] for entry in recommender.listed(slate, row)] == ids(recommender, request)
 

@@ -9,6 +9,7 @@ from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.pipeline import check_stage
 from shortlist.stages import Available, Seen
+from shortlist.stages.filters import Excluded
 from tests.worlds import asked, found, listed, run_checked
 
 
@@ -33,10 +34,11 @@ def test_only_the_last_so_many_count_when_told():
     assert kept(Seen(last=2), asked([0, 1, 2], [3]), FIELD) == [[0, 3, 4, 5], [0, 1, 2, 4, 5]]
 
 
-def test_what_the_request_excludes_is_dropped_too_also_with_a_short_memory():
+def test_what_the_request_excludes_is_dropped_and_nothing_else():
     query = with_context(asked([0], []), exclude=[[4, 5], [1, -1]])
-    assert kept(Seen(), query, FIELD) == [[1, 2, 3], [0, 2, 3, 4, 5]]
-    assert kept(Seen(last=1), query, FIELD) == [[1, 2, 3], [0, 2, 3, 4, 5]]
+    assert kept(Excluded(), query, FIELD) == [[0, 1, 2, 3], [0, 2, 3, 4, 5]]
+    assert kept(Excluded(), asked([0], []), FIELD) == [[0, 1, 2, 3, 4, 5]] * 2
+    check_stage(Excluded(), 6)
 
 
 @settings(max_examples=60, deadline=None)
@@ -49,10 +51,13 @@ def test_seen_equals_sets(histories, excluded, last):
     query = with_context(asked(*histories), exclude=excluded)
     field = Candidates.of(torch.arange(10).repeat(2, 1), torch.zeros(2, 10))
     expected = [
-        [item for item in range(10) if item not in {*(history[-last:] if last else history), *gone}]
-        for history, gone in zip(histories, excluded, strict=True)
+        [item for item in range(10) if item not in (history[-last:] if last else history)]
+        for history in histories
     ]
     assert kept(Seen(last), query, field) == expected
+    assert kept(Excluded(), query, field) == [
+        [item for item in range(10) if item not in gone] for gone in excluded
+    ]
 
 
 def test_a_request_without_any_history_column_drops_nothing():

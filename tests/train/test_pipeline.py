@@ -82,6 +82,8 @@ def test_guarded_stages_are_trained_as_well(world):
 def test_unknown_training_keys_and_missing_trainers_are_refused(world):
     with pytest.raises(ConfigError, match=r"\[stages.rank.train\]: unknown key 'epoch'"):
         train(parse_recipe(SMALL.replace("epochs", "epoch")), world)
+    with pytest.raises(ConfigError, match=r"\[train\]: unknown key 'request'"):
+        train(parse_recipe(SMALL + "\n[train]\nrequest = 5\n"), world)
     without = {name: kind for name, kind in TRAINERS.items() if name != "seen"}
     with pytest.raises(ConfigError, match="no trainer for type 'seen'"):
         train(parse_recipe(SMALL), world, trainers=without)

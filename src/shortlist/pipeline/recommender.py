@@ -18,6 +18,7 @@ from shortlist.pipeline.guards import Guard
 from shortlist.pipeline.recipe import Recipe, Types, assemble, leaves, parse_recipe, to_recipe, to_toml
 from shortlist.pipeline.run import Slate, run
 from shortlist.pipeline.types import TYPES
+from shortlist.stages.filters import Excluded
 
 KIND = "recommender"
 MEMORY = 200  # how many of a user's last items an artifact remembers
@@ -49,6 +50,10 @@ class Request:
     exclude: Sequence[int | str] = ()
     seed: int = 0
     time: int | None = None  # None: the end of the log
+
+    def __post_init__(self) -> None:
+        if not -(2**63) <= self.seed < 2**63:
+            raise ConfigError(f"a request's seed must fit into 64 bits, got {self.seed}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +87,15 @@ class Recommender:
 
     def recommend(self, request: Request) -> Slate:
         """Answer one request."""
-        return run(resized(self.pipeline, request.k), self.query([request]))
+        return run(self.prepared(request), self.query([request]))
+
+    def prepared(self, request: Request) -> Pipeline:
+        """The pipeline in the size that is asked for; what is excluded goes first of all, in sight of the trace."""
+        sized = resized(self.pipeline, request.k)
+        if not request.exclude:
+            return sized
+        pool, *rest = sized.stages
+        return Pipeline((pool, Excluded(name="excluded"), *rest), name=sized.name)
 
     def explain(self, request: Request, item: int | str) -> Explanation:
         """Follow one item through one request."""

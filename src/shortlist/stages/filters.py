@@ -12,10 +12,7 @@ from shortlist.grammar import Filter
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Seen(Filter):
-    """Drop what the user met among the last `last` items of the history (0: all of it), and what the request excludes.
-
-    The request names what it does not want in `context["exclude"]` [B, E], -1 = padding.
-    """
+    """Drop what the user met among the last `last` items of the history; 0 means all of it."""
 
     last: int = 0
 
@@ -25,12 +22,24 @@ class Seen(Filter):
 
     def keep(self, query: Query, found: Candidates) -> Tensor:
         met = query.history[:, -self.last :] if self.last else query.history  # [B, H]
-        met = torch.cat([met, query.context["exclude"]], dim=1) if "exclude" in query.context else met
-        if met.shape[1] == 0:
-            return found.valid
-        ordered = met.sort(dim=1).values.contiguous()
-        at = torch.searchsorted(ordered, found.items.contiguous()).clamp(max=ordered.shape[1] - 1)
-        return ordered.gather(1, at) != found.items  # [B, K]
+        return _outside(met, found)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Excluded(Filter):
+    """Drop what the request itself does not want: `context["exclude"]` [B, E], -1 = padding."""
+
+    def keep(self, query: Query, found: Candidates) -> Tensor:
+        return _outside(query.context["exclude"], found) if "exclude" in query.context else found.valid
+
+
+def _outside(rows: Tensor, found: Candidates) -> Tensor:
+    """True where a candidate is not among the rows [B, E] of its request [B, K]."""
+    if rows.shape[1] == 0:
+        return found.valid
+    ordered = rows.sort(dim=1).values.contiguous()
+    at = torch.searchsorted(ordered, found.items.contiguous()).clamp(max=ordered.shape[1] - 1)
+    return ordered.gather(1, at) != found.items
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -39,6 +39,7 @@ def train(
     and on all learning events, to serve.
     """
     split = dataset.split() if split is None else split
+    check_settings(recipe.training, {"requests": int}, f"{recipe.path}: [train]")
     makers = {name: _maker(recipe, name, trainers) for name in recipe.stages}
     material = Material(split.train, dataset.catalog, dataset.clock, seed, progress, split.valid)
     kitchen = _Kitchen(recipe, makers, types)
