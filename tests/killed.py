@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from shortlist import artifact
+from shortlist import artifact, staging
 from shortlist.errors import ArtifactError
 
 
@@ -38,7 +38,7 @@ def deadly(step: int) -> None:
 
         return wrapped
 
-    artifact._write, artifact._sync = wrap(artifact._write), wrap(artifact._sync)
+    artifact._write, staging._sync = wrap(artifact._write), wrap(staging._sync)
     Path.rename, os.unlink, os.rmdir = wrap(Path.rename), wrap(os.unlink), wrap(os.rmdir)
 
 

@@ -9,7 +9,7 @@ import pytest
 import shortlist
 
 ARROW = """
-errors progress artifact data grammar represent index nominate stages pipeline
+errors progress staging artifact data grammar represent index nominate stages pipeline
 feedback train evaluate simulate report reproduce bench scale serve cli
 """
 ROOMS = ARROW.split()

@@ -304,10 +304,8 @@ def kind_of(stage: Stage) -> str:
 def as_pipeline(stage: Stage) -> Pipeline:
     """A pipeline that can run: it begins with a pool."""
     pipeline = stage if isinstance(stage, Pipeline) else Pipeline((stage,))
-    if kind_of(pipeline) != "nominator":
-        raise GrammarError(
-            f"{pipeline!r} begins with a {kind_of(pipeline.stages[0])}; begin with a nominator"
-        )
+    if (kind := kind_of(pipeline.stages[0])) != "nominator":
+        raise GrammarError(f"{pipeline!r} begins with a {kind}; begin with a nominator")
     return pipeline
 
 

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from shortlist import __version__
-from shortlist.artifact import Artifact, Lineage, check_target
+from shortlist.artifact import Artifact, Lineage
 from shortlist.cli.frame import Json, Seed, doors, emit, progress
 from shortlist.data import Dataset, load_dataset
 from shortlist.pipeline import Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.progress import Progress
+from shortlist.staging import check_target
 from shortlist.train import train as fit
 
 
