@@ -21,9 +21,13 @@ def test_the_folder_appears_when_the_block_ends_well(tmp_path):
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 def test_nothing_is_left_when_it_does_not(tmp_path, failure):
-    with pytest.raises(failure), staged(tmp_path / "a") as staging:
-        (staging / "x").write_text("1")
-        raise failure
+    def write() -> None:
+        with staged(tmp_path / "a") as staging:
+            (staging / "x").write_text("1")
+            raise failure
+
+    with pytest.raises(failure):
+        write()
     assert listing(tmp_path) == []
 
 

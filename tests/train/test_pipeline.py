@@ -91,7 +91,7 @@ def test_unknown_training_keys_and_missing_trainers_are_refused(world):
 
 def test_what_is_remembered_is_what_each_user_may_be_known_to_have_met(world: Dataset):
     split = world.split()
-    memory = remember(split, world)
+    memory = remember(split)
     for cases in (split.valid, split.test):
         for user, start, cut in zip(cases.users, cases.starts, cases.cuts, strict=True):
             assert memory.of(int(user)) == world.events.items[start:cut].tolist()
@@ -100,4 +100,4 @@ def test_what_is_remembered_is_what_each_user_may_be_known_to_have_met(world: Da
 
 
 def test_memory_keeps_the_last_items_only(world: Dataset):
-    assert max(len(remember(world.split(), world, last=5).of(user)) for user in range(50)) == 5
+    assert max(len(remember(world.split(), last=5).of(user)) for user in range(50)) == 5

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,18 @@ from shortlist.errors import ConfigError, DataError
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Events to learn from, cases to choose by, cases to report on; `settings` make it again."""
+    """Which events to learn from, cases to choose by, cases to report on; `settings` make it again."""
 
-    train: Interactions
+    events: Interactions
+    learned: NDArray[np.bool_]  # [E] over `events`
     valid: Cases
     test: Cases
     settings: Mapping[str, Any]
+
+    @cached_property
+    def train(self) -> Interactions:
+        """The events to learn from."""
+        return self.events.where(self.learned)
 
 
 def half_history(
@@ -44,7 +51,8 @@ def half_history(
         learn |= _first_half(events) & np.isin(events.users, shuffled[: 2 * count])
     settings = {"seed": seed, "held_out": held_out, "min_length": min_length, "first_halves": first_halves}
     return Split(
-        events.where(learn),
+        events,
+        learn,
         _halves(events, np.sort(valid)),
         _halves(events, np.sort(test)),
         {"protocol": "half-history", **settings},
@@ -62,7 +70,8 @@ def global_time(events: Interactions, train: float = 0.7, valid: float = 0.1) ->
             "global-time: expected events at many different times, got too few; use leave-last-out"
         )
     return Split(
-        events.where(events.times < first),
+        events,
+        events.times < first,
         _between(events, first, second),
         _between(events, second, int(ordered[-1]) + 1),
         {"protocol": "global-time", "train": train, "valid": valid},
@@ -78,7 +87,8 @@ def leave_last_out(events: Interactions, min_length: int = 3) -> Split:
     learn = np.ones(len(events), bool)
     learn[np.concatenate([stop - 1, stop - 2])] = False
     return Split(
-        events.where(learn),
+        events,
+        learn,
         Cases(events, start, stop - 2, stop - 1),
         Cases(events, start, stop - 1, stop),
         {"protocol": "leave-last-out", "min_length": min_length},

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -49,39 +48,20 @@ def train(
         later = _rehearsed(kitchen, material, split)
     stages = kitchen.fit_all(early, material, {}, "")
     pipeline = kitchen.parsed({**stages, **later})
-    memory = remember(split, dataset)
+    memory = remember(split)
     about = {"name": recipe.name, "data": dataset.name, "clock": dataset.clock, "ends": material.ends}
     return Recommender(pipeline, dataset.catalog, dataset.users, memory, about)
 
 
-def remember(split: Split, dataset: Dataset, last: int = MEMORY) -> Memory:
+def remember(split: Split, last: int = MEMORY) -> Memory:
     """What each user is known to have met: learning events, and what held-out cases show of theirs."""
-    known = np.zeros(len(dataset.events), bool)
+    edges = np.zeros(len(split.events) + 1, np.int64)  # +1 where a shown stretch begins, -1 where it ends
     for cases in (split.valid, split.test):
-        for start, cut in zip(cases.starts, cases.cuts, strict=True):
-            known[start:cut] = True
-    held = dataset.events.where(known)
-    items = np.concatenate([split.train.items, held.items])
-    users = np.concatenate([split.train.users, held.users])
-    times = np.concatenate([split.train.times, held.times])
-    whole = _distinct_events(users, items, times)
-    starts = np.searchsorted(whole[0], np.arange(dataset.events.n_users + 1))
-    place = np.arange(len(whole[0])) - starts[whole[0]]
-    keep = np.diff(starts)[whole[0]] - place <= last
-    kept = whole[0][keep]
-    return Memory(
-        torch.from_numpy(np.searchsorted(kept, np.arange(dataset.events.n_users + 1)).astype(np.int64)),
-        torch.from_numpy(whole[1][keep].astype(np.int32)),
-    )
-
-
-def _distinct_events(users: Any, items: Any, times: Any) -> tuple[Any, Any]:
-    """Users and items of events by (user, time), each (user, item, time) once, ties as they came."""
-    order = np.lexsort((np.arange(len(users)), times, users))
-    table = np.stack([users[order].astype(np.int64), items[order].astype(np.int64), times[order]])
-    _, first = np.unique(table, axis=1, return_index=True)
-    keep = np.sort(first)
-    return table[0, keep], table[1, keep]
+        np.add.at(edges, cases.starts, 1)
+        np.add.at(edges, cases.cuts, -1)
+    known = split.events.where(split.learned | (edges[:-1].cumsum() > 0))
+    kept = known.where(known.starts[1:][known.users] - np.arange(len(known)) <= last)
+    return Memory(torch.from_numpy(kept.starts.astype(np.int64)), torch.from_numpy(kept.items.copy()))
 
 
 def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> Stages:

@@ -1,0 +1,35 @@
+"""The whole way on a real log: prepare, train, evaluate, recommend, explain."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from shortlist.cli import app
+from tests.conftest import TINY
+
+pytestmark = pytest.mark.data
+
+
+def run(*arguments: object) -> dict:
+    answer = CliRunner().invoke(app, [str(one) for one in (*arguments, "--json")])
+    assert answer.exit_code == 0, answer.output
+    return json.loads(answer.stdout)
+
+
+def test_movielens_100k_from_its_files_to_an_explained_slate(real_data, tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    data, bundle = tmp_path / "data", tmp_path / "bundle"
+    assert (
+        run("data", "prepare", "movielens", real_data / "ml-100k", "--out", data)["rows"]["kept"] == 100_000
+    )
+    run("train", tmp_path / "tiny.toml", "--data", data, "--out", bundle)
+    told = run("evaluate", bundle, "--data", data)
+    assert told["difference"]["recall@20"]["low"] > 0
+    assert told["stages"]["wanted"] == told["stages"]["returned"] + sum(
+        s["lost"] for s in told["stages"]["stages"]
+    )
+    slate = run("recommend", bundle, "--user", 196, "-k", 5)
+    assert [one["rank"] for one in slate["items"]] == [1, 2, 3, 4, 5]
+    first = slate["items"][0]["item_id"]
+    assert run("explain", bundle, "--user", 196, "--item", first, "-k", 5)["position"] == 1
