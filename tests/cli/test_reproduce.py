@@ -4,12 +4,14 @@ import sys
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.report.result import claim, result, row
+from shortlist.report.result import claim, result, row, start
 
 
 def fake(data, profile, seeds, progress):
     rows = [row("a", "recall@20", [0.1, 0.2]), row("b", "recall@20", [0.3])]
-    return result("x", profile, seeds, 1.0, rows, [claim("a > b", "here", False, -0.15, "no", [-0.2, -0.1])])
+    return result(
+        "x", profile, seeds, start(), rows, [claim("a > b", "here", False, -0.15, "no", [-0.2, -0.1])]
+    )
 
 
 def test_a_result_is_written_as_data_page_and_drawing(tmp_path, monkeypatch):

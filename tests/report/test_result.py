@@ -1,4 +1,4 @@
-from shortlist.report.result import at_most, claim, result, row
+from shortlist.report.result import at_most, claim, result, row, start
 
 
 def test_a_claim_that_fails_is_told():
@@ -13,6 +13,6 @@ def test_a_row_has_its_spread():
 
 
 def test_a_result_says_what_it_was_measured_on():
-    told = result("n", "p", [4, 5], 1.0, [], [])
+    told = result("n", "p", [4, 5], start(), [], [])
     assert told["seeds"] == [4, 5]
     assert "torch" in told["machine"]

@@ -1,12 +1,12 @@
 import json
 
-from shortlist.report.result import claim, result, row
+from shortlist.report.result import claim, result, row, start
 from shortlist.report.results import claims_page, result_drawing, result_page
 
 
 def told():
     rows = [row("a", "recall@20", [0.1, 0.2]), row("b", "ndcg@20", [0.3])]
-    return result("x", "quick", [0, 1], 1.0, rows, [claim("c", "here", True, 0.5, "")])
+    return result("x", "quick", [0, 1], start(), rows, [claim("c", "here", True, 0.5, "")])
 
 
 def test_a_page_shows_every_row_with_its_values():

@@ -5,7 +5,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from shortlist.errors import ShortlistError
 from shortlist.progress import Progress, silent
-from shortlist.report.result import at_most, result, row
+from shortlist.report.result import at_most, result, row, start
 
 EVENTS = 10_000_000
 GROUP = 1 << 20
@@ -26,7 +25,7 @@ def bench_data(
     seed: int = 0, events: int = EVENTS, repeats: int = REPEATS, progress: Progress = silent
 ) -> dict[str, Any]:
     """Both jobs in processes of their own, taking turns; medians of their ratios."""
-    began = time.perf_counter()
+    began = start()
     with tempfile.TemporaryDirectory(prefix="shortlist-bench-") as folder:
         path = Path(folder, "events.parquet")
         write_events(path, events, seed)
@@ -47,7 +46,7 @@ def bench_data(
         at_most("ratio_to_scan", "foundation", statistics.median(ratios), 6.0),
         at_most("peak_over_columns", "foundation", statistics.median(peaks), 4.0),
     ]
-    told = result("data", f"{events} events", [seed], time.perf_counter() - began, rows, claims)
+    told = result("data", f"{events} events", [seed], began, rows, claims)
     return {**told, **{one["id"]: one["estimate"] for one in claims}}
 
 

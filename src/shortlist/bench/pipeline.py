@@ -14,7 +14,7 @@ from shortlist.grammar import Filter, Nominator, Pipeline, Scorer, Selector, Top
 from shortlist.nominate import CoVisit, Nearest, Popular
 from shortlist.pipeline import run
 from shortlist.progress import Progress, silent
-from shortlist.report.result import at_most, result, row
+from shortlist.report.result import at_most, result, row, start
 from shortlist.represent import FeatureMLP, TowerConfig, TwoTower
 from shortlist.stages import Diverse, FeatureRanker, Features, Seen, TowerScorer
 
@@ -67,7 +67,7 @@ def bench_pipeline(seed: int = 0, turns: int = 300, progress: Progress = silent)
 
     All time that is left is `run`'s own. Its share is of a pipeline of the same shape whose stages do real work.
     """
-    began = time.perf_counter()
+    began = start()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -79,7 +79,7 @@ def bench_pipeline(seed: int = 0, turns: int = 300, progress: Progress = silent)
     rows.append(row("run", "overhead_share", shares))
     middle = {"overhead_ms": statistics.median(overhead), "overhead_share": statistics.median(shares)}
     claims = [at_most("overhead_ms", "foundation", middle["overhead_ms"], 1.0)]
-    told = result("pipeline", f"B=1, K={FIELD}, 6 stages", [seed], time.perf_counter() - began, rows, claims)
+    told = result("pipeline", f"B=1, K={FIELD}, 6 stages", [seed], began, rows, claims)
     return {**told, **middle}
 
 

@@ -4,13 +4,28 @@ import os
 import platform
 import statistics
 import subprocess
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from shortlist import __version__
+
+
+@dataclass(frozen=True)
+class Start:
+    """When a measurement began, and on which commit: what is committed meanwhile is not what was measured."""
+
+    seconds: float
+    commit: str
+
+
+def start() -> Start:
+    """Now."""
+    return Start(time.perf_counter(), commit())
 
 
 def row(method: str, metric: str, values: Sequence[float]) -> dict[str, Any]:
@@ -37,7 +52,7 @@ def result(
     name: str,
     profile: str,
     seeds: Sequence[int],
-    seconds: float,
+    began: Start,
     rows: list[dict[str, Any]],
     claims: list[dict[str, Any]],
 ) -> dict[str, Any]:
@@ -46,10 +61,10 @@ def result(
         "name": name,
         "profile": profile,
         "machine": machine(),
-        "commit": commit(),
+        "commit": began.commit,
         "package": __version__,
         "seeds": list(seeds),
-        "seconds": seconds,
+        "seconds": time.perf_counter() - began.seconds,
         "rows": rows,
         "claims": claims,
     }

@@ -4,7 +4,6 @@ Users are split 80/10/10, a held-out user's first half goes in, the second half 
 never offered again. The quick profile does the same on the embedded small world.
 """
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from shortlist.evaluate import Evaluation, evaluate
 from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline
 from shortlist.pipeline import Recipe, shipped_recipe
 from shortlist.progress import Progress, silent
-from shortlist.report.result import claim, result, row
+from shortlist.report.result import claim, result, row, start
 from shortlist.simulate import embedded
 from shortlist.stages import Seen
 from shortlist.train import train
@@ -29,7 +28,7 @@ def classic_ml1m(
     data: Path | None, profile: str = "quick", seeds: Sequence[int] = (0, 1, 2), progress: Progress = silent
 ) -> dict[str, Any]:
     """Train with each seed, on the split of the same seed; every system answers the same users."""
-    began = time.perf_counter()
+    began = start()
     dataset = _dataset(data, profile)
     found: dict[str, list[Evaluation]] = {}
     for seed in seeds:
@@ -46,7 +45,7 @@ def classic_ml1m(
         for metric in METRICS
     ]
     rows += _losses(found["pipeline"])
-    return result("classic-ml1m", profile, seeds, time.perf_counter() - began, rows, _claims(found, seeds))
+    return result("classic-ml1m", profile, seeds, began, rows, _claims(found, seeds))
 
 
 def _dataset(data: Path | None, profile: str) -> Dataset:
