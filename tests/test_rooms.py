@@ -10,7 +10,7 @@ import shortlist
 
 ARROW = """
 errors progress staging artifact data grammar represent index nominate stages pipeline
-feedback train evaluate simulate report reproduce bench scale serve cli
+feedback train evaluate simulate report reproduce bench scale serve cli __main__
 """
 ROOMS = ARROW.split()
 ROOT = Path(shortlist.__file__).parent

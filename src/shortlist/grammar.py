@@ -9,7 +9,6 @@ A kind returns only what it owns: a filter can only say no, a scorer can only gi
 choose among what is there. What a stage must not do, it has no way to do.
 """
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -19,7 +18,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from shortlist.data import Candidates, Note, Query, merge
+from shortlist.data import Candidates, Query, merge
 from shortlist.data.candidates import repeats
 from shortlist.errors import GrammarError
 
@@ -97,7 +96,8 @@ class Nominator(Stage):
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         named = self.nominate(query)
-        return named.best(self.limit) if named.shape[1] > self.limit else named
+        sunk = named.sunk(self.title)
+        return sunk.best(self.limit) if sunk is not named or named.shape[1] > self.limit else named
 
     def at_most(self, k: int) -> Stage:
         return replace(self, limit=k)
@@ -145,14 +145,7 @@ class Scorer(Stage):
         """A number per candidate [B, K]; what stands at invalid places is ignored."""
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
-        scores = self.score(query, found).to(torch.float32)
-        if math.isfinite(scores.sum()):  # one number tells whether a closer look is needed
-            return found.score(scores)
-        broken = ~torch.isfinite(scores) & found.valid
-        if not bool(broken.any()):
-            return found.score(scores)
-        note = Note(self.title, "nonfinite", "scores that are no finite number sink", broken.sum(1))
-        return found.score(scores.masked_fill(broken, -torch.inf)).note(note)
+        return found.score(self.score(query, found).to(torch.float32)).sunk(self.title)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -48,3 +48,15 @@ def test_other_data_and_other_words_are_refused(bundle, tmp_path, data_folder):
 )
 def test_the_worked_example_is_neither_the_best_nor_a_failure(recall, expected):
     assert typical_case(torch.tensor(recall)) == expected
+
+
+def test_a_pipeline_that_answers_nobody_is_still_reported(data_folder, tmp_path, world):
+    top = world.items.id(int(world.split().train.popularity.argmax()))
+    (tmp_path / "empty.toml").write_text(
+        'pipeline = "popular % 1 >> available % 20"\n[stages.popular]\ntype = "popular"\n'
+        f'[stages.available]\ntype = "available"\n[stages.available.train]\ndeny = ["{top}"]\n'
+    )
+    run("train", tmp_path / "empty.toml", "--data", data_folder, "--out", tmp_path / "bundle")
+    answer = run("evaluate", tmp_path / "bundle", "--data", data_folder, "--report", tmp_path / "r.html")
+    assert answer.exit_code == 0, answer.output
+    assert (tmp_path / "r.html").is_file()

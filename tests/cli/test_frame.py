@@ -1,12 +1,14 @@
 import io
 import json
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
 from rich.console import Console
 
-from shortlist.cli.frame import PATIENCE, bars, doors, emit, progress
+from shortlist.cli.frame import bars, doors, emit, progress
 from shortlist.errors import DataError
 from shortlist.progress import silent
 
@@ -26,7 +28,7 @@ def test_an_interrupt_says_that_nothing_was_written(capsys):
     with pytest.raises(typer.Exit) as exit_:
         verb()
     assert exit_.value.exit_code == 1
-    assert capsys.readouterr().err == "stopped; nothing was written\n"
+    assert capsys.readouterr().err == "stopped; nothing half-written was left\n"
 
 
 def test_a_decorated_verb_keeps_its_answer():
@@ -48,12 +50,24 @@ def test_progress_keeps_still_without_a_terminal():
 
 
 def test_a_bar_appears_only_after_some_time():
-    now = [0.0]
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=True)
-    with bars(console, lambda: now[0]) as tell:
+    quick, slow = io.StringIO(), io.StringIO()
+    with bars(Console(file=quick, force_terminal=True), patience=60.0) as tell:
         tell("reading", 1, 3)
-        assert out.getvalue() == ""
-        now[0] = PATIENCE
-        tell("reading", 2, 3)
-    assert "reading" in out.getvalue()
+    assert quick.getvalue() == ""
+    with bars(Console(file=slow, force_terminal=True), patience=0.0) as tell:
+        tell("reading", 1, 3)
+        for _ in range(500):  # one long step that says nothing more
+            if "reading" in slow.getvalue():
+                break
+            time.sleep(0.01)
+    assert "reading" in slow.getvalue()
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence():
+    @doors()
+    def verb() -> None:
+        Path("/proc/nowhere/x").mkdir(parents=True)
+
+    with pytest.raises(typer.Exit) as stopped:
+        verb()
+    assert stopped.value.exit_code == 2

@@ -19,7 +19,7 @@ def test_from_nothing_to_an_explained_slate(tmp_path, monkeypatch):
     shown = CliRunner().invoke(app, ["quickstart", "--out", str(out), "--size", "small"])
     assert shown.exit_code == 0, shown.output
     assert "which stage lost what" in shown.stdout
-    assert f"shortlist explain {out / 'bundle'}" in shown.stdout
+    assert f" explain {out / 'bundle'}" in shown.stdout
     version = load(out / "bundle").version
 
     again = CliRunner().invoke(app, ["quickstart", "--out", str(out), "--size", "small", "--json"])

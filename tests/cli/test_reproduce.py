@@ -20,11 +20,11 @@ def test_a_result_is_written_as_data_page_and_drawing(tmp_path, monkeypatch):
     answer = CliRunner().invoke(app, ["reproduce", "x", "--out", str(out), "--runs", "2", "--json"])
     assert answer.exit_code == 0, answer.output
     told = json.loads(answer.stdout)
-    assert told == json.loads((out / "x.json").read_text())
+    assert told == json.loads((out / "x-quick.json").read_text())
     assert told["seeds"] == [0, 1]
-    assert "| a > b | **no** |" in (out / "x.md").read_text()
-    assert "[x](x.md)" in (out / "README.md").read_text()
-    assert (out / "x.svg").read_text().startswith("<svg")
+    assert "| a > b | **no** |" in (out / "x-quick.md").read_text()
+    assert "[x-quick](x-quick.md)" in (out / "README.md").read_text()
+    assert (out / "x-quick.svg").read_text().startswith("<svg")
     assert "FAILS  a > b" in CliRunner().invoke(app, ["reproduce", "x", "--out", str(out)]).stdout
 
 

@@ -88,5 +88,5 @@ def test_ctrl_c_leaves_nothing_behind(recipe_file, data_folder, tmp_path, monkey
     monkeypatch.setattr(sys.modules["shortlist.cli.train"], "fit", interrupted)
     answer = run("train", recipe_file, "--data", data_folder, "--out", tmp_path / "out")
     assert answer.exit_code == 1
-    assert "nothing was written" in answer.stderr
+    assert "nothing half-written was left" in answer.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]

@@ -11,6 +11,7 @@ from shortlist.pipeline.recipe import leaves
 from shortlist.pipeline.recommender import Request
 from shortlist.train import TRAINERS, train
 from shortlist.train.pipeline import remember
+from shortlist.train.second import FeatureRankerTrainer, TowerScorerTrainer
 from tests.worlds import run_checked
 
 SMALL = """
@@ -82,6 +83,10 @@ def test_guarded_stages_are_trained_as_well(world):
 def test_unknown_training_keys_and_missing_trainers_are_refused(world):
     with pytest.raises(ConfigError, match=r"\[stages.rank.train\]: unknown key 'epoch'"):
         train(parse_recipe(SMALL.replace("epochs", "epoch")), world)
+    with pytest.raises(ConfigError, match=r"\[stages.rank.train\]: epochs must lie between"):
+        train(parse_recipe(SMALL.replace("epochs = 3", "epochs = 0")), world)
+    with pytest.raises(ConfigError, match="requests must lie between"):
+        train(parse_recipe(SMALL + "\n[train]\nrequests = 0\n"), world)
     with pytest.raises(ConfigError, match=r"\[train\]: unknown key 'request'"):
         train(parse_recipe(SMALL + "\n[train]\nrequest = 5\n"), world)
     without = {name: kind for name, kind in TRAINERS.items() if name != "seen"}
@@ -101,3 +106,29 @@ def test_what_is_remembered_is_what_each_user_may_be_known_to_have_met(world: Da
 
 def test_memory_keeps_the_last_items_only(world: Dataset):
     assert max(len(remember(world.split(), last=5).of(user)) for user in range(50)) == 5
+
+
+def test_the_ranker_is_served_with_the_counts_of_all_training_events(world):
+    rank = next(
+        stage for stage in leaves(train(parse_recipe(SMALL), world).pipeline) if stage.title == "rank"
+    )
+    assert rank.features.popularity.tolist() == world.split().train.popularity.tolist()
+
+
+def test_no_request_teaches_two_stages(world, recipe, monkeypatch):
+    seen = []
+    fit = FeatureRankerTrainer.fit, TowerScorerTrainer.fit
+
+    def spied(which):
+        def wrapped(self, settings, material):
+            seen.append({int(user) for one in material.rounds for user in one.query.user})
+            return fit[which](self, settings, material)
+
+        return wrapped
+
+    monkeypatch.setattr(FeatureRankerTrainer, "fit", spied(0))
+    monkeypatch.setattr(TowerScorerTrainer, "fit", spied(1))
+    train(recipe, world)
+    assert len(seen) == 2
+    assert not seen[0] & seen[1]
+    assert min(map(len, seen)) > 50

@@ -42,4 +42,7 @@ def test_a_log_without_a_later_part_is_refused():
 
 def test_rounds_hold_all_cases(world):
     cases = rehearse(world.events, {}, 0).cases
-    assert sum(len(one.query) for one in rounds_of(cases, 50)) == len(cases)
+    for learners in (1, 2, 500):
+        rounds = rounds_of(cases, learners)
+        assert sum(len(one.query) for one in rounds) == len(cases)
+        assert len(rounds) >= min(10 * learners, len(cases))

@@ -31,8 +31,10 @@ def test_the_ranker_learns_that_the_nominators_rank_is_right(rehearsed):
     check_stage(ranker, len(rehearsed.catalog), ("n",))
 
 
-def test_the_ranker_can_be_told_whom_to_listen_to(rehearsed):
-    with pytest.raises(KeyError, match="nobody"):
+def test_the_ranker_can_be_told_whom_to_listen_to_and_refuses_strangers(rehearsed):
+    told = FeatureRankerTrainer(epochs=1).fit({"nominators": ["n"]}, rehearsed)
+    assert told.features.nominators == ("n",)
+    with pytest.raises(ConfigError, match="'nobody'; expected some of n"):
         FeatureRankerTrainer(epochs=1).fit({"nominators": ["nobody"]}, rehearsed)
 
 
@@ -51,3 +53,12 @@ def test_the_pre_ranker_starts_from_a_nominator_or_from_scratch(rehearsed, recom
 def test_the_pre_ranker_refuses_a_start_that_is_no_tower(rehearsed):
     with pytest.raises(ConfigError, match="'nobody'"):
         TowerScorerTrainer(start="nobody").fit({}, rehearsed)
+
+
+def test_a_renewed_ranker_knows_the_counts_of_all_events(world, rehearsed):
+    trainer = FeatureRankerTrainer(epochs=1)
+    ranker = trainer.fit({"name": "rank"}, rehearsed)
+    renewed = trainer.renew(ranker, Material(world.events, world.catalog))
+    assert renewed.features.popularity.tolist() == world.events.popularity.tolist()
+    assert renewed.network is ranker.network
+    assert ranker.features.popularity.sum() < renewed.features.popularity.sum()

@@ -41,8 +41,3 @@ app.command()(quickstart)
 app.add_typer(data.app, name="data")
 for verb in (train, evaluate, recommend, explain, serve, bench, reproduce):
     app.command()(verb)
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

@@ -15,9 +15,12 @@ from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_
 from shortlist.data import Dataset, load_dataset
 from shortlist.errors import ConfigError
 from shortlist.evaluate import evaluate as put_to_test
+from shortlist.evaluate.run import KS
 from shortlist.pipeline import Recommender, load_recommender
+from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress
 from shortlist.report import run_page
+from shortlist.report.page import interval
 
 
 @doors()
@@ -69,7 +72,7 @@ def evaluation(
         "model": recommender.about.get("version", ""),
         "data": dataset.name,
         "fingerprint": dataset.fingerprint,
-        "pipeline": repr(recommender.pipeline),
+        "pipeline": repr(resized(recommender.pipeline, max(KS))),
         "split": f"{on} of {recommender.about['split']}",
         "trained on": f"{len(split.train):,} events",
     }
@@ -99,9 +102,7 @@ def metrics_table(told: dict[str, Any]) -> Table:
     both = [told["metrics"][who]["metrics"] for who in ("pipeline", "popularity")]
     for name in both[0]:
         if name.endswith("@20"):
-            table.add_row(
-                name, *(f"{m[name]['mean']:.4f} [{m[name]['low']:.4f}, {m[name]['high']:.4f}]" for m in both)
-            )
+            table.add_row(name, *(interval(m[name]) for m in both))
     return table
 
 

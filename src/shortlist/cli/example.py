@@ -5,8 +5,8 @@ from typing import Any
 import torch
 
 from shortlist.data import Cases, Dataset
+from shortlist.evaluate.run import longest
 from shortlist.pipeline import Recommender, explain, run
-from shortlist.pipeline.recommender import MEMORY
 
 SHOWN = 10
 
@@ -16,7 +16,7 @@ def worked_example(
 ) -> dict[str, Any]:
     """The case at `row`, told in titles."""
     case = cases.take(slice(row, row + 1))
-    query = case.query(width=int(min(max(case.seen()[0], 1), MEMORY)))
+    query = case.query(width=longest(case))
     slate = run(recommender.pipeline, query)
     wanted = set(case.truth()[0].tolist())
     items = recommender.listed(slate)

@@ -34,7 +34,7 @@ def explain(
     typer.echo(told.sentence(title))
     for naming in told.namings:
         typer.echo(
-            f"  named by {naming.nominator}: rank {naming.rank} of {naming.of}, score {naming.score:.4g}"
+            f"  named by {naming.nominator}: rank {naming.rank} of {naming.of}, score {_number(naming.score)}"
         )
     if told.passages:
         Console().print(passages_table(told))
@@ -46,6 +46,10 @@ def passages_table(told: Explanation) -> Table:
     for name in ("stage", "kind", "verdict", "rank", "of", "score", "needed"):
         table.add_column(name, justify="right" if name in ("rank", "of", "score", "needed") else "left")
     for one in told.passages:
-        numbers = ["" if value is None else f"{value:.4g}" for value in (one.score, one.threshold)]
+        numbers = [_number(value) for value in (one.score, one.threshold)]
         table.add_row(one.stage, one.kind, one.verdict, str(one.rank or ""), str(one.of), *numbers)
     return table
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

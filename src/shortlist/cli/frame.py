@@ -3,10 +3,10 @@
 import json
 import math
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Annotated, Any
 
 import numpy as np
@@ -32,8 +32,14 @@ def doors() -> Iterator[None]:
     except ShortlistError as error:
         typer.echo(f"error: {_sentence(error)}", err=True)
         raise typer.Exit(2) from error
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(
+            f"error: {where}{error.strerror or error}; choose a place that can be read and written", err=True
+        )
+        raise typer.Exit(2) from error
     except KeyboardInterrupt:
-        typer.echo("stopped; nothing was written", err=True)
+        typer.echo("stopped; nothing half-written was left", err=True)
         raise typer.Exit(1) from None
 
 
@@ -74,29 +80,32 @@ def progress() -> Iterator[Progress]:
     if not console.is_terminal:
         yield silent
         return
-    with bars(console, time.monotonic) as callback:
+    with bars(console) as callback:
         yield callback
 
 
 @contextmanager
-def bars(console: Console, clock: Callable[[], float]) -> Iterator[Progress]:
-    """Bars that appear once the work has lasted `PATIENCE` seconds."""
+def bars(console: Console, patience: float = PATIENCE) -> Iterator[Progress]:
+    """Bars that appear once the work has lasted `patience` seconds."""
     drawn = Bars(
         TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console, transient=True
     )
     tasks: dict[str, TaskID] = {}
-    began = clock()
+    # A timer, not the next word from the work: one long step may say nothing for minutes.
+    timer = Timer(patience, drawn.start)
+    timer.daemon = True
 
     def tell(what: str, done: int, total: int) -> None:
         if what not in tasks:
             tasks[what] = drawn.add_task(what, total=total)
         drawn.update(tasks[what], completed=done, total=total)
-        if clock() - began >= PATIENCE and not drawn.live.is_started:
-            drawn.start()
 
     try:
+        timer.start()
         yield tell
     finally:
+        timer.cancel()
+        timer.join()
         drawn.stop()
 
 

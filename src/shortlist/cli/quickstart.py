@@ -1,5 +1,7 @@
 """shortlist quickstart: from nothing to an explained slate, on the embedded world."""
 
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -83,6 +85,7 @@ def show(told: dict[str, Any], recommender: Recommender, out: Path, seconds: flo
     missed = example["lost"][0]["item_id"] if example["lost"] else example["items"][0]["item_id"]
     typer.echo(f"\nmade in {seconds:.0f} s. The report: {out / 'report.html'}")
     typer.echo("next, ask where an item went:")
-    typer.echo(f"  shortlist explain {out / 'bundle'} --user {example['user']} --item {missed}")
+    program = "shortlist" if shutil.which("shortlist") else sys.argv[0]
+    typer.echo(f"  {program} explain {out / 'bundle'} --user {example['user']} --item {missed}")
     typer.echo("or serve it over HTTP:")
-    typer.echo(f"  shortlist serve {out / 'bundle'}")
+    typer.echo(f"  {program} serve {out / 'bundle'}")

@@ -29,9 +29,10 @@ def reproduce(
         raise ConfigError(f"reproduce: expected one of {', '.join(EXPERIMENTS)}, got {name!r}")
     with progress() as tell:
         told = plain(EXPERIMENTS[name](data, profile, range(seed, seed + runs), tell))
-    write_whole(out / f"{name}.json", words.dumps(told, indent=1, allow_nan=False) + "\n")
-    write_whole(out / f"{name}.md", result_page(told))
-    write_whole(out / f"{name}.svg", result_drawing(told, told["rows"][0]["metric"]))
+    file = name if profile == "full" else f"{name}-{profile}"  # a quick run never hides a full one
+    write_whole(out / f"{file}.json", words.dumps(told, indent=1, allow_nan=False) + "\n")
+    write_whole(out / f"{file}.md", result_page(told))
+    write_whole(out / f"{file}.svg", result_drawing(told, told["rows"][0]["metric"]))
     write_whole(out / "README.md", claims_page(out))
     if json:
         emit(told)
@@ -40,4 +41,4 @@ def reproduce(
         typer.echo(
             f"{'holds' if one['holds'] else 'FAILS'}  {one['id']}: {one['estimate']:.4f} ({one['note']})"
         )
-    typer.echo(f"written to {out / name}.json, .md and .svg")
+    typer.echo(f"written to {out / file}.json, .md and .svg")

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 
 from shortlist import __version__
@@ -63,7 +64,10 @@ def train_bundle(
     }
     trained = Recommender(trained.pipeline, trained.catalog, trained.users, trained.memory, about)
     lineage = Lineage(
-        dataset.fingerprint, seed, __version__, {"recipe": to_toml(recipe), "split": dict(split.settings)}
+        dataset.fingerprint,
+        seed,
+        __version__,
+        {"recipe": to_toml(recipe), "split": dict(split.settings), "threads": torch.get_num_threads()},
     )
     card = {"README.md": _card(about, dataset, seed)}
     return trained, save_recommender(trained, out, lineage, recipe, card, overwrite=force)

@@ -1,5 +1,6 @@
 """The one currency: what is still in the running for each request."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -46,9 +47,7 @@ class Candidates:
     @classmethod
     def none(cls, count: int, device: torch.device | str = "cpu") -> "Candidates":
         """No candidates for `count` requests."""
-        return cls.of(
-            torch.empty((count, 0), dtype=torch.int64, device=device), torch.empty((count, 0), device=device)
-        )
+        return _nothing(count, torch.device(device))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -63,6 +62,16 @@ class Candidates:
         """The same candidates with other scores [B, K]."""
         return Candidates(self.items, scores, self.valid, self.source, self.slot, self.columns, self.notes)
 
+    def sunk(self, stage: str) -> "Candidates":
+        """The same candidates, scores that are no finite number below all others and counted in a note."""
+        if math.isfinite(self.scores.sum()):  # one number tells whether a closer look is needed
+            return self
+        broken = ~torch.isfinite(self.scores) & self.valid
+        if not bool(broken.any()):
+            return self
+        note = Note(stage, "nonfinite", "scores that are no finite number sink", broken.sum(1))
+        return self.score(self.scores.masked_fill(broken, -torch.inf)).note(note)
+
     def add(self, columns: Mapping[str, Tensor]) -> "Candidates":
         """The same candidates with further columns, each [B, K]."""
         return replace(self, columns=Joined(self.columns, columns)) if columns else self
@@ -73,27 +82,31 @@ class Candidates:
 
     def take(self, positions: Tensor) -> "Candidates":
         """The candidates at `positions` [B, k]; a negative position is an empty place."""
-        at = positions.clamp(min=0)
-        return Candidates(
-            self.items.gather(1, at),
-            self.scores.gather(1, at),
-            self.valid.gather(1, at) & (positions >= 0),
-            self.source.gather(1, at),
-            self.slot.gather(1, at),
-            Taken(self.columns, at),
-            self.notes,
-        )
+        taken = self._gathered(positions.clamp(min=0))
+        return taken.keep(positions >= 0)
 
     def best(self, k: int) -> "Candidates":
         """The k best by score; equal scores keep their order, so that a slate is reproducible."""
         order = self.standing().sort(dim=1, descending=True, stable=True).indices
-        return self.take(order[:, :k])
+        return self._gathered(order[:, :k])
 
     def standing(self) -> Tensor:
         """Scores for ordering [B, K]: what is no finite number lies below all numbers, empty places below that."""
         low = torch.finfo(self.scores.dtype).min
         finite = torch.nan_to_num(self.scores, nan=low, posinf=low, neginf=low)
         return finite.masked_fill(~self.valid, -torch.inf)
+
+    def _gathered(self, at: Tensor) -> "Candidates":
+        """The candidates at places that exist [B, k]."""
+        return Candidates(
+            self.items.gather(1, at),
+            self.scores.gather(1, at),
+            self.valid.gather(1, at),
+            self.source.gather(1, at),
+            self.slot.gather(1, at),
+            Taken(self.columns, at),
+            self.notes,
+        )
 
 
 def merge(found: Sequence[Candidates], names: Sequence[str]) -> Candidates:
@@ -105,28 +118,35 @@ def merge(found: Sequence[Candidates], names: Sequence[str]) -> Candidates:
     items = torch.cat([part.items for part in found], dim=1)  # [B, K]
     valid = torch.cat([part.valid for part in found], dim=1)
     scores = torch.cat([part.scores for part in found], dim=1)
-    source, place, rank = _layout(tuple(part.shape[1] for part in found), items.device)  # [K] each
+    source, place, rank, weight = _layout(tuple(part.shape[1] for part in found), items.device)  # [K] each
     first, leads = first_places(items, valid, source)  # [B, K]
-    columns = _word_of_each(torch.where(leads & valid, first, len(place)), source, rank, scores, names)
-    fused = sum((1.0 / (RRF + columns[f"{name}.rank"])).nan_to_num(0.0) for name in names)
+    leads = leads & valid
+    fused = torch.zeros_like(scores).scatter_add_(1, first, leads * weight)
     return Candidates(
         items,
-        fused if isinstance(fused, Tensor) else scores,
+        fused,
         valid & (first == place),
         source.expand(items.shape),
         place.expand(items.shape),
-        columns,
+        _word_of_each(torch.where(leads, first, len(place)), source, rank, scores, names),
         tuple(note for part in found for note in part.notes),
     )
 
 
 @lru_cache(maxsize=64)
-def _layout(widths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """For nominators of these widths side by side: whose each place is, its number, and its rank with its owner."""
+def _nothing(count: int, device: torch.device) -> Candidates:
+    items = torch.empty((count, 0), dtype=torch.int64, device=device)
+    return Candidates.of(items, torch.empty((count, 0), device=device))
+
+
+@lru_cache(maxsize=64)
+def _layout(widths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """For nominators of these widths side by side: whose each place is, its number, its rank, and what that weighs."""
     wide = torch.tensor(widths, device=device)
     source = torch.arange(len(widths), device=device).repeat_interleave(wide)
     place = torch.arange(len(source), device=device)
-    return source, place, (place - (wide.cumsum(0) - wide)[source]).to(torch.float32)
+    rank = (place - (wide.cumsum(0) - wide)[source]).to(torch.float32)
+    return source, place, rank, 1.0 / (RRF + rank)
 
 
 def first_places(items: Tensor, valid: Tensor, source: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shortlist.data.membership import is_in
 from shortlist.errors import ConservationError
 from shortlist.pipeline import Trace
-from shortlist.train.material import is_in
 
 
 @dataclass(frozen=True)

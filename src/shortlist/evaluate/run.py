@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import Cases, Interactions
@@ -15,7 +16,7 @@ from shortlist.evaluate.table import Scores, score_slates
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.nominate import Popular
 from shortlist.pipeline import run
-from shortlist.pipeline.recommender import MEMORY, resized
+from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent, told
 from shortlist.stages import Seen
 
@@ -68,8 +69,8 @@ def evaluate(
         raise DataError("evaluate: expected held-out cases, got none; choose another split")
     most = max(ks)
     told_of = _ask(resized(as_pipeline(pipeline), most), cases, progress, check)
-    popular = _ask(resized(_popularity(learned), most), cases, silent, False)
-    counted = (torch.from_numpy(learned.popularity.copy()), int((learned.lengths > 0).sum()))
+    popular = _ask(_popularity(learned, most, int(cases.seen().max())), cases, silent, False)
+    counted = (torch.from_numpy(users_per_item(learned)), int((learned.lengths > 0).sum()))
     truth = cases.truth()
     return Evaluation(
         score_slates(told_of.items, truth, ks, *counted),
@@ -107,12 +108,11 @@ class _Asked:
 
 def _ask(pipeline: Pipeline, cases: Cases, progress: Progress, check: bool) -> _Asked:
     """All cases in batches; memory stays that of one batch."""
-    width = int(min(max(cases.seen().max(initial=1), 1), MEMORY))
     items, passages, trace = [], [], None
     for start in told(range(0, len(cases), BATCH), "evaluate", progress):
         rows = slice(start, start + BATCH)
         with torch.no_grad():
-            slate = run(pipeline, cases.query(rows, width))
+            slate = run(pipeline, cases.query(rows, longest(cases.take(rows))))
         trace = slate.trace.check() if check else slate.trace
         passages.append(passage(trace, cases.truth(rows)))
         items.append(slate.items)
@@ -125,9 +125,20 @@ def _stacked(parts: list[Tensor]) -> Tensor:
     return torch.cat([torch.nn.functional.pad(part, (0, width - part.shape[1]), value=-1) for part in parts])
 
 
-def _popularity(learned: Interactions) -> Pipeline:
-    """What everybody takes, without what was seen: the system to beat."""
+def users_per_item(learned: Interactions) -> NDArray[np.int64]:
+    """How many users met each item, each user once [N]."""
+    met = learned.matrix()
+    return np.bincount(met.indices, minlength=learned.n_items).astype(np.int64)
+
+
+def longest(cases: Cases) -> int:
+    """How wide histories must be for nothing that was seen to be forgotten."""
+    return int(cases.seen().max(initial=1))
+
+
+def _popularity(learned: Interactions, k: int, seen: int) -> Pipeline:
+    """What everybody takes, without what was seen: the system to beat. So many are named that k are left."""
     counts = torch.from_numpy(learned.popularity.copy())
     order = counts.argsort(descending=True, stable=True)
-    popular = Popular(order, counts[order].float(), name="popular", limit=len(order))
-    return as_pipeline(popular >> Seen() % max(KS))
+    popular = Popular(order, counts[order].float(), name="popular", limit=min(k + seen, len(order)))
+    return as_pipeline(popular >> Seen() % k)

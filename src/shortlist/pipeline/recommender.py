@@ -21,7 +21,7 @@ from shortlist.pipeline.types import TYPES
 from shortlist.stages.filters import Excluded
 
 KIND = "recommender"
-MEMORY = 200  # how many of a user's last items an artifact remembers
+MEMORY = 2000  # how many of a user's last items an artifact remembers
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,11 @@ class Recommender:
         if not request.exclude:
             return sized
         pool, *rest = sized.stages
-        return Pipeline((pool, Excluded(name="excluded"), *rest), name=sized.name)
+        taken = {stage.title for stage in sized.stages}
+        name = next(
+            name for name in ("excluded", *(f"excluded_{n}" for n in range(len(taken)))) if name not in taken
+        )
+        return Pipeline((pool, Excluded(name=name), *rest), name=sized.name)
 
     def explain(self, request: Request, item: int | str) -> Explanation:
         """Follow one item through one request."""

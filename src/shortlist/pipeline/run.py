@@ -41,7 +41,8 @@ def run(pipeline: Stage, query: Query, clock: Clock = perf_counter) -> Slate:
         steps.append(step)
         found = step.after
     slate = _settled(pipeline, found)
-    steps[-1] = replace(steps[-1], after=slate)
+    if slate is not found:
+        steps[-1] = replace(steps[-1], after=slate)
     return Slate(slate, Trace(tuple(steps), query))
 
 

@@ -86,6 +86,13 @@ def code(text: str) -> Html:
     return Html(f"<pre>{escape(text)}</pre>")
 
 
+def interval(one: Mapping[str, Any], middle: str = "mean") -> str:
+    """A value with its interval; a dash where there is none."""
+    if one[middle] is None:
+        return "–"
+    return f"{one[middle]:.4f} [{one['low']:.4f}, {one['high']:.4f}]"
+
+
 def figure(svg: str, caption: str) -> Html:
     """A drawing with the sentence that says what it shows; `svg` is trusted, the caption is not."""
     return Html(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>")

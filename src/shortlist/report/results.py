@@ -42,7 +42,7 @@ def claims_page(folder: Path) -> str:
     ]
     for path in sorted(folder.glob("*.json")):
         told = json.loads(path.read_text("utf-8"))
-        lines += [f"| [{told['name']}]({path.stem}.md) {_claim(one)}" for one in told["claims"]]
+        lines += [f"| [{path.stem}]({path.stem}.md) {_claim(one)}" for one in told["claims"]]
     return "\n".join([*lines, ""])
 
 

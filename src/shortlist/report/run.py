@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shortlist.report.page import Html, Section, code, facts, figure, page, table
+from shortlist.report.page import Html, Section, code, facts, figure, interval, page, table
 from shortlist.report.plots import bars, funnel, whiskers
 
 SHOWN = ("recall@20", "ndcg@20", "precision@20", "hit_rate@20", "mrr@20", "map@20", "f1@20")
@@ -32,8 +32,8 @@ def _headline(told: Mapping[str, Any]) -> Section:
     return Section(
         "In short",
         [
-            f"The pipeline {sure}: recall@20 is {_interval(ours)}, popularity's {_interval(theirs)}, "
-            f"the difference on the same users {_interval(better, 'difference')}.",
+            f"The pipeline {sure}: recall@20 is {interval(ours)}, popularity's {interval(theirs)}, "
+            f"the difference on the same users {interval(better, 'difference')}.",
             f"The largest loss is at {worst['name']!r}: {worst['lost']:,} of {wanted:,} held-out items "
             f"({worst['lost'] / wanted:.1%}) end there.",
             facts(
@@ -53,12 +53,10 @@ def _metrics(told: Mapping[str, Any]) -> Section:
     names = [name for name in SHOWN if name in both["pipeline"]["metrics"]]
     series = {who: [_point(one["metrics"][name]) for name in names] for who, one in both.items()}
     rows = [
-        [name, *(_interval(one["metrics"][name]) for one in both.values())]
+        [name, *(interval(one["metrics"][name]) for one in both.values())]
         for name in both["pipeline"]["metrics"]
     ]
-    rows += [
-        [name, *(f"{one['whole'][name]:.4f}" for one in both.values())] for name in both["pipeline"]["whole"]
-    ]
+    rows += [[name, *(one["whole"][name] for one in both.values())] for name in both["pipeline"]["whole"]]
     return Section(
         "How good it is",
         [
@@ -128,7 +126,7 @@ def _segments(told: Mapping[str, Any]) -> Section:
     for name, one in told["segments"].items():
         rows.append([name, one["users"]])
         for metric in ("recall@20", "ndcg@20"):
-            rows[-1] += [_interval(one[who][metric]) for who in ("pipeline", "popularity")]
+            rows[-1] += [interval(one[who][metric]) for who in ("pipeline", "popularity")]
     heads = ["users", "how many", "recall@20", "popularity", "ndcg@20", "popularity"]
     return Section("For whom", [table(heads, rows)])
 
@@ -167,11 +165,5 @@ def _came(one: Mapping[str, Any]) -> str:
     return "yes" if one.get("wanted") else ""
 
 
-def _interval(one: Mapping[str, Any], middle: str = "mean") -> str:
-    if one[middle] is None:
-        return "–"
-    return f"{one[middle]:.4f} [{one['low']:.4f}, {one['high']:.4f}]"
-
-
 def _point(one: Mapping[str, Any]) -> tuple[float, float, float]:
-    return one["mean"], one["low"], one["high"]
+    return (one["mean"] or 0.0, one["low"] or 0.0, one["high"] or 0.0)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
+from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError
 from shortlist.grammar import Filter
 
@@ -22,7 +22,7 @@ class Seen(Filter):
 
     def keep(self, query: Query, found: Candidates) -> Tensor:
         met = query.history[:, -self.last :] if self.last else query.history  # [B, H]
-        return _outside(met, found)
+        return ~is_in(found.items, met)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,16 +30,8 @@ class Excluded(Filter):
     """Drop what the request itself does not want: `context["exclude"]` [B, E], -1 = padding."""
 
     def keep(self, query: Query, found: Candidates) -> Tensor:
-        return _outside(query.context["exclude"], found) if "exclude" in query.context else found.valid
-
-
-def _outside(rows: Tensor, found: Candidates) -> Tensor:
-    """True where a candidate is not among the rows [B, E] of its request [B, K]."""
-    if rows.shape[1] == 0:
-        return found.valid
-    ordered = rows.sort(dim=1).values.contiguous()
-    at = torch.searchsorted(ordered, found.items.contiguous()).clamp(max=ordered.shape[1] - 1)
-    return ordered.gather(1, at) != found.items
+        wanted = query.context.get("exclude")
+        return found.valid if wanted is None else ~is_in(found.items, wanted)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

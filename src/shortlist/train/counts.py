@@ -91,7 +91,9 @@ class DiverseTrainer:
 
     def _vectors(self, material: Material) -> Tensor:
         if self.by == "category":
-            return _directions(len(material.catalog.categories), material.seed)[material.categories]
+            vectors = _directions(len(material.catalog.categories), material.seed)[material.categories]
+            known = material.categories != material.catalog.categories.row("")
+            return vectors * known[:, None]  # items without a category are like nothing
         stage = material.fitted.get(self.by)
         towers = stage.tensors() if stage is not None else {}
         if "offered.weight" not in towers:

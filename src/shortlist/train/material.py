@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Cases, Catalog, Interactions, Query
+from shortlist.data.membership import is_in
 from shortlist.grammar import Stage
 from shortlist.progress import Progress, silent
 
@@ -54,12 +55,3 @@ class Material:
     def categories(self) -> Tensor:
         """The category row of every item [N]."""
         return torch.from_numpy(self.catalog.category_rows)
-
-
-def is_in(items: Tensor, truth: Tensor) -> Tensor:
-    """Whether each item [B, K] is in its row of `truth` [B, R]; by sorting, so that memory stays at B * (K + R)."""
-    if truth.shape[1] == 0 or items.shape[1] == 0:
-        return torch.zeros_like(items, dtype=torch.bool)
-    ordered = truth.sort(dim=1).values
-    at = torch.searchsorted(ordered, items.contiguous()).clamp(max=ordered.shape[1] - 1)
-    return (ordered.gather(1, at) == items) & (items >= 0)

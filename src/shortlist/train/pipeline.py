@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import Candidates, Cases, Dataset, Query, Split
+from shortlist.data import Candidates, Dataset, Query, Split
 from shortlist.errors import ConfigError
 from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
 from shortlist.pipeline import TYPES, Recipe, Recommender
@@ -17,8 +17,9 @@ from shortlist.pipeline.recommender import MEMORY, Memory
 from shortlist.pipeline.settings import check_settings, plain_fields
 from shortlist.progress import Progress, silent
 from shortlist.train.material import Material, Round
+from shortlist.train.ranges import check_ranges
 from shortlist.train.rehearse import rehearse, rounds_of
-from shortlist.train.trainers import TRAINERS, Trainer
+from shortlist.train.trainers import TRAINERS, Renewer, Trainer
 
 Stages = dict[str, Stage]
 
@@ -39,6 +40,7 @@ def train(
     """
     split = dataset.split() if split is None else split
     check_settings(recipe.training, {"requests": int}, f"{recipe.path}: [train]")
+    check_ranges(recipe.training)
     makers = {name: _maker(recipe, name, trainers) for name in recipe.stages}
     material = Material(split.train, dataset.catalog, dataset.clock, seed, progress, split.valid)
     kitchen = _Kitchen(recipe, makers, types)
@@ -47,6 +49,7 @@ def train(
     if kitchen.later():
         later = _rehearsed(kitchen, material, split)
     stages = kitchen.fit_all(early, material, {}, "")
+    later = {name: kitchen.renewed(name, stage, material) for name, stage in later.items()}
     pipeline = kitchen.parsed({**stages, **later})
     memory = remember(split)
     about = {"name": recipe.name, "data": dataset.name, "clock": dataset.clock, "ends": material.ends}
@@ -71,7 +74,7 @@ def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> Stages:
     )
     past = replace(material, events=rehearsal.past)
     stages = kitchen.fit_all(kitchen.early(), past, {}, "rehearsal: ")
-    rounds = rounds_of(rehearsal.cases, _width(rehearsal.cases))
+    rounds = rounds_of(rehearsal.cases, kitchen.learners())
     made: Stages = {}
     waiting = kitchen.later()
     number = 0
@@ -90,10 +93,6 @@ def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> Stages:
 def _through(round_: Round, step: Stage) -> Round:
     with torch.no_grad():
         return round_.through(step)
-
-
-def _width(cases: Cases) -> int:
-    return int(min(cases.seen().max(initial=1), MEMORY))
 
 
 @dataclass(frozen=True)
@@ -135,6 +134,11 @@ class _Kitchen:
             made[name] = self.makers[name].fit(settings, seen)
         return made
 
+    def renewed(self, name: str, stage: Stage, material: Material) -> Stage:
+        """A stage that learned in the rehearsal, knowing now what all events say."""
+        maker = self.makers[name]
+        return maker.renew(stage, material) if isinstance(maker, Renewer) else stage
+
     def parsed(self, stages: Stages) -> Pipeline:
         """The pipeline, a stand-in at every place whose stage is not ready."""
         known = {
@@ -153,6 +157,10 @@ def _maker(recipe: Recipe, name: str, trainers: Mapping[str, type[Trainer]]) -> 
     plain = {
         key: tuple(value) if isinstance(value, list) else value for key, value in ingredient.train.items()
     }
+    try:
+        check_ranges(plain)
+    except ConfigError as error:
+        raise ConfigError(f"{recipe.path}: [stages.{name}.train]: {error}") from error
     return kind(**plain)
 
 

@@ -15,6 +15,7 @@ from shortlist.errors import DataError
 from shortlist.train.material import Round
 
 BATCH = 128
+ENOUGH = 10  # rounds for each learner
 LATER = 0.85  # where a log is cut in time, as a share of its events
 
 
@@ -52,11 +53,12 @@ def _cuts(events: Interactions, protocol: str) -> np.ndarray[Any, np.dtype[np.in
     return starts + lengths // 2
 
 
-def rounds_of(cases: Cases, width: int) -> list[Round]:
-    """The cases in batches, nothing found yet."""
+def rounds_of(cases: Cases, learners: int = 1) -> list[Round]:
+    """The cases in batches, nothing found yet; small enough that every learner gets some, and some to stop by."""
+    batch = min(max(len(cases) // (ENOUGH * learners), 1), BATCH)
     rounds = []
-    for start in range(0, len(cases), BATCH):
-        rows = slice(start, start + BATCH)
-        query = cases.query(rows, width)
+    for start in range(0, len(cases), batch):
+        rows = slice(start, start + batch)
+        query = cases.query(rows, int(cases.take(rows).seen().max()))
         rounds.append(Round(query, Candidates.none(len(query)), cases.truth(rows)))
     return rounds

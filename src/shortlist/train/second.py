@@ -76,9 +76,21 @@ class FeatureRankerTrainer:
         kept = {name: value for name, value in settings.items() if name != "nominators"}
         return FeatureRanker(features, network, **kept)
 
+    def renew(self, stage: FeatureRanker, material: Material) -> FeatureRanker:
+        """The same ranker with the counts of all events; as shares, they mean what they meant in the rehearsal."""
+        return stage.renewed(features=self._counted(stage.features.nominators, material))
+
     def _features(self, settings: Mapping[str, Any], material: Material) -> Features:
-        said = (name[:-5] for name in material.rounds[0].found.columns if name.endswith(".rank"))
+        said = tuple(name[:-5] for name in material.rounds[0].found.columns if name.endswith(".rank"))
         nominators = tuple(settings.get("nominators", said))
+        for name in nominators:
+            if name not in said:
+                raise ConfigError(
+                    f"feature-ranker: nominators names {name!r}; expected some of {', '.join(said)}"
+                )
+        return self._counted(nominators, material)
+
+    def _counted(self, nominators: tuple[str, ...], material: Material) -> Features:
         lately = recent_counts(material, self.days if material.clock == "ms" else 0.0)
         popularity = torch.from_numpy(material.events.popularity.copy())
         return Features(nominators, popularity, torch.from_numpy(lately.copy()), material.categories)

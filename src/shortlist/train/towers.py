@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import Windows, sliding
+from shortlist.data.membership import is_in
 from shortlist.index import search
 from shortlist.nominate import Nearest
 from shortlist.represent import TowerConfig, TwoTower
 from shortlist.train.loop import Loop, shuffled
 from shortlist.train.losses import sampled_softmax_loss, softmax_loss
-from shortlist.train.material import Material, is_in
+from shortlist.train.material import Material
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def _judge(towers: TwoTower, material: Material, most: int = 1000) -> Callable[[
     """Recall@20 without what was seen, on up to `most` cases."""
     if material.valid is None or not len(material.valid):
         return None
-    cases = material.valid.take(slice(0, most))
+    chosen = np.random.default_rng(material.seed).permutation(len(material.valid))[:most]
+    cases = material.valid.take(chosen)
     query, truth = cases.query(width=towers.config.memory), cases.truth()
 
     @torch.no_grad()

@@ -1,7 +1,7 @@
 """Which trainer makes which type of stage."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from shortlist.grammar import Stage
 from shortlist.train.counts import (
@@ -22,6 +22,13 @@ class Trainer(Protocol):
     """Makes a stage from its settings and the material; its own fields are how it trains."""
 
     def fit(self, settings: Mapping[str, Any], material: Material) -> Stage: ...
+
+
+@runtime_checkable
+class Renewer(Protocol):
+    """A trainer whose stage learned in the rehearsal, and can be told afterwards what all events say."""
+
+    def renew(self, stage: Any, material: Material) -> Stage: ...
 
 
 TRAINERS: Mapping[str, type[Trainer]] = {

@@ -1,0 +1,42 @@
+"""What the numbers of a trainer may be."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from shortlist.errors import ConfigError
+
+RANGES: Mapping[str, tuple[float, float]] = {
+    "ahead": (1, 10_000),
+    "batch": (1, 1_000_000),
+    "days": (0, 100_000),
+    "decay": (0, 10),
+    "dropout": (0, 0.95),
+    "epochs": (1, 100_000),
+    "full": (0, 1e12),
+    "hidden": (1, 65_536),
+    "instances": (1, 1e12),
+    "last": (1, 1e9),
+    "memory": (1, 10_000),
+    "min_history": (1, 10_000),
+    "negatives": (1, 10_000_000),
+    "neighbours": (1, 100_000),
+    "patience": (1, 100_000),
+    "rate": (1e-9, 10),
+    "requests": (1, 1e9),
+    "shrink": (0, 1e9),
+    "width": (1, 8192),
+}
+
+
+def check_ranges(settings: Mapping[str, Any]) -> None:
+    """Refuse numbers that no training can be run with."""
+    for name, value in settings.items():
+        if name in RANGES:
+            for one in value if isinstance(value, list | tuple) else (value,):
+                _check(name, one)
+
+
+def _check(name: str, value: float) -> None:
+    low, high = RANGES[name]
+    if not low <= value <= high:
+        raise ConfigError(f"{name} must lie between {low:g} and {high:g}, got {value!r}")
