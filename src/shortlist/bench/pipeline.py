@@ -20,6 +20,7 @@ from shortlist.stages import Diverse, FeatureRanker, Features, Seen, TowerScorer
 
 ITEMS = 10_000
 FIELD = 500  # candidates after the pool
+WARM = 20  # turns in a block
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,14 +90,14 @@ def _measured(
     """Milliseconds of `run` beyond the stages' own work, and of a real request, taking turns."""
     query = Query.of([list(range(50))])
     own = _stages_alone(idle, query)
-    overhead, whole = [], []
-    for turn in range(-20, turns):
-        around = _timed(lambda: run(idle, query)) - _timed(own)
-        request = _timed(lambda: run(real, query))
-        if turn >= 0:  # the first turns warm up
-            overhead.append(around * 1e3)
-            whole.append(request * 1e3)
-            progress("bench pipeline", turn + 1, turns)
+    overhead, whole = list[float](), list[float]()
+    for turn in range(-WARM, turns, WARM):  # in short blocks, so that both see the same weather
+        arounds = [_timed(lambda: run(idle, query)) - _timed(own) for _ in range(WARM)]
+        requests = [_timed(lambda: run(real, query)) for _ in range(WARM)]
+        if turn >= 0:  # the first block warms up
+            overhead += [around * 1e3 for around in arounds]
+            whole += [request * 1e3 for request in requests]
+            progress("bench pipeline", turn + WARM, turns)
     return overhead, whole
 
 

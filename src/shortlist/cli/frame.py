@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,10 @@ def doors() -> Iterator[None]:
     except ShortlistError as error:
         typer.echo(f"error: {_sentence(error)}", err=True)
         raise typer.Exit(2) from error
+    except BrokenPipeError:
+        # Whoever read our output has gone; what is left of it must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         typer.echo(
