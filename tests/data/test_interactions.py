@@ -82,6 +82,15 @@ def test_a_mask_keeps_the_meaning_of_rows():
         ({"users": [0, -2]}, "users must be rows 0 or above, got -2"),
         ({"items": [-1, 0]}, "items must be rows 0 or above, got -1"),
         ({"items": [0, 2**32]}, r"items must be rows below 2\*\*31, got 4294967296"),
+        ({"items": [-(2**32) + 5, 0]}, "items must be rows 0 or above, got -4294967291"),
+        ({"users": [0, np.nan]}, "users must be rows 0 or above, got nan"),
+        ({"users": np.array([0, 2**63], np.uint64)}, r"users must be rows below 2\*\*31"),
+        ({"times": [0.0, np.nan]}, "times must be finite numbers of 64 bits, got nan"),
+        ({"times": [0.0, np.inf]}, "times must be finite numbers of 64 bits, got inf"),
+        ({"times": [-np.inf, 1.0]}, "times must be finite numbers of 64 bits, got -inf"),
+        ({"times": [0.5, 2.0**63]}, "times must be finite numbers of 64 bits, got 9.22"),
+        ({"times": np.array([0, 2**63], np.uint64)}, "times must be finite numbers of 64 bits, got 9223372"),
+        ({"times": [0, 2**70]}, "times must be finite numbers of 64 bits, got 11805"),
         ({"n_users": 1}, "n_users is 1, but user row 1 occurs"),
         ({"n_items": 3}, "n_items is 3, but item row 3 occurs"),
     ],
@@ -89,6 +98,17 @@ def test_a_mask_keeps_the_meaning_of_rows():
 def test_columns_that_do_not_fit_are_refused_by_name(columns, message):
     with pytest.raises(DataError, match=message):
         Interactions.of(**{"users": [0, 1], "items": [2, 3], **columns})
+
+
+def test_more_events_than_positions_can_count_are_refused():
+    many = np.broadcast_to(np.int32(0), 2**31)
+    with pytest.raises(DataError, match=r"fewer than 2\*\*31 events, got 2,147,483,648"):
+        Interactions.of(many, many)
+
+
+def test_fractions_of_a_time_are_let_go_after_the_order_is_known():
+    events = Interactions.of([0, 0], [1, 2], [7.9, 7.1])
+    assert (events.items.tolist(), events.times.tolist()) == ([2, 1], [7, 7])
 
 
 def test_the_fingerprint_changes_with_any_event_and_not_with_the_order_they_come_in():

@@ -50,20 +50,31 @@ class Dataset:
 
 def from_raw(raw: Raw, name: str = "data", **rest: Any) -> Dataset:
     """Turn outside ids into rows; items that are only described and never met are left out."""
-    users, user_rows = encode(raw.users)
-    items, item_rows = encode(raw.items)
+    columns: list[Any] = [raw.users, raw.items, raw.times, raw.weights]
+    described, people, further = raw.described, raw.people, raw.columns
+    clock = "order" if raw.times is None else "ms"
+    del raw  # so that a column nobody else holds is freed as soon as the next form of it is there
+    users, items = _encoded(columns, 0), _encoded(columns, 1)
     events = Interactions.of(
-        user_rows, item_rows, raw.times, raw.weights, len(users), len(items), columns=raw.columns
+        columns.pop(0), columns.pop(0), columns.pop(0), columns.pop(0), len(users), len(items), further
     )
+    pa.default_memory_pool().release_unused()  # what the columns lay in before they were sorted
     return Dataset(
         name,
         users,
         events,
-        Catalog(items, _aligned(raw.described, "item", items)),
-        _aligned(raw.people, "user", users),
-        clock="order" if raw.times is None else "ms",
+        Catalog(items, _aligned(described, "item", items)),
+        _aligned(people, "user", users),
+        clock=clock,
         **rest,
     )
+
+
+def _encoded(columns: list[Any], place: int) -> Vocabulary:
+    """The vocabulary of a column of outside ids, in whose place its rows are left."""
+    vocabulary, columns[place] = encode(columns[place])
+    pa.default_memory_pool().release_unused()
+    return vocabulary
 
 
 def _aligned(table: pa.Table | None, key: str, vocabulary: Vocabulary) -> pa.Table:

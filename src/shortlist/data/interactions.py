@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from shortlist.data.blocks import taken
 from shortlist.errors import DataError
 
 Column = NDArray[Any]
+
+LIMIT = 2**31  # rows and positions are int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +46,29 @@ class Interactions:
         columns: Mapping[str, Column] | None = None,
     ) -> "Interactions":
         """Check and sort events; without times, the order in which they come is their time."""
+        _check_count(len(users))
         users, items = _rows(users, "users"), _rows(items, "items")
         times = np.arange(len(users)) if times is None else np.asarray(times)
         weights = np.ones(len(users), np.float32) if weights is None else np.asarray(weights)
-        _check(users, items, times, weights, columns or {})
+        _check_lengths(
+            {"users": users, "items": items, "times": times, "weights": weights, **(columns or {})}
+        )
+        _check_times(times)
+        sizes = _size(users, n_users, "user"), _size(items, n_items, "item")
         order = by_user_then_time(users, times)
+        given: list[Column] = [
+            users,
+            items,
+            times.astype(np.int64, copy=False),
+            weights.astype(np.float32, copy=False),
+        ]
+        del users, items, times, weights  # so that each is freed as soon as it is sorted
         return cls(
-            _sorted(users, order),
-            _sorted(items, order),
-            _sorted(times.astype(np.int64, copy=False), order),
-            _sorted(weights.astype(np.float32, copy=False), order),
-            _size(users, n_users, "user"),
-            _size(items, n_items, "item"),
+            _sorted(given.pop(0), order),
+            _sorted(given.pop(0), order),
+            _sorted(given.pop(0), order),
+            _sorted(given.pop(0), order),
+            *sizes,
             {name: _sorted(column, order) for name, column in (columns or {}).items()},
         )
 
@@ -64,7 +78,7 @@ class Interactions:
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Where each user's events begin; user u owns starts[u]:starts[u + 1]."""
-        return np.searchsorted(self.users, np.arange(self.n_users + 1))
+        return np.searchsorted(self.users, np.arange(self.n_users + 1, dtype=self.users.dtype))
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
@@ -110,7 +124,9 @@ class Interactions:
 
 def _rows(column: Column, name: str) -> NDArray[np.int32]:
     column = np.asarray(column)
-    if column.dtype != np.int32 and len(column) and column.max() > np.iinfo(np.int32).max:
+    if len(column) and not column.min() >= 0:  # nor is NaN
+        raise DataError(f"interactions: {name} must be rows 0 or above, got {column.min()}")
+    if len(column) and not column.max() < LIMIT:
         raise DataError(f"interactions: {name} must be rows below 2**31, got {column.max()}")
     return column.astype(np.int32, copy=False)
 
@@ -124,7 +140,7 @@ def by_user_then_time(users: NDArray[np.int32], times: Column) -> NDArray[np.int
         return None
     if len(times) and bool((times[1:] < times[:-1]).any()):
         by_time = np.argsort(times, kind="stable").astype(np.int32)
-        return by_time[_counting_order(users[by_time])]
+        return taken(by_time, _counting_order(taken(users, by_time)))
     return _counting_order(users)
 
 
@@ -147,7 +163,7 @@ def _ordered(users: NDArray[np.int32], times: Column) -> bool:
 
 
 def _sorted(column: Column, order: NDArray[np.int32] | None) -> Column:
-    return _frozen(np.ascontiguousarray(column if order is None else column[order]))
+    return _frozen(np.ascontiguousarray(column if order is None else taken(column, order)))
 
 
 def _frozen(column: Column) -> Column:
@@ -155,16 +171,25 @@ def _frozen(column: Column) -> Column:
     return column
 
 
-def _check(
-    users: Column, items: Column, times: Column, weights: Column, columns: Mapping[str, Column]
-) -> None:
-    named = {"users": users, "items": items, "times": times, "weights": weights, **columns}
-    lengths = {name: len(column) for name, column in named.items()}
+def _check_count(count: int) -> None:
+    if count >= LIMIT:
+        raise DataError(f"interactions: expected fewer than 2**31 events, got {count:,}; split the log")
+
+
+def _check_lengths(columns: Mapping[str, Column]) -> None:
+    lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"interactions: expected columns of one length, got {lengths}")
-    for name in ("users", "items"):
-        if len(users) and named[name].min() < 0:
-            raise DataError(f"interactions: {name} must be rows 0 or above, got {named[name].min()}")
+
+
+def _check_times(times: Column) -> None:
+    """A time must fit into int64; int64 itself does, so the usual log is not looked at."""
+    if times.dtype == np.int64 or times.dtype.kind not in "iufO" or not len(times):
+        return
+    low, high = times.min(), times.max()
+    if not (low >= -(2**63) and high < 2**63):  # nor does NaN
+        came = high if low >= -(2**63) else low
+        raise DataError(f"interactions: times must be finite numbers of 64 bits, got {came}; mend them")
 
 
 def _size(rows: NDArray[np.int32], given: int | None, what: str) -> int:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shortlist.data.blocks import marked, taken
 from shortlist.data.vocabulary import Vocabulary
 
 Ids: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -42,28 +43,32 @@ def encode(column: Ids) -> tuple[Vocabulary, NDArray[np.int32]]:
     order = pc.sort_indices(coded.dictionary)
     rows = np.empty(len(order), np.int32)
     rows[np.asarray(order)] = np.arange(len(order), dtype=np.int32)
-    return Vocabulary(coded.dictionary.take(order)), _taken(rows, np.asarray(coded.indices))
+    return Vocabulary(coded.dictionary.take(order)), taken(rows, np.asarray(coded.indices))
 
 
 def compact(column: Ids) -> pa.DictionaryArray:
     """The same ids, dictionary-encoded in one piece; every word of the dictionary is distinct and in use."""
     coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
     if isinstance(coded, pa.ChunkedArray):
-        coded = coded.unify_dictionaries().combine_chunks() if coded.num_chunks else _empty(column.type)
+        coded = whole(coded.unify_dictionaries()) if coded.num_chunks else _empty(column.type)
     words = pc.dictionary_encode(coded.dictionary)  # a file may repeat a word in its dictionary
-    used = np.zeros(len(words.dictionary), bool)
-    rows = _taken(np.asarray(words.indices), np.asarray(coded.indices))
-    used[rows] = True
-    if used.all() and len(words.dictionary) == len(coded.dictionary):
+    distinct = len(words.dictionary) == len(coded.dictionary)
+    rows = np.asarray(coded.indices)
+    rows = rows if distinct else taken(np.asarray(words.indices), rows)
+    used = marked(rows, len(words.dictionary))
+    if distinct and used.all():
         return coded
     packed = (np.cumsum(used) - 1).astype(np.int32)
     return pa.DictionaryArray.from_arrays(
-        pa.array(_taken(packed, rows)), words.dictionary.filter(pa.array(used))
+        pa.array(taken(packed, rows)), words.dictionary.filter(pa.array(used))
     )
 
 
-def _taken(rows: NDArray[np.int32], used: NDArray[np.int32]) -> NDArray[np.int32]:
-    return rows[used] if len(rows) else used.astype(np.int32)
+def whole(column: Ids) -> pa.Array:
+    """A column in one piece; Arrow copies even where it is one already."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _empty(kind: pa.DataType) -> pa.DictionaryArray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.blocks import marked, taken
 from shortlist.data.cases import Cases, Positions
 from shortlist.data.interactions import Interactions
 from shortlist.errors import ConfigError, DataError
@@ -46,9 +47,9 @@ def half_history(
     shuffled = np.random.default_rng(seed).permutation(users)
     count = _share(len(users), held_out, "half-history", min_length)
     test, valid, rest = shuffled[:count], shuffled[count : 2 * count], shuffled[2 * count :]
-    learn = np.isin(events.users, rest)
+    learn = _of_users(events, rest)
     if first_halves:
-        learn |= _first_half(events) & np.isin(events.users, shuffled[: 2 * count])
+        learn |= _first_half(events) & _of_users(events, shuffled[: 2 * count])
     settings = {"seed": seed, "held_out": held_out, "min_length": min_length, "first_halves": first_halves}
     return Split(
         events,
@@ -122,6 +123,11 @@ def _share(users: int, held_out: float, name: str, min_length: int) -> int:
             "lower min_length or use leave-last-out"
         )
     return count
+
+
+def _of_users(events: Interactions, users: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which events are those of some users [E]."""
+    return taken(marked(users, events.n_users), events.users)
 
 
 def _time_at(ordered: NDArray[np.int64], share: float) -> int:

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.data.blocks import places_of
 from shortlist.data.interactions import Interactions
 from shortlist.data.query import Query
 
@@ -50,11 +51,10 @@ class Windows:
 
 def sliding(events: Interactions, length: int = 70, min_history: int = 14) -> Windows:
     """Every window with at least `min_history` inputs, stride 1: n events give n - `min_history` instances."""
-    first = np.repeat(
-        events.starts[:-1].astype(np.int32), events.lengths
-    )  # [E] where the event's user begins
-    depth = np.arange(len(events), dtype=np.int32) - first
-    return Windows(events, np.flatnonzero(depth >= min_history).astype(np.int32), length)
+    skipped = min(max(min_history, 0), len(events))
+    # Events are sorted by user: there are so many before this one where the one so far back is of the same user.
+    deep = events.users[skipped:] == events.users[: len(events) - skipped]
+    return Windows(events, places_of(deep, skipped), length)
 
 
 def gather(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shortlist.data.raw import Ids, Raw, compact
+from shortlist.data.raw import Ids, Raw, compact, whole
 from shortlist.data.sources.found import Found
 from shortlist.data.sources.times import milliseconds
 from shortlist.errors import DataError
@@ -71,7 +71,7 @@ def settled(ids: Ids) -> pa.DictionaryArray:
 
 def numbers(column: pa.ChunkedArray) -> NDArray[np.float32]:
     """A column of numbers as float32."""
-    narrow: NDArray[np.float32] = pc.cast(column, pa.float32(), safe=False).to_numpy()
+    narrow: NDArray[np.float32] = whole(pc.cast(column, pa.float32(), safe=False)).to_numpy()
     return narrow
 
 

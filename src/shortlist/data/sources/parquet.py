@@ -7,10 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shortlist.data.raw import compact
+from shortlist.data.raw import compact, whole
 from shortlist.data.sources.found import Found
 from shortlist.errors import DataError
 
+ROWS = 1 << 20  # read at once
 DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
@@ -21,10 +22,9 @@ def read_parquet(path: Path, kinds: Mapping[str, str]) -> Found:
         table = pa.table({name: _column(path, name, kind) for name, kind in kinds.items()})
     except DAMAGE as error:
         raise _damaged(path, error) from error
-    pa.default_memory_pool().release_unused()  # what follows sorts, and needs the room
     found = Found(table, str(path), lambda row: f"{path}:row {row + 1}")
     if not len(found):
-        raise DataError(f"{path}: holds no rows; expected at least one")
+        raise DataError(f"{path}:row 1: expected at least one row of events, got none; fill the file")
     _check_gaps(found, kinds)
     return found
 
@@ -51,15 +51,31 @@ def _check_names(path: Path, names: tuple[str, ...], kinds: Mapping[str, str]) -
 
 
 def _column(path: Path, name: str, kind: str) -> pa.ChunkedArray | pa.Array:
-    coded = [name] if kind == "id" else None
-    with pq.ParquetFile(path, read_dictionary=coded) as file:
-        column = file.read(columns=[name])[name]
-    column.validate(full=True)  # a damaged file may hold words that are no UTF-8, or numbers of no word
+    column = _narrowed(path, name, kind)
     if kind == "id" and not column.null_count and _is_id(column.type):
-        return compact(column)
-    if kind == "number" and _is_number(column.type):
-        return pc.cast(column, pa.float32(), safe=False)
+        column = compact(column)
+    elif kind in ("number", "time") and _fits(column.type, kind):
+        column = whole(column)
+    pa.default_memory_pool().release_unused()  # the next column needs the room
     return column
+
+
+def _narrowed(path: Path, name: str, kind: str) -> pa.ChunkedArray:
+    """A column whose ids and numbers were narrowed batch by batch, so that it never lies there in full width."""
+    coded = [name] if kind == "id" else None
+    with pq.ParquetFile(path, read_dictionary=coded, pre_buffer=False) as file:
+        batches = file.iter_batches(ROWS, columns=[name])
+        pieces = [_narrow(batch[name], kind) for batch in batches]
+        return pa.chunked_array(pieces, type=None if pieces else file.schema_arrow.field(name).type)
+
+
+def _narrow(piece: pa.Array, kind: str) -> pa.Array:
+    piece.validate(full=True)  # a damaged file may hold words that are no UTF-8, or numbers of no word
+    if kind == "id" and _is_id(piece.type) and not pa.types.is_dictionary(piece.type):
+        return pc.dictionary_encode(piece)
+    if kind == "number" and _is_number(piece.type):
+        return pc.cast(piece, pa.float32(), safe=False)
+    return piece
 
 
 def _check_gaps(found: Found, kinds: Mapping[str, str]) -> None:
