@@ -22,7 +22,7 @@ def test_features_are_carried_on_request(put):
 def test_a_short_row_is_named(put):
     with pytest.raises(DataError, match=r"wikipedia.csv:4: expected 6 fields"):
         read_jodie(put("wikipedia.csv", LOG + "1,0,40.0,1,0.3\n"))
-    with pytest.raises(DataError, match=r"holds no records"):
+    with pytest.raises(DataError, match=r"wikipedia.csv:2: expected at least one row of events, got none"):
         read_jodie(put("wikipedia.csv", HEADER))
 
 

@@ -206,9 +206,67 @@ def test_an_empty_file_says_so(put, name):
         read_tabular(put(name, ""))
 
 
-def test_a_header_alone_holds_no_records(put):
-    with pytest.raises(DataError, match=r"holds no records"):
-        read_tabular(put("log.csv", "user,item\n"))
+def test_a_header_alone_is_no_log(put, tmp_path):
+    told = r"log.csv:2: expected at least one row of events, got only a line of column names"
+    for header in ("user,item\n", "user,item,time,weight\n", "user,item,time"):
+        with pytest.raises(DataError, match=told):
+            read_tabular(put("log.csv", header))
+    pq.write_table(pa.table({"user": pa.array([], pa.int64()), "item": [""][:0]}), tmp_path / "log.parquet")
+    with pytest.raises(DataError, match=r"log.parquet:row 1: expected at least one row of events, got none"):
+        read_tabular(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize(
+    ("times", "line"),
+    [
+        ("1601600000 1601600060 16016", 4),  # cut inside the last time
+        ("1601600000 1601600060 160160012", 4),  # by one digit
+        ("1601600000 -5 1601600060", 3),
+        ("1601600000 1601600060 16016000600", 4),
+        ("1601600000.5 1601600060.5 16.0", 4),
+        ("-7 1601600000 1601600060", 2),
+    ],
+)
+def test_a_time_far_from_the_others_is_refused(put, times, line):
+    rows = "\n".join(f"1,{at},{time}" for at, time in enumerate(times.split()))
+    told = rf"log.csv:{line}: expected a time near 16016000\S+ .*, got \S+; the line may be cut or the unit mixed"
+    with pytest.raises(DataError, match=told):
+        read_tabular(put("log.csv", "user,item,time\n" + rows))
+
+
+def test_a_file_cut_anywhere_in_its_last_time_but_its_last_digit_is_refused(put):
+    text = "user,item,time\n" + "".join(f"1,{item},{1601600000 + item}\n" for item in range(20))
+    for lost in range(2, 10):
+        with pytest.raises(DataError, match=r"log.csv:21: .* the line may be cut"):
+            read_tabular(put("log.csv", text[:-lost]))
+
+
+def test_a_cut_time_in_milliseconds_looks_like_another_unit(put):
+    text = "user,item,time\n1,1,1601600000000\n1,2,1601600000001\n1,3,16016000"
+    with pytest.raises(DataError, match=r"log.csv:4: expected a time in milliseconds .* if it is cut"):
+        read_tabular(put("log.csv", text))
+
+
+@pytest.mark.parametrize("times", [[0, 5, 900], [-40, 0, 3], [694224000, 1601600000, 1893456000]])
+def test_small_clocks_and_long_logs_are_taken(put, times):
+    rows = "".join(f"1,{at},{time}\n" for at, time in enumerate(times))
+    assert read_tabular(put("log.csv", "user,item,time\n" + rows)).times.tolist() == [1000 * t for t in times]
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
+def test_a_form_is_a_source_by_itself(put, told, tmp_path, form):
+    texts = {"csv": LOG, "tsv": LOG.replace(",", "\t"), "jsonl": as_jsonl()}
+    path = as_parquet(tmp_path / "log.dump") if form == "parquet" else put("log.dump", texts[form])
+    assert told(read(form, path, columns=NAMED)) == EVENTS
+    with pytest.raises(
+        ConfigError, match=rf"{form}: expected an option of columns, items, delimiter, .*'form'"
+    ):
+        read(form, path, form="csv")
+
+
+def test_an_unknown_source_is_answered_with_all_there_are(put):
+    with pytest.raises(ConfigError, match=r"tabular, .*, or a form of table \(csv, tsv, jsonl, parquet\)"):
+        read("xls", put("log.xls", "x"))
 
 
 def test_cut_archives_are_refused(tmp_path):
@@ -274,8 +332,12 @@ ids = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min
 )
 
 
+def rows_between(first, last):
+    return st.lists(st.tuples(ids, ids, st.integers(first, last)), min_size=1, max_size=20)
+
+
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(ids, ids, st.integers(0, 10**10)), min_size=1, max_size=20))
+@given(rows_between(0, 10**8) | rows_between(10**9, 5 * 10**9))  # a clock of its own, or one from 1970
 def test_any_log_written_as_csv_comes_back(rows):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "log.csv")

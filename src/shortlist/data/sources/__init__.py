@@ -37,18 +37,22 @@ SOURCES: Mapping[str, Reader] = {
     "xmc": read_xmc,
 }
 
+FORMS = ("csv", "tsv", "jsonl", "parquet")  # other names of `tabular`, which tell it the form
+
 
 def read(name: str, path: Path | str, **options: Any) -> Raw:
     """Read a log with the reader called `name`."""
-    if name not in SOURCES:
-        raise ConfigError(f"source: expected one of {', '.join(SOURCES)}, got {name!r}")
+    if name not in SOURCES and name not in FORMS:
+        told = f"{', '.join(SOURCES)}, or a form of table ({', '.join(FORMS)})"
+        raise ConfigError(f"source: expected one of {told}, got {name!r}")
     known = options_of(name)
     for option in options:
         if option not in known:
             raise ConfigError(f"{name}: expected an option of {', '.join(known) or 'none'}, got {option!r}")
-    return SOURCES[name](path, **options)
+    return read_tabular(path, form=name, **options) if name in FORMS else SOURCES[name](path, **options)
 
 
 def options_of(name: str) -> tuple[str, ...]:
     """What the reader called `name` can be told besides the path."""
-    return tuple(inspect.signature(SOURCES[name]).parameters)[1:]
+    known = tuple(inspect.signature(SOURCES["tabular" if name in FORMS else name]).parameters)[1:]
+    return tuple(option for option in known if not (option == "form" and name in FORMS))

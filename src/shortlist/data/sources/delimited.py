@@ -63,6 +63,8 @@ def check_columns(file: File, names: tuple[str, ...], wanted: Mapping[str, str])
 
 
 def _refusal(file: File, layout: Layout, error: Exception) -> DataError:
+    if next(records(file, layout), None) is None:
+        return _no_rows(file, layout)
     times = [layout.positions[name] for name, kind in layout.kinds.items() if kind == "time"]
     otherwise = f"cannot be read ({error})"
     return refusal(file.name, records(file, layout), otherwise, alike=times[0] if times else None)
@@ -79,8 +81,13 @@ def _sifted(file: File, layout: Layout) -> Found:
 
 def _found(file: File, layout: Layout, table: pa.Table, bad: int = 0) -> Found:
     if not table.num_rows and not bad:
-        raise DataError(f"{file.name}: holds no records; expected at least one line of data")
+        raise _no_rows(file, layout)
     return Found(table, file.name, lambda row: f"{file.name}:{line_of(records(file, layout), row)}", bad)
+
+
+def _no_rows(file: File, layout: Layout) -> DataError:
+    line, came = (2, "only a line of column names") if layout.header else (1, "none")
+    return DataError(f"{file.name}:{line}: expected at least one row of events, got {came}; fill the file")
 
 
 def _fast(stream: BinaryIO | io.BytesIO, layout: Layout) -> pa.Table:
@@ -116,7 +123,7 @@ def _conversion(layout: Layout) -> arrow_csv.ConvertOptions:
 
 def _check_gaps(table: pa.Table, layout: Layout) -> None:
     """What the fast reader lets pass and we do not."""
-    for name, kind in layout.kinds.items():
+    for name, kind in layout.kinds.items() if table.num_rows else ():  # without rows no column has a type
         if problem := _gap(table[name], kind):
             raise pa.ArrowInvalid(f"column {name!r} holds {problem}")
 

@@ -30,5 +30,5 @@ def _width(file: File) -> int:
     """How many fields a row has: what the first row says, for the header names all features with one word."""
     first = next(records(file, Layout(tuple(FIELDS), {}, header=True)), None)
     if first is None:
-        raise DataError(f"{file.name}: holds no records; expected a header and at least one line of data")
+        raise DataError(f"{file.name}:2: expected at least one row of events, got none; fill the file")
     return max(len(first.fields), len(FIELDS))

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shortlist.data.raw import whole
 from shortlist.errors import ConfigError, DataError
 
 PER_SECOND: Mapping[str, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -15,6 +16,8 @@ UNITS = tuple(PER_SECOND)
 NAMES: Mapping[str, str] = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 # A count of seconds above this lies beyond the year 5000, so it must be milliseconds; and so on.
 LIMITS = np.array([1e11, 1e14, 1e17])
+EPOCH = 1e8  # seconds; a log whose usual time is later than this (early 1973) counts from 1970
+APART = 5  # a digit cut off divides a time by ten; no log is that much older or younger than its middle
 
 
 def milliseconds(column: pa.ChunkedArray, unit: str, where: Callable[[int], str]) -> NDArray[np.int64]:
@@ -30,12 +33,12 @@ def milliseconds(column: pa.ChunkedArray, unit: str, where: Callable[[int], str]
             f"{where(0)}: expected times in {NAMES[unit]}, got {values[0]:.16g}, which looks like "
             f"{NAMES[found]}; say which unit it is"
         )
+    _check_near(values, found if unit == "auto" else unit, where)
     return _scaled(values, found if unit == "auto" else unit)
 
 
 def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    values: NDArray[Any] = whole.to_numpy(zero_copy_only=False)
+    values: NDArray[Any] = whole(column).to_numpy(zero_copy_only=False)
     return values
 
 
@@ -49,9 +52,23 @@ def _unit(values: NDArray[Any], where: Callable[[int], str]) -> str:
     if len(odd):
         raise DataError(
             f"{where(int(odd[0]))}: expected a time in {NAMES[UNITS[usual]]} as on the other lines, "
-            f"got {values[odd[0]]:.16g}, which looks like {NAMES[UNITS[int(classes[odd[0]])]]}; use one unit"
+            f"got {values[odd[0]]:.16g}, which looks like {NAMES[UNITS[int(classes[odd[0]])]]}; "
+            "use one unit, or mend the line if it is cut"
         )
     return UNITS[usual]
+
+
+def _check_near(values: NDArray[Any], unit: str, where: Callable[[int], str]) -> None:
+    """Refuse a time far from the others; where the extremes are near each other, all are."""
+    if not len(values) or APART * float(values.min()) >= float(values.max()):
+        return
+    usual = float(np.median(values.astype(np.float64, copy=False)))
+    odd = np.flatnonzero((values < usual / APART) | (values > usual * APART))
+    if usual > EPOCH * PER_SECOND[unit] and len(odd):
+        raise DataError(
+            f"{where(int(odd[0]))}: expected a time near {usual:.16g} as on the other lines, "
+            f"got {values[odd[0]]:.16g}; the line may be cut or the unit mixed, mend it"
+        )
 
 
 def _class(values: Any) -> NDArray[np.int64]:
@@ -61,7 +78,7 @@ def _class(values: Any) -> NDArray[np.int64]:
 def _scaled(values: NDArray[Any], unit: str) -> NDArray[np.int64]:
     if np.issubdtype(values.dtype, np.floating):
         return np.rint(values * (1_000 / PER_SECOND[unit])).astype(np.int64)
-    whole = values.astype(np.int64, copy=False)
+    integers = values.astype(np.int64, copy=False)
     if unit == "ms":
-        return whole
-    return whole * 1_000 if unit == "s" else whole // (PER_SECOND[unit] // 1_000)
+        return integers
+    return integers * 1_000 if unit == "s" else integers // (PER_SECOND[unit] // 1_000)
