@@ -1,0 +1,68 @@
+import io
+
+import pytest
+
+from shortlist.data.sources.files import File
+from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.lines import LONGEST, Lines, Record, line_of, records, refusal, sift
+
+TWO = Layout(("a", "b"), {"a": "id", "b": "number"}, quoted=True)
+GOOD, BAD = Record(1, b"1,2\r\n", ("1", "2"), ""), Record(2, b"x\n", ("x",), "expected more")
+
+
+def seen(put, blob, layout=TWO):
+    return [(one.line, one.fields, one.problem) for one in records(File(put("log.csv", blob)), layout)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_are_numbered_from_one_whatever_ends_them(put, end):
+    text = end.join(["\ufeffa,b", "", "1,2", "3,4"])
+    layout = Layout(("a", "b"), {}, header=True)
+    assert seen(put, text, layout) == [(3, ("1", "2"), ""), (4, ("3", "4"), "")]
+
+
+def test_a_record_in_quotes_may_run_over_lines(put):
+    assert seen(put, '"a\n""b""\n",2\n3,4\n') == [(1, ('a\n"b"\n', "2"), ""), (4, ("3", "4"), "")]
+
+
+def test_a_quote_that_never_closes_costs_one_line_only(put):
+    unclosed = "expected quotes that close, got one that does not"
+    assert seen(put, '"1,2\n3,4\n5,6\n') == [(1, (), unclosed), (2, ("3", "4"), ""), (3, ("5", "6"), "")]
+
+
+def test_a_quote_that_closes_too_late_counts_as_never_closed(put):
+    for further, problems in ((LONGEST, 0), (LONGEST + 1, 2)):
+        found = seen(put, '"1' + "\n" * further + '",2\n')
+        assert [bool(problem) for *_, problem in found].count(True) == problems, further
+
+
+def test_bytes_of_another_encoding_are_the_problem_of_their_line(put):
+    assert seen(put, b"1,2\n\xff,3\n")[1] == (2, (), "expected utf-8 text, got bytes that are not")
+
+
+def test_lines_that_were_given_back_come_again_in_order():
+    lines = Lines(io.BytesIO(b"a\nb\nc\n"))
+    taken = [next(lines), next(lines)]
+    lines.give_back(taken)
+    assert list(lines) == [(1, b"a\n"), (2, b"b\n"), (3, b"c\n")]
+
+
+def test_good_records_are_sifted_from_bad_ones_and_found_by_their_row():
+    last = Record(4, b"5,6", ("5", "6"), "")
+    assert sift([GOOD, BAD, last]) == (b"1,2\n5,6\n", 1)
+    assert [line_of([GOOD, BAD, last], row) for row in range(3)] == [1, 4, 0]
+
+
+def test_a_refusal_names_the_first_bad_line_then_the_odd_one_then_only_the_file():
+    cut = Record(2, b"x", ("x",), "expected more")
+    odd = Record(3, b"1,2020-01-01\n", ("1", "2020-01-01"), "")
+    assert str(refusal("f", [GOOD, odd, BAD], "?", alike=1)) == (
+        "f:2: expected more; mend the line, or leave such lines out with bad_lines='skip'"
+    )
+    assert str(refusal("f", [GOOD, cut], "?")) == (
+        "f:2: expected more; the file seems cut in the middle of its last line, fetch it again"
+    )
+    assert str(refusal("f", [GOOD, odd], "?", alike=1)) == (
+        "f:3: expected a time written like '2', got '2020-01-01'; write all alike"
+    )
+    assert str(refusal("f", [GOOD, odd], "is odd\nin many words")) == "f: is odd; check the file"
