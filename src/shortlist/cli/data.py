@@ -14,7 +14,7 @@ from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
 from shortlist.data.dataset import KIND, Dataset, load_dataset, save_dataset
 from shortlist.data.filters import Filters
 from shortlist.data.prepare import prepare
-from shortlist.data.sources import SOURCES, options_of
+from shortlist.data.sources import FORMS, SOURCES, options_of
 from shortlist.data.summary import as_json, summarise
 from shortlist.errors import ConfigError
 from shortlist.report.data import data_page
@@ -29,7 +29,7 @@ PAGE, REPORT = "report.html", "report.json"
 @doors()
 def prepare_command(
     *,
-    source: Annotated[str, typer.Argument(help=f"The format: {', '.join(sorted(SOURCES))}.")],
+    source: Annotated[str, typer.Argument(help=f"The format: {', '.join(sorted({*SOURCES, *FORMS}))}.")],
     path: Annotated[Path, typer.Argument(help="The file, folder or zip to read.")],
     out: Annotated[Path, typer.Option(help="The folder to write.")],
     name: Annotated[str, typer.Option(help="What to call the data set.")] = "",
