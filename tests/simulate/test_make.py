@@ -1,0 +1,76 @@
+"""What a new world is made of."""
+
+import numpy as np
+import pytest
+
+from shortlist.errors import ConfigError
+from shortlist.simulate import Law, make_world
+from shortlist.simulate.make import FAVOURITES, OPEN, START
+
+
+def test_every_category_has_an_item_and_a_small_world_has_fewer_categories() -> None:
+    assert np.unique(make_world(1, 24, 24).categories).tolist() == list(range(24))
+    small = make_world(1, 5, 24)
+    assert sorted(small.categories.tolist()) == [0, 1, 2, 3, 4]
+    assert (small.interests.shape, small.phases.shape) == ((2, 1, 5), (5,))
+
+
+def test_every_category_has_an_item_from_the_start_and_half_of_all_are_there() -> None:
+    world = make_world(1, 2000, 24)
+    born = world.births <= START
+    assert np.unique(world.categories[born]).tolist() == list(range(24))
+    assert born.mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_users_keep_to_favourites_and_give_one_up_for_another() -> None:
+    general = 1 / np.sqrt(np.arange(1, 25))
+    liked = make_world(50, 30, 24).interests > OPEN * general / general.sum() + 1e-6  # [2, U, C]
+    assert (liked.sum(axis=2) == FAVOURITES).all()
+    assert (liked.all(axis=0).sum(axis=1) == FAVOURITES - 1).all()
+
+
+@pytest.mark.parametrize("n_categories", [2, 3, 4, 24])
+def test_attention_is_all_given_away(n_categories: int) -> None:
+    shares = make_world(20, 30, n_categories).interests.sum(axis=2)
+    np.testing.assert_allclose(shares, np.ones((2, 20)), rtol=1e-5)
+
+
+def test_users_stay_within_the_world_and_the_busiest_is_at_most_ten_times_as_busy() -> None:
+    world = make_world(3000, 2, 2)
+    assert world.arrivals.min() >= 0
+    assert (world.arrivals + world.stays).max() <= 1
+    assert world.activity.sum() == pytest.approx(1, abs=1e-4)
+    assert world.activity.max() / world.activity.min() == pytest.approx(10, rel=0.01)
+
+
+def test_vectors_have_unit_length_and_items_of_a_category_lie_closer() -> None:
+    world = make_world(1, 200, 4)
+    alike = world.vectors @ world.vectors.T  # [I, I]
+    same = world.categories[:, None] == world.categories
+    np.testing.assert_allclose(np.diag(alike), 1, rtol=1e-5)
+    assert alike[same & ~np.eye(200, dtype=bool)].mean() > alike[~same].mean() + 0.1
+
+
+def test_settings_change_what_they_name_and_nothing_else() -> None:
+    plain, other = make_world(4, 9, 3), make_world(4, 9, 3, law=Law(taste=0.0), popularity=0.0)
+    assert not other.tastes.any()
+    np.testing.assert_allclose(other.appeal, 1 / np.bincount(other.categories)[other.categories], rtol=1e-6)
+    for name in ("categories", "vectors", "births", "interests", "activity", "arrivals", "stays", "phases"):
+        assert np.array_equal(vars(plain)[name], vars(other)[name]), name
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"n_items": 0}, "world: n_items must be positive, got 0"),
+        ({"dim": -1}, "world: dim must be positive, got -1"),
+        ({"days": 0.0}, "world: days must be positive, got 0.0"),
+        ({"days": float("nan")}, "world: days must be positive, got nan"),
+        ({"seed": -1}, "world: seed must not be negative, got -1"),
+        ({"n_categories": 0}, "world: n_categories must lie between 1 and 24, got 0"),
+    ],
+)
+def test_a_setting_that_makes_no_world_is_named(setting: dict[str, float], told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_world(**{"n_users": 2, "n_items": 2, **setting})
+    assert str(caught.value) == told
