@@ -41,7 +41,8 @@ def test_a_seed_of_zero_is_a_seed(service):
     assert understand(service, Ask(seed=0)).request.seed == 0
 
 
-def test_a_history_of_which_nothing_is_known_is_empty_and_not_left_out(service):
+def test_a_history_without_anything_known_is_empty_and_not_left_out(service):
+    assert understand(service, Ask(user_id="u3", history=[])).request.history == []
     assert understand(service, Ask(user_id="u3", history=["zz"])).request.history == []
     assert understand(service, Ask(user_id="u3")).request.history is None
 

@@ -19,8 +19,9 @@ def test_every_unit_is_seen_or_said_and_gives_the_same_moment(unit, factor):
     assert told(times) == told(times, unit) == [SECOND * 1000, (SECOND + 60) * 1000]
 
 
-def test_fractions_of_seconds_are_kept_and_of_milliseconds_rounded():
-    assert told([SECOND + 0.5, SECOND + 0.0014]) == [SECOND * 1000 + 500, SECOND * 1000 + 1]
+def test_fractions_of_seconds_are_kept_and_of_milliseconds_are_not():
+    fractions = [SECOND + 0.5, SECOND + 0.0014, SECOND + 0.0016]
+    assert told(fractions) == [SECOND * 1000 + 500, SECOND * 1000 + 1, SECOND * 1000 + 2]
     assert told([SECOND * 10**6 + 1999], "us") == [SECOND * 1000 + 1]
 
 
