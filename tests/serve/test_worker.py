@@ -112,3 +112,13 @@ def test_at_the_end_running_work_is_finished_and_what_waits_is_cancelled():
     assert done == "done"
     assert [type(one) for one in cancelled] == [asyncio.CancelledError] * 2
     assert gauge.value == 0
+
+
+def test_work_that_comes_after_the_end_is_refused_and_holds_no_place():
+    gauge = Gauge("g", "g", registry=CollectorRegistry())
+    with Worker(1, gauge) as worker:
+        pass
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="shutting down"):
+            asyncio.run(worker.do(lambda: 1))
+    assert gauge.collect()[0].samples[0].value == 0

@@ -72,3 +72,11 @@ def test_a_setting_that_makes_no_world_is_named(setting: dict[str, float], told:
     with pytest.raises(ConfigError) as caught:
         make_world(**{"n_users": 2, "n_items": 2, **setting})
     assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"days": float("inf")}, {"activity": 0.0}, {"popularity": float("nan")}, {"popularity": -1.0}]
+)
+def test_a_world_that_could_not_be_is_refused(wrong):
+    with pytest.raises(ConfigError, match=f"world: {next(iter(wrong))} must be"):
+        make_world(5, 5, **wrong)

@@ -28,8 +28,12 @@ class Worker:
             raise RefusedError(
                 "overloaded", "too many requests are waiting; try again", headers={"Retry-After": "1"}
             )
+        try:
+            future = self._pool.submit(work)
+        except RuntimeError as error:  # the pool is closed: the server is going down
+            self._places.release()
+            raise RefusedError("not-ready", "the service is shutting down; try again") from error
         self._gauge.inc()
-        future = self._pool.submit(work)
         # The place is free when the work has ended, not when its client has lost patience.
         future.add_done_callback(self._left)
         return await asyncio.wrap_future(future)

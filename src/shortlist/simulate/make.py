@@ -1,5 +1,7 @@
 """Build a world of any size from a seed."""
 
+import math
+
 import numpy as np
 
 from shortlist.errors import ConfigError
@@ -27,7 +29,9 @@ def make_world(
 
     Users' numbers of events follow a Pareto law with exponent `activity`, cut at ten times the least active.
     """
-    _check(n_users, n_items, dim, days, seed)
+    _check(seed, n_users=n_users, n_items=n_items, dim=dim, days=days, activity=activity)
+    if not 0 <= popularity < math.inf:
+        raise ConfigError(f"world: popularity must be 0 or a finite number above, got {popularity!r}")
     n_categories = min(len(category_names(n_categories)), n_items)
     rng = np.random.default_rng([seed, 0])
     law = Law() if law is None else law
@@ -51,12 +55,11 @@ def make_world(
     )
 
 
-def _check(n_users: int, n_items: int, dim: int, days: float, seed: int) -> None:
+def _check(seed: int, **sizes: float) -> None:
     if seed < 0:
         raise ConfigError(f"world: seed must not be negative, got {seed!r}")
-    sizes = {"n_users": n_users, "n_items": n_items, "dim": dim, "days": days}
     for name, size in sizes.items():
-        if not size > 0:
+        if not 0 < size < math.inf:
             raise ConfigError(f"world: {name} must be positive, got {size!r}")
 
 

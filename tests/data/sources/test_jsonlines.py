@@ -2,6 +2,7 @@ import pytest
 
 from shortlist.data.sources.files import File
 from shortlist.data.sources.jsonlines import first_object, read_jsonlines, records
+from shortlist.data.sources.tabular import read_tabular
 from shortlist.errors import ConfigError, DataError
 
 KINDS = {"u": "id", "n": "number"}
@@ -69,3 +70,13 @@ def test_a_cut_last_line_is_told_as_such(put):
 def test_what_to_do_with_bad_lines_is_one_of_two_words(put):
     with pytest.raises(ConfigError, match=r"^bad_lines: expected 'refuse' or 'skip', got 'mend'$"):
         read_jsonlines(File(put("a.jsonl", "{}\n")), KINDS, bad_lines="mend")
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_a_weight_that_is_no_finite_number_is_refused_with_its_line(tmp_path, word):
+    path = tmp_path / "log.jsonl"
+    path.write_text(
+        '{"user": "a", "item": "x", "weight": 1.0}\n' + f'{{"user": "b", "item": "x", "weight": {word}}}\n'
+    )
+    with pytest.raises(DataError, match=r"log.jsonl:2: expected a number as 'weight'"):
+        read_tabular(path)

@@ -123,6 +123,11 @@ def _fast(stream: BinaryIO | io.BytesIO, kinds: Kinds, first: Mapping[str, Any])
     for key, kind in kinds.items():
         if kind in ("number", "time") and table[key].null_count:
             raise pa.ArrowInvalid(f"key {key!r} has gaps")
+        if (
+            pa.types.is_floating(table[key].type)
+            and not pc.all(pc.is_finite(table[key]), min_count=0).as_py()
+        ):
+            raise pa.ArrowInvalid(f"key {key!r} holds what is no finite number")
         if kind == "time" and isinstance(first[key], str):
             table = table.set_column(table.column_names.index(key), key, _dates(table[key], first[key]))
     return table
