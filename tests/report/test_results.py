@@ -1,4 +1,6 @@
 import json
+import re
+from pathlib import Path
 
 from shortlist.report.result import claim, result, row, start
 from shortlist.report.results import claims_page, result_drawing, result_page
@@ -23,3 +25,23 @@ def test_the_drawing_shows_one_metric():
 def test_all_claims_of_a_folder_stand_on_one_page(tmp_path):
     (tmp_path / "x.json").write_text(json.dumps(told()))
     assert "| [x](x.md) | c | yes |" in claims_page(tmp_path)
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_pages_in_the_repository_are_those_of_its_data():
+    folder = ROOT / "results"
+    assert (folder / "README.md").read_text("utf-8") == claims_page(folder)
+    for path in folder.glob("*.json"):
+        assert path.with_suffix(".md").read_text("utf-8") == result_page(json.loads(path.read_text("utf-8")))
+
+
+def test_the_numbers_in_the_readme_are_those_of_the_result():
+    rows = json.loads((ROOT / "results" / "classic-ml1m.json").read_text("utf-8"))["rows"]
+    means = {one["method"]: one for one in rows if one["metric"] == "recall@20"}
+    shown = [
+        f"{means[name]['mean']:.4f} ± {means[name]['sd']:.4f}"
+        for name in ("popularity", "covisit", "towers", "pipeline")
+    ]
+    assert re.findall(r"\d\.\d{4} ± \d\.\d{4}", (ROOT / "README.md").read_text("utf-8")) == shown
