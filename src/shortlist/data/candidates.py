@@ -25,15 +25,15 @@ class Note:
 class Candidates:
     """Items, scores and where they came from, every array [B, K]; only `valid` places count.
 
-    `source` is the position of the nominator that named the item first, `slot` the place the item has had since
-    the pool: it stays with the item through every stage, so that a trace can tell what became of it.
+    `slot` is the place the item has had since the pool: it stays with the item through every stage, so that a trace
+    can tell what became of it. `origin` says whose each slot was: the nominator that named the item first.
     """
 
     items: Tensor  # int64
     scores: Tensor  # float32
     valid: Tensor  # bool
-    source: Tensor  # int64
     slot: Tensor  # int64
+    origin: Tensor  # int64 [slots], shared by all stages
     columns: Mapping[str, Tensor] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
 
@@ -41,8 +41,9 @@ class Candidates:
     def of(cls, items: Tensor, scores: Tensor, columns: Mapping[str, Tensor] | None = None) -> "Candidates":
         """Candidates from item rows (negative = none) and their scores."""
         count, width = items.shape
-        slot = torch.arange(width, device=items.device).expand(count, width)
-        return cls(items, scores.to(torch.float32), items >= 0, torch.zeros_like(items), slot, columns or {})
+        slot = torch.arange(width, device=items.device)
+        valid, origin = items >= 0, torch.zeros_like(slot)
+        return cls(items, scores.to(torch.float32), valid, slot.expand(count, width), origin, columns or {})
 
     @classmethod
     def none(cls, count: int, device: torch.device | str = "cpu") -> "Candidates":
@@ -53,14 +54,19 @@ class Candidates:
     def shape(self) -> tuple[int, int]:
         return self.items.shape[0], self.items.shape[1]
 
+    @property
+    def source(self) -> Tensor:
+        """The position of the nominator that named each item first [B, K]."""
+        return self.origin[self.slot]
+
     def keep(self, mask: Tensor) -> "Candidates":
         """Say no to everything outside `mask` [B, K]; nothing can be brought back."""
         valid = self.valid & mask
-        return Candidates(self.items, self.scores, valid, self.source, self.slot, self.columns, self.notes)
+        return Candidates(self.items, self.scores, valid, self.slot, self.origin, self.columns, self.notes)
 
     def score(self, scores: Tensor) -> "Candidates":
         """The same candidates with other scores [B, K]."""
-        return Candidates(self.items, scores, self.valid, self.source, self.slot, self.columns, self.notes)
+        return Candidates(self.items, scores, self.valid, self.slot, self.origin, self.columns, self.notes)
 
     def sunk(self, stage: str) -> "Candidates":
         """The same candidates, scores that are no finite number below all others and counted in a note."""
@@ -102,8 +108,8 @@ class Candidates:
             self.items.gather(1, at),
             self.scores.gather(1, at),
             self.valid.gather(1, at),
-            self.source.gather(1, at),
             self.slot.gather(1, at),
+            self.origin,
             Taken(self.columns, at),
             self.notes,
         )
@@ -126,8 +132,8 @@ def merge(found: Sequence[Candidates], names: Sequence[str]) -> Candidates:
         items,
         fused,
         valid & (first == place),
-        source.expand(items.shape),
         place.expand(items.shape),
+        source,
         _word_of_each(torch.where(leads, first, len(place)), source, rank, scores, names),
         tuple(note for part in found for note in part.notes),
     )

@@ -192,7 +192,7 @@ def _row(found: Candidates, row: int) -> Candidates:
     cut = slice(row, row + 1)
     columns = {name: column[cut] for name, column in found.columns.items()}
     return Candidates(
-        found.items[cut], found.scores[cut], found.valid[cut], found.source[cut], found.slot[cut], columns
+        found.items[cut], found.scores[cut], found.valid[cut], found.slot[cut], found.origin, columns
     )
 
 
