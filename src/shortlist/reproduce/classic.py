@@ -15,7 +15,8 @@ from shortlist.evaluate import Evaluation, evaluate
 from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline
 from shortlist.pipeline import Recipe, shipped_recipe
 from shortlist.progress import Progress, silent
-from shortlist.report.result import claim, result, row, start
+from shortlist.report.result import result, row, start
+from shortlist.reproduce.claims import better
 from shortlist.simulate import embedded
 from shortlist.stages import Seen
 from shortlist.train import train
@@ -90,17 +91,8 @@ def _claims(found: dict[str, list[Evaluation]], seeds: Sequence[int]) -> list[di
     against = {
         name: runs for name, runs in found.items() if name != "pipeline" and not name.startswith("up to")
     }
-    told = [_better("popularity", [(one.scores, one.baseline) for one in found["pipeline"]], seeds)]
+    told = [better("pipeline > popularity", [(one.scores, one.baseline) for one in found["pipeline"]], seeds)]
     for name, runs in against.items():
         pairs = [(ours.scores, other.scores) for ours, other in zip(found["pipeline"], runs, strict=True)]
-        told.append(_better(name, pairs, seeds))
+        told.append(better(f"pipeline > {name}", pairs, seeds))
     return told
-
-
-def _better(name: str, pairs: Sequence[tuple[Any, Any]], seeds: Sequence[int]) -> dict[str, Any]:
-    """The paired difference in recall@20, the widest interval of all seeds."""
-    seen = [ours.against(other, "recall@20", seed) for (ours, other), seed in zip(pairs, seeds, strict=True)]
-    low, high = min(one.low for one in seen), max(one.high for one in seen)
-    mean = sum(one.difference for one in seen) / len(seen)
-    note = "paired difference in recall@20; the interval covers those of all seeds"
-    return claim(f"pipeline > {name}", "foundation", low > 0, mean, note, [low, high])
