@@ -17,7 +17,13 @@ ROOT = Path(shortlist.__file__).parent
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 NEVER = {"pickle", "cloudpickle", "joblib", "dill", "marshal", "shelve"}
 EVERYWHERE = {"shortlist", "torch", "numpy", "scipy", "pyarrow", "safetensors", *sys.stdlib_module_names}
-ONLY_IN = {"matplotlib": {"report", "reproduce", "bench"}, "faiss": {"index"}, "ray": {"scale"}}
+ONLY_IN = {
+    "matplotlib": {"report", "reproduce", "bench"},
+    "faiss": {"index"},
+    "ray": {"scale"},
+    "numba": {"represent", "index"},
+    "triton": {"represent"},
+}
 OUTSIDE = {"serve", "cli"}  # they talk to the outside, in whatever language it takes
 
 

@@ -1,0 +1,1 @@
+"""The tree as arrays: shape, orders, search, change."""

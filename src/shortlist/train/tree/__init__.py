@@ -1,0 +1,1 @@
+"""Training for the tree: samplers, losses, labels, updates, rounds."""
