@@ -1,0 +1,152 @@
+"""Attention of a node over the history: each window of the history is summed as the node weighs it."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from shortlist.represent.nodes.config import ScorerConfig
+from shortlist.represent.nodes.fused import fused_is_here, fused_weights
+from shortlist.represent.nodes.mlp import Layers
+from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32
+
+CPU_BLOCK = 2**20  # bytes of pre-activations at a time, without gradients: the second-level cache
+GPU_BLOCK = 2**26  # the same where only memory is short
+
+
+class AttentionState(NamedTuple):
+    """The history's part of the unit and of the first layer."""
+
+    a: Tensor  # [U, K, D] its vectors
+    there: Tensor  # bool [U, K]
+    pa: Tensor  # [U, K, h] what a vector alone gives the unit
+    first: Tensor  # [U, K, F] what a vector of weight 1 gives the first layer
+
+
+class AttentionScorer(NodeScorer):
+    """score = layers([z_1; ...; z_T; w]), z_t = sum over window t of unit([a; a * w; w]) a.
+
+    No softmax over the history; padding never enters the unit. The fast form is an exact regrouping:
+    the unit's and the first layer's weights act on history and node apart wherever they are linear.
+    """
+
+    def __init__(self, config: ScorerConfig) -> None:
+        super().__init__(config)
+        self.unit1 = nn.Linear(3 * config.width, config.hidden)  # [a; a * w; w]
+        self.act1 = PReLU()
+        self.unit2 = nn.Linear(config.hidden, 1)
+        self.act2 = PReLU()
+        self.layers = Layers(config, (len(config.windows) + 1) * config.width)
+
+    def prepare(self, history: Tensor) -> State:
+        a, there = self.remember(history)
+        pa = F.linear(a, self.unit1.weight[:, : self.config.width])  # [U, K, h]
+        return AttentionState(a, there, pa, self._first(a, there))
+
+    def _first(self, a: Tensor, there: Tensor) -> Tensor:
+        """M_t a_k [U, K, F] for the window t that k lies in, divided by its real length for a mean."""
+        matrices = torch.split(self.layers.first.weight, self.config.width, dim=1)[:-1]
+        parts = [
+            F.linear(a[:, window], matrix) / self._length(there[:, window])[:, None, None]
+            for window, matrix in zip(self._windows(), matrices, strict=True)
+        ]
+        return torch.cat(parts, 1)
+
+    def _windows(self) -> Iterator[slice]:
+        start = 0
+        for length in self.config.windows:
+            yield slice(start, start + length)
+            start += length
+
+    def _length(self, there: Tensor) -> Tensor:
+        """What a window [U, k] is divided by [U]."""
+        if self.config.pool == "sum":
+            return there.new_ones(len(there), dtype=self.nodes.weight.dtype)
+        return there.sum(1).clamp(min=1).to(self.nodes.weight.dtype)
+
+    def score_vectors(self, state: State, w: Tensor) -> Tensor:
+        a, there, pa, first = state
+        _, wp, wn = torch.split(self.unit1.weight, self.config.width, dim=1)
+        pn = F.linear(w, wn, self.unit1.bias)  # [U, C, h]
+        weights = fused_weights if w.is_cuda and fused_is_here else plain_weights
+        s = weights(
+            a, there, pa, w, pn, wp, self.unit2.weight[0], self.unit2.bias, self.act1.slope, self.act2.slope
+        )  # [U, C, K]
+        layer = self.layers.first
+        return self.layers.after(s @ first + F.linear(w, layer.weight[:, -self.config.width :], layer.bias))
+
+    def naive(self, history: Tensor, rows: Tensor) -> Tensor:
+        a, there = self.remember(history)
+        w = self.lookup(rows)  # [U, C, D]
+        s = self._naive_weights(a, there, w)  # [U, C, K]
+        z = torch.einsum("uck,ukd->uckd", s, a)
+        pooled = [
+            z[:, :, window].sum(2) / self._length(there[:, window])[:, None, None]
+            for window in self._windows()
+        ]
+        return at_least_float32(self.layers(torch.cat([*pooled, w], -1)))
+
+    def _naive_weights(self, a: Tensor, there: Tensor, w: Tensor) -> Tensor:
+        shape = (*w.shape[:2], *a.shape[1:])
+        a, w = a[:, None].expand(shape), w[:, :, None].expand(shape)  # [U, C, K, D]
+        s = self.act2(self.unit2(self.act1(self.unit1(torch.cat([a, a * w, w], -1))))).squeeze(-1)
+        return torch.where(there[:, None], s, 0)  # [U, C, K]
+
+
+def plain_weights(
+    a: Tensor,
+    there: Tensor,
+    pa: Tensor,
+    w: Tensor,
+    pn: Tensor,
+    wp: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    slope1: Tensor,
+    slope2: Tensor,
+) -> Tensor:
+    """Attention weights s [U, C, K] = prelu2(w2 . prelu1(pa + pn + (a * wp) w) + b2), 0 where not there.
+
+    a [U, K, D], there [U, K] bool, pa [U, K, h], w [U, C, D], pn [U, C, h] with the bias in it, wp [h, D],
+    w2 [h], b2 [1], slopes [1]. Without gradients it works block by block, so memory stays bounded.
+    """
+    unit = (wp, w2, b2, slope1, slope2)
+    if torch.is_grad_enabled():
+        return _block_weights(a, there, pa, w, pn, *unit)
+    s = w.new_empty(len(w), w.shape[1], pa.shape[1])  # [U, C, K]
+    for mine, some in _blocks(pa, w):
+        s[mine, some] = _block_weights(a[mine], there[mine], pa[mine], w[mine, some], pn[mine, some], *unit)
+    return s
+
+
+def _blocks(pa: Tensor, w: Tensor) -> Iterator[tuple[slice, slice]]:
+    """Users and candidates to take at a time."""
+    size = GPU_BLOCK if w.is_cuda else CPU_BLOCK
+    pair = pa.shape[1] * pa.shape[2] * pa.element_size()
+    candidates = max(1, min(w.shape[1], size // pair))
+    users = max(1, size // (candidates * pair))
+    for user in range(0, len(w), users):
+        for candidate in range(0, w.shape[1], candidates):
+            yield slice(user, user + users), slice(candidate, candidate + candidates)
+
+
+def _block_weights(
+    a: Tensor,
+    there: Tensor,
+    pa: Tensor,
+    w: Tensor,
+    pn: Tensor,
+    wp: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    slope1: Tensor,
+    slope2: Tensor,
+) -> Tensor:
+    users, k, hidden = pa.shape
+    bilinear = (a[:, :, None] * wp).view(users, k * hidden, -1)  # [U, K*h, D]
+    x = (w @ bilinear.transpose(1, 2)).view(users, -1, k, hidden)  # [U, C, K, h]
+    x = F.prelu(x.add_(pa[:, None]).add_(pn[:, :, None]), slope1.to(x.dtype))
+    s = F.linear(x, w2[None], b2).squeeze(-1)
+    return F.prelu(s, slope2.to(s.dtype)).masked_fill(~there[:, None], 0)  # [U, C, K]

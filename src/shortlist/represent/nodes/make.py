@@ -1,0 +1,44 @@
+"""Scorers from a configuration, fresh or with the weights they had."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from shortlist.errors import ArtifactError
+from shortlist.represent.nodes.attention import AttentionScorer
+from shortlist.represent.nodes.config import ScorerConfig
+from shortlist.represent.nodes.linear import LinearScorer
+from shortlist.represent.nodes.mlp import MLPScorer
+from shortlist.represent.nodes.scorer import NodeScorer
+
+KINDS: dict[str, Callable[[ScorerConfig], NodeScorer]] = {
+    "linear": LinearScorer,
+    "mlp": MLPScorer,
+    "attention": AttentionScorer,
+}
+
+
+def make_scorer(config: ScorerConfig, seed: int) -> NodeScorer:
+    """A fresh scorer in training mode; the seed alone decides its weights."""
+    scorer = _empty(config)
+    scorer.renew(Generator().manual_seed(seed))
+    return scorer
+
+
+def load_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NodeScorer:
+    """The scorer back from its settings and weights, in eval mode."""
+    scorer = _empty(ScorerConfig.of(settings))
+    try:
+        scorer.load_state_dict(dict(tensors))
+    except RuntimeError as error:
+        raise ArtifactError(f"the weights do not fit the settings of the node scorer: {error}") from error
+    return scorer.eval()
+
+
+def _empty(config: ScorerConfig) -> NodeScorer:
+    """Weights without values: nothing is drawn from the global generator."""
+    with torch.device("meta"):
+        scorer = KINDS[config.kind](config)
+    return scorer.to_empty(device="cpu")

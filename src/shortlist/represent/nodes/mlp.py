@@ -1,0 +1,82 @@
+"""Layers on [history vector; node vector]: the scorer between a dot product and attention."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from shortlist.represent.nodes.config import ScorerConfig
+from shortlist.represent.nodes.linear import mean_vector
+from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32
+
+
+class Layers(nn.Module):
+    """Linear, norm, dropout (the first only), PReLU for every layer, then one number."""
+
+    def __init__(self, config: ScorerConfig, inputs: int) -> None:
+        super().__init__()
+        sizes = zip((inputs, *config.layers[:-1]), config.layers, strict=True)
+        self.linear = nn.ModuleList(nn.Linear(wide, next_wide) for wide, next_wide in sizes)
+        self.norm = nn.ModuleList(_norm(config.norm, size) for size in config.layers)
+        self.act = nn.ModuleList(PReLU() for _ in config.layers)
+        self.dropout = nn.Dropout(config.dropout)
+        plain = config.output == "linear"
+        self.out = nn.Linear(config.layers[-1], 1, bias=not plain)
+        self.out_norm = nn.Identity() if plain else nn.BatchNorm1d(1)
+        self.out_act = nn.Identity() if plain else PReLU()
+
+    @property
+    def first(self) -> nn.Linear:
+        """The layer whose halves the fast forms compute apart."""
+        layer = self.linear[0]
+        assert isinstance(layer, nn.Linear)
+        return layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Inputs [..., I] -> scores [...]."""
+        return self.after(self.linear[0](x))
+
+    def after(self, x: Tensor) -> Tensor:
+        """What the first linear layer gave [..., F] -> scores [...]."""
+        shape = x.shape[:-1]
+        x = self.act[0](self.dropout(self.norm[0](x.flatten(0, -2))))
+        for linear, norm, act in zip(self.linear[1:], self.norm[1:], self.act[1:], strict=True):
+            x = act(norm(linear(x)))
+        return self.out_act(self.out_norm(self.out(x))).view(shape)  # type: ignore[no-any-return]
+
+
+class MLPState(NamedTuple):
+    """The history's half of the first layer."""
+
+    first: Tensor  # [U, F]
+
+
+class MLPScorer(NodeScorer):
+    """score = layers([x; w]), x the mean of the history's vectors, of length 1."""
+
+    def __init__(self, config: ScorerConfig) -> None:
+        super().__init__(config)
+        self.layers = Layers(config, 2 * config.width)
+
+    def prepare(self, history: Tensor) -> State:
+        x = mean_vector(*self.remember(history))  # [U, D]
+        return MLPState(F.linear(x, self.layers.first.weight[:, : self.config.width]))
+
+    def score_vectors(self, state: State, w: Tensor) -> Tensor:
+        (first,) = state
+        layer = self.layers.first
+        return self.layers.after(
+            first[:, None] + F.linear(w, layer.weight[:, self.config.width :], layer.bias)
+        )
+
+    def naive(self, history: Tensor, rows: Tensor) -> Tensor:
+        w = self.lookup(rows)  # [U, C, D]
+        x = mean_vector(*self.remember(history))[:, None].expand_as(w)
+        return at_least_float32(self.layers(torch.cat([x, w], -1)))
+
+
+def _norm(word: str, size: int) -> nn.Module:
+    if word == "none":
+        return nn.Identity()
+    return nn.LayerNorm(size) if word == "layer" else nn.BatchNorm1d(size)
