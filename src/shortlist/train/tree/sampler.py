@@ -1,0 +1,205 @@
+"""Which nodes of each level stand against the one on the path to the item, and what corrects their logits."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from shortlist.errors import ConfigError
+from shortlist.index.tree.shape import TreeShape
+
+LevelScore = Callable[[int, Tensor], Tensor]
+"""(level, nodes [U, C]) -> scores [U, C], without gradient and in eval form."""
+
+FAR = 2**62  # integers below it, taken modulo the size of a level, are uniform to one part in 2**38
+
+
+class Draw(NamedTuple):
+    """For U users and L levels: the positive node in column 0, the nodes against it in the others."""
+
+    nodes: Tensor  # int64 [U, L, C], indices in the level; a column that is not valid holds some node of the level
+    logw: Tensor  # float32 [U, L, C], subtracted from logits; 0 for the positive
+    valid: Tensor  # bool [U, L, C]; column 0 is always True
+    skip: Tensor  # bool [U, L]: nothing stands against the positive, so the softmax loss there is exactly 0
+
+
+class Sampler(Protocol):
+    """Draws negatives at the given ascending levels for the leaves [U] of the items; only some ask for scores."""
+
+    def draw(
+        self,
+        shape: TreeShape,
+        levels: tuple[int, ...],
+        leaves: Tensor,
+        generator: torch.Generator,
+        score: LevelScore | None = None,
+    ) -> Draw: ...
+
+
+@dataclass(frozen=True)
+class All:
+    """Every other node of the level: the exact softmax."""
+
+    def draw(
+        self,
+        shape: TreeShape,
+        levels: tuple[int, ...],
+        leaves: Tensor,
+        generator: torch.Generator,
+        score: LevelScore | None = None,
+    ) -> Draw:
+        return every_other(shape, levels, leaves)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """So many others of each level with replacement, never the positive; all of them where there are no more.
+
+    Each of M draws stands for (N - 1) / M nodes, so logw = log M - log(N - 1).
+    """
+
+    negatives: int | tuple[int, ...] = 70
+
+    def draw(
+        self,
+        shape: TreeShape,
+        levels: tuple[int, ...],
+        leaves: Tensor,
+        generator: torch.Generator,
+        score: LevelScore | None = None,
+    ) -> Draw:
+        frame = _frame(shape, levels, _counts(self.negatives, len(levels)), 0, leaves.device)
+        places = (len(leaves), *frame.place.shape)
+        drawn = torch.randint(FAR, places, generator=generator, device=leaves.device) % frame.others
+        return _against(frame, leaves, torch.where(frame.whole, frame.place, drawn))
+
+
+@dataclass(frozen=True)
+class Siblings:
+    """The other children of the parent on the path, as probabilistic label trees learn."""
+
+    def draw(
+        self,
+        shape: TreeShape,
+        levels: tuple[int, ...],
+        leaves: Tensor,
+        generator: torch.Generator,
+        score: LevelScore | None = None,
+    ) -> Draw:
+        frame = _frame(shape, levels, (shape.branch - 1,) * len(levels), 0, leaves.device)
+        positive = path(shape, levels, leaves)[..., None]  # [U, L, 1]
+        place = torch.arange(shape.branch - 1, device=leaves.device)  # [B - 1]
+        others = positive - positive % shape.branch + place + (place >= positive % shape.branch)
+        there = others < frame.sizes  # [U, L, B - 1]
+        nodes = torch.cat([positive, torch.minimum(others, frame.sizes - 1)], 2)
+        valid = torch.cat([torch.ones_like(positive, dtype=torch.bool), there], 2)
+        return Draw(nodes, torch.zeros_like(nodes, dtype=torch.float32), valid, ~there.any(2))
+
+
+def path(shape: TreeShape, levels: tuple[int, ...], leaves: Tensor) -> Tensor:
+    """The ancestors of leaves [U] at the levels: int64 [U, L]."""
+    return leaves.long()[:, None] // _widths(shape, levels, leaves.device)
+
+
+def every_other(shape: TreeShape, levels: tuple[int, ...], leaves: Tensor, columns: int = 0) -> Draw:
+    """All other nodes of each level, in order, in at least `columns` columns."""
+    frame = _frame(shape, levels, (shape.n,) * len(levels), columns - 1, leaves.device)
+    return _against(frame, leaves, frame.place)
+
+
+def depth_aware(per_level: int, levels: Sequence[int], alpha: float) -> tuple[int, ...]:
+    """Negatives per level that grow as 1 + alpha * level and add up to per_level * len(levels) (paper, appendix I).
+
+    What rounding down leaves over goes to the largest remainders, the deeper level first.
+    """
+    if per_level < 1 or alpha < 0 or not levels:
+        raise ConfigError(
+            f"expected per_level >= 1, alpha >= 0 and levels, got {per_level}, {alpha}, {levels}"
+        )
+    budget = per_level * len(levels)
+    weights = [1 + alpha * level for level in levels]
+    shares = [budget * weight / sum(weights) for weight in weights]
+    sizes = [max(int(share), 1) for share in shares]
+    order = sorted(range(len(levels)), key=lambda i: (shares[i] - int(shares[i]), i), reverse=True)
+    for i in order[: max(budget - sum(sizes), 0)]:
+        sizes[i] += 1
+    while sum(sizes) > budget:  # levels lifted to one draw are paid for by the level with most
+        sizes[sizes.index(max(sizes))] -= 1
+    return tuple(sizes)
+
+
+class _Frame(NamedTuple):
+    """What does not change from batch to batch: C columns for levels of given sizes and counts of negatives."""
+
+    widths: Tensor  # int64 [L]: leaves under a full node
+    sizes: Tensor  # int64 [L, 1]
+    others: Tensor  # int64 [L, 1]: nodes besides the positive, at least 1
+    whole: Tensor  # bool [L, 1]: all others are taken
+    place: Tensor  # int64 [L, C - 1]: 0, 1, 2, ...
+    logw: Tensor  # float32 [L, C]
+    valid: Tensor  # bool [L, C]
+    skip: Tensor  # bool [L]
+
+
+@lru_cache(maxsize=256)
+def _frame(
+    shape: TreeShape, levels: tuple[int, ...], counts: tuple[int, ...], least: int, device: torch.device
+) -> _Frame:
+    check_levels(shape, levels)
+    sizes = [shape.sizes[level] for level in levels]
+    taken = [min(count, size - 1) for count, size in zip(counts, sizes, strict=True)]
+    columns = max(*taken, least, 0)
+    lifts = [
+        math.log(m) - math.log(n - 1) if 0 < m < n - 1 else 0.0 for m, n in zip(taken, sizes, strict=True)
+    ]
+    size = torch.tensor(sizes)[:, None]  # [L, 1]
+    used = torch.arange(columns) < torch.tensor(taken)[:, None]  # [L, C - 1]
+    logw = torch.where(used, torch.tensor(lifts)[:, None], 0.0)
+    first = torch.ones(len(levels), 1)
+    parts = _Frame(
+        _widths(shape, levels, torch.device("cpu")),
+        size,
+        (size - 1).clamp(min=1),
+        torch.tensor(taken)[:, None] == size - 1,
+        torch.arange(columns).repeat(len(levels), 1),
+        torch.cat([0.0 * first, logw], 1),
+        torch.cat([first.bool(), used], 1),
+        size[:, 0] == 1,
+    )
+    return _Frame(*(part.to(device) for part in parts))
+
+
+def _against(frame: _Frame, leaves: Tensor, place: Tensor) -> Draw:
+    """The positive, then the others at the given places [U or none, L, C - 1] counted without the positive."""
+    positive = (leaves.long()[:, None] // frame.widths)[..., None]  # [U, L, 1]
+    others = torch.minimum(place + (place >= positive), frame.sizes - 1)  # [U, L, C - 1]
+    nodes = torch.cat([positive, others], 2)
+    skip = frame.skip.expand(nodes.shape[:2])
+    return Draw(nodes, frame.logw.expand(nodes.shape), frame.valid.expand(nodes.shape), skip)
+
+
+@lru_cache(maxsize=256)
+def _widths(shape: TreeShape, levels: tuple[int, ...], device: torch.device) -> Tensor:
+    check_levels(shape, levels)
+    return torch.tensor([shape.width(level) for level in levels], device=device)
+
+
+def check_levels(shape: TreeShape, levels: tuple[int, ...]) -> None:
+    """Refuse levels that are none of the tree, or not ascending."""
+    ascending = all(a < b for a, b in pairwise(levels))
+    if not levels or not ascending or levels[0] < 1 or levels[-1] > shape.height:
+        raise ConfigError(f"levels must be ascending, from 1 to {shape.height}; got {levels}")
+
+
+def _counts(negatives: int | tuple[int, ...], n_levels: int) -> tuple[int, ...]:
+    counts = (negatives,) * n_levels if isinstance(negatives, int) else negatives
+    if len(counts) != n_levels or min(counts) < 1:
+        raise ConfigError(
+            f"negatives must be a number of at least 1, or one for each of {n_levels} levels, got {negatives!r}"
+        )
+    return counts

@@ -1,0 +1,163 @@
+import math
+
+import pytest
+import torch
+
+from shortlist.errors import ConfigError
+from shortlist.index.tree.shape import TreeShape
+from shortlist.train.tree.sampler import All, Siblings, Uniform, depth_aware, every_other, path
+
+SHAPE = TreeShape(100, 3)  # sizes 1, 2, 4, 12, 34, 100
+LEVELS = (1, 2, 3, 4, 5)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def draw(sampler, leaves, seed=0, shape=SHAPE, levels=LEVELS):
+    return sampler.draw(shape, levels, leaves, seeded(seed))
+
+
+def check(drawn, leaves, shape=SHAPE, levels=LEVELS):
+    """What every draw promises."""
+    sizes = torch.tensor([shape.sizes[level] for level in levels])[:, None]
+    assert torch.equal(drawn.nodes[:, :, 0], path(shape, levels, leaves))
+    assert drawn.valid[:, :, 0].all()
+    assert (drawn.logw[:, :, 0] == 0).all()
+    assert (drawn.logw[~drawn.valid] == 0).all()
+    assert ((drawn.nodes >= 0) & (drawn.nodes < sizes)).all()
+    against = drawn.valid[:, :, 1:] & (drawn.nodes[:, :, 1:] == drawn.nodes[:, :, :1])
+    assert not against.any()
+    assert torch.equal(drawn.skip, drawn.valid.sum(2) == 1)
+    assert drawn.nodes.dtype == torch.int64
+    assert drawn.logw.dtype == torch.float32
+
+
+def test_the_path_is_the_ancestors_of_the_leaf():
+    leaves = torch.arange(100)
+    wanted = [[SHAPE.ancestor(leaf, level) for level in LEVELS] for leaf in range(100)]
+    assert path(SHAPE, LEVELS, leaves).tolist() == wanted
+    assert path(SHAPE, LEVELS, leaves.int()).tolist() == wanted
+
+
+def test_all_takes_every_other_node_once_without_correction():
+    leaves = torch.arange(100)
+    drawn = draw(All(), leaves)
+    check(drawn, leaves)
+    for row, column in ((0, 0), (99, 2), (50, 4)):
+        kept = drawn.nodes[row, column][drawn.valid[row, column]]
+        assert sorted(kept.tolist()) == list(range(SHAPE.sizes[LEVELS[column]]))
+    assert (drawn.logw == 0).all()
+
+
+def test_every_other_can_be_padded_to_more_columns():
+    drawn = every_other(SHAPE, (1, 2), torch.tensor([99]), columns=9)
+    assert drawn.nodes.shape == (1, 2, 9)
+    assert drawn.valid.sum(2).tolist() == [[2, 4]]
+    check(drawn, torch.tensor([99]), levels=(1, 2))
+
+
+def test_t19_uniform_never_returns_the_positive():
+    leaves = torch.randint(0, 100, (2000,), generator=seeded(1))
+    drawn = draw(Uniform(7), leaves)
+    check(drawn, leaves)
+    assert (drawn.nodes[:, 2:, 1:] != drawn.nodes[:, 2:, :1]).all()  # levels with more than 8 nodes
+
+
+def test_uniform_takes_all_of_a_small_level_and_corrects_a_large_one():
+    leaves = torch.tensor([0, 99])
+    drawn = draw(Uniform(7), leaves)
+    assert drawn.nodes.shape == (2, 5, 8)
+    assert drawn.nodes[1, :2].tolist() == [[1, 0, 1, 1, 1, 1, 1, 1], [3, 0, 1, 2, 3, 3, 3, 3]]
+    assert drawn.valid.sum(2).tolist() == [[2, 4, 8, 8, 8]] * 2
+    wanted = [0.0, 0.0, math.log(7 / 11), math.log(7 / 33), math.log(7 / 99)]
+    assert torch.allclose(drawn.logw[0, :, 1], torch.tensor(wanted))
+    assert not drawn.skip.any()
+
+
+def test_a_level_with_exactly_one_more_node_than_negatives_is_taken_whole():
+    drawn = draw(Uniform(11), torch.tensor([50]))
+    assert sorted(drawn.nodes[0, 2].tolist()) == list(range(12))
+    assert drawn.logw[0, 2].tolist() == [0.0] * 12
+
+
+def test_uniform_can_draw_another_number_at_every_level():
+    leaves = torch.tensor([3, 40])
+    drawn = draw(Uniform((1, 2, 3, 4, 5)), leaves)
+    check(drawn, leaves)
+    assert drawn.valid.sum(2).tolist() == [[2, 3, 4, 5, 6]] * 2
+    assert drawn.logw[0, 4, 1].item() == pytest.approx(math.log(5 / 99))
+
+
+def test_t17_uniform_draws_every_other_node_equally_often():
+    leaves = torch.full((20_000,), 17)
+    drawn = draw(Uniform(5), leaves, seed=3, levels=(4, 5))
+    for column, level in ((0, 4), (1, 5)):
+        counts = torch.bincount(drawn.nodes[:, column, 1:].flatten(), minlength=SHAPE.sizes[level]).double()
+        positive = SHAPE.ancestor(17, level)
+        assert counts[positive] == 0
+        others = torch.cat([counts[:positive], counts[positive + 1 :]])
+        wanted = 100_000 / len(others)
+        chi = ((others - wanted) ** 2 / wanted).sum().item()
+        free = len(others) - 1
+        assert abs(chi - free) < 4 * math.sqrt(2 * free)
+
+
+def test_t16_uniform_weights_give_the_partition_of_the_negatives_on_average():
+    scores = torch.randn(100, generator=seeded(5))
+    drawn = draw(Uniform(6), torch.full((20_000,), 30), levels=(5,))
+    found = (scores[drawn.nodes[:, 0, 1:]] - drawn.logw[:, 0, 1:]).exp().sum(1)
+    wanted = scores.exp().sum() - scores[30].exp()
+    assert found.mean().item() == pytest.approx(wanted.item(), rel=0.01)
+
+
+def test_the_same_seed_draws_the_same_nodes():
+    leaves = torch.arange(50)
+    assert torch.equal(draw(Uniform(6), leaves, 4).nodes, draw(Uniform(6), leaves, 4).nodes)
+    assert not torch.equal(draw(Uniform(6), leaves, 4).nodes, draw(Uniform(6), leaves, 5).nodes)
+
+
+@pytest.mark.parametrize(("n", "branch"), [(100, 3), (7, 2), (64, 4), (10, 8)])
+def test_siblings_are_the_other_children_of_the_parent(n, branch):
+    shape = TreeShape(n, branch)
+    levels = tuple(range(1, shape.height + 1))
+    leaves = torch.arange(n)
+    drawn = draw(Siblings(), leaves, shape=shape, levels=levels)
+    check(drawn, leaves, shape, levels)
+    for leaf in range(n):
+        for column, level in enumerate(levels):
+            wanted = shape.children(level - 1, shape.ancestor(leaf, level - 1))
+            kept = drawn.nodes[leaf, column][drawn.valid[leaf, column]]
+            assert sorted(kept.tolist()) == list(wanted)
+    assert (drawn.logw == 0).all()
+
+
+def test_depth_aware_without_emphasis_is_equal():
+    assert depth_aware(70, range(1, 14), 0.0) == (70,) * 13
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.4, 0.6, 0.8, 1.0, 30.0])
+def test_depth_aware_keeps_the_budget_and_grows_with_depth(alpha):
+    sizes = depth_aware(70, range(1, 14), alpha)
+    assert sum(sizes) == 70 * 13
+    assert list(sizes) == sorted(sizes)
+    total = sum(1 + alpha * level for level in range(1, 14))
+    for level, size in zip(range(1, 14), sizes, strict=True):
+        assert abs(size - 70 * 13 * (1 + alpha * level) / total) < 1
+
+
+def test_depth_aware_gives_every_level_at_least_one_draw():
+    assert depth_aware(1, (1, 2, 20), 10.0) == (1, 1, 1)
+
+
+def test_wrong_settings_are_refused():
+    leaves = torch.tensor([0])
+    for levels in ((), (0, 1), (2, 1), (1, 6)):
+        with pytest.raises(ConfigError, match="ascending, from 1 to 5"):
+            draw(All(), leaves, levels=levels)
+    for negatives in (0, (1, 2), (1, 2, 0, 4, 5)):
+        with pytest.raises(ConfigError, match="negatives must be"):
+            draw(Uniform(negatives), leaves)
+    with pytest.raises(ConfigError, match="alpha"):
+        depth_aware(70, (1, 2), -1.0)
