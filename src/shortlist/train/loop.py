@@ -36,7 +36,7 @@ class Loop:
     ) -> list[float]:
         """Train in place and return what the judge said after each epoch; the best epoch's weights stay."""
         optimizer = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=self.decay)
-        best, said, last = copy.deepcopy(model.state_dict()), list[float](), 0.0
+        best, said, last = copy.deepcopy(model.state_dict()), list[float](), torch.zeros(())
         for epoch in range(self.epochs):
             model.train()
             for step, loss_of in enumerate(batches(epoch)):
@@ -46,8 +46,9 @@ class Loop:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
                 optimizer.step()
                 progress(what, epoch * steps + step + 1, self.epochs * steps)
-                last = loss.item()
-            _check_finite(last, what, epoch)
+                last = loss.detach()
+            # Read once per epoch: reading a number off a GPU waits for all that was asked of it.
+            _check_finite(last.item(), what, epoch)
             model.eval()
             if judge is None:
                 continue

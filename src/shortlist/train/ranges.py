@@ -8,11 +8,13 @@ from shortlist.errors import ConfigError
 RANGES: Mapping[str, tuple[float, float]] = {
     "ahead": (1, 10_000),
     "batch": (1, 1_000_000),
+    "blocks": (1, 64),
     "days": (0, 100_000),
     "decay": (0, 10),
     "dropout": (0, 0.95),
     "epochs": (1, 100_000),
     "full": (0, 1e12),
+    "heads": (1, 64),
     "hidden": (1, 65_536),
     "instances": (1, 1e12),
     "last": (1, 1e9),

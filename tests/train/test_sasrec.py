@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+import torch
+
+from shortlist.data import Interactions, half_history
+from shortlist.errors import ConfigError
+from shortlist.train.device import device_of
+from shortlist.train.sasrec import SASRecTrainer, _judge, pieces
+
+TINY = SASRecTrainer(width=16, epochs=2, memory=8, batch=32, device="cpu")
+
+
+@pytest.fixture
+def chains() -> Interactions:
+    """Two kinds of users who walk their own ten items over and over."""
+    items = [(step % 10) + 10 * (user % 2) for user in range(40) for step in range(20)]
+    return Interactions.of(np.repeat(np.arange(40), 20), np.array(items), n_items=20)
+
+
+def test_it_learns_a_pattern_by_heart(chains):
+    model = SASRecTrainer(width=16, memory=8, epochs=40, batch=16, rate=1e-2, dropout=0.0, device="cpu").fit(
+        chains
+    )
+    starts = torch.tensor([[0, 1, 2], [-1, 5, 6], [17, 18, 19]])
+    with torch.no_grad():
+        assert model.scores(starts).argmax(1).tolist() == [3, 7, 10]
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(chains):
+    one, two, other = (TINY.fit(chains, seed=seed).state_dict() for seed in (0, 0, 1))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not torch.equal(one["items.weight"], other["items.weight"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_epoch_shows_every_event_once_and_no_piece_holds_two_users(seed):
+    random = np.random.default_rng(seed)
+    lengths = random.integers(0, 40, 30)
+    users = np.repeat(np.arange(30), lengths)
+    starts, stops = pieces(lengths, 9, random)
+    shown = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
+    assert sorted(shown.tolist()) == list(range(len(users)))
+    assert (stops - starts).max() <= 9
+    assert (stops > starts).all()
+    assert (users[starts] == users[stops - 1]).all()
+
+
+def test_long_sequences_are_cut_elsewhere_in_every_epoch_and_short_ones_never():
+    random = np.random.default_rng(0)
+    cuts = [pieces(np.array([5, 100]), 10, random)[0].tolist() for _ in range(4)]
+    assert len({tuple(one) for one in cuts}) > 1
+    assert all(one[:2] == [0, 5] for one in cuts)
+
+
+def test_progress_never_tells_more_than_there_is(chains):
+    told = []
+    TINY.fit(chains, progress=lambda *what: told.append(what))
+    assert all(what == "sasrec" and done <= whole for what, done, whole in told)
+    assert told[-1][1] == told[-1][2]
+
+
+def test_it_foretells_better_than_popularity(world):
+    split = half_history(world.events, seed=0, held_out=0.2)
+    trainer = SASRecTrainer(width=32, memory=30, epochs=25, batch=32, rate=3e-3, patience=4, device="cpu")
+    model = trainer.fit(split.train, split.valid)
+    reached = _judge(model, split.test, 0, torch.device("cpu"))()
+    popular = torch.from_numpy(split.train.popularity).float()
+    model.scores = lambda history: popular.repeat(len(history), 1)
+    by_popularity = _judge(model, split.test, 0, torch.device("cpu"))()
+    assert reached > 1.1 * by_popularity
+
+
+def test_nothing_to_learn_from_still_gives_a_model():
+    events = Interactions.of(np.empty(0, int), np.empty(0, int), n_users=2, n_items=3)
+    assert TINY.fit(events).scores(torch.tensor([[0, 1]])).isfinite().all()
+
+
+def test_users_with_one_event_are_enough_to_learn_what_is_common():
+    events = Interactions.of(np.arange(30), np.array([2] * 20 + [0] * 10), n_items=3)
+    model = SASRecTrainer(width=8, epochs=30, batch=8, rate=1e-2, device="cpu").fit(events)
+    assert model.scores(torch.full((1, 0), -1)).argsort(descending=True).tolist() == [[2, 0, 1]]
+
+
+def test_settings_no_training_can_run_with_are_refused(chains):
+    with pytest.raises(ConfigError, match="blocks must lie between"):
+        SASRecTrainer(blocks=0).fit(chains)
+    with pytest.raises(ConfigError, match='device must be "auto"'):
+        SASRecTrainer(device="tpu").fit(chains)
+
+
+def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert (device_of("auto").type, device_of("cpu").type, device_of("cuda").type) == ("cuda", "cpu", "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert device_of("auto").type == "cpu"
+    with pytest.raises(ConfigError, match="torch finds no GPU here"):
+        device_of("cuda")
