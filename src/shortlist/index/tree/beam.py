@@ -1,0 +1,220 @@
+"""Search in a tree: down a beam, or all leaves."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from shortlist.errors import ConfigError, DataError
+from shortlist.index.tree.index import TreeIndex
+from shortlist.index.tree.shape import TreeShape
+from shortlist.represent.nodes import State
+
+NOTHING = float("-inf")
+SORTED = 4096  # wider rows are not sorted as a whole
+PAIRS = {"cpu": 1 << 15, "cuda": 1 << 19}  # users x nodes scored at once
+
+
+class Beam(NamedTuple):
+    """What one level kept."""
+
+    level: int
+    nodes: Tensor  # int64 [U, W] ascending, -1 past the last
+    scores: Tensor  # [U, W]
+    n_scored: Tensor  # int64 [U], nodes looked at
+
+
+class Found(NamedTuple):
+    """The best items of every user, best first; -1 and -inf past the last."""
+
+    items: Tensor  # int64 [U, k]
+    scores: Tensor  # float32 [U, k]
+    beams: tuple[Beam, ...] = ()  # of the levels scored, when traced
+
+
+class Front(NamedTuple):
+    """Nodes of one level in ascending order, with -inf for those that are none.
+
+    A node past the end stands for none: its children are past the end of the next level.
+    """
+
+    nodes: Tensor  # int64 [U, C]
+    scores: Tensor  # [U, C]
+
+
+@torch.no_grad()
+def search(
+    index: TreeIndex,
+    history: Tensor,
+    k: int,
+    beam: int = 150,
+    exclude: Tensor | None = None,
+    allowed: Tensor | None = None,
+    skip: bool = True,
+    path: bool = False,
+    trace: bool = False,
+) -> Found:
+    """The k best leaves among the children of the `beam` best nodes of every level, for histories [U, K] of items.
+
+    Ties go to the lower node. `exclude` [U, E] are items no result of that user may hold, `allowed` [n_items] says
+    which items count at all: nodes without any take no place in a beam. `skip` leaves out the levels with at most
+    `beam` nodes, which changes nothing. With `path` the value of a node is the sum of log-sigmoids down to it (PLT),
+    so every level is scored.
+    """
+    _check(history, k, beam)
+    shape, reach = index.tree.shape, index.tree.allow(allowed)
+    state = index.states(history)
+    level = shape.start(beam) if skip and not path else min(1, shape.height)
+    front = _whole_level(index, state(level), level, reach[level], len(history), path)
+    beams = []
+    while level < shape.height:
+        kept = _narrow(front, beam, shape.sizes[level])
+        beams += [_told(shape, level, front, kept)] if trace else []
+        level += 1
+        front = _children(index, state(level), level, reach[level], kept, path)
+    left = _without(front, index, exclude)
+    beams += [_told(shape, level, front, _narrow(left, beam, shape.n))] if trace else []
+    return _found(index, left, k, tuple(beams))
+
+
+@torch.no_grad()
+def exhaustive(
+    index: TreeIndex,
+    history: Tensor,
+    k: int,
+    exclude: Tensor | None = None,
+    allowed: Tensor | None = None,
+    path: bool = False,
+    chunk: int | None = None,
+) -> Found:
+    """The k best of all leaves, scored `chunk` at a time; the answer does not depend on the chunk.
+
+    With `path` all values of a level are held at once, [U, n].
+    """
+    _check(history, k, 1)
+    shape, reach = index.tree.shape, index.tree.allow(allowed)
+    if path:
+        front = _all_paths(index, history, reach, chunk)
+        return _found(index, _without(front, index, exclude), k)
+    state, rows = index.state(history, shape.height), index.level_rows(shape.height)
+    step = chunk or _chunk(history.device, len(history))
+    best = Front(history.new_empty((len(history), 0)).long(), history.new_empty((len(history), 0)).float())
+    for first in range(0, shape.n, step):
+        scores = index.scorer.score_all(state, rows[first : first + step])  # [U, step]
+        scores = scores.masked_fill(~reach[-1][first : first + scores.shape[1]], NOTHING)
+        front = _without(Front(_numbered(scores, first), scores), index, exclude, first)
+        # The best so far stand first and in order, so ties still go to the lower leaf.
+        nodes, scores = torch.cat([best.nodes, front.nodes], 1), torch.cat([best.scores, front.scores], 1)
+        scores, at = top(scores, k)
+        best = Front(nodes.gather(1, at), scores)
+    return _found(index, best, k)
+
+
+def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest [U, k], best first, and where they stand; equal ones by position, on every device.
+
+    Without a look at the numbers from the host: wide rows are ordered by keys made of score and position.
+    """
+    k, n = min(k, scores.shape[1]), scores.shape[1]
+    if n <= SORTED or scores.dtype != torch.float32:
+        scores, at = scores.sort(dim=1, descending=True, stable=True)
+        return scores[:, :k], at[:, :k]
+    bits = (scores + 0.0).view(torch.int32)  # + 0.0: minus zero is zero
+    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # whole numbers in the order of the scores
+    keys = (rising.long() << 32) + torch.arange(n - 1, -1, -1, device=scores.device)
+    at = n - 1 - (keys.topk(k, dim=1).values & 0xFFFFFFFF)
+    return scores.gather(1, at), at
+
+
+def _whole_level(
+    index: TreeIndex,
+    state: State,
+    level: int,
+    reach: Tensor,
+    users: int,
+    path: bool,
+    chunk: int | None = None,
+) -> Front:
+    """All nodes of a level with their scores [U, nodes]."""
+    rows = index.level_rows(level)
+    step = chunk or _chunk(rows.device, users)
+    parts = [index.scorer.score_all(state, rows[i : i + step]) for i in range(0, len(rows), step)]
+    scores = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    scores = torch.nn.functional.logsigmoid(scores) if path else scores
+    scores = scores.masked_fill(~reach[:-1], NOTHING)
+    return Front(_numbered(scores, 0), scores)
+
+
+def _numbered(scores: Tensor, first: int) -> Tensor:
+    return torch.arange(first, first + scores.shape[1], device=scores.device).expand(scores.shape)
+
+
+def _narrow(front: Front, beam: int, size: int) -> Front:
+    """The `beam` best nodes, in ascending order; `size`, one past the last node, where there are fewer."""
+    scores, at = top(front.scores, beam)
+    nodes = front.nodes.gather(1, at).masked_fill_(scores == NOTHING, size)
+    nodes, order = nodes.sort(dim=1)
+    return Front(nodes, scores.gather(1, order))
+
+
+def _children(index: TreeIndex, state: State, level: int, reach: Tensor, kept: Front, path: bool) -> Front:
+    """The nodes of `level` below those kept [U, W * B], with their scores."""
+    branch, size = index.tree.shape.branch, index.tree.shape.sizes[level]
+    steps = torch.arange(branch, device=kept.nodes.device)
+    nodes = (kept.nodes[:, :, None] * branch + steps).flatten(1)
+    scores = index.scorer.score(state, index.rows(level, nodes))
+    if path:
+        above = kept.scores[:, :, None].expand(-1, -1, branch).flatten(1)
+        scores = torch.nn.functional.logsigmoid(scores) + above
+    return Front(nodes, torch.where(reach[nodes.clamp(max=size)], scores, NOTHING))
+
+
+def _all_paths(index: TreeIndex, history: Tensor, reach: tuple[Tensor, ...], chunk: int | None) -> Front:
+    """Every leaf with the sum of log-sigmoids down to it."""
+    shape, state, above = index.tree.shape, index.states(history), None
+    for level in range(min(1, shape.height), shape.height + 1):
+        front = _whole_level(index, state(level), level, reach[level], len(history), True, chunk)
+        if above is not None:
+            widened = above.scores[:, :, None].expand(-1, -1, shape.branch).flatten(1)
+            front = Front(front.nodes, front.scores + widened[:, : shape.sizes[level]])
+        above = front
+    return front
+
+
+def _without(front: Front, index: TreeIndex, exclude: Tensor | None, first: int | None = None) -> Front:
+    """The same leaves with -inf for the items to exclude [U, E]; `first`: the leaves follow one another from there."""
+    if exclude is None or exclude.shape[1] == 0 or front.scores.shape[1] == 0:
+        return front
+    leaves = index.tree.leaves(exclude)
+    at = torch.searchsorted(front.nodes.contiguous(), leaves) if first is None else leaves - first
+    at = at.clamp(0, front.scores.shape[1] - 1)
+    hit = front.nodes.gather(1, at) == leaves
+    # The minimum with -inf at a hit and with +inf elsewhere: places may repeat, and nothing is asked of the host.
+    cut = torch.where(hit, NOTHING, -NOTHING).to(front.scores.dtype)
+    return Front(front.nodes, front.scores.scatter_reduce(1, at, cut, "amin"))
+
+
+def _found(index: TreeIndex, front: Front, k: int, beams: tuple[Beam, ...] = ()) -> Found:
+    """The items of the k best leaves, with empty places up to k."""
+    scores, at = top(front.scores, k)
+    leaves = front.nodes.gather(1, at).clamp(max=index.tree.shape.n - 1)
+    items = index.tree.item_of_leaf[leaves].long().masked_fill(scores == NOTHING, -1)
+    short = (0, k - scores.shape[1])
+    pad = torch.nn.functional.pad
+    return Found(pad(items, short, value=-1), pad(scores, short, value=NOTHING), beams)
+
+
+def _told(shape: TreeShape, level: int, front: Front, kept: Front) -> Beam:
+    nodes = kept.nodes.masked_fill(kept.nodes == shape.sizes[level], -1)
+    return Beam(level, nodes, kept.scores, (front.scores != NOTHING).sum(1))
+
+
+def _chunk(device: torch.device, users: int) -> int:
+    return max(1024, PAIRS.get(device.type, PAIRS["cpu"]) // max(users, 1))
+
+
+def _check(history: Tensor, k: int, beam: int) -> None:
+    if k < 1 or beam < 1:
+        raise ConfigError(f"k and beam must be at least 1, got k={k!r} and beam={beam!r}")
+    if history.dim() != 2 or history.dtype not in (torch.int32, torch.int64):
+        raise DataError(f"histories must be items [users, length], got {history.dtype} {list(history.shape)}")
