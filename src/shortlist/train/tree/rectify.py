@@ -1,0 +1,160 @@
+"""Labels of the nodes on the path to an item that make the best item below a node speak for it (DTR, section 4.2).
+
+An estimator scores all items for a history, as log probabilities up to a constant. Modes:
+    strict      1 where no item below the node scores higher than the item itself (eq. 14); equal scores count as best
+    one_step    1 where the path goes to the best child, whatever follows below; what the authors' code does
+    normalised  strict, divided by the sum over the level of the largest probability below each node (eq. 16)
+    none        1 everywhere
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from shortlist.errors import ConfigError
+from shortlist.index.tree.shape import TreeShape
+from shortlist.index.tree.tree import Tree
+
+Estimator = Callable[[Tensor], Tensor]
+"""Histories [U, K] of items, -1 = padding -> scores [U, n_items]."""
+
+MODES = ("strict", "one_step", "normalised", "none")
+CELLS = 2**26  # scores held at a time while labels of all instances are made
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of all instances under one assignment of items to leaves; worthless under another `version`."""
+
+    mode: str
+    levels: tuple[int, ...]
+    version: int
+    values: Tensor  # uint8 [n], the first true level (strict) or whether there is a leaf (none); else [n, L]
+
+    def weights(self, rows: Tensor) -> Tensor:
+        """The labels of some instances: float32 [U, L]."""
+        chosen = self.values[rows]
+        if self.mode == "strict":
+            return (self._levels >= chosen[:, None]).float()
+        if self.mode == "none":
+            return chosen[:, None].float().expand(-1, len(self.levels))
+        return chosen.float()
+
+    def fits(self, tree: Tree) -> bool:
+        """Whether they were made for this assignment."""
+        return self.version == tree.version
+
+    @cached_property
+    def _levels(self) -> Tensor:
+        return torch.tensor(self.levels, device=self.values.device)
+
+
+@torch.no_grad()
+def make_labels(
+    estimate: Estimator,
+    histories: Callable[[Tensor], Tensor],
+    items: Tensor,
+    tree: Tree,
+    levels: tuple[int, ...],
+    mode: str = "strict",
+    cells: int = CELLS,
+) -> Labels:
+    """The labels of all instances, so many at a time that no more than `cells` scores are held.
+
+    `histories` gives those of some instances, rows [U] -> [U, K]; `items` [n] are what they lead to.
+    """
+    _check_mode(mode)
+    if mode == "none":
+        return Labels(mode, levels, tree.version, (tree.leaves(items) >= 0).to(torch.uint8))
+    chunk = max(cells // max(tree.n_items, tree.shape.n), 1)
+    parts = []
+    for rows in torch.split(torch.arange(len(items), device=items.device), chunk):
+        scores = estimate(histories(rows))
+        parts.append(_stored(scores, items[rows], tree, levels, mode))
+    return Labels(mode, levels, tree.version, torch.cat(parts))
+
+
+def first_true_level(scores: Tensor, items: Tensor, tree: Tree) -> Tensor:
+    """The level from which on the item is the best below its ancestor: uint8 [U], scores [U, n_items], items [U].
+
+    One more than the depth of the lowest node that the item shares with a better one; height + 1 for an item that has
+    no leaf, so that none of its labels is true.
+    """
+    leaves = tree.leaves(items)
+    peaks = path_peaks(by_leaf(scores, tree), leaves.clamp(min=0), tree.shape)  # [U, H]
+    first = 1 + (peaks > peaks[:, -1:]).sum(1)
+    return torch.where(leaves >= 0, first, tree.shape.height + 1).to(torch.uint8)
+
+
+def label_weights(
+    scores: Tensor, items: Tensor, tree: Tree, levels: tuple[int, ...], mode: str = "strict"
+) -> Tensor:
+    """Labels of the nodes on the paths to items [U] at the levels: float32 [U, L]; 0 for an item without a leaf."""
+    _check_mode(mode)
+    chosen = [level - 1 for level in levels]
+    leaves = tree.leaves(items)
+    there = (leaves >= 0)[:, None].float()
+    if mode == "none":
+        return there.expand(-1, len(levels))
+    laid = by_leaf(scores, tree)
+    peaks = path_peaks(laid, leaves.clamp(min=0), tree.shape)  # [U, H]
+    if mode == "one_step":
+        kept = F.pad(peaks[:, 1:] >= peaks[:, :-1], (0, 1), value=True)
+    else:
+        kept = peaks <= peaks[:, -1:]
+    weights = torch.stack([kept[:, i] for i in chosen], 1) * there
+    return weights / total_peaks(laid, tree.shape, levels) if mode == "normalised" else weights
+
+
+def mean_label_per_level(labels: Labels, chunk: int = 2**20) -> Tensor:
+    """The mean label of each level over all instances: float64 [L]. Strict labels starve the top of the tree."""
+    rows = torch.arange(len(labels.values), device=labels.values.device)
+    sums = [labels.weights(some).double().sum(0) for some in torch.split(rows, chunk)]
+    return torch.stack(sums).sum(0) / len(rows)
+
+
+def by_leaf(scores: Tensor, tree: Tree) -> Tensor:
+    """Scores of items [U, n_items] in the order of leaves [U, slots], -inf at free slots."""
+    laid = scores.index_select(1, tree.item_of_leaf.clamp(min=0).long())
+    return laid.masked_fill_(tree.item_of_leaf < 0, -torch.inf)
+
+
+def path_peaks(laid: Tensor, leaves: Tensor, shape: TreeShape) -> Tensor:
+    """The largest score below each node on the paths to leaves [U]: [U, slots] -> [U, H], level 1 first."""
+    found, peaks = [], laid
+    for level in range(shape.height, 0, -1):
+        found.append(peaks.gather(1, shape.ancestor(leaves, level)[:, None])[:, 0])
+        peaks = _raised(peaks, shape.branch)
+    return torch.stack(found[::-1], 1)
+
+
+def total_peaks(laid: Tensor, shape: TreeShape, levels: tuple[int, ...]) -> Tensor:
+    """The sum over each level of the largest probability below each node: [U, slots] scores -> float32 [U, L]."""
+    found, peaks = {}, laid.float().softmax(1)
+    for level in range(shape.height, 0, -1):
+        found[level] = peaks.sum(1)
+        peaks = _raised(peaks, shape.branch)
+    return torch.stack([found[level] for level in levels], 1)
+
+
+def _stored(scores: Tensor, items: Tensor, tree: Tree, levels: tuple[int, ...], mode: str) -> Tensor:
+    """Labels in the smallest form that holds them."""
+    if mode == "strict":
+        return first_true_level(scores, items, tree)
+    made = label_weights(scores, items, tree, levels, mode)
+    return made.to(torch.uint8) if mode == "one_step" else made
+
+
+def _raised(peaks: Tensor, branch: int) -> Tensor:
+    """The largest of each group of siblings: [U, N] -> [U, parents]."""
+    padded = F.pad(peaks, (0, -peaks.shape[1] % branch), value=-torch.inf)
+    return padded.view(len(peaks), -1, branch).amax(2)
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in MODES:
+        raise ConfigError(f"mode of rectified labels must be one of {', '.join(MODES)}, got {mode!r}")
