@@ -2,7 +2,24 @@
 
 from shortlist.index.tree.beam import Beam, Found, exhaustive, search
 from shortlist.index.tree.index import TreeIndex, n_rows
+from shortlist.index.tree.order import by_category, by_popularity, by_vectors, pifa, project, random_order
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree, grow
 
-__all__ = ["Beam", "Found", "Tree", "TreeIndex", "TreeShape", "exhaustive", "grow", "n_rows", "search"]
+__all__ = [
+    "Beam",
+    "Found",
+    "Tree",
+    "TreeIndex",
+    "TreeShape",
+    "by_category",
+    "by_popularity",
+    "by_vectors",
+    "exhaustive",
+    "grow",
+    "n_rows",
+    "pifa",
+    "project",
+    "random_order",
+    "search",
+]
