@@ -1,0 +1,270 @@
+"""A better place for every item in the tree, under the scorer as it is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from shortlist.errors import ConfigError
+from shortlist.index.tree import TreeIndex, TreeShape
+from shortlist.index.tree.assign import PRIORITIES, balanced_assign, priority_of
+from shortlist.index.tree.order import by_vectors
+from shortlist.train.tree.votes import (
+    Histories,
+    Measure,
+    Step,
+    Voters,
+    Whole,
+    sigmoid_votes,
+    softmax_votes,
+    sum_votes,
+    total_votes,
+    voters_of,
+)
+
+CANDIDATES = 512  # a stride is shortened where a node would have more descendants to choose from
+CELLS = 1 << 28  # numbers of a table of items and candidates in memory at a time
+
+
+@dataclass(frozen=True)
+class UpdateRule:
+    """How items are laid anew: `stride` levels at a time, by the votes of up to `cap` instances per item.
+
+    `sticky` is what staying is worth, in nats per instance. With the `guard`, items of a node keep their old order
+    where the new one has a lower log-likelihood, and the whole tree stays when its own would be lower.
+    """
+
+    stride: int = 7
+    cap: int = 100
+    priority: str = "count"
+    sticky: float = 0.0
+    guard: bool = True
+    chunk: int = 4096  # instances scored at a time
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.priority not in PRIORITIES:
+            raise ConfigError(f"priority must be one of {', '.join(PRIORITIES)}, got {self.priority!r}")
+        if min(self.stride, self.cap, self.chunk) < 1 or self.sticky < 0:
+            raise ConfigError(
+                f"tree update: stride, cap and chunk must be 1 or more, sticky 0 or more, got {self}"
+            )
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """What an update did; log-likelihoods are of all instances, estimated from those that voted."""
+
+    moved: float  # share of items at another leaf
+    before: float | None = None  # log-likelihood of the tree as it was
+    proposed: float | None = None  # of what was found
+    after: float | None = None  # of what is returned
+    groups: int = 0  # nodes whose items were laid anew
+    kept_groups: int = 0  # those that kept the old order of their items
+    refused: bool = False  # the old tree was better and stays
+    instances: int = 0  # that voted
+    unseen: int = 0  # items nobody voted for
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain values."""
+        return asdict(self)
+
+
+def dtr_update(
+    index: TreeIndex, histories: Tensor | Histories, labels: Tensor, rule: UpdateRule | None = None
+) -> tuple[Tensor, UpdateReport]:
+    """The new `item_of_leaf` by softmax log-likelihoods (section 4.4 of the DTR paper), and what was done.
+
+    Histories [m, K] of items, or a function from rows to them, are seen through the old tree; labels [m] are items.
+    Free slots stay where they are.
+    """
+    return _update(index, histories, labels, rule or UpdateRule(), softmax_votes)
+
+
+def jtm_update(
+    index: TreeIndex, histories: Tensor | Histories, labels: Tensor, rule: UpdateRule | None = None
+) -> tuple[Tensor, UpdateReport]:
+    """`dtr_update` by sums of log sigmoids on the way down, as JTM (Zhu et al., 2019) learns its tree."""
+    return _update(index, histories, labels, rule or UpdateRule(), sigmoid_votes)
+
+
+def tdm_update(index: TreeIndex, seed: int = 0) -> tuple[Tensor, UpdateReport]:
+    """The new `item_of_leaf` by recursive balanced k-means on the vectors of the leaves, as TDM (Zhu et al., 2018)."""
+    tree = index.tree
+    slots = (tree.item_of_leaf >= 0).nonzero()[:, 0]
+    vectors = index.scorer.nodes.weight.detach()[index.rows(tree.shape.height, slots)]  # [n, D]
+    order = by_vectors(vectors, tree.shape.branch, seed).to(slots.device)
+    leaves = torch.full_like(tree.item_of_leaf, -1).index_put((slots,), tree.item_of_leaf[slots[order]])
+    return leaves, UpdateReport(_moved(tree.item_of_leaf, leaves))
+
+
+@torch.no_grad()
+def _update(
+    index: TreeIndex, histories: Tensor | Histories, labels: Tensor, rule: UpdateRule, measure: Measure
+) -> tuple[Tensor, UpdateReport]:
+    tree = index.tree
+    voters = voters_of(tree, histories, labels, rule.cap, rule.seed)
+    old = tree.item_of_leaf.cpu().numpy()
+    walk = _Walk(index, voters, rule, measure, np.flatnonzero(old >= 0))
+    with _calm(index.scorer):
+        node, sums = walk.run()
+    leaves = np.full_like(old, -1)
+    leaves[node] = old[walk.slots]
+    # Not `<`: a log-likelihood that is no number is no reason to move.
+    refused = rule.guard and not sums.after >= sums.before
+    found = tree.item_of_leaf if refused else torch.from_numpy(leaves).to(tree.item_of_leaf.device)
+    return found, UpdateReport(
+        moved=_moved(tree.item_of_leaf, found),
+        before=sums.before,
+        proposed=sums.after,
+        after=sums.before if refused else sums.after,
+        groups=sums.groups,
+        kept_groups=sums.kept,
+        refused=refused,
+        instances=len(voters.places),
+        unseen=int((voters.counts == 0).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What the stages so far add up to."""
+
+    before: float = 0.0
+    after: float = 0.0
+    groups: int = 0
+    kept: int = 0
+
+    def __add__(self, other: "_Sums") -> "_Sums":
+        pairs = zip(asdict(self).values(), asdict(other).values(), strict=True)
+        return _Sums(*(one + two for one, two in pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    """All items walk from the root to the leaves, some levels at a time; item p is the p-th in the old order."""
+
+    index: TreeIndex
+    voters: Voters
+    rule: UpdateRule
+    measure: Measure
+    slots: Whole  # [n] the old leaf of every item, ascending
+
+    def run(self) -> tuple[Whole, _Sums]:
+        """The new leaf of every item [n]."""
+        shape, node, sums = self.index.tree.shape, np.zeros(len(self.slots), np.int64), _Sums()
+        bottom = shape.height
+        if self.index.leaf_vectors == "item":
+            # An item carries its vector to whatever leaf: the leaves of one parent are all alike to it.
+            bottom = max(bottom - 1, 0)
+        for step in steps_of(shape, self.rule.stride, bottom):
+            node, done = self._stage(step, node)
+            sums += done
+        return self._in_old_order(node, shape.height), sums
+
+    def _stage(self, step: Step, node: Whole) -> tuple[Whole, _Sums]:
+        """Items from their nodes to descendants, as many groups at a time as fit into memory."""
+        turn = np.argsort(node, kind="stable")  # group after group, each in the old order
+        usual = self._in_old_order(node, step.below)
+        rank = np.argsort(turn)[self.voters.places]
+        by_rank = np.argsort(rank, kind="stable")
+        found, sums = np.empty_like(node), _Sums()
+        for start, stop in _parts(node[turn], step.width):
+            first, last = np.searchsorted(rank[by_rank], [start, stop])
+            some = self.voters.take(by_rank[first:last])
+            some = replace(some, places=rank[by_rank[first:last]] - start)
+            mine = turn[start:stop]
+            found[mine], done = self._part(step, some, mine, node[mine], usual[mine])
+            sums += done
+        return found, sums
+
+    def _part(self, step: Step, some: Voters, mine: Whole, node: Whole, usual: Whole) -> tuple[Whole, _Sums]:
+        """Some whole groups: items `mine` below `node` to descendants of it, `usual` when nothing is learned."""
+        table = sum_votes(self.index, some, step, self.measure, node, self.rule.chunk)  # [n, width]
+        counts, home = self.voters.counts[mine], self.slots[mine] // self.index.tree.shape.width(step.below)
+        room = np.bincount(usual - node[0] * step.width, minlength=(node[-1] - node[0] + 1) * step.width)
+        room, group = room.reshape(-1, step.width), node - node[0]
+        wished = self._with_bonus(table, node * step.width, home, counts)
+        priority = priority_of(self.rule.priority, wished, counts, room, group)
+        chosen = balanced_assign(wished, room, priority, group, counts > 0)
+        before = self._before(table, step, some, node, home)
+        rows, usual = np.arange(len(mine)), usual - node * step.width
+        kept = np.zeros(len(room), bool)
+        if self.rule.guard:
+            gain = np.where(counts > 0, table[rows, chosen].astype(np.float64) - table[rows, usual], 0.0)
+            kept = ~(np.bincount(group, gain, len(room)) >= 0)
+            chosen = np.where(kept[group], usual, chosen)
+        after = float(table[rows, chosen].sum(dtype=np.float64))
+        return node * step.width + chosen, _Sums(before, after, int((room.sum(1) > 0).sum()), int(kept.sum()))
+
+    def _in_old_order(self, node: Whole, below: int) -> Whole:
+        """Items of every node laid on its leaves in their old order; gives their nodes at the lower level [n].
+
+        Where a node has the items it had, that is what it had: free slots stay where they are.
+        """
+        found = np.empty_like(node)
+        found[np.argsort(node, kind="stable")] = self.slots // self.index.tree.shape.width(below)
+        return found
+
+    def _with_bonus(
+        self, table: NDArray[np.float32], first: Whole, home: Whole, counts: Whole
+    ) -> NDArray[np.float32]:
+        """The table, lifted where an item would stay below the node it was below."""
+        if not self.rule.sticky:
+            return table
+        near = np.flatnonzero((home >= first) & (home < first + table.shape[1]))
+        lifted = table.copy()
+        lifted[near, (home - first)[near]] += np.float32(self.rule.sticky) * counts[near]
+        return lifted
+
+    def _before(
+        self, table: NDArray[np.float32], step: Step, some: Voters, node: Whole, home: Whole
+    ) -> float:
+        """The log-likelihood of the old tree at this step; items that left their old node are scored there again."""
+        above, child = home // step.width, home % step.width
+        stayed = np.flatnonzero(above == node)
+        total = float(table[stayed, child[stayed]].sum(dtype=np.float64))
+        left = some.take(np.flatnonzero((above != node)[some.places]))
+        return total + total_votes(self.index, left, step, self.measure, above, child, self.rule.chunk)
+
+
+def steps_of(shape: TreeShape, stride: int, bottom: int) -> Iterator[Step]:
+    """From the root to the level `bottom`, `stride` levels at a time, fewer where nodes have many children."""
+    while stride > 1 and shape.branch**stride > CANDIDATES:
+        stride -= 1
+    for level in range(0, bottom, stride):
+        below = min(level + stride, bottom)
+        yield Step(level, below, min(shape.branch ** (below - level), shape.sizes[below]))
+
+
+def _parts(groups: Whole, width: int) -> Iterator[tuple[int, int]]:
+    """Slices of ascending `groups` that end where a group ends and hold few cells, or a single group."""
+    most, start = max(CELLS // width, 1), 0
+    while start < len(groups):
+        stop = len(groups)
+        if stop - start > most:
+            cut = groups[start + most]
+            stop = int(np.searchsorted(groups, cut if cut > groups[start] else cut + 1))
+        yield start, stop
+        start = stop
+
+
+@contextmanager
+def _calm(scorer: nn.Module) -> Iterator[None]:
+    """The scorer without dropout, and as it was afterwards."""
+    was = scorer.training
+    scorer.eval()
+    try:
+        yield
+    finally:
+        scorer.train(was)
+
+
+def _moved(old: Tensor, new: Tensor) -> float:
+    """The share of items that stand at another leaf."""
+    return float(((old != new) & (new >= 0)).sum() / (new >= 0).sum().clamp(min=1))

@@ -1,0 +1,442 @@
+"""Updates of the tree: nothing is lost, nothing gets worse under the guard, and the slow obvious walk agrees."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F  # noqa: N812
+
+from shortlist.errors import ConfigError, DataError
+from shortlist.index.tree import Tree, TreeIndex, TreeShape, grow, n_rows
+from shortlist.index.tree.assign import balanced_assign
+from shortlist.represent.nodes import NodeScorer, ScorerConfig, make_scorer
+from shortlist.train.tree import update
+from shortlist.train.tree.update import (
+    UpdateRule,
+    dtr_update,
+    jtm_update,
+    steps_of,
+    tdm_update,
+)
+from shortlist.train.tree.votes import voters_of
+
+
+class Told(NodeScorer):
+    """The score of a row for user u is table[u, row]; a history is the number of its user."""
+
+    def __init__(self, table):
+        users, rows = table.shape
+        super().__init__(ScorerConfig(rows, users, "linear", width=1, history="item"))
+        self.register_buffer("table", table.float())
+        self.eval()
+
+    def prepare(self, history):
+        return (self.table[history[:, -1]],)
+
+    def score(self, state, rows):
+        return state[0].gather(1, rows)
+
+    def score_all(self, state, rows):
+        return state[0][:, rows]
+
+    def score_vectors(self, state, w):
+        raise NotImplementedError
+
+    def naive(self, history, rows):
+        return self.score(self.prepare(history), rows)
+
+
+def world(n=20, branch=2, instances=60, seed=0, spare=0.0, gone=0, leaf_vectors="slot", users=40):
+    """An index with random scores, heavy-tailed labels; the last `gone` items are not in the tree."""
+    random = torch.Generator().manual_seed(seed)
+    tree = grow(torch.randperm(n, generator=random), n, branch, spare)
+    leaves = torch.where(tree.item_of_leaf >= n - gone, -1, tree.item_of_leaf)
+    tree = Tree(tree.shape, leaves, n)
+    rows = n_rows(tree.shape, n, leaf_vectors)
+    index = TreeIndex(tree, Told(torch.randn((max(users, n), rows), generator=random)), leaf_vectors)
+    histories = torch.randint(0, max(users, n), (instances, 1), generator=random)
+    labels = (n * torch.rand(instances, generator=random) ** 2).long()
+    return index, histories, labels
+
+
+def by_hand(index, histories, labels, stride, measure):
+    """The new leaves and the log-likelihood they have, item by item, node by node, popular first, without guard."""
+    shape, leaves = index.tree.shape, index.tree.item_of_leaf.tolist()
+    of = {item: [] for item in leaves if item >= 0}
+    for history, label in zip(histories[:, -1].tolist(), labels.tolist(), strict=True):
+        of.get(label, []).append(history)
+    nodes, total = {(0, 0): [item for item in leaves if item >= 0]}, 0.0
+    for level in range(0, shape.height, stride):
+        below = min(level + stride, shape.height)
+        fresh = {}
+        for (_, node), items in nodes.items():
+            width = shape.width(below)
+            room = {}
+            for slot in shape.leaves(level, node):
+                if leaves[slot] >= 0:
+                    room[slot // width] = room.get(slot // width, 0) + 1
+            order = sorted(items, key=lambda item: (-len(of[item]), leaves.index(item)))
+            for item in order:
+                free = [one for one in room if room[one] > sum(1 for _ in fresh.get((below, one), []))]
+                gains = [measure(index, of[item], level, below, sorted(room), one) for one in free]
+                best = int(np.argmax(gains)) if of[item] else 0
+                total += gains[best]
+                fresh.setdefault((below, free[best]), []).append(item)
+        for items in fresh.values():
+            items.sort(key=leaves.index)
+        nodes = fresh
+    found = [-1] * shape.n
+    for (_, slot), items in nodes.items():
+        found[slot] = items[0]
+    return found, total
+
+
+def softmax_by_hand(index, users, level, below, candidates, one):
+    rows = [index.tree.shape.offsets[below] + node for node in candidates]
+    table = index.scorer.table.double()
+    return sum(float(table[user, rows].log_softmax(0)[candidates.index(one)]) for user in users)
+
+
+def sigmoid_by_hand(index, users, level, below, candidates, one):
+    shape, total = index.tree.shape, 0.0
+    for user in users:
+        for between in range(level + 1, below + 1):
+            row = shape.offsets[between] + one // shape.branch ** (below - between)
+            total += float(F.logsigmoid(index.scorer.table[user, row].double()))
+    return total
+
+
+def likelihood(index, leaves, histories, labels, stride):
+    """The log-likelihood of an assignment: softmax by softmax down the path of every label."""
+    shape, total = index.tree.shape, 0.0
+    leaf_of = {item: leaf for leaf, item in enumerate(leaves.tolist()) if item >= 0}
+    for user, label in zip(histories[:, -1].tolist(), labels.tolist(), strict=True):
+        for step in steps_of(shape, stride, shape.height) if label in leaf_of else ():
+            above, at = (shape.ancestor(leaf_of[label], level) for level in (step.level, step.below))
+            there = [
+                one
+                for one in range(above * step.width, min((above + 1) * step.width, shape.sizes[step.below]))
+                if index.tree.live(step.below)[one]
+            ]
+            total += softmax_by_hand(index, [user], step.level, step.below, there, at)
+    return total
+
+
+worlds = st.fixed_dictionaries(
+    {
+        "n": st.integers(1, 30),
+        "branch": st.integers(2, 5),
+        "instances": st.integers(0, 50),
+        "seed": st.integers(0, 1000),
+        "spare": st.sampled_from([0.0, 0.3]),
+        "leaf_vectors": st.sampled_from(["slot", "item"]),
+    }
+)
+rules = st.fixed_dictionaries(
+    {
+        "stride": st.integers(1, 7),
+        "cap": st.integers(1, 9),
+        "priority": st.sampled_from(["count", "regret", "score"]),
+        "sticky": st.sampled_from([0.0, 0.5]),
+        "guard": st.booleans(),
+        "chunk": st.integers(1, 64),
+    }
+)
+
+
+@given(worlds, rules, st.sampled_from([dtr_update, jtm_update]))
+@settings(max_examples=150, deadline=None)
+def test_t22_every_item_keeps_one_leaf_and_free_slots_stay_free(given_world, given_rule, learn):
+    index, histories, labels = world(**given_world)
+    leaves, report = learn(index, histories, labels, UpdateRule(**given_rule))
+    old = index.tree.item_of_leaf
+    assert torch.equal(leaves < 0, old < 0)
+    assert torch.equal(leaves.sort().values, old.sort().values)
+    index.tree.renewed(leaves)  # which checks it all again
+    assert report.moved == pytest.approx(float((leaves != old).sum() / (old >= 0).sum()))
+    assert report.instances <= len(labels)
+    if given_rule["guard"]:
+        assert report.after >= report.before
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 7])
+@pytest.mark.parametrize(
+    ("n", "branch", "spare", "gone"), [(16, 2, 0.0, 0), (21, 2, 0.4, 3), (30, 3, 0.0, 0), (27, 4, 0.2, 5)]
+)
+def test_the_slow_obvious_walk_gives_the_same_tree(stride, n, branch, spare, gone):
+    index, histories, labels = world(n, branch, 80, seed=stride, spare=spare, gone=gone)
+    rule = UpdateRule(stride=stride, guard=False, chunk=7)
+    for learn, measure in ((dtr_update, softmax_by_hand), (jtm_update, sigmoid_by_hand)):
+        leaves, report = learn(index, histories, labels, rule)
+        expected, total = by_hand(index, histories, labels, stride, measure)
+        assert leaves.tolist() == expected
+        assert report.after == pytest.approx(total, rel=1e-5)
+        assert report.unseen == sum(
+            item >= 0 and item not in set(labels.tolist()) for item in index.tree.item_of_leaf.tolist()
+        )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_t24_the_guard_never_lets_the_log_likelihood_fall(seed):
+    index, histories, labels = world(24, 2, 90, seed, spare=0.2)
+    for _ in range(3):
+        leaves, report = dtr_update(index, histories, labels, UpdateRule(stride=2, priority="score"))
+        before, after = (
+            likelihood(index, one, histories, labels, 2) for one in (index.tree.item_of_leaf, leaves)
+        )
+        assert report.before == pytest.approx(before, rel=1e-5)
+        assert report.after == pytest.approx(after, rel=1e-5)
+        assert after >= before - 1e-6
+        index = TreeIndex(index.tree.renewed(leaves), index.scorer)
+
+
+def test_t24_a_tree_that_would_get_worse_stays_as_it_is():
+    """At the best tree, serving rare items first can only lose."""
+    n = 16
+    scores = torch.full((n, TreeShape(n).n_nodes), 0.0)
+    leaves = TreeShape(n).offsets[-1] + torch.arange(n)
+    scores[:, leaves[0]] = 3.0  # all like leaf 0
+    scores[torch.arange(n), leaves] += 1.0
+    index = TreeIndex(grow(torch.arange(n), n), Told(scores))
+    labels = torch.cat([torch.arange(n), torch.zeros(30, dtype=torch.int64)])  # item 0 is met most
+    rule = UpdateRule(stride=4, priority="score")
+    unguarded, lost = dtr_update(
+        index, labels[:, None], labels, UpdateRule(stride=4, priority="score", guard=False)
+    )
+    assert unguarded[0] != 0
+    assert lost.after < lost.before
+    leaves, report = dtr_update(index, labels[:, None], labels, rule)
+    assert torch.equal(leaves, index.tree.item_of_leaf)
+    assert (report.moved, report.kept_groups, report.after) == (0.0, 1, report.before)
+
+
+def test_t24_the_whole_tree_stays_when_its_log_likelihood_would_be_lower():
+    """Items 0 and 2 like each other's half a little better, but there the leaf they want is taken."""
+    table = torch.zeros((4, 7))  # rows: the root, 2 halves, 4 leaves
+    table[:, 1:3] = torch.tensor([[0.0, 0.5], [9.0, 0.0], [0.5, 0.0], [0.0, 9.0]])
+    table[:, 3:] = torch.tensor(
+        [[9.0, 0.0, 0.0, 9.0], [0.0, 9.0, 0.0, 0.0], [0.0, 9.0, 9.0, 0.0], [0.0, 0.0, 0.0, 9.0]]
+    )
+    index, labels = TreeIndex(grow(torch.arange(4), 4), Told(table)), torch.arange(4)
+    bold, worse = dtr_update(index, labels[:, None], labels, UpdateRule(stride=1, guard=False))
+    assert worse.after < worse.before
+    assert sorted(bold[:2].tolist()) == [1, 2]
+    leaves, report = dtr_update(index, labels[:, None], labels, UpdateRule(stride=1))
+    assert report.refused
+    assert report.proposed < report.before == report.after
+    assert leaves.tolist() == [0, 1, 2, 3]
+    assert report.moved == 0.0
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12, 16])
+def test_t25_one_stage_down_to_the_leaves_is_a_flat_assignment(n):
+    index, histories, labels = world(n, 2, 50, seed=n)
+    leaves, _ = dtr_update(index, histories, labels, UpdateRule(stride=7, guard=False))
+    first = index.tree.shape.offsets[-1]
+    votes = index.scorer.table[histories[:, 0], first:].log_softmax(1)
+    table = torch.zeros((n, n)).index_add_(0, index.tree.leaves(labels), votes).numpy()
+    counts = np.bincount(index.tree.leaves(labels).numpy(), minlength=n)
+    chosen = balanced_assign(table, np.ones(n, int), counts, seen=counts > 0)
+    expected = torch.empty(n, dtype=torch.int32)
+    expected[torch.from_numpy(chosen)] = index.tree.item_of_leaf
+    assert torch.equal(leaves, expected)
+
+
+def test_fig_2_of_the_paper_f_goes_to_node_5_and_all_find_a_leaf():
+    """Items a..h, two levels and then one: b and c fill node 4, f wants it most and gets its second, node 5."""
+    shape = TreeShape(8)
+    table = torch.zeros((8, shape.n_nodes))
+    second, third = shape.offsets[2], shape.offsets[3]
+    for item, node in zip(range(8), [0, 1, 1, 0, 2, 1, 3, 3], strict=True):  # what each likes at level 2
+        table[item, second + node] = 4.0
+    table[5, second + 2] = 2.0
+    for item, leaf in zip(range(8), [1, 3, 2, 0, 4, 5, 7, 6], strict=True):  # and of the leaves there
+        table[item, third + leaf] = 1.0
+    index = TreeIndex(grow(torch.tensor([5, 0, 7, 1, 2, 6, 4, 3]), 8), Told(table))
+    labels = torch.arange(8).repeat(3)[:-3]
+    labels = labels[labels != 5]
+    labels = torch.cat([labels, torch.tensor([5])])  # f is met least
+    leaves, report = dtr_update(index, labels[:, None], labels, UpdateRule(stride=2))
+    assert leaves.tolist() == [3, 0, 2, 1, 4, 5, 7, 6]  # d a | c b | e f | h g
+    assert report.groups == 1 + 4
+    assert not report.refused
+
+
+def test_popular_first_finds_a_clearly_better_tree_than_the_published_rule():
+    """The direction of the study behind finding 3: heavy-tailed counts, one softmax over 16 nodes."""
+    gains = {"count": 0.0, "score": 0.0}
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        n = 256
+        counts = np.ceil(random.pareto(1.0, n) * 2).clip(1, 60).astype(int)
+        labels = torch.from_numpy(np.repeat(np.arange(n), counts))
+        index, _, _ = world(n, 16, 0, seed, users=n)
+        for priority in gains:
+            rule = UpdateRule(stride=1, cap=100, priority=priority, guard=False)
+            _, report = dtr_update(index, labels[:, None], labels, rule)
+            gains[priority] += (report.after - report.before) / abs(report.before)
+    assert gains["count"] > 0
+    assert gains["count"] > 1.3 * gains["score"]
+
+
+def test_items_never_seen_keep_their_order_and_without_votes_nothing_moves():
+    index, histories, labels = world(30, 2, 40, spare=0.2)
+    for learn in (dtr_update, jtm_update):
+        leaves, report = learn(index, histories[:0], labels[:0])
+        assert torch.equal(leaves, index.tree.item_of_leaf)
+        assert (report.moved, report.instances, report.unseen, report.refused) == (0.0, 0, 30, False)
+    leaves, _ = dtr_update(index, histories, labels, UpdateRule(guard=False))
+    unseen = sorted(set(range(30)) - set(labels.tolist()))
+    old, new = (
+        [item for item in one.tolist() if item in unseen] for one in (index.tree.item_of_leaf, leaves)
+    )
+    assert old == new
+
+
+def test_a_single_item_stays_where_it_is():
+    index, histories, labels = world(1, 2, 5)
+    leaves, report = dtr_update(index, histories, labels)
+    assert leaves.tolist() == [0]
+    assert (report.moved, report.groups) == (0.0, 0)
+
+
+def test_labels_without_a_leaf_say_nothing():
+    index, histories, labels = world(20, 2, 60, gone=4)
+    known = index.tree.leaves(labels) >= 0
+    one = dtr_update(index, histories, labels)
+    two = dtr_update(index, histories[known], labels[known])
+    assert not known.all()
+    assert torch.equal(one[0], two[0])
+    assert one[1].instances == int(known.sum())
+
+
+def test_the_same_seed_draws_the_same_votes():
+    index, histories, labels = world(12, 2, 300, seed=3)
+    rule = UpdateRule(cap=3, seed=5, guard=False)
+    one, two = (dtr_update(index, histories, labels, rule) for _ in range(2))
+    assert torch.equal(one[0], two[0])
+    assert one[1] == two[1]
+    others = [
+        dtr_update(index, histories, labels, UpdateRule(cap=3, seed=seed, guard=False))
+        for seed in range(6, 12)
+    ]
+    assert any(other[1].before != one[1].before for other in others)
+
+
+def test_the_cap_draws_at_random_and_keeps_the_weight_of_items():
+    index, histories, labels = world(6, 2, 500, seed=1)
+    voters = voters_of(index.tree, histories, labels, 10, 0)
+    assert np.bincount(voters.places).max() == 10
+    place = {int(item): at for at, item in enumerate(index.tree.item_of_leaf)}
+    assert [place[int(one)] for one in labels[voters.rows]] == voters.places.tolist()
+    assert len(set(voters.rows.tolist())) == len(voters.rows)
+    weight = np.bincount(voters.places, voters.weights.numpy())
+    np.testing.assert_allclose(weight, np.bincount(index.tree.leaves(labels).numpy()), rtol=1e-6)
+    assert voters.counts.sum() == 500
+
+
+@pytest.mark.parametrize("cells", [1, 20, 10_000])
+def test_neither_chunks_nor_slices_of_groups_change_anything(monkeypatch, cells):
+    index, histories, labels = world(40, 2, 200, spare=0.1)
+    whole = dtr_update(index, histories, labels, UpdateRule(stride=2, guard=False))
+    monkeypatch.setattr(update, "CELLS", cells)
+    sliced = dtr_update(index, histories, labels, UpdateRule(stride=2, guard=False, chunk=3))
+    assert torch.equal(whole[0], sliced[0])
+    assert sliced[1].after == pytest.approx(whole[1].after, rel=1e-5)
+    assert (sliced[1].groups, sliced[1].kept_groups) == (whole[1].groups, whole[1].kept_groups)
+
+
+def test_histories_may_come_as_a_function_of_rows():
+    index, histories, labels = world(20, 2, 60)
+    one, two = (dtr_update(index, given, labels) for given in (histories, lambda rows: histories[rows]))
+    assert torch.equal(one[0], two[0])
+    with pytest.raises(DataError, match="expected a label per history, got 59 for 60"):
+        dtr_update(index, histories, labels[:-1])
+
+
+def test_a_large_bonus_for_staying_makes_all_stay():
+    index, histories, labels = world(32, 2, 200)
+    loose, tight = (
+        dtr_update(index, histories, labels, UpdateRule(sticky=sticky)) for sticky in (0.0, 100.0)
+    )
+    assert loose[1].moved > 0.5
+    assert tight[1].moved < loose[1].moved / 2
+
+
+def test_leaves_of_one_parent_are_alike_to_items_that_carry_their_vectors():
+    index, histories, labels = world(24, 3, 100, leaf_vectors="item")
+    leaves, report = dtr_update(index, histories, labels, UpdateRule(guard=False))
+    assert report.moved > 0
+    place = {item: at for at, item in enumerate(index.tree.item_of_leaf.tolist())}
+    for start in range(0, 24, 3):
+        family = [place[item] for item in leaves[start : start + 3].tolist()]
+        assert family == sorted(family)
+
+
+def test_strides_end_at_the_leaves_and_shrink_where_branches_are_many():
+    spans = lambda n, branch, stride: [  # noqa: E731
+        (one.level, one.below, one.width)
+        for one in steps_of(TreeShape(n, branch), stride, TreeShape(n, branch).height)
+    ]
+    assert spans(10_677, 2, 7) == [(0, 7, 84), (7, 14, 128)]
+    assert spans(5, 2, 7) == [(0, 3, 5)]
+    assert spans(10_677, 8, 7) == [(0, 3, 167), (3, 5, 64)]
+    assert spans(5000, 1000, 7) == [(0, 1, 5), (1, 2, 1000)]
+    assert spans(1, 2, 7) == []
+
+
+@pytest.mark.parametrize("kind", ["attention", "mlp", "linear"])
+@pytest.mark.parametrize("history", ["ancestor", "item"])
+def test_a_real_scorer_moves_items_and_is_left_as_it_was(kind, history):
+    n = 50
+    tree = grow(torch.arange(n), n, 2, 0.1)
+    config = ScorerConfig(
+        tree.shape.n_nodes, n, kind, 8, 8, (16, 8), (2, 1), history=history, norm="batch", dropout=0.5
+    )
+    scorer = make_scorer(config, 0)
+    scorer.train()
+    before = {name: one.clone() for name, one in scorer.state_dict().items()}
+    index = TreeIndex(tree, scorer)
+    random = torch.Generator().manual_seed(0)
+    histories = torch.randint(-1, n, (300, 3), generator=random)
+    labels = torch.randint(0, n, (300,), generator=random)
+    for learn in (dtr_update, jtm_update):
+        one, two = (learn(index, histories.int(), labels.int(), UpdateRule(stride=3)) for _ in range(2))
+        assert torch.equal(one[0], two[0])
+        assert one[1] == two[1]
+        assert one[1].after >= one[1].before
+        assert math.isfinite(one[1].after)
+        assert not one[0].requires_grad
+    assert scorer.training
+    assert all(torch.equal(before[name], one) for name, one in scorer.state_dict().items())
+
+
+@pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
+def test_tdm_brings_items_with_like_vectors_together(leaf_vectors):
+    n = 32
+    tree = grow(torch.randperm(n, generator=torch.Generator().manual_seed(0)), n, 2, 0.25)
+    scorer = make_scorer(ScorerConfig(n_rows(tree.shape, n, leaf_vectors), kind="linear", width=4), 0)
+    index = TreeIndex(tree, scorer, leaf_vectors)
+    kind = torch.arange(n) % 2
+    with torch.no_grad():
+        rows = index.rows(tree.shape.height, tree.leaves(torch.arange(n)))
+        scorer.nodes.weight[rows] = 5.0 * kind[:, None] + 0.1 * torch.randn(
+            (n, 4), generator=torch.Generator().manual_seed(1)
+        )
+    leaves, report = tdm_update(index, seed=0)
+    assert torch.equal(leaves < 0, tree.item_of_leaf < 0)
+    laid = kind[leaves[leaves >= 0].long()]
+    assert laid[:16].unique().numel() == laid[16:].unique().numel() == 1
+    assert report.moved > 0
+    assert report.before is report.after is None
+    assert torch.equal(tdm_update(index, seed=0)[0], leaves)
+
+
+def test_rules_that_cannot_be_followed_are_refused():
+    with pytest.raises(ConfigError, match="priority must be one of"):
+        UpdateRule(priority="fame")
+    with pytest.raises(ConfigError, match="stride, cap and chunk must be 1 or more"):
+        UpdateRule(stride=0)
