@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
-from shortlist.train.tree.sampler import Draw, LevelScore, check_levels, every_other
+from shortlist.train.tree.sampler import Draw, LevelScore, check_levels, every_other, path
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ class TreeSampler:
         return _joined(every_other(shape, small, leaves, self.negatives + 1), drawn) if small else drawn
 
     def first(self, shape: TreeShape, levels: tuple[int, ...]) -> int:
-        """The level that paths begin at."""
-        return 0 if self.start == "root" else max(shape.start(self.negatives + 1), levels[0])
+        """The level that paths begin at; from the root, that is the softmax over the root's children."""
+        return 1 if self.start == "root" else max(shape.start(self.negatives + 1), levels[0])
 
     def _walk(
         self,
@@ -78,65 +79,82 @@ class TreeSampler:
         generator: torch.Generator,
         score: LevelScore,
     ) -> "Paths":
-        """The paths at the levels [U, L, 1 + M]; path 0 is the positive's own, for its probability is needed too."""
-        first = self.first(shape, levels)
-        walked = range(first, levels[-1] + 1)
-        ways = (len(leaves), self.negatives)
-        chance = torch.rand(
-            len(walked) + 1, *ways, generator=generator, device=leaves.device, dtype=torch.float64
-        )
-        flat = chance[-1] < self.mix  # [U, M]: paths that choose uniformly
-        paths = begin(shape, first, shape.ancestor(leaves.long(), first), score, chance[0], flat)
-        kept = [paths] if first in levels else []
+        """The paths at the levels; the first path is the positive's own, for its probability is needed too."""
+        walked = tuple(range(self.first(shape, levels), levels[-1] + 1))
+        positive = path(shape, walked, leaves)  # [U, J]
+        fork = positive % shape.branch
+        size = (len(walked) + 1, len(leaves), self.negatives)
+        chance = torch.rand(size, generator=generator, device=leaves.device, dtype=torch.float64)
+        flat = chance[-1] < self.mix if self.mix else None  # [U, M]: paths that choose uniformly
+        nodes, chances = begin(shape, walked[0], positive[:, 0], score, chance[0], flat)
+        trail = [(nodes, chances)]
         for step, level in enumerate(walked[1:], 1):
-            paths = descend(
-                paths, shape, level, shape.ancestor(leaves.long(), level), score, chance[step], flat
-            )
-            kept += [paths] if level in levels else []
-        return Paths(*(torch.stack(parts, 1) for parts in zip(*kept, strict=True)))
+            nodes, chances = descend(shape, level, nodes, fork[:, step : step + 1], score, chance[step], flat)
+            trail.append((nodes, chances))
+        paths = trace(shape, walked[0], [nodes for nodes, _ in trail], [chances for _, chances in trail])
+        return Paths(*(_columns(part, [level - walked[0] for level in levels]) for part in paths))
 
 
 class Paths(NamedTuple):
-    """Where paths are on one level (or several), and how likely they were to come there."""
+    """Where paths are on some levels, and how likely they were to come there."""
 
-    nodes: Tensor  # int64 [U, 1 + M]; path 0 leads to the positive
-    tree: Tensor  # float64 [U, 1 + M], log probability of the path when it chooses by softmax
-    flat: Tensor  # float64 [U, 1 + M], log probability of the path when it chooses uniformly
+    nodes: Tensor  # int64 [U, L, 1 + M]; path 0 leads to the positive
+    tree: Tensor  # float64 [U, L, 1 + M], log probability of a path that chooses by softmax
+    flat: Tensor  # float64 [U, L, 1 + M], log probability of a path that chooses uniformly
 
 
 def begin(
-    shape: TreeShape, level: int, positive: Tensor, score: LevelScore, chance: Tensor, flat: Tensor
-) -> Paths:
-    """Paths begun by the softmax over all nodes of a level: positive [U], chance and flat [U, M]."""
+    shape: TreeShape, level: int, positive: Tensor, score: LevelScore, chance: Tensor, flat: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Paths begun by the softmax over a level, [U, 1 + M] nodes and chances: positive [U], chance and flat [U, M]."""
     size = shape.sizes[level]
-    logp = _level_scores(score, level, size, positive).log_softmax(1)  # [U, N]
-    total = logp.exp().cumsum(1)
+    shares = _level_scores(score, level, size, positive).softmax(1)  # [U, N]
+    total = shares.cumsum(1)
     drawn = torch.searchsorted(total, chance * total[:, -1:], right=True)
-    drawn = torch.where(flat, (chance * size).long(), drawn).clamp(max=size - 1)
-    nodes = torch.cat([positive[:, None], drawn], 1)
-    return Paths(nodes, logp.gather(1, nodes), torch.full_like(nodes, -math.log(size), dtype=torch.float64))
+    if flat is not None:
+        drawn = torch.where(flat, (chance * size).long(), drawn)
+    nodes = torch.cat([positive[:, None], drawn.clamp(max=size - 1)], 1)
+    return nodes, shares.gather(1, nodes)
 
 
 def descend(
-    paths: Paths,
     shape: TreeShape,
     level: int,
-    positive: Tensor,
+    parents: Tensor,
+    fork: Tensor,
     score: LevelScore,
     chance: Tensor,
-    flat: Tensor,
-) -> Paths:
-    """The paths one level further down, at `level`."""
+    flat: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """Paths one step further, to `level`: parents [U, 1 + M], the positive's fork [U, 1], chance and flat [U, M].
+
+    This is launched once per level in every training step, so it does no more than it must.
+    """
     size, branch = shape.sizes[level], shape.branch
-    family = torch.arange(branch, device=positive.device)  # [B]
-    children = paths.nodes[..., None] * branch + family  # [U, 1 + M, B]
-    count = (size - children[..., 0]).clamp(max=branch)  # [U, 1 + M]: children there are
-    scores = _scores(score, level, size, children.clamp(max=size - 1))
-    local = scores.masked_fill(children >= size, -torch.inf).log_softmax(2)
-    step = _step(local[:, 1:], count[:, 1:], chance, flat)
-    step = torch.cat([(positive % branch)[:, None], step], 1)  # [U, 1 + M]
-    tree = paths.tree + local.gather(2, step[..., None])[..., 0]
-    return Paths(children[..., 0] + step, tree, paths.flat - count.log())
+    eldest = parents * branch
+    children = eldest[..., None] + _family(branch, parents.device)  # [U, 1 + M, B]
+    if size % branch:  # the last node of the level above has fewer children
+        scores = _scores(score, level, size, children.clamp(max=size - 1))
+        shares = scores.masked_fill(children >= size, -torch.inf).softmax(2)
+    else:
+        shares = _scores(score, level, size, children).softmax(2)
+    step = (shares[:, 1:, :-1].cumsum(2) <= chance[..., None]).sum(2)  # [U, M]
+    if flat is not None:
+        step = torch.where(flat, (chance * (size - eldest[:, 1:]).clamp(max=branch)).long(), step)
+    step = torch.cat([fork, step], 1)
+    if size % branch:  # sums that round to less than 1 must not lead past the last child
+        step = torch.minimum(step, size - 1 - eldest)
+    return eldest + step, shares.gather(2, step[..., None])[..., 0]
+
+
+def trace(shape: TreeShape, first: int, nodes: list[Tensor], chances: list[Tensor]) -> Paths:
+    """Paths [U, J, 1 + M] with the products of what they chose, from their nodes and chances level by level."""
+    places = torch.stack(nodes, 1)
+    tree = torch.stack(chances, 1).clamp(min=1e-300).log().cumsum(1)  # float64: nothing is lost this far down
+    sizes = _sizes(shape, places.device)[first + 1 : first + len(nodes)]  # [J - 1]
+    family = (sizes[:, None] - places[:, :-1] * shape.branch).clamp(max=shape.branch)
+    even = -F.pad(family.double().log(), (0, 0, 1, 0), value=math.log(shape.sizes[first])).cumsum(1)
+    return Paths(places, tree, even)
 
 
 def weigh(paths: Paths, mix: float, correction: str) -> Draw:
@@ -196,13 +214,6 @@ def _among_siblings(scores: Tensor, branch: int) -> Tensor:
     return families.view(len(scores), -1, branch).log_softmax(2).flatten(1)[:, :size]
 
 
-def _step(local: Tensor, count: Tensor, chance: Tensor, flat: Tensor) -> Tensor:
-    """Which child each path takes: local [U, M, B] log probabilities, count, chance and flat [U, M]."""
-    by_score = (local[..., :-1].exp().cumsum(2) <= chance[..., None]).sum(2)
-    step = torch.where(flat, (chance * count).long(), by_score)
-    return torch.minimum(step, count - 1)  # sums that round to less than 1 must not lead past the last child
-
-
 def _scores(score: LevelScore, level: int, size: int, nodes: Tensor) -> Tensor:
     """Scores of nodes [U, P, B]; where that would be more than the whole level, each node is scored once."""
     if size < nodes.shape[1] * nodes.shape[2]:
@@ -211,10 +222,25 @@ def _scores(score: LevelScore, level: int, size: int, nodes: Tensor) -> Tensor:
 
 
 def _level_scores(score: LevelScore, level: int, size: int, like: Tensor) -> Tensor:
-    """Scores of all nodes of a level: float64 [U, N]; the root needs none."""
-    if size == 1:
-        return torch.zeros(len(like), 1, dtype=torch.float64, device=like.device)
+    """Scores of all nodes of a level: float64 [U, N]."""
     return score(level, torch.arange(size, device=like.device).expand(len(like), size)).double()
+
+
+@lru_cache(maxsize=256)
+def _family(branch: int, device: torch.device) -> Tensor:
+    return torch.arange(branch, device=device)
+
+
+@lru_cache(maxsize=256)
+def _sizes(shape: TreeShape, device: torch.device) -> Tensor:
+    return torch.tensor(shape.sizes, device=device)
+
+
+def _columns(parts: Tensor, kept: list[int]) -> Tensor:
+    """Some levels of [U, J, P]; a view where they follow each other."""
+    if kept == list(range(kept[0], kept[-1] + 1)):
+        return parts[:, kept[0] : kept[-1] + 1]
+    return torch.stack([parts[:, i] for i in kept], 1)
 
 
 def _joined(above: Draw, below: Draw) -> Draw:
