@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist.errors import ConfigError
-from shortlist.index.tree import TreeIndex, TreeShape
+from shortlist.index.tree import TreeIndex
 from shortlist.index.tree.assign import PRIORITIES, balanced_assign, priority_of
 from shortlist.index.tree.order import by_vectors
 from shortlist.train.tree.votes import (
@@ -22,12 +22,12 @@ from shortlist.train.tree.votes import (
     Whole,
     sigmoid_votes,
     softmax_votes,
+    steps_of,
     sum_votes,
     total_votes,
     voters_of,
 )
 
-CANDIDATES = 512  # a stride is shortened where a node would have more descendants to choose from
 CELLS = 1 << 28  # numbers of a table of items and candidates in memory at a time
 
 
@@ -231,15 +231,6 @@ class _Walk:
         total = float(table[stayed, child[stayed]].sum(dtype=np.float64))
         left = some.take(np.flatnonzero((above != node)[some.places]))
         return total + total_votes(self.index, left, step, self.measure, above, child, self.rule.chunk)
-
-
-def steps_of(shape: TreeShape, stride: int, bottom: int) -> Iterator[Step]:
-    """From the root to the level `bottom`, `stride` levels at a time, fewer where nodes have many children."""
-    while stride > 1 and shape.branch**stride > CANDIDATES:
-        stride -= 1
-    for level in range(0, bottom, stride):
-        below = min(level + stride, bottom)
-        yield Step(level, below, min(shape.branch ** (below - level), shape.sizes[below]))
 
 
 def _parts(groups: Whole, width: int) -> Iterator[tuple[int, int]]:

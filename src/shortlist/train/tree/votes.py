@@ -10,7 +10,9 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.errors import DataError
-from shortlist.index.tree import Tree, TreeIndex
+from shortlist.index.tree import Tree, TreeIndex, TreeShape
+
+CANDIDATES = 512  # a stride is shortened where a node would have more descendants to choose from
 
 Whole = NDArray[np.int64]
 Histories = Callable[[Tensor], Tensor]  # rows of instances [m] -> what was met before [m, K], -1 = padding
@@ -23,6 +25,15 @@ class Step:
     level: int
     below: int
     width: int
+
+
+def steps_of(shape: TreeShape, stride: int, bottom: int) -> Iterator[Step]:
+    """From the root to the level `bottom`, `stride` levels at a time, fewer where nodes have many children."""
+    while stride > 1 and shape.branch**stride > CANDIDATES:
+        stride -= 1
+    for level in range(0, bottom, stride):
+        below = min(level + stride, bottom)
+        yield Step(level, below, min(shape.branch ** (below - level), shape.sizes[below]))
 
 
 # (index, histories [m, K], step, the node of `step.level` each instance is below [m]) -> log-likelihoods [m, width]
@@ -48,7 +59,8 @@ class Voters:
 def voters_of(tree: Tree, histories: Tensor | Histories, labels: Tensor, cap: int, seed: int) -> Voters:
     """At most `cap` instances of every item, drawn by the seed alike on every device.
 
-    Labels without a leaf say nothing. An item with more instances than vote keeps its weight: each vote stands for counts / cap instances.
+    Labels without a leaf say nothing. An item with more instances than vote keeps its weight: each vote stands for
+    counts / cap instances.
     """
     if isinstance(histories, Tensor):
         if len(histories) != len(labels):
