@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import pytest
 import torch
 
@@ -9,11 +11,25 @@ from shortlist.train.tree.rectify import (
     by_leaf,
     first_true_level,
     label_weights,
-    make_labels,
     mean_label_per_level,
+    rectified,
     total_peaks,
 )
 from tests.train.tree.test_sampler import seeded
+
+
+class Pairs(NamedTuple):
+    met: torch.Tensor
+    items: torch.Tensor
+
+    def __len__(self):
+        return len(self.items)
+
+    def histories(self, rows):
+        return self.met[rows]
+
+    def labels(self, rows):
+        return self.items[rows]
 
 
 def plain_tree(n, branch=2):
@@ -245,11 +261,11 @@ def test_labels_of_all_instances_are_those_of_each(mode, cells):
         held.append(len(some))
         return table[some[:, -1]]
 
-    labels = make_labels(estimate, histories.__getitem__, items, tree, levels, mode, cells)
+    labels = rectified(tree, Pairs(histories, items), estimate, mode, cells)
     wanted = label_weights(table[histories[:, -1]], items, tree, levels, mode)
-    assert torch.equal(labels.weights(torch.arange(57)), wanted)
-    assert torch.equal(labels.weights(torch.tensor([5, 3])), wanted[[5, 3]])
-    assert torch.allclose(mean_label_per_level(labels, chunk=10), wanted.double().mean(0))
+    assert torch.equal(labels.weights(torch.arange(57), levels), wanted)
+    assert torch.equal(labels.weights(torch.tensor([5, 3]), levels), wanted[[5, 3]])
+    assert torch.allclose(mean_label_per_level(labels, levels, chunk=10), wanted.double().mean(0))
     assert max(held, default=0) <= max(cells // 33, 1)
     assert labels.fits(tree)
     assert not labels.fits(tree.renewed(tree.item_of_leaf.flip(0)))
@@ -259,15 +275,9 @@ def test_labels_of_all_instances_are_those_of_each(mode, cells):
 
 
 def test_labels_are_made_without_gradient():
-    weights = torch.randn(4, 4, requires_grad=True)
-    labels = make_labels(
-        lambda some: weights[some[:, 0]],
-        torch.arange(4)[:, None].__getitem__,
-        torch.arange(4),
-        plain_tree(4),
-        (1, 2),
-        "normalised",
-    )
+    table = torch.randn(4, 4, requires_grad=True)
+    pairs = Pairs(torch.arange(4)[:, None], torch.arange(4))
+    labels = rectified(plain_tree(4), pairs, lambda some: table[some[:, 0]], "normalised")
     assert not labels.values.requires_grad
 
 
@@ -284,7 +294,6 @@ def test_strict_labels_starve_the_top_where_one_step_labels_do_not():
 def test_wrong_modes_are_refused():
     with pytest.raises(ConfigError, match="strict, one_step, normalised, none"):
         label_weights(torch.zeros(1, 4), torch.tensor([0]), plain_tree(4), (1,), "soft")
+    pairs = Pairs(torch.zeros(1, 1), torch.tensor([0]))
     with pytest.raises(ConfigError, match="got 'soft'"):
-        make_labels(
-            lambda some: some, torch.zeros(1, 1).__getitem__, torch.tensor([0]), plain_tree(4), (1,), "soft"
-        )
+        rectified(plain_tree(4), pairs, lambda some: some, "soft")

@@ -2,7 +2,7 @@
 
 from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, level_softmax, margin, sampled_softmax, top_k_hinge
-from shortlist.train.tree.rectify import Labels, label_weights, make_labels, mean_label_per_level
+from shortlist.train.tree.rectify import Labels, label_weights, mean_label_per_level, rectified
 from shortlist.train.tree.sampler import All, Draw, Sampler, Siblings, Uniform, depth_aware
 from shortlist.train.tree.tree_sampler import TreeSampler, log_proposal, proposal_kl
 
@@ -20,11 +20,11 @@ __all__ = [
     "label_weights",
     "level_softmax",
     "log_proposal",
-    "make_labels",
     "margin",
     "mean_label_per_level",
     "model_targets",
     "proposal_kl",
+    "rectified",
     "sampled_softmax",
     "top_k_hinge",
 ]

@@ -9,7 +9,8 @@ An estimator scores all items for a history, as log probabilities up to a consta
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -26,56 +27,51 @@ MODES = ("strict", "one_step", "normalised", "none")
 CELLS = 2**26  # scores held at a time while labels of all instances are made
 
 
+class Pairs(Protocol):
+    """Histories and what they led to, as far as labels need them."""
+
+    def __len__(self) -> int: ...
+
+    def histories(self, rows: Tensor) -> Tensor:
+        """Those of some instances [U, K], -1 = padding."""
+
+    def labels(self, rows: Tensor) -> Tensor:
+        """The items that came next [U]."""
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Labels of all instances under one assignment of items to leaves; worthless under another `version`."""
 
     mode: str
-    levels: tuple[int, ...]
     version: int
-    values: Tensor  # uint8 [n], the first true level (strict) or whether there is a leaf (none); else [n, L]
+    values: Tensor  # uint8 [n], the first true level (strict) or whether there is a leaf (none); else [n, H]
 
-    def weights(self, rows: Tensor) -> Tensor:
-        """The labels of some instances: float32 [U, L]."""
-        chosen = self.values[rows]
+    def weights(self, rows: Tensor, levels: tuple[int, ...]) -> Tensor:
+        """The labels of some instances at some levels: float32 [U, L]."""
         if self.mode == "strict":
-            return (self._levels >= chosen[:, None]).float()
+            return (_numbers(levels, rows.device) >= self.values[rows, None]).float()
         if self.mode == "none":
-            return chosen[:, None].float().expand(-1, len(self.levels))
-        return chosen.float()
+            return self.values[rows, None].float().expand(-1, len(levels))
+        return self.values[rows[:, None], _numbers(levels, rows.device) - 1].float()
 
     def fits(self, tree: Tree) -> bool:
         """Whether they were made for this assignment."""
         return self.version == tree.version
 
-    @cached_property
-    def _levels(self) -> Tensor:
-        return torch.tensor(self.levels, device=self.values.device)
-
 
 @torch.no_grad()
-def make_labels(
-    estimate: Estimator,
-    histories: Callable[[Tensor], Tensor],
-    items: Tensor,
-    tree: Tree,
-    levels: tuple[int, ...],
-    mode: str = "strict",
-    cells: int = CELLS,
+def rectified(
+    tree: Tree, pairs: Pairs, estimate: Estimator, mode: str = "strict", cells: int = CELLS
 ) -> Labels:
-    """The labels of all instances, so many at a time that no more than `cells` scores are held.
-
-    `histories` gives those of some instances, rows [U] -> [U, K]; `items` [n] are what they lead to.
-    """
+    """The labels of all instances at all levels, so many at a time that no more than `cells` scores are held."""
     _check_mode(mode)
-    if mode == "none":
-        return Labels(mode, levels, tree.version, (tree.leaves(items) >= 0).to(torch.uint8))
     chunk = max(cells // max(tree.n_items, tree.shape.n), 1)
-    parts = []
-    for rows in torch.split(torch.arange(len(items), device=items.device), chunk):
-        scores = estimate(histories(rows))
-        parts.append(_stored(scores, items[rows], tree, levels, mode))
-    return Labels(mode, levels, tree.version, torch.cat(parts))
+    parts = [
+        _stored(tree, pairs, rows, estimate, mode)
+        for rows in torch.split(torch.arange(len(pairs), device=tree.device), chunk)
+    ]
+    return Labels(mode, tree.version, torch.cat(parts))
 
 
 def first_true_level(scores: Tensor, items: Tensor, tree: Tree) -> Tensor:
@@ -110,10 +106,10 @@ def label_weights(
     return weights / total_peaks(laid, tree.shape, levels) if mode == "normalised" else weights
 
 
-def mean_label_per_level(labels: Labels, chunk: int = 2**20) -> Tensor:
+def mean_label_per_level(labels: Labels, levels: tuple[int, ...], chunk: int = 2**20) -> Tensor:
     """The mean label of each level over all instances: float64 [L]. Strict labels starve the top of the tree."""
     rows = torch.arange(len(labels.values), device=labels.values.device)
-    sums = [labels.weights(some).double().sum(0) for some in torch.split(rows, chunk)]
+    sums = [labels.weights(some, levels).double().sum(0) for some in torch.split(rows, chunk)]
     return torch.stack(sums).sum(0) / len(rows)
 
 
@@ -141,11 +137,15 @@ def total_peaks(laid: Tensor, shape: TreeShape, levels: tuple[int, ...]) -> Tens
     return torch.stack([found[level] for level in levels], 1)
 
 
-def _stored(scores: Tensor, items: Tensor, tree: Tree, levels: tuple[int, ...], mode: str) -> Tensor:
-    """Labels in the smallest form that holds them."""
+def _stored(tree: Tree, pairs: Pairs, rows: Tensor, estimate: Estimator, mode: str) -> Tensor:
+    """Labels of some instances in the smallest form that holds them."""
+    items = pairs.labels(rows)
+    if mode == "none":
+        return (tree.leaves(items) >= 0).to(torch.uint8)
+    scores = estimate(pairs.histories(rows))
     if mode == "strict":
         return first_true_level(scores, items, tree)
-    made = label_weights(scores, items, tree, levels, mode)
+    made = label_weights(scores, items, tree, tuple(range(1, tree.shape.height + 1)), mode)
     return made.to(torch.uint8) if mode == "one_step" else made
 
 
@@ -153,6 +153,11 @@ def _raised(peaks: Tensor, branch: int) -> Tensor:
     """The largest of each group of siblings: [U, N] -> [U, parents]."""
     padded = F.pad(peaks, (0, -peaks.shape[1] % branch), value=-torch.inf)
     return padded.view(len(peaks), -1, branch).amax(2)
+
+
+@lru_cache(maxsize=256)
+def _numbers(levels: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(levels, device=device)
 
 
 def _check_mode(mode: str) -> None:

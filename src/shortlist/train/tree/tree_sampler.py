@@ -138,7 +138,7 @@ def descend(
         shares = scores.masked_fill(children >= size, -torch.inf).softmax(2)
     else:
         shares = _scores(score, level, size, children).softmax(2)
-    step = (shares[:, 1:, :-1].cumsum(2) <= chance[..., None]).sum(2)  # [U, M]
+    step = _step(shares[:, 1:, :-1], chance)  # [U, M]
     if flat is not None:
         step = torch.where(flat, (chance * (size - eldest[:, 1:]).clamp(max=branch)).long(), step)
     step = torch.cat([fork, step], 1)
@@ -214,6 +214,15 @@ def _among_siblings(scores: Tensor, branch: int) -> Tensor:
     return families.view(len(scores), -1, branch).log_softmax(2).flatten(1)[:, :size]
 
 
+def _step(shares: Tensor, chance: Tensor) -> Tensor:
+    """How many children a chance passes by: shares [U, M, B - 1], chance [U, M]."""
+    if shares.shape[2] == 1:
+        return (shares[..., 0] <= chance).long()
+    # A product with a triangle, because a running sum along so short an axis takes a hundred times as long on a GPU.
+    passed = shares @ _triangle(shares.shape[2], shares.device)
+    return (passed <= chance[..., None]).sum(2)
+
+
 def _scores(score: LevelScore, level: int, size: int, nodes: Tensor) -> Tensor:
     """Scores of nodes [U, P, B]; where that would be more than the whole level, each node is scored once."""
     if size < nodes.shape[1] * nodes.shape[2]:
@@ -229,6 +238,12 @@ def _level_scores(score: LevelScore, level: int, size: int, like: Tensor) -> Ten
 @lru_cache(maxsize=256)
 def _family(branch: int, device: torch.device) -> Tensor:
     return torch.arange(branch, device=device)
+
+
+@lru_cache(maxsize=256)
+def _triangle(size: int, device: torch.device) -> Tensor:
+    """Ones on and above the diagonal: a product with it gives running sums."""
+    return torch.ones(size, size, dtype=torch.float64, device=device).triu()
 
 
 @lru_cache(maxsize=256)
