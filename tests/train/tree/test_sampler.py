@@ -5,7 +5,8 @@ import torch
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
-from shortlist.train.tree.sampler import All, Siblings, Uniform, depth_aware, every_other, path
+from shortlist.index.tree.tree import grow
+from shortlist.train.tree.sampler import All, Siblings, Uniform, depth_aware, every_other, only_live, path
 
 SHAPE = TreeShape(100, 3)  # sizes 1, 2, 4, 12, 34, 100
 LEVELS = (1, 2, 3, 4, 5)
@@ -131,6 +132,34 @@ def test_siblings_are_the_other_children_of_the_parent(n, branch):
             kept = drawn.nodes[leaf, column][drawn.valid[leaf, column]]
             assert sorted(kept.tolist()) == list(wanted)
     assert (drawn.logw == 0).all()
+
+
+def test_only_nodes_with_items_below_are_kept():
+    tree = grow(torch.arange(40), 40, 3, spare=1.5)
+    leaves = tree.leaves(torch.arange(40))
+    drawn = only_live(draw(All(), leaves, shape=tree.shape, levels=(3, 4)), (3, 4), tree)
+    check(drawn, leaves, tree.shape, (3, 4))
+    for column, level in enumerate((3, 4)):
+        wanted = tree.live(level).nonzero()[:, 0].tolist()
+        for user in (0, 17, 39):
+            assert sorted(drawn.nodes[user, column][drawn.valid[user, column]].tolist()) == wanted
+
+
+def test_leaving_out_free_slots_keeps_the_partition_right_on_average():
+    tree = grow(torch.arange(40), 40, 3, spare=1.5)
+    level = tree.shape.height
+    scores = torch.randn(tree.shape.n, generator=seeded(5))
+    leaves = tree.leaves(torch.full((30_000,), 12))
+    drawn = only_live(draw(Uniform(6), leaves, shape=tree.shape, levels=(level,)), (level,), tree)
+    found = ((scores[drawn.nodes] - drawn.logw).exp() * drawn.valid)[:, 0, 1:].sum(1)
+    wanted = scores[tree.live(level)].exp().sum() - scores[leaves[0]].exp()
+    assert found.mean().item() == pytest.approx(wanted.item(), rel=0.02)
+
+
+def test_a_tree_without_free_slots_changes_nothing():
+    tree = grow(torch.arange(100), 100, 3)
+    drawn = draw(Uniform(6), torch.arange(100))
+    assert only_live(drawn, LEVELS, tree) is drawn
 
 
 def test_depth_aware_without_emphasis_is_equal():

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
+from shortlist.index.tree.tree import Tree
 
 LevelScore = Callable[[int, Tensor], Tensor]
 """(level, nodes [U, C]) -> scores [U, C], without gradient and in eval form."""
@@ -110,6 +111,19 @@ def every_other(shape: TreeShape, levels: tuple[int, ...], leaves: Tensor, colum
     """All other nodes of each level, in order, in at least `columns` columns."""
     frame = _frame(shape, levels, (shape.n,) * len(levels), columns - 1, leaves.device)
     return _against(frame, leaves, frame.place)
+
+
+def only_live(drawn: Draw, levels: tuple[int, ...], tree: Tree) -> Draw:
+    """The draw without nodes that have no item below, when the tree has free slots.
+
+    Weights stay as they are: a node that is not there adds exp(-inf) = 0 to the partition, and so does leaving it out,
+    which keeps the estimate right on average.
+    """
+    if tree.n_live == tree.shape.n:
+        return drawn
+    live = torch.stack([tree.live(level)[drawn.nodes[:, at]] for at, level in enumerate(levels)], 1)
+    valid = torch.cat([drawn.valid[..., :1], drawn.valid[..., 1:] & live[..., 1:]], 2)
+    return Draw(drawn.nodes, drawn.logw * valid, valid, ~valid[..., 1:].any(2))
 
 
 def depth_aware(per_level: int, levels: Sequence[int], alpha: float) -> tuple[int, ...]:
