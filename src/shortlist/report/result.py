@@ -48,6 +48,11 @@ def at_most(name: str, source: str, estimate: float, limit: float) -> dict[str, 
     return claim(name, source, estimate <= limit, estimate, f"at most {limit:g}")
 
 
+def at_least(name: str, source: str, estimate: float, limit: float) -> dict[str, Any]:
+    """The claim that a measured value reaches a limit."""
+    return claim(name, source, estimate >= limit, estimate, f"at least {limit:g}")
+
+
 def result(
     name: str,
     profile: str,
@@ -73,7 +78,8 @@ def result(
 def machine() -> str:
     """What it was measured on."""
     python = f"Python {platform.python_version()}, torch {torch.__version__}"
-    return f"{os.cpu_count()} cores, {platform.machine()}, {python}"
+    device = f"{torch.cuda.get_device_name()}, " if torch.cuda.is_available() else ""
+    return f"{device}{os.cpu_count()} cores, {platform.machine()}, {python}"
 
 
 def commit() -> str:

@@ -46,6 +46,15 @@ class Layers(nn.Module):
         return self.out_act(self.out_norm(self.out(x))).view(shape)  # type: ignore[no-any-return]
 
 
+class LayerNorm(nn.LayerNorm):
+    """Sums in float32, numbers in and out as they come: autocast would write all of them in float32."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, enabled=False):
+            weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+            return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
+
+
 class MLPState(NamedTuple):
     """The history's half of the first layer."""
 
@@ -79,4 +88,4 @@ class MLPScorer(NodeScorer):
 def _norm(word: str, size: int) -> nn.Module:
     if word == "none":
         return nn.Identity()
-    return nn.LayerNorm(size) if word == "layer" else nn.BatchNorm1d(size)
+    return LayerNorm(size) if word == "layer" else nn.BatchNorm1d(size)

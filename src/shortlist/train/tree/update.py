@@ -46,6 +46,7 @@ class UpdateRule:
     guard: bool = True
     chunk: int = 4096  # instances scored at a time
     seed: int = 0
+    first: int = 0  # the first level that was taught: the first stride reaches it
 
     def __post_init__(self) -> None:
         if self.priority not in PRIORITIES:
@@ -162,7 +163,7 @@ class _Walk:
         if self.index.leaf_vectors == "item":
             # An item carries its vector to whatever leaf: the leaves of one parent are all alike to it.
             bottom = max(bottom - 1, 0)
-        for step in steps_of(shape, self.rule.stride, bottom):
+        for step in steps_of(shape, self.rule.stride, bottom, self.rule.first):
             node, done = self._stage(step, node)
             sums += done
         return self._in_old_order(node, shape.height), sums

@@ -27,13 +27,18 @@ class Step:
     width: int
 
 
-def steps_of(shape: TreeShape, stride: int, bottom: int) -> Iterator[Step]:
-    """From the root to the level `bottom`, `stride` levels at a time, fewer where nodes have many children."""
+def steps_of(shape: TreeShape, stride: int, bottom: int, first: int = 0) -> Iterator[Step]:
+    """From the root to the level `bottom`, `stride` levels at a time, fewer where nodes have many children.
+
+    The first step goes as far as `first` whatever it costs: levels above it have nothing to say.
+    """
     while stride > 1 and shape.branch**stride > CANDIDATES:
         stride -= 1
-    for level in range(0, bottom, stride):
-        below = min(level + stride, bottom)
+    level = 0
+    while level < bottom:
+        below = min(max(level + stride, first), bottom)
         yield Step(level, below, min(shape.branch ** (below - level), shape.sizes[below]))
+        level = below
 
 
 # (index, histories [m, K], step, the node of `step.level` each instance is below [m]) -> log-likelihoods [m, width]

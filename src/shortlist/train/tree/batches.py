@@ -1,0 +1,58 @@
+"""Training instances that live on the device: positions into one column of events."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.data import Interactions, Windows, sliding
+
+
+@dataclass(frozen=True, eq=False)
+class Instances:
+    """What a user met, what came next; instance i ends with the event at `ends[i]`."""
+
+    items: Tensor  # int32 [E]
+    starts: Tensor  # int64 [M] first event of the user
+    ends: Tensor  # int64 [M] the event to foretell
+    memory: int
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def some(self, rows: Tensor) -> "Instances":
+        """Only these instances."""
+        return replace(self, starts=self.starts[rows], ends=self.ends[rows])
+
+    def histories(self, rows: Tensor) -> Tensor:
+        """The items met before, newest last [m, K], -1 = padding."""
+        at = self.ends[rows, None] - torch.arange(self.memory, 0, -1, device=rows.device)  # [m, K]
+        met = self.items[at.clamp(min=0)].to(torch.int64)
+        return torch.where(at >= self.starts[rows, None], met, -1)
+
+    def labels(self, rows: Tensor) -> Tensor:
+        """The item that came next [m]."""
+        return self.items[self.ends[rows]].to(torch.int64)
+
+
+def instances_of(
+    events: Interactions, memory: int, min_history: int, which: str, device: torch.device
+) -> Instances:
+    """Every window with enough history, or only each user's last one."""
+    windows = sliding(events, memory + 1, min_history)
+    if which == "last":
+        windows = _last(windows)
+    ends = windows.ends.astype(np.int64)
+    users = events.users[ends].astype(np.int64)
+    columns = (events.starts[users], ends)
+    starts, stops = (torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in columns)
+    items = torch.from_numpy(events.items.astype(np.int32)).to(device)
+    return Instances(items, starts, stops, memory)
+
+
+def _last(windows: Windows) -> Windows:
+    users = windows.events.users[windows.ends]
+    newest = np.ones(len(windows), bool)
+    newest[:-1] = users[1:] != users[:-1]
+    return Windows(windows.events, windows.ends[newest], windows.length)

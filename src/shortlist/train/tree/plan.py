@@ -1,0 +1,201 @@
+"""Every switch of tree training in one place: methods and profiles are lists of differences."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from shortlist.errors import ConfigError
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "order": ("category", "category-sorted", "random", "vectors"),
+    "leaf_vectors": ("slot", "item"),
+    "scorer": ("attention", "mlp", "linear"),
+    "history": ("ancestor", "item"),
+    "pool": ("sum", "mean"),
+    "norm": ("none", "layer", "batch"),
+    "output": ("linear", "bn_prelu"),
+    "instances": ("every", "last"),
+    "sampler": ("tree", "uniform", "all", "siblings", "beam"),
+    "start": ("exact", "root"),
+    "correction": ("exact", "released"),
+    "loss": ("softmax", "binary", "margin", "hinge"),
+    "reduction": ("sum", "mean"),
+    "levels": ("useful", "all"),
+    "labels": ("plain", "rectified", "model"),
+    "rectify": ("strict", "one_step", "normalised"),
+    "update": ("none", "dtr", "jtm", "tdm"),
+    "priority": ("count", "regret", "score"),
+    "optimizer": ("adamw", "adam"),
+    "fade": ("cosine", "exponential", "none"),
+    "precision": ("auto", "float32", "bfloat16"),
+}
+
+
+@dataclass(frozen=True)
+class TreePlan:
+    """How a tree and its scorer are made; the defaults are the sound variant of DTR with tree-based sampling.
+
+    Where the paper and its published code differ, the field's comment names the difference by its number in the
+    list of the guide (D1 to D16).
+    """
+
+    # the tree
+    branch: int = 2  # D16; 0 = one level, every item a child of the root
+    order: str = "category"  # D11
+    spare: float = 0.0
+    leaf_vectors: str = "slot"  # whose vector a leaf carries when items move
+    # the scorer
+    scorer: str = "attention"
+    width: int = 24
+    hidden: int = 36
+    layers: tuple[int, ...] = (128, 64, 24)  # D15
+    windows: tuple[int, ...] = (20, 20, 10, 10, 2, 2, 2, 1, 1, 1)
+    history: str = "ancestor"  # D4
+    pool: str = "sum"
+    norm: str = "layer"
+    output: str = "linear"  # D5
+    dropout: float = 0.0
+    spread: float = 0.1
+    # the examples
+    instances: str = "every"  # D8
+    min_history: int = 14
+    # negatives
+    sampler: str = "tree"
+    negatives: int = 70
+    start: str = "exact"  # D3
+    correction: str = "exact"  # D2
+    mix: float = 0.1  # share of uniform choices in tree-based sampling
+    alpha: float = 0.0  # how much more deep levels are sampled, uniform sampling only
+    # the loss
+    loss: str = "softmax"
+    reduction: str = "sum"  # D7
+    levels: str = "useful"  # or all: those too that never decide anything at this beam
+    labels: str = "plain"
+    rectify: str = "strict"  # D1
+    # updates of the tree
+    update: str = "dtr"
+    stride: int = 7
+    cap: int = 100  # instances per item that vote in an update
+    priority: str = "count"  # D6
+    sticky: float = 0.0
+    guard: bool = True
+    # optimisation
+    rounds: int = 6  # D12: an update lies between two rounds
+    steps: int = 2000
+    batch: int = 1000
+    rate: float = 2e-3
+    decay: float = 1e-4
+    optimizer: str = "adamw"
+    amsgrad: bool = False
+    warmup: int = 200
+    fade: str = "cosine"
+    fade_steps: int = 15_000  # of the exponential
+    restart: bool = False  # a fresh optimizer and schedule in every round
+    clip: float = 5.0
+    precision: str = "auto"
+    # search and choice
+    beam: int = 150
+    product: bool = False  # a node's value is the product of the probabilities on its path
+    judge_every: int = 1000
+    patience: int = 0  # judgements without a better one before training ends; 0 = never
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ConfigError(
+                    f"tree plan: {name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
+                )
+        if self.branch != 0 and self.branch < 2:
+            raise ConfigError(f"tree plan: branch must be 2 or more, or 0 for one level, got {self.branch}")
+
+    @property
+    def total(self) -> int:
+        """Steps in all rounds."""
+        return self.rounds * self.steps
+
+
+METHODS: Mapping[str, Mapping[str, Any]] = {
+    "dtr-u": {"sampler": "uniform"},
+    "dtr-t": {},
+    "dtr-t-rl": {"labels": "rectified"},
+    "jtm": {"loss": "binary", "sampler": "uniform", "negatives": 6, "update": "jtm"},
+    "tdm": {
+        "loss": "binary",
+        "sampler": "uniform",
+        "negatives": 6,
+        "update": "tdm",
+        "leaf_vectors": "item",
+        "rounds": 5,
+    },
+    "otm": {"loss": "binary", "sampler": "beam", "labels": "model", "update": "none"},
+    "plt": {"loss": "binary", "sampler": "siblings", "product": True, "update": "none", "levels": "all"},
+    "din": {"branch": 0, "sampler": "uniform", "update": "none", "levels": "all"},
+}
+
+PROFILES: Mapping[str, Mapping[str, Any]] = {
+    "sound": {},
+    "paper": {
+        "history": "item",
+        "leaf_vectors": "item",
+        "norm": "none",
+        "output": "linear",
+        "instances": "last",
+        "start": "root",
+        "mix": 0.0,
+        "levels": "all",
+        "reduction": "sum",
+        "rectify": "strict",
+        "order": "category",
+        "guard": False,
+        "rounds": 13,
+        "batch": 100,
+        "rate": 1e-3,
+        "decay": 0.0,
+        "optimizer": "adam",
+        "warmup": 0,
+        "fade": "exponential",
+    },
+    "released": {
+        "history": "ancestor",
+        "leaf_vectors": "slot",
+        "norm": "batch",
+        "output": "bn_prelu",
+        "dropout": 0.1,
+        "spread": 1.0,
+        "instances": "every",
+        "start": "exact",
+        "correction": "released",
+        "mix": 0.0,
+        "levels": "all",
+        "reduction": "mean",
+        "rectify": "one_step",
+        "order": "category-sorted",
+        "priority": "score",
+        "sticky": 1.0,
+        "guard": False,
+        "rounds": 12,
+        "steps": 80_000,
+        "batch": 100,
+        "rate": 1e-3,
+        "decay": 1e-2,
+        "optimizer": "adam",
+        "amsgrad": True,
+        "warmup": 5000,
+        "fade": "exponential",
+        "fade_steps": 15_000,
+        "restart": True,
+        "clip": 0.0,
+        "cap": 1_000_000,
+    },
+}
+
+
+def plan_of(method: str = "dtr-t-rl", profile: str = "sound", **given: Any) -> TreePlan:
+    """The plan of a method under a profile; what is given outranks the method, the method its profile."""
+    for what, name, known in (("method", method, METHODS), ("profile", profile, PROFILES)):
+        if name not in known:
+            raise ConfigError(f"tree plan: {what} must be one of {', '.join(known)}, got {name!r}")
+    names = {one.name for one in fields(TreePlan)}
+    if unknown := sorted(set(given) - names):
+        raise ConfigError(f"tree plan: unknown {', '.join(unknown)}; expected one of {', '.join(sorted(names))}")
+    return replace(TreePlan(), **{**PROFILES[profile], **METHODS[method], **given})

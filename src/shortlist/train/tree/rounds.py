@@ -1,0 +1,250 @@
+"""Teach the scorer, update the tree, and again: training that alternates, and can be stopped and resumed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.data import Cases, Interactions
+from shortlist.data.membership import is_in
+from shortlist.errors import ShortlistError
+from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, grow, n_rows, random_order
+from shortlist.progress import Progress, silent
+from shortlist.represent.nodes import ScorerConfig, make_scorer
+from shortlist.train.device import device_of
+from shortlist.train.tree.batches import instances_of
+from shortlist.train.tree.judge import answers
+from shortlist.train.tree.optimise import Optimiser
+from shortlist.train.tree.plan import TreePlan
+from shortlist.train.tree.rectify import Estimator, Labels, rectified
+from shortlist.train.tree.step import Step
+from shortlist.train.tree.turn import updated
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What a tree is taught with."""
+
+    events: Interactions
+    categories: Tensor | None = None  # [n_items], -1 = unknown
+    vectors: Tensor | None = None  # [n_items, D] for the order "vectors"
+    valid: Cases | None = None
+    estimator: Estimator | None = None  # for rectified labels
+    order: Tensor | None = None  # a tree to begin with
+
+
+@dataclass(eq=False)
+class Standing:
+    """Where training stands: with the plan, the lesson and the seed it is all that the future depends on."""
+
+    index: TreeIndex
+    optimiser: Optimiser
+    step: int = 0
+    updates: int = 0
+    told: list[dict[str, Any]] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_order: Tensor | None = None
+
+
+class TreeTraining:
+    """Alternating training; everything random is a function of the seed and the step."""
+
+    def __init__(
+        self,
+        plan: TreePlan,
+        lesson: Lesson,
+        seed: int = 0,
+        device: str = "auto",
+        progress: Progress = silent,
+        clock: Clock | None = None,
+    ) -> None:
+        self.plan, self.lesson, self.seed, self.progress, self.clock = plan, lesson, seed, progress, clock
+        self.device = device_of(device)
+        memory = sum(plan.windows)
+        self.instances = instances_of(
+            lesson.events, memory, plan.min_history, plan.instances, self.device
+        )
+        self.standing = self._begin()
+        self._cases = _some(lesson.valid, seed)
+        self._labels: Labels | None = None
+        self._turned = (-1, torch.empty(0))
+        self._losses = torch.zeros(2, device=self.device)
+        self._since = 0
+        self._step = Step(plan, self.standing.index)
+
+    def run(self, until: int | None = None) -> TreeIndex:
+        """Train up to a step, or to the end; returns the index that did best on the cases to choose by."""
+        last = self.plan.total if until is None else min(until, self.plan.total)
+        while self.standing.step < last and len(self.instances) and self._step.levels and not self._tired():
+            self._between_rounds()
+            self._one_step()
+            if self.standing.step % self.plan.judge_every == 0 or self.standing.step == self.plan.total:
+                self._judge()
+            self.progress("tree", self.standing.step, self.plan.total)
+        return self.chosen()
+
+    def chosen(self) -> TreeIndex:
+        """The best so far, ready to search."""
+        index, standing = self.standing.index, self.standing
+        if standing.best_order is not None:
+            tree = replace(index.tree, item_of_leaf=standing.best_order)
+            scorer = make_scorer(index.scorer.config, self.seed).to(self.device)
+            scorer.load_state_dict(standing.best)
+            index = replace(index, tree=tree, scorer=scorer)
+        index.scorer.eval()
+        return index
+
+    def _begin(self) -> Standing:
+        plan, n_items = self.plan, self.lesson.events.n_items
+        branch = plan.branch or max(n_items, 2)
+        order = self.lesson.order if self.lesson.order is not None else self._order(branch)
+        tree = grow(order, n_items, branch, plan.spare).to(self.device)
+        config = scorer_config(plan, tree.shape, n_items)
+        scorer = make_scorer(config, self.seed).to(self.device)
+        index = TreeIndex(tree, scorer, plan.leaf_vectors)
+        return Standing(index, Optimiser(plan, scorer))
+
+    def _order(self, branch: int) -> Tensor:
+        """Items in the order of the leaves before anything is learned."""
+        n_items, plan = self.lesson.events.n_items, self.plan
+        if plan.order == "vectors":
+            if self.lesson.vectors is None:
+                raise ShortlistError("tree: the order 'vectors' needs item vectors, got none")
+            return by_vectors(self.lesson.vectors, branch, self.seed)
+        if plan.order == "random" or self.lesson.categories is None:
+            return random_order(n_items, self.seed)
+        return by_category(self.lesson.categories, self.seed, shuffle=plan.order == "category")
+
+    def _between_rounds(self) -> None:
+        """An update of the tree, and a fresh optimizer where the plan says so, before each round but the first."""
+        step, plan = self.standing.step, self.plan
+        if step == 0 or step % plan.steps:
+            return
+        if plan.update != "none" and self.standing.updates < step // plan.steps:
+            with self._precision():
+                index, report = updated(plan, self.standing.index, self.instances, self._seed(1, step))
+            self.standing.index, self.standing.updates = index, self.standing.updates + 1
+            self.standing.told.append({"step": step, "update": report.as_dict(), **self._time()})
+            self._step, self._labels = Step(plan, index), None
+        if plan.restart:
+            self.standing.optimiser = Optimiser(plan, self.standing.index.scorer)
+
+    def _one_step(self) -> None:
+        standing, scorer = self.standing, self.standing.index.scorer
+        scorer.train()
+        generator = torch.Generator(self.device).manual_seed(self._seed(0, standing.step))
+        if self.plan.dropout:
+            torch.manual_seed(self._seed(2, standing.step))
+        rows = self._rows()
+        histories, labels = self.instances.histories(rows), self.instances.labels(rows)
+        with self._precision():
+            loss, skipped = self._step.loss(histories, labels, self._weights(rows), generator)
+        standing.optimiser.step(loss, standing.step)
+        self._losses += torch.stack([loss.detach(), skipped])
+        self._since += 1
+        standing.step += 1
+
+    def _rows(self) -> Tensor:
+        """The instances of this step: every epoch shows all of them once, in an order of its own."""
+        count, batch = len(self.instances), min(self.plan.batch, len(self.instances))
+        epoch, place = divmod(self.standing.step, count // batch)
+        if self._turned[0] != epoch:
+            generator = torch.Generator(self.device).manual_seed(self._seed(3, epoch))
+            self._turned = (epoch, torch.randperm(count, generator=generator, device=self.device))
+        return self._turned[1][place * batch : (place + 1) * batch]
+
+    def _weights(self, rows: Tensor) -> Tensor:
+        """How much each level of each instance counts [U, L]."""
+        if self.plan.labels != "rectified":
+            return torch.ones((len(rows), len(self._step.levels)), device=self.device)
+        if self._labels is None:
+            self._labels = self._rectified()
+        return self._labels.weights(rows, self._step.levels)
+
+    def _rectified(self) -> Labels:
+        if self.lesson.estimator is None:
+            raise ShortlistError("tree: rectified labels need an estimator of probabilities, got none")
+        with self._precision():
+            return rectified(
+                self.standing.index.tree, self.instances, self.lesson.estimator, self.plan.rectify
+            )
+
+    def _judge(self) -> None:
+        """Look at loss and quality; this is where the host waits for the device."""
+        mean = (self._losses / max(self._since, 1)).tolist()
+        self._losses.zero_()
+        self._since = 0
+        if not np.isfinite(mean[0]):
+            raise ShortlistError(f"tree: the loss is {mean[0]} at step {self.standing.step}; lower the rate")
+        told = {"step": self.standing.step, "loss": mean[0], "skipped": mean[1], **self._time()}
+        if self._cases is not None:
+            self.standing.index.scorer.eval()
+            with self._precision():
+                told.update(quality(self.standing.index, self._cases, self.plan))
+            before = [one["f1"] for one in self.standing.told if "f1" in one]
+            if not before or told["f1"] > max(before):
+                state = self.standing.index.scorer.state_dict()
+                self.standing.best = {name: one.detach().clone() for name, one in state.items()}
+                self.standing.best_order = self.standing.index.tree.item_of_leaf
+        self.standing.told.append(told)
+
+    def _tired(self) -> bool:
+        """Whether quality has not risen for `patience` judgements."""
+        said = [one["f1"] for one in self.standing.told if "f1" in one]
+        return bool(self.plan.patience and said and len(said) - 1 - int(np.argmax(said)) >= self.plan.patience)
+
+    def _time(self) -> dict[str, float]:
+        return {} if self.clock is None else {"seconds": self.clock()}
+
+    def _precision(self) -> torch.autocast:
+        """bfloat16 where the plan says so, or where it is fast."""
+        half = self.plan.precision == "bfloat16" or (
+            self.plan.precision == "auto" and self.device.type == "cuda"
+        )
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
+
+    def _seed(self, what: int, number: int) -> int:
+        """A seed of its own for every use and step."""
+        state = np.random.SeedSequence((self.seed, what, number)).generate_state(1, np.uint64)
+        return int(state[0] >> np.uint64(2))
+
+
+def scorer_config(plan: TreePlan, shape: TreeShape, n_items: int) -> ScorerConfig:
+    """The scorer a plan describes, for a tree of this shape."""
+    return ScorerConfig(
+        n_rows=n_rows(shape, n_items, plan.leaf_vectors),
+        n_items=n_items if plan.history == "item" else 0,
+        kind=plan.scorer,
+        width=plan.width,
+        hidden=plan.hidden,
+        layers=plan.layers,
+        windows=plan.windows,
+        history=plan.history,
+        pool=plan.pool,
+        norm=plan.norm,
+        output=plan.output,
+        dropout=plan.dropout,
+        spread=plan.spread,
+    )
+
+
+def quality(index: TreeIndex, cases: Cases, plan: TreePlan, k: int = 20) -> Mapping[str, float]:
+    """Recall and F of the k best, without what was seen."""
+    items, truth = answers(index, cases, k, plan.beam, product=plan.product), cases.truth()
+    hits, wanted = is_in(items, truth).sum(1), (truth >= 0).sum(1).clamp(min=1)
+    return {
+        "recall": float((hits / wanted).mean()),
+        "f1": float((2 * hits / (k + wanted)).mean()),
+        "distinct": float(len(items.unique())),
+    }
+
+
+def _some(valid: Cases | None, seed: int, most: int = 1000) -> Cases | None:
+    if valid is None or not len(valid):
+        return None
+    return valid.take(np.sort(np.random.default_rng(seed).permutation(len(valid))[:most]))

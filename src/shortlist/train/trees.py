@@ -1,0 +1,119 @@
+"""A tree and its scorer, from a recipe: the method by name, and what differs from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+
+from shortlist.nominate import TreeNominator
+from shortlist.train.material import Material
+from shortlist.train.sasrec import SASRecTrainer
+from shortlist.train.tree.batches import instances_of
+from shortlist.train.tree.plan import TreePlan, plan_of
+from shortlist.train.tree.rectify import Estimator
+from shortlist.train.tree.rounds import Lesson, TreeTraining
+
+OWN = ("method", "profile", "epochs", "device")
+
+
+@dataclass(frozen=True)
+class TreeTrainer:
+    """Trains what `method` names; every other field left at None is as the method and the profile say.
+
+    `epochs` are counted over all rounds and set the steps of a round; early stopping looks at held-out users.
+    """
+
+    method: str = "dtr-t-rl"
+    profile: str = "sound"
+    device: str = "auto"
+    epochs: int | None = None
+    branch: int | None = None
+    order: str | None = None
+    spare: float | None = None
+    leaf_vectors: str | None = None
+    scorer: str | None = None
+    width: int | None = None
+    hidden: int | None = None
+    layers: tuple[int, ...] | None = None
+    windows: tuple[int, ...] | None = None
+    history: str | None = None
+    pool: str | None = None
+    norm: str | None = None
+    output: str | None = None
+    dropout: float | None = None
+    instances: str | None = None
+    min_history: int | None = None
+    sampler: str | None = None
+    negatives: int | None = None
+    start: str | None = None
+    correction: str | None = None
+    mix: float | None = None
+    alpha: float | None = None
+    loss: str | None = None
+    reduction: str | None = None
+    levels: str | None = None
+    labels: str | None = None
+    rectify: str | None = None
+    update: str | None = None
+    stride: int | None = None
+    cap: int | None = None
+    priority: str | None = None
+    sticky: float | None = None
+    guard: bool | None = None
+    rounds: int | None = None
+    steps: int | None = None
+    batch: int | None = None
+    rate: float | None = None
+    decay: float | None = None
+    optimizer: str | None = None
+    warmup: int | None = None
+    fade: str | None = None
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        self.plan()  # a word that does not exist is refused before anything is trained
+
+    def plan(self, **more: Any) -> TreePlan:
+        """All switches."""
+        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in OWN}
+        given = {name: value for name, value in told.items() if value is not None}
+        return plan_of(self.method, self.profile, **{**given, **more})
+
+    def fit(self, settings: Mapping[str, Any], material: Material) -> TreeNominator:
+        plan = self._paced(material, self.plan(beam=int(settings.get("beam", TreePlan.beam))))
+        lesson = Lesson(material.events, material.categories, valid=material.valid)
+        if plan.labels == "rectified":
+            lesson = replace(lesson, estimator=self._estimator(material))
+        if plan.labels == "model" and plan.update == "none":
+            lesson = replace(lesson, order=self._grown(plan, lesson, material))
+        training = TreeTraining(plan, lesson, material.seed, self.device, material.progress)
+        index = training.run().to("cpu")
+        return TreeNominator(index, **{"product": plan.product, **settings})
+
+    def _paced(self, material: Material, plan: TreePlan) -> TreePlan:
+        """The plan with the steps that make so many epochs, judged at the end of each round."""
+        if self.epochs is None:
+            return plan
+        memory = sum(plan.windows)
+        found = len(instances_of(material.events, memory, plan.min_history, plan.instances, torch.device("cpu")))
+        steps = max(1, self.epochs * found // (plan.batch * plan.rounds))
+        return replace(plan, steps=steps, judge_every=max(steps, 1), warmup=min(plan.warmup, steps))
+
+    def _estimator(self, material: Material) -> Estimator:
+        """A small sequence model that says how likely each item is."""
+        trainer = SASRecTrainer(device=self.device)
+        return trainer.fit(material.events, material.valid, material.seed, material.progress).scores
+
+    def _grown(self, plan: TreePlan, lesson: Lesson, material: Material) -> torch.Tensor:
+        """The tree a method without updates of its own begins with: one that JTM learned (OTM's way)."""
+        before = replace(plan_of("jtm", self.profile), **_sizes(plan))
+        training = TreeTraining(before, lesson, material.seed, self.device, material.progress)
+        order = training.run().tree.item_of_leaf
+        return order[order >= 0].cpu().to(torch.int64)
+
+
+def _sizes(plan: TreePlan) -> dict[str, Any]:
+    """What two plans share when one grows the tree of the other."""
+    names = ("branch", "order", "width", "windows", "rounds", "steps", "batch", "rate", "beam", "judge_every")
+    return {name: getattr(plan, name) for name in names}
