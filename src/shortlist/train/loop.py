@@ -35,7 +35,8 @@ class Loop:
         judge: Callable[[], float] | None = None,
     ) -> list[float]:
         """Train in place and return what the judge said after each epoch; the best epoch's weights stay."""
-        optimizer = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=self.decay)
+        fused = next(model.parameters()).is_cuda or None  # one launch for all weights where launches cost
+        optimizer = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=self.decay, fused=fused)
         best, said, last = copy.deepcopy(model.state_dict()), list[float](), torch.zeros(())
         for epoch in range(self.epochs):
             model.train()

@@ -1,8 +1,10 @@
 import numpy as np
+import torch
 
-from shortlist.index.tree import TreeShape
+from shortlist.index.tree import TreeIndex, TreeShape
+from shortlist.train.tree.update import UpdateRule, dtr_update, jtm_update
 from shortlist.train.tree.votes import steps_of, voters_of
-from tests.train.tree.told import world
+from tests.train.tree.told import Told, world
 
 
 def test_the_cap_draws_at_random_and_keeps_the_weight_of_items():
@@ -27,3 +29,25 @@ def test_strides_end_at_the_leaves_and_shrink_where_branches_are_many():
     assert spans(10_677, 8, 7) == [(0, 3, 167), (3, 5, 64)]
     assert spans(5000, 1000, 7) == [(0, 1, 5), (1, 2, 1000)]
     assert spans(1, 2, 7) == []
+    assert [(one.level, one.below) for one in steps_of(TreeShape(2**12), 3, 12, 8)] == [
+        (0, 8),
+        (8, 11),
+        (11, 12),
+    ]
+
+
+def test_levels_that_were_not_taught_have_nothing_to_say():
+    index, histories, labels = world(30, 2, 100, seed=2)
+    noisy = TreeIndex(index.tree, Told(index.scorer.table.clone()))
+    noisy.scorer.table[:, : index.tree.shape.offsets[3]] = torch.randn(40, index.tree.shape.offsets[3]) * 9
+    for learn in (dtr_update, jtm_update):
+        one, two = (learn(one, histories, labels, UpdateRule(stride=2, first=3)) for one in (index, noisy))
+        assert torch.equal(one[0], two[0])
+        assert one[1] == two[1]
+
+
+def test_a_tree_of_which_only_the_leaves_were_taught_stays_when_items_carry_their_vectors():
+    index, histories, labels = world(24, 2, 100, leaf_vectors="item")
+    leaves, report = dtr_update(index, histories, labels, UpdateRule(first=index.tree.shape.height))
+    assert torch.equal(leaves, index.tree.item_of_leaf)
+    assert report.groups == 0

@@ -25,19 +25,21 @@ class Step:
     level: int
     below: int
     width: int
+    first: int = 0  # levels above it were not taught and have nothing to say
 
 
 def steps_of(shape: TreeShape, stride: int, bottom: int, first: int = 0) -> Iterator[Step]:
     """From the root to the level `bottom`, `stride` levels at a time, fewer where nodes have many children.
 
-    The first step goes as far as `first` whatever it costs: levels above it have nothing to say.
+    The first step goes as far as `first` whatever it costs: levels above it have nothing to say. Where nothing down
+    to `bottom` was taught there is no step.
     """
     while stride > 1 and shape.branch**stride > CANDIDATES:
         stride -= 1
     level = 0
-    while level < bottom:
+    while first <= bottom and level < bottom:
         below = min(max(level + stride, first), bottom)
-        yield Step(level, below, min(shape.branch ** (below - level), shape.sizes[below]))
+        yield Step(level, below, min(shape.branch ** (below - level), shape.sizes[below]), first)
         level = below
 
 
@@ -131,10 +133,10 @@ def softmax_votes(index: TreeIndex, histories: Tensor, step: Step, node: Tensor)
 
 
 def sigmoid_votes(index: TreeIndex, histories: Tensor, step: Step, node: Tensor) -> Tensor:
-    """Sum of log sigmoids on the way down to each candidate (JTM); -inf where there is none."""
+    """Sum of log sigmoids of taught levels on the way down to each candidate (JTM); -inf where there is none."""
     total = torch.zeros((len(node), step.width), device=node.device)
     candidates = torch.arange(step.width, device=node.device)
-    for level in range(step.level + 1, step.below + 1):
+    for level in range(max(step.level + 1, step.first), step.below + 1):
         scores, there = _scores(index, histories, step, level, node)
         above = candidates // index.tree.shape.branch ** (step.below - level)
         total = total + F.logsigmoid(scores).masked_fill(~there, -torch.inf)[:, above]
