@@ -363,6 +363,27 @@ def test_the_best_of_a_row_are_those_of_a_stable_sort(width, k):
     assert torch.equal(values, expected.values[:, :k])
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
+def test_search_on_a_gpu_asks_nothing_of_the_host_and_finds_the_same(leaf_vectors):
+    here = random_pairs(300, 3, 1, leaf_vectors, spare=0.2)
+    scorer = make_scorer(ScorerConfig(here.scorer.config.n_rows, kind="linear"), 0).eval()
+    history = torch.randint(-1, 300, (4, 9), generator=torch.Generator().manual_seed(2))
+    found = []
+    for device in ("cpu", "cuda"):
+        index = TreeIndex(here.tree.to(device), scorer.to(device), leaf_vectors)
+        asked, allowed = history.to(device), torch.arange(300, device=device) % 3 > 0
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        found.append(
+            [search(index, asked, 9, 10, asked, allowed), exhaustive(index, asked, 9, asked, allowed)]
+        )
+        torch.cuda.set_sync_debug_mode("default")
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one.items, other.items.cpu())
+
+
 @pytest.mark.parametrize(("k", "beam"), [(0, 5), (5, 0), (-1, 5)])
 def test_asking_for_nothing_is_refused(k, beam):
     with pytest.raises(ConfigError, match="at least 1"):

@@ -59,7 +59,7 @@ def search(
     Ties go to the lower node. `exclude` [U, E] are items no result of that user may hold, `allowed` [n_items] says
     which items count at all: nodes without any take no place in a beam. `skip` leaves out the levels with at most
     `beam` nodes, which changes nothing. With `path` the value of a node is the sum of log-sigmoids down to it (PLT),
-    so every level is scored.
+    so every level is scored. All leaves scored compete for the k places, also more than `beam` of them.
     """
     _check(history, k, beam)
     shape, reach = index.tree.shape, index.tree.allow(allowed)
