@@ -45,22 +45,23 @@ class Optimiser:
     def tensors(self) -> dict[str, Tensor]:
         """The optimizer's memory under flat names."""
         return {
-            f"{number}.{parameter}.{name}": value
+            f"{number}.{parameter}.{name}": torch.as_tensor(value)
             for number, part in enumerate(self.parts)
             for parameter, kept in part.state_dict()["state"].items()
             for name, value in kept.items()
-            if isinstance(value, Tensor)
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The memory back."""
         for number, part in enumerate(self.parts):
             told = part.state_dict()
-            state: dict[int, dict[str, Tensor]] = {}
+            state: dict[int, dict[str, Tensor | int]] = {}
             for name, value in tensors.items():
                 owner, parameter, what = name.split(".", 2)
                 if int(owner) == number:
-                    state.setdefault(int(parameter), {})[what] = value
+                    # Steps that were whole numbers come back as such: powers of a tensor have other last digits.
+                    whole = value.dtype == torch.int64
+                    state.setdefault(int(parameter), {})[what] = int(value) if whole else value.clone()
             part.load_state_dict({**told, "state": state})
 
 

@@ -1,8 +1,9 @@
 """Teach the scorer, update the tree, and again: training that alternates, and can be stopped and resumed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from shortlist.progress import Progress, silent
 from shortlist.represent.nodes import ScorerConfig, make_scorer
 from shortlist.train.device import device_of
 from shortlist.train.tree.batches import instances_of
+from shortlist.train.tree.checkpoint import Marks, Standing, is_kept, keep, marks_of, resume
 from shortlist.train.tree.judge import answers
 from shortlist.train.tree.optimise import Optimiser
 from shortlist.train.tree.plan import TreePlan
@@ -38,21 +40,12 @@ class Lesson:
     order: Tensor | None = None  # a tree to begin with
 
 
-@dataclass(eq=False)
-class Standing:
-    """Where training stands: with the plan, the lesson and the seed it is all that the future depends on."""
-
-    index: TreeIndex
-    optimiser: Optimiser
-    step: int = 0
-    updates: int = 0
-    told: list[dict[str, Any]] = field(default_factory=list)
-    best: dict[str, Tensor] = field(default_factory=dict)
-    best_order: Tensor | None = None
-
-
 class TreeTraining:
-    """Alternating training; everything random is a function of the seed and the step."""
+    """Alternating training; everything random is a function of the seed and the step.
+
+    With a `folder`, where training stands is kept there after every `keep_every` steps (0: after every judgement) and
+    at the end of a run; what an earlier run of the same training left there is taken up.
+    """
 
     def __init__(
         self,
@@ -62,30 +55,37 @@ class TreeTraining:
         device: str = "auto",
         progress: Progress = silent,
         clock: Clock | None = None,
+        folder: Path | None = None,
+        keep_every: int = 0,
     ) -> None:
         self.plan, self.lesson, self.seed, self.progress, self.clock = plan, lesson, seed, progress, clock
         self.device = device_of(device)
         memory = sum(plan.windows)
-        self.instances = instances_of(
-            lesson.events, memory, plan.min_history, plan.instances, self.device
+        self.instances = instances_of(lesson.events, memory, plan.min_history, plan.instances, self.device)
+        self.folder, self.keep_every = folder, keep_every or plan.judge_every
+        self._marks = self._marked() if folder else {}
+        self.standing = (
+            resume(folder, plan, self.device, self._marks) if folder and is_kept(folder) else self._begin()
         )
-        self.standing = self._begin()
+        self._kept = -1
         self._cases = _some(lesson.valid, seed)
         self._labels: Labels | None = None
         self._turned = (-1, torch.empty(0))
-        self._losses = torch.zeros(2, device=self.device)
-        self._since = 0
         self._step = Step(plan, self.standing.index)
 
     def run(self, until: int | None = None) -> TreeIndex:
         """Train up to a step, or to the end; returns the index that did best on the cases to choose by."""
         last = self.plan.total if until is None else min(until, self.plan.total)
-        while self.standing.step < last and len(self.instances) and self._step.levels and not self._tired():
-            self._between_rounds()
-            self._one_step()
-            if self.standing.step % self.plan.judge_every == 0 or self.standing.step == self.plan.total:
-                self._judge()
-            self.progress("tree", self.standing.step, self.plan.total)
+        with self._own_chance():
+            while self.standing.step < last and self._teachable() and not self._tired():
+                self._between_rounds()
+                self._one_step()
+                if self.standing.step % self.plan.judge_every == 0 or self.standing.step == self.plan.total:
+                    self._judge()
+                if self.standing.step % self.keep_every == 0:
+                    self._keep()
+                self.progress("tree", self.standing.step, self.plan.total)
+        self._keep()
         return self.chosen()
 
     def chosen(self) -> TreeIndex:
@@ -107,7 +107,7 @@ class TreeTraining:
         config = scorer_config(plan, tree.shape, n_items)
         scorer = make_scorer(config, self.seed).to(self.device)
         index = TreeIndex(tree, scorer, plan.leaf_vectors)
-        return Standing(index, Optimiser(plan, scorer))
+        return Standing(index, Optimiser(plan, scorer), torch.zeros(2, device=self.device))
 
     def _order(self, branch: int) -> Tensor:
         """Items in the order of the leaves before anything is learned."""
@@ -139,14 +139,14 @@ class TreeTraining:
         scorer.train()
         generator = torch.Generator(self.device).manual_seed(self._seed(0, standing.step))
         if self.plan.dropout:
-            torch.manual_seed(self._seed(2, standing.step))
+            self._throw(self._seed(2, standing.step))
         rows = self._rows()
         histories, labels = self.instances.histories(rows), self.instances.labels(rows)
         with self._precision():
             loss, skipped = self._step.loss(histories, labels, self._weights(rows), generator)
         standing.optimiser.step(loss, standing.step)
-        self._losses += torch.stack([loss.detach(), skipped])
-        self._since += 1
+        standing.losses += torch.stack([loss.detach(), skipped])
+        standing.since += 1
         standing.step += 1
 
     def _rows(self) -> Tensor:
@@ -176,9 +176,9 @@ class TreeTraining:
 
     def _judge(self) -> None:
         """Look at loss and quality; this is where the host waits for the device."""
-        mean = (self._losses / max(self._since, 1)).tolist()
-        self._losses.zero_()
-        self._since = 0
+        mean = (self.standing.losses / max(self.standing.since, 1)).tolist()
+        self.standing.losses.zero_()
+        self.standing.since = 0
         if not np.isfinite(mean[0]):
             raise ShortlistError(f"tree: the loss is {mean[0]} at step {self.standing.step}; lower the rate")
         told = {"step": self.standing.step, "loss": mean[0], "skipped": mean[1], **self._time()}
@@ -196,7 +196,39 @@ class TreeTraining:
     def _tired(self) -> bool:
         """Whether quality has not risen for `patience` judgements."""
         said = [one["f1"] for one in self.standing.told if "f1" in one]
-        return bool(self.plan.patience and said and len(said) - 1 - int(np.argmax(said)) >= self.plan.patience)
+        return bool(
+            self.plan.patience and said and len(said) - 1 - int(np.argmax(said)) >= self.plan.patience
+        )
+
+    def _teachable(self) -> bool:
+        """Whether there is anything to learn from, and anything to learn."""
+        return len(self.instances) > 0 and len(self._step.levels) > 0
+
+    def _keep(self) -> None:
+        """Write where training stands, unless that is written already."""
+        if self.folder is not None and self._kept != self.standing.step:
+            keep(self.folder, self.standing, self._marks)
+            self._kept = self.standing.step
+
+    def _marked(self) -> Marks:
+        """What a checkpoint must have been made with; an estimator is known by what it says of some instances."""
+        given = {**vars(self.lesson)}
+        if self.lesson.estimator is not None:
+            rows = torch.arange(min(len(self.instances), 8), device=self.device)
+            given["estimator"] = self.lesson.estimator(self.instances.histories(rows)) if len(rows) else None
+        return marks_of(self.plan, self.seed, self.device, given)
+
+    def _own_chance(self) -> AbstractContextManager[None]:
+        """Dropout draws from the generator everybody shares: it is given back as it was."""
+        devices = [torch.cuda.current_device()] if self.device.type == "cuda" else []
+        return torch.random.fork_rng(devices, enabled=self.plan.dropout > 0)
+
+    def _throw(self, seed: int) -> None:
+        """Seed what dropout draws from, here and on no other device."""
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+        else:
+            torch.default_generator.manual_seed(seed)
 
     def _time(self) -> dict[str, float]:
         return {} if self.clock is None else {"seconds": self.clock()}
@@ -240,7 +272,7 @@ def quality(index: TreeIndex, cases: Cases, plan: TreePlan, k: int = 20) -> Mapp
     return {
         "recall": float((hits / wanted).mean()),
         "f1": float((2 * hits / (k + wanted)).mean()),
-        "distinct": float(len(items.unique())),
+        "distinct": float(len(torch.unique(items))),
     }
 
 

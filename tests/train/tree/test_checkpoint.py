@@ -1,0 +1,205 @@
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from shortlist import staging
+from shortlist.artifact import Lineage, load, save
+from shortlist.errors import ArtifactError
+from shortlist.train.tree import optimise
+from shortlist.train.tree.checkpoint import FACTS, KIND, TENSORS, is_kept
+from tests.train.tree.small import everything, lesson, likely, same, training, walks
+
+RUNS = {
+    "dtr-u, dropout, restart": {"method": "dtr-u", "dropout": 0.3, "restart": True},
+    "dtr-t": {"method": "dtr-t"},
+    "dtr-t-rl, dropout": {"method": "dtr-t-rl", "dropout": 0.2},
+    "jtm": {"method": "jtm"},
+    "tdm": {"method": "tdm", "rounds": 3},
+    "otm, dropout": {"method": "otm", "dropout": 0.2},
+    "plt": {"method": "plt", "branch": 4},
+    "din": {"method": "din"},
+    "paper": {"method": "dtr-t-rl", "profile": "paper"},
+    "released": {"method": "dtr-t-rl", "profile": "released"},
+}
+
+
+@pytest.mark.parametrize("given", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("stops", [(3,), (5,), (2, 7)], ids=["within a round", "at an update", "twice"])
+def test_t27_resumed_training_gives_the_bytes_of_uninterrupted_training(given, stops, tmp_path):
+    whole = training(**given)
+    whole.run()
+    for stop in stops:
+        training(**given, folder=tmp_path / "kept").run(until=stop)
+    resumed = training(**given, folder=tmp_path / "kept")
+    assert resumed.standing.step == stops[-1]
+    resumed.run()
+    assert same(everything(resumed), everything(whole))
+    assert resumed.standing.told == whole.standing.told
+    assert resumed.standing.updates == whole.standing.updates
+
+
+def test_t27_large_tables_that_move_only_where_touched_resume_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(optimise, "LAZY", 10)
+    whole = training()
+    whole.run()
+    assert len(whole.standing.optimiser.parts) == 2
+    training(folder=tmp_path / "kept").run(until=4)
+    resumed = training(folder=tmp_path / "kept")
+    resumed.run()
+    assert same(everything(resumed), everything(whole))
+
+
+def test_training_with_a_folder_is_training_without_one(tmp_path):
+    one, two = training(), training(folder=tmp_path / "kept", keep_every=1)
+    one.run()
+    two.run()
+    assert same(everything(one), everything(two))
+
+
+def test_a_finished_training_has_nothing_left_to_do(tmp_path):
+    first = training(folder=tmp_path / "kept")
+    first.run()
+    second = training(folder=tmp_path / "kept")
+    second.run()
+    assert same(everything(first), everything(second))
+
+
+def test_a_checkpoint_is_written_as_often_as_asked_and_at_the_end(tmp_path, monkeypatch):
+    steps = []
+    monkeypatch.setattr(
+        "shortlist.train.tree.rounds.keep", lambda folder, standing, marks: steps.append(standing.step)
+    )
+    training(folder=tmp_path, keep_every=4).run()
+    training(folder=tmp_path).run(until=7)
+    assert steps == [4, 8, 10, 5, 7]
+
+
+def test_what_is_kept_holds_no_code_and_says_where_it_stands(tmp_path):
+    training(folder=tmp_path / "kept").run(until=7)
+    kept = load(tmp_path / "kept", KIND)
+    assert kept.about == {"step": 7, "updates": 1}
+    assert sorted(kept.manifest["files"]) == [FACTS, TENSORS]
+    assert kept.lineage.data == lesson().events.fingerprint
+
+
+OTHERS = {
+    "plan.rate is 0.01 there, 0.02 here": {"rate": 0.02},
+    "plan.sampler is 'tree' there, 'uniform' here": {"method": "dtr-u"},
+    "plan.layers": {"layers": (6, 6)},
+    "seed is 0 there, 3 here": {"seed": 3},
+    "lesson.events": {"taught": lesson(events=walks(seed=1))},
+    "lesson.categories": {"taught": lesson(categories=torch.arange(40) // 8)},
+    "lesson.valid": {"taught": lesson(valid=None)},
+    "lesson.estimator": {"taught": lesson(estimator=lambda rows: -likely(rows))},
+    "lesson.order": {"taught": lesson(order=torch.arange(40))},
+}
+
+
+@pytest.mark.parametrize(("told", "given"), OTHERS.items(), ids=OTHERS)
+def test_another_run_is_refused_with_what_differs(told, given, tmp_path):
+    training(folder=tmp_path / "kept").run(until=2)
+    with pytest.raises(ArtifactError, match="another run") as error:
+        training(**given, folder=tmp_path / "kept")
+    assert told in str(error.value)
+    differing = str(error.value).partition("another run: ")[2].count(" there, ")
+    assert differing == 1 or told == "lesson.events"  # an estimator is asked about the events
+
+
+def test_every_switch_of_the_plan_is_a_mark(tmp_path):
+    one = training(folder=tmp_path / "kept")
+    assert set(one._marks["plan"]) == {field.name for field in dataclasses.fields(one.plan)}
+
+
+def test_a_flipped_byte_or_a_missing_file_is_named(tmp_path):
+    folder = tmp_path / "kept"
+    training(folder=folder).run(until=2)
+    blob = bytearray((folder / TENSORS).read_bytes())
+    blob[-1] ^= 1
+    (folder / TENSORS).write_bytes(blob)
+    with pytest.raises(ArtifactError, match=r"standing\.safetensors: its sha256 differs"):
+        training(folder=folder)
+    (folder / TENSORS).unlink()
+    with pytest.raises(ArtifactError, match="missing"):
+        training(folder=folder)
+
+
+def test_folders_that_are_something_else_are_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ArtifactError, match="not found"):
+        training(folder=tmp_path)
+    with pytest.raises(ArtifactError, match="not found"):
+        training(folder=tmp_path / "mine.txt")
+    save(tmp_path / "other", "something", {"a.txt": "a"}, Lineage())
+    with pytest.raises(ArtifactError, match="expected kind 'tree-training', got 'something'"):
+        training(folder=tmp_path / "other")
+
+
+def forged(folder, change):
+    """The checkpoint in a folder written again after a change, with hashes that are right."""
+    training(folder=folder).run(until=7)
+    kept = load(folder, KIND)
+    tensors, facts = kept.tensors(TENSORS), kept.json(FACTS)
+    change(tensors, facts)
+    save(folder, KIND, {TENSORS: tensors, FACTS: json.dumps(facts)}, kept.lineage, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda tensors, facts: facts.pop("step"), "expected index, step"),
+        (lambda tensors, facts: facts.update(step="7"), "expected index, step"),
+        (lambda tensors, facts: facts.update(more=1), "expected index, step"),
+        (lambda tensors, facts: tensors.pop("losses"), "lacks 'losses'"),
+        (lambda tensors, facts: tensors.pop("best_order"), "lacks 'best_order'"),
+        (lambda tensors, facts: tensors.pop("index.scorer.nodes.weight"), "do not fit"),
+        (lambda tensors, facts: tensors["index.tree.item_of_leaf"].fill_(3), "holds an item 40 times"),
+        (lambda tensors, facts: facts["index"]["tree"].update(version=9), "checksum"),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(change, told, tmp_path):
+    forged(tmp_path / "kept", change)
+    with pytest.raises(ArtifactError, match=told):
+        training(folder=tmp_path / "kept")
+
+
+def test_an_empty_folder_is_a_beginning(tmp_path):
+    assert not is_kept(tmp_path)
+    assert not is_kept(tmp_path / "nothing")
+    training(folder=tmp_path).run(until=1)
+    assert is_kept(tmp_path)
+
+
+def test_a_writer_that_dies_leaves_the_checkpoint_before_it(tmp_path, monkeypatch):
+    whole = training()
+    whole.run()
+    training(folder=tmp_path / "kept").run(until=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(staging, "_sync_tree", lambda folder: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            training(folder=tmp_path / "kept").run(until=6)
+    resumed = training(folder=tmp_path / "kept")
+    assert resumed.standing.step == 3
+    resumed.run()
+    assert same(everything(resumed), everything(whole))
+
+
+def test_a_checkpoint_that_was_set_aside_when_its_writer_was_killed_is_taken_up(tmp_path):
+    training(folder=tmp_path / "kept").run(until=3)
+    (tmp_path / "kept").rename(tmp_path / ".kept.old")
+    resumed = training(folder=tmp_path / "kept")
+    assert resumed.standing.step == 3
+    resumed.run(until=4)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_weights_that_are_no_numbers_are_not_kept(tmp_path):
+    one = training(folder=tmp_path / "kept")
+    one.run(until=3)
+    with torch.no_grad():
+        one.standing.index.scorer.nodes.weight.fill_(torch.nan)
+    one.standing.step += 1
+    with pytest.raises(ArtifactError, match="NaN"):
+        one._keep()
+    assert training(folder=tmp_path / "kept").standing.step == 3
