@@ -1,16 +1,19 @@
 """Attention of a node over the history: each window of the history is summed as the node weighs it."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.represent.nodes.config import ScorerConfig
 from shortlist.represent.nodes.fused import fused_is_here, fused_weights
+from shortlist.represent.nodes.kernel import fill_state, score_rows
 from shortlist.represent.nodes.mlp import Layers
-from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32
+from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32, last
+from shortlist.represent.nodes.views import Views, array, take_views
 
 CPU_BLOCK = 2**20  # bytes of pre-activations at a time, without gradients: the second-level cache
 GPU_BLOCK = 2**26  # the same where only memory is short
@@ -22,7 +25,7 @@ class AttentionState(NamedTuple):
     a: Tensor  # [U, K, D] its vectors
     there: Tensor  # bool [U, K]
     pa: Tensor  # [U, K, h] what a vector alone gives the unit
-    first: Tensor  # [U, K, F] what a vector of weight 1 gives the first layer
+    first: Tensor  # [U, F, K] what a vector of weight 1 gives the first layer
 
 
 class AttentionScorer(NodeScorer):
@@ -38,21 +41,32 @@ class AttentionScorer(NodeScorer):
         self.act1 = PReLU()
         self.unit2 = nn.Linear(config.hidden, 1)
         self.act2 = PReLU()
+        self.spans = np.array(config.windows)
+        self._views: Views | None = None
         self.layers = Layers(config, (len(config.windows) + 1) * config.width)
 
     def prepare(self, history: Tensor) -> State:
+        return self._prepare_on_core(history) if self._on_core() else self._prepare(history)
+
+    def score(self, state: State, rows: Tensor) -> Tensor:
+        return self._score_on_core(state, rows) if self._on_core() else super().score(state, rows)
+
+    def score_all(self, state: State, rows: Tensor) -> Tensor:
+        return self._score_on_core(state, rows[None]) if self._on_core() else super().score_all(state, rows)
+
+    def _prepare(self, history: Tensor) -> State:
         a, there = self.remember(history)
         pa = F.linear(a, self.unit1.weight[:, : self.config.width])  # [U, K, h]
         return AttentionState(a, there, pa, self._first(a, there))
 
     def _first(self, a: Tensor, there: Tensor) -> Tensor:
-        """M_t a_k [U, K, F] for the window t that k lies in, divided by its real length for a mean."""
+        """M_t a_k [U, F, K] for the window t that k lies in, divided by its real length for a mean."""
         matrices = torch.split(self.layers.first.weight, self.config.width, dim=1)[:-1]
         parts = [
-            F.linear(a[:, window], matrix) / self._length(there[:, window])[:, None, None]
+            matrix @ a[:, window].mT / self._length(there[:, window])[:, None, None]
             for window, matrix in zip(self._windows(), matrices, strict=True)
         ]
-        return torch.cat(parts, 1)
+        return torch.cat(parts, 2)
 
     def _windows(self) -> Iterator[slice]:
         start = 0
@@ -75,7 +89,50 @@ class AttentionScorer(NodeScorer):
             a, there, pa, w, pn, wp, self.unit2.weight[0], self.unit2.bias, self.act1.slope, self.act2.slope
         )  # [U, C, K]
         layer = self.layers.first
-        return self.layers.after(s @ first + F.linear(w, layer.weight[:, -self.config.width :], layer.bias))
+        return self.layers.after(
+            s @ first.mT + F.linear(w, layer.weight[:, -self.config.width :], layer.bias)
+        )
+
+    def _on_core(self) -> bool:
+        """Whether the CPU kernel may take it: inference in float32."""
+        weight = self.nodes.weight
+        return (
+            weight.device.type == "cpu"
+            and weight.dtype == torch.float32
+            and not (self.training or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
+        )
+
+    def _prepare_on_core(self, history: Tensor) -> State:
+        config, views = self.config, self._current()
+        rows = last(history, config.memory)
+        users, memory = rows.shape
+        state = AttentionState(
+            torch.empty(users, memory, config.width),
+            torch.empty(users, memory, dtype=torch.bool),
+            torch.empty(users, memory, config.hidden),
+            torch.empty(users, config.layers[0], memory),
+        )
+        past = self.nodes if self.items is None else self.items
+        a, there, pa, first = map(array, state)
+        weight, mean = views.layers[0].weight, config.pool == "mean"
+        fill_state(whole(rows), array(past.weight), views.unit, weight, self.spans, mean, a, there, pa, first)
+        return state
+
+    def _score_on_core(self, state: State, rows: Tensor) -> Tensor:
+        views = self._current()
+        scores = torch.empty(len(state[0]), rows.shape[1])
+        a, there, pa, first = (array(part.contiguous()) for part in state)
+        table = array(self.nodes.weight)
+        score_rows(a, there, pa, first, table, whole(rows), views.unit, views.layers, array(scores))
+        return scores
+
+    def _current(self) -> Views:
+        if self._views is None or not self._views.current():
+            self._views = take_views(self.unit1, self.act1, self.unit2, self.act2, self.layers)
+        return self._views
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_views": None}  # a copy looks at its own weights
 
     def naive(self, history: Tensor, rows: Tensor) -> Tensor:
         a, there = self.remember(history)
@@ -150,3 +207,8 @@ def _block_weights(
     x = F.prelu(x.add_(pa[:, None]).add_(pn[:, :, None]), slope1.to(x.dtype))
     s = F.linear(x, w2[None], b2).squeeze(-1)
     return F.prelu(s, slope2.to(s.dtype)).masked_fill(~there[:, None], 0)  # [U, C, K]
+
+
+def whole(rows: Tensor) -> Any:
+    """Rows as the CPU kernel reads them."""
+    return array(rows.to(torch.int64).contiguous())

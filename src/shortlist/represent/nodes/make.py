@@ -37,6 +37,16 @@ def load_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> N
     return scorer.eval()
 
 
+@torch.no_grad()
+def warm(layers: int = 3) -> None:
+    """Compile the CPU kernel for scorers of so many hidden layers now, not at the first query."""
+    scorer = make_scorer(
+        ScorerConfig(1, width=1, hidden=1, layers=(1,) * layers, windows=(1,)), seed=0
+    ).eval()
+    row = torch.zeros(1, 1, dtype=torch.int64)
+    scorer.score(scorer.prepare(row), row)
+
+
 def _empty(config: ScorerConfig) -> NodeScorer:
     """Weights without values: nothing is drawn from the global generator."""
     with torch.device("meta"):

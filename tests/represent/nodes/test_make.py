@@ -1,0 +1,40 @@
+"""Scorers fresh from a seed and back from their weights."""
+
+import json
+
+import pytest
+import torch
+
+from shortlist.errors import ArtifactError, ConfigError
+from shortlist.represent.nodes import load_scorer, make_scorer
+from tests.represent.nodes.worlds import WORDS, lively, rows_of, small
+
+
+def test_the_seed_alone_decides_the_weights():
+    torch.manual_seed(1)
+    one, state = make_scorer(small(), 5).state_dict(), torch.get_rng_state()
+    two, other = make_scorer(small(), 5).state_dict(), make_scorer(small(), 6).state_dict()
+    assert torch.equal(torch.get_rng_state(), state)  # the global generator was left alone
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not torch.equal(one["nodes.weight"], other["nodes.weight"])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("words", [{"kind": "linear"}, {"kind": "mlp"}, *WORDS[::2]])
+def test_a_scorer_comes_back_with_the_same_scores(words):
+    config = small(**words)
+    scorer = lively(config).eval()
+    history, rows = rows_of(config)
+    back = load_scorer(json.loads(json.dumps(scorer.settings())), scorer.state_dict())
+    assert not back.training
+    assert torch.equal(back(history, rows), scorer(history, rows))
+
+
+def test_weights_of_another_scorer_are_refused():
+    tensors = make_scorer(small(), 0).state_dict()
+    with pytest.raises(ArtifactError, match="do not fit the settings"):
+        load_scorer(small(width=9).settings(), tensors)
+    with pytest.raises(ArtifactError, match="do not fit the settings"):
+        load_scorer(small(kind="mlp").settings(), tensors)
+    with pytest.raises(ConfigError, match="one of linear, mlp, attention"):
+        load_scorer(small().settings() | {"kind": "transformer"}, tensors)
