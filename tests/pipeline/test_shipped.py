@@ -4,9 +4,11 @@ from shortlist.errors import ConfigError
 from shortlist.pipeline import find_recipe, shipped_recipe
 from shortlist.pipeline.shipped import FOLDER, shipped_names
 
+TREES = ("tdm", "jtm", "otm", "plt", "dtr-u", "dtr-t", "dtr-t-rl")
+
 
 def test_every_shipped_recipe_reads():
-    assert {"classic", "explore", "untimed"} <= set(shipped_names())
+    assert {"classic", "explore", "untimed", *TREES} <= set(shipped_names())
     for name in shipped_names():
         assert shipped_recipe(name).name == name
 
@@ -21,7 +23,7 @@ def test_a_file_outranks_a_name(tmp_path, monkeypatch):
 
 
 def test_a_name_nobody_knows_is_refused_with_those_that_exist():
-    with pytest.raises(ConfigError, match="classic, explore, untimed"):
+    with pytest.raises(ConfigError, match=", ".join(shipped_names())):
         find_recipe("clasic")
     with pytest.raises(ConfigError, match="no such file"):
         find_recipe("clasic.toml")

@@ -5,8 +5,19 @@ import pytest
 from shortlist.errors import ConfigError
 from shortlist.train import TRAINERS
 from shortlist.train.ranges import RANGES, check_ranges
+from shortlist.train.tree.plan import CHOICES
 
-FREE = {"allow", "deny", "by", "start"}  # words, not numbers
+FREE = {
+    "allow",
+    "deny",
+    "by",
+    "start",
+    "method",
+    "profile",
+    "device",
+    "guard",
+    *CHOICES,
+}  # words, not numbers
 
 
 def test_every_number_of_every_trainer_has_a_range_that_holds_its_default():
@@ -26,11 +37,18 @@ def test_every_number_of_every_trainer_has_a_range_that_holds_its_default():
         ("rate", 0.0),
         ("hidden", (64, -1)),
         ("days", -1.0),
+        ("steps", 0),
+        ("layers", (64, 0)),
+        ("mix", 1.0),
     ],
 )
 def test_a_number_out_of_range_is_named(name, value):
     with pytest.raises(ConfigError, match=f"{name} must lie between"):
         check_ranges({name: value})
+
+
+def test_words_and_what_is_left_open_are_not_numbers():
+    check_ranges({"instances": "every", "steps": None})
 
 
 def test_not_a_number_is_out_of_range():

@@ -53,6 +53,8 @@ class TreeNominator(Nominator):
             raise ArtifactError(f"tree: its tensors lack {ABOUT!r}; make the artifact again")
         try:
             about = json.loads(bytes(kept.pop(ABOUT).tolist()))
-        except ValueError as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise ArtifactError(f"tree: {ABOUT!r} is no JSON ({error}); make the artifact again") from error
+        if not isinstance(about, dict):
+            raise ArtifactError(f"tree: {ABOUT!r} must hold settings, got {about!r}; make the artifact again")
         return cls(TreeIndex.build(about, kept), **settings)

@@ -1,14 +1,18 @@
 """What the numbers of a trainer may be."""
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 from shortlist.errors import ConfigError
 
 RANGES: Mapping[str, tuple[float, float]] = {
     "ahead": (1, 10_000),
+    "alpha": (0, 1000),
     "batch": (1, 1_000_000),
     "blocks": (1, 64),
+    "branch": (0, 1e9),
+    "cap": (1, 1e9),
     "days": (0, 100_000),
     "decay": (0, 10),
     "dropout": (0, 0.95),
@@ -18,22 +22,31 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "hidden": (1, 65_536),
     "instances": (1, 1e12),
     "last": (1, 1e9),
+    "layers": (1, 65_536),
     "memory": (1, 10_000),
     "min_history": (1, 10_000),
+    "mix": (0, 0.99),
     "negatives": (1, 10_000_000),
     "neighbours": (1, 100_000),
     "patience": (1, 100_000),
     "rate": (1e-9, 10),
     "requests": (1, 1e9),
+    "rounds": (1, 10_000),
     "shrink": (0, 1e9),
+    "spare": (0, 100),
+    "steps": (1, 1e9),
+    "sticky": (0, 1e6),
+    "stride": (1, 64),
+    "warmup": (0, 1e9),
     "width": (1, 8192),
+    "windows": (1, 10_000),
 }
 
 
 def check_ranges(settings: Mapping[str, Any]) -> None:
-    """Refuse numbers that no training can be run with."""
+    """Refuse numbers that no training can be run with; words, and what is left open, are no numbers."""
     for name, value in settings.items():
-        if name in RANGES:
+        if name in RANGES and not isinstance(value, str | NoneType):
             for one in value if isinstance(value, list | tuple) else (value,):
                 _check(name, one)
 

@@ -10,7 +10,7 @@ from shortlist.nominate import TreeNominator
 from shortlist.train.material import Material
 from shortlist.train.sasrec import SASRecTrainer
 from shortlist.train.tree.batches import instances_of
-from shortlist.train.tree.plan import TreePlan, plan_of
+from shortlist.train.tree.plan import METHODS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
 from shortlist.train.tree.rounds import Lesson, TreeTraining
 
@@ -96,8 +96,10 @@ class TreeTrainer:
         if self.epochs is None:
             return plan
         memory = sum(plan.windows)
-        found = len(instances_of(material.events, memory, plan.min_history, plan.instances, torch.device("cpu")))
-        steps = max(1, self.epochs * found // (plan.batch * plan.rounds))
+        found = len(
+            instances_of(material.events, memory, plan.min_history, plan.instances, torch.device("cpu"))
+        )
+        steps = max(1, self.epochs * found // (max(min(plan.batch, found), 1) * plan.rounds))
         return replace(plan, steps=steps, judge_every=max(steps, 1), warmup=min(plan.warmup, steps))
 
     def _estimator(self, material: Material) -> Estimator:
@@ -107,13 +109,7 @@ class TreeTrainer:
 
     def _grown(self, plan: TreePlan, lesson: Lesson, material: Material) -> torch.Tensor:
         """The tree a method without updates of its own begins with: one that JTM learned (OTM's way)."""
-        before = replace(plan_of("jtm", self.profile), **_sizes(plan))
+        before = replace(plan, labels="plain", **METHODS["jtm"])
         training = TreeTraining(before, lesson, material.seed, self.device, material.progress)
         order = training.run().tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64)
-
-
-def _sizes(plan: TreePlan) -> dict[str, Any]:
-    """What two plans share when one grows the tree of the other."""
-    names = ("branch", "order", "width", "windows", "rounds", "steps", "batch", "rate", "beam", "judge_every")
-    return {name: getattr(plan, name) for name in names}

@@ -29,6 +29,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "fade": ("cosine", "exponential", "none"),
     "precision": ("auto", "float32", "bfloat16"),
 }
+POSITIVE = ("negatives", "stride", "cap", "rounds", "steps", "batch", "fade_steps", "beam", "judge_every")
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,9 @@ class TreePlan:
                 raise ConfigError(
                     f"tree plan: {name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
                 )
+        for name in POSITIVE:
+            if getattr(self, name) < 1:
+                raise ConfigError(f"tree plan: {name} must be 1 or more, got {getattr(self, name)}")
         if self.branch != 0 and self.branch < 2:
             raise ConfigError(f"tree plan: branch must be 2 or more, or 0 for one level, got {self.branch}")
 
@@ -197,5 +201,7 @@ def plan_of(method: str = "dtr-t-rl", profile: str = "sound", **given: Any) -> T
             raise ConfigError(f"tree plan: {what} must be one of {', '.join(known)}, got {name!r}")
     names = {one.name for one in fields(TreePlan)}
     if unknown := sorted(set(given) - names):
-        raise ConfigError(f"tree plan: unknown {', '.join(unknown)}; expected one of {', '.join(sorted(names))}")
+        raise ConfigError(
+            f"tree plan: unknown {', '.join(unknown)}; expected one of {', '.join(sorted(names))}"
+        )
     return replace(TreePlan(), **{**PROFILES[profile], **METHODS[method], **given})
