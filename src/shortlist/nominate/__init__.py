@@ -3,5 +3,6 @@
 from shortlist.nominate.covisit import CoVisit
 from shortlist.nominate.nearest import Nearest
 from shortlist.nominate.popular import Popular, Recent
+from shortlist.nominate.tree import TreeNominator
 
-__all__ = ["CoVisit", "Nearest", "Popular", "Recent"]
+__all__ = ["CoVisit", "Nearest", "Popular", "Recent", "TreeNominator"]

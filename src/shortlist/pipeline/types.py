@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from shortlist.grammar import Stage
-from shortlist.nominate import CoVisit, Nearest, Popular, Recent
+from shortlist.nominate import CoVisit, Nearest, Popular, Recent, TreeNominator
 from shortlist.stages import Available, Diverse, Explore, FeatureRanker, Seen, TowerScorer
 
 TYPES: Mapping[str, type[Stage]] = {
@@ -11,6 +11,7 @@ TYPES: Mapping[str, type[Stage]] = {
     "recent": Recent,
     "co-visit": CoVisit,
     "two-tower": Nearest,
+    "tree": TreeNominator,
     "seen": Seen,
     "available": Available,
     "two-tower-scorer": TowerScorer,

@@ -22,8 +22,8 @@ from shortlist.train.tree.plan import TreePlan, plan_of
 from shortlist.train.tree.rounds import Lesson, TreeTraining
 from shortlist.train.tree.turn import updated
 
-FULL = {"items": 10_677, "users": 4000, "batches": (1000, 4000), "steps": 20, "answers": (1, 50, 500, 2000)}
-QUICK = {"items": 300, "users": 40, "batches": (32,), "steps": 2, "answers": (1, 20)}
+FULL: dict[str, Any] = {"items": 10_677, "users": 4000, "batches": (1000, 4000), "steps": 20, "answers": (1, 50, 500, 2000)}
+QUICK: dict[str, Any] = {"items": 300, "users": 40, "batches": (32,), "steps": 2, "answers": (1, 20)}
 SOURCE = "issue 3; authors' code on the same chip: tree.md section 9"
 
 
@@ -52,7 +52,11 @@ def random_events(items: int, users: int, seed: int, length: int = 120) -> Inter
     chances = 1 / np.arange(1, items + 1) ** 0.8
     met = generator.choice(items, users * length, p=chances / chances.sum())
     return Interactions.of(
-        np.repeat(np.arange(users), length), met, np.tile(np.arange(length), users), n_users=users, n_items=items
+        np.repeat(np.arange(users), length),
+        met,
+        np.tile(np.arange(length), users),
+        n_users=users,
+        n_items=items,
     )
 
 

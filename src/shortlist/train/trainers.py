@@ -16,6 +16,7 @@ from shortlist.train.covisit import CoVisitTrainer
 from shortlist.train.material import Material
 from shortlist.train.second import FeatureRankerTrainer, TowerScorerTrainer
 from shortlist.train.towers import TowerTrainer
+from shortlist.train.trees import TreeTrainer
 
 
 class Trainer(Protocol):
@@ -36,6 +37,7 @@ TRAINERS: Mapping[str, type[Trainer]] = {
     "recent": RecentTrainer,
     "co-visit": CoVisitTrainer,
     "two-tower": TowerTrainer,
+    "tree": TreeTrainer,
     "seen": SeenTrainer,
     "available": AvailableTrainer,
     "two-tower-scorer": TowerScorerTrainer,

@@ -38,6 +38,10 @@ class TreeIndex:
                 "give it one row for each"
             )
 
+    def to(self, device: torch.device | str) -> "TreeIndex":
+        """The same index on another device."""
+        return TreeIndex(self.tree.to(device), self.scorer.to(device), self.leaf_vectors)
+
     def rows(self, level: int, index: Tensor) -> Tensor:
         """The rows of nodes of one level, int64; nodes past the end and free slots get the row of another node."""
         shape = self.tree.shape

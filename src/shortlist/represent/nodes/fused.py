@@ -8,6 +8,8 @@ The plain form writes the bracket, 2,484 numbers for a node and a history of 69;
 and the backward pass computes it again instead of reading it back.
 """
 
+# mypy: disable-error-code="untyped-decorator,no-untyped-def"
+
 from typing import Any
 
 import torch
@@ -69,7 +71,9 @@ class _Unit(torch.autograd.Function):
         da = torch.empty((chunks, *a.shape), dtype=a.dtype if chunks == 1 else torch.float32, device=a.device)
         dpa = torch.empty((chunks, *pa.shape), dtype=da.dtype, device=a.device)
         part = torch.empty((chunks, users, hidden, tiles["D"]), dtype=torch.float32, device=a.device)
-        _backward[(users, chunks)](*_arguments(a, pa, w, pn, wp), w2, slope, dt, da, dpa, dw, dpn, part, **tiles)
+        _backward[(users, chunks)](
+            *_arguments(a, pa, w, pn, wp), w2, slope, dt, da, dpa, dw, dpn, part, **tiles
+        )
         da, dpa, dwp = da.sum(0).to(a.dtype), dpa.sum(0), part.sum((0, 1))[:, :width]
         # The kernel leaves w2 out of dpa, dpn and dwp, so that the gradients of w2 and of the slope are sums of these.
         dw2 = _dots(pa, dpa) + _dots(pn, dpn) + (wp * dwp).sum(1)  # sum of dt * prelu(bracket) [h]
@@ -120,7 +124,7 @@ def _chunks(w: Tensor, tiles: dict[str, Any]) -> int:
 if triton is not None:
 
     @triton.jit
-    def _grid(ptr, rows, row_step, columns, column_step, n_rows, n_columns):  # type: ignore[no-untyped-def]
+    def _grid(ptr, rows, row_step, columns, column_step, n_rows, n_columns):
         """Part of a matrix, 0 outside of it."""
         inside = (rows[:, None] < n_rows) & (columns[None, :] < n_columns)
         return tl.load(
@@ -128,32 +132,34 @@ if triton is not None:
         )
 
     @triton.jit
-    def _line(ptr, places, step, count):  # type: ignore[no-untyped-def]
+    def _line(ptr, places, step, count):
         return tl.load(ptr + places * step, mask=places < count, other=0.0).to(tl.float32)
 
     @triton.jit
-    def _dot(x, y, PRECISE: tl.constexpr):  # type: ignore[no-untyped-def]
+    def _dot(x, y, PRECISE: tl.constexpr):
         return tl.dot(x, y, input_precision="ieee" if PRECISE else "tf32")
 
     @triton.jit
-    def _bent(left, across, pa, pn, slope, PRECISE: tl.constexpr):  # type: ignore[no-untyped-def]
+    def _bent(left, across, pa, pn, slope, PRECISE: tl.constexpr):
         """prelu of the bracket for some nodes and items."""
         met = _dot(left, across, PRECISE) + pa[None, :] + pn[:, None]
         return tl.where(met > 0, met, slope * met)
 
     @triton.jit
-    def _bent_back(left, across, pa, pn, slope, dt, PRECISE: tl.constexpr):  # type: ignore[no-untyped-def]
+    def _bent_back(left, across, pa, pn, slope, dt, PRECISE: tl.constexpr):
         """dt through prelu, without w2."""
         met = _dot(left, across, PRECISE) + pa[None, :] + pn[:, None]
         return dt * tl.where(met > 0, 1.0, slope)
 
     @triton.jit
-    def _put(ptr, rows, columns, n_rows, n_columns, values):  # type: ignore[no-untyped-def]
+    def _put(ptr, rows, columns, n_rows, n_columns, values):
         inside = (rows[:, None] < n_rows) & (columns[None, :] < n_columns)
-        tl.store(ptr + rows[:, None] * n_columns + columns[None, :], values.to(ptr.dtype.element_ty), mask=inside)
+        tl.store(
+            ptr + rows[:, None] * n_columns + columns[None, :], values.to(ptr.dtype.element_ty), mask=inside
+        )
 
     @triton.jit
-    def _forward(  # type: ignore[no-untyped-def]
+    def _forward(
         a_ptr, pa_ptr, w_ptr, pn_ptr, wp_ptr,
         a_u, a_k, a_d, pa_u, pa_k, pa_h, w_u, w_c, w_d, pn_u, pn_c, pn_h,
         count, memory, width, hidden, w2_ptr, slope_ptr, out_ptr,
@@ -208,7 +214,7 @@ if triton is not None:
                     _put(out_ptr, c2, k2, count, memory, t22)
 
     @triton.jit
-    def _backward(  # type: ignore[no-untyped-def]
+    def _backward(
         a_ptr, pa_ptr, w_ptr, pn_ptr, wp_ptr,
         a_u, a_k, a_d, pa_u, pa_k, pa_h, w_u, w_c, w_d, pn_u, pn_c, pn_h,
         count, memory, width, hidden, w2_ptr, slope_ptr, dt_ptr,
@@ -302,7 +308,7 @@ if triton is not None:
             _put(dw_ptr, c2, d, count, width, dw2)
 
     @triton.jit
-    def _add(ptr, places, step, count, values, again):  # type: ignore[no-untyped-def]
+    def _add(ptr, places, step, count, values, again):
         """Write values, added to what an earlier turn of the same program left there."""
         inside = places < count
         before = tl.load(ptr + places * step, mask=inside & again, other=0.0).to(tl.float32)

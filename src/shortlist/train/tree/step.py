@@ -11,7 +11,7 @@ from shortlist.index.tree import TreeIndex
 from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, margin, sampled_softmax, top_k_hinge
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.sampler import All, Draw, LevelScore, Siblings, Uniform, depth_aware
+from shortlist.train.tree.sampler import All, Draw, LevelScore, Siblings, Uniform, depth_aware, only_live
 from shortlist.train.tree.tree_sampler import TreeSampler
 
 Sampler = All | Uniform | Siblings | TreeSampler | BeamSampler
@@ -48,19 +48,22 @@ class Step:
     def loss(
         self, histories: Tensor, labels: Tensor, weight: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """The mean loss of items met [U, K] and the items that came [U], and the share of levels left out."""
-        states = _States(self, histories)
-        leaves = self.index.tree.leaf_of_item[labels].to(torch.int64)
+        """The mean loss of items met [U, K] and items that came [U], and the share of levels without negatives."""
+        states, tree = _States(self, histories), self.index.tree
+        leaves = tree.leaves(labels)
+        weight, leaves = (
+            weight * (leaves >= 0)[:, None],
+            leaves.clamp(min=0),
+        )  # an item may have left the tree
         drawn = self._draw(leaves, states, generator)
         logits = states.logits(self._rows(drawn.nodes))  # [U, L, C]
-        weight = weight * ~drawn.skip
         return self._loss(logits, drawn, weight, leaves, states), drawn.skip.float().mean()
 
     def _draw(self, leaves: Tensor, states: "_States", generator: torch.Generator) -> Draw:
+        tree = self.index.tree
         with torch.no_grad():
-            return self.sampler.draw(
-                self.index.tree.shape, self.levels, leaves, generator, states.quiet
-            )
+            drawn = self.sampler.draw(tree.shape, self.levels, leaves, generator, states.quiet)
+        return only_live(drawn, self.levels, tree) if self.plan.spare else drawn
 
     def _rows(self, nodes: Tensor) -> Tensor:
         """Rows in the node table of drawn nodes [U, L, C]."""
@@ -68,21 +71,19 @@ class Step:
             [self.index.rows(level, nodes[:, at]) for at, level in enumerate(self.levels)], dim=1
         )
 
-    def _loss(
-        self, logits: Tensor, drawn: Draw, weight: Tensor, leaves: Tensor, states: "_States"
-    ) -> Tensor:
+    def _loss(self, logits: Tensor, drawn: Draw, weight: Tensor, leaves: Tensor, states: "_States") -> Tensor:
         plan = self.plan
         if plan.loss == "softmax":
             return sampled_softmax(logits, drawn.logw, drawn.valid, weight, plan.reduction)
         if plan.loss == "margin":
-            return margin(logits, drawn.valid, weight)
+            return margin(logits, drawn.valid, weight, reduction=plan.reduction)
         if plan.loss == "hinge":
-            return top_k_hinge(logits, drawn.valid, weight, plan.beam)
+            return top_k_hinge(logits, drawn.valid, weight, plan.beam, reduction=plan.reduction)
         label = torch.ones_like(weight)
         if plan.labels == "model":
             with torch.no_grad():
                 label = model_targets(states.quiet, self.index.tree.shape, self.levels, leaves)
-        return binary(logits, drawn.valid, label, weight)
+        return binary(logits, drawn.valid, label, weight, plan.reduction)
 
 
 class _States:
