@@ -61,12 +61,19 @@ class AttentionScorer(NodeScorer):
 
     def _first(self, a: Tensor, there: Tensor) -> Tensor:
         """M_t a_k [U, F, K] for the window t that k lies in, divided by its real length for a mean."""
-        matrices = torch.split(self.layers.first.weight, self.config.width, dim=1)[:-1]
-        parts = [
-            matrix @ a[:, window].mT / self._length(there[:, window])[:, None, None]
-            for window, matrix in zip(self._windows(), matrices, strict=True)
-        ]
-        return torch.cat(parts, 2)
+        config = self.config
+        matrices = (
+            self.layers.first.weight[:, : -config.width].unflatten(1, (-1, config.width)).permute(1, 2, 0)
+        )
+        each = [one.expand(size, -1, -1) for one, size in zip(matrices.unbind(), config.windows, strict=True)]
+        first = torch.bmm(a.transpose(0, 1), torch.cat(each))  # [K, U, F]: one product per place
+        if config.pool == "mean":
+            first = first / torch.cat([self._lengths(there[:, window]) for window in self._windows()])
+        return first.permute(1, 2, 0)
+
+    def _lengths(self, there: Tensor) -> Tensor:
+        """The real length of a window [U, k], for each of its places [k, U, 1]."""
+        return self._length(there)[:, None].expand(there.shape[1], -1, -1)
 
     def _windows(self) -> Iterator[slice]:
         start = 0
