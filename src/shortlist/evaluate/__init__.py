@@ -17,6 +17,7 @@ from shortlist.evaluate.metrics import (
 from shortlist.evaluate.run import Evaluation, evaluate, segments
 from shortlist.evaluate.significance import Comparison, Interval, bootstrap, paired
 from shortlist.evaluate.table import Scores, score_slates
+from shortlist.evaluate.tree import TreeDiagnosis, diagnose_tree
 
 __all__ = [
     "METRICS",
@@ -28,9 +29,11 @@ __all__ = [
     "ScoreBlock",
     "Scores",
     "StageLoss",
+    "TreeDiagnosis",
     "average_precision",
     "bootstrap",
     "coverage",
+    "diagnose_tree",
     "evaluate",
     "evaluate_full",
     "f1",
