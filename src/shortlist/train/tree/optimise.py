@@ -22,9 +22,11 @@ class Optimiser:
         kind = torch.optim.AdamW if plan.optimizer == "adamw" else torch.optim.Adam
         fused = next(scorer.parameters()).is_cuda
         self.dense = dense
-        self.parts: list[torch.optim.Optimizer] = [
-            kind(dense, lr=plan.rate, weight_decay=plan.decay, amsgrad=plan.amsgrad, fused=fused)
-        ]
+        self.parts: list[torch.optim.Optimizer] = []
+        if dense:  # a linear scorer is nothing but tables
+            self.parts.append(
+                kind(dense, lr=plan.rate, weight_decay=plan.decay, amsgrad=plan.amsgrad, fused=fused)
+            )
         if scorer.lazy:
             large = [one for one in scorer.parameters() if id(one) in tables]
             self.parts.append(torch.optim.SparseAdam(large, lr=plan.rate))

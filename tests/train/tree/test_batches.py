@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+import torch
+
+from shortlist.data import Interactions, sliding
+from shortlist.train.tree.batches import instances_of
+from tests.train.tree.small import walks
+
+CPU = torch.device("cpu")
+
+
+def uneven(seed=0):
+    """Users with 0 to 12 events."""
+    random = np.random.default_rng(seed)
+    users = np.repeat(np.arange(25), random.integers(0, 13, 25))
+    return Interactions.of(users, random.integers(0, 30, len(users)), n_users=26, n_items=30)
+
+
+@pytest.mark.parametrize(("memory", "min_history"), [(6, 2), (3, 5), (20, 1)])
+def test_instances_are_the_windows_of_the_log(memory, min_history):
+    events = uneven()
+    windows = sliding(events, memory + 1, min_history)
+    found = instances_of(events, memory, min_history, "every", CPU)
+    rows = np.random.default_rng(1).permutation(len(windows))
+    query, labels = windows.batch(rows)
+    assert len(found) == len(windows) > 20
+    assert torch.equal(found.histories(torch.from_numpy(rows)), query.history)
+    assert torch.equal(found.labels(torch.from_numpy(rows)), labels)
+
+
+def test_the_last_ones_are_one_for_each_user_with_enough_history():
+    events = uneven()
+    found = instances_of(events, 6, 3, "last", CPU)
+    rows = torch.arange(len(found))
+    longer = [user for user in range(events.n_users) if events.lengths[user] > 3]
+    assert found.ends.tolist() == [int(events.starts[user + 1]) - 1 for user in longer]
+    assert found.labels(rows).tolist() == [int(events.items[events.of_user(user)][-1]) for user in longer]
+
+
+def test_the_most_recent_items_stand_last_behind_padding():
+    events = Interactions.of(np.array([0, 0, 0, 1, 1]), np.array([4, 5, 6, 7, 8]))
+    found = instances_of(events, 4, 1, "every", CPU)
+    assert found.histories(torch.tensor([1, 2])).tolist() == [[-1, -1, 4, 5], [-1, -1, -1, 7]]
+    assert found.labels(torch.tensor([1, 2])).tolist() == [6, 8]
+
+
+def test_some_instances_are_those_rows_of_all():
+    found = instances_of(walks(), 5, 2, "every", CPU)
+    rows = torch.tensor([40, 3, 17])
+    assert torch.equal(found.some(rows).histories(torch.arange(3)), found.histories(rows))
+    assert torch.equal(found.some(rows).labels(torch.arange(3)), found.labels(rows))
+
+
+@pytest.mark.parametrize("which", ["every", "last"])
+@pytest.mark.parametrize(
+    "events",
+    [
+        Interactions.of(np.empty(0, int), np.empty(0, int), n_users=3, n_items=5),
+        Interactions.of(np.arange(4), np.arange(4)),
+    ],
+    ids=["no events", "one event each"],
+)
+def test_there_may_be_nothing_to_learn_from(events, which):
+    assert len(instances_of(events, 5, 2, which, CPU)) == 0
+
+
+def test_histories_and_labels_are_whole_numbers_of_eight_bytes():
+    found = instances_of(walks(), 5, 2, "every", CPU)
+    assert found.items.dtype == torch.int32  # a log of a billion events is four bytes an event
+    rows = torch.arange(3)
+    assert found.histories(rows).dtype == found.labels(rows).dtype == torch.int64

@@ -1,0 +1,240 @@
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812
+
+from shortlist.index.tree import Tree, TreeIndex
+from shortlist.train.tree.sampler import depth_aware
+from shortlist.train.tree.step import Step
+from tests.train.tree.small import plan, small_index
+
+USERS = 9
+
+
+def batch(n, memory=6, seed=3):
+    """Histories [U, K] with padding in front, and labels [U]."""
+    random = torch.Generator().manual_seed(seed)
+    histories = torch.randint(0, n, (USERS, memory), generator=random)
+    lengths = torch.randint(0, memory + 1, (USERS, 1), generator=random)
+    histories = torch.where(torch.arange(memory) >= memory - lengths, histories, -1)
+    return histories, torch.randint(0, n, (USERS,), generator=random)
+
+
+def generator():
+    return torch.Generator().manual_seed(5)
+
+
+def by_hand(step, histories, labels, weight, cost):
+    """A loss level by level, node by node, with the scorer that is easy to read."""
+    index, total = step.index, []
+    for at, level in enumerate(step.levels):
+        size = index.tree.shape.sizes[level]
+        rows = index.rows(level, torch.arange(size)).expand(len(labels), -1)
+        scores = index.scorer.naive(index.history_rows(level, histories), rows)  # [U, N]
+        positive = index.tree.shape.ancestor(index.tree.leaves(labels), level)
+        total.append(cost(scores, positive) * weight[:, at])
+    losses = torch.stack(total, 1)  # [U, L]
+    return losses.sum(1).mean() if step.plan.reduction == "sum" else losses.mean()
+
+
+def softmax_cost(scores, positive):
+    return F.cross_entropy(scores, positive, reduction="none")
+
+
+def binary_cost(scores, positive):
+    wanted = F.one_hot(positive, scores.shape[1]).float()
+    return F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").sum(1)
+
+
+def margin_cost(scores, positive):
+    others = scores.scatter(1, positive[:, None], -torch.inf).amax(1)
+    return F.relu(1 - (scores.gather(1, positive[:, None])[:, 0] - others))
+
+
+COSTS = {"softmax": softmax_cost, "binary": binary_cost, "margin": margin_cost}
+TREES = [
+    {"n": 30, "branch": 2},
+    {"n": 31, "branch": 5, "leaf_vectors": "item"},
+    {"n": 30, "branch": 3, "history": "item"},
+    {"n": 7, "branch": 10, "history": "item", "leaf_vectors": "item"},
+    {"n": 30, "branch": 2, "kind": "mlp", "pool": "mean"},
+    {"n": 30, "branch": 4, "kind": "linear"},
+]
+
+
+@pytest.mark.parametrize("given", TREES, ids=str)
+@pytest.mark.parametrize("loss", COSTS)
+@pytest.mark.parametrize("levels", ["all", "useful"])
+def test_against_all_nodes_the_loss_is_that_of_a_slow_loop_over_levels(given, loss, levels):
+    step = Step(plan(sampler="all", loss=loss, levels=levels, beam=4), small_index(**given))
+    histories, labels = batch(given["n"])
+    weight = torch.rand(USERS, len(step.levels), generator=generator())
+    found, skipped = step.loss(histories, labels, weight, generator())
+    expected = by_hand(step, histories, labels, weight, COSTS[loss])
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    assert skipped == 0
+    assert found.requires_grad
+
+
+def test_its_gradient_is_that_of_the_slow_loop():
+    gradients = []
+    histories, labels = batch(30)
+    for fast in (True, False):
+        step = Step(plan(sampler="all", reduction="mean"), small_index())
+        weight = torch.ones(USERS, len(step.levels))
+        if fast:
+            step.loss(histories, labels, weight, generator())[0].backward()
+        else:
+            by_hand(step, histories, labels, weight, softmax_cost).backward()
+        gradients.append([one.grad for one in step.index.scorer.parameters()])
+    for one, two in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "tree"])
+def test_sampled_losses_are_near_the_full_one_on_average(sampler):
+    """With a correction that is right, the mean over many draws comes close; the logarithm bends it a little."""
+    index = small_index(60)
+    histories, labels = batch(60)
+    full = Step(plan(sampler="all"), index)
+    weight = torch.ones(USERS, len(full.levels))
+    expected = full.loss(histories, labels, weight, generator())[0].detach()
+    step = Step(plan(sampler=sampler, negatives=15, mix=0.2), index)
+    with torch.no_grad():
+        drawn = [step.loss(histories, labels, weight, torch.Generator().manual_seed(i))[0] for i in range(60)]
+    assert abs(float(torch.stack(drawn).mean() / expected) - 1) < 0.05
+
+
+@pytest.mark.parametrize("method", ["dtr-u", "dtr-t", "jtm", "plt", "otm"])
+@pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
+def test_nodes_that_were_not_drawn_get_no_gradient(method, leaf_vectors):
+    index = small_index(60, branch=3, leaf_vectors=leaf_vectors, history="item")
+    step = Step(plan(method, history="item", leaf_vectors=leaf_vectors, beam=2, negatives=2), index)
+    histories, labels = batch(60)
+    step.loss(histories, labels, torch.ones(USERS, len(step.levels)), generator())[0].backward()
+    leaves = index.tree.leaves(labels)
+    drawn = step.sampler.draw(
+        index.tree.shape,
+        step.levels,
+        leaves,
+        generator(),
+        lambda level, nodes: quiet(index, histories, level, nodes),
+    )
+    rows = step._rows(drawn.nodes)[drawn.valid].unique()
+    touched = index.scorer.nodes.weight.grad.abs().sum(1).nonzero()[:, 0]
+    assert 0 < len(touched) < index.scorer.config.n_rows
+    assert set(touched.tolist()) <= set(rows.tolist())
+
+
+def quiet(index, histories, level, nodes):
+    with torch.no_grad():
+        return index.scorer.score(index.state(histories, level), index.rows(level, nodes))
+
+
+def test_instances_without_weight_and_items_without_a_leaf_teach_nothing():
+    whole = small_index(30)
+    histories, labels = batch(30)
+    gone = torch.where(whole.tree.item_of_leaf == labels[0], -1, whole.tree.item_of_leaf)
+    index = TreeIndex(Tree(whole.tree.shape, gone, 30), whole.scorer)
+    step = Step(plan(sampler="all"), index)
+    weight = torch.ones(USERS, len(step.levels))
+    weight[1] = 0
+    here = (labels != labels[0]) & (torch.arange(USERS) != 1)
+    found = step.loss(histories, labels, weight, generator())[0]
+    left = step.loss(histories[here], labels[here], weight[here], generator())[0]
+    torch.testing.assert_close(found * USERS, left * here.sum())
+    unknown = torch.full((USERS,), 99)
+    assert step.loss(histories, unknown, weight, generator())[0] == 0
+
+
+def test_free_slots_are_nobody_s_negatives():
+    index = small_index(20, spare=0.5, history="item")
+    step = Step(plan(sampler="all", spare=0.5, history="item", levels="all"), index)
+    histories, labels = batch(20)
+    step.loss(histories, labels, torch.ones(USERS, len(step.levels)), generator())[0].backward()
+    free = (index.tree.item_of_leaf < 0).nonzero()[:, 0] + index.tree.shape.offsets[-1]
+    assert len(free) == 10
+    assert (index.scorer.nodes.weight.grad[free] == 0).all()
+
+
+def test_targets_made_by_the_model_are_those_of_the_path_that_wins_below():
+    index = small_index(16)
+    step = Step(plan("otm", beam=16, levels="all"), index)  # so wide a beam meets every node
+    histories, labels = batch(16)
+    shape, leaves = index.tree.shape, index.tree.leaves(labels)
+    scores = [
+        index.scorer.naive(
+            index.history_rows(level, histories), index.level_rows(level).expand(USERS, -1)
+        ).detach()
+        for level in range(shape.height + 1)
+    ]
+    expected = []
+    for user, leaf in enumerate(leaves.tolist()):
+        wins, total = 1.0, 0.0
+        for level in range(shape.height, 0, -1):
+            node = leaf >> (shape.height - level)
+            row = scores[level][user]
+            total += float(F.softplus(row).sum() - wins * row[node])
+            wins *= float(row[node] >= row[node ^ 1])
+        expected.append(total)
+    found = step.loss(histories, labels, torch.ones(USERS, shape.height), generator())[0]
+    torch.testing.assert_close(float(found), sum(expected) / USERS, rtol=1e-5, atol=1e-5)
+
+
+def test_siblings_are_all_that_a_label_tree_compares():
+    index = small_index(27, branch=3)
+    step = Step(plan("plt", branch=3), index)
+    histories, labels = batch(27)
+    total = torch.zeros(USERS)
+    for level in step.levels:
+        positive = index.tree.shape.ancestor(index.tree.leaves(labels), level)
+        family = positive[:, None] // 3 * 3 + torch.arange(3)
+        scores = index.scorer.naive(index.history_rows(level, histories), index.rows(level, family))
+        total = total + binary_cost(scores, positive % 3)
+    found = step.loss(histories, labels, torch.ones(USERS, len(step.levels)), generator())[0]
+    torch.testing.assert_close(found, total.mean(), rtol=1e-5, atol=1e-5)
+
+
+def test_sampling_leaves_the_scorer_as_it_was():
+    """The authors' code drew negatives in training mode, and each draw moved the running statistics."""
+    index = small_index(60, norm="batch", output="bn_prelu", dropout=0.5)
+    index.scorer.train()
+    step = Step(plan("dtr-t"), index)
+    histories, labels = batch(60)
+    step.loss(histories, labels, torch.ones(USERS, len(step.levels)), generator())
+    assert index.scorer.training
+    counts = [one for name, one in index.scorer.state_dict().items() if "num_batches" in name]
+    assert counts
+    assert all(count == 1 for count in counts)
+
+
+def test_useful_levels_begin_where_a_beam_begins_to_choose():
+    index = small_index(60)
+    assert index.tree.shape.sizes == (1, 2, 4, 8, 15, 30, 60)
+    assert Step(plan(beam=10), index).levels == (4, 5, 6)
+    assert Step(plan(beam=1000), index).levels == (6,)
+    assert Step(plan(beam=10, levels="all"), index).levels == (1, 2, 3, 4, 5, 6)
+    assert Step(plan(), small_index(1)).levels == ()
+
+
+def test_samplers_are_as_the_plan_says():
+    index = small_index(60)
+    step = Step(plan("dtr-u", alpha=0.5, negatives=8), index)
+    assert step.sampler.negatives == depth_aware(8, step.levels, 0.5)
+    assert Step(plan("dtr-u", negatives=8), index).sampler.negatives == 8
+    tree = Step(plan("dtr-t", "released"), index).sampler
+    assert (tree.start, tree.correction, tree.mix) == ("exact", "released", 0.0)
+    assert Step(plan("otm", beam=7), index).sampler.beam == 7
+
+
+def test_the_hinge_of_the_best_competes_with_a_beam():
+    step = Step(plan(sampler="all", loss="hinge", beam=3, levels="all"), small_index(30))
+    histories, labels = batch(30)
+
+    def cost(scores, positive):
+        own = scores.gather(1, positive[:, None])
+        costs = 1 - F.one_hot(positive, scores.shape[1])
+        return F.relu((costs + scores - own).topk(min(3, scores.shape[1])).values.mean(1))
+
+    weight = torch.ones(USERS, len(step.levels))
+    found = step.loss(histories, labels, weight, generator())[0]
+    torch.testing.assert_close(found, by_hand(step, histories, labels, weight, cost), rtol=1e-5, atol=1e-5)
