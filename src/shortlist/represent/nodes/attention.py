@@ -62,9 +62,8 @@ class AttentionScorer(NodeScorer):
     def _first(self, a: Tensor, there: Tensor) -> Tensor:
         """M_t a_k [U, F, K] for the window t that k lies in, divided by its real length for a mean."""
         config = self.config
-        matrices = (
-            self.layers.first.weight[:, : -config.width].unflatten(1, (-1, config.width)).permute(1, 2, 0)
-        )
+        weight = self.layers.first.weight[:, : -config.width]
+        matrices = weight.reshape(len(weight), -1, config.width).permute(1, 2, 0)  # [T, D, F]
         each = [one.expand(size, -1, -1) for one, size in zip(matrices.unbind(), config.windows, strict=True)]
         first = torch.bmm(a.transpose(0, 1), torch.cat(each))  # [K, U, F]: one product per place
         if config.pool == "mean":
@@ -120,7 +119,7 @@ class AttentionScorer(NodeScorer):
             torch.empty(users, config.layers[0], memory),
         )
         past = self.nodes if self.items is None else self.items
-        a, there, pa, first = map(array, state)
+        a, there, pa, first = (part.numpy() for part in state)
         weight, mean = views.layers[0].weight, config.pool == "mean"
         fill_state(whole(rows), array(past.weight), views.unit, weight, self.spans, mean, a, there, pa, first)
         return state
@@ -130,7 +129,7 @@ class AttentionScorer(NodeScorer):
         scores = torch.empty(len(state[0]), rows.shape[1])
         a, there, pa, first = (array(part.contiguous()) for part in state)
         table = array(self.nodes.weight)
-        score_rows(a, there, pa, first, table, whole(rows), views.unit, views.layers, array(scores))
+        score_rows(a, there, pa, first, table, whole(rows), views.unit, views.layers, scores.numpy())
         return scores
 
     def _current(self) -> Views:
