@@ -177,7 +177,7 @@ def test_targets_made_by_the_model_are_those_of_the_path_that_wins_below():
             wins *= float(row[node] >= row[node ^ 1])
         expected.append(total)
     found = step.loss(histories, labels, torch.ones(USERS, shape.height), generator())[0]
-    torch.testing.assert_close(float(found), sum(expected) / USERS, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(float(found.detach()), sum(expected) / USERS, rtol=1e-5, atol=1e-5)
 
 
 def test_siblings_are_all_that_a_label_tree_compares():

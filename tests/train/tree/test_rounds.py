@@ -1,0 +1,300 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from shortlist.data import Interactions
+from shortlist.errors import ShortlistError
+from shortlist.evaluate.metrics import f1
+from shortlist.index.tree import by_category, by_vectors, random_order, search
+from shortlist.train.tree import rounds
+from shortlist.train.tree.judge import answers
+from shortlist.train.tree.plan import METHODS
+from shortlist.train.tree.rounds import Lesson, TreeTraining, quality, scorer_config
+from tests.train.tree.small import everything, lesson, likely, plan, same, training
+
+LONG = {"steps": 40, "rounds": 2, "batch": 64, "judge_every": 1000, "beam": 10, "negatives": 8}
+SLOW = {"otm": {"steps": 100}, "tdm": {"steps": 100}}  # a yes or no for every node takes longer to learn
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_where_people_walk(method):
+    taught = lesson()
+    one = training(method, taught=taught, **{**LONG, **SLOW.get(method, {})})
+    untaught = {name: value.clone() for name, value in one.chosen().tensors().items()}
+    before = quality(one.chosen(), taught.valid, one.plan, k=5)["f1"]
+    found = one.run()
+    after = quality(found, taught.valid, one.plan, k=5)["f1"]
+    popular = torch.from_numpy(np.argsort(-taught.events.popularity, kind="stable")[:5].copy())
+    usual = float(f1(popular.expand(len(taught.valid), 5), taught.valid.truth(), 5).mean())
+    assert after > max(before, usual), (before, usual, after)
+    assert not same(found.tensors(), untaught)
+    assert not found.scorer.training
+
+
+@pytest.mark.parametrize("profile", ["paper", "released"])
+def test_the_profiles_of_paper_and_code_learn_too(profile):
+    one = training("dtr-t-rl", profile, **{**LONG, "rate": 2e-2, "warmup": 5})
+    before = quality(one.chosen(), one.lesson.valid, one.plan, k=5)["f1"]
+    assert quality(one.run(), one.lesson.valid, one.plan, k=5)["f1"] > before
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_t27_the_same_seed_gives_the_same_bytes_and_another_seed_others(method):
+    runs = [training(method, seed=seed, dropout=0.2) for seed in (0, 0, 1)]
+    for one in runs:
+        one.run()
+    assert same(everything(runs[0]), everything(runs[1]))
+    assert runs[0].standing.told == runs[1].standing.told
+    assert not same(everything(runs[0]), everything(runs[2]))
+
+
+def test_training_leaves_the_generator_of_everybody_alone():
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    training(dropout=0.5).run()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_dropout_does_not_depend_on_the_generator_of_everybody():
+    made = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        one = training(dropout=0.5)
+        one.run()
+        made.append(everything(one))
+    assert same(*made)
+
+
+def test_the_best_judged_is_chosen_not_the_last(monkeypatch):
+    marks = iter([0.1, 0.5, 0.3, 0.2])
+    monkeypatch.setattr(rounds, "quality", lambda index, cases, plan: {"f1": next(marks)})
+    one = training(judge_every=2, steps=4)
+    one.run(until=4)
+    best = {name: value.clone() for name, value in one.standing.index.tensors().items()}
+    chosen = one.run()
+    assert [told["f1"] for told in one.standing.told if "f1" in told] == [0.1, 0.5, 0.3, 0.2]
+    assert same(chosen.tensors(), best)
+    assert not same(one.standing.index.tensors(), best)
+    assert one.standing.updates == 1
+
+
+def test_of_equals_the_first_is_chosen(monkeypatch):
+    monkeypatch.setattr(rounds, "quality", lambda index, cases, plan: {"f1": 0.5})
+    one = training(judge_every=2)
+    one.run(until=2)
+    best = {name: value.clone() for name, value in one.standing.index.tensors().items()}
+    assert same(one.run().tensors(), best)
+
+
+def test_training_ends_when_it_no_longer_gets_better(monkeypatch):
+    marks = iter([0.1, 0.5, 0.3, 0.4, 0.9])
+    monkeypatch.setattr(rounds, "quality", lambda index, cases, plan: {"f1": next(marks)})
+    one = training(judge_every=2, steps=5, patience=2)
+    one.run()
+    assert one.standing.step == 8
+    one.run()  # nor does it begin again
+    assert one.standing.step == 8
+
+
+def test_without_cases_the_last_is_chosen():
+    one = training(taught=lesson(valid=None))
+    assert one.run() is one.standing.index
+    assert [sorted(told) for told in one.standing.told] == [
+        ["loss", "skipped", "step"],
+        ["step", "update"],
+        ["loss", "skipped", "step"],
+    ]
+
+
+def test_what_is_told_of_quality_is_measured_on_the_cases():
+    one = training("dtr-t")
+    one.run(until=5)
+    told, cases = one.standing.told[0], one.lesson.valid
+    one.standing.index.scorer.eval()
+    expected = float(f1(answers(one.standing.index, cases, 20, one.plan.beam), cases.truth(), 20).mean())
+    assert told["f1"] == pytest.approx(expected)
+    assert told["step"] == 5
+
+
+def test_the_clock_is_asked_when_there_is_one():
+    ticks = iter(range(100))
+    one = TreeTraining(plan(), lesson(), 0, "cpu", clock=lambda: float(next(ticks)))
+    one.run()
+    assert [told["seconds"] for told in one.standing.told] == [0.0, 1.0, 2.0]
+
+
+def test_progress_is_told_step_by_step():
+    steps = []
+    TreeTraining(plan(), lesson(), 0, "cpu", lambda *told: steps.append(told)).run()
+    assert steps == [("tree", step, 10) for step in range(1, 11)]
+
+
+def test_updates_lie_between_rounds_and_the_last_round_is_taught():
+    one = training(rounds=4, steps=3)
+    one.run()
+    assert [told["step"] for told in one.standing.told if "update" in told] == [3, 6, 9]
+    assert one.standing.updates == one.standing.index.tree.version == 3
+    still = training("otm", rounds=4, steps=3)
+    still.run()
+    assert still.standing.updates == still.standing.index.tree.version == 0
+
+
+def test_a_restart_forgets_the_optimizer_and_keeps_the_weights():
+    one = training(restart=True, update="none")
+    one.run(until=5)
+    optimiser = one.standing.optimiser
+    one.run(until=6)
+    assert one.standing.optimiser is not optimiser
+    assert {float(value) for name, value in one.standing.optimiser.tensors().items() if "step" in name} == {
+        1.0
+    }
+
+
+def test_an_epoch_shows_every_instance_at_most_once_in_an_order_of_its_own():
+    one = training(batch=50)
+    count, shown = len(one.instances), []
+    for step in range(2 * (count // 50)):
+        one.standing.step = step
+        shown += [one._rows()]
+    for epoch in (shown[: count // 50], shown[count // 50 :]):
+        times = Counter(torch.cat(epoch).tolist())
+        assert set(times.values()) == {1}
+        assert len(times) == count // 50 * 50
+    assert not torch.equal(shown[0], shown[count // 50])
+
+
+def test_a_batch_larger_than_all_instances_takes_all_of_them():
+    one = training(batch=100_000)
+    one.run(until=2)
+    assert sorted(one._rows().tolist()) == list(range(len(one.instances)))
+
+
+def test_labels_are_rectified_once_for_each_tree():
+    asked = []
+
+    def estimator(histories):
+        asked.append(len(histories))
+        return likely(histories)
+
+    one = training("dtr-t-rl", taught=lesson(estimator=estimator), rounds=3, steps=4)
+    one.run()
+    assert asked == [len(one.instances)] * 3
+    assert one._labels.fits(one.standing.index.tree)
+
+
+def test_rectified_labels_need_an_estimator():
+    with pytest.raises(ShortlistError, match="need an estimator of probabilities, got none"):
+        training("dtr-t-rl", taught=lesson(estimator=None)).run()
+
+
+def test_the_order_by_vectors_needs_vectors():
+    with pytest.raises(ShortlistError, match="needs item vectors, got none"):
+        training(order="vectors")
+
+
+def test_trees_begin_in_the_order_the_plan_names():
+    taught, vectors = lesson(), torch.randn(40, 4, generator=torch.Generator().manual_seed(0))
+    orders = {
+        "random": random_order(40, 0),
+        "category": by_category(taught.categories, 0, shuffle=True),
+        "category-sorted": by_category(taught.categories, 0, shuffle=False),
+        "vectors": by_vectors(vectors, 2, 0),
+    }
+    for word, order in orders.items():
+        one = training(order=word, taught=lesson(vectors=vectors))
+        assert one.standing.index.tree.item_of_leaf.tolist() == order.tolist()
+    bare = training(taught=lesson(categories=None))
+    assert bare.standing.index.tree.item_of_leaf.tolist() == orders["random"].tolist()
+    given = training(taught=lesson(order=torch.arange(39, -1, -1)))
+    assert given.standing.index.tree.item_of_leaf.tolist() == list(range(39, -1, -1))
+
+
+def few(n_items, users=3, length=6):
+    items = np.arange(users * length) % n_items
+    return Interactions.of(np.repeat(np.arange(users), length), items, n_items=n_items)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "events",
+    [
+        few(1),
+        few(2),
+        few(3),
+        few(5, users=4, length=2),
+        Interactions.of(np.empty(0, int), np.empty(0, int), n_users=2, n_items=5),
+    ],
+    ids=["one item", "two items", "fewer items than branches", "histories too short", "no events"],
+)
+def test_the_smallest_worlds_train_and_answer(method, events):
+    n = events.n_items
+    taught = Lesson(events, estimator=lambda rows: torch.zeros(len(rows), n))
+    found = training(method, taught=taught, branch=METHODS[method].get("branch", 4), min_history=2).run()
+    items = search(
+        found, torch.tensor([[0, -1, 0], [-1, -1, -1]]), n, path=METHODS[method].get("product", False)
+    ).items
+    assert items.sort(1).values.tolist() == [list(range(n))] * 2
+
+
+def test_where_there_is_nothing_to_learn_no_step_is_taken():
+    one = training(taught=Lesson(few(5, users=4, length=2)))
+    one.run()
+    assert one.standing.step == 0
+    assert one.standing.told == []
+
+
+def test_labels_that_left_the_tree_are_learned_around():
+    taught = lesson(order=torch.arange(30))  # items 30 to 39 have no leaf
+    for method in ("dtr-t", "dtr-t-rl", "jtm", "otm"):
+        found = training(method, taught=taught).run()
+        assert found.tree.n_live == 30
+
+
+def test_spare_slots_stay_free():
+    one = training(spare=0.3)
+    found = one.run()
+    assert int((found.tree.item_of_leaf < 0).sum()) == 12
+    assert found.tree.n_live == 40
+
+
+def test_a_loss_that_is_no_number_ends_training():
+    one = training(taught=lesson(valid=None), rate=1e30, warmup=0, clip=0.0, norm="none", fade="none")
+    with pytest.raises(ShortlistError, match="lower the rate"):
+        one.run()
+
+
+def test_half_precision_is_for_devices_where_it_is_fast():
+    asked = [training(precision=word)._precision()._enabled for word in ("auto", "float32", "bfloat16")]
+    assert asked == [False, False, True]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_every_method_learns_on_a_gpu(method, precision):
+    taught = lesson(estimator=lambda rows: likely(rows.cpu()).to(rows.device))
+    one = TreeTraining(
+        plan(method, **{**LONG, **SLOW.get(method, {})}, precision=precision), taught, 0, "cuda"
+    )
+    before = quality(one.chosen(), taught.valid, one.plan, k=5)["f1"]
+    found = one.run()
+    assert quality(found, taught.valid, one.plan, k=5)["f1"] > before
+    assert found.scorer.nodes.weight.dtype == torch.float32
+
+
+def test_an_item_table_is_as_large_as_the_catalogue():
+    one = training("dtr-t", "paper")
+    config = scorer_config(one.plan, one.standing.index.tree.shape, 40)
+    assert config.n_items == 40
+    assert config == one.standing.index.scorer.config
+    assert scorer_config(plan(), one.standing.index.tree.shape, 40).n_items == 0
+
+
+def test_at_most_a_thousand_cases_choose():
+    cases = lesson().valid
+    many = cases.take(np.arange(3000) % len(cases))
+    assert len(rounds._some(many, 0)) == 1000
+    assert rounds._some(None, 0) is None
+    assert rounds._some(cases.take(np.arange(0)), 0) is None
