@@ -1,9 +1,11 @@
 """Claims that one system is better than another on the same users."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shortlist.evaluate import Scores
+import torch
+
+from shortlist.evaluate import Scores, paired
 from shortlist.report.result import claim
 
 
@@ -14,3 +16,21 @@ def better(name: str, pairs: Sequence[tuple[Scores, Scores]], seeds: Sequence[in
     mean = sum(found.difference for found in seen) / len(seen)
     note = "paired difference in recall@20; the interval covers those of all seeds"
     return claim(name, "foundation", low > 0, mean, note, [low, high])
+
+
+def pooled(
+    name: str,
+    source: str,
+    ones: Sequence[Mapping[str, Scores]],
+    others: Sequence[Mapping[str, Scores]],
+    strict: bool,
+    metric: str = "f1@20",
+    kind: str = "",
+) -> dict[str, Any]:
+    """The paired difference over the users of all seeds; strictly above, or at least not clearly below."""
+    a, b = (torch.cat([one[kind][metric] for one in side]) for side in (ones, others))
+    found = paired(a, b, 0)
+    holds = found.low > 0 if strict else found.high >= 0
+    says = "clearly above" if found.low > 0 else "clearly below" if found.high < 0 else "no clear difference"
+    note = f"paired difference in {metric}{kind} over {len(a)} users of {len(ones)} seeds: {says}"
+    return claim(name, source, holds, found.difference, note, [found.low, found.high])

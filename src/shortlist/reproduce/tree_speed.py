@@ -22,7 +22,13 @@ from shortlist.train.tree.plan import TreePlan, plan_of
 from shortlist.train.tree.rounds import Lesson, TreeTraining
 from shortlist.train.tree.turn import updated
 
-FULL: dict[str, Any] = {"items": 10_677, "users": 4000, "batches": (1000, 4000), "steps": 20, "answers": (1, 50, 500, 2000)}
+FULL: dict[str, Any] = {
+    "items": 10_677,
+    "users": 4000,
+    "batches": (1000, 4000),
+    "steps": 20,
+    "answers": (1, 50, 500, 2000),
+}
 QUICK: dict[str, Any] = {"items": 300, "users": 40, "batches": (32,), "steps": 2, "answers": (1, 20)}
 SOURCE = "issue 3; authors' code on the same chip: tree.md section 9"
 

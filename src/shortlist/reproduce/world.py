@@ -15,6 +15,7 @@ from shortlist.evaluate import ScoreBlock, Scores, evaluate_full
 from shortlist.progress import Progress, silent, told
 from shortlist.report.result import result, row, start
 from shortlist.reproduce.claims import better
+from shortlist.reproduce.simple import autoencoder, cosine, linear
 from shortlist.simulate import World, make_world, simulate_log
 from shortlist.simulate.embedded import SIZES
 from shortlist.train.material import DAY
@@ -71,8 +72,8 @@ def _systems(world: World, dataset: Dataset, split: Split, seed: int) -> dict[st
         "random": lambda query, items: drawn[items].expand(len(query), -1),
         "popularity": lambda query, items: met.sum(0)[items].expand(len(query), -1),
         "popularity, 30 days": lambda query, items: _recently(learned, query)[:, items],
-        "item neighbours": _linear(_cosine(met)),
-        "linear autoencoder": _linear(_autoencoder(met)),
+        "item neighbours": linear(cosine(met)),
+        "linear autoencoder": linear(autoencoder(met, RIDGE)),
         "truth": truth,
     }
 
@@ -83,26 +84,3 @@ def _recently(learned: Interactions, query: Query) -> Tensor:
     inside = ((ago > 0) & (ago < 30 * DAY)).to(torch.float32)
     items = torch.from_numpy(learned.items.astype(np.int64)).expand(inside.shape)
     return torch.zeros(len(query), learned.n_items).scatter_add_(1, items, inside)
-
-
-def _linear(weights: Tensor) -> ScoreBlock:
-    """Score by what was met times item-item weights [N, N]."""
-
-    def score(query: Query, items: slice) -> Tensor:
-        met = torch.zeros(len(query), len(weights) + 1)  # padding goes into a column of its own
-        met.scatter_(1, query.history.masked_fill(query.history < 0, len(weights)), 1.0)
-        return met[:, :-1] @ weights[:, items]
-
-    return score
-
-
-def _cosine(met: Tensor) -> Tensor:
-    unit = torch.nn.functional.normalize(met, dim=0)
-    return (unit.T @ unit).fill_diagonal_(0.0)
-
-
-def _autoencoder(met: Tensor) -> Tensor:
-    """Weights with a zero diagonal that rebuild the matrix best under a ridge (Steck, 2019)."""
-    inverse = torch.linalg.inv(met.T @ met + RIDGE * torch.eye(met.shape[1]))
-    weights: Tensor = -inverse / inverse.diagonal()
-    return weights.fill_diagonal_(0.0)

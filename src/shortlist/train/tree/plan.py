@@ -44,7 +44,7 @@ class TreePlan:
     branch: int = 2  # D16; 0 = one level, every item a child of the root
     order: str = "category"  # D11
     spare: float = 0.0
-    leaf_vectors: str = "slot"  # whose vector a leaf carries when items move
+    leaf_vectors: str = "item"  # whose vector a leaf carries when items move
     # the scorer
     scorer: str = "attention"
     width: int = 24
@@ -56,7 +56,7 @@ class TreePlan:
     norm: str = "layer"
     output: str = "linear"  # D5
     dropout: float = 0.0
-    spread: float = 0.1
+    spread: float = 0.3
     # the examples
     instances: str = "every"  # D8
     min_history: int = 14
@@ -84,7 +84,7 @@ class TreePlan:
     rounds: int = 6  # D12: an update lies between two rounds
     steps: int = 2000
     batch: int = 1000
-    rate: float = 2e-3
+    rate: float = 5e-3
     decay: float = 1e-4
     optimizer: str = "adamw"
     amsgrad: bool = False
@@ -128,7 +128,6 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
         "sampler": "uniform",
         "negatives": 6,
         "update": "tdm",
-        "leaf_vectors": "item",
         "rounds": 5,
     },
     "otm": {"loss": "binary", "sampler": "beam", "labels": "model", "update": "none"},

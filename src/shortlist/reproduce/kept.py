@@ -1,0 +1,61 @@
+"""Answers of an experiment that were already computed: a long one goes on where it stopped."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from shortlist.errors import ArtifactError
+
+
+@dataclass
+class Kept:
+    """Tensors and plain facts by name, in one file that is written anew after every addition; None = memory only."""
+
+    path: Path | None = None
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, path: Path | None) -> "Kept":
+        """What a file holds, or nothing yet."""
+        if path is None or not path.exists():
+            return cls(path)
+        try:
+            with safe_open(str(path), framework="pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                facts = json.loads((file.metadata() or {}).get("facts", "{}"))
+        except (SafetensorError, ValueError) as error:
+            raise ArtifactError(
+                f"{path}: expected answers kept by an experiment, got {error}; remove it"
+            ) from error
+        return cls(path, tensors, facts)
+
+    def get(
+        self, name: str, make: Callable[[], tuple[Tensor, dict[str, Any]]]
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """What is kept under a name, or what `make` gives, kept from now on."""
+        if name not in self.tensors:
+            tensor, facts = make()
+            self.tensors[name], self.facts[name] = tensor.cpu().contiguous(), facts
+            self._write()
+        return self.tensors[name], self.facts[name]
+
+    def _write(self) -> None:
+        if self.path is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        staging = self.path.with_name(self.path.name + ".new")
+        save_file(self.tensors, str(staging), metadata={"facts": json.dumps(self.facts)})
+        staging.replace(self.path)
+
+
+def empty() -> Tensor:
+    """For facts without a tensor."""
+    return torch.empty(0)
