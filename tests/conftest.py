@@ -54,6 +54,29 @@ type = "diverse"
 strength = 0.1
 """
 
+TREE = """
+name = "oak"
+pipeline = "tree % 30 >> seen % 20"
+
+[stages.tree]
+type = "tree"
+beam = 8
+
+[stages.tree.train]
+method = "dtr-u"
+scorer = "linear"
+windows = [4, 2, 1, 1]
+negatives = 8
+batch = 64
+rounds = 1
+steps = 40
+min_history = 1
+device = "cpu"
+
+[stages.seen]
+type = "seen"
+"""
+
 
 @pytest.fixture(scope="session")
 def world() -> Dataset:
@@ -76,6 +99,13 @@ def data_folder(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def bundle(world: Dataset, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "bundle"
     train_bundle(recipe, world, folder, 0, silent)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tree_bundle(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("grown") / "bundle"
+    train_bundle(parse_recipe(TREE, "tree.toml"), world, folder, 0, silent)
     return folder
 
 

@@ -5,6 +5,7 @@ import typer
 from shortlist import __version__
 from shortlist.cli import data
 from shortlist.cli.bench import bench
+from shortlist.cli.diagnose import diagnose
 from shortlist.cli.evaluate import evaluate
 from shortlist.cli.explain import explain
 from shortlist.cli.quickstart import quickstart
@@ -39,5 +40,5 @@ def _root(
 
 app.command()(quickstart)
 app.add_typer(data.app, name="data")
-for verb in (train, evaluate, recommend, explain, serve, bench, reproduce):
+for verb in (train, evaluate, diagnose, recommend, explain, serve, bench, reproduce):
     app.command()(verb)

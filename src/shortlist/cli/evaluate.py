@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from shortlist.artifact import load
+from shortlist.artifact import Lineage, load
 from shortlist.cli.example import worked_example
 from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
-from shortlist.data import Dataset, load_dataset
+from shortlist.cli.trees import look_at_trees
+from shortlist.data import Cases, Dataset, load_dataset
 from shortlist.errors import ConfigError
 from shortlist.evaluate import evaluate as put_to_test
 from shortlist.evaluate.run import KS
@@ -34,14 +35,7 @@ def evaluate(
 ) -> None:
     """Metrics with intervals against popularity, and the stage report: which stage lost what."""
     began = time.perf_counter()
-    dataset = load_dataset(data)
-    recommender = load_recommender(bundle)
-    lineage = load(bundle).lineage
-    if lineage.data != dataset.fingerprint:
-        raise ConfigError(
-            f"{bundle}: was trained on other data ({lineage.data}) than {data} holds ({dataset.fingerprint}); "
-            "what it learned from could be among what it is asked"
-        )
+    recommender, dataset, lineage = opened(bundle, data)
     with progress() as tell:
         told = evaluation(recommender, dataset, on, seed, tell)
     told["about"] |= {"seed": lineage.seed, "package": lineage.package}
@@ -55,18 +49,29 @@ def evaluate(
     show(told)
 
 
+def opened(bundle: Path, data: Path) -> tuple[Recommender, Dataset, Lineage]:
+    """A bundle with the data set it was trained on, and no other."""
+    dataset = load_dataset(data)
+    recommender = load_recommender(bundle)
+    lineage = load(bundle).lineage
+    if lineage.data != dataset.fingerprint:
+        raise ConfigError(
+            f"{bundle}: was trained on other data ({lineage.data}) than {data} holds ({dataset.fingerprint}); "
+            "what it learned from could be among what it is asked"
+        )
+    return recommender, dataset, lineage
+
+
 def evaluation(
     recommender: Recommender, dataset: Dataset, on: str, seed: int, tell: Progress
 ) -> dict[str, Any]:
     """Everything the report shows, as plain values."""
-    if on not in ("test", "valid"):
-        raise ConfigError(f"evaluate: --on must be test or valid, got {on!r}")
-    split = dataset.split(**recommender.about["split"])
-    cases = split.test if on == "test" else split.valid
+    split, cases = dataset.split(**recommender.about["split"]), held_out(recommender, dataset, on)
     found = put_to_test(recommender.pipeline, cases, split.train, progress=tell)
     told: dict[str, Any] = plain(found.as_dict(seed))
     row = typical_case(found.scores["recall@20"])
     told["example"] = worked_example(recommender, dataset, cases, row, seed)
+    told["trees"] = look_at_trees(recommender, dataset, cases, seed, tell)
     told["about"] = {
         "name": recommender.about["name"],
         "model": recommender.about.get("version", ""),
@@ -77,6 +82,14 @@ def evaluation(
         "trained on": f"{len(split.train):,} events",
     }
     return told
+
+
+def held_out(recommender: Recommender, dataset: Dataset, on: str) -> Cases:
+    """The cases that the split of a bundle held out."""
+    if on not in ("test", "valid"):
+        raise ConfigError(f"--on must be test or valid, got {on!r}")
+    split = dataset.split(**recommender.about["split"])
+    return split.test if on == "test" else split.valid
 
 
 def typical_case(recall: torch.Tensor) -> int:

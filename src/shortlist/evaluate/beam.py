@@ -95,7 +95,7 @@ def account(compared: Compared, truth: Tensor, index: TreeIndex, history: Tensor
     seen = is_in(truth, history) & ~absent if fresh else torch.zeros_like(there)
     found = compared.wanted_alive[:, :, -1]
     missed = compared.missed_by_all
-    counts = (there, found, missed, there & ~missed & ~found, missed & found, absent, seen)
     wants = (there & ~absent & ~seen).sum(1)
-    crowded = (wants - compared.best.items.shape[1]).clamp(min=0).sum()
-    return Account(*(int(one.sum()) for one in counts), int(crowded))
+    crowded = (wants - compared.best.items.shape[1]).clamp(min=0)  # [U]
+    counts = (there, found, missed, there & ~missed & ~found, missed & found, absent, seen, crowded)
+    return Account(*(int(one.sum()) for one in counts))

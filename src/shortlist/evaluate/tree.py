@@ -219,7 +219,7 @@ def _sketch(index: TreeIndex, catalog: Catalog) -> tuple[Box, ...]:
     return tuple(
         Box(level, node, count, str(catalog.categories.id(kind)), share)
         for level in range(max(deep, min(1, len(sizes) - 1)) + 1)
-        for node, count, kind, share in dominant(index.tree, catalog.category_rows, level)[: 2 * BOXES]
+        for node, count, kind, share in dominant(index.tree, catalog.category_rows, level)[:BOXES]
     )
 
 

@@ -3,5 +3,18 @@
 from shortlist.report.data import data_page
 from shortlist.report.page import Html, Section, code, facts, figure, page, table
 from shortlist.report.run import run_page
+from shortlist.report.tree import tree_page, tree_section
 
-__all__ = ["Html", "Section", "code", "data_page", "facts", "figure", "page", "run_page", "table"]
+__all__ = [
+    "Html",
+    "Section",
+    "code",
+    "data_page",
+    "facts",
+    "figure",
+    "page",
+    "run_page",
+    "table",
+    "tree_page",
+    "tree_section",
+]

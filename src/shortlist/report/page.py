@@ -29,7 +29,7 @@ dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr))
 dt { color: var(--soft); font-size: 0.85rem; }
 dd { margin: 0; font-size: 1.2rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 pre { margin: 0.9rem 0 0; white-space: pre-wrap; font: 0.92rem/1.5 ui-monospace, Menlo, Consolas, monospace; }
-figure { margin: 0.4rem 0 0; }
+figure { margin: 0.4rem 0 0.9rem; }
 figure svg { max-width: 100%; height: auto; }
 figcaption { color: var(--soft); font-size: 0.9rem; }
 """

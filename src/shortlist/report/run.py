@@ -5,6 +5,7 @@ from typing import Any
 
 from shortlist.report.page import Html, Section, code, facts, figure, interval, page, table
 from shortlist.report.plots import bars, funnel, whiskers
+from shortlist.report.tree import tree_section
 
 SHOWN = ("recall@20", "ndcg@20", "precision@20", "hit_rate@20", "mrr@20", "map@20", "f1@20")
 
@@ -16,6 +17,7 @@ def run_page(told: Mapping[str, Any]) -> str:
         _metrics(told),
         _losses(told),
         _nominators(told),
+        *(tree_section(name, tree) for name, tree in told.get("trees", {}).items()),
         _segments(told),
         _example(told),
         _made(told),
