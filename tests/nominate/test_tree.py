@@ -1,0 +1,180 @@
+"""TreeNominator: the best leaves of a beam, and silence for strangers."""
+
+import json
+
+import pytest
+import torch
+
+from shortlist.artifact import Lineage
+from shortlist.data import Catalog, Query, Vocabulary
+from shortlist.errors import ArtifactError, ConfigError
+from shortlist.grammar import as_pipeline
+from shortlist.index.tree import exhaustive
+from shortlist.nominate import TreeNominator
+from shortlist.nominate.tree import ABOUT
+from shortlist.pipeline import Recommender, check_stage, load_recommender, save_recommender
+from shortlist.pipeline.recommender import Memory, Request
+from tests.train.tree.small import small_index
+from tests.worlds import asked, run_checked
+
+N = 60
+
+
+def nominator(branch=2, leaf_vectors="slot", spare=0.0, history="ancestor", kind="attention", **given):
+    index = small_index(N, branch, leaf_vectors, spare=spare, history=history, kind=kind)
+    index.scorer.eval()
+    return TreeNominator(index, name="tree", **given)
+
+
+@pytest.mark.parametrize("kind", ["attention", "mlp", "linear"])
+@pytest.mark.parametrize("given", [{}, {"fresh": True}, {"product": True}, {"beam": 3}], ids=str)
+def test_it_keeps_the_contract(kind, given):
+    check_stage(nominator(kind=kind, **given) % 12, N)
+
+
+def test_a_wide_beam_names_the_best_of_all_leaves():
+    stage = nominator(beam=N) % 9
+    query = asked([1, 2, 3], [7, 50])
+    named = stage.nominate(query)
+    full = exhaustive(stage.index, query.history, 9)
+    assert torch.equal(named.items, full.items)
+    torch.testing.assert_close(named.scores, full.scores)
+    assert not named.scores.requires_grad
+
+
+def test_users_without_history_get_no_names():
+    named = nominator().nominate(asked([], [3]))
+    assert named.valid.any(1).tolist() == [False, True]
+    assert torch.isfinite(named.scores).all()
+
+
+def test_what_is_fresh_was_not_met_and_takes_no_place():
+    met = list(range(20))
+    query = asked(met)
+    old, fresh = (nominator(beam=N, fresh=one) % 30 for one in (False, True))
+    assert set(met) & set(old.nominate(query).items[0].tolist())
+    named = fresh.nominate(query).items[0].tolist()
+    assert not set(met) & set(named)
+    assert len(set(named) - {-1}) == 30
+
+
+def test_the_product_of_a_path_is_another_ranking():
+    query = asked([1, 2, 3])
+    one, two = ((nominator(beam=N, product=product) % 9).nominate(query) for product in (False, True))
+    assert not torch.equal(one.items, two.items)
+    full = exhaustive(nominator().index, query.history, 9, path=True)
+    assert torch.equal(two.items, full.items)
+
+
+def test_a_beam_too_narrow_for_the_limit_is_widened():
+    named = (nominator(branch=2, beam=2) % 30).nominate(asked([1, 2, 3]))
+    assert len(set(named.items[0].tolist()) - {-1}) == 30
+
+
+def test_a_limit_beyond_the_catalogue_leaves_places_empty():
+    named = run_checked(as_pipeline(nominator(spare=0.2) % 200), asked([1, 2, 3])).candidates
+    assert sorted(named.items[named.valid].tolist()) == list(range(N))
+
+
+@pytest.mark.parametrize("beam", [0, -3])
+def test_a_beam_of_nothing_is_refused(beam):
+    with pytest.raises(ConfigError, match="beam must be at least 1"):
+        nominator(beam=beam)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"leaf_vectors": "item", "spare": 0.2},
+        {"history": "item", "branch": 5},
+        {"beam": 7, "fresh": True, "product": True},
+    ],
+    ids=str,
+)
+def test_it_answers_the_same_after_a_trip_through_its_tensors(given):
+    stage = nominator(**given) % 12
+    back = TreeNominator.build(stage.settings(), stage.tensors())
+    assert repr(back) == repr(stage)
+    assert (back.beam, back.fresh, back.product) == (stage.beam, stage.fresh, stage.product)
+    query = asked([1, 2], [9, 4, 33])
+    one, two = stage.nominate(query), back.nominate(query)
+    assert torch.equal(one.items, two.items)
+    assert torch.equal(one.scores, two.scores)
+
+
+def recommender(stage):
+    catalog = Catalog.bare(Vocabulary.of(list(range(N))))
+    memory = Memory(torch.tensor([0, 3]), torch.tensor([1, 2, 3]))
+    return Recommender(as_pipeline(stage), catalog, Vocabulary.of(["a"]), memory, {"name": "tree", "ends": 9})
+
+
+def test_it_answers_the_same_after_a_trip_through_an_artifact(tmp_path):
+    made = recommender(nominator(beam=9, leaf_vectors="item") % 12)
+    save_recommender(made, tmp_path / "kept", Lineage())
+    back = load_recommender(tmp_path / "kept")
+    for request in (Request(user="a"), Request(history=(5, 6, 7)), Request()):
+        one, two = made.recommend(request), back.recommend(request)
+        assert torch.equal(one.items, two.items)
+        assert torch.equal(one.scores, two.scores)
+
+
+def test_a_damaged_artifact_is_refused(tmp_path):
+    save_recommender(recommender(nominator() % 12), tmp_path / "kept", Lineage())
+    file = tmp_path / "kept" / "weights" / "stage-tree.safetensors"
+    blob = bytearray(file.read_bytes())
+    blob[-1] ^= 1
+    file.write_bytes(blob)
+    with pytest.raises(ArtifactError, match="sha256 differs"):
+        load_recommender(tmp_path / "kept")
+
+
+def said(text):
+    return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        said("{"),
+        said("[1, 2]"),
+        said("3"),
+        said('"tree"'),
+        said("{}"),
+        said('{"leaf_vectors": "slot", "tree": 3, "scorer": {}}'),
+        torch.tensor([255, 254], dtype=torch.uint8),
+        torch.empty(0, dtype=torch.uint8),
+        torch.tensor([0.5, 1.0]),
+        torch.tensor([300, -4]),
+        torch.tensor([[123, 125]], dtype=torch.uint8),
+        torch.tensor(3),
+    ],
+    ids=str,
+)
+def test_what_is_said_of_the_tree_must_make_sense(about):
+    stage = nominator()
+    with pytest.raises(ArtifactError, match="make the artifact again"):
+        TreeNominator.build(stage.settings(), {**stage.tensors(), ABOUT: about})
+
+
+def test_parts_that_do_not_belong_together_are_refused():
+    stage = nominator()
+    tensors = stage.tensors()
+    missing = {name: one for name, one in tensors.items() if name != ABOUT}
+    with pytest.raises(ArtifactError, match="lack 'about'"):
+        TreeNominator.build(stage.settings(), missing)
+    turned = {**tensors, "tree.item_of_leaf": tensors["tree.item_of_leaf"].flip(0)}
+    with pytest.raises(ArtifactError, match="checksum"):
+        TreeNominator.build(stage.settings(), turned)
+    told = json.loads(bytes(tensors[ABOUT].tolist()))
+    told["scorer"]["kind"] = "oracle"
+    with pytest.raises(ArtifactError, match="kind must be one of"):
+        TreeNominator.build(stage.settings(), {**tensors, ABOUT: said(json.dumps(told))})
+
+
+def test_items_of_a_history_that_nobody_knows_are_passed_over():
+    stage = nominator() % 5
+    one = stage.nominate(Query.of([[1, 2]]))
+    two = stage.nominate(Query.of([[1, 2, 999]]))
+    assert two.items.shape == one.items.shape
+    assert (two.items < N).all()

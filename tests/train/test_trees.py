@@ -1,0 +1,189 @@
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+
+from shortlist.artifact import Lineage
+from shortlist.data import Catalog, Interactions, Query, Vocabulary
+from shortlist.errors import ConfigError
+from shortlist.pipeline import check_stage, load_recommender, parse_recipe, save_recommender
+from shortlist.pipeline.recommender import Request
+from shortlist.pipeline.shipped import FOLDER
+from shortlist.train import train, trees
+from shortlist.train.material import Material
+from shortlist.train.sasrec import SASRecTrainer
+from shortlist.train.tree.plan import METHODS, PROFILES, TreePlan, plan_of
+from shortlist.train.trees import OWN, TreeTrainer
+from tests.train.tree.small import held_out, same, walks
+
+SHIPPED = ("tdm", "jtm", "otm", "plt", "dtr-u", "dtr-t", "dtr-t-rl")
+SMALL = {
+    "width": 8,
+    "hidden": 6,
+    "layers": (12,),
+    "windows": (3, 2, 1),
+    "min_history": 2,
+    "negatives": 4,
+    "rounds": 2,
+    "batch": 64,
+    "device": "cpu",
+}
+# Not for recipes: how a beam is wide is the stage's, the rest is for those who write plans.
+NOT_IN_RECIPES = {
+    "spread",
+    "amsgrad",
+    "fade_steps",
+    "restart",
+    "clip",
+    "precision",
+    "compiled",
+    "beam",
+    "product",
+    "judge_every",
+}
+
+
+@pytest.fixture(autouse=True)
+def quick_estimator(monkeypatch):
+    """An estimator that is taught for one epoch."""
+    quick = {"epochs": 1, "width": 8, "heads": 1, "blocks": 1}
+    monkeypatch.setattr(trees, "SASRecTrainer", lambda device: SASRecTrainer(**quick, device=device))
+
+
+def material(events=None, seed=0):
+    learned, cases = held_out(walks())
+    events, valid = (learned, cases) if events is None else (events, None)
+    items = Vocabulary.of([f"i{row}" for row in range(events.n_items)])
+    return Material(events, Catalog.bare(items), clock="order", seed=seed, valid=valid)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_recipe_of_a_tree_trains_saves_and_recommends(name, world, tmp_path):
+    text = (FOLDER / f"{name}.toml").read_text()
+    assert "epochs = 5\n" in text
+    sizes = {**SMALL, "layers": [12], "windows": [3, 2, 1], "batch": 512}
+    words = "\n".join(f"{key} = {value!r}" for key, value in sizes.items())
+    recommender = train(parse_recipe(text.replace("epochs = 5\n", f"epochs = 1\n{words}\n")), world)
+    save_recommender(recommender, tmp_path / "kept", Lineage())
+    back = load_recommender(tmp_path / "kept")
+    user = world.users.id(int(world.split().train.users[0]))
+    for request in (Request(user=user), Request(user=user, k=5)):
+        one, two = recommender.recommend(request), back.recommend(request)
+        assert torch.equal(one.items, two.items)
+        kept = one.items[one.candidates.valid].tolist()
+        assert len(kept) == len(set(kept)) == (request.k or 20)
+        assert not set(kept) & set(recommender.history(request))
+    (tree,) = recommender.pipeline.nominators
+    check_stage(tree, len(recommender.catalog))
+    assert tree.product == (name == "plt")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_seed_gives_the_same_bytes(method):
+    trainer = TreeTrainer(method, epochs=2, **SMALL)
+    one, two, other = (trainer.fit({}, material(seed=seed)).tensors() for seed in (0, 0, 1))
+    assert same(one, two)
+    assert not same(one, other)
+
+
+def test_a_tree_learns_what_comes_next_on_a_walk():
+    stage = TreeTrainer("dtr-t", epochs=30, rate=2e-2, **SMALL).fit({"beam": 10}, material())
+    places = torch.arange(40).view(4, 10, 1)
+    steps = torch.arange(6)
+    walked = (places % 10 + steps) % 10 + places // 10 * 10  # [4, 10, 6]
+    after = (places + 6) % 10 + places // 10 * 10
+    named = (stage % 3).nominate(Query.of(walked.view(40, 6).tolist())).items
+    assert float((named == after.view(40, 1)).any(1).float().mean()) > 0.8
+    assert stage.beam == 10
+
+
+def test_every_switch_of_a_plan_can_be_set_or_is_named_here_as_not_for_recipes():
+    ours = {one.name for one in fields(TreeTrainer)} - set(OWN)
+    theirs = {one.name for one in fields(TreePlan)}
+    assert ours <= theirs
+    assert theirs - ours <= NOT_IN_RECIPES
+    assert not ours & NOT_IN_RECIPES
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_left_open_is_as_method_and_profile_say(method, profile):
+    assert TreeTrainer(method, profile).plan() == plan_of(method, profile)
+    assert TreeTrainer(method, profile, rounds=3).plan(beam=7) == plan_of(method, profile, rounds=3, beam=7)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"method": "dtm"}, "method must be one of"),
+        ({"profile": "fast"}, "profile must be one of"),
+        ({"sampler": "none"}, "sampler must be one of tree, uniform"),
+        ({"branch": 1}, "branch must be 2 or more"),
+    ],
+)
+def test_words_that_do_not_exist_are_refused_before_anything_is_trained(given, told):
+    with pytest.raises(ConfigError, match=told):
+        TreeTrainer(**given)
+
+
+WRONG = [("branch = -1", "branch must lie"), ('mix = "much"', "mix must be a number")]
+
+
+@pytest.mark.parametrize(("line", "told"), WRONG)
+def test_a_recipe_says_where_a_wrong_number_stands(line, told, world):
+    text = f'pipeline = "tree % 20"\n[stages.tree]\ntype = "tree"\n[stages.tree.train]\n{line}\n'
+    with pytest.raises(ConfigError, match=rf"\[stages.tree.train\]: {told}"):
+        train(parse_recipe(text), world)
+
+
+def test_epochs_set_the_steps_of_a_round():
+    given = material()
+    count = sum(max(length - 2, 0) for length in given.events.lengths)
+    for epochs, batch in ((10, 64), (3, 1), (7, 100_000)):
+        trainer = TreeTrainer("dtr-t", epochs=epochs, **{**SMALL, "batch": batch})
+        plan = trainer._paced(given, trainer.plan())
+        shown = plan.total * min(batch, count)
+        assert epochs * count - plan.rounds * min(batch, count) < shown <= epochs * count
+        assert plan.judge_every == plan.steps
+        assert plan.warmup <= plan.steps
+    bare = TreeTrainer("dtr-t", **SMALL)
+    assert bare._paced(given, bare.plan()) == bare.plan()
+
+
+def test_otm_begins_with_a_tree_that_jtm_grew(monkeypatch):
+    plans = []
+    real = trees.TreeTraining
+
+    def noted(plan, lesson, *rest):
+        plans.append((plan, lesson))
+        return real(plan, lesson, *rest)
+
+    monkeypatch.setattr(trees, "TreeTraining", noted)
+    stage = TreeTrainer("otm", epochs=2, spare=0.2, **SMALL).fit({}, material())
+    (first, _), (second, lesson) = plans
+    assert (first.update, first.loss, first.sampler, first.labels) == ("jtm", "binary", "uniform", "plain")
+    assert second == replace(first, sampler="beam", labels="model", update="none", negatives=4)
+    assert sorted(lesson.order.tolist()) == list(range(40))
+    leaves = stage.index.tree.item_of_leaf
+    assert leaves[leaves >= 0].tolist() == lesson.order.tolist()
+
+
+def test_only_rectified_labels_ask_for_an_estimator(monkeypatch):
+    monkeypatch.setattr(trees, "SASRecTrainer", lambda device: pytest.fail("nobody needs it"))
+    TreeTrainer("dtr-t", epochs=1, **SMALL).fit({}, material())
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_items", [1, 3])
+def test_nothing_to_learn_from_still_gives_a_stage(method, n_items):
+    events = Interactions.of(np.array([0]), np.array([0]), n_items=n_items)
+    stage = TreeTrainer(method, epochs=1, **SMALL).fit({}, material(events))
+    check_stage(stage, n_items)
+
+
+def test_settings_of_the_stage_outrank_the_plan():
+    stage = TreeTrainer("plt", epochs=1, **SMALL).fit(
+        {"name": "t", "product": False, "fresh": True}, material()
+    )
+    assert (stage.name, stage.product, stage.fresh) == ("t", False, True)
