@@ -1,5 +1,6 @@
 """shortlist reproduce: run an experiment and write its result as data, page and drawing."""
 
+import inspect
 import json as words
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,9 @@ def reproduce(
     profile: Annotated[str, typer.Option(help="quick or full.")] = "quick",
     runs: Annotated[int, typer.Option(min=1, max=100, help="How many seeds.")] = 3,
     out: Annotated[Path, typer.Option(help="The folder of results.")] = Path("results"),
+    keep: Annotated[
+        Path | None, typer.Option(help="A file of answers: a long experiment goes on where it stopped.")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -28,7 +32,8 @@ def reproduce(
     if name not in EXPERIMENTS:
         raise ConfigError(f"reproduce: expected one of {', '.join(EXPERIMENTS)}, got {name!r}")
     with progress() as tell:
-        told = plain(EXPERIMENTS[name](data, profile, range(seed, seed + runs), tell))
+        more = {"keep": keep} if _keeps(name, keep) else {}
+        told = plain(EXPERIMENTS[name](data, profile, range(seed, seed + runs), tell, **more))
     file = name if profile == "full" else f"{name}-{profile}"  # a quick run never hides a full one
     write_whole(out / f"{file}.json", words.dumps(told, indent=1, allow_nan=False) + "\n")
     write_whole(out / f"{file}.md", result_page(told))
@@ -42,3 +47,9 @@ def reproduce(
             f"{'holds' if one['holds'] else 'FAILS'}  {one['id']}: {one['estimate']:.4f} ({one['note']})"
         )
     typer.echo(f"written to {out / file}.json, .md and .svg")
+
+
+def _keeps(name: str, keep: Path | None) -> bool:
+    if keep is not None and "keep" not in inspect.signature(EXPERIMENTS[name]).parameters:
+        raise ConfigError(f"reproduce {name}: it is too short to keep answers; leave --keep out")
+    return keep is not None

@@ -9,7 +9,7 @@ from shortlist.progress import Progress, silent
 from shortlist.report.result import result, row, start
 from shortlist.reproduce.claims import pooled
 from shortlist.reproduce.kept import Kept
-from shortlist.reproduce.trees import Trial, fields_of, rows_of
+from shortlist.reproduce.trees import Trial, grounds_of, rows_of
 
 SOURCE = "DTR paper, table 2"
 TREES = ("dtr-t-rl", "dtr-t", "dtr-u", "jtm", "tdm", "plt", "otm")
@@ -58,17 +58,17 @@ def _table(
     keep: Path | None,
 ) -> dict[str, Any]:
     began, kept = start(), Kept.at(keep)
-    (field,) = fields_of([where], data, profile, name)
+    (ground,) = grounds_of([where], data, profile, name)
     found: dict[str, list[dict[str, Scores]]] = {}
     seconds: dict[str, list[float]] = {}
     for seed in seeds:
-        trial = Trial(field, seed, kept, progress)
+        trial = Trial(ground, seed, kept, progress)
         for who in (*FLAT, "din", *TREES):
             found.setdefault(who, []).append(answered(trial, who))
             seconds.setdefault(who, []).append(float(trial.facts(who)["seconds"]))
-    rows = rows_of(found, field.name)
-    rows += [row(f"{who} on {field.name}", "training seconds", times) for who, times in seconds.items()]
-    return result(name, profile, seeds, began, rows, _claims(found, field.name))
+    rows = rows_of(found, ground.name)
+    rows += [row(f"{who} on {ground.name}", "training seconds", times) for who, times in seconds.items()]
+    return result(name, profile, seeds, began, rows, _claims(found, ground.name))
 
 
 def answered(trial: Trial, who: str) -> dict[str, Scores]:

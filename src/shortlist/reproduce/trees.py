@@ -49,7 +49,7 @@ QUICK: Settings = {
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class Ground:
     """A data set to experiment on, and how large experiments on it are."""
 
     name: str
@@ -64,11 +64,11 @@ class Field:
         return min(negatives, 8) if self.quick else negatives
 
 
-def fields_of(names: Sequence[str], data: Path | None, profile: str, who: str) -> list[Field]:
+def grounds_of(names: Sequence[str], data: Path | None, profile: str, who: str) -> list[Ground]:
     """The data sets of an experiment: the embedded small world when quick, real ones when full."""
     if profile == "quick":
         dataset = embedded(size="small")
-        return [Field("world", dataset, QUICK, torch.from_numpy(dataset.catalog.category_rows), quick=True)]
+        return [Ground("world", dataset, QUICK, torch.from_numpy(dataset.catalog.category_rows), quick=True)]
     if profile != "full":
         raise ConfigError(f"{who}: expected the profile quick or full, got {profile!r}")
     if data is None:
@@ -76,12 +76,12 @@ def fields_of(names: Sequence[str], data: Path | None, profile: str, who: str) -
     return [_real(name, data) for name in names]
 
 
-def _real(name: str, data: Path) -> Field:
+def _real(name: str, data: Path) -> Ground:
     if name == "ml-1m":
         dataset = prepare("movielens", data / "ml-1m" / "ml-1m.zip", "ml-1m")
-        return Field(name, dataset, FULL, torch.from_numpy(dataset.catalog.category_rows))
+        return Ground(name, dataset, FULL, torch.from_numpy(dataset.catalog.category_rows))
     dataset = prepare("dtr", data / "mind", "mind")
-    return Field(name, dataset, FULL, order=_published_order(dataset, data / "mind" / "kv.txt"))
+    return Ground(name, dataset, FULL, order=_published_order(dataset, data / "mind" / "kv.txt"))
 
 
 def _published_order(dataset: Dataset, path: Path) -> Tensor:
@@ -101,7 +101,7 @@ def _published_order(dataset: Dataset, path: Path) -> Tensor:
 class Trial:
     """One data set, one split, one seed: trains systems and lets them answer the test users."""
 
-    field: Field
+    ground: Ground
     seed: int
     kept: Kept = field(default_factory=Kept)
     progress: Progress = silent
@@ -109,7 +109,7 @@ class Trial:
 
     @cached_property
     def split(self) -> Split:
-        return self.field.dataset.split(protocol="half-history", seed=self.seed)
+        return self.ground.dataset.split(protocol="half-history", seed=self.seed)
 
     @cached_property
     def truth(self) -> Tensor:
@@ -118,25 +118,27 @@ class Trial:
     @cached_property
     def sasrec(self) -> SASRec:
         """The estimator of probabilities, which is also a system of its own."""
-        small = {"width": 16, "blocks": 1, "heads": 1, "epochs": 2, "batch": 32} if self.field.quick else {}
-        memory = sum(self.field.sizes.get("windows", TreePlan.windows))
+        small = {"width": 16, "blocks": 1, "heads": 1, "epochs": 2, "batch": 32} if self.ground.quick else {}
+        memory = sum(self.ground.sizes.get("windows", TreePlan.windows))
         trainer = SASRecTrainer(memory=memory, device=self.device, **small)
         return trainer.fit(self.split.train, self.split.valid, self.seed, self.progress)
 
     def plan(self, method: str, **given: Any) -> TreePlan:
         """The plan of a method at the sizes of this data set."""
-        sizes = dict(self.field.sizes)
+        sizes = dict(self.ground.sizes)
         settled = plan_of(method, **{**sizes, **given})
         return (
-            settled if "negatives" in given else replace(settled, negatives=self.field.few(settled.negatives))
+            settled
+            if "negatives" in given
+            else replace(settled, negatives=self.ground.few(settled.negatives))
         )
 
     def train(self, plan: TreePlan, order: Tensor | None = None) -> tuple[TreeIndex, TreeTraining]:
         """A trained tree, and the training that led to it; its clock starts now."""
         began = time.perf_counter()
         estimator = self.sasrec.scores if plan.labels == "rectified" else None
-        begin = order if order is not None or plan.order == "random" else self.field.order
-        lesson = Lesson(self.split.train, self.field.categories, None, self.split.valid, estimator, begin)
+        begin = order if order is not None or plan.order == "random" else self.ground.order
+        lesson = Lesson(self.split.train, self.ground.categories, None, self.split.valid, estimator, begin)
         training = TreeTraining(
             plan, lesson, self.seed, self.device, self.progress, clock=lambda: time.perf_counter() - began
         )
@@ -151,7 +153,7 @@ class Trial:
             told = {"told": training.standing.told, "seconds": training.clock() if training.clock else 0.0}
             return self._both(index, plan), told
 
-        return self._scored(*self.kept.get(f"{self.field.name}/{name}/{self.seed}", answer))
+        return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer))
 
     def flat(self, name: str) -> dict[str, Scores]:
         """Scores of a system that scores every item: sasrec, popularity, item-knn or ease."""
@@ -162,11 +164,11 @@ class Trial:
             seconds = time.perf_counter() - began
             return torch.stack([self._ranked(block, fresh) for fresh in (True, False)]), {"seconds": seconds}
 
-        return self._scored(*self.kept.get(f"{self.field.name}/{name}/{self.seed}", answer))
+        return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer))
 
     def facts(self, name: str) -> dict[str, Any]:
         """What was told of a system's training."""
-        return dict(self.kept.facts[f"{self.field.name}/{name}/{self.seed}"])
+        return dict(self.kept.facts[f"{self.ground.name}/{name}/{self.seed}"])
 
     def _order(self, of: str | None) -> Tensor | None:
         """The leaves another method learned, to begin with."""
@@ -177,7 +179,7 @@ class Trial:
             index, _ = self.train(self.plan(of))
             return index.tree.item_of_leaf, {}
 
-        order, _ = self.kept.get(f"{self.field.name}/tree of {of}/{self.seed}", grown)
+        order, _ = self.kept.get(f"{self.ground.name}/tree of {of}/{self.seed}", grown)
         return order[order >= 0].to(torch.int64)
 
     def _both(self, index: TreeIndex, plan: TreePlan) -> Tensor:
@@ -205,7 +207,7 @@ class Trial:
     def _ranked(self, block: Any, fresh: bool) -> Tensor:
         query = self.split.test.query(width=MEMORY)
         seen = everything_seen(self.split.test) if fresh else None
-        return top_k_full(block, query, len(self.field.dataset.items), DEEP, seen)[0].to(torch.int32)
+        return top_k_full(block, query, len(self.ground.dataset.items), DEEP, seen)[0].to(torch.int32)
 
 
 @torch.no_grad()

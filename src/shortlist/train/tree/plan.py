@@ -94,6 +94,7 @@ class TreePlan:
     restart: bool = False  # a fresh optimizer and schedule in every round
     clip: float = 5.0
     precision: str = "auto"
+    compiled: bool = False  # torch.compile on the layers: a start of some seconds, then a quarter faster on a GPU
     # search and choice
     beam: int = 150
     product: bool = False  # a node's value is the product of the probabilities on its path

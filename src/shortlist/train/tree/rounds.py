@@ -14,7 +14,7 @@ from shortlist.data.membership import is_in
 from shortlist.errors import ShortlistError
 from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, grow, n_rows, random_order
 from shortlist.progress import Progress, silent
-from shortlist.represent.nodes import ScorerConfig, make_scorer
+from shortlist.represent.nodes import AttentionScorer, ScorerConfig, make_scorer
 from shortlist.train.device import device_of
 from shortlist.train.tree.batches import instances_of
 from shortlist.train.tree.checkpoint import Marks, Standing, is_kept, keep, marks_of, resume
