@@ -30,7 +30,7 @@ def dtr_time(
     """One model per seed, longer taught than in the comparisons."""
     began, kept = start(), Kept.at(keep)
     (ground,) = grounds_of(["ml-1m"], data, profile, "dtr-time")
-    longer: dict[str, Any] = {} if ground.quick else {"rounds": 6, "steps": 1000, "judge_every": 250}
+    longer: dict[str, Any] = {} if ground.quick else {"rounds": 6, "steps": 800, "judge_every": 400}
     found: dict[str, list[dict[str, Scores]]] = {}
     rows, seconds = [], []
     for seed in seeds:
