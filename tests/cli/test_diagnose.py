@@ -84,7 +84,9 @@ def test_other_data_and_other_words_are_refused(tree_bundle, data_folder, tmp_pa
 def test_the_report_of_a_run_has_a_section_for_the_tree(tree_bundle, data_folder, tmp_path):
     answer = run("evaluate", tree_bundle, "--data", data_folder, "--report", tmp_path / "r.html", "--json")
     assert answer.exit_code == 0, answer.stderr
-    assert list(json.loads(answer.stdout)["trees"]) == ["tree"]
+    told = json.loads(answer.stdout)
+    assert list(told["trees"]) == ["tree"]
+    assert told["stages"]["nominators"]["tree"]["named"] == told["trees"]["tree"]["account"]["found"]
     assert "The tree &#x27;tree&#x27;" in (tmp_path / "r.html").read_text("utf-8")
 
 

@@ -25,7 +25,7 @@ th, td { padding: 0.32rem 0.9rem 0.32rem 0; text-align: left; border-bottom: 1px
 th { color: var(--soft); font-weight: 600; }
 td.number, th.number { text-align: right; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 0.9rem 1.2rem;
-  margin: 0; }
+  margin: 0 0 0.9rem; }
 dt { color: var(--soft); font-size: 0.85rem; }
 dd { margin: 0; font-size: 1.2rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 pre { margin: 0.9rem 0 0; white-space: pre-wrap; font: 0.92rem/1.5 ui-monospace, Menlo, Consolas, monospace; }

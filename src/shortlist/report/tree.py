@@ -68,7 +68,7 @@ def _top(told: Told) -> Section:
         [
             "The items lie at the leaves of a tree. Every node above them stands for all items below it, so a search "
             "can leave out thousands of items by a look at one node. A box names the category that most items below "
-            "it have, and its share; the darker, the more the node is about one thing.",
+            "it have, and its share; the stronger its colour, the more the node is about one thing.",
             figure(sketch(told), _sketch_caption(told)),
         ],
     )
