@@ -9,7 +9,8 @@ from shortlist.artifact import Lineage, load, save
 from shortlist.errors import ArtifactError
 from shortlist.train.tree import optimise
 from shortlist.train.tree.checkpoint import FACTS, KIND, TENSORS, is_kept
-from tests.train.tree.small import everything, lesson, likely, same, training, walks
+from shortlist.train.tree.rounds import TreeTraining
+from tests.train.tree.small import everything, lesson, likely, plan, same, training, walks
 
 RUNS = {
     "dtr-u, dropout, restart": {"method": "dtr-u", "dropout": 0.3, "restart": True},
@@ -203,3 +204,19 @@ def test_weights_that_are_no_numbers_are_not_kept(tmp_path):
     with pytest.raises(ArtifactError, match="NaN"):
         one._keep()
     assert training(folder=tmp_path / "kept").standing.step == 3
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("lazy", [False, True])
+def test_on_a_gpu_what_is_taken_up_is_what_was_kept_and_training_goes_on(lazy, tmp_path, monkeypatch):
+    monkeypatch.setattr(optimise, "LAZY", 10 if lazy else 10**9)
+    given = (plan(dropout=0.2), lesson(estimator=None), 0, "cuda")
+    first = TreeTraining(*given, folder=tmp_path / "kept")
+    first.run(until=7)
+    second = TreeTraining(*given, folder=tmp_path / "kept")
+    assert same(everything(second), everything(first))
+    assert all(one.is_cuda for one in second.standing.index.tensors().values())
+    second.run()
+    assert second.standing.step == 10
+    with pytest.raises(ArtifactError, match="device is 'cuda' there, 'cpu' here"):
+        TreeTraining(*given[:3], "cpu", folder=tmp_path / "kept")
