@@ -19,7 +19,17 @@ def test_a_page_shows_every_row_with_its_values():
 
 
 def test_the_drawing_shows_one_metric():
-    assert result_drawing(told(), "recall@20").startswith("<svg")
+    assert result_drawing(told()).startswith("<svg")
+
+
+def test_rows_with_a_place_are_drawn_as_lines_and_told_with_it():
+    curve = told()
+    curve["rows"] += [
+        {**curve["rows"][0], "method": "tree", "x": place, "mean": place / 10} for place in (4, 2, 8)
+    ]
+    curve["x"] = "branches"
+    assert result_drawing(curve) != result_drawing(told())
+    assert f"| {curve['rows'][0]['metric']} at 4 |" in result_page(curve)
 
 
 def test_all_claims_of_a_folder_stand_on_one_page(tmp_path):

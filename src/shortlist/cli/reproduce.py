@@ -37,7 +37,7 @@ def reproduce(
     file = name if profile == "full" else f"{name}-{profile}"  # a quick run never hides a full one
     write_whole(out / f"{file}.json", words.dumps(told, indent=1, allow_nan=False) + "\n")
     write_whole(out / f"{file}.md", result_page(told))
-    write_whole(out / f"{file}.svg", result_drawing(told, told["rows"][0]["metric"]))
+    write_whole(out / f"{file}.svg", result_drawing(told))
     write_whole(out / "README.md", claims_page(out))
     if json:
         emit(told)

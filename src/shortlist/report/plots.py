@@ -43,6 +43,23 @@ def bars(named: Sequence[tuple[str, float]], label: str) -> str:
         return svg(drawing)
 
 
+def lines(series: Mapping[str, Sequence[tuple[float, float, float]]], labels: tuple[str, str]) -> str:
+    """A line for each name through points (place, value, spread), the spread as a whisker."""
+    with mpl.rc_context(SETTINGS):
+        drawing, axes = canvas(width=7.0, height=3.4)
+        for number, (name, points) in enumerate(series.items()):
+            place, value, spread = zip(*sorted(points), strict=True)
+            color = COLORS[number % len(COLORS)]
+            style = ("o-", "s--", "^:")[number // len(COLORS) % 3]
+            axes.errorbar(
+                place, value, yerr=spread, fmt=style, ms=4, capsize=2, color=color, label=literal(name)
+            )
+        axes.set_xlabel(labels[0])
+        axes.set_ylabel(labels[1])
+        axes.legend(frameon=False, fontsize=8)
+        return svg(drawing)
+
+
 def whiskers(
     groups: Sequence[str], series: Mapping[str, Sequence[tuple[float, float, float]]], label: str
 ) -> str:

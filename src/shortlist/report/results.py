@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shortlist.report.plots import bars
+from shortlist.report.plots import bars, lines
 
 
 def result_page(told: Mapping[str, Any]) -> str:
@@ -19,17 +19,28 @@ def result_page(told: Mapping[str, Any]) -> str:
     claims += [_claim(one) for one in told["claims"]]
     rows = ["| method | metric | mean | sd | values |", "|---|---|---|---|---|"]
     rows += [
-        f"| {one['method']} | {one['metric']} | {one['mean']:.4f} | {one['sd']:.4f} | "
+        f"| {one['method']} | {_metric(one)} | {one['mean']:.4f} | {one['sd']:.4f} | "
         f"{', '.join(f'{value:.4f}' for value in one['values'])} |"
         for one in told["rows"]
     ]
     return "\n".join([head, *claims, "", *rows, ""])
 
 
-def result_drawing(told: Mapping[str, Any], metric: str) -> str:
-    """One bar per method for a metric, as SVG."""
-    named = [(one["method"], one["mean"]) for one in told["rows"] if one["metric"] == metric]
-    return bars(named, metric)
+def result_drawing(told: Mapping[str, Any]) -> str:
+    """As SVG: a line per method where rows have an `x`, else a bar per method, for the first such metric."""
+    drawn = [one for one in told["rows"] if "x" in one] or told["rows"]
+    metric = drawn[0]["metric"]
+    shown = [one for one in drawn if one["metric"] == metric]
+    if "x" not in drawn[0]:
+        return bars([(one["method"], one["mean"]) for one in shown], metric)
+    series: dict[str, list[tuple[float, float, float]]] = {}
+    for one in shown:
+        series.setdefault(one["method"], []).append((one["x"], one["mean"], one["sd"]))
+    return lines(series, (told.get("x", "x"), metric))
+
+
+def _metric(one: Mapping[str, Any]) -> str:
+    return f"{one['metric']} at {one['x']:.4g}" if "x" in one else str(one["metric"])
 
 
 def claims_page(folder: Path) -> str:
