@@ -16,6 +16,7 @@ FREE = {
     "profile",
     "device",
     "guard",
+    "improve",
     *CHOICES,
 }  # words, not numbers
 

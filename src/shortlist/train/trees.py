@@ -61,6 +61,7 @@ class TreeTrainer:
     priority: str | None = None
     sticky: float | None = None
     guard: bool | None = None
+    improve: bool | None = None
     rounds: int | None = None
     steps: int | None = None
     batch: int | None = None

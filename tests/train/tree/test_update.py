@@ -1,6 +1,7 @@
 """Updates of the tree: nothing is lost, nothing gets worse under the guard, and the slow obvious walk agrees."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,6 +39,7 @@ rules = st.fixed_dictionaries(
         "priority": st.sampled_from(["count", "regret", "score"]),
         "sticky": st.sampled_from([0.0, 0.5]),
         "guard": st.booleans(),
+        "improve": st.booleans(),
         "chunk": st.integers(1, 64),
     }
 )
@@ -64,7 +66,7 @@ def test_t22_every_item_keeps_one_leaf_and_free_slots_stay_free(given_world, giv
 )
 def test_the_slow_obvious_walk_gives_the_same_tree(stride, n, branch, spare, gone):
     index, histories, labels = world(n, branch, 80, seed=stride, spare=spare, gone=gone)
-    rule = UpdateRule(stride=stride, guard=False, chunk=7)
+    rule = UpdateRule(stride=stride, guard=False, improve=False, chunk=7)
     for learn, measure in ((dtr_update, softmax_by_hand), (jtm_update, sigmoid_by_hand)):
         leaves, report = learn(index, histories, labels, rule)
         expected, total = by_hand(index, histories, labels, stride, measure)
@@ -98,15 +100,58 @@ def test_t24_a_tree_that_would_get_worse_stays_as_it_is():
     scores[torch.arange(n), leaves] += 1.0
     index = TreeIndex(grow(torch.arange(n), n), Told(scores))
     labels = torch.cat([torch.arange(n), torch.zeros(30, dtype=torch.int64)])  # item 0 is met most
-    rule = UpdateRule(stride=4, priority="score")
-    unguarded, lost = dtr_update(
-        index, labels[:, None], labels, UpdateRule(stride=4, priority="score", guard=False)
-    )
+    rule = UpdateRule(stride=4, priority="score", improve=False)
+    unguarded, lost = dtr_update(index, labels[:, None], labels, replace(rule, guard=False))
     assert unguarded[0] != 0
     assert lost.after < lost.before
     leaves, report = dtr_update(index, labels[:, None], labels, rule)
     assert torch.equal(leaves, index.tree.item_of_leaf)
     assert (report.moved, report.kept_groups, report.after) == (0.0, 1, report.before)
+
+
+def fitted(n=256, branch=16, seed=0, scale=3.0):
+    """Scores that learned the tree they were taught on: where an item stands is where it belongs, nearly."""
+    random = torch.Generator().manual_seed(seed)
+    tree = grow(torch.randperm(n, generator=random), n, branch)
+    table = torch.randn((n, tree.shape.n_nodes), generator=random)
+    for level in range(1, tree.shape.height + 1):
+        at = tree.shape.offsets[level] + tree.shape.ancestor(tree.leaves(torch.arange(n)), level)
+        table[torch.arange(n), at] += scale
+    counts = (30 * torch.rand(n, generator=random) ** 4).long() + 1
+    return TreeIndex(tree, Told(table)), torch.arange(n).repeat_interleave(counts)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_t24_exchanges_better_a_tree_that_serving_alone_cannot(seed):
+    index, labels = fitted(seed=seed)
+    rule = UpdateRule(stride=1)
+    _, served = dtr_update(index, labels[:, None], labels, replace(rule, improve=False, guard=False))
+    leaves, report = dtr_update(index, labels[:, None], labels, rule)
+    assert served.after < report.before < report.after
+    assert report.moved < served.moved
+    assert report.after == pytest.approx(likelihood(index, leaves, labels[:, None], labels, 1), rel=1e-5)
+
+
+@given(worlds, rules, st.sampled_from([dtr_update, jtm_update]))
+@settings(max_examples=100, deadline=None)
+def test_t24_with_exchanges_the_guard_has_a_tree_to_return(given_world, given_rule, learn):
+    index, histories, labels = world(**given_world)
+    rule = UpdateRule(**{**given_rule, "guard": True, "improve": True, "sticky": 0.0})
+    _, report = learn(index, histories, labels, rule)
+    assert report.after >= report.before
+    assert not report.refused
+
+
+def test_who_stays_below_a_node_keeps_the_place_there_and_newcomers_take_what_is_left():
+    """Items 0 and 7 want each other's half; all others stand where they stood."""
+    n = 8
+    table = torch.zeros((n, TreeShape(n).n_nodes))
+    table[:, 1:3] = torch.tensor([[0.0, 9.0]] + [[9.0, 0.0]] * 3 + [[0.0, 9.0]] * 3 + [[9.0, 0.0]])
+    index, labels = TreeIndex(grow(torch.arange(n), n), Told(table)), torch.arange(n)
+    leaves, report = dtr_update(index, labels[:, None], labels, UpdateRule(stride=1))
+    assert leaves.tolist() == [7, 1, 2, 3, 4, 5, 6, 0]
+    assert report.moved == 0.25
+    assert report.tries == 1
 
 
 def test_t24_the_whole_tree_stays_when_its_log_likelihood_would_be_lower():
@@ -117,20 +162,26 @@ def test_t24_the_whole_tree_stays_when_its_log_likelihood_would_be_lower():
         [[9.0, 0.0, 0.0, 9.0], [0.0, 9.0, 0.0, 0.0], [0.0, 9.0, 9.0, 0.0], [0.0, 0.0, 0.0, 9.0]]
     )
     index, labels = TreeIndex(grow(torch.arange(4), 4), Told(table)), torch.arange(4)
-    bold, worse = dtr_update(index, labels[:, None], labels, UpdateRule(stride=1, guard=False))
+    rule = UpdateRule(stride=1, improve=False)
+    bold, worse = dtr_update(index, labels[:, None], labels, replace(rule, guard=False))
     assert worse.after < worse.before
     assert sorted(bold[:2].tolist()) == [1, 2]
-    leaves, report = dtr_update(index, labels[:, None], labels, UpdateRule(stride=1))
+    leaves, report = dtr_update(index, labels[:, None], labels, rule)
     assert report.refused
     assert report.proposed < report.before == report.after
     assert leaves.tolist() == [0, 1, 2, 3]
     assert report.moved == 0.0
+    leaves, report = dtr_update(index, labels[:, None], labels, replace(rule, improve=True))
+    assert not report.refused
+    assert report.tries == 2  # exchanges lose just so; those below the halves alone do not
+    assert report.proposed < report.before == report.after
+    assert leaves.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12, 16])
 def test_t25_one_stage_down_to_the_leaves_is_a_flat_assignment(n):
     index, histories, labels = world(n, 2, 50, seed=n)
-    leaves, _ = dtr_update(index, histories, labels, UpdateRule(stride=7, guard=False))
+    leaves, _ = dtr_update(index, histories, labels, UpdateRule(stride=7, guard=False, improve=False))
     first = index.tree.shape.offsets[-1]
     votes = index.scorer.table[histories[:, 0], first:].log_softmax(1)
     table = torch.zeros((n, n)).index_add_(0, index.tree.leaves(labels), votes).numpy()
@@ -171,7 +222,7 @@ def test_popular_first_finds_a_clearly_better_tree_than_the_published_rule():
         labels = torch.from_numpy(np.repeat(np.arange(n), counts))
         index, _, _ = world(n, 16, 0, seed, users=n)
         for priority in gains:
-            rule = UpdateRule(stride=1, cap=100, priority=priority, guard=False)
+            rule = UpdateRule(stride=1, cap=100, priority=priority, guard=False, improve=False)
             _, report = dtr_update(index, labels[:, None], labels, rule)
             gains[priority] += (report.after - report.before) / abs(report.before)
     assert gains["count"] > 0
@@ -184,7 +235,7 @@ def test_items_never_seen_keep_their_order_and_without_votes_nothing_moves():
         leaves, report = learn(index, histories[:0], labels[:0])
         assert torch.equal(leaves, index.tree.item_of_leaf)
         assert (report.moved, report.instances, report.unseen, report.refused) == (0.0, 0, 30, False)
-    leaves, _ = dtr_update(index, histories, labels, UpdateRule(guard=False))
+    leaves, _ = dtr_update(index, histories, labels, UpdateRule(guard=False, improve=False))
     unseen = sorted(set(range(30)) - set(labels.tolist()))
     old, new = (
         [item for item in one.tolist() if item in unseen] for one in (index.tree.item_of_leaf, leaves)
@@ -252,7 +303,7 @@ def test_a_large_bonus_for_staying_makes_all_stay():
 
 def test_leaves_of_one_parent_are_alike_to_items_that_carry_their_vectors():
     index, histories, labels = world(24, 3, 100, leaf_vectors="item")
-    leaves, report = dtr_update(index, histories, labels, UpdateRule(guard=False))
+    leaves, report = dtr_update(index, histories, labels, UpdateRule(guard=False, improve=False))
     assert report.moved > 0
     place = {item: at for at, item in enumerate(index.tree.item_of_leaf.tolist())}
     for start in range(0, 24, 3):

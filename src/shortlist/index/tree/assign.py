@@ -35,7 +35,7 @@ def balanced_assign(
     group = np.zeros(len(scores), np.int64) if group is None else np.asarray(group, np.int64)
     room = np.array(np.atleast_2d(capacity), np.int64)  # [G, c], a copy: it is used up
     seen = np.ones(len(scores), bool) if seen is None else np.asarray(seen, bool)
-    _check(scores, room, np.asarray(priority), group)
+    check_assignment(scores, room, np.asarray(priority), group)
     chosen = np.full(len(scores), -1, np.int64)
     wishing = np.flatnonzero(seen)
     if priority.ndim == 1:
@@ -62,7 +62,8 @@ def priority_of(
     return best[:, 0] if kind == "score" else best[:, 0] - best[:, 1]
 
 
-def _check(scores: Floats, room: Whole, priority: NDArray[Any], group: Whole) -> None:
+def check_assignment(scores: Floats, room: Whole, priority: NDArray[Any], group: Whole) -> None:
+    """Refuse what does not fit together, what is no number, and groups with more items than room."""
     if scores.ndim != 2 or room.shape[1] != scores.shape[1]:
         raise DataError(
             f"assignment: scores are {scores.shape}, so capacity must be {scores.shape[1:]} per group"

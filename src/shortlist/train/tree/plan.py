@@ -80,6 +80,7 @@ class TreePlan:
     priority: str = "count"  # D6
     sticky: float = 0.0
     guard: bool = True
+    improve: bool = True  # items change places while that gains, after they were served
     # optimisation
     rounds: int = 6  # D12: an update lies between two rounds
     steps: int = 2000
@@ -151,6 +152,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "rectify": "strict",
         "order": "category",
         "guard": False,
+        "improve": False,
         "rounds": 13,
         "batch": 100,
         "rate": 1e-3,
@@ -177,6 +179,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "priority": "score",
         "sticky": 1.0,
         "guard": False,
+        "improve": False,
         "rounds": 12,
         "steps": 80_000,
         "batch": 100,

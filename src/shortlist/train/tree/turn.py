@@ -28,5 +28,12 @@ def _rule(plan: TreePlan, index: TreeIndex, seed: int) -> UpdateRule:
     """Levels that are not taught have nothing to say: the first stage reaches the first that is."""
     first = Step(plan, index).levels[0]
     return UpdateRule(
-        plan.stride, plan.cap, plan.priority, plan.sticky, plan.guard, seed=seed % 2**31, first=first
+        plan.stride,
+        plan.cap,
+        plan.priority,
+        plan.sticky,
+        plan.guard,
+        seed=seed % 2**31,
+        first=first,
+        improve=plan.improve,
     )

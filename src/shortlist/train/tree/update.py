@@ -14,6 +14,7 @@ from shortlist.errors import ConfigError
 from shortlist.index.tree import TreeIndex
 from shortlist.index.tree.assign import PRIORITIES, balanced_assign, priority_of
 from shortlist.index.tree.order import by_vectors
+from shortlist.index.tree.swap import improve
 from shortlist.train.tree.votes import (
     Histories,
     Measure,
@@ -35,8 +36,13 @@ CELLS = 1 << 28  # numbers of a table of items and candidates in memory at a tim
 class UpdateRule:
     """How items are laid anew: `stride` levels at a time, by the votes of up to `cap` instances per item.
 
-    `sticky` is what staying is worth, in nats per instance. With the `guard`, items of a node keep their old order
-    where the new one has a lower log-likelihood, and the whole tree stays when its own would be lower.
+    `sticky` is what staying is worth, in nats per instance. With the `guard`, items of a node keep their old places
+    where the new ones have a lower log-likelihood, and the whole tree stays when its own would be lower.
+
+    With `improve`, items change places while that gains, once from where serving them put them and once from where
+    they stand; every node takes the better of both. A scorer has learned the tree it was taught on, and serving alone
+    falls behind that tree. What a stage gains the next may lose: with the guard, a tree that got worse is tried again
+    with changes of place alone, then with those of lower and lower stages; the last of them cannot lose.
     """
 
     stride: int = 7
@@ -47,6 +53,7 @@ class UpdateRule:
     chunk: int = 4096  # instances scored at a time
     seed: int = 0
     first: int = 0  # the first level that was taught: the first stride reaches it
+    improve: bool = True
 
     def __post_init__(self) -> None:
         if self.priority not in PRIORITIES:
@@ -59,17 +66,21 @@ class UpdateRule:
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """What an update did; log-likelihoods are of all instances, estimated from those that voted."""
+    """What an update did; log-likelihoods are of all instances, estimated from those that voted.
+
+    They add up over the stages: how likely the item's node is among the descendants of its node a stage above.
+    """
 
     moved: float  # share of items at another leaf
     before: float | None = None  # log-likelihood of the tree as it was
-    proposed: float | None = None  # of what was found
+    proposed: float | None = None  # of what was found first
     after: float | None = None  # of what is returned
     groups: int = 0  # nodes whose items were laid anew
     kept_groups: int = 0  # those that kept the old order of their items
     refused: bool = False  # the old tree was better and stays
     instances: int = 0  # that voted
     unseen: int = 0  # items nobody voted for
+    tries: int = 1  # walks from the root to the leaves, more than one where the first found a worse tree
 
     def as_dict(self) -> dict[str, Any]:
         """The plain values."""
@@ -113,23 +124,36 @@ def _update(
     old = tree.item_of_leaf.cpu().numpy()
     walk = _Walk(index, voters, rule, measure, np.flatnonzero(old >= 0))
     with _calm(index.scorer):
-        node, sums = walk.run()
+        node, sums, first, tries = _walked(walk)
     leaves = np.full_like(old, -1)
     leaves[node] = old[walk.slots]
-    # Not `<`: a log-likelihood that is no number is no reason to move.
-    refused = rule.guard and not sums.after >= sums.before
+    refused = rule.guard and not sums.gains
     found = tree.item_of_leaf if refused else torch.from_numpy(leaves).to(tree.item_of_leaf.device)
     return found, UpdateReport(
         moved=_moved(tree.item_of_leaf, found),
         before=sums.before,
-        proposed=sums.after,
+        proposed=first.after,
         after=sums.before if refused else sums.after,
         groups=sums.groups,
         kept_groups=sums.kept,
         refused=refused,
         instances=len(voters.places),
         unseen=int((voters.counts == 0).sum()),
+        tries=tries,
     )
+
+
+def _walked(walk: "_Walk") -> tuple[Whole, "_Sums", "_Sums", int]:
+    """The first walk that does not lose, or the last; what it and the very first add up to, and how many there were."""
+    node, sums = walk.run()
+    first, tries = sums, 1
+    if walk.rule.guard and walk.rule.improve:
+        for still in range(0 if sums.served else 1, len(walk.steps)):
+            if sums.gains:
+                break
+            node, sums = replace(walk, serve=False, still=still).run()
+            tries += 1
+    return node, sums, first, tries
 
 
 @dataclass(frozen=True)
@@ -140,6 +164,12 @@ class _Sums:
     after: float = 0.0
     groups: int = 0
     kept: int = 0
+    served: int = 0  # groups that took what serving began
+
+    @property
+    def gains(self) -> bool:
+        """Whether nothing is lost. Not `<`: a log-likelihood that is no number is no reason to move."""
+        return self.after >= self.before
 
     def __add__(self, other: "_Sums") -> "_Sums":
         pairs = zip(asdict(self).values(), asdict(other).values(), strict=True)
@@ -155,23 +185,28 @@ class _Walk:
     rule: UpdateRule
     measure: Measure
     slots: Whole  # [n] the old leaf of every item, ascending
+    serve: bool = True  # or only change places
+    still: int = 0  # stages in which nobody moves
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The stages. An item may carry its vector to whatever leaf: the leaves of a parent are alike to it then."""
+        shape, rule = self.index.tree.shape, self.rule
+        bottom = max(shape.height - (self.index.leaf_vectors == "item"), 0)
+        return tuple(steps_of(shape, rule.stride, bottom, rule.first))
 
     def run(self) -> tuple[Whole, _Sums]:
         """The new leaf of every item [n]."""
-        shape, node, sums = self.index.tree.shape, np.zeros(len(self.slots), np.int64), _Sums()
-        bottom = shape.height
-        if self.index.leaf_vectors == "item":
-            # An item carries its vector to whatever leaf: the leaves of one parent are all alike to it.
-            bottom = max(bottom - 1, 0)
-        for step in steps_of(shape, self.rule.stride, bottom, self.rule.first):
-            node, done = self._stage(step, node)
-            sums += done
-        return self._in_old_order(node, shape.height), sums
+        node, sums, level = np.zeros(len(self.slots), np.int64), _Sums(), 0
+        for at, step in enumerate(self.steps):
+            node, done = self._stage(step, node, at < self.still)
+            sums, level = sums + done, step.below
+        return self._usual(node, level, self.index.tree.shape.height), sums
 
-    def _stage(self, step: Step, node: Whole) -> tuple[Whole, _Sums]:
+    def _stage(self, step: Step, node: Whole, still: bool) -> tuple[Whole, _Sums]:
         """Items from their nodes to descendants, as many groups at a time as fit into memory."""
         turn = np.argsort(node, kind="stable")  # group after group, each in the old order
-        usual = self._in_old_order(node, step.below)
+        usual = self._usual(node, step.level, step.below)
         rank = np.argsort(turn)[self.voters.places]
         by_rank = np.argsort(rank, kind="stable")
         found, sums = np.empty_like(node), _Sums()
@@ -180,34 +215,47 @@ class _Walk:
             some = self.voters.take(by_rank[first:last])
             some = replace(some, places=rank[by_rank[first:last]] - start)
             mine = turn[start:stop]
-            found[mine], done = self._part(step, some, mine, node[mine], usual[mine])
+            found[mine], done = self._part(step, some, mine, node[mine], usual[mine], still)
             sums += done
         return found, sums
 
-    def _part(self, step: Step, some: Voters, mine: Whole, node: Whole, usual: Whole) -> tuple[Whole, _Sums]:
+    def _part(
+        self, step: Step, some: Voters, mine: Whole, node: Whole, usual: Whole, still: bool
+    ) -> tuple[Whole, _Sums]:
         """Some whole groups: items `mine` below `node` to descendants of it, `usual` when nothing is learned."""
         table = sum_votes(self.index, some, step, self.measure, node, self.rule.chunk)  # [n, width]
         counts, home = self.voters.counts[mine], self.slots[mine] // self.index.tree.shape.width(step.below)
         room = np.bincount(usual - node[0] * step.width, minlength=(node[-1] - node[0] + 1) * step.width)
-        room, group = room.reshape(-1, step.width), node - node[0]
+        room, group, usual = room.reshape(-1, step.width), node - node[0], usual - node * step.width
         wished = self._with_bonus(table, node * step.width, home, counts)
-        priority = priority_of(self.rule.priority, wished, counts, room, group)
-        chosen = balanced_assign(wished, room, priority, group, counts > 0)
-        before = self._before(table, step, some, node, home)
-        rows, usual = np.arange(len(mine)), usual - node * step.width
+        places = _Places(wished, room, group, counts, self.rule)
+        chosen, served = (usual, 0) if still else places.found(usual, self.serve)
         kept = np.zeros(len(room), bool)
         if self.rule.guard:
-            gain = np.where(counts > 0, table[rows, chosen].astype(np.float64) - table[rows, usual], 0.0)
-            kept = ~(np.bincount(group, gain, len(room)) >= 0)
+            kept = ~(places.totals(chosen, table) >= places.totals(usual, table))
             chosen = np.where(kept[group], usual, chosen)
-        after = float(table[rows, chosen].sum(dtype=np.float64))
-        return node * step.width + chosen, _Sums(before, after, int((room.sum(1) > 0).sum()), int(kept.sum()))
+        before = self._before(table, step, some, node, home)
+        after = float(table[np.arange(len(mine)), chosen].sum(dtype=np.float64))
+        groups = int((room.sum(1) > 0).sum())
+        return node * step.width + chosen, _Sums(before, after, groups, int(kept.sum()), served)
+
+    def _usual(self, node: Whole, level: int, below: int) -> Whole:
+        """Where items of nodes at a level stand below them when nothing is learned [n].
+
+        Where a node has the items it had, that is where they were: free slots stay where they are.
+        """
+        return self._at_home(node, level, below) if self.rule.improve else self._in_old_order(node, below)
+
+    def _at_home(self, node: Whole, level: int, below: int) -> Whole:
+        """Who is still below the same node stays; the others take the places left there, in their old order."""
+        shape = self.index.tree.shape
+        found = self.slots // shape.width(below)
+        gone = np.flatnonzero(self.slots // shape.width(level) != node)
+        found[gone[np.argsort(node[gone], kind="stable")]] = found[gone]
+        return found
 
     def _in_old_order(self, node: Whole, below: int) -> Whole:
-        """Items of every node laid on its leaves in their old order; gives their nodes at the lower level [n].
-
-        Where a node has the items it had, that is what it had: free slots stay where they are.
-        """
+        """Items of every node laid on its leaves in their old order; gives their nodes at the lower level [n]."""
         found = np.empty_like(node)
         found[np.argsort(node, kind="stable")] = self.slots // self.index.tree.shape.width(below)
         return found
@@ -232,6 +280,40 @@ class _Walk:
         total = float(table[stayed, child[stayed]].sum(dtype=np.float64))
         left = some.take(np.flatnonzero((above != node)[some.places]))
         return total + total_votes(self.index, left, step, self.measure, above, child, self.rule.chunk)
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Items of some groups and what each is worth at the candidates of its group."""
+
+    wished: NDArray[np.float32]  # [n, width]
+    room: Whole  # [G, width]
+    group: Whole  # [n]
+    counts: Whole  # [n]
+    rule: UpdateRule
+
+    def found(self, usual: Whole, serve: bool) -> tuple[Whole, int]:
+        """The candidate of every item, and how many groups took what serving began."""
+        if not self.rule.improve:
+            return self._served(), len(self.room)
+        changed = self._improved(usual)
+        if not serve:
+            return changed, 0
+        served = self._improved(self._served())
+        better = self.totals(served, self.wished) > self.totals(changed, self.wished)
+        return np.where(better[self.group], served, changed), int(better.sum())
+
+    def totals(self, chosen: Whole, table: NDArray[np.float32]) -> NDArray[np.float64]:
+        """What each group adds up to [G]."""
+        worth = np.where(self.counts > 0, table[np.arange(len(chosen)), chosen], 0).astype(np.float64)
+        return np.bincount(self.group, worth, len(self.room)).astype(np.float64)
+
+    def _served(self) -> Whole:
+        priority = priority_of(self.rule.priority, self.wished, self.counts, self.room, self.group)
+        return balanced_assign(self.wished, self.room, priority, self.group, self.counts > 0)
+
+    def _improved(self, chosen: Whole) -> Whole:
+        return improve(self.wished, chosen, self.room, self.group, self.counts > 0)
 
 
 def _parts(groups: Whole, width: int) -> Iterator[tuple[int, int]]:
