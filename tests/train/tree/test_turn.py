@@ -30,7 +30,8 @@ def test_the_rule_is_the_plan_s(word, move):
     after, report = updated(told, index, INSTANCES, 2**40 + 3)
     rule = _rule(told, index, 2**40 + 3)
     assert (rule.stride, rule.cap, rule.priority, rule.sticky, rule.guard) == (2, 5, "regret", 0.3, False)
-    assert rule.improve and not _rule(plan(update=word, improve=False), index, 0).improve
+    assert rule.improve
+    assert not _rule(plan(update=word, improve=False), index, 0).improve
     assert rule.first == Step(told, index).levels[0] > 1
     order, expected = move(index, INSTANCES.histories(ROWS), INSTANCES.labels(ROWS), rule)
     assert torch.equal(after.tree.item_of_leaf, order)
