@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from shortlist.errors import ConfigError
-from shortlist.evaluate import METRICS, average_precision, f1, hit_rate, mrr, ndcg, precision, recall
+from shortlist.evaluate import METRICS, average_precision, f1, hit_rate, metrics, mrr, ndcg, precision, recall
 
 ITEMS = 12
 
@@ -191,3 +191,23 @@ def test_an_independent_library_agrees() -> None:
         np.testing.assert_allclose(
             ours, [theirs[str(u), str(measure)] for u in range(users)], atol=1e-6, err_msg=name
         )
+
+
+def test_t26_duplicates_empty_intersections_and_long_cuts() -> None:
+    ranked, relevant = torch.tensor([[3, 3, 5]]), torch.tensor([[5, 5, 9, -1]])
+    assert metrics.recall(ranked, relevant, 3).tolist() == [0.5]  # 5 of the set {5, 9}
+    assert metrics.precision(ranked, relevant, 10).tolist() == [0.1]  # three places of ten are filled
+    assert metrics.f1(ranked, torch.tensor([[7]]), 3).tolist() == [0.0]
+    assert metrics.list_recall(ranked, relevant, 3, torch.tensor([3])).tolist() == [1 / 3]  # 5 was met twice
+
+
+def test_t26_the_error_of_two_stages_is_a_sum_of_two() -> None:
+    """P_err = P_ret + P_rank (1 - P_ret), an identity on any predictions (companion, proposition 4.1)."""
+    generator = torch.Generator().manual_seed(0)
+    wanted = torch.randint(0, 30, (500,), generator=generator)
+    retrieved = torch.stack([torch.randperm(30, generator=generator)[:8] for _ in range(500)])
+    chosen = retrieved[:, 0]
+    there = (retrieved == wanted[:, None]).any(1)
+    wrong = (chosen != wanted).double()
+    lost, misranked = 1 - there.double().mean(), wrong[there].mean()
+    assert wrong.mean().item() == pytest.approx((lost + misranked * (1 - lost)).item(), abs=1e-12)

@@ -28,6 +28,15 @@ def recall(ranked: Tensor, relevant: Tensor, k: int) -> Tensor:
     return hits.sum(1) / truth
 
 
+def list_recall(ranked: Tensor, relevant: Tensor, k: int, events: Tensor) -> Tensor:
+    """hits / number of events [B]: repeated events of one item all count below the line.
+
+    The published code of the tree papers divides so; it is there to compare with its figures, not to report.
+    """
+    hits, truth = _judge(ranked, relevant, k)
+    return hits.sum(1) / events + 0 * truth
+
+
 def f1(ranked: Tensor, relevant: Tensor, k: int) -> Tensor:
     """2 P R / (P + R) for each user, 0 where both are 0; equal to 2 hits / (k + R)."""
     hits, truth = _judge(ranked, relevant, k)

@@ -159,9 +159,9 @@ def _maker(recipe: Recipe, name: str, trainers: Mapping[str, type[Trainer]]) -> 
     }
     try:
         check_ranges(plain)
+        return kind(**plain)
     except ConfigError as error:
         raise ConfigError(f"{recipe.path}: [stages.{name}.train]: {error}") from error
-    return kind(**plain)
 
 
 def _labelled(progress: Progress, label: str) -> Progress:

@@ -9,6 +9,7 @@ and the backward pass computes it again instead of reading it back.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def"
+# ruff: noqa: N803, PLR0915 - sizes known to the compiler are written large, and a kernel is one function
 
 from typing import Any
 
@@ -77,7 +78,8 @@ class _Unit(torch.autograd.Function):
         da, dpa, dwp = da.sum(0).to(a.dtype), dpa.sum(0), part.sum((0, 1))[:, :width]
         # The kernel leaves w2 out of dpa, dpn and dwp, so that the gradients of w2 and of the slope are sums of these.
         dw2 = _dots(pa, dpa) + _dots(pn, dpn) + (wp * dwp).sum(1)  # sum of dt * prelu(bracket) [h]
-        dslope = (w2 * (_straight(a, pa, w, pn, wp, dt) - dw2)).sum() / (1 - slope)
+        bend = torch.where((1 - slope).abs() < 1e-2, 1e-2, 1 - slope)  # nothing bends at a slope of 1
+        dslope = (w2 * (_straight(a, pa, w, pn, wp, dt) - dw2)).sum() / bend
         dpa, dpn = (dpa * w2).to(pa.dtype), dpn * w2.to(pn.dtype)
         return da, dpa, dw, dpn, dwp * w2[:, None], dw2, dslope
 

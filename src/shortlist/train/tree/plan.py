@@ -95,7 +95,7 @@ class TreePlan:
     restart: bool = False  # a fresh optimizer and schedule in every round
     clip: float = 5.0
     precision: str = "auto"
-    compiled: bool = False  # torch.compile on the layers: a start of some seconds, then a quarter faster on a GPU
+    compiled: bool = False  # torch.compile on the layers; what it gains is in results/tree-speed-h200
     # search and choice
     beam: int = 150
     product: bool = False  # a node's value is the product of the probabilities on its path
@@ -113,6 +113,9 @@ class TreePlan:
                 raise ConfigError(f"tree plan: {name} must be 1 or more, got {getattr(self, name)}")
         if self.branch != 0 and self.branch < 2:
             raise ConfigError(f"tree plan: branch must be 2 or more, or 0 for one level, got {self.branch}")
+
+        if self.labels == "model" and self.loss != "binary":
+            raise ConfigError(f"tree plan: labels 'model' need the loss 'binary', got {self.loss!r}")
 
     @property
     def total(self) -> int:

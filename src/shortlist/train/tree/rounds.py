@@ -11,7 +11,7 @@ from torch import Tensor
 
 from shortlist.data import Cases, Interactions
 from shortlist.data.membership import is_in
-from shortlist.errors import ShortlistError
+from shortlist.errors import ConfigError, ShortlistError
 from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, grow, n_rows, random_order
 from shortlist.progress import Progress, silent
 from shortlist.represent.nodes import AttentionScorer, ScorerConfig, make_scorer
@@ -60,6 +60,10 @@ class TreeTraining:
     ) -> None:
         self.plan, self.lesson, self.seed, self.progress, self.clock = plan, lesson, seed, progress, clock
         self.device = device_of(device)
+        if plan.precision == "bfloat16" and self.device.type == "cpu":
+            raise ConfigError(
+                "tree: precision 'bfloat16' needs a GPU, this is a CPU; say 'auto' or 'float32'"
+            )
         memory = sum(plan.windows)
         self.instances = instances_of(lesson.events, memory, plan.min_history, plan.instances, self.device)
         self.folder, self.keep_every = folder, keep_every or plan.judge_every
@@ -67,6 +71,8 @@ class TreeTraining:
         self.standing = (
             resume(folder, plan, self.device, self._marks) if folder and is_kept(folder) else self._begin()
         )
+        if plan.compiled and isinstance(scorer := self.standing.index.scorer, AttentionScorer):
+            scorer.layers.after = torch.compile(scorer.layers.after, dynamic=True)  # type: ignore[method-assign]
         self._kept = -1
         self._cases = _some(lesson.valid, seed)
         self._labels: Labels | None = None
