@@ -141,3 +141,13 @@ def test_warming_up_leaves_nothing_to_compile():
     compiled = len(attention.score_rows.signatures)
     test_the_kernel_reads_the_state_of_the_torch_form()
     assert len(attention.score_rows.signatures) == compiled
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("pool", ["sum", "mean"])
+def test_what_was_met_several_times_counts_each_time(pool):
+    config = small(pool=pool)
+    scorer = lively(config).eval()
+    _, rows = rows_of(config, users=3)
+    history = torch.tensor([[5] * 7, [3, 5, 3, -1, 3, 5, 9], [-1, 8, -1, 8, 8, -1, 8]])
+    assert agree(scorer.score(scorer.prepare(history), rows), scorer.naive(history, rows))

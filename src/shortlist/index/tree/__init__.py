@@ -3,6 +3,7 @@
 from shortlist.index.tree.beam import Beam, Found, exhaustive, search
 from shortlist.index.tree.change import delete, insert, rebalance
 from shortlist.index.tree.index import TreeIndex, n_rows
+from shortlist.index.tree.lane import warm
 from shortlist.index.tree.order import by_category, by_popularity, by_vectors, pifa, project, random_order
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree, grow
@@ -26,4 +27,5 @@ __all__ = [
     "random_order",
     "rebalance",
     "search",
+    "warm",
 ]

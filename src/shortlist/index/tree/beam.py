@@ -7,8 +7,10 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree.index import TreeIndex
+from shortlist.index.tree.lane import found_on_core
 from shortlist.index.tree.shape import TreeShape
-from shortlist.represent.nodes import State
+from shortlist.represent.nodes import AttentionScorer, State
+from shortlist.represent.nodes.kernel import Core
 
 NOTHING = float("-inf")
 SORTED = 4096  # wider rows are not sorted as a whole
@@ -62,9 +64,12 @@ def search(
     so every level is scored. All leaves scored compete for the k places, also more than `beam` of them.
     """
     _check(history, k, beam)
-    shape, reach = index.tree.shape, index.tree.allow(allowed)
-    state = index.states(history)
+    shape = index.tree.shape
     level = shape.start(beam) if skip and not path else min(1, shape.height)
+    core = None if trace else _core(index, history)
+    if core is not None:
+        return Found(*found_on_core(index, core, history, k, beam, level, exclude, allowed, path))
+    reach, state = index.tree.allow(allowed), index.states(history)
     front = _whole_level(index, state(level), level, reach[level], len(history), path)
     beams = []
     while level < shape.height:
@@ -126,6 +131,12 @@ def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return scores.gather(1, at), at
 
 
+def _core(index: TreeIndex, history: Tensor) -> Core | None:
+    """The scorer as the CPU lane reads it, None where the lane cannot be taken."""
+    here = history.device.type == index.tree.device.type == "cpu"
+    return index.scorer.core() if here and isinstance(index.scorer, AttentionScorer) else None
+
+
 def _whole_level(
     index: TreeIndex,
     state: State,
@@ -185,7 +196,7 @@ def _without(front: Front, index: TreeIndex, exclude: Tensor | None, first: int 
     """The same leaves with -inf for the items to exclude [U, E]; `first`: the leaves follow one another from there."""
     if exclude is None or exclude.shape[1] == 0 or front.scores.shape[1] == 0:
         return front
-    leaves = index.tree.leaves(exclude)
+    leaves = index.tree.leaves(exclude).contiguous()
     at = torch.searchsorted(front.nodes.contiguous(), leaves) if first is None else leaves - first
     at = at.clamp(0, front.scores.shape[1] - 1)
     hit = front.nodes.gather(1, at) == leaves

@@ -47,16 +47,21 @@ class TreeIndex:
         shape = self.tree.shape
         near = index.clamp(max=shape.sizes[level] - 1)
         if level == shape.height and self.leaf_vectors == "item":
-            return self._leaf_rows[near]
+            return self.leaf_rows[near]
         return near + shape.offsets[level]
 
     def level_rows(self, level: int) -> Tensor:
         """The rows of all nodes of a level, in order [nodes]."""
         shape = self.tree.shape
         if level == shape.height and self.leaf_vectors == "item":
-            return self._leaf_rows
+            return self.leaf_rows
         first = shape.offsets[level]
         return torch.arange(first, first + shape.sizes[level], device=self.tree.device)
+
+    @cached_property
+    def leaf_rows(self) -> Tensor:
+        """The rows of leaves when vectors belong to items, int64 [slots]."""
+        return self.tree.shape.offsets[-1] + self.tree.item_of_leaf.clamp(min=0).long()
 
     def history_rows(self, level: int, history: Tensor) -> Tensor:
         """The rows that stand for the items of histories [U, K] while nodes of `level` are scored, -1 = nothing.
@@ -110,11 +115,6 @@ class TreeIndex:
         # -1 // width is -1: masked afterwards, since `rows` gives any row for it.
         nodes = self.tree.shape.ancestor(leaves, level)
         return self.rows(level, nodes).masked_fill(leaves < 0, -1)
-
-    @cached_property
-    def _leaf_rows(self) -> Tensor:
-        """The rows of leaves when vectors belong to items, int64 [slots]."""
-        return self.tree.shape.offsets[-1] + self.tree.item_of_leaf.clamp(min=0).long()
 
 
 def n_rows(shape: TreeShape, n_items: int, leaf_vectors: str) -> int:

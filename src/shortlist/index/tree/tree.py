@@ -53,6 +53,11 @@ class Tree:
         """`live` of every level with a False behind it, for nodes that are none."""
         return upwards(self.shape, self.item_of_leaf >= 0)
 
+    @cached_property
+    def all_reach(self) -> Tensor:
+        """`live` of all levels in a row, root first, bool [n_nodes]."""
+        return flat(self.reach)
+
     def allow(self, allowed: Tensor | None) -> tuple[Tensor, ...]:
         """`reach` when only the items marked in `allowed` [n_items] count."""
         if allowed is None:
@@ -140,6 +145,11 @@ def upwards(shape: TreeShape, marked: Tensor) -> tuple[Tensor, ...]:
         marked = padded.view(size, shape.branch).any(1)  # [nodes of the level]
         levels.append(_with_end(marked))
     return tuple(reversed(levels))
+
+
+def flat(levels: tuple[Tensor, ...]) -> Tensor:
+    """What `upwards` gave in a row, without the ends [n_nodes]."""
+    return torch.cat([level[:-1] for level in levels])
 
 
 def _with_end(marked: Tensor) -> Tensor:

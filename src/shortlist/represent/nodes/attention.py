@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.represent.nodes.config import ScorerConfig
 from shortlist.represent.nodes.fused import fused_is_here, fused_weights
-from shortlist.represent.nodes.kernel import fill_state, score_rows
+from shortlist.represent.nodes.kernel import Core, fill_state, score_rows
 from shortlist.represent.nodes.mlp import Layers
 from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32, last
 from shortlist.represent.nodes.views import Views, array, take_views
@@ -108,26 +108,29 @@ class AttentionScorer(NodeScorer):
             and not (self.training or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
         )
 
+    def core(self) -> Core | None:
+        """Everything as the CPU kernel reads it, for one who calls it himself; None where it may not be asked."""
+        if not self._on_core():
+            return None
+        views, past = self._current(), self.nodes if self.items is None else self.items
+        tables = array(self.nodes.weight), array(past.weight)
+        return Core(*tables, views.unit, views.layers, self.spans, self.config.pool == "mean")
+
     def _prepare_on_core(self, history: Tensor) -> State:
         config, views = self.config, self._current()
         rows = last(history, config.memory)
         users, memory = rows.shape
-        state = AttentionState(
-            torch.empty(users, memory, config.width),
-            torch.empty(users, memory, dtype=torch.bool),
-            torch.empty(users, memory, config.hidden),
-            torch.empty(users, config.layers[0], memory),
-        )
-        past = self.nodes if self.items is None else self.items
-        a, there, pa, first = (part.numpy() for part in state)
-        weight, mean = views.layers[0].weight, config.pool == "mean"
-        fill_state(whole(rows), array(past.weight), views.unit, weight, self.spans, mean, a, there, pa, first)
-        return state
+        a, there = torch.empty(users, memory, config.width), torch.empty(users, memory, dtype=torch.bool)
+        pa, first = torch.empty(users, memory, config.hidden), torch.empty(users, memory, config.layers[0])
+        past = array((self.nodes if self.items is None else self.items).weight)
+        weights = views.unit, views.layers[0].weight, self.spans, config.pool == "mean"
+        fill_state(whole(rows), past, *weights, *(part.numpy() for part in (a, there, pa, first)))
+        return AttentionState(a, there, pa, first.mT)
 
     def _score_on_core(self, state: State, rows: Tensor) -> Tensor:
         views = self._current()
         scores = torch.empty(len(state[0]), rows.shape[1])
-        a, there, pa, first = (array(part.contiguous()) for part in state)
+        a, there, pa, first = (array(part.contiguous()) for part in (*state[:3], state[3].mT))
         table = array(self.nodes.weight)
         score_rows(a, there, pa, first, table, whole(rows), views.unit, views.layers, scores.numpy())
         return scores

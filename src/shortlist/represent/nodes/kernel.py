@@ -51,35 +51,70 @@ class Layer(NamedTuple):
     slope: Floats  # [1]
 
 
+class Core(NamedTuple):
+    """A whole scorer."""
+
+    nodes: Floats  # [n_rows, D]
+    past: Floats  # the table of histories, the same or that of items
+    unit: Unit
+    layers: tuple[Layer, ...]
+    spans: NDArray[np.int64]  # lengths of the windows
+    mean: bool  # of a window, instead of its sum
+
+
 @compiled
 def score_rows(
     a: Any, there: Any, pa: Any, first: Any, table: Any, rows: Any, unit: Any, layers: Any, out: Any
 ) -> None:
     """Fill out [U, C] for rows [U, C], or [1, C] where all users share them; the rest is an AttentionState."""
-    users, count = out.shape
-    for user in range(users):
+    for user in range(len(out)):
         own = rows[min(user, len(rows) - 1)]
-        positions = np.flatnonzero(there[user])
-        left = _first_layer(first[user], positions, layers[0].weight, table.shape[1])
-        for begin in range(0, count, TILE):
-            some = own[begin : begin + TILE]
-            x = _inputs(a[user], pa[user], positions, table, some, unit)
-            scores = _layers(left, x, layers)
-            for lane in range(len(some)):
-                out[user, begin + lane] = scores[lane]
+        score_user(a[user], there[user], pa[user], first[user], table, own, unit, layers, out[user])
 
 
 @compiled
-def _first_layer(first: Any, positions: Any, weight: Any, width: int) -> Any:
-    """The first layer as it acts on [s; w]: [F, n + D]."""
-    count, begin = len(positions), weight.shape[1] - width
-    left = np.empty((len(first), count + width), np.float32)
-    for f in range(len(first)):
-        for n in range(count):
-            left[f, n] = first[f, positions[n]]
-        for d in range(width):
-            left[f, count + d] = weight[f, begin + d]
-    return left
+def score_user(
+    a: Any, there: Any, pa: Any, first: Any, table: Any, rows: Any, unit: Any, layers: Any, out: Any
+) -> None:
+    """Fill out [C] for rows [C] and the state of one user."""
+    positions, left = _first_layer(a, there, first, layers[0].weight)
+    for begin in range(0, len(rows), TILE):
+        some = rows[begin : begin + TILE]
+        scores = _layers(left, _inputs(a, pa, positions, table, some, unit), layers)
+        for lane in range(len(some)):
+            out[begin + lane] = scores[lane]
+
+
+@compiled
+def _first_layer(a: Any, there: Any, first: Any, weight: Any) -> Any:
+    """Positions [n] of different vectors, and the first layer as it acts on [s; w]: [F, n + D].
+
+    Equal vectors have equal attention, so what they give to the layer is added up once.
+    """
+    memory, width = a.shape
+    left = np.zeros((memory + width, first.shape[1]), np.float32)
+    positions, count = np.empty(memory, np.int64), 0
+    for k in np.flatnonzero(there):
+        at = 0
+        while at < count and not _equal(a, positions[at], k):
+            at += 1
+        positions[at] = k if at == count else positions[at]
+        count = max(count, at + 1)
+        for f in range(left.shape[1]):
+            left[at, f] += first[k, f]
+    begin = weight.shape[1] - width
+    for d in range(width):
+        for f in range(len(weight)):
+            left[count + d, f] = weight[f, begin + d]
+    return positions[:count], left[: count + width].T
+
+
+@compiled
+def _equal(a: Any, one: Any, other: Any) -> bool:
+    d = 0
+    while d < a.shape[1] and a[one, d] == a[other, d]:
+        d += 1
+    return bool(d == a.shape[1])
 
 
 @compiled
@@ -221,39 +256,59 @@ def fill_state(
     pa: Any,
     first: Any,
 ) -> None:
-    """Fill a [U, K, D], there [U, K], pa [U, K, h], first [U, F, K] for history rows [U, K], -1 = padding."""
+    """Fill a [U, K, D], there [U, K], pa [U, K, h], first [U, K, F] for history rows [U, K], -1 = padding."""
+    turned = turn(unit.weight1), turn(weight)
     for user in range(len(history)):
-        for k in range(history.shape[1]):
-            row = history[user, k]
-            if row >= len(table):
-                raise IndexError("a history row lies outside of its table")
-            there[user, k] = row >= 0
-            a[user, k] = table[max(row, 0)]
-        _fill_user(unit.weight1, weight, windows, mean, a[user], there[user], pa[user], first[user])
+        mine = a[user], there[user], pa[user], first[user]
+        fill_user(history[user], table, *turned, windows, mean, *mine)
 
 
 @compiled
-def _fill_user(
-    unit: Any, weight: Any, windows: Any, mean: bool, a: Any, there: Any, pa: Any, first: Any
+def turn(weight: Any) -> Any:
+    """A matrix [F, I] as [I, F], with zeros up to whole blocks of lanes."""
+    count, inputs = weight.shape
+    turned = np.zeros((inputs, (count + LANES - 1) // LANES * LANES), np.float32)
+    for i in range(inputs):
+        for f in range(count):
+            turned[i, f] = weight[f, i]
+    return turned
+
+
+@compiled
+def fill_user(
+    history: Any,
+    table: Any,
+    unit: Any,
+    weight: Any,
+    windows: Any,
+    mean: bool,
+    a: Any,
+    there: Any,
+    pa: Any,
+    first: Any,
 ) -> None:
-    count, width = a.shape
-    columns = np.zeros((width, count + LANES), np.float32)  # a block may begin at any position
-    for d in range(width):
-        for k in range(count):
-            columns[d, k] = a[k, d]
-    zeros = np.zeros(max(first.shape[0], pa.shape[1]), np.float32)
-    shares = _product(unit[:, :width], zeros, columns[:, : (count + LANES - 1) // LANES * LANES])
-    for k in range(count):
-        for h in range(pa.shape[1]):
-            pa[k, h] = shares[h, k]
+    """The state of one user from history rows [K] and turned weights of the unit and the first layer."""
+    width = a.shape[1]
+    for k in range(len(history)):
+        row = history[k]
+        if row >= len(table):
+            raise IndexError("a history row lies outside of its table")
+        there[k] = row >= 0
+        a[k] = table[max(row, 0)]
+    _fill(a, unit[:width], np.float32(1), pa)
     begin = 0
     for window in range(len(windows)):
-        matrix = weight[:, window * width : (window + 1) * width]
         end = begin + windows[window]
         length = np.float32(max(1, there[begin:end].sum()) if mean else 1)
-        for lane in range(begin, end, LANES):
-            part = _product(matrix, zeros, columns[:, lane : lane + LANES])
-            for f in range(len(first)):
-                for k in range(lane, min(lane + LANES, end)):
-                    first[f, k] = part[f, k - lane] / length
+        _fill(a[begin:end], weight[window * width : (window + 1) * width], length, first[begin:end])
         begin = end
+
+
+@compiled
+def _fill(a: Any, weight: Any, length: Any, out: Any) -> None:
+    """out [k, F] = a [k, D] weight [D, F] / length."""
+    given = _product(a, np.zeros(len(a), np.float32), weight)
+    for k in range(len(out)):
+        own, mine = out[k], given[k]
+        for f in range(len(own)):
+            own[f] = mine[f] / length

@@ -1,0 +1,161 @@
+"""The CPU lane gives what the torch form of the search gives, on any tree and with every choice."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist.index.tree import TreeIndex, beam, delete, exhaustive, grow, lane, n_rows, search, warm
+from shortlist.represent.nodes import ScorerConfig, make_scorer
+
+CLOSE = {"atol": 1e-6, "rtol": 1e-6}
+TINY = {"width": 3, "hidden": 2, "layers": (5, 4, 3), "windows": (3, 1, 2), "spread": 1.0}
+
+
+def random_index(n, branch=2, seed=0, leaf_vectors="slot", history="ancestor", spare=0.0, pool="sum"):
+    """A tree in random order under a fresh attention scorer."""
+    tree = grow(torch.randperm(n, generator=torch.Generator().manual_seed(seed)), n, branch, spare)
+    rows = n_rows(tree.shape, n, leaf_vectors)
+    config = ScorerConfig(rows, n, history=history, pool=pool, **TINY)
+    return TreeIndex(tree, make_scorer(config, seed).eval(), leaf_vectors)
+
+
+def torch_form(*args, **kwargs):
+    """The same search with the lane closed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beam, "_core", lambda index, history: None)
+        return search(*args, **kwargs)
+
+
+def assert_same(one, other):
+    assert torch.equal(one.items, other.items)
+    torch.testing.assert_close(one.scores, other.scores, **CLOSE)
+
+
+def histories(users, length, n, generator):
+    """Items with padding and unknown ones among them; the first user has nothing."""
+    made = torch.randint(-2, n + 3, (users, length), generator=generator)
+    made[:1] = -1
+    return made
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 70),
+    st.integers(2, 8),
+    st.integers(1, 80),
+    st.integers(1, 80),
+    st.integers(0, 9),
+    st.sampled_from([0.0, 0.4, 3.0]),
+    st.sampled_from(["slot", "item"]),
+    st.sampled_from(["ancestor", "item"]),
+    st.sampled_from(["sum", "mean"]),
+    st.sampled_from(["", "exclude", "allowed", "both"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2**31),
+)
+def test_the_lane_finds_what_the_torch_form_finds(
+    n, branch, width, k, length, spare, vectors, history, pool, limits, skip, path, seed
+):
+    index = random_index(n, branch, seed, vectors, history, spare, pool)
+    generator = torch.Generator().manual_seed(seed)
+    past = histories(3, length, n, generator)
+    exclude = histories(3, 4, n, generator) if limits in ("exclude", "both") else None
+    allowed = torch.rand(n, generator=generator) < 0.5 if limits in ("allowed", "both") else None
+    chosen = (index, past, k, width, exclude, allowed, skip, path)
+    assert_same(search(*chosen), torch_form(*chosen))
+
+
+@pytest.mark.parametrize("path", [False, True])
+def test_t03_a_full_width_beam_on_the_lane_equals_exhaustive_search(path):
+    index = random_index(123, 3, spare=0.2)
+    past = torch.randint(0, 123, (4, 6))
+    assert_same(search(index, past, 20, 200, path=path), exhaustive(index, past, 20, path=path))
+
+
+@pytest.mark.parametrize("history", ["ancestor", "item"])
+def test_equal_scores_go_to_the_lower_node(history):
+    index = random_index(60, 2, history=history, leaf_vectors="item")
+    with torch.no_grad():
+        index.scorer.nodes.weight.mul_(2).round_().div_(4)
+        index.scorer.nodes.weight[:, 1:] = 0
+    past = torch.randint(0, 60, (5, 6))
+    for width in (1, 2, 5, 8, 30):
+        found = search(index, past, 40, width)
+        assert_same(found, torch_form(index, past, 40, width))
+    assert len(found.scores.unique()) < found.scores.numel() / 2  # there were ties
+
+
+def test_t06_the_lanes_answer_does_not_depend_on_company():
+    index = random_index(200, 4)
+    past, exclude = torch.randint(0, 200, (7, 6)), torch.randint(0, 200, (7, 3))
+    together = search(index, past, 10, 8, exclude)
+    for user in range(7):
+        alone = search(index, past[user : user + 1], 10, 8, exclude[user : user + 1])
+        assert torch.equal(alone.items[0], together.items[user])
+        assert torch.equal(alone.scores[0], together.scores[user])
+
+
+def test_the_lane_is_open_to_inference_on_the_cpu_only(monkeypatch):
+    asked, inner = [], beam.found_on_core
+    monkeypatch.setattr(beam, "found_on_core", lambda *args: (asked.append(1), inner(*args))[1])
+    index, past = random_index(20), torch.randint(0, 20, (2, 6))
+    search(index, past, 5, 4)
+    assert asked == [1]
+    search(index, past, 5, 4, trace=True)
+    index.scorer.train()
+    search(index, past, 5, 4)
+    index.scorer.eval().double()
+    search(index, past, 5, 4)
+    assert asked == [1]
+
+
+def test_short_and_long_histories_of_both_kinds_of_numbers():
+    index = random_index(30)
+    for length in (0, 2, 6, 11):
+        past = torch.randint(0, 30, (2, length))
+        found = search(index, past, 5, 4)
+        assert_same(found, torch_form(index, past, 5, 4))
+        assert_same(found, search(index, past.int(), 5, 4))
+    assert search(index, past[:0], 5, 4).items.shape == (0, 5)
+
+
+def test_columns_of_a_larger_table_are_read_as_they_are():
+    index = random_index(30)
+    wide = torch.randint(0, 30, (6, 9)).T  # not contiguous
+    found = search(index, wide[:, :5], 5, 4, wide[:, 3:])
+    assert_same(found, torch_form(index, wide[:, :5], 5, 4, wide[:, 3:]))
+
+
+def test_a_tree_without_items_finds_nothing():
+    index = delete(random_index(5), torch.arange(5))
+    found = search(index, torch.zeros(2, 3, dtype=torch.int64), 3, 2)
+    assert (found.items == -1).all()
+    assert found.scores.isneginf().all()
+
+
+@given(
+    st.lists(st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 1.0, 2.0, np.inf]), max_size=40), st.integers(1, 45)
+)
+def test_the_best_are_chosen_as_a_stable_sort_does(values, count):
+    values = np.array(values, np.float32)
+    there = np.flatnonzero(values > -np.inf)
+    oracle = there[np.argsort(-values[there], kind="stable")[:count]]
+    assert lane._best(values, count).tolist() == sorted(oracle.tolist())
+
+
+def test_what_is_not_a_number_does_not_hang_the_search():
+    index = random_index(50)
+    with torch.no_grad():
+        index.scorer.nodes.weight[::3] = float("nan")
+    assert search(index, torch.randint(0, 50, (2, 6)), 50, 8).items.shape == (2, 50)
+
+
+def test_warming_up_leaves_nothing_to_compile():
+    warm()
+    compiled = len(lane.walk.signatures)
+    index = random_index(20, leaf_vectors="item", history="item", spare=0.2)
+    search(index, torch.randint(0, 20, (2, 6)), 5, 4, torch.zeros(2, 1, dtype=torch.int64), path=True)
+    assert len(lane.walk.signatures) == compiled
