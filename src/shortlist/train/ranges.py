@@ -17,6 +17,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "decay": (0, 10),
     "dropout": (0, 0.95),
     "epochs": (1, 100_000),
+    "forget": (0, 0.95),
     "full": (0, 1e12),
     "heads": (1, 64),
     "hidden": (1, 65_536),

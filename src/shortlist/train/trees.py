@@ -44,6 +44,8 @@ class TreeTrainer:
     dropout: float | None = None
     instances: str | None = None
     min_history: int | None = None
+    ahead: int | None = None
+    forget: float | None = None
     sampler: str | None = None
     negatives: int | None = None
     start: str | None = None

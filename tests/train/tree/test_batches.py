@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from shortlist.data import Interactions, sliding
-from shortlist.train.tree.batches import instances_of
+from shortlist.train.tree.batches import forgotten, instances_of
 from tests.train.tree.small import walks
 
 CPU = torch.device("cpu")
@@ -69,3 +69,25 @@ def test_histories_and_labels_are_whole_numbers_of_eight_bytes():
     assert found.items.dtype == torch.int32  # a log of a billion events is four bytes an event
     rows = torch.arange(3)
     assert found.histories(rows).dtype == found.labels(rows).dtype == torch.int64
+
+
+def test_a_label_ahead_is_one_of_the_next_events_of_the_same_user():
+    events = uneven()
+    found, generator = instances_of(events, 6, 2, "every", CPU), torch.Generator().manual_seed(0)
+    rows = torch.arange(len(found)).repeat(30)
+    drawn = found.labels_ahead(rows, 3, generator).view(30, -1)
+    for at in range(len(found)):
+        end, last = int(found.ends[at]), int(found.lasts[at])
+        assert last == events.starts[events.users[end] + 1] - 1
+        assert set(drawn[:, at].tolist()) <= set(events.items[end : min(end + 3, last + 1)].tolist())
+    assert torch.equal(found.labels_ahead(rows, 1, generator), found.labels(rows))
+
+
+def test_a_share_of_a_history_is_forgotten_and_nothing_else_changes():
+    generator = torch.Generator().manual_seed(0)
+    histories = torch.arange(1, 20_001).view(100, 200)
+    left = forgotten(histories, 0.3, generator)
+    gone = left < 0
+    assert 0.28 < gone.float().mean() < 0.32
+    assert torch.equal(left[~gone], histories[~gone])
+    assert forgotten(histories, 0.0, generator) is histories

@@ -131,7 +131,7 @@ def test_methods_profiles_and_switches_nobody_knows_are_refused():
         plan_of("dtr")
     with pytest.raises(ConfigError, match="profile must be one of sound, paper, released, got 'fast'"):
         plan_of("dtr-t", "fast")
-    with pytest.raises(ConfigError, match="unknown speed; expected one of alpha,"):
+    with pytest.raises(ConfigError, match="unknown speed; expected one of ahead, alpha,"):
         plan_of(speed=3)
 
 

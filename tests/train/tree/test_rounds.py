@@ -300,3 +300,22 @@ def test_at_most_a_thousand_cases_choose():
     assert len(rounds._some(many, 0)) == 1000
     assert rounds._some(None, 0) is None
     assert rounds._some(cases.take(np.arange(0)), 0) is None
+
+
+def test_labels_drawn_ahead_are_rectified_with_the_scores_of_their_history():
+    """With an estimator that likes the label of no instance, only leaves keep their weight."""
+    taught = lesson(estimator=lambda rows: torch.zeros(len(rows), lesson().events.n_items))
+    one = TreeTraining(plan("dtr-t-rl", ahead=3, forget=0.2), taught, 0, "cpu")
+    rows = torch.arange(8)
+    histories, labels = one.instances.histories(rows), one.instances.labels(rows)
+    assert (
+        one._weights(rows, histories, labels).tolist() == [[1.0] * len(one._step.levels)] * 8
+    )  # all are equal
+    one.lesson = lesson(
+        estimator=lambda rows: -torch.nn.functional.one_hot(labels, lesson().events.n_items).float()
+    )
+    assert one._weights(rows, histories, labels)[:, -1].tolist() == [1.0] * 8
+    assert (one._weights(rows, histories, labels)[:, 0] == 0).any()
+    one.lesson = taught
+    one.run(until=3)
+    assert one.standing.step == 3

@@ -16,6 +16,7 @@ class Instances:
     items: Tensor  # int32 [E]
     starts: Tensor  # int64 [M] first event of the user
     ends: Tensor  # int64 [M] the event to foretell
+    lasts: Tensor  # int64 [M] last event of the user
     memory: int
 
     def __len__(self) -> int:
@@ -23,7 +24,7 @@ class Instances:
 
     def some(self, rows: Tensor) -> "Instances":
         """Only these instances."""
-        return replace(self, starts=self.starts[rows], ends=self.ends[rows])
+        return replace(self, starts=self.starts[rows], ends=self.ends[rows], lasts=self.lasts[rows])
 
     def histories(self, rows: Tensor) -> Tensor:
         """The items met before, newest last [m, K], -1 = padding."""
@@ -35,6 +36,20 @@ class Instances:
         """The item that came next [m]."""
         return self.items[self.ends[rows]].to(torch.int64)
 
+    def labels_ahead(self, rows: Tensor, ahead: int, generator: torch.Generator) -> Tensor:
+        """One of the next `ahead` items of the user, each as likely [m]."""
+        reach = (self.lasts[rows] - self.ends[rows]).clamp(max=ahead - 1) + 1
+        drawn = torch.randint(1 << 62, reach.shape, generator=generator, device=rows.device) % reach
+        return self.items[self.ends[rows] + drawn].to(torch.int64)
+
+
+def forgotten(histories: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Histories [U, K] without a random share of their items, so that no single one is leaned on."""
+    if not share:
+        return histories
+    chance = torch.rand(histories.shape, generator=generator, device=histories.device)
+    return histories.masked_fill(chance < share, -1)
+
 
 def instances_of(
     events: Interactions, memory: int, min_history: int, which: str, device: torch.device
@@ -45,10 +60,10 @@ def instances_of(
         windows = _last(windows)
     ends = windows.ends.astype(np.int64)
     users = events.users[ends].astype(np.int64)
-    columns = (events.starts[users], ends)
-    starts, stops = (torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in columns)
+    columns = (events.starts[users], ends, events.starts[users + 1] - 1)
+    starts, stops, lasts = (torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in columns)
     items = torch.from_numpy(events.items.astype(np.int32)).to(device)
-    return Instances(items, starts, stops, memory)
+    return Instances(items, starts, stops, lasts, memory)
 
 
 def _last(windows: Windows) -> Windows:

@@ -29,7 +29,18 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "fade": ("cosine", "exponential", "none"),
     "precision": ("auto", "float32", "bfloat16"),
 }
-POSITIVE = ("negatives", "stride", "cap", "rounds", "steps", "batch", "fade_steps", "beam", "judge_every")
+POSITIVE = (
+    "ahead",
+    "negatives",
+    "stride",
+    "cap",
+    "rounds",
+    "steps",
+    "batch",
+    "fade_steps",
+    "beam",
+    "judge_every",
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,8 @@ class TreePlan:
     # the examples
     instances: str = "every"  # D8
     min_history: int = 14
+    ahead: int = 1  # the label is one of so many next events
+    forget: float = 0.0  # share of a history that is left out at random while training
     # negatives
     sampler: str = "tree"
     negatives: int = 70

@@ -16,12 +16,12 @@ from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, 
 from shortlist.progress import Progress, silent
 from shortlist.represent.nodes import AttentionScorer, ScorerConfig, make_scorer
 from shortlist.train.device import device_of
-from shortlist.train.tree.batches import instances_of
+from shortlist.train.tree.batches import forgotten, instances_of
 from shortlist.train.tree.checkpoint import Marks, Standing, is_kept, keep, marks_of, resume
 from shortlist.train.tree.judge import answers
 from shortlist.train.tree.optimise import Optimiser
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.rectify import Estimator, Labels, rectified
+from shortlist.train.tree.rectify import Estimator, Labels, label_weights, rectified
 from shortlist.train.tree.step import Step
 from shortlist.train.tree.turn import updated
 
@@ -147,9 +147,11 @@ class TreeTraining:
         if self.plan.dropout:
             self._throw(self._seed(2, standing.step))
         rows = self._rows()
-        histories, labels = self.instances.histories(rows), self.instances.labels(rows)
+        histories, labels = self.instances.histories(rows), self._label(rows, generator)
+        weights = self._weights(rows, histories, labels)
+        seen = forgotten(histories, self.plan.forget, generator)
         with self._precision():
-            loss, skipped = self._step.loss(histories, labels, self._weights(rows), generator)
+            loss, skipped = self._step.loss(seen, labels, weights, generator)
         standing.optimiser.step(loss, standing.step)
         standing.losses += torch.stack([loss.detach(), skipped])
         standing.since += 1
@@ -164,21 +166,25 @@ class TreeTraining:
             self._turned = (epoch, torch.randperm(count, generator=generator, device=self.device))
         return self._turned[1][place * batch : (place + 1) * batch]
 
-    def _weights(self, rows: Tensor) -> Tensor:
-        """How much each level of each instance counts [U, L]."""
-        if self.plan.labels != "rectified":
-            return torch.ones((len(rows), len(self._step.levels)), device=self.device)
-        if self._labels is None:
-            self._labels = self._rectified()
-        return self._labels.weights(rows, self._step.levels)
+    def _label(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        if self.plan.ahead == 1:
+            return self.instances.labels(rows)
+        return self.instances.labels_ahead(rows, self.plan.ahead, generator)
 
-    def _rectified(self) -> Labels:
+    def _weights(self, rows: Tensor, histories: Tensor, labels: Tensor) -> Tensor:
+        """How much each level of each instance counts [U, L]; labels that are drawn anew are rectified anew."""
+        tree, levels = self.standing.index.tree, self._step.levels
+        if self.plan.labels != "rectified":
+            return torch.ones((len(rows), len(levels)), device=self.device)
         if self.lesson.estimator is None:
             raise ShortlistError("tree: rectified labels need an estimator of probabilities, got none")
-        with self._precision():
-            return rectified(
-                self.standing.index.tree, self.instances, self.lesson.estimator, self.plan.rectify
-            )
+        with torch.no_grad(), self._precision():
+            if self.plan.ahead > 1:
+                scores = self.lesson.estimator(histories)
+                return label_weights(scores, labels, tree, levels, self.plan.rectify)
+            if self._labels is None:
+                self._labels = rectified(tree, self.instances, self.lesson.estimator, self.plan.rectify)
+        return self._labels.weights(rows, levels)
 
     def _judge(self) -> None:
         """Look at loss and quality; this is where the host waits for the device."""
