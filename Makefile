@@ -24,6 +24,7 @@ check: $(VENV)/.ready-dev
 bench: $(VENV)/.ready
 	$(BIN)/shortlist bench data --json
 	$(BIN)/shortlist bench pipeline --json
+	$(BIN)/shortlist bench tree --json
 
 docs: $(VENV)/.ready-docs
 	$(BIN)/mkdocs build --strict

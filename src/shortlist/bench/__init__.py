@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from shortlist.bench.data import bench_data
 from shortlist.bench.pipeline import bench_pipeline
+from shortlist.bench.tree import bench_tree
 from shortlist.progress import Progress
 
 
@@ -14,6 +15,6 @@ class Bench(Protocol):
     def __call__(self, seed: int = ..., *, progress: Progress = ...) -> dict[str, Any]: ...
 
 
-BENCHES: Mapping[str, Bench] = {"data": bench_data, "pipeline": bench_pipeline}
+BENCHES: Mapping[str, Bench] = {"data": bench_data, "pipeline": bench_pipeline, "tree": bench_tree}
 
-__all__ = ["BENCHES", "bench_data", "bench_pipeline"]
+__all__ = ["BENCHES", "bench_data", "bench_pipeline", "bench_tree"]

@@ -28,4 +28,4 @@ def bench(
             f"{'holds' if one['holds'] else 'FAILS'}  {one['id']} = {one['estimate']:.3g} ({one['note']})"
         )
     for one in told["rows"]:
-        typer.echo(f"       {one['method']:<8}{one['metric']:<20}{one['mean']:.4g} ± {one['sd']:.2g}")
+        typer.echo(f"       {one['method']:<13} {one['metric']:<42} {one['mean']:.4g} ± {one['sd']:.2g}")
