@@ -1,29 +1,63 @@
 """Experiments: one file each, results as data."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from shortlist.reproduce.branches import bounds_fig1, dtr_fig5
 from shortlist.reproduce.classic import classic_ml1m
+from shortlist.reproduce.inference import dtr_table3
+from shortlist.reproduce.lessons import dtr_table7
+from shortlist.reproduce.memory import dtr_table9
+from shortlist.reproduce.perturb import dtr_table5
 from shortlist.reproduce.quality_time import dtr_time
+from shortlist.reproduce.sensitivity import dtr_fig4, dtr_fig6, dtr_fig8
 from shortlist.reproduce.table2 import dtr_table2, dtr_table2_mind
 from shortlist.reproduce.tree_speed import tree_speed
+from shortlist.reproduce.updates import dtr_fig3
 from shortlist.reproduce.world import demo_world
+
+FIGURES = {
+    "bounds-fig1": bounds_fig1,
+    "dtr-fig3": dtr_fig3,
+    "dtr-fig4": dtr_fig4,
+    "dtr-fig5": dtr_fig5,
+    "dtr-fig6": dtr_fig6,
+    "dtr-fig8": dtr_fig8,
+}
 
 EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "classic-ml1m": classic_ml1m,
     "demo-world": demo_world,
     "dtr-table2": dtr_table2,
     "dtr-table2-mind": dtr_table2_mind,
+    "dtr-table3": dtr_table3,
+    "dtr-table5": dtr_table5,
+    "dtr-table7": dtr_table7,
+    "dtr-table9": dtr_table9,
     "dtr-time": dtr_time,
     "tree-speed-h200": tree_speed,
+    **FIGURES,
+    **{f"{name}-mind": partial(one, where="mind") for name, one in FIGURES.items()},
 }
 
 __all__ = [
     "EXPERIMENTS",
+    "FIGURES",
+    "bounds_fig1",
     "classic_ml1m",
     "demo_world",
+    "dtr_fig3",
+    "dtr_fig4",
+    "dtr_fig5",
+    "dtr_fig6",
+    "dtr_fig8",
     "dtr_table2",
     "dtr_table2_mind",
+    "dtr_table3",
+    "dtr_table5",
+    "dtr_table7",
+    "dtr_table9",
     "dtr_time",
     "tree_speed",
 ]
