@@ -49,8 +49,11 @@ def test_microseconds_are_those_of_a_query_over_its_scores():
 
 def test_works_take_turns_after_one_to_warm_up():
     told = []
-    times = taking_turns({name: lambda turn, name=name: told.append((name, turn)) for name in "ab"}, 2)
-    assert told == [("a", -1), ("b", -1), ("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    times = taking_turns(
+        {name: lambda turn, name=name: told.append((name, turn)) for name in "ab"}, 2, {"b": 2}
+    )
+    turns = [("a", -1), ("b", -2), ("b", -1), ("a", 0), ("b", 0), ("b", 1), ("a", 1), ("b", 2), ("b", 3)]
+    assert told == turns
     assert [len(one) for one in times.values()] == [2, 2]
 
 

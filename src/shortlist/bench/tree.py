@@ -60,7 +60,7 @@ def bench_tree(
     items: int = ITEMS,
     sizes: tuple[int, int] = (SMALL, LARGE),
     changes: int = CHANGES,
-    repeats: int = 40,
+    repeats: int = 30,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Searches at batch 1 on one thread, taking turns; a process of its own for the life of the larger tree."""
@@ -85,7 +85,9 @@ def against_naive(items: int, repeats: int, seed: int) -> tuple[Rows, Rows]:
     index = large_index(items, 2, seed)
     slow = TreeIndex(index.tree, Naive(index.scorer).eval(), index.leaf_vectors)
     users = _histories(items, seed)
-    times = taking_turns({"fast": _asking(index, users), "naive": _asking(slow, users)}, repeats)
+    times = taking_turns(
+        {"fast": _asking(index, users), "naive": _asking(slow, users)}, repeats, {"fast": 10}
+    )
     scored = sum(int(beam.n_scored) for beam in search(index, users[:1], K, BEAM, trace=True).beams)
     rows = [row(name, f"ms per query, {items} items", _milli(seconds)) for name, seconds in times.items()]
     rows += [
@@ -110,7 +112,9 @@ def _grown(sizes: tuple[int, int], branch: int, repeats: int, seed: int) -> tupl
     small, large = (large_index(size, branch, seed) for size in sizes)
     users = _histories(sizes[0], seed)
     far = users * (sizes[1] // sizes[0])  # as spread as among fewer items
-    times = taking_turns({"small": _asking(small, users), "large": _asking(large, far)}, repeats)
+    times = taking_turns(
+        {"small": _asking(small, users), "large": _asking(large, far)}, repeats, {"small": 10, "large": 5}
+    )
     growth = _median(times["large"]) / _median(times["small"])
     whole = taking_turns(
         {
@@ -118,6 +122,7 @@ def _grown(sizes: tuple[int, int], branch: int, repeats: int, seed: int) -> tupl
             "exhaustive": _over(far, lambda one: exhaustive(large, one, K)),
         },
         min(repeats, 5),
+        {"beam": 50},
     )
     ratio = _median(whole["exhaustive"]) / _median(whole["beam"])
     name = f"branch {branch}"
@@ -180,14 +185,21 @@ def _child(items: int, changes: int, seed: int) -> dict[str, float]:
     return told
 
 
-def taking_turns(works: Mapping[str, Callable[[int], object]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each work, one after the other in every turn; the first turn warms up."""
+def taking_turns(
+    works: Mapping[str, Callable[[int], object]], repeats: int, often: Mapping[str, int] | None = None
+) -> dict[str, list[float]]:
+    """Seconds of each work, one after the other in every turn; the first turn warms up.
+
+    A quick work is done `often` in its turn and the mean is told: both sides then take about as long, so that neither
+    always finds the caches full of the other's numbers or is the one the system interrupts.
+    """
     times: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(-1, repeats):
         for name, work in works.items():
-            began = time.perf_counter()
-            work(turn)
-            times[name] += [time.perf_counter() - began] if turn >= 0 else []
+            count, began = (often or {}).get(name, 1), time.perf_counter()
+            for one in range(count):
+                work(turn * count + one)
+            times[name] += [(time.perf_counter() - began) / count] if turn >= 0 else []
     return times
 
 
