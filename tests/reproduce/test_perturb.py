@@ -53,7 +53,8 @@ def test_shares_lie_between_nothing_and_all():
 
 
 @pytest.mark.data
-def test_the_published_shares_of_mind_come_out(real_data):
+def test_the_published_shares_of_mind_come_out(real_data, monkeypatch):
+    monkeypatch.setattr("shortlist.reproduce.perturb.PAIRS", 3000)
     told = {one["id"]: one for one in dtr_table5(real_data, "full", [0])["claims"]}
     assert told["share of labels that change at 1e-07 as published on mind"]["holds"]
     assert told["share of labels that change at 0.01 as published on mind"]["holds"]

@@ -1,0 +1,68 @@
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from shortlist.errors import ArtifactError
+from shortlist.reproduce.kept import Kept, empty
+
+
+def answer():
+    return torch.arange(6, dtype=torch.int32).view(2, 3), {"seconds": 1.5, "told": [{"step": 5, "f1": 0.25}]}
+
+
+def never():
+    raise AssertionError("made although it is kept")
+
+
+def test_what_is_kept_is_not_made_again():
+    kept = Kept()
+    tensor, facts = kept.get("a", answer)
+    again, same = kept.get("a", never)
+    assert torch.equal(tensor, again)
+    assert facts == same == answer()[1]
+
+
+def test_a_file_gives_back_tensors_and_facts(tmp_path):
+    path = tmp_path / "new" / "answers.safetensors"
+    Kept.at(path).get("ml-1m/dtr-u/0", answer)
+    tensor, facts = Kept.at(path).get("ml-1m/dtr-u/0", never)
+    assert torch.equal(tensor, answer()[0])
+    assert facts == answer()[1]
+
+
+def test_every_addition_is_written_at_once(tmp_path):
+    path = tmp_path / "answers"
+    kept = Kept.at(path)
+    kept.get("a", answer)
+    kept.get("facts only", lambda: (empty(), {"x": 1}))
+    assert set(Kept.at(path).tensors) == {"a", "facts only"}
+    assert [one.name for one in tmp_path.iterdir()] == ["answers"]  # nothing half-written is left
+
+
+def test_a_view_is_kept_as_what_it_shows(tmp_path):
+    path = tmp_path / "answers"
+    Kept.at(path).get("turned", lambda: (answer()[0].T, {}))
+    assert torch.equal(Kept.at(path).get("turned", never)[0], answer()[0].T)
+
+
+def test_an_answer_that_fails_is_not_kept(tmp_path):
+    path = tmp_path / "answers"
+    with pytest.raises(AssertionError):
+        Kept.at(path).get("a", never)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("cut", [0, 5, -1])
+def test_a_damaged_file_is_refused(tmp_path, cut):
+    path = tmp_path / "answers"
+    Kept.at(path).get("a", answer)
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(ArtifactError, match="expected answers kept by an experiment"):
+        Kept.at(path)
+
+
+def test_facts_that_are_no_json_are_refused(tmp_path):
+    path = tmp_path / "answers"
+    save_file({"a": torch.zeros(1)}, str(path), metadata={"facts": "{not json"})
+    with pytest.raises(ArtifactError, match="remove it"):
+        Kept.at(path)

@@ -1,0 +1,44 @@
+import torch
+
+from shortlist.reproduce import dtr_table2, dtr_table2_mind
+from shortlist.reproduce.kept import Kept
+from shortlist.reproduce.table2 import ABOVE, FLAT, TREES, answered
+from shortlist.reproduce.trees import Trial
+from tests.reproduce.shapes import check_shape, ids
+
+
+def test_every_system_stands_in_the_table(keep):
+    told = dtr_table2(None, "quick", [0], keep=keep)
+    check_shape(told, "dtr-table2")
+    timed = {one["method"] for one in told["rows"] if one["metric"] == "training seconds"}
+    assert timed == {f"{who} on world" for who in (*FLAT, "din", *TREES)}
+    assert len(told["claims"]) == len(ABOVE)
+    assert {"dtr-t-rl >= dtr-t on world", "dtr-u > jtm on world"} <= ids(told)
+
+
+def test_kept_answers_make_the_same_table_without_training(keep, request):
+    first = dtr_table2(None, "quick", [0], keep=keep)
+    request.getfixturevalue("untaught")
+    again = dtr_table2_mind(None, "quick", [0], keep=keep)
+    check_shape(again, "dtr-table2-mind")
+    assert again["rows"] == first["rows"]
+
+
+def test_otm_begins_with_the_tree_that_jtm_learned(ground, monkeypatch):
+    """Its tree is not its own: it is never updated, and stands as JTM left it."""
+    trained: dict[str, list[torch.Tensor]] = {}
+    train = Trial.train
+
+    def watched(self, plan, order=None):
+        index, training = train(self, plan, order)
+        who = {"beam": "otm", "uniform": "jtm"}[plan.sampler]
+        trained.setdefault(who, []).append(index.tree.item_of_leaf)
+        return index, training
+
+    monkeypatch.setattr(Trial, "train", watched)
+    kept = Kept()
+    answered(Trial(ground, 0, kept), "otm")
+    assert set(kept.tensors) == {"world/tree of jtm/0", "world/otm/0"}
+    (jtm,), (otm,) = trained["jtm"], trained["otm"]
+    assert torch.equal(jtm, otm)
+    assert jtm.tolist() != sorted(jtm.tolist())
