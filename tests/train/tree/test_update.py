@@ -172,10 +172,31 @@ def test_t24_the_whole_tree_stays_when_its_log_likelihood_would_be_lower():
     assert leaves.tolist() == [0, 1, 2, 3]
     assert report.moved == 0.0
     leaves, report = dtr_update(index, labels[:, None], labels, replace(rule, improve=True))
-    assert not report.refused
-    assert report.tries == 2  # exchanges lose just so; those below the halves alone do not
-    assert report.proposed < report.before == report.after
+    assert (report.refused, report.tries) == (
+        False,
+        1,
+    )  # what they have below their halves is seen beforehand
+    assert report.proposed == report.before == report.after
     assert leaves.tolist() == [0, 1, 2, 3]
+
+
+def test_t24_where_changes_lose_at_a_lower_stage_only_the_lower_stage_changes():
+    """Items 0 and 4 have nothing to lose in their halves, but much in each other's; 2 and 3 gain below theirs."""
+    n = 8
+    tree = grow(torch.arange(n), n, 4)
+    table = torch.zeros((n, tree.shape.n_nodes))
+    table[:, 1:3] = torch.tensor([[9.0, 0.0]] * 4 + [[0.0, 9.0]] * 4)
+    table[[0, 4], 1:3] = torch.tensor([[0.0, 0.5], [0.5, 0.0]])
+    leaf = tree.shape.offsets[-1]
+    table[torch.arange(n), leaf + torch.arange(n)] = 20.0
+    table[0, leaf : leaf + 4] = table[4, leaf + 4 :] = 0.0
+    table[0, leaf + 5] = table[4, leaf + 1] = 20.0
+    table[2:4, leaf + 2 : leaf + 4] = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    index, labels = TreeIndex(tree, Told(table)), torch.arange(n)
+    leaves, report = dtr_update(index, labels[:, None], labels, UpdateRule(stride=1))
+    assert report.proposed < report.before < report.after
+    assert (report.refused, report.tries) == (False, 2)
+    assert leaves.tolist() == [0, 1, 3, 2, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12, 16])

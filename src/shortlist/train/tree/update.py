@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,16 @@ from torch import Tensor, nn
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree import TreeIndex
-from shortlist.index.tree.assign import PRIORITIES, balanced_assign, priority_of
+from shortlist.index.tree.assign import PRIORITIES
 from shortlist.index.tree.order import by_vectors
-from shortlist.index.tree.swap import improve
+from shortlist.train.tree.places import Places
 from shortlist.train.tree.votes import (
     Histories,
     Measure,
     Step,
     Voters,
     Whole,
+    lead_of_votes,
     sigmoid_votes,
     softmax_votes,
     steps_of,
@@ -41,8 +43,9 @@ class UpdateRule:
 
     With `improve`, items change places while that gains, once from where serving them put them and once from where
     they stand; every node takes the better of both. A scorer has learned the tree it was taught on, and serving alone
-    falls behind that tree. What a stage gains the next may lose: with the guard, a tree that got worse is tried again
-    with changes of place alone, then with those of lower and lower stages; the last of them cannot lose.
+    falls behind that tree. What a stage gains the next may lose: leaving a node costs what the item has below it over
+    the mean of its candidates. With the guard, a tree that still got worse is tried again with changes of place alone,
+    then with those of lower and lower stages; the last of them cannot lose.
     """
 
     stride: int = 7
@@ -145,13 +148,13 @@ def _update(
 
 def _walked(walk: "_Walk") -> tuple[Whole, "_Sums", "_Sums", int]:
     """The first walk that does not lose, or the last; what it and the very first add up to, and how many there were."""
-    node, sums = walk.run()
+    node, sums = walk.run("better" if walk.rule.improve else "serve")
     first, tries = sums, 1
     if walk.rule.guard and walk.rule.improve:
         for still in range(0 if sums.served else 1, len(walk.steps)):
             if sums.gains:
                 break
-            node, sums = replace(walk, serve=False, still=still).run()
+            node, sums = walk.run("change", still)
             tries += 1
     return node, sums, first, tries
 
@@ -185,25 +188,36 @@ class _Walk:
     rule: UpdateRule
     measure: Measure
     slots: Whole  # [n] the old leaf of every item, ascending
-    serve: bool = True  # or only change places
-    still: int = 0  # stages in which nobody moves
 
-    @property
+    @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The stages. An item may carry its vector to whatever leaf: the leaves of a parent are alike to it then."""
         shape, rule = self.index.tree.shape, self.rule
         bottom = max(shape.height - (self.index.leaf_vectors == "item"), 0)
         return tuple(steps_of(shape, rule.stride, bottom, rule.first))
 
-    def run(self) -> tuple[Whole, _Sums]:
-        """The new leaf of every item [n]."""
+    @cached_property
+    def ahead(self) -> list[NDArray[np.float64]]:
+        """For every stage what items would lose in the later ones by leaving their old node [n]."""
+        lose = [np.zeros(len(self.slots))]
+        for step in reversed(self.steps[1:]):
+            home = self.slots // self.index.tree.shape.width(step.below)
+            places = home // step.width, home % step.width
+            lead = lead_of_votes(self.index, self.voters, step, self.measure, *places, self.rule.chunk)
+            lose.append(lose[-1] + lead.clip(min=0))
+        return lose[::-1]
+
+    def run(self, way: str, still: int = 0) -> tuple[Whole, _Sums]:
+        """The new leaf of every item [n], when all stay in the first `still` stages."""
         node, sums, level = np.zeros(len(self.slots), np.int64), _Sums(), 0
         for at, step in enumerate(self.steps):
-            node, done = self._stage(step, node, at < self.still)
+            bonus = self.rule.sticky * self.voters.counts.astype(np.float64)
+            bonus = bonus + self.ahead[at] if self.rule.improve else bonus
+            node, done = self._stage(step, node, "stay" if at < still else way, bonus)
             sums, level = sums + done, step.below
         return self._usual(node, level, self.index.tree.shape.height), sums
 
-    def _stage(self, step: Step, node: Whole, still: bool) -> tuple[Whole, _Sums]:
+    def _stage(self, step: Step, node: Whole, way: str, bonus: NDArray[np.float64]) -> tuple[Whole, _Sums]:
         """Items from their nodes to descendants, as many groups at a time as fit into memory."""
         turn = np.argsort(node, kind="stable")  # group after group, each in the old order
         usual = self._usual(node, step.level, step.below)
@@ -215,21 +229,28 @@ class _Walk:
             some = self.voters.take(by_rank[first:last])
             some = replace(some, places=rank[by_rank[first:last]] - start)
             mine = turn[start:stop]
-            found[mine], done = self._part(step, some, mine, node[mine], usual[mine], still)
+            found[mine], done = self._part(step, some, mine, node[mine], usual[mine], way, bonus[mine])
             sums += done
         return found, sums
 
     def _part(
-        self, step: Step, some: Voters, mine: Whole, node: Whole, usual: Whole, still: bool
+        self,
+        step: Step,
+        some: Voters,
+        mine: Whole,
+        node: Whole,
+        usual: Whole,
+        way: str,
+        bonus: NDArray[np.float64],
     ) -> tuple[Whole, _Sums]:
         """Some whole groups: items `mine` below `node` to descendants of it, `usual` when nothing is learned."""
         table = sum_votes(self.index, some, step, self.measure, node, self.rule.chunk)  # [n, width]
         counts, home = self.voters.counts[mine], self.slots[mine] // self.index.tree.shape.width(step.below)
         room = np.bincount(usual - node[0] * step.width, minlength=(node[-1] - node[0] + 1) * step.width)
         room, group, usual = room.reshape(-1, step.width), node - node[0], usual - node * step.width
-        wished = self._with_bonus(table, node * step.width, home, counts)
-        places = _Places(wished, room, group, counts, self.rule)
-        chosen, served = (usual, 0) if still else places.found(usual, self.serve)
+        wished = _with_bonus(table, node * step.width, home, bonus)
+        places = Places(wished, room, group, counts, self.rule.priority)
+        chosen, served = places.found(way, usual)
         kept = np.zeros(len(room), bool)
         if self.rule.guard:
             kept = ~(places.totals(chosen, table) >= places.totals(usual, table))
@@ -260,17 +281,6 @@ class _Walk:
         found[np.argsort(node, kind="stable")] = self.slots // self.index.tree.shape.width(below)
         return found
 
-    def _with_bonus(
-        self, table: NDArray[np.float32], first: Whole, home: Whole, counts: Whole
-    ) -> NDArray[np.float32]:
-        """The table, lifted where an item would stay below the node it was below."""
-        if not self.rule.sticky:
-            return table
-        near = np.flatnonzero((home >= first) & (home < first + table.shape[1]))
-        lifted = table.copy()
-        lifted[near, (home - first)[near]] += np.float32(self.rule.sticky) * counts[near]
-        return lifted
-
     def _before(
         self, table: NDArray[np.float32], step: Step, some: Voters, node: Whole, home: Whole
     ) -> float:
@@ -282,38 +292,16 @@ class _Walk:
         return total + total_votes(self.index, left, step, self.measure, above, child, self.rule.chunk)
 
 
-@dataclass(frozen=True, eq=False)
-class _Places:
-    """Items of some groups and what each is worth at the candidates of its group."""
-
-    wished: NDArray[np.float32]  # [n, width]
-    room: Whole  # [G, width]
-    group: Whole  # [n]
-    counts: Whole  # [n]
-    rule: UpdateRule
-
-    def found(self, usual: Whole, serve: bool) -> tuple[Whole, int]:
-        """The candidate of every item, and how many groups took what serving began."""
-        if not self.rule.improve:
-            return self._served(), len(self.room)
-        changed = self._improved(usual)
-        if not serve:
-            return changed, 0
-        served = self._improved(self._served())
-        better = self.totals(served, self.wished) > self.totals(changed, self.wished)
-        return np.where(better[self.group], served, changed), int(better.sum())
-
-    def totals(self, chosen: Whole, table: NDArray[np.float32]) -> NDArray[np.float64]:
-        """What each group adds up to [G]."""
-        worth = np.where(self.counts > 0, table[np.arange(len(chosen)), chosen], 0).astype(np.float64)
-        return np.bincount(self.group, worth, len(self.room)).astype(np.float64)
-
-    def _served(self) -> Whole:
-        priority = priority_of(self.rule.priority, self.wished, self.counts, self.room, self.group)
-        return balanced_assign(self.wished, self.room, priority, self.group, self.counts > 0)
-
-    def _improved(self, chosen: Whole) -> Whole:
-        return improve(self.wished, chosen, self.room, self.group, self.counts > 0)
+def _with_bonus(
+    table: NDArray[np.float32], first: Whole, home: Whole, bonus: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """The table, lifted where an item would stay below the node it was below."""
+    if not bonus.any():
+        return table
+    near = np.flatnonzero((home >= first) & (home < first + table.shape[1]))
+    lifted = table.copy()
+    lifted[near, (home - first)[near]] += bonus[near].astype(np.float32)
+    return lifted
 
 
 def _parts(groups: Whole, width: int) -> Iterator[tuple[int, int]]:

@@ -115,6 +115,19 @@ def total_votes(
     return total.item()
 
 
+def lead_of_votes(
+    index: TreeIndex, voters: Voters, step: Step, measure: Measure, node: Whole, child: Whole, chunk: int
+) -> NDArray[np.float64]:
+    """How much more items below `node` have at its candidate `child` than at the mean of its candidates [n]."""
+    lead = np.zeros(len(node))
+    for part, votes in _votes(index, voters, step, measure, node, chunk):
+        at, there = torch.from_numpy(child[part]).to(votes.device), votes > -torch.inf
+        mean = votes.masked_fill(~there, 0.0).sum(1) / there.sum(1)
+        over = votes.gather(1, at[:, None])[:, 0] - mean
+        lead += np.bincount(part, over.double().cpu().numpy(), len(node))
+    return lead
+
+
 def _votes(
     index: TreeIndex, voters: Voters, step: Step, measure: Measure, node: Whole, chunk: int
 ) -> Iterator[tuple[Whole, Tensor]]:
