@@ -6,7 +6,7 @@ import torch
 
 from shortlist.artifact import Lineage
 from shortlist.data import Catalog, Interactions, Query, Vocabulary
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, DataError
 from shortlist.pipeline import check_stage, load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.recommender import Request
 from shortlist.pipeline.shipped import FOLDER
@@ -174,12 +174,22 @@ def test_only_rectified_labels_ask_for_an_estimator(monkeypatch):
     TreeTrainer("dtr-t", epochs=1, **SMALL).fit({}, material())
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("n_items", [1, 3])
-def test_nothing_to_learn_from_still_gives_a_stage(method, n_items):
-    events = Interactions.of(np.array([0]), np.array([0]), n_items=n_items)
-    stage = TreeTrainer(method, epochs=1, **SMALL).fit({}, material(events))
+def test_a_log_without_long_enough_histories_is_refused_before_anything_is_trained():
+    events = Interactions.of(np.zeros(4, int), np.arange(4))
+    with pytest.raises(DataError, match="more than 4 events to learn from, got none; lower min_history"):
+        TreeTrainer("dtr-t", **{**SMALL, "min_history": 4}).fit({}, material(events))
+
+
+@pytest.mark.parametrize("n_items", [1, 2])
+def test_a_catalogue_of_one_or_two_items_gives_a_stage(n_items):
+    events = Interactions.of(np.zeros(12, int), np.arange(12) % n_items)
+    stage = TreeTrainer("dtr-t", epochs=1, **SMALL).fit({}, material(events))
     check_stage(stage, n_items)
+
+
+def test_a_tree_can_be_laid_by_who_met_its_items():
+    stage = TreeTrainer("dtr-u", epochs=1, order="vectors", **SMALL).fit({}, material())
+    assert sorted(stage.index.tree.item_of_leaf.tolist()) == list(range(40))
 
 
 def test_settings_of_the_stage_outrank_the_plan():

@@ -12,6 +12,7 @@ from shortlist.artifact import Artifact, Lineage
 from shortlist.cli.frame import Json, Seed, doors, emit, progress
 from shortlist.data import Dataset, load_dataset
 from shortlist.pipeline import Recipe, Recommender, find_recipe, save_recommender, to_toml
+from shortlist.pipeline.shipped import shipped_names
 from shortlist.progress import Progress
 from shortlist.staging import check_target
 from shortlist.train import train as fit
@@ -20,7 +21,8 @@ from shortlist.train import train as fit
 @doors()
 def train(
     recipe: Annotated[
-        Path, typer.Argument(help="A pipeline in TOML, or the name of one that comes along: classic.")
+        Path,
+        typer.Argument(help=f"A pipeline in TOML, or one that comes along: {', '.join(shipped_names())}."),
     ],
     data: Annotated[Path, typer.Option(help="A folder made by `shortlist data prepare`.")],
     out: Annotated[Path, typer.Option(help="The folder to write the trained bundle to.")],

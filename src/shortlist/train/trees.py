@@ -4,16 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import torch
 
+from shortlist.data import sliding
+from shortlist.errors import DataError
+from shortlist.index.tree import pifa, project
 from shortlist.nominate import TreeNominator
 from shortlist.train.material import Material
 from shortlist.train.sasrec import SASRecTrainer
-from shortlist.train.tree.batches import instances_of
 from shortlist.train.tree.plan import METHODS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
 from shortlist.train.tree.rounds import Lesson, TreeTraining
 
+VECTORS = 64  # width of the item vectors that a tree is first laid by, where it is by vectors
 OWN = ("method", "profile", "epochs", "device")
 
 
@@ -86,6 +90,9 @@ class TreeTrainer:
     def fit(self, settings: Mapping[str, Any], material: Material) -> TreeNominator:
         plan = self._paced(material, self.plan(beam=int(settings.get("beam", TreePlan.beam))))
         lesson = Lesson(material.events, material.categories, valid=material.valid)
+        if plan.order == "vectors":
+            met = pifa(material.events.matrix())
+            lesson = replace(lesson, vectors=project(met, VECTORS, material.seed))
         if plan.labels == "rectified":
             lesson = replace(lesson, estimator=self._estimator(material))
         if plan.labels == "model" and plan.update == "none":
@@ -96,14 +103,19 @@ class TreeTrainer:
 
     def _paced(self, material: Material, plan: TreePlan) -> TreePlan:
         """The plan with the steps that make so many epochs, judged at the end of each round."""
+        windows = sliding(material.events, sum(plan.windows) + 1, plan.min_history)
+        found = (
+            len(np.unique(windows.events.users[windows.ends])) if plan.instances == "last" else len(windows)
+        )
+        if not found:
+            raise DataError(
+                f"tree: expected users with more than {plan.min_history} events to learn from, got none; "
+                "lower min_history, or leave the tree out"
+            )
         if self.epochs is None:
             return plan
-        memory = sum(plan.windows)
-        found = len(
-            instances_of(material.events, memory, plan.min_history, plan.instances, torch.device("cpu"))
-        )
-        steps = max(1, self.epochs * found // (max(min(plan.batch, found), 1) * plan.rounds))
-        return replace(plan, steps=steps, judge_every=max(steps, 1), warmup=min(plan.warmup, steps))
+        steps = max(1, self.epochs * found // (min(plan.batch, found) * plan.rounds))
+        return replace(plan, steps=steps, judge_every=steps, warmup=min(plan.warmup, steps))
 
     def _estimator(self, material: Material) -> Estimator:
         """A small sequence model that says how likely each item is."""

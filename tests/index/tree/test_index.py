@@ -1,6 +1,7 @@
 """Which row stands for which node, and for the items of a history."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -112,3 +113,24 @@ def test_an_index_of_parts_that_do_not_fit_is_refused():
         TreeIndex.build(index.settings() | {"leaf_vectors": "leaf"}, index.tensors())
     with pytest.raises(ArtifactError, match="item_of_leaf"):
         TreeIndex.build(index.settings(), {})
+
+
+def test_levels_above_the_first_taught_one_are_never_asked():
+    """A narrow beam begins at the first taught level, all of it, instead of trusting what nobody taught."""
+    index, history = index_of("item"), torch.tensor([[0, 1, 2]])
+    taught = replace(index, first=2)
+    assert [beam.level for beam in search(taught, history, 2, beam=1, trace=True).beams] == [2, 3]
+    assert [beam.level for beam in search(index, history, 2, beam=1, trace=True).beams] == [1, 2, 3]
+    other = index_of("item")
+    with torch.no_grad():
+        other.scorer.nodes.weight[1:3] += 5.0  # the rows of level 1
+    changed = replace(other, first=2)
+    for beam in (1, 2, 3):
+        assert torch.equal(search(changed, history, 2, beam).items, search(taught, history, 2, beam).items)
+    back = TreeIndex.build(json.loads(json.dumps(taught.settings())), taught.tensors())
+    assert back.first == 2
+
+
+def test_a_first_level_that_is_none_is_refused():
+    with pytest.raises(ConfigError, match="between 1 and 3, got 4"):
+        replace(index_of(), first=4)

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.index.tree import Tree, TreeIndex
 from shortlist.train.tree.sampler import depth_aware
-from shortlist.train.tree.step import Step
+from shortlist.train.tree.step import Step, first_taught
 from tests.train.tree.small import plan, small_index
 
 USERS = 9
@@ -210,9 +212,12 @@ def test_sampling_leaves_the_scorer_as_it_was():
 def test_useful_levels_begin_where_a_beam_begins_to_choose():
     index = small_index(60)
     assert index.tree.shape.sizes == (1, 2, 4, 8, 15, 30, 60)
-    assert Step(plan(beam=10), index).levels == (4, 5, 6)
-    assert Step(plan(beam=1000), index).levels == (6,)
-    assert Step(plan(beam=10, levels="all"), index).levels == (1, 2, 3, 4, 5, 6)
+    shape = index.tree.shape
+    assert first_taught(plan(beam=10), shape) == 4
+    assert first_taught(plan(beam=1000), shape) == 6
+    assert first_taught(plan(beam=10, levels="all"), shape) == 1
+    assert first_taught(plan(), small_index(1).tree.shape) == 1
+    assert Step(plan(), replace(index, first=4)).levels == (4, 5, 6)
     assert Step(plan(), small_index(1)).levels == ()
 
 

@@ -65,7 +65,7 @@ def search(
     """
     _check(history, k, beam)
     shape = index.tree.shape
-    level = shape.start(beam) if skip and not path else min(1, shape.height)
+    level = index.start(beam) if skip and not path else min(1 if path else index.first, shape.height)
     core = None if trace else _core(index, history)
     if core is not None:
         return Found(*found_on_core(index, core, history, k, beam, level, exclude, allowed, path))

@@ -77,7 +77,11 @@ class _Move:
     def done(self) -> TreeIndex:
         nodes = torch.cat([self._inner, self._leaves()])
         items = None if self.old.scorer.items is None else self._item_table(self.old.scorer.items.weight)
-        return TreeIndex(self.tree, with_tables(self.old.scorer, nodes, items), self.old.leaf_vectors)
+        height, before = self.tree.shape.height, self.old.tree.shape.height
+        first = min(
+            max(self.old.first + height - before, 1), max(height, 1)
+        )  # as far from the leaves as it was
+        return TreeIndex(self.tree, with_tables(self.old.scorer, nodes, items), self.old.leaf_vectors, first)
 
     @property
     def _table(self) -> Tensor:

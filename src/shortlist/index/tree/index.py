@@ -20,14 +20,19 @@ KINDS = ("slot", "item")
 class TreeIndex:
     """Says which row of the node table belongs to which node.
 
-    With `leaf_vectors="slot"` the vector of a leaf stays when its item moves, with "item" it moves along.
+    With `leaf_vectors="slot"` the vector of a leaf stays when its item moves, with "item" it moves along. Levels above
+    `first` were never taught: no search asks them, however narrow its beam.
     """
 
     tree: Tree
     scorer: NodeScorer
     leaf_vectors: str = "slot"
+    first: int = 1
 
     def __post_init__(self) -> None:
+        height = self.tree.shape.height
+        if not 1 <= self.first <= max(height, 1):
+            raise ConfigError(f"the first taught level must lie between 1 and {height}, got {self.first}")
         needed = n_rows(self.tree.shape, self.tree.n_items, self.leaf_vectors)
         config = self.scorer.config
         if config.n_rows != needed:
@@ -40,7 +45,11 @@ class TreeIndex:
 
     def to(self, device: torch.device | str) -> "TreeIndex":
         """The same index on another device."""
-        return TreeIndex(self.tree.to(device), self.scorer.to(device), self.leaf_vectors)
+        return TreeIndex(self.tree.to(device), self.scorer.to(device), self.leaf_vectors, self.first)
+
+    def start(self, beam: int) -> int:
+        """The level a search begins with: the first that a beam does not hold whole, and that was taught."""
+        return min(max(self.tree.shape.start(beam), self.first), self.tree.shape.height)
 
     def rows(self, level: int, index: Tensor) -> Tensor:
         """The rows of nodes of one level, int64; nodes past the end and free slots get the row of another node."""
@@ -90,6 +99,7 @@ class TreeIndex:
         """The plain values of tree and scorer, as they stand in an artifact."""
         return {
             "leaf_vectors": self.leaf_vectors,
+            "first": self.first,
             "tree": self.tree.settings(),
             "scorer": self.scorer.settings(),
         }
@@ -101,13 +111,13 @@ class TreeIndex:
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
         """The index back from its settings and tensors, after checking all of it; the scorer in eval mode."""
-        for key, kind in (("leaf_vectors", str), ("tree", Mapping), ("scorer", Mapping)):
+        for key, kind in (("leaf_vectors", str), ("first", int), ("tree", Mapping), ("scorer", Mapping)):
             if not isinstance(settings.get(key), kind):
                 raise ArtifactError(f"tree index: its settings lack {key!r}; make the artifact again")
         tree = Tree.build(settings["tree"], _under("tree.", tensors))
         try:
             scorer = load_scorer(settings["scorer"], _under("scorer.", tensors))
-            return cls(tree, scorer, settings["leaf_vectors"])
+            return cls(tree, scorer, settings["leaf_vectors"], settings["first"])
         except ConfigError as error:
             raise ArtifactError(f"tree index: {error}") from error
 

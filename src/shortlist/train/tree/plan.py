@@ -108,7 +108,7 @@ class TreePlan:
     restart: bool = False  # a fresh optimizer and schedule in every round
     clip: float = 5.0
     precision: str = "auto"
-    compiled: bool = False  # torch.compile on the layers; what it gains is in results/tree-speed-h200
+    compiled: bool = False  # torch.compile on the layers, after some seconds of start
     # search and choice
     beam: int = 150
     product: bool = False  # a node's value is the product of the probabilities on its path

@@ -22,7 +22,7 @@ from shortlist.train.tree.judge import answers
 from shortlist.train.tree.optimise import Optimiser
 from shortlist.train.tree.plan import TreePlan
 from shortlist.train.tree.rectify import Estimator, Labels, label_weights, rectified
-from shortlist.train.tree.step import Step
+from shortlist.train.tree.step import Step, first_taught
 from shortlist.train.tree.turn import updated
 
 Clock = Callable[[], float]
@@ -112,7 +112,7 @@ class TreeTraining:
         tree = grow(order, n_items, branch, plan.spare).to(self.device)
         config = scorer_config(plan, tree.shape, n_items)
         scorer = make_scorer(config, self.seed).to(self.device)
-        index = TreeIndex(tree, scorer, plan.leaf_vectors)
+        index = TreeIndex(tree, scorer, plan.leaf_vectors, first_taught(plan, tree.shape))
         return Standing(index, Optimiser(plan, scorer), torch.zeros(2, device=self.device))
 
     def _order(self, branch: int) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.index.tree import TreeIndex
+from shortlist.index.tree import TreeIndex, TreeShape
 from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, margin, sampled_softmax, top_k_hinge
 from shortlist.train.tree.plan import TreePlan
@@ -27,9 +27,7 @@ class Step:
     @cached_property
     def levels(self) -> tuple[int, ...]:
         """The levels that are taught, the leaves last; none for a tree of one item."""
-        shape = self.index.tree.shape
-        first = shape.start(self.plan.beam) if self.plan.levels == "useful" else 1
-        return tuple(range(max(first, 1), shape.height + 1))
+        return tuple(range(self.index.first, self.index.tree.shape.height + 1))
 
     @cached_property
     def sampler(self) -> Sampler:
@@ -84,6 +82,11 @@ class Step:
             with torch.no_grad():
                 label = model_targets(states.quiet, self.index.tree.shape, self.levels, leaves)
         return binary(logits, drawn.valid, label, weight, plan.reduction)
+
+
+def first_taught(plan: TreePlan, shape: TreeShape) -> int:
+    """The first level that decides anything at the plan's beam, or the first of all."""
+    return max(shape.start(plan.beam), 1) if plan.levels == "useful" else 1
 
 
 class _States:

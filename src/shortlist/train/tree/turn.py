@@ -7,7 +7,6 @@ import torch
 from shortlist.index.tree import TreeIndex
 from shortlist.train.tree.batches import Instances
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.step import Step
 from shortlist.train.tree.update import UpdateReport, UpdateRule, dtr_update, jtm_update, tdm_update
 
 
@@ -26,7 +25,6 @@ def updated(
 
 def _rule(plan: TreePlan, index: TreeIndex, seed: int) -> UpdateRule:
     """Levels that are not taught have nothing to say: the first stage reaches the first that is."""
-    first = Step(plan, index).levels[0]
     return UpdateRule(
         plan.stride,
         plan.cap,
@@ -34,6 +32,6 @@ def _rule(plan: TreePlan, index: TreeIndex, seed: int) -> UpdateRule:
         plan.sticky,
         plan.guard,
         seed=seed % 2**31,
-        first=first,
+        first=index.first,
         improve=plan.improve,
     )
