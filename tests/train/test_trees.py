@@ -48,7 +48,7 @@ NOT_IN_RECIPES = {
 def quick_estimator(monkeypatch):
     """An estimator that is taught for one epoch."""
     quick = {"epochs": 1, "width": 8, "heads": 1, "blocks": 1}
-    monkeypatch.setattr(trees, "SASRecTrainer", lambda device: SASRecTrainer(**quick, device=device))
+    monkeypatch.setattr(trees, "SASRecTrainer", lambda width, device: SASRecTrainer(**quick, device=device))
 
 
 def material(events=None, seed=0):
@@ -170,7 +170,7 @@ def test_otm_begins_with_a_tree_that_jtm_grew(monkeypatch):
 
 
 def test_only_rectified_labels_ask_for_an_estimator(monkeypatch):
-    monkeypatch.setattr(trees, "SASRecTrainer", lambda device: pytest.fail("nobody needs it"))
+    monkeypatch.setattr(trees, "SASRecTrainer", lambda width, device: pytest.fail("nobody needs it"))
     TreeTrainer("dtr-t", epochs=1, **SMALL).fit({}, material())
 
 

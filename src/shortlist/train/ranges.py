@@ -33,6 +33,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "rate": (1e-9, 10),
     "requests": (1, 1e9),
     "rounds": (1, 10_000),
+    "sasrec_width": (2, 8192),
     "shrink": (0, 1e9),
     "spare": (0, 100),
     "steps": (1, 1e9),

@@ -61,6 +61,7 @@ class TreeTrainer:
     levels: str | None = None
     labels: str | None = None
     rectify: str | None = None
+    sasrec_width: int | None = None
     update: str | None = None
     stride: int | None = None
     cap: int | None = None
@@ -94,7 +95,7 @@ class TreeTrainer:
             met = pifa(material.events.matrix())
             lesson = replace(lesson, vectors=project(met, VECTORS, material.seed))
         if plan.labels == "rectified":
-            lesson = replace(lesson, estimator=self._estimator(material))
+            lesson = replace(lesson, estimator=self._estimator(material, plan.sasrec_width))
         if plan.labels == "model" and plan.update == "none":
             lesson = replace(lesson, order=self._grown(plan, lesson, material))
         training = TreeTraining(plan, lesson, material.seed, self.device, material.progress)
@@ -117,9 +118,9 @@ class TreeTrainer:
         steps = max(1, self.epochs * found // (min(plan.batch, found) * plan.rounds))
         return replace(plan, steps=steps, judge_every=steps, warmup=min(plan.warmup, steps))
 
-    def _estimator(self, material: Material) -> Estimator:
+    def _estimator(self, material: Material, width: int) -> Estimator:
         """A small sequence model that says how likely each item is."""
-        trainer = SASRecTrainer(device=self.device)
+        trainer = SASRecTrainer(width=width, device=self.device)
         return trainer.fit(material.events, material.valid, material.seed, material.progress).scores
 
     def _grown(self, plan: TreePlan, lesson: Lesson, material: Material) -> torch.Tensor:

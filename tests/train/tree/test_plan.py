@@ -6,7 +6,6 @@ from shortlist.data import half_history
 from shortlist.errors import ConfigError
 from shortlist.evaluate import metrics
 from shortlist.represent.nodes import config
-from shortlist.train.sasrec import SASRecTrainer
 from shortlist.train.tree.plan import CHOICES, METHODS, POSITIVE, PROFILES, TreePlan, plan_of
 
 PLANS = {name: plan_of("dtr-t-rl", name) for name in PROFILES}
@@ -23,6 +22,7 @@ DIFFERENCES = {
     "D8": {"instances": ("last", "every")},
     "D11": {"order": ("category", "category-sorted")},
     "D12": {"rounds": (13, 12)},
+    "D13": {"sasrec_width": (24, 128)},
     "D14": {
         "warmup": (0, 5000),
         "restart": (False, True),
@@ -35,8 +35,7 @@ DIFFERENCES = {
 ELSEWHERE = {
     "D8, first halves of held-out users": (half_history, "first_halves"),
     "D9, held-out users with few events": (half_history, "min_length"),
-    "D10, recall of sets (of lists: not there)": (metrics.recall, "relevant"),
-    "D13, width of the estimator": (SASRecTrainer, "width"),
+    "D10, recall of sets, or of lists": (metrics.list_recall, "events"),
 }
 # Both have the same, but each can be had otherwise.
 ALIKE = {"D15": ("layers", (128, 64, 24)), "D16": ("branch", 2)}

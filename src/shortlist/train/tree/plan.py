@@ -86,6 +86,7 @@ class TreePlan:
     levels: str = "useful"  # or all: those too that never decide anything at this beam
     labels: str = "plain"
     rectify: str = "strict"  # D1
+    sasrec_width: int = 64  # D13: of the model that estimates probabilities
     # updates of the tree
     update: str = "dtr"
     stride: int = 7
@@ -166,6 +167,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "levels": "all",
         "reduction": "sum",
         "rectify": "strict",
+        "sasrec_width": 24,
         "order": "category",
         "guard": False,
         "improve": False,
@@ -191,6 +193,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "levels": "all",
         "reduction": "mean",
         "rectify": "one_step",
+        "sasrec_width": 128,
         "order": "category-sorted",
         "priority": "score",
         "sticky": 1.0,
