@@ -158,6 +158,28 @@ def test_free_slots_are_nobody_s_negatives():
     assert (index.scorer.nodes.weight.grad[free] == 0).all()
 
 
+@pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
+def test_a_free_slot_wins_against_nobody_and_takes_no_place_in_a_beam(leaf_vectors):
+    index = small_index(20, spare=0.5, leaf_vectors=leaf_vectors)
+    histories, labels = batch(20)
+    step = Step(plan("otm", beam=3, levels="all", spare=0.5), index)
+    weight = torch.ones(USERS, len(step.levels))
+    before = step.loss(histories, labels, weight, generator())[0]
+    bottom = index.tree.shape.height
+    rows, row_of = torch.arange(index.tree.shape.n)[index.tree.item_of_leaf < 0], TreeIndex.rows
+
+    def raised(self, level, nodes):  # leaves that are free get the vector of a node nobody else has
+        found = row_of(self, level, nodes)
+        return torch.where(torch.isin(nodes, rows), 0, found) if level == bottom else found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TreeIndex, "rows", raised)
+        for lift in (-30.0, 30.0):
+            with torch.no_grad():
+                index.scorer.nodes.weight[0] = lift
+            assert torch.equal(step.loss(histories, labels, weight, generator())[0], before)
+
+
 def test_targets_made_by_the_model_are_those_of_the_path_that_wins_below():
     index = small_index(16)
     step = Step(plan("otm", beam=16, levels="all"), index)  # so wide a beam meets every node

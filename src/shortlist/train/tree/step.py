@@ -60,7 +60,8 @@ class Step:
     def _draw(self, leaves: Tensor, states: "_States", generator: torch.Generator) -> Draw:
         tree = self.index.tree
         with torch.no_grad():
-            drawn = self.sampler.draw(tree.shape, self.levels, leaves, generator, states.quiet)
+            score = states.living if self.plan.sampler == "beam" else states.quiet
+            drawn = self.sampler.draw(tree.shape, self.levels, leaves, generator, score)
         return only_live(drawn, self.levels, tree) if self.plan.spare else drawn
 
     def _rows(self, nodes: Tensor) -> Tensor:
@@ -80,7 +81,7 @@ class Step:
         label = torch.ones_like(weight)
         if plan.labels == "model":
             with torch.no_grad():
-                label = model_targets(states.quiet, self.index.tree.shape, self.levels, leaves)
+                label = model_targets(states.living, self.index.tree.shape, self.levels, leaves)
         return binary(logits, drawn.valid, label, weight, plan.reduction)
 
 
@@ -119,6 +120,14 @@ class _States:
             return scores
 
         return score
+
+    @property
+    def living(self) -> LevelScore:
+        """`quiet`, but -inf for nodes without an item below: search never meets them, so none wins against one."""
+        quiet, tree = self.quiet, self.index.tree
+        if tree.n_live == tree.shape.n:
+            return quiet
+        return lambda level, nodes: quiet(level, nodes).masked_fill(~tree.live(level)[nodes], -torch.inf)
 
     def _at(self, level: int) -> Any:
         """The state of one level, a view without gradients of what is there already."""
