@@ -23,7 +23,7 @@ Levels = tuple[Tensor, ...]  # [U, nodes] for each level, the root first
 def level_values(index: TreeIndex, history: Tensor, product: bool = False) -> Levels:
     """What beam search orders nodes by, for all nodes of all levels; -inf where no item is below.
 
-    The score of a node, or with `product` the sum of log-sigmoids on the path down to it.
+    The score of a node, or with `product` the sum of log-sigmoids of taught levels on the path down to it.
     """
     shape, state = index.tree.shape, index.states(history)
     found: list[Tensor] = []
@@ -32,8 +32,10 @@ def level_values(index: TreeIndex, history: Tensor, product: bool = False) -> Le
         step = max(1024, PAIRS // max(len(history), 1))
         parts = [index.scorer.score_all(told, rows[i : i + step]) for i in range(0, len(rows), step)]
         values = _numbers(torch.cat(parts, 1), level)
-        if product and level == 0:
+        if product and level < min(index.first, shape.height):
             values = torch.zeros_like(values)
+        elif product and level == 0:
+            values = torch.nn.functional.logsigmoid(values)
         elif product:
             above = found[-1].repeat_interleave(shape.branch, 1)[:, : shape.sizes[level]]
             values = torch.nn.functional.logsigmoid(values) + above

@@ -1,6 +1,7 @@
 """Search down a beam against loops over lists, and the promises it makes."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -215,6 +216,15 @@ def test_path_values_at_full_width_are_sums_over_every_path(n, branch):
     ):
         assert torch.equal(found.items, expected.indices)
         torch.testing.assert_close(found.scores.double(), expected.values, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("taught", [1, 2, 4])
+def test_path_values_leave_out_levels_that_were_not_taught(taught):
+    index = replace(random_rows(3, 45, 3, seed=6), first=taught)
+    found = search(index, nobody(3), 6, 45, path=True)
+    assert torch.equal(found.items, exhaustive(index, nobody(3), 6, path=True).items)
+    for user in range(3):
+        assert found.items[user].tolist() == slow_beam(index, user, 6, 45, first=taught, path=True)[0]
 
 
 @pytest.mark.parametrize("beam", [1, 3, 7])

@@ -61,11 +61,11 @@ def search(
     Ties go to the lower node. `exclude` [U, E] are items no result of that user may hold, `allowed` [n_items] says
     which items count at all: nodes without any take no place in a beam. `skip` leaves out the levels with at most
     `beam` nodes, which changes nothing. With `path` the value of a node is the sum of log-sigmoids down to it (PLT),
-    so every level is scored. All leaves scored compete for the k places, also more than `beam` of them.
+    so every level that was taught is scored. All leaves scored compete for the k places, also more than `beam` of them.
     """
     _check(history, k, beam)
     shape = index.tree.shape
-    level = index.start(beam) if skip and not path else min(1 if path else index.first, shape.height)
+    level = index.start(beam) if skip and not path else min(index.first, shape.height)
     core = None if trace else _core(index, history)
     if core is not None:
         return Found(*found_on_core(index, core, history, k, beam, level, exclude, allowed, path))
@@ -183,7 +183,7 @@ def _children(index: TreeIndex, state: State, level: int, reach: Tensor, kept: F
 def _all_paths(index: TreeIndex, history: Tensor, reach: tuple[Tensor, ...], chunk: int | None) -> Front:
     """Every leaf with the sum of log-sigmoids down to it."""
     shape, state, above = index.tree.shape, index.states(history), None
-    for level in range(min(1, shape.height), shape.height + 1):
+    for level in range(min(index.first, shape.height), shape.height + 1):
         front = _whole_level(index, state(level), level, reach[level], len(history), True, chunk)
         if above is not None:
             widened = above.scores[:, :, None].expand(-1, -1, shape.branch).flatten(1)
