@@ -125,6 +125,13 @@ def test_numbers_that_nothing_can_be_counted_with_are_refused(name):
         plan_of(**{name: 0})
 
 
+@pytest.mark.parametrize("name", ["layers", "windows"])
+@pytest.mark.parametrize("sizes", [(), (4, 0)])
+def test_no_sizes_and_sizes_of_nothing_are_refused(name, sizes):
+    with pytest.raises(ConfigError, match=f"{name} must be one whole number or more"):
+        plan_of(**{name: sizes})
+
+
 def test_methods_profiles_and_switches_nobody_knows_are_refused():
     with pytest.raises(ConfigError, match=r"method must be one of dtr-u, dtr-t,.* got 'dtr'"):
         plan_of("dtr")

@@ -125,9 +125,13 @@ class TreePlan:
         for name in POSITIVE:
             if getattr(self, name) < 1:
                 raise ConfigError(f"tree plan: {name} must be 1 or more, got {getattr(self, name)}")
+        for name in ("layers", "windows"):
+            if not getattr(self, name) or min(getattr(self, name)) < 1:
+                raise ConfigError(
+                    f"tree plan: {name} must be one whole number or more, each 1 or more, got {getattr(self, name)}"
+                )
         if self.branch != 0 and self.branch < 2:
             raise ConfigError(f"tree plan: branch must be 2 or more, or 0 for one level, got {self.branch}")
-
         if self.labels == "model" and self.loss != "binary":
             raise ConfigError(f"tree plan: labels 'model' need the loss 'binary', got {self.loss!r}")
 
