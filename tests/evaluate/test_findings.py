@@ -48,6 +48,16 @@ def test_a_perfect_heap_loses_nothing_to_search_and_needs_no_wider_beam():
     assert any("beam = 6 scores" in one.knob for one in found)
 
 
+def test_a_wider_beam_that_finds_no_more_is_not_praised(told):
+    less = tuple(replace(one, found=10 - one.beam) for one in told.widths)
+    knob = next(one.knob for one in tree_findings(replace(told, widths=less)) if "The beam" in one.what)
+    assert "it finds 2, this one 6. So it does not help here" in knob
+    more = tuple(replace(one, found=one.beam) for one in told.widths)
+    knob = next(one.knob for one in tree_findings(replace(told, widths=more)) if "The beam" in one.what)
+    assert "it finds 8, this one 4." in knob
+    assert "does not help" not in knob
+
+
 def test_a_small_search_loss_asks_for_nothing(told):
     account = replace(told.account, wanted=10_000)
     search = next(one for one in tree_findings(replace(told, account=account)) if "The beam" in one.what)

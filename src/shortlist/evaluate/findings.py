@@ -69,8 +69,11 @@ def _search_knob(told: TreeDiagnosis, worst: Level) -> str:
         cost = wider[0].scored / max(here.scored, 1.0)
         knobs.append(
             f"beam = {wider[0].beam} scores {cost:.1f} times as many nodes and leaves out {wider[0].regret:.0%} of the "
-            f"best {told.k} instead of {here.regret:.0%}."
+            f"best {told.k} instead of {here.regret:.0%}; of the held-out items it finds {wider[0].found:,}, this one "
+            f"{here.found:,}."
         )
+        if wider[0].found <= here.found:
+            knobs.append("So it does not help here: the scorer's own order is what to mend first.")
     if worst.violations is not None and worst.violations > 0.2:
         knobs.append(
             "Inner nodes do not speak for their best leaf: train longer, with rectified labels (method dtr-t-rl)."
