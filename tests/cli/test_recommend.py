@@ -34,6 +34,15 @@ def test_a_history_of_ids_is_enough(bundle, recommender):
     assert "pool" in answer.stdout
 
 
+def test_items_nobody_knows_are_named_and_counted(bundle, recommender):
+    first = recommender.catalog.vocabulary.id(0)
+    answer = run("recommend", bundle, "--history", f"{first}, not-an-item")
+    assert "1 of 2 items of the history are not in the catalogue" in answer.stderr
+    assert "'not-an-item'" in answer.stderr
+    told = json.loads(run("recommend", bundle, "--history", f"{first}, not-an-item", "--json").stdout)
+    assert told["ignored"] == 1
+
+
 def test_a_slate_of_nothing_is_refused(bundle):
     assert run("recommend", bundle, "-k", 0).exit_code == 2
 

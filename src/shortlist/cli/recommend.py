@@ -31,10 +31,13 @@ def recommend(
     request = as_request(user, history, k, seed)
     slate = recommender.recommend(request)
     items = recommender.listed(slate)
+    given = request.history or ()
+    unknown = [one for one in given if recommender.catalog.vocabulary.row(one) < 0]
     answer = {
         "user": user,
         "known_user": user is not None and recommender.users.row(user) >= 0,
         "model": {"name": recommender.about["name"], "version": recommender.about["version"]},
+        "ignored": len(unknown),
         "items": items,
         "degraded": [{"stage": note.stage, "cause": note.detail} for note in slate.trace.degraded],
         "stages": slate.trace.counts(),
@@ -45,6 +48,18 @@ def recommend(
     console = Console()
     if user is not None and not answer["known_user"]:
         typer.echo(f"user {user!r} is not known; this is what anyone without a history is shown", err=True)
+    if unknown:
+        typer.echo(
+            f"{len(unknown)} of {len(given)} items of the history are not in the catalogue and were ignored, "
+            f"the first is {unknown[0]!r}",
+            err=True,
+        )
+    if not items:
+        typer.echo(
+            "nothing is left to show; --trace says what each stage named and removed, "
+            "and a pool with `popular` answers users without a history",
+            err=True,
+        )
     console.print(slate_table(recommender, items))
     if trace:
         typer.echo(str(slate.trace))
