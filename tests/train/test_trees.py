@@ -10,6 +10,7 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.pipeline import check_stage, load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.recommender import Request
 from shortlist.pipeline.shipped import FOLDER
+from shortlist.simulate import embedded
 from shortlist.train import train, trees
 from shortlist.train.material import Material
 from shortlist.train.sasrec import SASRecTrainer
@@ -197,3 +198,17 @@ def test_settings_of_the_stage_outrank_the_plan():
         {"name": "t", "product": False, "fresh": True}, material()
     )
     assert (stage.name, stage.product, stage.fresh) == ("t", False, True)
+
+
+def test_a_tree_beside_other_nominators_feeds_the_stages_after_it():
+    """The recipe `deep` with a shorter lesson: the tree's scores reach the ranker, and some items come from it alone."""
+    text = (
+        (FOLDER / "deep.toml")
+        .read_text()
+        .replace("epochs = 3", "epochs = 1\nmin_history = 4\nwindows = [4, 2, 1, 1]")
+    )
+    world = embedded(size="small")
+    pipeline = train(parse_recipe(text), world, seed=0).pipeline
+    assert [part.title for part in pipeline.nominators] == ["tree", "covisit", "towers", "popular"]
+    ranker = next(stage for stage in pipeline.stages if stage.title == "rank")
+    assert "tree.score" in getattr(ranker, "inner", ranker).features.names
