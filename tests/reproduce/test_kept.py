@@ -30,6 +30,16 @@ def test_a_file_gives_back_tensors_and_facts(tmp_path):
     assert facts == answer()[1]
 
 
+def test_an_answer_made_with_other_settings_is_refused(tmp_path):
+    path = tmp_path / "answers"
+    Kept.at(path).get("a", answer, {"steps": 5, "windows": (2, 1)})
+    assert Kept.at(path).get("a", never, {"steps": 5, "windows": (2, 1)})[1]["seconds"] == 1.5
+    with pytest.raises(ArtifactError, match=r"answers: 'a' was kept with other settings \(steps 5, now 6\)"):
+        Kept.at(path).get("a", never, {"steps": 6, "windows": (2, 1)})
+    Kept.at(path).get("b", answer)  # kept before settings were
+    Kept.at(path).get("b", never, {"steps": 6})
+
+
 def test_every_addition_is_written_at_once(tmp_path):
     path = tmp_path / "answers"
     kept = Kept.at(path)

@@ -1,7 +1,7 @@
 """Answers of an experiment that were already computed: a long one goes on where it stopped."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,14 +38,35 @@ class Kept:
         return cls(path, tensors, facts)
 
     def get(
-        self, name: str, make: Callable[[], tuple[Tensor, dict[str, Any]]]
+        self,
+        name: str,
+        make: Callable[[], tuple[Tensor, dict[str, Any]]],
+        settings: Mapping[str, Any] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """What is kept under a name, or what `make` gives, kept from now on."""
-        if name not in self.tensors:
+        """What is kept under a name, or what `make` gives, kept from now on.
+
+        An answer made with other `settings` is refused, so that no table mixes two experiments.
+        """
+        plain = json.loads(json.dumps(settings))
+        if name in self.tensors:
+            self._check(name, plain)
+        else:
             tensor, facts = make()
+            facts = facts if plain is None else {**facts, "settings": plain}
             self.tensors[name], self.facts[name] = tensor.cpu().contiguous(), facts
             self._write()
         return self.tensors[name], self.facts[name]
+
+    def _check(self, name: str, settings: dict[str, Any] | None) -> None:
+        before = self.facts[name].get("settings")
+        if settings is None or before is None:
+            return
+        other = sorted(key for key in settings | before if settings.get(key) != before.get(key))
+        if other:
+            told = ", ".join(f"{key} {before.get(key)!r}, now {settings.get(key)!r}" for key in other)
+            raise ArtifactError(
+                f"{self.path}: {name!r} was kept with other settings ({told}); remove the file, or name another"
+            )
 
     def _write(self) -> None:
         if self.path is None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -147,13 +147,15 @@ class Trial:
     def scores(self, name: str, method: str, order_of: str | None = None, **given: Any) -> dict[str, Scores]:
         """Scores of a tree method on the test users, with what was seen left out ("") and kept (", seen kept")."""
 
+        plan = self.plan(method, **given)
+
         def answer() -> tuple[Tensor, dict[str, Any]]:
-            plan = self.plan(method, **given)
             index, training = self.train(plan, self._order(order_of))
             told = {"told": training.standing.told, "seconds": training.clock() if training.clock else 0.0}
             return self._both(index, plan), told
 
-        return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer))
+        settings = {**asdict(plan), "order_of": order_of}
+        return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer, settings))
 
     def flat(self, name: str) -> dict[str, Scores]:
         """Scores of a system that scores every item: sasrec, popularity, item-knn or ease."""
