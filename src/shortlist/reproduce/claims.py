@@ -32,5 +32,10 @@ def pooled(
     found = paired(a, b, 0)
     holds = found.low > 0 if strict else found.high >= 0
     says = "clearly above" if found.low > 0 else "clearly below" if found.high < 0 else "no clear difference"
-    note = f"paired difference in {metric}{kind} over {len(a)} users of {len(ones)} seeds: {says}"
+    up = sum(
+        float((x[kind][metric] - y[kind][metric]).nanmean()) > 0 for x, y in zip(ones, others, strict=True)
+    )
+    note = (
+        f"paired difference in {metric}{kind} over {len(a)} users: {says}; above on {up} of {len(ones)} seeds"
+    )
     return claim(name, source, holds, found.difference, note, [found.low, found.high])

@@ -20,7 +20,7 @@ from shortlist.report.result import at_most, claim, result, row, start
 from shortlist.represent.sasrec import SASRec, SASRecConfig
 from shortlist.reproduce.catalogues import catalogues
 from shortlist.reproduce.tree_speed import random_events, seconds_of
-from shortlist.reproduce.trees import FULL, Settings
+from shortlist.reproduce.trees import FULL
 from shortlist.train.tree.batches import Instances
 from shortlist.train.tree.plan import TreePlan, plan_of
 from shortlist.train.tree.rectify import first_true_level, rectified
@@ -30,7 +30,6 @@ SOURCE = "DTR paper, table 7"
 METHODS = ("din", "plt", "tdm", "jtm", "otm", "dtr-u", "dtr-t")
 RECTIFIED = "dtr-t-rl"
 SHARE = 0.2396  # of the time goes into estimates at most, by section 6.4 of the paper
-FEW: Settings = {"batch": 16, "repeats": 2, "windows": (4, 2, 1, 1), "negatives": 8, "beam": 10}
 Times = Mapping[str, Sequence[float]]
 
 

@@ -67,7 +67,10 @@ def _table(
             found.setdefault(who, []).append(answered(trial, who))
             seconds.setdefault(who, []).append(float(trial.facts(who)["seconds"]))
     rows = rows_of(found, ground.name)
-    rows += [row(f"{who} on {ground.name}", "training seconds", times) for who, times in seconds.items()]
+    rows += [
+        row(f"{who} on {ground.name}", "training seconds, without what it begins with", times)
+        for who, times in seconds.items()
+    ]
     return result(name, profile, seeds, began, rows, _claims(found, ground.name))
 
 

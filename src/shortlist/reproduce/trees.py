@@ -118,9 +118,17 @@ class Trial:
     @cached_property
     def sasrec(self) -> SASRec:
         """The estimator of probabilities, which is also a system of its own."""
-        small = {"width": 16, "blocks": 1, "heads": 1, "epochs": 2, "batch": 32} if self.ground.quick else {}
+        return self._taught(TreePlan.sasrec_width)
+
+    def _estimator(self, width: int) -> SASRec:
+        return self.sasrec if width == TreePlan.sasrec_width else self._taught(width)
+
+    def _taught(self, width: int) -> SASRec:
+        small = {"blocks": 1, "heads": 1, "epochs": 2, "batch": 32} if self.ground.quick else {}
         memory = sum(self.ground.sizes.get("windows", TreePlan.windows))
-        trainer = SASRecTrainer(memory=memory, device=self.device, **small)
+        trainer = SASRecTrainer(
+            16 if self.ground.quick else width, memory=memory, device=self.device, **small
+        )
         return trainer.fit(self.split.train, self.split.valid, self.seed, self.progress)
 
     def plan(self, method: str, **given: Any) -> TreePlan:
@@ -136,7 +144,7 @@ class Trial:
     def train(self, plan: TreePlan, order: Tensor | None = None) -> tuple[TreeIndex, TreeTraining]:
         """A trained tree, and the training that led to it; its clock starts now."""
         began = time.perf_counter()
-        estimator = self.sasrec.scores if plan.labels == "rectified" else None
+        estimator = self._estimator(plan.sasrec_width).scores if plan.labels == "rectified" else None
         begin = order if order is not None or plan.order == "random" else self.ground.order
         lesson = Lesson(self.split.train, self.ground.categories, None, self.split.valid, estimator, begin)
         training = TreeTraining(

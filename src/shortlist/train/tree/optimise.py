@@ -68,7 +68,7 @@ class Optimiser:
 
 
 def rate_at(plan: TreePlan, step: int) -> float:
-    """The learning rate of a step: a linear warm-up, then down to a hundredth of a percent at the least."""
+    """The learning rate of a step: up in a straight line, then down as the plan says, never below one in a million."""
     at, length = (step % plan.steps, plan.steps) if plan.restart else (step, plan.total)
     rise = min(1.0, (at + 1) / plan.warmup) if plan.warmup else 1.0
     past = max(at + 1 - plan.warmup, 0)

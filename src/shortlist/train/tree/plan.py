@@ -230,4 +230,9 @@ def plan_of(method: str = "dtr-t-rl", profile: str = "sound", **given: Any) -> T
         raise ConfigError(
             f"tree plan: unknown {', '.join(unknown)}; expected one of {', '.join(sorted(names))}"
         )
-    return replace(TreePlan(), **{**PROFILES[profile], **METHODS[method], **given})
+    plan = replace(TreePlan(), **{**PROFILES[profile], **METHODS[method], **given})
+    if profile == "sound" and "warmup" not in given:
+        plan = replace(
+            plan, warmup=min(plan.warmup, plan.total // 5)
+        )  # short lessons are no warm-up as a whole
+    return plan

@@ -158,7 +158,7 @@ class TreeTraining:
         standing.step += 1
 
     def _rows(self) -> Tensor:
-        """The instances of this step: every epoch shows all of them once, in an order of its own."""
+        """The instances of this step: an epoch shows each at most once, in an order of its own, in whole batches."""
         count, batch = len(self.instances), min(self.plan.batch, len(self.instances))
         epoch, place = divmod(self.standing.step, count // batch)
         if self._turned[0] != epoch:
