@@ -201,12 +201,9 @@ def test_settings_of_the_stage_outrank_the_plan():
 
 
 def test_a_tree_beside_other_nominators_feeds_the_stages_after_it():
-    """The recipe `deep` with a shorter lesson: the tree's scores reach the ranker, and some items come from it alone."""
-    text = (
-        (FOLDER / "deep.toml")
-        .read_text()
-        .replace("epochs = 3", "epochs = 1\nmin_history = 4\nwindows = [4, 2, 1, 1]")
-    )
+    """The recipe `deep` with a shorter lesson: what the tree says of a candidate reaches the ranker."""
+    shorter = "epochs = 1\nmin_history = 4\nwindows = [4, 2, 1, 1]"
+    text = (FOLDER / "deep.toml").read_text().replace("epochs = 3", shorter)
     world = embedded(size="small")
     pipeline = train(parse_recipe(text), world, seed=0).pipeline
     assert [part.title for part in pipeline.nominators] == ["tree", "covisit", "towers", "popular"]
