@@ -32,6 +32,10 @@ class Stage:
         Mapping[str, Any]
     ] = {}  # name -> type, of settings that are no field of the stage
 
+    ranges: ClassVar[
+        Mapping[str, tuple[float, float]]
+    ] = {}  # name -> least and most, of settings that have them
+
     name: str = field(default="", kw_only=True)
 
     @abstractmethod

@@ -303,3 +303,11 @@ def test_a_type_of_your_own_comes_from_the_table_you_pass():
     assert run_checked(pipeline, asked()).items.shape == (1, 3)
     assert [stage.title for stage in leaves(pipeline)] == ["drawn", "zero"]
     assert leaves(listed("a", [1]))[0].title == "a"
+
+
+def test_a_setting_out_of_its_range_is_refused_when_the_recipe_is_read():
+    text = 'name = "t"\npipeline = "tree"\n\n[stages.tree]\ntype = "tree"\nbeam = 0\n'
+    with pytest.raises(
+        ConfigError, match=r"t.toml:6: \[stages.tree\]: beam must lie between 1 and 1e\+09, got 0"
+    ):
+        parse_recipe(text, "t.toml")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ class TreeNominator(Nominator):
     `fresh` leaves out what the request's history holds before the best are taken, so that no place is lost to it.
     `product` ranks by the product of probabilities on a path, as probabilistic label trees do.
     """
+
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"beam": (1, 1e9)}
 
     index: TreeIndex
     beam: int = 150

@@ -138,10 +138,17 @@ def _ingredient(name: str, table: object, path: str, text: str, types: Types) ->
     for key, value in settings.items():
         line = line_of(text, f"stages.{name}", key)
         check_settings({key: value}, _allowed(types[table["type"]]), f"{path}:{line}: [stages.{name}]")
+        _check_range(types[table["type"]], key, value, f"{path}:{line}: [stages.{name}]")
     if not isinstance(table.get("train", {}), dict):
         line = line_of(text, f"stages.{name}", "train")
         raise ConfigError(f"{path}:{line}: [stages.{name}]: train must be a table, got {table['train']!r}")
     return Ingredient(table["type"], settings, table.get("train", {}))
+
+
+def _check_range(kind: type[Stage], key: str, value: Any, where: str) -> None:
+    least, most = kind.ranges.get(key, (float("-inf"), float("inf")))
+    if isinstance(value, int | float) and not least <= value <= most:
+        raise ConfigError(f"{where}: {key} must lie between {least:g} and {most:g}, got {value!r}")
 
 
 def _check_name(name: str, where: str) -> None:

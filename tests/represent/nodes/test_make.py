@@ -38,3 +38,19 @@ def test_weights_of_another_scorer_are_refused():
         load_scorer(small(kind="mlp").settings(), tensors)
     with pytest.raises(ConfigError, match="one of linear, mlp, attention"):
         load_scorer(small().settings() | {"kind": "transformer"}, tensors)
+
+
+def test_a_forged_size_is_refused_before_room_is_made_for_it():
+    scorer = make_scorer(small(), 0)
+    with pytest.raises(ArtifactError, match=r"nodes.weight: expected \[\d+, 999999999\], got"):
+        load_scorer({**scorer.settings(), "width": 999_999_999}, scorer.state_dict())
+    with pytest.raises(ConfigError, match="dropout must be a number, got 'x'"):
+        load_scorer({**scorer.settings(), "dropout": "x"}, scorer.state_dict())
+
+
+def test_weights_that_are_no_numbers_are_refused():
+    scorer = make_scorer(small(), 0)
+    weights = {name: one.clone() for name, one in scorer.state_dict().items()}
+    weights["nodes.weight"][3, 1] = float("nan")
+    with pytest.raises(ArtifactError, match=r"nodes.weight; train it again"):
+        load_scorer(scorer.settings(), weights)

@@ -45,6 +45,9 @@ class ScorerConfig:
             _check_sizes(name, getattr(self, name))
         if self.history == "item":
             _check_positive("n_items", self.n_items)
+        for name in ("dropout", "spread"):
+            if isinstance(one := getattr(self, name), bool) or not isinstance(one, int | float):
+                raise ConfigError(f"{name} must be a number, got {one!r}")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
         if not 0 < self.spread < float("inf"):

@@ -29,12 +29,29 @@ def make_scorer(config: ScorerConfig, seed: int) -> NodeScorer:
 
 def load_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NodeScorer:
     """The scorer back from its settings and weights, in eval mode."""
-    scorer = _empty(ScorerConfig.of(settings))
-    try:
-        scorer.load_state_dict(dict(tensors))
-    except RuntimeError as error:
-        raise ArtifactError(f"the weights do not fit the settings of the node scorer: {error}") from error
+    config = ScorerConfig.of(settings)
+    _check_weights(config, tensors)
+    scorer = _empty(config)
+    scorer.load_state_dict(dict(tensors))
     return scorer.eval()
+
+
+def _check_weights(config: ScorerConfig, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse weights of another scorer before room is made for them, and numbers that are none."""
+    with torch.device("meta"):
+        wanted = KINDS[config.kind](config).state_dict()
+    if other := sorted(set(wanted) ^ set(tensors)):
+        raise ArtifactError(
+            f"the weights do not fit the settings of the node scorer: {other[0]} is not in both"
+        )
+    for name, tensor in tensors.items():
+        if tensor.shape != wanted[name].shape:
+            sizes = f"expected {list(wanted[name].shape)}, got {list(tensor.shape)}"
+            raise ArtifactError(f"the weights do not fit the settings of the node scorer: {name}: {sizes}")
+        if not torch.isfinite(tensor).all():
+            raise ArtifactError(
+                f"the weights of the node scorer hold numbers that are none: {name}; train it again"
+            )
 
 
 @torch.no_grad()
