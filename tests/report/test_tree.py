@@ -1,20 +1,9 @@
 import json
 import re
-from xml.etree import ElementTree
 
 import pytest
 
-from shortlist.cli.trees import look_at_trees
-from shortlist.pipeline import load_recommender
-from shortlist.progress import silent
 from shortlist.report import tree_page, tree_section
-from shortlist.report.tree_drawing import beam, sketch
-
-
-@pytest.fixture(scope="module")
-def tree(tree_bundle, world):
-    recommender = load_recommender(tree_bundle)
-    return look_at_trees(recommender, world, world.split().test, 0, silent, users=60, k=5, beam=8)["tree"]
 
 
 @pytest.fixture(scope="module")
@@ -55,29 +44,6 @@ def test_the_numbers_on_the_page_are_those_of_the_diagnosis(told, tree):
         assert f"{level['top_kept']:.1%}" in page
 
 
-def test_the_drawings_are_whole_and_show_every_kept_node(tree):
-    for drawing in (sketch(tree), beam(tree)):
-        ElementTree.fromstring(drawing)
-    boxes = len(tree["sketch"])
-    assert sketch(tree).count("<rect") == boxes
-    kept = sum(len(step["nodes"]) for step in tree["walk"]["steps"])
-    legend = 5
-    assert beam(tree).count("<rect") == kept + len(tree["walk"]["steps"]) + legend
-
-
-def test_a_lost_item_has_one_cross_and_a_found_one_none(tree):
-    def crosses(trails):
-        return beam({**tree, "walk": {**tree["walk"], "trails": trails}}).count("m0 -10") // 2 - 1
-
-    passings = tree["walk"]["trails"][0]["passings"]
-    kept = [{**one, "kept": True} for one in passings]
-    lost = [{**one, "kept": one["level"] < 4} for one in passings]
-    trail = tree["walk"]["trails"][0]
-    assert crosses([{**trail, "passings": kept}]) == 0
-    assert crosses([{**trail, "passings": lost}]) == 1
-    assert crosses([]) == 0
-
-
 def test_lost_and_found_items_are_told_in_words(told, tree):
     trail = {**tree["walk"]["trails"][0], "title": "Oak", "found": False, "lost_at": 5, "among_best": True}
     kinds = [
@@ -108,14 +74,6 @@ def test_titles_and_categories_cannot_smuggle_markup(told, tree):
 
 def test_the_same_numbers_give_the_same_page(told):
     assert tree_page(told) == tree_page(json.loads(json.dumps(told)))
-
-
-def test_a_tree_with_many_branches_says_how_many_boxes_are_missing(tree):
-    wide = {**tree, "branch": 64, "height": 1, "levels": [{**tree["levels"][0], "level": 1, "nodes": 64}]}
-    wide["sketch"] = [{"level": 0, "node": 0, "items": 64, "category": "a", "share": 1.0}] + [
-        {"level": 1, "node": node, "items": 1, "category": "a", "share": 1.0} for node in range(9)
-    ]
-    assert "and 55 more" in sketch(wide)
 
 
 def test_no_categories_and_no_trails_are_no_trouble(told, tree):

@@ -49,7 +49,7 @@ class Naive(NodeScorer):
         return self.inner.naive(state[0], rows.expand(len(state[0]), -1))
 
     def score_vectors(self, state: State, w: Tensor) -> Tensor:
-        raise NotImplementedError
+        raise TypeError("the naive form scores rows, not vectors")
 
     def naive(self, history: Tensor, rows: Tensor) -> Tensor:
         return self.inner.naive(history, rows)
