@@ -36,7 +36,7 @@ def test_the_naive_side_finds_the_same_items():
     assert torch.equal(fast.items, naive.items)
     torch.testing.assert_close(fast.scores, naive.scores, atol=1e-5, rtol=1e-5)
     state = slow.scorer.prepare(users)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(TypeError, match="rows, not vectors"):
         slow.scorer.score_vectors(state, torch.zeros(3, 1, 24))
     assert torch.equal(slow.scorer.naive(users, users), slow.scorer.score(state, users))
 
