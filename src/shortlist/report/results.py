@@ -15,6 +15,8 @@ def result_page(told: Mapping[str, Any]) -> str:
         f"{told['seconds']:.0f} s on {told['machine']}, commit {told['commit'] or 'unknown'}, "
         f"shortlist {told['package']}.\n"
     )
+    if "note" in told:
+        head += f"\n{told['note']}\n"
     claims = ["| claim | holds | estimate | interval | note |", "|---|---|---|---|---|"]
     claims += [_claim(one) for one in told["claims"]]
     rows = ["| method | metric | mean | sd | values |", "|---|---|---|---|---|"]

@@ -6,7 +6,9 @@ zero is zero, and rows are divided by their sums again. Labels of (user, item) p
 
 Counts tie nearly always, and the paper does not say who wins then: `one winner` lets the lower leaf win, as an arg max
 does, `ties win` is our rule, where equals are all best. Trees are those that trainings begin with, by category, not
-learned ones. It takes about 40 s on one core for a seed of both data sets.
+learned ones. The claims were written after a first run with one seed had been seen: that `one winner` comes near the
+published figures, and how near counts as near, was decided then. Our own rule is judged by the same limit beside it.
+It takes about 40 s on one core for a seed of both data sets.
 """
 
 import statistics
@@ -54,6 +56,9 @@ def dtr_table5(
             for limit in limits
         ]
         claims += _claims([{limit: one[RULES[0], limit] for limit in limits} for one in found], ground.name)
+        ours = max(one[RULES[1], limits[0]] for one in found)
+        own = f"share of labels that change at {limits[0]:g} on {ground.name}, by our own rule for ties"
+        claims.append(at_most(own, SOURCE, ours, FEWEST))
     return result("dtr-table5", profile, seeds, began, rows, claims) | {"x": "limit of the noise"}
 
 
@@ -77,7 +82,10 @@ def _claims(found: Sequence[dict[float, float]], where: str) -> list[dict[str, A
 
 def _near(name: str, shares: Sequence[float], published: float) -> dict[str, Any]:
     """The same number as in the paper, up to a hundredth."""
-    mean, note = statistics.fmean(shares), f"{published:g} ± 0.01; the interval is the range over seeds"
+    mean, note = (
+        statistics.fmean(shares),
+        f"{published:g} ± 0.01; tie rule and tolerance set after a first look; the interval is the range over seeds",
+    )
     return claim(name, SOURCE, abs(mean - published) <= 0.01, mean, note, [min(shares), max(shares)])
 
 
