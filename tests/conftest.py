@@ -5,17 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import settings
 
 from shortlist.cli.train import train_bundle
 from shortlist.data import Dataset, save_dataset
 from shortlist.pipeline import Recipe, Recommender, load_recommender, parse_recipe
 from shortlist.progress import silent
 from shortlist.simulate import embedded
-
-# The same examples in every run: what is red here is red for everybody.
-settings.register_profile("same", derandomize=True)
-settings.load_profile("same")
 
 torch.set_num_threads(1)  # tests run side by side
 
