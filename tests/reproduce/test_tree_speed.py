@@ -37,13 +37,17 @@ def test_claims_take_the_best_median():
     found = {
         ("dtr-u", "batch 1"): [10.0, 50_000.0, 60_000.0],
         ("dtr-u", "batch 2"): [1.0],
+        ("dtr-u", "batch 1, all levels"): [41_000.0],
         ("dtr-t", "batch 1"): [20_000.0],
+        ("dtr-t", "batch 1, all levels"): [90_000.0, 24_000.0, 1.0],
         ("search", "batch 1"): [30_000.0],
         ("update", "seconds from 20,000 instances"): [0.5, 0.6, 9.0],
     }
     assert [(one["estimate"], one["holds"]) for one in _claims(found)] == [
         (50_000.0, True),
+        (41_000.0, True),
         (20_000.0, False),
+        (24_000.0, False),
         (30_000.0, True),
         (0.6, True),
     ]

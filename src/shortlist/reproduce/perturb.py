@@ -82,10 +82,9 @@ def _claims(found: Sequence[dict[float, float]], where: str) -> list[dict[str, A
 
 def _near(name: str, shares: Sequence[float], published: float) -> dict[str, Any]:
     """The same number as in the paper, up to a hundredth."""
-    mean, note = (
-        statistics.fmean(shares),
-        f"{published:g} ± 0.01; tie rule and tolerance set after a first look; the interval is the range over seeds",
-    )
+    mean = statistics.fmean(shares)
+    how = "tie rule and tolerance set after a first look; the interval is the range over seeds"
+    note = f"{published:g} ± 0.01; {how}"
     return claim(name, SOURCE, abs(mean - published) <= 0.01, mean, note, [min(shares), max(shares)])
 
 

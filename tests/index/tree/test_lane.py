@@ -44,6 +44,7 @@ def histories(users, length, n, generator):
     return made
 
 
+# The same examples every time: inside the tree a near tie at the edge of a beam changes what is found below it.
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     st.integers(1, 70),
