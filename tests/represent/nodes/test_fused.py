@@ -141,8 +141,8 @@ def test_chunks_hold_all_candidates(count, chunks):
     assert tiles["K1"] + tiles["K2"] >= 69
 
 
-@pytest.mark.parametrize(("width", "padded"), [(3, 16), (16, 16), (24, 32), (40, 64), (64, 64)])
-def test_tiles_are_as_wide_as_the_next_power_of_two(width, padded):
+@pytest.mark.parametrize(("width", "padded"), [(3, 16), (16, 32), (24, 32), (40, 64), (64, 128)])
+def test_tiles_are_a_power_of_two_with_room_for_a_column_of_ones(width, padded):
     assert _tiles(torch.zeros(1, 9, width), torch.zeros(1, 9, width))["D"] == padded
 
 

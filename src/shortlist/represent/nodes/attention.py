@@ -1,6 +1,7 @@
 """Attention of a node over the history: each window of the history is summed as the node weighs it."""
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_
 from shortlist.represent.nodes.views import Views, array, take_views
 
 CPU_BLOCK = 2**20  # bytes of pre-activations at a time, without gradients: the second-level cache
+EVEN = 8  # places of a history come in such groups on a GPU: matrix units read no others
 GPU_BLOCK = 2**26  # the same where only memory is short
 
 
@@ -56,6 +58,8 @@ class AttentionScorer(NodeScorer):
 
     def _prepare(self, history: Tensor) -> State:
         a, there = self.remember(history)
+        if extra := -there.shape[1] % EVEN if _fusible(a) else 0:
+            a, there = F.pad(a, (0, 0, 0, extra)), F.pad(there, (0, extra))
         pa = F.linear(a, self.unit1.weight[:, : self.config.width])  # [U, K, h]
         return AttentionState(a, there, pa, self._first(a, there))
 
@@ -64,7 +68,8 @@ class AttentionScorer(NodeScorer):
         config = self.config
         weight = self.layers.first.weight[:, : -config.width]
         matrices = weight.reshape(len(weight), -1, config.width).permute(1, 2, 0)  # [T, D, F]
-        each = [one.expand(size, -1, -1) for one, size in zip(matrices.unbind(), config.windows, strict=True)]
+        sizes = [there[0:0, window].shape[1] for window in self._windows()]
+        each = [one.expand(size, -1, -1) for one, size in zip(matrices.unbind(), sizes, strict=True)]
         first = torch.bmm(a.transpose(0, 1), torch.cat(each))  # [K, U, F]: one product per place
         if config.pool == "mean":
             first = first / torch.cat([self._lengths(there[:, window]) for window in self._windows()])
@@ -75,10 +80,8 @@ class AttentionScorer(NodeScorer):
         return self._length(there)[:, None].expand(there.shape[1], -1, -1)
 
     def _windows(self) -> Iterator[slice]:
-        start = 0
-        for length in self.config.windows:
-            yield slice(start, start + length)
-            start += length
+        *stops, _ = accumulate(self.config.windows)
+        yield from map(slice, [0, *stops], [*stops, None])  # places added at the end belong to the last
 
     def _length(self, there: Tensor) -> Tensor:
         """What a window [U, k] is divided by [U]."""
@@ -90,7 +93,7 @@ class AttentionScorer(NodeScorer):
         a, there, pa, first = state
         _, wp, wn = torch.split(self.unit1.weight, self.config.width, dim=1)
         pn = F.linear(w, wn, self.unit1.bias)  # [U, C, h]
-        weights = fused_weights if w.is_cuda and fused_is_here else plain_weights
+        weights = fused_weights if _fusible(w) else plain_weights
         s = weights(
             a, there, pa, w, pn, wp, self.unit2.weight[0], self.unit2.bias, self.act1.slope, self.act2.slope
         )  # [U, C, K]
@@ -159,6 +162,11 @@ class AttentionScorer(NodeScorer):
         a, w = a[:, None].expand(shape), w[:, :, None].expand(shape)  # [U, C, K, D]
         s = self.act2(self.unit2(self.act1(self.unit1(torch.cat([a, a * w, w], -1))))).squeeze(-1)
         return torch.where(there[:, None], s, 0)  # [U, C, K]
+
+
+def _fusible(x: Tensor) -> bool:
+    """Whether the GPU kernel may take it; it knows nothing above float32."""
+    return x.is_cuda and fused_is_here and x.dtype != torch.float64
 
 
 def plain_weights(

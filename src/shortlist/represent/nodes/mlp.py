@@ -8,6 +8,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.represent.nodes.config import ScorerConfig
 from shortlist.represent.nodes.linear import mean_vector
+from shortlist.represent.nodes.normed import normed_bent, normed_is_here
 from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32
 
 
@@ -40,10 +41,26 @@ class Layers(nn.Module):
     def after(self, x: Tensor) -> Tensor:
         """What the first linear layer gave [..., F] -> scores [...]."""
         shape = x.shape[:-1]
-        x = self.act[0](self.dropout(self.norm[0](x.flatten(0, -2))))
-        for linear, norm, act in zip(self.linear[1:], self.norm[1:], self.act[1:], strict=True):
-            x = act(norm(linear(x)))
+        x = self._bent(0, x.flatten(0, -2))
+        for at, linear in enumerate(self.linear[1:], start=1):
+            x = self._bent(at, linear(x))
         return self.out_act(self.out_norm(self.out(x))).view(shape)  # type: ignore[no-any-return]
+
+    def _bent(self, at: int, x: Tensor) -> Tensor:
+        """Norm, dropout after the first, PReLU; on a GPU norm and PReLU in one."""
+        norm, act = self.norm[at], self.act[at]
+        dropped = at == 0 and self.dropout.p > 0 and self.training
+        if (
+            x.is_cuda
+            and normed_is_here
+            and isinstance(norm, LayerNorm)
+            and not dropped
+            and x.dtype != torch.float64
+        ):
+            assert isinstance(act, PReLU)
+            return normed_bent(x, norm.weight, norm.bias, act.slope, norm.eps)
+        x = norm(x)
+        return act(self.dropout(x) if at == 0 else x)  # type: ignore[no-any-return]
 
 
 class LayerNorm(nn.LayerNorm):

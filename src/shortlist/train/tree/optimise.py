@@ -20,28 +20,45 @@ class Optimiser:
         scorer.lazy = scorer.config.n_rows > LAZY
         dense = [one for one in scorer.parameters() if not (scorer.lazy and id(one) in tables)]
         kind = torch.optim.AdamW if plan.optimizer == "adamw" else torch.optim.Adam
-        fused = next(scorer.parameters()).is_cuda
+        first = next(scorer.parameters())
+        fused = first.is_cuda
+        # On a GPU the rate is a number on the device, so that steps can be replayed.
+        rate = torch.tensor(plan.rate, device=first.device) if fused else plan.rate
         self.dense = dense
         self.parts: list[torch.optim.Optimizer] = []
         if dense:  # a linear scorer is nothing but tables
             self.parts.append(
-                kind(dense, lr=plan.rate, weight_decay=plan.decay, amsgrad=plan.amsgrad, fused=fused)
+                kind(
+                    dense,
+                    lr=rate,
+                    weight_decay=plan.decay,
+                    amsgrad=plan.amsgrad,
+                    fused=fused,
+                    capturable=fused,
+                )
             )
         if scorer.lazy:
             large = [one for one in scorer.parameters() if id(one) in tables]
             self.parts.append(torch.optim.SparseAdam(large, lr=plan.rate))
 
-    def step(self, loss: Tensor, step: int) -> None:
+    def pace(self, step: int) -> None:
+        """Set the rate of a step."""
+        rate = rate_at(self.plan, step)
+        for part in self.parts:
+            for group in part.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(rate)
+                else:
+                    group["lr"] = rate
+
+    def step(self, loss: Tensor) -> None:
         """One move down the gradient of a loss."""
         for part in self.parts:
             part.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if self.plan.clip:
             torch.nn.utils.clip_grad_norm_(self.dense, self.plan.clip)
-        rate = rate_at(self.plan, step)
         for part in self.parts:
-            for group in part.param_groups:
-                group["lr"] = rate
             part.step()
 
     def tensors(self) -> dict[str, Tensor]:

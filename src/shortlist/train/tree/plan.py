@@ -78,6 +78,7 @@ class TreePlan:
     negatives: int = 70
     start: str = "exact"  # D3
     correction: str = "exact"  # D2
+    taught_beam: int = 0  # of the sampler "beam"; 0 = as wide as the search
     mix: float = 0.1  # share of uniform choices in tree-based sampling
     alpha: float = 0.0  # how much more deep levels are sampled, uniform sampling only
     # the loss
@@ -109,6 +110,7 @@ class TreePlan:
     restart: bool = False  # a fresh optimizer and schedule in every round
     clip: float = 5.0
     precision: str = "auto"
+    recorded: bool = True  # a step is recorded and replayed, on a GPU and without dropout
     compiled: bool = False  # torch.compile on the layers, after some seconds of start
     # search and choice
     beam: int = 150
@@ -132,6 +134,8 @@ class TreePlan:
                 )
         if self.branch != 0 and self.branch < 2:
             raise ConfigError(f"tree plan: branch must be 2 or more, or 0 for one level, got {self.branch}")
+        if self.taught_beam < 0:
+            raise ConfigError(f"tree plan: taught_beam must be 0 or more, got {self.taught_beam}")
         if self.labels == "model" and self.loss != "binary":
             raise ConfigError(f"tree plan: labels 'model' need the loss 'binary', got {self.loss!r}")
 

@@ -21,6 +21,7 @@ from shortlist.train.tree.checkpoint import Marks, Standing, is_kept, keep, mark
 from shortlist.train.tree.judge import answers
 from shortlist.train.tree.optimise import Optimiser
 from shortlist.train.tree.plan import TreePlan
+from shortlist.train.tree.recorded import Recorded, on
 from shortlist.train.tree.rectify import Estimator, Labels, label_weights, rectified
 from shortlist.train.tree.step import Step, first_taught
 from shortlist.train.tree.turn import updated
@@ -78,11 +79,17 @@ class TreeTraining:
         self._labels: Labels | None = None
         self._turned = (-1, torch.empty(0))
         self._step = Step(plan, self.standing.index)
+        self._generator = torch.Generator(self.device)
+        self._taken = torch.zeros(
+            min(plan.batch, len(self.instances)), dtype=torch.int64, device=self.device
+        )  # instances of the step
+        self._stream = torch.cuda.Stream(self.device) if self._recordable() else None
+        self._turn = self._fresh_turn()
 
     def run(self, until: int | None = None) -> TreeIndex:
         """Train up to a step, or to the end; returns the index that did best on the cases to choose by."""
         last = self.plan.total if until is None else min(until, self.plan.total)
-        with self._own_chance():
+        with self._own_chance(), on(self._stream):
             while self.standing.step < last and self._teachable() and not self._tired():
                 self._between_rounds()
                 self._one_step()
@@ -139,23 +146,40 @@ class TreeTraining:
             self._step, self._labels = Step(plan, index), None
         if plan.restart:
             self.standing.optimiser = Optimiser(plan, self.standing.index.scorer)
+        self._turn = self._fresh_turn()
+
+    def _recordable(self) -> bool:
+        """Whether steps are replayed: on a GPU, where all that is random comes from our own generator."""
+        plan, lazy = self.plan, self.standing.index.scorer.lazy
+        return self.device.type == "cuda" and plan.recorded and not (plan.dropout or lazy or plan.compiled)
+
+    def _fresh_turn(self) -> Callable[[], None]:
+        """What does a step between two updates."""
+        return Recorded(self._work, self._generator, self._stream) if self._stream else self._work
 
     def _one_step(self) -> None:
-        standing, scorer = self.standing, self.standing.index.scorer
-        scorer.train()
-        generator = torch.Generator(self.device).manual_seed(self._seed(0, standing.step))
+        standing = self.standing
+        standing.index.scorer.train()
+        self._generator.manual_seed(self._seed(0, standing.step))
         if self.plan.dropout:
             self._throw(self._seed(2, standing.step))
-        rows = self._rows()
+        self._taken.copy_(self._rows())
+        self._rectify()
+        standing.optimiser.pace(standing.step)
+        self._turn()
+        standing.since += 1
+        standing.step += 1
+
+    def _work(self) -> None:
+        """The step itself, on the instances taken, all of it on the device."""
+        rows, generator = self._taken, self._generator
         histories, labels = self.instances.histories(rows), self._label(rows, generator)
         weights = self._weights(rows, histories, labels)
         seen = forgotten(histories, self.plan.forget, generator)
         with self._precision():
             loss, skipped = self._step.loss(seen, labels, weights, generator)
-        standing.optimiser.step(loss, standing.step)
-        standing.losses += torch.stack([loss.detach(), skipped])
-        standing.since += 1
-        standing.step += 1
+        self.standing.optimiser.step(loss)
+        self.standing.losses += torch.stack([loss.detach(), skipped])
 
     def _rows(self) -> Tensor:
         """The instances of this step: an epoch shows each at most once, in an order of its own, in whole batches."""
@@ -176,15 +200,24 @@ class TreeTraining:
         tree, levels = self.standing.index.tree, self._step.levels
         if self.plan.labels != "rectified":
             return torch.ones((len(rows), len(levels)), device=self.device)
+        if self._labels is not None:
+            return self._labels.weights(rows, levels)
+        with torch.no_grad(), self._precision():
+            scores = self._estimator()(histories)
+            return label_weights(scores, labels, tree, levels, self.plan.rectify)
+
+    def _rectify(self) -> None:
+        """Labels of all instances under a new tree, where instances keep theirs."""
+        plan = self.plan
+        if plan.labels == "rectified" and plan.ahead == 1 and self._labels is None:
+            with torch.no_grad(), self._precision():
+                tree = self.standing.index.tree
+                self._labels = rectified(tree, self.instances, self._estimator(), plan.rectify)
+
+    def _estimator(self) -> Estimator:
         if self.lesson.estimator is None:
             raise ShortlistError("tree: rectified labels need an estimator of probabilities, got none")
-        with torch.no_grad(), self._precision():
-            if self.plan.ahead > 1:
-                scores = self.lesson.estimator(histories)
-                return label_weights(scores, labels, tree, levels, self.plan.rectify)
-            if self._labels is None:
-                self._labels = rectified(tree, self.instances, self.lesson.estimator, self.plan.rectify)
-        return self._labels.weights(rows, levels)
+        return self.lesson.estimator
 
     def _judge(self) -> None:
         """Look at loss and quality; this is where the host waits for the device."""

@@ -40,7 +40,7 @@ class Step:
         if plan.sampler == "tree":
             return TreeSampler(plan.negatives, plan.start, plan.mix, plan.correction)
         if plan.sampler == "beam":
-            return BeamSampler(plan.beam)
+            return BeamSampler(plan.taught_beam or plan.beam)
         return Siblings() if plan.sampler == "siblings" else All()
 
     def loss(
