@@ -65,9 +65,20 @@ def test_given_settings_outrank_the_sizes_of_the_ground(trial):
 
 
 def test_a_tree_begins_where_it_is_told(trial):
-    n = len(trial.ground.dataset.items)
-    index, _ = trial.train(trial.plan("dtr-u", update="none", **TINY), torch.arange(n).flip(0))
-    assert index.tree.item_of_leaf.tolist() == list(range(n))[::-1]
+    plan = trial.plan("dtr-u", update="none", **TINY)
+    before, _ = trial.train(replace(plan, order="random"))
+    after, training = trial.train(replace(plan, rate=1e-30, warmup=0, decay=0.0), before)
+    assert torch.equal(after.tree.item_of_leaf, before.tree.item_of_leaf)
+    for name, weight in before.scorer.state_dict().items():
+        torch.testing.assert_close(after.scorer.state_dict()[name], weight, rtol=0, atol=1e-4)
+    assert training.lesson.weights is not None
+
+
+def test_what_others_begin_with_is_taught_once(trial, monkeypatch):
+    trial.grown.clear()
+    first = trial.taught("jtm")
+    monkeypatch.setattr(Trial, "train", lambda *given: pytest.fail("taught before"))
+    assert trial.taught("jtm") is first
 
 
 def test_the_order_of_the_data_is_used_unless_chance_is_asked_for(ground):

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -55,3 +57,36 @@ def test_shuffled_batches_hold_everything_once():
     batches = list(shuffled(10, 4, np.random.default_rng(0)))
     assert [len(batch) for batch in batches] == [4, 4, 2]
     assert sorted(np.concatenate(batches).tolist()) == list(range(10))
+
+
+def test_a_loss_that_comes_as_the_same_function_learns_alike():
+    """On a processor it is done as usual; on a GPU it would be recorded."""
+    (one, fresh), (two, _) = line(1.0), line(1.0)
+
+    def steady():
+        return (two(torch.ones(1, 1)) - 1.0).square().mean()
+
+    Loop(epochs=3, rate=0.05).run(one, fresh, 10, "line", lambda *_: None)
+    Loop(epochs=3, rate=0.05).run(two, lambda epoch: iter([steady] * 10), 10, "line", lambda *_: None)
+    assert one.weight.item() == two.weight.item()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_a_gpu_a_recorded_loss_learns_what_a_fresh_one_learns():
+    found = []
+    for recorded in (True, False):
+        model = nn.Linear(4, 4, bias=False, device="cuda")
+        nn.init.zeros_(model.weight)
+        x = torch.zeros(8, 4, device="cuda")
+
+        def loss(model=model, x=x):
+            return (model(x) - 2 * x).square().mean()
+
+        def batches(epoch, x=x, loss=loss, recorded=recorded):
+            for step in range(20):
+                x.copy_(torch.randn(8, 4, generator=torch.Generator().manual_seed(20 * epoch + step)))
+                yield loss if recorded else partial(loss)
+
+        Loop(epochs=3, rate=0.05).run(model, batches, 20, "line", lambda *_: None)
+        found.append(model.weight.detach().clone())
+    assert torch.equal(*found)

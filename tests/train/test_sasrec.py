@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -5,7 +7,7 @@ import torch
 from shortlist.data import Interactions, half_history
 from shortlist.errors import ConfigError
 from shortlist.train.device import device_of
-from shortlist.train.sasrec import SASRecTrainer, _judge, pieces
+from shortlist.train.sasrec import SASRecTrainer, _ahead, _judge, pieces
 
 TINY = SASRecTrainer(width=16, epochs=2, memory=8, batch=32, device="cpu")
 
@@ -95,3 +97,22 @@ def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
     assert device_of("auto").type == "cpu"
     with pytest.raises(ConfigError, match="torch finds no GPU here"):
         device_of("cuda")
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_what_is_foretold_is_one_of_the_next_events_of_the_piece(ahead):
+    piece = torch.tensor([[1, 2, 3, 4, -1, -1], [5, 6, 7, 8, 9, 10], [-1] * 6])
+    torch.manual_seed(0)
+    drawn = torch.stack([_ahead(piece, ahead) for _ in range(200)])
+    for row, events in enumerate(piece.tolist()):
+        real = [one for one in events if one >= 0]
+        for at in range(6):
+            wanted = set(real[at : at + ahead]) or {-1}
+            assert set(drawn[:, row, at].tolist()) == wanted
+
+
+def test_it_learns_with_labels_from_further_ahead(chains):
+    model = replace(TINY, ahead=3, epochs=30, rate=1e-2, dropout=0.0).fit(chains)
+    with torch.no_grad():
+        best = model.scores(torch.tensor([[0, 1, 2]])).topk(3).indices[0].tolist()
+    assert set(best) == {3, 4, 5}

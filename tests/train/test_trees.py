@@ -39,6 +39,7 @@ NOT_IN_RECIPES = {
     "clip",
     "precision",
     "compiled",
+    "recorded",
     "beam",
     "product",
     "judge_every",

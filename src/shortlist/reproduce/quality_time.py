@@ -31,7 +31,7 @@ def dtr_time(
     """One model per seed, longer taught than in the comparisons."""
     began, kept = start(), Kept.at(keep)
     (ground,) = grounds_of(["ml-1m"], data, profile, "dtr-time")
-    longer: dict[str, Any] = {} if ground.quick else {"rounds": 6, "steps": 800, "judge_every": 400}
+    longer: dict[str, Any] = {} if ground.quick else {"steps": 1200, "judge_every": 200}
     found: dict[str, list[dict[str, Scores]]] = {}
     rows, seconds = [], []
     for seed in seeds:

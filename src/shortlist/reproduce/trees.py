@@ -1,7 +1,7 @@
 """What all experiments with trees share: data, sizes, trained systems and their answers to the same users."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,7 @@ RIDGE = 1000.0  # of the linear autoencoder, as in the figures the issue quotes
 Settings = Mapping[str, Any]
 
 # Sizes were set on the validation users of one split of MovieLens-1M, and are the same for all methods.
-FULL: Settings = {"batch": 1000, "rounds": 4, "steps": 300, "rate": 5e-3, "spread": 0.3, "judge_every": 300}
+FULL: Settings = {"batch": 250, "rounds": 4, "steps": 800, "rate": 5e-3, "spread": 0.3, "judge_every": 800}
 QUICK: Settings = {
     "batch": 64,
     "rounds": 2,
@@ -106,6 +106,7 @@ class Trial:
     kept: Kept = field(default_factory=Kept)
     progress: Progress = silent
     device: str = "auto"
+    grown: dict[str, TreeIndex] = field(default_factory=dict)  # usual methods taught in this trial
 
     @cached_property
     def split(self) -> Split:
@@ -141,29 +142,33 @@ class Trial:
             else replace(settled, negatives=self.ground.few(settled.negatives))
         )
 
-    def train(self, plan: TreePlan, order: Tensor | None = None) -> tuple[TreeIndex, TreeTraining]:
-        """A trained tree, and the training that led to it; its clock starts now."""
+    def train(self, plan: TreePlan, start: TreeIndex | None = None) -> tuple[TreeIndex, TreeTraining]:
+        """A trained tree, and the training that led to it; its clock starts now. It may go on from another one."""
         began = time.perf_counter()
         estimator = self._estimator(plan.sasrec_width).scores if plan.labels == "rectified" else None
-        begin = order if order is not None or plan.order == "random" else self.ground.order
-        lesson = Lesson(self.split.train, self.ground.categories, None, self.split.valid, estimator, begin)
+        order, weights = None if plan.order == "random" else self.ground.order, None
+        if start is not None:
+            order, weights = start.tree.item_of_leaf.to(torch.int64), start.scorer.state_dict()
+        events, valid = self.split.train, self.split.valid
+        lesson = Lesson(events, self.ground.categories, None, valid, estimator, order, weights)
         training = TreeTraining(
             plan, lesson, self.seed, self.device, self.progress, clock=lambda: time.perf_counter() - began
         )
         return training.run(), training
 
-    def scores(self, name: str, method: str, order_of: str | None = None, **given: Any) -> dict[str, Scores]:
+    def scores(self, name: str, method: str, after: str | None = None, **given: Any) -> dict[str, Scores]:
         """Scores of a tree method on the test users, with what was seen left out ("") and kept (", seen kept")."""
 
         plan = self.plan(method, **given)
 
         def answer() -> tuple[Tensor, dict[str, Any]]:
-            index, training = self.train(plan, self._order(order_of))
+            index, training = self.train(plan, None if after is None else self.taught(after))
             told = {"told": training.standing.told, "seconds": training.clock() if training.clock else 0.0}
-            self._tree(name, lambda: index)
+            if name == method:
+                self.grown[name] = index
             return self._both(index, plan), told
 
-        settings = {**asdict(plan), "order_of": order_of}
+        settings = {**asdict(plan), "after": after}
         return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer, settings))
 
     def flat(self, name: str) -> dict[str, Scores]:
@@ -181,21 +186,11 @@ class Trial:
         """What was told of a system's training."""
         return dict(self.kept.facts[f"{self.ground.name}/{name}/{self.seed}"])
 
-    def _order(self, of: str | None) -> Tensor | None:
-        """The leaves another method learned, to begin with."""
-        if of is None:
-            return None
-
-        order = self._tree(of, lambda: self.train(self.plan(of))[0])
-        return order[order >= 0].to(torch.int64)
-
-    def _tree(self, name: str, index: Callable[[], TreeIndex]) -> Tensor:
-        """The leaves of a system, kept for others to begin with."""
-
-        def grown() -> tuple[Tensor, dict[str, Any]]:
-            return index().tree.item_of_leaf, {}
-
-        return self.kept.get(f"{self.ground.name}/tree of {name}/{self.seed}", grown)[0]
+    def taught(self, method: str) -> TreeIndex:
+        """A method at its usual plan, as taught in this trial, for others to begin with."""
+        if method not in self.grown:
+            self.grown[method] = self.train(self.plan(method))[0]
+        return self.grown[method]
 
     def _both(self, index: TreeIndex, plan: TreePlan) -> Tensor:
         """Answers without and with what was seen [2, C, DEEP]."""

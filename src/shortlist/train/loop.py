@@ -12,8 +12,10 @@ from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
 from shortlist.progress import Progress
+from shortlist.train.recorded import Recorded, on, stream_for
 
-Batches = Callable[[int], Iterator[Callable[[], Tensor]]]  # epoch -> losses to compute, one per step
+Batches = Callable[[int], Iterator[Callable[[], Tensor]]]
+"""Epoch -> losses to compute, one per step. A step must be done before the next is asked for."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +38,19 @@ class Loop:
     ) -> list[float]:
         """Train in place and return what the judge said after each epoch; the best epoch's weights stay."""
         fused = next(model.parameters()).is_cuda or None  # one launch for all weights where launches cost
-        optimizer = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=self.decay, fused=fused)
-        best, said, last = copy.deepcopy(model.state_dict()), list[float](), torch.zeros(())
+        optimizer = torch.optim.AdamW(
+            model.parameters(), lr=self.rate, weight_decay=self.decay, fused=fused, capturable=bool(fused)
+        )
+        best, said = copy.deepcopy(model.state_dict()), list[float]()
+        turns = _Turns(model, optimizer)
         for epoch in range(self.epochs):
             model.train()
-            for step, loss_of in enumerate(batches(epoch)):
-                loss = loss_of()
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()  # type: ignore[no-untyped-call]
-                torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
-                optimizer.step()
-                progress(what, epoch * steps + step + 1, self.epochs * steps)
-                last = loss.detach()
+            with on(turns.stream):
+                for step, loss_of in enumerate(batches(epoch)):
+                    turns.step(loss_of)
+                    progress(what, epoch * steps + step + 1, self.epochs * steps)
             # Read once per epoch: reading a number off a GPU waits for all that was asked of it.
-            _check_finite(last.item(), what, epoch)
+            _check_finite(turns.last.item(), what, epoch)
             model.eval()
             if judge is None:
                 continue
@@ -63,6 +64,32 @@ class Loop:
         progress(what, self.epochs * steps, self.epochs * steps)
         model.eval()
         return said
+
+
+class _Turns:
+    """Steps of an optimizer; on a GPU a loss that comes as the very same function again is recorded and replayed."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self.model, self.optimizer = model, optimizer
+        device = next(model.parameters()).device
+        self.last, self.stream = torch.zeros((), device=device), stream_for(device)
+        self.again: tuple[Callable[[], Tensor], Recorded] | None = None
+
+    def step(self, loss_of: Callable[[], Tensor]) -> None:
+        if self.stream is None:
+            self._step(loss_of)
+            return
+        if self.again is None or self.again[0] is not loss_of:
+            self.again = loss_of, Recorded(lambda: self._step(loss_of), self.stream)
+        self.again[1]()
+
+    def _step(self, loss_of: Callable[[], Tensor]) -> None:
+        loss = loss_of()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 5.0)
+        self.optimizer.step()
+        self.last.copy_(loss.detach())
 
 
 def _check_finite(loss: float, what: str, epoch: int) -> None:

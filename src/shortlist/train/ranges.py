@@ -39,6 +39,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "steps": (1, 1e9),
     "sticky": (0, 1e6),
     "stride": (1, 64),
+    "taught_beam": (0, 1e9),
     "warmup": (0, 1e9),
     "width": (1, 8192),
     "windows": (1, 10_000),

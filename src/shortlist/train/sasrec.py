@@ -38,6 +38,7 @@ class SASRecTrainer:
     rate: float = 1e-3
     decay: float = 1e-4
     patience: int = 5
+    ahead: int = 1  # what is foretold is one of so many next events
     device: str = "auto"
 
     def fit(
@@ -68,15 +69,23 @@ class SASRecTrainer:
         items = torch.from_numpy(events.items.astype(np.int64)).to(device)  # [E]
         reach = min(self.memory + 1, int(events.lengths.max()))
         places = torch.arange(reach, device=device)
+        held = torch.zeros((2, self.batch), dtype=torch.int64, device=device)  # where pieces start and stop
+
+        def steady() -> Tensor:
+            return _loss(model, _cut(items, held[0], held[1], places), self.ahead)
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             generator = np.random.default_rng((seed, epoch))
             starts, stops = pieces(events.lengths, self.memory + 1, generator)
             order = generator.permutation(len(starts))
-            begin, end = (torch.from_numpy(one[order]).to(device) for one in (starts, stops))
-            for at in range(0, len(order), self.batch):
-                part = slice(at, at + self.batch)
-                yield lambda part=part: _loss(model, _cut(items, begin[part], end[part], places))  # type: ignore[misc]
+            edges = torch.from_numpy(np.stack([starts[order], stops[order]])).to(device)
+            for part in torch.split(edges, self.batch, dim=1):
+                if device.type == "cuda":  # one function on the same tensors: it can be recorded
+                    held.zero_()[:, : part.shape[1]] = part  # a batch that is not full ends with empty pieces
+                    yield steady
+                else:
+                    cut = _cut(items, part[0], part[1], places)
+                    yield lambda cut=cut: _loss(model, cut, self.ahead)  # type: ignore[misc]
 
         return batches
 
@@ -105,12 +114,20 @@ def _cut(items: Tensor, starts: Tensor, stops: Tensor, places: Tensor) -> Tensor
     return torch.where(inside, items[torch.where(inside, at, 0)], UNKNOWN)
 
 
-def _loss(model: SASRec, piece: Tensor) -> Tensor:
+def _loss(model: SASRec, piece: Tensor, ahead: int = 1) -> Tensor:
     """Mean over events of logsumexp(all items) - own score, each foretold from what stands before it in the piece."""
     with torch.autocast(piece.device.type, torch.bfloat16, enabled=piece.is_cuda):
         known = model(piece[:, :-1])  # [B, reach, D]
         logits = known @ model.items.weight.T  # [B, reach, N]
-    return F.cross_entropy(logits.flatten(0, 1).float(), piece.flatten(), ignore_index=UNKNOWN)
+    wanted = piece if ahead == 1 else _ahead(piece, ahead)
+    return F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), ignore_index=UNKNOWN)
+
+
+def _ahead(piece: Tensor, ahead: int) -> Tensor:
+    """In place of each event of a piece one of the `ahead` events from it on, as far as the piece goes."""
+    left = (piece != UNKNOWN).flip(1).cumsum(1).flip(1).clamp(1, ahead)  # [B, reach] events to choose from
+    drawn = torch.randint(1 << 31, piece.shape, device=piece.device) % left
+    return piece.gather(1, torch.arange(piece.shape[1], device=piece.device) + drawn)
 
 
 def _judge(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from shortlist.data import sliding
 from shortlist.errors import DataError
@@ -46,6 +47,7 @@ class TreeTrainer:
     norm: str | None = None
     output: str | None = None
     dropout: float | None = None
+    vectors: str | None = None
     instances: str | None = None
     min_history: int | None = None
     ahead: int | None = None
@@ -54,6 +56,7 @@ class TreeTrainer:
     negatives: int | None = None
     start: str | None = None
     correction: str | None = None
+    taught_beam: int | None = None
     mix: float | None = None
     alpha: float | None = None
     loss: str | None = None
@@ -97,7 +100,8 @@ class TreeTrainer:
         if plan.labels == "rectified":
             lesson = replace(lesson, estimator=self._estimator(material, plan.sasrec_width))
         if plan.labels == "model" and plan.update == "none":
-            lesson = replace(lesson, order=self._grown(plan, lesson, material))
+            order, weights = self._before(plan, lesson, material)
+            lesson = replace(lesson, order=order, weights=weights)
         training = TreeTraining(plan, lesson, material.seed, self.device, material.progress)
         index = training.run().to("cpu")
         return TreeNominator(index, **{"product": plan.product, **settings})
@@ -123,9 +127,15 @@ class TreeTrainer:
         trainer = SASRecTrainer(width=width, device=self.device)
         return trainer.fit(material.events, material.valid, material.seed, material.progress).scores
 
-    def _grown(self, plan: TreePlan, lesson: Lesson, material: Material) -> torch.Tensor:
-        """The tree a method without updates of its own begins with: one that JTM learned (OTM's way)."""
+    def _before(
+        self, plan: TreePlan, lesson: Lesson, material: Material
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """The tree and the scorer that a method without updates of its own goes on from: those of JTM (OTM's way).
+
+        Its labels come from its own scores, so a scorer that knows nothing teaches itself nothing.
+        """
         before = replace(plan, labels="plain", **METHODS["jtm"])
         training = TreeTraining(before, lesson, material.seed, self.device, material.progress)
-        order = training.run().tree.item_of_leaf
-        return order[order >= 0].cpu().to(torch.int64)
+        index = training.run()
+        order = index.tree.item_of_leaf
+        return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()

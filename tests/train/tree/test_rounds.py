@@ -286,6 +286,23 @@ def test_every_method_learns_on_a_gpu(method, precision):
     assert found.scorer.nodes.weight.dtype == torch.float32
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("method", METHODS)
+def test_replayed_steps_are_the_steps_that_were_recorded(method):
+    taught = lesson(estimator=lambda rows: likely(rows.cpu()).to(rows.device))
+    found = []
+    for recorded in (True, False):
+        one = TreeTraining(plan(method, steps=12, recorded=recorded), taught, 0, "cuda")
+        one.run()
+        assert (one._stream is not None) == recorded
+        found.append(one.standing.index.scorer.state_dict())
+    assert all(torch.equal(found[0][name], weight) for name, weight in found[1].items())
+
+
+def test_on_a_processor_nothing_is_recorded():
+    assert training()._stream is None
+
+
 def test_an_item_table_is_as_large_as_the_catalogue():
     one = training("dtr-t", "paper")
     config = scorer_config(one.plan, one.standing.index.tree.shape, 40)

@@ -36,6 +36,12 @@ def load_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> N
     return scorer.eval()
 
 
+def take_weights(scorer: NodeScorer, tensors: Mapping[str, Tensor]) -> None:
+    """Give a scorer the weights of another of the same configuration."""
+    _check_weights(scorer.config, tensors)
+    scorer.load_state_dict(dict(tensors))
+
+
 def _check_weights(config: ScorerConfig, tensors: Mapping[str, Tensor]) -> None:
     """Refuse weights of another scorer before room is made for them, and numbers that are none."""
     with torch.device("meta"):

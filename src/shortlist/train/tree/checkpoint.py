@@ -98,6 +98,8 @@ def _mark(part: object) -> str | None:
         return part.fingerprint
     if isinstance(part, Cases):
         return _digest(part.events.fingerprint.encode(), part.starts, part.cuts, part.stops)
+    if isinstance(part, Mapping):
+        return _digest(*(f"{name} {_mark(part[name])}".encode() for name in sorted(part)))
     assert isinstance(part, Tensor), "a lesson is made of events, cases and tensors"
     shown = part.detach().cpu().contiguous()
     return _digest(f"{shown.dtype} {list(shown.shape)}".encode(), shown.numpy())

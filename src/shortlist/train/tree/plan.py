@@ -7,6 +7,7 @@ from typing import Any
 from shortlist.errors import ConfigError
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
+    "vectors": ("met", "random"),
     "order": ("category", "category-sorted", "random", "vectors"),
     "leaf_vectors": ("slot", "item"),
     "scorer": ("attention", "mlp", "linear"),
@@ -68,6 +69,7 @@ class TreePlan:
     output: str = "linear"  # D5
     dropout: float = 0.0
     spread: float = 0.3
+    vectors: str = "met"  # of nodes before training: from who met what, or random as in the paper
     # the examples
     instances: str = "every"  # D8
     min_history: int = 14
@@ -165,6 +167,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
 PROFILES: Mapping[str, Mapping[str, Any]] = {
     "sound": {},
     "paper": {
+        "vectors": "random",
         "history": "item",
         "leaf_vectors": "item",
         "norm": "none",
@@ -188,6 +191,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "fade": "exponential",
     },
     "released": {
+        "vectors": "random",
         "history": "ancestor",
         "leaf_vectors": "slot",
         "norm": "batch",

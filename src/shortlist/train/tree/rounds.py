@@ -14,14 +14,15 @@ from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError, ShortlistError
 from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, grow, n_rows, random_order
 from shortlist.progress import Progress, silent
-from shortlist.represent.nodes import AttentionScorer, ScorerConfig, make_scorer
+from shortlist.represent.nodes import AttentionScorer, ScorerConfig, make_scorer, take_weights
 from shortlist.train.device import device_of
+from shortlist.train.recorded import Recorded, on, stream_for
 from shortlist.train.tree.batches import forgotten, instances_of
+from shortlist.train.tree.begin import item_vectors, settle
 from shortlist.train.tree.checkpoint import Marks, Standing, is_kept, keep, marks_of, resume
 from shortlist.train.tree.judge import answers
 from shortlist.train.tree.optimise import Optimiser
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.recorded import Recorded, on
 from shortlist.train.tree.rectify import Estimator, Labels, label_weights, rectified
 from shortlist.train.tree.step import Step, first_taught
 from shortlist.train.tree.turn import updated
@@ -39,6 +40,7 @@ class Lesson:
     valid: Cases | None = None
     estimator: Estimator | None = None  # for rectified labels
     order: Tensor | None = None  # a tree to begin with
+    weights: Mapping[str, Tensor] | None = None  # a scorer to begin with, on a tree of the same shape
 
 
 class TreeTraining:
@@ -83,7 +85,7 @@ class TreeTraining:
         self._taken = torch.zeros(
             min(plan.batch, len(self.instances)), dtype=torch.int64, device=self.device
         )  # instances of the step
-        self._stream = torch.cuda.Stream(self.device) if self._recordable() else None
+        self._stream = stream_for(self.device) if self._recordable() else None
         self._turn = self._fresh_turn()
 
     def run(self, until: int | None = None) -> TreeIndex:
@@ -120,6 +122,10 @@ class TreeTraining:
         config = scorer_config(plan, tree.shape, n_items)
         scorer = make_scorer(config, self.seed).to(self.device)
         index = TreeIndex(tree, scorer, plan.leaf_vectors, first_taught(plan, tree.shape))
+        if self.lesson.weights is not None:
+            take_weights(scorer, self.lesson.weights)
+        elif plan.vectors == "met":
+            settle(index, item_vectors(self.lesson.events, plan.width, self.seed), plan.spread)
         return Standing(index, Optimiser(plan, scorer), torch.zeros(2, device=self.device))
 
     def _order(self, branch: int) -> Tensor:
@@ -155,7 +161,7 @@ class TreeTraining:
 
     def _fresh_turn(self) -> Callable[[], None]:
         """What does a step between two updates."""
-        return Recorded(self._work, self._generator, self._stream) if self._stream else self._work
+        return Recorded(self._work, self._stream, self._generator) if self._stream else self._work
 
     def _one_step(self) -> None:
         standing = self.standing
