@@ -1,5 +1,6 @@
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,9 @@ from typer.testing import CliRunner
 
 from shortlist.artifact import load
 from shortlist.cli import app
+from shortlist.errors import ShortlistError
+from shortlist.train.sasrec import SASRecTrainer
+from shortlist.train.tree.rounds import TreeTraining
 from tests.conftest import TINY
 
 FAST = TINY.replace("epochs = 3", "epochs = 1").replace("epochs = 8", "epochs = 1")
@@ -90,3 +94,74 @@ def test_ctrl_c_leaves_nothing_behind(recipe_file, data_folder, tmp_path, monkey
     assert answer.exit_code == 1
     assert "nothing half-written was left" in answer.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
+
+
+SMALL_TREE = """
+name = "small-tree"
+pipeline = "tree % 50 >> seen % 10"
+
+[stages.tree]
+type = "tree"
+
+[stages.tree.train]
+method = "{method}"
+epochs = 2
+rounds = 2
+batch = 128
+scorer = "mlp"
+negatives = 5
+width = 8
+layers = [8]
+windows = [3, 2, 1]
+sasrec_width = 8
+min_history = 3
+
+[stages.seen]
+type = "seen"
+"""
+
+
+@pytest.mark.parametrize("method", ["dtr-t-rl", "otm"])
+def test_a_training_that_was_cut_short_goes_on_to_the_same_bundle(data_folder, tmp_path, monkeypatch, method):
+    recipe = tmp_path / "small-tree.toml"
+    recipe.write_text(SMALL_TREE.format(method=method))
+    monkeypatch.setattr("shortlist.train.trees.KEEP_EVERY", 2)
+    monkeypatch.setattr("shortlist.train.trees.SASRecTrainer", partial(SASRecTrainer, epochs=1))
+    asked = ("train", recipe, "--data", data_folder)
+    assert run(*asked, "--out", tmp_path / "whole").exit_code == 0
+
+    steps, one_step = [], TreeTraining._one_step
+
+    def until_cut(self):
+        if len(steps) == 5:
+            raise ShortlistError("the power went out")
+        steps.append(self.standing.step)
+        one_step(self)
+
+    monkeypatch.setattr(TreeTraining, "_one_step", until_cut)
+    kept = (*asked, "--out", tmp_path / "parted", "--keep", tmp_path / "kept")
+    assert "the power went out" in run(*kept).stderr
+    assert steps == [0, 1, 2, 3, 4]
+    assert not (tmp_path / "parted").exists()
+    monkeypatch.setattr(
+        TreeTraining, "_one_step", lambda self: steps.append(self.standing.step) or one_step(self)
+    )
+    assert run(*kept).exit_code == 0
+    assert steps[5] == 4  # it went on from what was kept after four steps
+    assert load(tmp_path / "parted").version == load(tmp_path / "whole").version
+
+    monkeypatch.setattr(TreeTraining, "_one_step", lambda self: pytest.fail("all is kept already"))
+    monkeypatch.setattr(SASRecTrainer, "fit", lambda *_: pytest.fail("kept too"))
+    assert run(*kept, "--force").exit_code == 0
+    assert load(tmp_path / "parted").version == load(tmp_path / "whole").version
+
+
+def test_a_file_is_no_folder_to_keep_trainings_in(recipe_file, data_folder, tmp_path):
+    (tmp_path / "kept").write_text("mine")
+    answer = run(
+        "train", recipe_file, "--data", data_folder, "--out", tmp_path / "out", "--keep", tmp_path / "kept"
+    )
+    assert answer.exit_code == 2
+    assert "is no folder; expected one to keep trainings in" in " ".join(answer.stderr.split())
+    assert (tmp_path / "kept").read_text() == "mine"
+    assert not (tmp_path / "out").exists()

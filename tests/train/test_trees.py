@@ -157,9 +157,9 @@ def test_otm_begins_with_a_tree_that_jtm_grew(monkeypatch):
     plans = []
     real = trees.TreeTraining
 
-    def noted(plan, lesson, *rest):
+    def noted(plan, lesson, *rest, **more):
         plans.append((plan, lesson))
-        return real(plan, lesson, *rest)
+        return real(plan, lesson, *rest, **more)
 
     monkeypatch.setattr(trees, "TreeTraining", noted)
     stage = TreeTrainer("otm", epochs=2, spare=0.2, **SMALL).fit({}, material())
@@ -169,6 +169,7 @@ def test_otm_begins_with_a_tree_that_jtm_grew(monkeypatch):
     assert sorted(lesson.order.tolist()) == list(range(40))
     leaves = stage.index.tree.item_of_leaf
     assert leaves[leaves >= 0].tolist() == lesson.order.tolist()
+    assert set(lesson.weights) == set(stage.index.scorer.state_dict())
 
 
 def test_only_rectified_labels_ask_for_an_estimator(monkeypatch):

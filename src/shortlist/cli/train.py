@@ -11,6 +11,7 @@ from shortlist import __version__
 from shortlist.artifact import Artifact, Lineage
 from shortlist.cli.frame import Json, Seed, doors, emit, progress
 from shortlist.data import Dataset, load_dataset
+from shortlist.errors import ConfigError
 from shortlist.pipeline import Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.pipeline.shipped import shipped_names
 from shortlist.progress import Progress
@@ -28,15 +29,23 @@ def train(
     out: Annotated[Path, typer.Option(help="The folder to write the trained bundle to.")],
     seed: Seed = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is already there.")] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder where trees keep how far their training is; the same command goes on from there."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Train every stage of a pipeline on what the stages before it pass on."""
     began = time.perf_counter()
     read = find_recipe(recipe)
     check_target(out, force)  # before the work, not after it
+    if keep is not None and keep.exists() and not keep.is_dir():
+        raise ConfigError(f"{keep}: is no folder; expected one to keep trainings in")
     dataset = load_dataset(data)
     with progress() as tell:
-        artifact = train_bundle(read, dataset, out, seed, tell, force)[1]
+        artifact = train_bundle(read, dataset, out, seed, tell, force, keep)[1]
     seconds = time.perf_counter() - began
     if json:
         emit(
@@ -53,11 +62,17 @@ def train(
 
 
 def train_bundle(
-    recipe: Recipe, dataset: Dataset, out: Path, seed: int, tell: Progress, force: bool = False
+    recipe: Recipe,
+    dataset: Dataset,
+    out: Path,
+    seed: int,
+    tell: Progress,
+    force: bool = False,
+    keep: Path | None = None,
 ) -> tuple[Recommender, Artifact]:
     """Train and write a bundle; nothing is written unless all of it could be."""
     split = dataset.split()
-    trained = fit(recipe, dataset, seed, split, tell)
+    trained = fit(recipe, dataset, seed, split, tell, keep=keep)
     about = {
         **trained.about,
         "pipeline": repr(trained.pipeline),

@@ -1,8 +1,11 @@
 """What a trainer is given."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -45,6 +48,14 @@ class Material:
     valid: Cases | None = None  # cases to stop early by, never to learn from
     rounds: tuple[Round, ...] = ()
     fitted: Mapping[str, Stage] = field(default_factory=dict)  # stages that are ready, by name
+    keep: Path | None = None  # where long trainings keep how far they are
+
+    def place(self, what: str, *marks: object) -> Path | None:
+        """A folder of its own for a training on these events that is marked so; None where nothing is kept."""
+        if self.keep is None:
+            return None
+        told = json.dumps([marks, self.seed, self.events.fingerprint], sort_keys=True, default=str)
+        return self.keep / f"{what}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
     @property
     def ends(self) -> int:

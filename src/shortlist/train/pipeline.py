@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -32,17 +33,19 @@ def train(
     progress: Progress = silent,
     types: Types = TYPES,
     trainers: Mapping[str, type[Trainer]] = TRAINERS,
+    keep: Path | None = None,
 ) -> Recommender:
     """Train all stages of a recipe on the learning part of a split.
 
     Nominators and filters are fitted twice: on the past alone, to rehearse requests that later stages learn from,
-    and on all learning events, to serve.
+    and on all learning events, to serve. Long trainings keep how far they are in the folder `keep`, and go on from
+    there when they are run again.
     """
     split = dataset.split() if split is None else split
     check_settings(recipe.training, {"requests": int}, f"{recipe.path}: [train]")
     check_ranges(recipe.training)
     makers = {name: _maker(recipe, name, trainers) for name in recipe.stages}
-    material = Material(split.train, dataset.catalog, dataset.clock, seed, progress, split.valid)
+    material = Material(split.train, dataset.catalog, dataset.clock, seed, progress, split.valid, keep=keep)
     kitchen = _Kitchen(recipe, makers, types)
     early = kitchen.early()
     later: Stages = {}

@@ -1,23 +1,29 @@
 """A tree and its scorer, from a recipe: the method by name, and what differs from it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.artifact import Lineage, load, save
 from shortlist.data import sliding
 from shortlist.errors import DataError
-from shortlist.index.tree import pifa, project
+from shortlist.index.tree import TreeIndex, pifa, project
 from shortlist.nominate import TreeNominator
+from shortlist.represent.sasrec import SASRec
+from shortlist.train.device import device_of
 from shortlist.train.material import Material
 from shortlist.train.sasrec import SASRecTrainer
+from shortlist.train.tree.checkpoint import is_kept
 from shortlist.train.tree.plan import METHODS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
 from shortlist.train.tree.rounds import Lesson, TreeTraining
 
+KEEP_EVERY = 500  # steps
+WEIGHTS = "weights.safetensors"
 VECTORS = 64  # width of the item vectors that a tree is first laid by, where it is by vectors
 OWN = ("method", "profile", "epochs", "device")
 
@@ -102,8 +108,7 @@ class TreeTrainer:
         if plan.labels == "model" and plan.update == "none":
             order, weights = self._before(plan, lesson, material)
             lesson = replace(lesson, order=order, weights=weights)
-        training = TreeTraining(plan, lesson, material.seed, self.device, material.progress)
-        index = training.run().to("cpu")
+        index = self._train(plan, lesson, material).to("cpu")
         return TreeNominator(index, **{"product": plan.product, **settings})
 
     def _paced(self, material: Material, plan: TreePlan) -> TreePlan:
@@ -125,7 +130,23 @@ class TreeTrainer:
     def _estimator(self, material: Material, width: int) -> Estimator:
         """A small sequence model that says how likely each item is."""
         trainer = SASRecTrainer(width=width, device=self.device)
-        return trainer.fit(material.events, material.valid, material.seed, material.progress).scores
+        folder = material.place("sasrec", vars(trainer))
+        if folder is not None and is_kept(folder):
+            kept = load(folder, "sasrec")
+            return SASRec.build(kept.about, kept.tensors(WEIGHTS)).to(device_of(self.device)).scores
+        model = trainer.fit(material.events, material.valid, material.seed, material.progress)
+        if folder is not None:
+            lineage = Lineage(material.events.fingerprint, material.seed, config=vars(trainer))
+            save(folder, "sasrec", {WEIGHTS: model.state_dict()}, lineage, model.settings())
+        return model.scores
+
+    def _train(self, plan: TreePlan, lesson: Lesson, material: Material) -> TreeIndex:
+        """A trained tree; where trainings are kept, it goes on from where it stopped."""
+        folder = material.place("tree", asdict(plan))
+        training = TreeTraining(
+            plan, lesson, material.seed, self.device, material.progress, folder=folder, keep_every=KEEP_EVERY
+        )
+        return training.run()
 
     def _before(
         self, plan: TreePlan, lesson: Lesson, material: Material
@@ -135,7 +156,6 @@ class TreeTrainer:
         Its labels come from its own scores, so a scorer that knows nothing teaches itself nothing.
         """
         before = replace(plan, labels="plain", **METHODS["jtm"])
-        training = TreeTraining(before, lesson, material.seed, self.device, material.progress)
-        index = training.run()
+        index = self._train(before, lesson, material)
         order = index.tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()

@@ -101,7 +101,7 @@ class TreePlan:
     # optimisation
     rounds: int = 6  # D12: an update lies between two rounds
     steps: int = 2000
-    batch: int = 1000
+    batch: int = 250
     rate: float = 5e-3
     decay: float = 1e-4
     optimizer: str = "adamw"
