@@ -122,6 +122,7 @@ def test_what_is_left_open_is_as_method_and_profile_say(method, profile):
         ({"profile": "fast"}, "profile must be one of"),
         ({"sampler": "none"}, "sampler must be one of tree, uniform"),
         ({"branch": 1}, "branch must be 2 or more"),
+        ({"taught_beam": -1}, "taught_beam must be 0 or more"),
     ],
 )
 def test_words_that_do_not_exist_are_refused_before_anything_is_trained(given, told):

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -5,8 +6,8 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.index.tree import Tree, TreeIndex
-from shortlist.train.tree.sampler import depth_aware
-from shortlist.train.tree.step import Step, first_taught
+from shortlist.train.tree.sampler import depth_aware, path
+from shortlist.train.tree.step import Step, _States, first_taught
 from tests.train.tree.small import plan, small_index
 
 USERS = 9
@@ -197,11 +198,31 @@ def test_targets_made_by_the_model_are_those_of_the_path_that_wins_below():
         for level in range(shape.height, 0, -1):
             node = leaf >> (shape.height - level)
             row = scores[level][user]
-            total += float(F.softplus(row).sum() - wins * row[node])
+            even = row - math.log(len(row))  # each begins as one of so many
+            total += float(F.softplus(even).sum() - wins * even[node])
             wins *= float(row[node] >= row[node ^ 1])
         expected.append(total)
     found = step.loss(histories, labels, torch.ones(USERS, shape.height), generator())[0]
     torch.testing.assert_close(float(found.detach()), sum(expected) / USERS, rtol=1e-5, atol=1e-5)
+
+
+def test_a_positive_that_the_search_passes_by_is_not_taught():
+    index = small_index(40)
+    step = Step(plan("otm", beam=2, levels="all"), index)
+    histories, labels = batch(40)
+    leaves = index.tree.leaves(labels)
+    drawn = step._draw(leaves, _States(step, histories), generator())
+    assert drawn.met.any()
+    assert not drawn.met.all()
+    assert (drawn.valid[..., 0] & (drawn.nodes[..., 0] == path(index.tree.shape, step.levels, leaves))).all()
+    for user in range(USERS):
+        for at in range(len(step.levels)):
+            there = drawn.nodes[user, at, 1:][~drawn.valid[user, at, 1:]].tolist()
+            assert not drawn.met[user, at] or drawn.nodes[user, at, 0] in there
+    logits = torch.zeros(drawn.nodes.shape, requires_grad=True)
+    step._loss(logits, drawn, torch.ones(drawn.met.shape), leaves, _States(step, histories)).backward()
+    assert ((logits.grad[..., 0] != 0) == drawn.met).all()
+    assert (logits.grad[..., 1:][drawn.valid[..., 1:]] > 0).all()
 
 
 def test_siblings_are_all_that_a_label_tree_compares():
@@ -265,3 +286,9 @@ def test_the_hinge_of_the_best_competes_with_a_beam():
     weight = torch.ones(USERS, len(step.levels))
     found = step.loss(histories, labels, weight, generator())[0]
     torch.testing.assert_close(found, by_hand(step, histories, labels, weight, cost), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("given", "width"), [({}, 6), ({"taught_beam": 3}, 3)])
+def test_a_beam_to_be_taught_by_may_differ_from_that_of_the_search(given, width):
+    step = Step(plan("otm", beam=6, **given), small_index(40))
+    assert step.sampler.beam == width

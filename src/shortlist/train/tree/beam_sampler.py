@@ -15,7 +15,7 @@ class BeamSampler:
     """At each level the children of the `beam` best nodes above it under the current scores; no correction.
 
     Levels with no more nodes than the beam, and the one below them, are whole. The positive stands in column 0 whether
-    or not the search came by it.
+    or not the search came by it, which `met` says.
     """
 
     beam: int = 150
@@ -34,16 +34,16 @@ class BeamSampler:
         score: LevelScore | None = None,
     ) -> Draw:
         check_levels(shape, levels)
-        met = self._met(shape, levels, leaves, score)
-        columns = max(nodes.shape[1] for nodes in met.values())
-        nodes = torch.stack([_widened(met[level], columns) for level in levels], 1)  # [U, L, C - 1]
+        scored = self._scored(shape, levels, leaves, score)
+        columns = max(nodes.shape[1] for nodes in scored.values())
+        nodes = torch.stack([_widened(scored[level], columns) for level in levels], 1)  # [U, L, C - 1]
         positive = path(shape, levels, leaves)[..., None]  # [U, L, 1]
-        there = (nodes >= 0) & (nodes != positive)
+        there, met = (nodes >= 0) & (nodes != positive), (nodes == positive).any(2)
         valid = torch.cat([torch.ones_like(there[..., :1]), there], 2)
         nodes = torch.cat([positive, nodes.clamp(min=0)], 2)
-        return Draw(nodes, torch.zeros_like(nodes, dtype=torch.float32), valid, ~there.any(2))
+        return Draw(nodes, torch.zeros_like(nodes, dtype=torch.float32), valid, ~there.any(2), met)
 
-    def _met(
+    def _scored(
         self, shape: TreeShape, levels: tuple[int, ...], leaves: Tensor, score: LevelScore | None
     ) -> dict[int, Tensor]:
         """The nodes that search scores at each of the levels: int64 [U, C], -1 where a child is missing."""

@@ -27,6 +27,7 @@ class Draw(NamedTuple):
     logw: Tensor  # float32 [U, L, C], subtracted from logits; 0 for the positive
     valid: Tensor  # bool [U, L, C]; column 0 is always True
     skip: Tensor  # bool [U, L]: nothing stands against the positive, so the softmax loss there is exactly 0
+    met: Tensor | None = None  # bool [U, L]: a search came by the positive; None where nobody searched
 
 
 class Sampler(Protocol):
@@ -123,7 +124,7 @@ def only_live(drawn: Draw, levels: tuple[int, ...], tree: Tree) -> Draw:
         return drawn
     live = torch.stack([tree.live(level)[drawn.nodes[:, at]] for at, level in enumerate(levels)], 1)
     valid = torch.cat([drawn.valid[..., :1], drawn.valid[..., 1:] & live[..., 1:]], 2)
-    return Draw(drawn.nodes, drawn.logw * valid, valid, ~valid[..., 1:].any(2))
+    return Draw(drawn.nodes, drawn.logw * valid, valid, ~valid[..., 1:].any(2), drawn.met)
 
 
 def depth_aware(per_level: int, levels: Sequence[int], alpha: float) -> tuple[int, ...]:

@@ -78,11 +78,17 @@ class Step:
             return margin(logits, drawn.valid, weight, reduction=plan.reduction)
         if plan.loss == "hinge":
             return top_k_hinge(logits, drawn.valid, weight, plan.beam, reduction=plan.reduction)
-        label = torch.ones_like(weight)
+        label, valid = torch.ones_like(weight), drawn.valid
         if plan.labels == "model":
             with torch.no_grad():
                 label = model_targets(states.living, self.index.tree.shape, self.levels, leaves)
-        return binary(logits, drawn.valid, label, weight, plan.reduction)
+        if drawn.met is not None:
+            # Only what the search came by is taught: a node it passes by would be met as a positive alone, and rise.
+            label, valid = label * drawn.met, torch.cat([drawn.met[..., None], valid[..., 1:]], 2)
+            # One of so many: the same for all nodes of a level, so it changes no order, and hundreds of negatives
+            # need not push every score down first.
+            logits = logits - valid.sum(2, keepdim=True).clamp(min=1).log()
+        return binary(logits, valid, label, weight, plan.reduction)
 
 
 def first_taught(plan: TreePlan, shape: TreeShape) -> int:

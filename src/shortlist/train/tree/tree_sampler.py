@@ -259,4 +259,5 @@ def _columns(parts: Tensor, kept: list[int]) -> Tensor:
 
 
 def _joined(above: Draw, below: Draw) -> Draw:
-    return Draw(*(torch.cat(parts, 1) for parts in zip(above, below, strict=True)))
+    parts = zip(above[:4], below[:4], strict=True)  # both were drawn, not searched for
+    return Draw(*(torch.cat(part, 1) for part in parts))
