@@ -16,6 +16,7 @@ from shortlist.reproduce.trees import (
     rows_of,
     some_of,
 )
+from shortlist.train.sasrec import SASRecTrainer
 
 TINY = {"rounds": 1, "steps": 3, "judge_every": 3}
 
@@ -152,3 +153,13 @@ def _check_split(ground: Ground) -> None:
     split = Trial(ground, 0).split
     assert len(split.test) > 500
     assert int(Trial(ground, 0).truth.max()) < len(ground.dataset.items)
+
+
+def test_an_estimator_is_kept_and_comes_back(ground, monkeypatch, tmp_path):
+    kept = Kept.at(tmp_path / "kept.safetensors")
+    first = Trial(ground, 0, kept).sasrec
+    monkeypatch.setattr(SASRecTrainer, "fit", lambda *_: pytest.fail("it is kept"))
+    again = Trial(ground, 0, Kept.at(tmp_path / "kept.safetensors")).sasrec
+    assert not again.training
+    for name, weight in first.state_dict().items():
+        assert torch.equal(weight, again.state_dict()[name])

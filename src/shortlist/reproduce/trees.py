@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from shortlist.data import Cases, Dataset, Query, Split
 from shortlist.data.prepare import prepare
@@ -18,10 +19,11 @@ from shortlist.evaluate import Scores, score_slates, top_k_full
 from shortlist.index.tree import TreeIndex
 from shortlist.progress import Progress, silent
 from shortlist.report.result import row
-from shortlist.represent.sasrec import SASRec
+from shortlist.represent.sasrec import SASRec, SASRecConfig
 from shortlist.reproduce.kept import Kept
 from shortlist.reproduce.simple import autoencoder, cosine, linear
 from shortlist.simulate import embedded
+from shortlist.train.device import device_of
 from shortlist.train.sasrec import SASRecTrainer
 from shortlist.train.tree.judge import answers, everything_seen
 from shortlist.train.tree.plan import TreePlan, plan_of
@@ -130,7 +132,17 @@ class Trial:
         trainer = SASRecTrainer(
             16 if self.ground.quick else width, memory=memory, device=self.device, **small
         )
-        return trainer.fit(self.split.train, self.split.valid, self.seed, self.progress)
+
+        def weights() -> tuple[Tensor, dict[str, Any]]:
+            model = trainer.fit(self.split.train, self.split.valid, self.seed, self.progress)
+            return parameters_to_vector(model.parameters()).detach(), {}
+
+        name = f"{self.ground.name}/sasrec of width {trainer.width}/{self.seed}"
+        vector, _ = self.kept.get(name, weights, asdict(trainer))
+        sizes = (trainer.width, trainer.blocks, trainer.heads, memory, trainer.dropout)
+        model = SASRec(SASRecConfig(len(self.ground.dataset.items), *sizes))
+        vector_to_parameters(vector.clone(), model.parameters())
+        return model.to(device_of(self.device)).eval()
 
     def plan(self, method: str, **given: Any) -> TreePlan:
         """The plan of a method at the sizes of this data set."""
