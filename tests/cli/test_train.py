@@ -165,3 +165,34 @@ def test_a_file_is_no_folder_to_keep_trainings_in(recipe_file, data_folder, tmp_
     assert "is no folder; expected one to keep trainings in" in " ".join(answer.stderr.split())
     assert (tmp_path / "kept").read_text() == "mine"
     assert not (tmp_path / "out").exists()
+
+
+def test_trainings_are_not_kept_where_the_bundle_goes(recipe_file, data_folder, tmp_path):
+    out = tmp_path / "out"
+    for keep in (out, out / "kept"):
+        answer = run("train", recipe_file, "--data", data_folder, "--out", out, "--keep", keep)
+        assert answer.exit_code == 2
+        assert "keep trainings in another folder" in " ".join(answer.stderr.split())
+    assert not out.exists()
+
+
+def test_other_trainings_are_kept_elsewhere_and_damage_is_told(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("shortlist.train.trees.SASRecTrainer", partial(SASRecTrainer, epochs=1))
+    recipe, kept = tmp_path / "small-tree.toml", tmp_path / "kept"
+    recipe.write_text(SMALL_TREE.format(method="dtr-t-rl"))
+    asked = ("train", recipe, "--data", data_folder, "--keep", kept, "--force", "--out", tmp_path / "out")
+    assert run(*asked).exit_code == 0
+    first = {one.name for one in kept.iterdir()}
+    assert sorted(name.split("-")[0] for name in first) == ["sasrec", "tree"]
+    recipe.write_text(SMALL_TREE.format(method="dtr-t-rl").replace("width = 8", "width = 6", 1))
+    assert run(*asked).exit_code == 0
+    assert len({one.name for one in kept.iterdir()} - first) == 1  # another tree, the same estimator
+    assert run(*asked, "--seed", 1).exit_code == 0
+    assert len({one.name for one in kept.iterdir()}) == 5
+    (weights,) = [
+        one / "weights.safetensors" for one in kept.iterdir() if one.name in first and "sasrec" in one.name
+    ]
+    weights.write_bytes(weights.read_bytes()[:-1])
+    answer = run(*asked)
+    assert answer.exit_code == 2
+    assert "and it is trained again" in " ".join(answer.stderr.split())

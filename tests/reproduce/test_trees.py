@@ -163,3 +163,6 @@ def test_an_estimator_is_kept_and_comes_back(ground, monkeypatch, tmp_path):
     assert not again.training
     for name, weight in first.state_dict().items():
         assert torch.equal(weight, again.state_dict()[name])
+    late = Trial(ground, 0, kept)
+    late.flat("sasrec")  # its seconds are those of its training, not of its loading
+    assert late.facts("sasrec")["seconds"] == kept.facts["world/sasrec of width 16/0"]["seconds"]

@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -6,7 +7,9 @@ import torch
 from torch import nn
 
 from shortlist.errors import ShortlistError
+from shortlist.train import loop
 from shortlist.train.loop import Loop, shuffled
+from shortlist.train.recorded import Recorded
 
 
 def line(target: float):
@@ -59,16 +62,31 @@ def test_shuffled_batches_hold_everything_once():
     assert sorted(np.concatenate(batches).tolist()) == list(range(10))
 
 
-def test_a_loss_that_comes_as_the_same_function_learns_alike():
-    """On a processor it is done as usual; on a GPU it would be recorded."""
-    (one, fresh), (two, _) = line(1.0), line(1.0)
+def test_a_loss_that_comes_as_the_same_function_again_is_recorded(monkeypatch):
+    made = []
+
+    class Noted(Recorded):
+        def __init__(self, work, stream):
+            super().__init__(work, stream)
+            made.append(self)
+
+        def __call__(self):
+            self.done += 1
+            self.work()
+
+    monkeypatch.setattr(loop, "Recorded", Noted)
+    monkeypatch.setattr(loop, "on", lambda stream: nullcontext())
+    monkeypatch.setattr(loop, "stream_for", lambda device: "mine")
+    model, fresh = line(1.0)
 
     def steady():
-        return (two(torch.ones(1, 1)) - 1.0).square().mean()
+        return (model(torch.ones(1, 1)) - 1.0).square().mean()
 
-    Loop(epochs=3, rate=0.05).run(one, fresh, 10, "line", lambda *_: None)
-    Loop(epochs=3, rate=0.05).run(two, lambda epoch: iter([steady] * 10), 10, "line", lambda *_: None)
-    assert one.weight.item() == two.weight.item()
+    Loop(epochs=3, rate=0.05).run(model, lambda epoch: iter([steady] * 10), 10, "line", lambda *_: None)
+    assert [one.done for one in made] == [30]
+    made.clear()
+    Loop(epochs=1, rate=0.05).run(model, fresh, 10, "line", lambda *_: None)
+    assert [one.done for one in made] == [1] * 10
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

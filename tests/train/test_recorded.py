@@ -1,3 +1,5 @@
+from contextlib import contextmanager
+
 import pytest
 import torch
 
@@ -21,6 +23,29 @@ def test_work_is_done_as_usual_before_it_is_recorded():
         one()
     assert len(done) == WARM
     assert one.graph is None
+
+
+def test_after_that_it_is_recorded_once_and_replayed(monkeypatch):
+    said = []
+
+    class Graph:
+        def register_generator_state(self, generator):
+            said.append(("generator", generator))
+
+        def replay(self):
+            said.append("replay")
+
+    @contextmanager
+    def recording(graph, stream):
+        said.append("record")
+        yield
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", recording)
+    one = Recorded(lambda: said.append("work"), stream="mine", generator="dice")
+    for _ in range(WARM + 3):
+        one()
+    assert said == ["work"] * WARM + [("generator", "dice"), "record", "work"] + ["replay"] * 3
 
 
 @cuda

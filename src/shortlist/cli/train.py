@@ -41,8 +41,7 @@ def train(
     began = time.perf_counter()
     read = find_recipe(recipe)
     check_target(out, force)  # before the work, not after it
-    if keep is not None and keep.exists() and not keep.is_dir():
-        raise ConfigError(f"{keep}: is no folder; expected one to keep trainings in")
+    _check_keep(keep, out)
     dataset = load_dataset(data)
     with progress() as tell:
         artifact = train_bundle(read, dataset, out, seed, tell, force, keep)[1]
@@ -59,6 +58,15 @@ def train(
         return
     typer.echo(f"{artifact.about['name']} {artifact.version}: {artifact.about['pipeline']}")
     typer.echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")
+
+
+def _check_keep(keep: Path | None, out: Path) -> None:
+    if keep is None:
+        return
+    if keep.exists() and not keep.is_dir():
+        raise ConfigError(f"{keep}: is no folder; expected one to keep trainings in")
+    if keep.resolve().is_relative_to(out.resolve()):
+        raise ConfigError(f"{keep}: lies in {out}, where the bundle goes; keep trainings in another folder")
 
 
 def train_bundle(

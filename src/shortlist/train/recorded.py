@@ -58,6 +58,8 @@ def on(stream: torch.cuda.Stream | None) -> Iterator[None]:
         return
     usual = torch.cuda.current_stream(stream.device)
     stream.wait_stream(usual)
-    with torch.cuda.stream(stream):
-        yield
-    usual.wait_stream(stream)
+    try:
+        with torch.cuda.stream(stream):
+            yield
+    finally:
+        usual.wait_stream(stream)

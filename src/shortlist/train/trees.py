@@ -2,22 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.artifact import Lineage, load, save
+from shortlist.artifact import Artifact, Lineage, load, save
 from shortlist.data import sliding
-from shortlist.errors import DataError
+from shortlist.errors import ArtifactError, DataError
 from shortlist.index.tree import TreeIndex, pifa, project
 from shortlist.nominate import TreeNominator
 from shortlist.represent.sasrec import SASRec
 from shortlist.train.device import device_of
 from shortlist.train.material import Material
 from shortlist.train.sasrec import SASRecTrainer
-from shortlist.train.tree.checkpoint import is_kept
+from shortlist.train.tree.checkpoint import is_kept, mark_of
 from shortlist.train.tree.plan import METHODS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
 from shortlist.train.tree.rounds import Lesson, TreeTraining
@@ -130,9 +131,9 @@ class TreeTrainer:
     def _estimator(self, material: Material, width: int) -> Estimator:
         """A small sequence model that says how likely each item is."""
         trainer = SASRecTrainer(width=width, device=self.device)
-        folder = material.place("sasrec", vars(trainer))
+        folder = self._place(material, "sasrec", vars(trainer))
         if folder is not None and is_kept(folder):
-            kept = load(folder, "sasrec")
+            kept = _whole(folder)
             return SASRec.build(kept.about, kept.tensors(WEIGHTS)).to(device_of(self.device)).scores
         model = trainer.fit(material.events, material.valid, material.seed, material.progress)
         if folder is not None:
@@ -140,9 +141,13 @@ class TreeTrainer:
             save(folder, "sasrec", {WEIGHTS: model.state_dict()}, lineage, model.settings())
         return model.scores
 
+    def _place(self, material: Material, what: str, marks: Mapping[str, Any]) -> Path | None:
+        """Where a training is kept: what it is chosen by and the kind of device are its marks too."""
+        return material.place(what, marks, mark_of(material.valid), device_of(self.device).type)
+
     def _train(self, plan: TreePlan, lesson: Lesson, material: Material) -> TreeIndex:
         """A trained tree; where trainings are kept, it goes on from where it stopped."""
-        folder = material.place("tree", asdict(plan))
+        folder = self._place(material, "tree", asdict(plan))
         training = TreeTraining(
             plan, lesson, material.seed, self.device, material.progress, folder=folder, keep_every=KEEP_EVERY
         )
@@ -159,3 +164,11 @@ class TreeTrainer:
         index = self._train(before, lesson, material)
         order = index.tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()
+
+
+def _whole(folder: Path) -> Artifact:
+    """A kept estimator, if nothing happened to it."""
+    try:
+        return load(folder, "sasrec")
+    except ArtifactError as error:
+        raise ArtifactError(f"{error}; remove {folder}, and it is trained again") from error

@@ -119,6 +119,20 @@ def test_shared_rows_are_scored_as_own_rows_are(words):
     )
 
 
+@pytest.mark.parametrize("pool", ["sum", "mean"])
+def test_places_added_for_the_matrix_units_change_nothing(pool, monkeypatch):
+    """On a GPU a history is filled up to a multiple of eight places."""
+    monkeypatch.setattr(attention, "_fusible", lambda x: True)
+    monkeypatch.setattr(attention, "fused_weights", plain_weights)
+    config = small(pool=pool)
+    assert config.memory % 8
+    scorer = lively(config)
+    history, rows = rows_of(config)
+    state = scorer.prepare(history)
+    assert state.a.shape[1] % 8 == 0
+    assert close(scorer.score(state, rows), scorer.naive(history, rows), 1e-5)
+
+
 def test_batch_norm_learns_from_the_scored_rows_only():
     config = small(norm="batch")
     scorer = lively(config)

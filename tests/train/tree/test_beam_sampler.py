@@ -105,4 +105,4 @@ def test_wrong_settings_are_refused():
     with pytest.raises(ConfigError, match="beam must be"):
         BeamSampler(0)
     with pytest.raises(ConfigError, match="needs scores"):
-        BeamSampler(2).draw(TreeShape(16, 2), (4,), torch.tensor([0]), seeded())
+        BeamSampler(2).draw(TreeShape(16, 2), (2, 3, 4), torch.tensor([0]), seeded())

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -70,9 +72,9 @@ def test_nodes_begin_as_the_mean_of_what_is_below(leaf_vectors, spare):
         for leaf, item in enumerate(of):
             if item >= 0:
                 below.setdefault(int(shape.ancestor(torch.tensor(leaf), level)), []).append(item)
-        sums = torch.stack([vectors[items].sum(0) for items in below.values()])
+        means = torch.stack([vectors[items].mean(0) for items in below.values()])
         found = index.scorer.nodes.weight[index.rows(level, torch.tensor(list(below)))]
-        torch.testing.assert_close(found, 0.5 * even(sums), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(found, 0.5 * even(means, found), rtol=1e-4, atol=1e-5)
 
 
 def test_levels_of_few_nodes_stay_as_chance_made_them():
@@ -87,11 +89,37 @@ def test_a_table_of_items_begins_with_their_vectors():
     index = index_of(history="item")
     vectors = torch.randn(40, 4, generator=torch.Generator().manual_seed(5))
     settle(index, vectors, 0.5)
-    torch.testing.assert_close(index.scorer.items.weight, 0.5 * even(vectors))
+    torch.testing.assert_close(index.scorer.items.weight, 0.5 * even(vectors, vectors))
 
 
-def test_a_column_without_spread_becomes_zero():
-    assert even(torch.tensor([[1.0, 2.0], [3.0, 2.0]])).tolist() == [[-1.0, 0.0], [1.0, 0.0]]
+def test_a_column_without_spread_is_taken_from_elsewhere():
+    drawn = torch.tensor([[7.0, 8.0], [9.0, 10.0]])
+    assert even(torch.tensor([[1.0, 2.0], [3.0, 2.0]]), drawn).tolist() == [[-1.0, 8.0], [1.0, 10.0]]
+    assert even(torch.zeros(2, 2), drawn).tolist() == drawn.tolist()
+
+
+def groups(n_items=36, users=60):
+    """Three groups of users who all met the same: the events have rank three."""
+    met = [(user, item) for user in range(users) for item in range(user % 3, n_items, 3)]
+    return Interactions.of(*zip(*met, strict=True), n_items=n_items)
+
+
+def test_numbers_that_these_users_cannot_give_are_drawn_not_zero():
+    """A linear scorer could never leave a number that is zero on both sides."""
+    vectors = item_vectors(groups(), 8, 0)
+    drawn = torch.randn(36, 8, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(vectors[:, 2:], drawn[:, 2:])
+    assert not torch.equal(vectors[:, :2], drawn[:, :2])
+    one = training(taught=replace(lesson(), events=groups(), valid=None, categories=None), scorer="linear")
+    assert (one.standing.index.scorer.nodes.weight.std(0) > 0.01).all()
+
+
+def test_items_that_nobody_met_begin_as_far_out_as_others():
+    met = walks(40)
+    events = Interactions.of(met.users, met.items, n_items=400)
+    vectors = item_vectors(events, 6, 0)
+    torch.testing.assert_close(vectors[:40].square().mean(0), torch.ones(6), rtol=0, atol=1e-3)
+    assert 0.8 < vectors[40:].std() < 1.2
 
 
 def test_training_begins_there_unless_chance_is_asked_for():

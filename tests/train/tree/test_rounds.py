@@ -1,3 +1,5 @@
+import gc
+import weakref
 from collections import Counter
 
 import numpy as np
@@ -287,12 +289,25 @@ def test_every_method_learns_on_a_gpu(method, precision):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("method", METHODS)
-def test_replayed_steps_are_the_steps_that_were_recorded(method):
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [(method, {}) for method in METHODS]
+    + [
+        ("dtr-t", {"spare": 0.3}),
+        ("dtr-t", {"ahead": 3, "forget": 0.2}),
+        ("dtr-u", {"alpha": 0.5}),
+        ("dtr-u", {"norm": "batch"}),
+        ("dtr-t", {"branch": 4}),
+        ("dtr-t", {"scorer": "mlp", "history": "item"}),
+        ("dtr-t", {"scorer": "linear"}),
+        ("dtr-t", {"restart": True}),
+    ],
+)
+def test_replayed_steps_are_the_steps_that_were_recorded(method, given):
     taught = lesson(estimator=lambda rows: likely(rows.cpu()).to(rows.device))
     found = []
     for recorded in (True, False):
-        one = TreeTraining(plan(method, steps=12, recorded=recorded), taught, 0, "cuda")
+        one = TreeTraining(plan(method, steps=12, recorded=recorded, **given), taught, 0, "cuda")
         one.run()
         assert (one._stream is not None) == recorded
         found.append(one.standing.index.scorer.state_dict())
@@ -301,6 +316,37 @@ def test_replayed_steps_are_the_steps_that_were_recorded(method):
 
 def test_on_a_processor_nothing_is_recorded():
     assert training()._stream is None
+
+
+@pytest.mark.parametrize(
+    ("given", "recordable"),
+    [
+        ({}, True),
+        ({"recorded": False}, False),
+        ({"dropout": 0.1}, False),
+        ({"method": "dtr-t-rl"}, True),
+        ({"method": "dtr-t-rl", "ahead": 2}, False),
+    ],
+)
+def test_what_may_do_anything_is_not_recorded(given, recordable):
+    one = training(**given)
+    one.device = torch.device("cuda")
+    assert one._recordable() == recordable
+    one.standing.index.scorer.lazy = True
+    assert not one._recordable()
+
+
+def test_a_training_goes_when_nobody_holds_it():
+    """What it recorded holds much of a GPU: it must not wait for somebody to look for rings."""
+    gc.disable()
+    try:
+        one = training()
+        one.run()
+        held = weakref.ref(one)
+        del one
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 def test_an_item_table_is_as_large_as_the_catalogue():

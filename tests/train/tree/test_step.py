@@ -292,3 +292,7 @@ def test_the_hinge_of_the_best_competes_with_a_beam():
 def test_a_beam_to_be_taught_by_may_differ_from_that_of_the_search(given, width):
     step = Step(plan("otm", beam=6, **given), small_index(40))
     assert step.sampler.beam == width
+    histories, labels = batch(40)
+    drawn = step._draw(step.index.tree.leaves(labels), _States(step, histories), generator())
+    assert drawn.met[:, 0].all()  # the first taught level is whole: none above was taught to choose
+    assert drawn.valid[:, 0, 1:].sum(1).tolist() == [step.index.tree.shape.sizes[step.levels[0]] - 1] * USERS

@@ -14,8 +14,8 @@ from shortlist.train.tree.sampler import Draw, LevelScore, Siblings, check_level
 class BeamSampler:
     """At each level the children of the `beam` best nodes above it under the current scores; no correction.
 
-    Levels with no more nodes than the beam, and the one below them, are whole. The positive stands in column 0 whether
-    or not the search came by it, which `met` says.
+    Levels with no more nodes than the beam, the one below them, and the first of those asked for are whole. The
+    positive stands in column 0 whether or not the search came by it, which `met` says.
     """
 
     beam: int = 150
@@ -47,7 +47,9 @@ class BeamSampler:
         self, shape: TreeShape, levels: tuple[int, ...], leaves: Tensor, score: LevelScore | None
     ) -> dict[int, Tensor]:
         """The nodes that search scores at each of the levels: int64 [U, C], -1 where a child is missing."""
-        first = min(shape.start(self.beam), levels[-1])
+        first = min(
+            max(shape.start(self.beam), levels[0]), levels[-1]
+        )  # levels above were never taught to choose
         users = len(leaves)
         met = {
             level: torch.arange(shape.sizes[level], device=leaves.device).expand(users, -1)

@@ -11,21 +11,24 @@ from torch import Tensor
 from shortlist.data import Interactions
 from shortlist.index.tree import TreeIndex, pifa, project
 
+FAINT = 1e-5  # of the largest deviation: what is less is rounding
+
 
 def item_vectors(events: Interactions, width: int, seed: int) -> Tensor:
-    """A vector of every item, each number with mean 0 and deviation 1: float32 [n_items, width].
+    """A vector of every item, each number with mean 0 and deviation 1 over those met: float32 [n_items, width].
 
-    The first direction of all, how often an item is met, is left out. Items nobody met, and numbers that so few users
+    The first direction of all, how often an item is met, is left out. Items nobody met, and numbers that these users
     cannot give, are drawn.
     """
     generator = torch.Generator().manual_seed(seed)
     vectors = torch.randn(events.n_items, width, generator=generator)
-    if not len(events) or events.n_items < 2:
+    met = torch.from_numpy(np.unique(events.items).astype(np.int64))
+    if len(met) < 2:
         return vectors
-    found = even(project(pifa(events.matrix()), width + 1, seed)[:, 1:])
-    met = torch.zeros(events.n_items, dtype=torch.bool)
-    met[torch.from_numpy(events.items.astype(np.int64))] = True
-    vectors[:, : found.shape[1]] = torch.where(met[:, None], found, vectors[:, : found.shape[1]])
+    found = project(pifa(events.matrix()), width + 1, seed)[met, 1:]
+    if not found.shape[1]:
+        return vectors
+    vectors[met, : found.shape[1]] = even(found, vectors[met, : found.shape[1]])
     return vectors
 
 
@@ -35,22 +38,27 @@ def settle(index: TreeIndex, vectors: Tensor, spread: float) -> None:
     Nodes without an item below, and levels of fewer nodes than a vector has numbers, keep what chance gave them.
     """
     tree, scorer = index.tree, index.scorer
-    shape, device = tree.shape, scorer.nodes.weight.device
+    shape, table = tree.shape, scorer.nodes.weight
     leaves = torch.nonzero(tree.item_of_leaf >= 0)[:, 0]  # those that hold an item
-    laid = vectors.to(device)[tree.item_of_leaf[leaves].long()]  # [leaves, D]
+    laid = vectors.to(table.device)[tree.item_of_leaf[leaves].long()]  # [leaves, D]
     with torch.no_grad():
         for level in range(1, shape.height + 1):
-            above, places = torch.unique(shape.ancestor(leaves, level), return_inverse=True)
+            above, places, count = torch.unique(
+                shape.ancestor(leaves, level), return_inverse=True, return_counts=True
+            )
             if len(above) < max(laid.shape[1], 2):
                 continue
-            sums = laid.new_zeros(len(above), laid.shape[1]).index_add_(0, places, laid)
-            scorer.nodes.weight[index.rows(level, above)] = spread * even(sums)
+            means = laid.new_zeros(len(above), laid.shape[1]).index_add_(0, places, laid) / count[:, None]
+            rows = index.rows(level, above)
+            table[rows] = spread * even(means, table[rows] / spread)
         if scorer.items is not None:
-            scorer.items.weight[: len(vectors)] = spread * even(vectors.to(device))
+            drawn = scorer.items.weight[: len(vectors)] / spread
+            scorer.items.weight[: len(vectors)] = spread * even(vectors.to(table.device), drawn)
 
 
-def even(vectors: Tensor) -> Tensor:
-    """Every column with mean 0 and deviation 1; a column without any spread becomes 0."""
+def even(vectors: Tensor, otherwise: Tensor) -> Tensor:
+    """Every column with mean 0 and deviation 1; one without any spread to speak of is taken from `otherwise`."""
     apart = vectors - vectors.mean(0)
     deviation = apart.square().mean(0).sqrt()
-    return torch.where(deviation > 1e-6, apart / deviation.clamp(min=1e-6), 0.0)
+    there = deviation > FAINT * deviation.amax().clamp(min=1e-30)
+    return torch.where(there, apart / deviation.clamp(min=1e-30), otherwise)

@@ -44,7 +44,7 @@ class Standing:
 
 def marks_of(plan: TreePlan, seed: int, device: torch.device, lesson: Mapping[str, object]) -> Marks:
     """The marks of a run; the parts of a lesson are told by fingerprints."""
-    told = {name: _mark(part) for name, part in lesson.items()}
+    told = {name: mark_of(part) for name, part in lesson.items()}
     made: Marks = json.loads(
         json.dumps({"plan": asdict(plan), "seed": seed, "device": device.type, "lesson": told})
     )
@@ -90,7 +90,7 @@ def resume(folder: Path, plan: TreePlan, device: torch.device, marks: Marks) -> 
     return standing
 
 
-def _mark(part: object) -> str | None:
+def mark_of(part: object) -> str | None:
     """A short name for exactly this part of a lesson."""
     if part is None:
         return None
@@ -99,7 +99,7 @@ def _mark(part: object) -> str | None:
     if isinstance(part, Cases):
         return _digest(part.events.fingerprint.encode(), part.starts, part.cuts, part.stops)
     if isinstance(part, Mapping):
-        return _digest(*(f"{name} {_mark(part[name])}".encode() for name in sorted(part)))
+        return _digest(*(f"{name} {mark_of(part[name])}".encode() for name in sorted(part)))
     assert isinstance(part, Tensor), "a lesson is made of events, cases and tensors"
     shown = part.detach().cpu().contiguous()
     return _digest(f"{shown.dtype} {list(shown.shape)}".encode(), shown.numpy())

@@ -112,7 +112,7 @@ class TreePlan:
     restart: bool = False  # a fresh optimizer and schedule in every round
     clip: float = 5.0
     precision: str = "auto"
-    recorded: bool = True  # a step is recorded and replayed, on a GPU and without dropout
+    recorded: bool = True  # a step is recorded and replayed: on a GPU, without dropout and without `compiled`
     compiled: bool = False  # torch.compile on the layers, after some seconds of start
     # search and choice
     beam: int = 150

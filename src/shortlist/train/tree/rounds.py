@@ -86,7 +86,7 @@ class TreeTraining:
             min(plan.batch, len(self.instances)), dtype=torch.int64, device=self.device
         )  # instances of the step
         self._stream = stream_for(self.device) if self._recordable() else None
-        self._turn = self._fresh_turn()
+        self._turn: Callable[[], None] | None = None
 
     def run(self, until: int | None = None) -> TreeIndex:
         """Train up to a step, or to the end; returns the index that did best on the cases to choose by."""
@@ -100,6 +100,7 @@ class TreeTraining:
                 if self.standing.step % self.keep_every == 0:
                     self._keep()
                 self.progress("tree", self.standing.step, self.plan.total)
+        self._turn = None  # what was recorded holds much memory, and this training
         self._keep()
         return self.chosen()
 
@@ -144,6 +145,7 @@ class TreeTraining:
         step, plan = self.standing.step, self.plan
         if step == 0 or step % plan.steps:
             return
+        self._turn = None
         if plan.update != "none" and self.standing.updates < step // plan.steps:
             with self._precision():
                 index, report = updated(plan, self.standing.index, self.instances, self._seed(1, step))
@@ -152,12 +154,14 @@ class TreeTraining:
             self._step, self._labels = Step(plan, index), None
         if plan.restart:
             self.standing.optimiser = Optimiser(plan, self.standing.index.scorer)
-        self._turn = self._fresh_turn()
 
     def _recordable(self) -> bool:
-        """Whether steps are replayed: on a GPU, where all that is random comes from our own generator."""
+        """Whether steps are replayed: on a GPU, where all that is random comes from our own generator, and all that is
+        computed is our own."""
         plan, lazy = self.plan, self.standing.index.scorer.lazy
-        return self.device.type == "cuda" and plan.recorded and not (plan.dropout or lazy or plan.compiled)
+        asks = plan.labels == "rectified" and plan.ahead > 1  # an estimator may do what cannot be recorded
+        other = plan.dropout or plan.compiled or lazy or asks
+        return self.device.type == "cuda" and plan.recorded and not other
 
     def _fresh_turn(self) -> Callable[[], None]:
         """What does a step between two updates."""
@@ -172,6 +176,8 @@ class TreeTraining:
         self._taken.copy_(self._rows())
         self._rectify()
         standing.optimiser.pace(standing.step)
+        if self._turn is None:
+            self._turn = self._fresh_turn()
         self._turn()
         standing.since += 1
         standing.step += 1

@@ -85,8 +85,8 @@ class Step:
         if drawn.met is not None:
             # Only what the search came by is taught: a node it passes by would be met as a positive alone, and rise.
             label, valid = label * drawn.met, torch.cat([drawn.met[..., None], valid[..., 1:]], 2)
-            # One of so many: the same for all nodes of a level, so it changes no order, and hundreds of negatives
-            # need not push every score down first.
+            # One of so many: the same for all nodes of a level, so it changes no order within it, and hundreds of
+            # negatives need not push every score down first.
             logits = logits - valid.sum(2, keepdim=True).clamp(min=1).log()
         return binary(logits, valid, label, weight, plan.reduction)
 
