@@ -125,7 +125,7 @@ type = "seen"
 def test_a_training_that_was_cut_short_goes_on_to_the_same_bundle(data_folder, tmp_path, monkeypatch, method):
     recipe = tmp_path / "small-tree.toml"
     recipe.write_text(SMALL_TREE.format(method=method))
-    monkeypatch.setattr("shortlist.train.trees.KEEP_EVERY", 2)
+    monkeypatch.setattr("shortlist.train.trees.KEEP_SECONDS", 0.0)
     monkeypatch.setattr("shortlist.train.trees.SASRecTrainer", partial(SASRecTrainer, epochs=1))
     asked = ("train", recipe, "--data", data_folder)
     assert run(*asked, "--out", tmp_path / "whole").exit_code == 0
@@ -147,7 +147,7 @@ def test_a_training_that_was_cut_short_goes_on_to_the_same_bundle(data_folder, t
         TreeTraining, "_one_step", lambda self: steps.append(self.standing.step) or one_step(self)
     )
     assert run(*kept).exit_code == 0
-    assert steps[5] == 4  # it went on from what was kept after four steps
+    assert steps[5] == 5  # it went on from what was kept after five steps
     assert load(tmp_path / "parted").version == load(tmp_path / "whole").version
 
     monkeypatch.setattr(TreeTraining, "_one_step", lambda self: pytest.fail("all is kept already"))

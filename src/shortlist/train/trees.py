@@ -23,7 +23,7 @@ from shortlist.train.tree.plan import METHODS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
 from shortlist.train.tree.rounds import Lesson, TreeTraining
 
-KEEP_EVERY = 500  # steps
+KEEP_SECONDS = 30.0  # between two looks at how far a training is
 WEIGHTS = "weights.safetensors"
 VECTORS = 64  # width of the item vectors that a tree is first laid by, where it is by vectors
 OWN = ("method", "profile", "epochs", "device")
@@ -149,7 +149,13 @@ class TreeTrainer:
         """A trained tree; where trainings are kept, it goes on from where it stopped."""
         folder = self._place(material, "tree", asdict(plan))
         training = TreeTraining(
-            plan, lesson, material.seed, self.device, material.progress, folder=folder, keep_every=KEEP_EVERY
+            plan,
+            lesson,
+            material.seed,
+            self.device,
+            material.progress,
+            folder=folder,
+            keep_seconds=KEEP_SECONDS,
         )
         return training.run()
 

@@ -1,5 +1,7 @@
 """Teach the scorer, update the tree, and again: training that alternates, and can be stopped and resumed."""
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -46,8 +48,9 @@ class Lesson:
 class TreeTraining:
     """Alternating training; everything random is a function of the seed and the step.
 
-    With a `folder`, where training stands is kept there after every `keep_every` steps (0: after every judgement) and
-    at the end of a run; what an earlier run of the same training left there is taken up.
+    With a `folder`, where training stands is kept there after every `keep_every` steps (0: after every judgement),
+    after a step when it was not for `keep_seconds`, and at the end of a run; what an earlier run of the same training
+    left there is taken up.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class TreeTraining:
         clock: Clock | None = None,
         folder: Path | None = None,
         keep_every: int = 0,
+        keep_seconds: float = math.inf,
     ) -> None:
         self.plan, self.lesson, self.seed, self.progress, self.clock = plan, lesson, seed, progress, clock
         self.device = device_of(device)
@@ -70,6 +74,7 @@ class TreeTraining:
         memory = sum(plan.windows)
         self.instances = instances_of(lesson.events, memory, plan.min_history, plan.instances, self.device)
         self.folder, self.keep_every = folder, keep_every or plan.judge_every
+        self.keep_seconds, self._kept_at = keep_seconds, time.monotonic()
         self._marks = self._marked() if folder else {}
         self.standing = (
             resume(folder, plan, self.device, self._marks) if folder and is_kept(folder) else self._begin()
@@ -97,7 +102,8 @@ class TreeTraining:
                 self._one_step()
                 if self.standing.step % self.plan.judge_every == 0 or self.standing.step == self.plan.total:
                     self._judge()
-                if self.standing.step % self.keep_every == 0:
+                overdue = time.monotonic() - self._kept_at >= self.keep_seconds
+                if overdue or self.standing.step % self.keep_every == 0:
                     self._keep()
                 self.progress("tree", self.standing.step, self.plan.total)
         self._turn = None  # what was recorded holds much memory, and this training
@@ -265,7 +271,7 @@ class TreeTraining:
         """Write where training stands, unless that is written already."""
         if self.folder is not None and self._kept != self.standing.step:
             keep(self.folder, self.standing, self._marks)
-            self._kept = self.standing.step
+            self._kept, self._kept_at = self.standing.step, time.monotonic()
 
     def _marked(self) -> Marks:
         """What a checkpoint must have been made with; an estimator is known by what it says of some instances."""
