@@ -1,6 +1,7 @@
+import pytest
 import torch
 
-from shortlist.reproduce import dtr_table2, dtr_table2_mind
+from shortlist.reproduce import EXPERIMENTS, dtr_table2
 from shortlist.reproduce.kept import Kept
 from shortlist.reproduce.table2 import ABOVE, FLAT, SECONDS, TREES, answered
 from shortlist.reproduce.trees import Trial
@@ -19,7 +20,7 @@ def test_every_system_stands_in_the_table(keep):
 def test_kept_answers_make_the_same_table_without_training(keep, request):
     first = dtr_table2(None, "quick", [0], keep=keep)
     request.getfixturevalue("untaught")
-    again = dtr_table2_mind(None, "quick", [0], keep=keep)
+    again = EXPERIMENTS["dtr-table2-mind"](None, "quick", [0], keep=keep)
     check_shape(again, "dtr-table2-mind")
     assert again["rows"] == first["rows"]
 
@@ -42,3 +43,26 @@ def test_otm_begins_with_the_tree_that_jtm_learned(ground, monkeypatch):
     (jtm,), (otm,) = trained["jtm"], trained["otm"]
     assert torch.equal(jtm, otm)
     assert jtm.tolist() != sorted(jtm.tolist())
+
+
+@pytest.mark.parametrize(
+    ("variant", "said", "setting", "value"),
+    [
+        ("chance", "vectors by chance", "vectors", "random"),
+        ("ahead", "labels from the next 5", "ahead", 5),
+    ],
+)
+def test_a_variant_teaches_every_method_otherwise_and_says_so(keep, variant, said, setting, value):
+    """The file of answers is that of the usual table, and nothing of it is taken."""
+    name = f"dtr-table2-{variant}"
+    told = EXPERIMENTS[name](None, "quick", [0], keep=keep)
+    check_shape(told, name)
+    assert f"dtr-u > jtm on world, {said}" in ids(told)
+    kept = [
+        (key.split("/"), one["settings"]) for key, one in Kept.at(keep).facts.items() if "settings" in one
+    ]
+    taught = {who: one for (place, who, _), one in kept if place == f"world, {said}"}
+    assert {*TREES, "din"} < set(taught)
+    assert all(one[setting] == value for who, one in taught.items() if not who.startswith("sasrec"))
+    (estimator,) = (one for who, one in taught.items() if who.startswith("sasrec"))
+    assert estimator["ahead"] == (value if setting == "ahead" else 1)

@@ -12,7 +12,7 @@ from shortlist.reproduce.memory import dtr_table9
 from shortlist.reproduce.perturb import dtr_table5
 from shortlist.reproduce.quality_time import dtr_time
 from shortlist.reproduce.sensitivity import dtr_fig4, dtr_fig6, dtr_fig8
-from shortlist.reproduce.table2 import dtr_table2, dtr_table2_mind
+from shortlist.reproduce.table2 import OTHERWISE, dtr_table2
 from shortlist.reproduce.tree_speed import tree_speed
 from shortlist.reproduce.updates import dtr_fig3
 from shortlist.reproduce.world import demo_world
@@ -30,7 +30,8 @@ EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "classic-ml1m": classic_ml1m,
     "demo-world": demo_world,
     "dtr-table2": dtr_table2,
-    "dtr-table2-mind": dtr_table2_mind,
+    "dtr-table2-mind": partial(dtr_table2, where="mind"),
+    **{f"dtr-table2-{variant}": partial(dtr_table2, variant=variant) for variant in OTHERWISE},
     "dtr-table3": dtr_table3,
     "dtr-table5": dtr_table5,
     "dtr-table7": dtr_table7,
@@ -53,7 +54,6 @@ __all__ = [
     "dtr_fig6",
     "dtr_fig8",
     "dtr_table2",
-    "dtr_table2_mind",
     "dtr_table3",
     "dtr_table5",
     "dtr_table7",

@@ -130,7 +130,11 @@ class Trial:
         small = {"blocks": 1, "heads": 1, "epochs": 2, "batch": 32} if self.ground.quick else {}
         memory = sum(self.ground.sizes.get("windows", TreePlan.windows))
         trainer = SASRecTrainer(
-            16 if self.ground.quick else width, memory=memory, device=self.device, **small
+            16 if self.ground.quick else width,
+            memory=memory,
+            ahead=self.ground.sizes.get("ahead", TreePlan.ahead),
+            device=self.device,
+            **small,
         )
 
         def weights() -> tuple[Tensor, dict[str, Any]]:
