@@ -21,11 +21,7 @@ SOURCE = "DTR paper, table 2"
 SECONDS = "training seconds, without what it begins with"  # a tree of JTM, an estimator
 TREES = ("dtr-t-rl", "dtr-t", "dtr-u", "jtm", "tdm", "plt", "otm")
 FLAT = ("sasrec", "ease", "item-knn", "popularity")
-OTM: dict[str, Any] = {
-    "steps": 200,
-    "judge_every": 200,
-    "rate": 1e-3,
-}  # it goes on from JTM, with 300 nodes a level
+OTM: dict[str, Any] = {"steps": 200, "judge_every": 200}  # it goes on from JTM, with 300 nodes a level
 OTHERWISE: Mapping[str, tuple[str, dict[str, Any]]] = {  # what is asked otherwise, in words and in the plan
     "chance": ("vectors by chance", {"vectors": "random"}),
     "ahead": ("labels from the next 5", {"ahead": 5}),

@@ -36,7 +36,7 @@ RIDGE = 1000.0  # of the linear autoencoder, as in the figures the issue quotes
 Settings = Mapping[str, Any]
 
 # Sizes were set on the validation users of one split of MovieLens-1M, and are the same for all methods.
-FULL: Settings = {"batch": 250, "rounds": 4, "steps": 800, "rate": 5e-3, "spread": 0.3, "judge_every": 800}
+FULL: Settings = {"batch": 250, "rounds": 4, "steps": 800, "spread": 0.3, "judge_every": 800}
 QUICK: Settings = {
     "batch": 64,
     "rounds": 2,

@@ -12,7 +12,7 @@ from shortlist.evaluate.metrics import f1
 from shortlist.index.tree import by_category, by_vectors, random_order, search
 from shortlist.train.tree import rounds
 from shortlist.train.tree.judge import answers
-from shortlist.train.tree.plan import METHODS
+from shortlist.train.tree.plan import METHODS, plan_of
 from shortlist.train.tree.rounds import Lesson, TreeTraining, quality, scorer_config
 from tests.train.tree.small import everything, lesson, likely, plan, same, training
 
@@ -312,6 +312,20 @@ def test_replayed_steps_are_the_steps_that_were_recorded(method, given):
         assert (one._stream is not None) == recorded
         found.append(one.standing.index.scorer.state_dict())
     assert all(torch.equal(found[0][name], weight) for name, weight in found[1].items())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("method", ["dtr-t", "dtr-u", "jtm", "tdm", "otm"])
+def test_on_a_device_too_the_same_seed_gives_the_same_bytes(method):
+    """At a size where whatever is added up in no order shows."""
+    generator = np.random.default_rng(0)
+    users, items = np.repeat(np.arange(300), 100), generator.integers(0, 1500, 30_000)
+    events = Interactions.of(users, items, np.tile(np.arange(100), 300), n_users=300, n_items=1500)
+    sizes = {"rounds": 2, "steps": 40, "batch": 200, "judge_every": 40, "order": "random"}
+    runs = [TreeTraining(plan_of(method, **sizes), Lesson(events), 0, "cuda") for _ in range(2)]
+    for one in runs:
+        one.run()
+    assert same(*(everything(one) for one in runs))
 
 
 def test_on_a_processor_nothing_is_recorded():

@@ -37,10 +37,10 @@ def settle(index: TreeIndex, vectors: Tensor, spread: float) -> None:
 
     Nodes without an item below, and levels of fewer nodes than a vector has numbers, keep what chance gave them.
     """
-    tree, scorer = index.tree, index.scorer
-    shape, table = tree.shape, scorer.nodes.weight
-    leaves = torch.nonzero(tree.item_of_leaf >= 0)[:, 0]  # those that hold an item
-    laid = vectors.to(table.device)[tree.item_of_leaf[leaves].long()]  # [leaves, D]
+    shape, table, scorer = index.tree.shape, index.scorer.nodes.weight, index.scorer
+    held = index.tree.item_of_leaf.cpu().long()
+    leaves = torch.nonzero(held >= 0)[:, 0]  # those that hold an item
+    laid = vectors.cpu()[held[leaves]]  # [leaves, D]; a GPU would add up in another order every time
     with torch.no_grad():
         for level in range(1, shape.height + 1):
             above, places, count = torch.unique(
@@ -49,8 +49,8 @@ def settle(index: TreeIndex, vectors: Tensor, spread: float) -> None:
             if len(above) < max(laid.shape[1], 2):
                 continue
             means = laid.new_zeros(len(above), laid.shape[1]).index_add_(0, places, laid) / count[:, None]
-            rows = index.rows(level, above)
-            table[rows] = spread * even(means, table[rows] / spread)
+            rows = index.rows(level, above.to(table.device))
+            table[rows] = spread * even(means.to(table.device), table[rows] / spread)
         if scorer.items is not None:
             drawn = scorer.items.weight[: len(vectors)] / spread
             scorer.items.weight[: len(vectors)] = spread * even(vectors.to(table.device), drawn)

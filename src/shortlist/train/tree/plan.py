@@ -159,7 +159,13 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
         "update": "tdm",
         "rounds": 5,
     },
-    "otm": {"loss": "binary", "sampler": "beam", "labels": "model", "update": "none"},
+    "otm": {
+        "loss": "binary",
+        "sampler": "beam",
+        "labels": "model",
+        "update": "none",
+        "rate": 1e-3,
+    },  # goes on
     "plt": {"loss": "binary", "sampler": "siblings", "product": True, "update": "none", "levels": "all"},
     "din": {"branch": 0, "sampler": "uniform", "update": "none", "levels": "all"},
 }
