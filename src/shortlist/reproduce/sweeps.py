@@ -13,7 +13,7 @@ from shortlist.reproduce.trees import Settings, Trial, grounds_of
 
 VARIANTS = ("dtr-u", "dtr-t", "dtr-t-rl")
 SHOWN = ("f1@20", "recall@20")
-SHORT: Settings = {"rounds": 2, "steps": 600, "judge_every": 600}
+SHORT: Settings = {"rounds": 2, "steps": 300, "judge_every": 300}
 TINY: Settings = {"rounds": 1, "steps": 3, "judge_every": 3}
 
 Runs = Sequence[Mapping[str, Scores]]  # one for every seed
