@@ -328,6 +328,14 @@ def test_on_a_device_too_the_same_seed_gives_the_same_bytes(method):
     assert same(*(everything(one) for one in runs))
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_compiled_scorer_learns_on_a_device():
+    taught = lesson()
+    one = TreeTraining(plan("dtr-t", **LONG, compiled=True), taught, 0, "cuda")
+    before = quality(one.chosen(), taught.valid, one.plan, k=5)["f1"]
+    assert quality(one.run(), taught.valid, one.plan, k=5)["f1"] > before
+
+
 def test_on_a_processor_nothing_is_recorded():
     assert training()._stream is None
 

@@ -47,7 +47,7 @@ class Layers(nn.Module):
         return self.out_act(self.out_norm(self.out(x))).view(shape)  # type: ignore[no-any-return]
 
     def _bent(self, at: int, x: Tensor) -> Tensor:
-        """Norm, dropout after the first, PReLU; on a GPU norm and PReLU in one."""
+        """Norm, dropout after the first, PReLU; on a GPU norm and PReLU in one, unless a compiler makes its own."""
         norm, act = self.norm[at], self.act[at]
         dropped = at == 0 and self.dropout.p > 0 and self.training
         if (
@@ -56,6 +56,7 @@ class Layers(nn.Module):
             and isinstance(norm, LayerNorm)
             and not dropped
             and x.dtype != torch.float64
+            and not torch.compiler.is_compiling()
         ):
             assert isinstance(act, PReLU)
             return normed_bent(x, norm.weight, norm.bias, act.slope, norm.eps)

@@ -1,5 +1,6 @@
 """Where items of some nodes may stand below them, and who stands there."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,10 +31,10 @@ class Places:
             return usual, 0
         if way == "serve":
             return self._served(), len(self.room)
-        changed = self._improved(usual)
         if way == "change":
-            return changed, 0
-        served = self._improved(self._served())
+            return self._improved(usual), 0
+        with ThreadPoolExecutor(2) as pool:
+            changed, served = pool.map(self._improved, (usual, self._served()))
         better = self.totals(served, self.wished) > self.totals(changed, self.wished)
         return np.where(better[self.group], served, changed), int(better.sum())
 
