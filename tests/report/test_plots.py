@@ -1,6 +1,6 @@
 import xml.etree.ElementTree as ET
 
-from shortlist.report.plots import bars, funnel, histogram, whiskers
+from shortlist.report.plots import DARK, _spaced, bars, canvas, funnel, histogram, lines, whiskers
 
 
 def test_the_same_numbers_give_the_same_bytes():
@@ -36,3 +36,34 @@ def test_a_funnel_draws_a_bar_pair_per_stage():
     )
     assert few.startswith("<svg")
     assert many.count("<path") > few.count("<path")
+
+
+def test_a_spread_is_drawn_where_there_is_one():
+    named = [("a", 1.0), ("b", 2.0)]
+    assert bars(named, "x", [0.0, 0.0]) == bars(named, "x")
+    assert DARK in bars(named, "x", [0.1, 0.2])
+    assert DARK not in bars(named, "x")
+
+
+def test_lines_of_one_family_share_a_colour():
+    points = [(2.0, 1.0, 0.0), (4.0, 2.0, 0.0)]
+    drawn = lines({"a, one": points, "a, two": points, "b": points}, ("x", "y"))
+    colours = [colour for colour in ("#2f6f8f", "#c2703d", "#6a8f3a") if colour in drawn]
+    assert colours == ["#2f6f8f", "#c2703d"]
+
+
+def test_many_lines_have_their_names_beside_them():
+    far = [(place, 1.0, 0.0) for place in (2.0, 8.0, 32.0)]
+    wide = lines({f"{n}": far for n in range(9)}, ("x", "y"))
+    assert float(ET.fromstring(wide).attrib["width"].removesuffix("pt")) > float(
+        ET.fromstring(lines({"a": far}, ("x", "y"))).attrib["width"].removesuffix("pt")
+    )
+
+
+def test_few_places_far_apart_stand_on_a_logarithmic_axis_each_with_its_mark():
+    _, axes = canvas(4.0, 3.0)
+    for places, scale in (((2.0, 8.0, 32.0), "log"), ((2.0, 3.0), "linear"), ((0.0, 50.0), "linear")):
+        axes.set_xscale("linear")
+        _spaced(axes, places)
+        assert axes.get_xscale() == scale
+        assert list(axes.get_xticks()) == list(places)

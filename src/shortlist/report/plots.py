@@ -8,10 +8,12 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 COLOR = "#2f6f8f"
-COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99")
+COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99", "#b0455a", "#8a7a3a")
+DARK = "#333333"
+FEW_LINES, FEW_PLACES, FAR = 5, 8, 8
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "shortlist",
     "svg.fonttype": "path",
@@ -32,11 +34,14 @@ def histogram(steps: Sequence[tuple[str, float]], label: str, count_label: str =
         return svg(drawing)
 
 
-def bars(named: Sequence[tuple[str, float]], label: str) -> str:
-    """Lying bars for things with names, the first on top, each (name, value)."""
+def bars(named: Sequence[tuple[str, float]], label: str, spread: Sequence[float] | None = None) -> str:
+    """Lying bars for things with names, the first on top, each (name, value), a spread as a whisker."""
     with mpl.rc_context(SETTINGS):
         drawing, axes = canvas(width=7.0, height=0.8 + 0.24 * max(len(named), 1))
-        axes.barh(range(len(named)), [value for _, value in named], color=COLOR)
+        values = [value for _, value in named]
+        axes.barh(range(len(named)), values, color=COLOR)
+        if spread is not None and any(spread):
+            axes.errorbar(values, range(len(named)), xerr=spread, fmt="none", capsize=2, color=DARK)
         axes.set_yticks(range(len(named)), [literal(name) for name, _ in named])
         axes.invert_yaxis()
         axes.set_xlabel(label)
@@ -44,20 +49,42 @@ def bars(named: Sequence[tuple[str, float]], label: str) -> str:
 
 
 def lines(series: Mapping[str, Sequence[tuple[float, float, float]]], labels: tuple[str, str]) -> str:
-    """A line for each name through points (place, value, spread), the spread as a whisker."""
+    """A line for each name through points (place, value, spread), the spread as a whisker.
+
+    Names that are the same up to a comma, or to where it was measured, have one colour. Few places far apart stand on
+    a logarithmic axis.
+    """
     with mpl.rc_context(SETTINGS):
-        drawing, axes = canvas(width=7.0, height=3.4)
-        for number, (name, points) in enumerate(series.items()):
+        many = len(series) > FEW_LINES
+        drawing, axes = canvas(width=9.0 if many else 7.0, height=3.4)
+        families: dict[str, int] = {}
+        for name, points in series.items():
+            family = name.partition(",")[0].partition(" on ")[0]
+            members = families[family] = families.get(family, -1) + 1
             place, value, spread = zip(*sorted(points), strict=True)
-            color = COLORS[number % len(COLORS)]
-            style = ("o-", "s--", "^:")[number // len(COLORS) % 3]
+            color = COLORS[list(families).index(family) % len(COLORS)]
+            style = ("o-", "s--", "^:", "v-.")[members % 4]
+            whisker = spread if any(spread) else None
             axes.errorbar(
-                place, value, yerr=spread, fmt=style, ms=4, capsize=2, color=color, label=literal(name)
+                place, value, yerr=whisker, fmt=style, ms=4, capsize=2, color=color, label=literal(name)
             )
+        _spaced(axes, sorted({place for points in series.values() for place, _, _ in points}))
         axes.set_xlabel(labels[0])
         axes.set_ylabel(labels[1])
-        axes.legend(frameon=False, fontsize=8)
+        beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if many else {}
+        axes.legend(frameon=False, fontsize=8, **beside)
         return svg(drawing)
+
+
+def _spaced(axes: Axes, places: Sequence[float]) -> None:
+    """Marks where the points are when those are few, on a logarithmic axis when they are far apart."""
+    if not 1 < len(places) <= FEW_PLACES:
+        return
+    if places[0] > 0 and places[-1] >= FAR * places[0]:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticks(places, [f"{place:,.6g}" for place in places])
 
 
 def whiskers(

@@ -34,7 +34,7 @@ def result_drawing(told: Mapping[str, Any]) -> str:
     metric = drawn[0]["metric"]
     shown = [one for one in drawn if one["metric"] == metric]
     if "x" not in drawn[0]:
-        return bars([(one["method"], one["mean"]) for one in shown], metric)
+        return bars([(one["method"], one["mean"]) for one in shown], metric, [one["sd"] for one in shown])
     series: dict[str, list[tuple[float, float, float]]] = {}
     for one in shown:
         series.setdefault(one["method"], []).append((one["x"], one["mean"], one["sd"]))
