@@ -38,8 +38,13 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
 def test_links_of_the_readme_lead_somewhere() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     for target in re.findall(r'href="([^"]+)"|\]\(([^)]+)\)', text):
-        path = next(filter(None, target))
+        path, _, heading = next(filter(None, target)).partition("#")
         assert path.startswith("http") or (ROOT / path).exists(), path
+        if heading and path.endswith(".md"):
+            titles = re.findall(r"^#+ (.+)$", (ROOT / path).read_text("utf-8"), re.MULTILINE)
+            assert heading in {re.sub(r"[^a-z0-9 -]", "", one.lower()).replace(" ", "-") for one in titles}, (
+                heading
+            )
 
 
 def test_the_readme_shows_both_commands() -> None:
