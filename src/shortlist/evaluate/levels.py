@@ -21,7 +21,7 @@ from shortlist.evaluate.heap import (
 )
 from shortlist.index.tree import TreeIndex
 from shortlist.train.tree import label_weights
-from shortlist.train.tree.rectify import Estimator
+from shortlist.train.tree.rectify import Whole
 
 
 class Sums(NamedTuple):
@@ -60,7 +60,7 @@ class Looking:
     index: TreeIndex
     asked: Asked
     beams: Sequence[int]  # other widths to try
-    estimator: Estimator | None = None
+    estimator: Whole | None = None
     negatives: int = 70
     seed: int = 0
 

@@ -8,7 +8,9 @@ from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree, grow
 from shortlist.train.tree.rectify import (
     MODES,
+    Top,
     by_leaf,
+    first_level_by_top,
     first_true_level,
     label_weights,
     mean_label_per_level,
@@ -297,3 +299,65 @@ def test_wrong_modes_are_refused():
     pairs = Pairs(torch.zeros(1, 1), torch.tensor([0]))
     with pytest.raises(ConfigError, match="got 'soft'"):
         rectified(plain_tree(4), pairs, lambda some: some, "soft")
+
+
+def test_the_best_items_tell_strict_labels_and_where_they_are_certain():
+    """A list that holds the item has every better one; else its labels can only be too many, never too few."""
+    unsure = 0
+    for seed in range(1000):
+        tree, scores = random_tree(seed)
+        if tree.shape.height == 0:
+            continue
+        item = int(tree.item_of_leaf[tree.item_of_leaf >= 0][seed % tree.n_live])
+        many = seed % (len(scores) + 1) or len(scores)
+        best = scores.topk(many)
+        mixed = torch.randperm(many, generator=seeded(seed))
+        top = Top(best.indices[mixed][None], best.values[mixed][None])
+        found, exact = first_level_by_top(top, torch.tensor([item]), tree)
+        wanted = slow_level(scores.tolist(), item, tree)
+        assert found[0] == wanted if exact[0] else found[0] <= wanted, seed
+        assert exact[0] or item not in best.indices.tolist()
+        unsure += int(not exact[0])
+    assert 50 < unsure < 900
+
+
+def test_named_items_may_be_missing_or_have_no_leaf():
+    tree = grow(torch.tensor([0, 1, 2, 3]), 6)
+    top = Top(
+        torch.tensor([[5, -1, 1], [-1, -1, -1], [0, 4, 3]]),
+        torch.tensor([[9.0, 9.0, 2.0], [0, 0, 0], [3, 9, 2]]),
+    )
+    found, exact = first_level_by_top(top, torch.tensor([1, 2, 5]), tree)
+    assert found.tolist() == [1, 1, 3]  # item 5 has no leaf, as a rival and as a label
+    assert exact.tolist() == [True, False, True]
+
+
+def test_labels_of_all_instances_can_be_made_from_the_best_items():
+    tree = grow(torch.randperm(30, generator=seeded(1)), 30, 3)
+    table = torch.randn(30, 30, generator=seeded(2))
+    histories = torch.randint(0, 30, (57, 5), generator=seeded(3))
+    items = torch.randint(0, 30, (57,), generator=seeded(4))
+
+    def best(count):
+        def estimate(some):
+            found = table[some[:, -1]].topk(count)
+            return Top(found.indices, found.values)
+
+        return estimate
+
+    pairs = Pairs(histories, items)
+    whole = rectified(tree, pairs, lambda some: table[some[:, -1]])
+    for cells in (100, 2**26):
+        named = rectified(tree, pairs, best(30), cells=cells)
+        assert torch.equal(named.values, whole.values)
+        assert named.exact.all()
+    few = rectified(tree, pairs, best(5))
+    assert 0 < few.exact.sum() < 57
+    assert torch.equal(few.values[few.exact], whole.values[few.exact])
+    assert whole.exact is None
+    drawn = label_weights(best(5)(histories), items, tree, (2, 3))
+    assert torch.equal(drawn, few.weights(torch.arange(57), (2, 3)))
+    with pytest.raises(ConfigError, match="must be strict"):
+        rectified(tree, pairs, best(5), "one_step")
+    with pytest.raises(ConfigError, match="must be strict"):
+        label_weights(best(5)(histories), items, tree, (2, 3), "normalised")

@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from shortlist.data import Interactions
-from shortlist.errors import ConfigError, ShortlistError
+from shortlist.errors import ArtifactError, ConfigError, ShortlistError
 from shortlist.evaluate.metrics import f1
 from shortlist.index.tree import by_category, by_vectors, random_order, search
 from shortlist.train.tree import rounds
 from shortlist.train.tree.judge import answers
 from shortlist.train.tree.plan import METHODS, plan_of
+from shortlist.train.tree.rectify import Top
 from shortlist.train.tree.rounds import Lesson, TreeTraining, quality, scorer_config
 from tests.train.tree.small import everything, lesson, likely, plan, same, training
 
@@ -67,6 +68,23 @@ def test_dropout_does_not_depend_on_the_generator_of_everybody():
         one.run()
         made.append(everything(one))
     assert same(*made)
+
+
+@pytest.mark.parametrize("given", [{}, {"ahead": 2}])
+def test_rectified_labels_may_come_from_the_best_items_alone(given, tmp_path):
+    """All items named are all scores; fewer teach something else, and a kept training knows them apart."""
+
+    def best(count):
+        return lesson(estimator=lambda rows: Top(*reversed(likely(rows).topk(count))))
+
+    runs = [training("dtr-t-rl", taught=taught, **given) for taught in (lesson(), best(40), best(3))]
+    for one in runs:
+        one.run()
+    assert same(everything(runs[0]), everything(runs[1]))
+    assert not same(everything(runs[0]), everything(runs[2]))
+    training("dtr-t-rl", taught=best(40), folder=tmp_path / "kept", **given).run()
+    with pytest.raises(ArtifactError, match=r"lesson\.estimator"):
+        training("dtr-t-rl", taught=best(3), folder=tmp_path / "kept", **given)
 
 
 def test_the_best_judged_is_chosen_not_the_last(monkeypatch):

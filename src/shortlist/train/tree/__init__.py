@@ -2,7 +2,7 @@
 
 from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, level_softmax, margin, sampled_softmax, top_k_hinge
-from shortlist.train.tree.rectify import Labels, label_weights, mean_label_per_level, rectified
+from shortlist.train.tree.rectify import Labels, Top, label_weights, mean_label_per_level, rectified
 from shortlist.train.tree.sampler import All, Draw, Sampler, Siblings, Uniform, depth_aware, only_live
 from shortlist.train.tree.tree_sampler import TreeSampler, log_proposal, proposal_kl
 
@@ -13,6 +13,7 @@ __all__ = [
     "Labels",
     "Sampler",
     "Siblings",
+    "Top",
     "TreeSampler",
     "Uniform",
     "binary",

@@ -100,6 +100,8 @@ def mark_of(part: object) -> str | None:
         return _digest(part.events.fingerprint.encode(), part.starts, part.cuts, part.stops)
     if isinstance(part, Mapping):
         return _digest(*(f"{name} {mark_of(part[name])}".encode() for name in sorted(part)))
+    if isinstance(part, tuple):
+        return _digest(*(str(mark_of(one)).encode() for one in part))
     assert isinstance(part, Tensor), "a lesson is made of events, cases and tensors"
     shown = part.detach().cpu().contiguous()
     return _digest(f"{shown.dtype} {list(shown.shape)}".encode(), shown.numpy())

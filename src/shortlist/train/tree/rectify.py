@@ -1,6 +1,7 @@
 """Labels of the nodes on the path to an item that make the best item below a node speak for it (DTR, section 4.2).
 
-An estimator scores all items for a history, as log probabilities up to a constant. Modes:
+An estimator scores all items for a history, as log probabilities up to a constant, or names the best of them (`Top`).
+Modes:
     strict      1 where no item below the node scores higher than the item itself (eq. 14); equal scores count as best
     one_step    1 where the path goes to the best child, whatever follows below; what the authors' code does
     normalised  strict, divided by the sum over the level of the largest probability below each node (eq. 16)
@@ -10,7 +11,7 @@ An estimator scores all items for a history, as log probabilities up to a consta
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -20,11 +21,24 @@ from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree
 
-Estimator = Callable[[Tensor], Tensor]
+Whole = Callable[[Tensor], Tensor]
 """Histories [U, K] of items, -1 = padding -> scores [U, n_items]."""
+Estimator = Callable[[Tensor], "Tensor | Top"]
+"""The same, or the best items of each history."""
 
 MODES = ("strict", "one_step", "normalised", "none")
 CELLS = 2**26  # scores held at a time while labels of all instances are made
+
+
+class Top(NamedTuple):
+    """The best items of each history in any order: nobody who is not named is better than the worst who is.
+
+    Enough for strict labels, from an index or a list that somebody else made, where scoring a whole catalogue for every
+    instance is too much.
+    """
+
+    items: Tensor  # int64 [U, M], -1 = none
+    scores: Tensor  # [U, M]
 
 
 class Pairs(Protocol):
@@ -46,6 +60,9 @@ class Labels:
     mode: str
     version: int
     values: Tensor  # uint8 [n], the first true level (strict) or whether there is a leaf (none); else [n, H]
+    exact: Tensor | None = (
+        None  # bool [n]: who is sure of them, where only the best items were named; None = all
+    )
 
     def weights(self, rows: Tensor, levels: tuple[int, ...]) -> Tensor:
         """The labels of some instances at some levels: float32 [U, L]."""
@@ -71,7 +88,8 @@ def rectified(
         _stored(tree, pairs, rows, estimate, mode)
         for rows in torch.split(torch.arange(len(pairs), device=tree.device), chunk)
     ]
-    return Labels(mode, tree.version, torch.cat(parts))
+    values, exact = zip(*parts, strict=True)
+    return Labels(mode, tree.version, torch.cat(values), None if exact[0] is None else torch.cat(exact))
 
 
 def first_true_level(scores: Tensor, items: Tensor, tree: Tree) -> Tensor:
@@ -86,11 +104,37 @@ def first_true_level(scores: Tensor, items: Tensor, tree: Tree) -> Tensor:
     return torch.where(leaves >= 0, first, tree.shape.height + 1).to(torch.uint8)
 
 
+def first_level_by_top(top: Top, items: Tensor, tree: Tree) -> tuple[Tensor, Tensor]:
+    """`first_true_level` as far as the best items tell: uint8 [U], and bool [U] where it is certain.
+
+    It is where the item is named itself, and where a better one shares its parent. Else an item that is not named may
+    be better too, and the labels are true only as far as is known.
+    """
+    shape, leaves, named = tree.shape, tree.leaves(items), tree.leaves(top.items)
+    there = top.items >= 0  # [U, M]
+    own = there & (top.items == items[:, None])
+    known = own.any(1)
+    worst = top.scores.masked_fill(~there, torch.inf).amin(1)  # who is not named may be as good as that
+    score = torch.where(known, top.scores.masked_fill(~own, -torch.inf).amax(1), worst)
+    better = (named >= 0) & (top.scores > score[:, None])
+    first = torch.ones_like(items)
+    for level in range(1, shape.height):
+        above = shape.ancestor(leaves.clamp(min=0), level)
+        shared = shape.ancestor(named.clamp(min=0), level) == above[:, None]
+        first = torch.where((better & shared).any(1), level + 1, first)
+    exact = known | (first == shape.height) | (leaves < 0)
+    return torch.where(leaves >= 0, first, shape.height + 1).to(torch.uint8), exact
+
+
 def label_weights(
-    scores: Tensor, items: Tensor, tree: Tree, levels: tuple[int, ...], mode: str = "strict"
+    scores: Tensor | Top, items: Tensor, tree: Tree, levels: tuple[int, ...], mode: str = "strict"
 ) -> Tensor:
     """Labels of the nodes on the paths to items [U] at the levels: float32 [U, L]; 0 for an item without a leaf."""
     _check_mode(mode)
+    if isinstance(scores, Top):
+        _check_strict(mode)
+        first, _ = first_level_by_top(scores, items, tree)
+        return (_numbers(levels, items.device) >= first[:, None]).float()
     chosen = [level - 1 for level in levels]
     leaves = tree.leaves(items)
     there = (leaves >= 0)[:, None].float()
@@ -137,16 +181,21 @@ def total_peaks(laid: Tensor, shape: TreeShape, levels: tuple[int, ...]) -> Tens
     return torch.stack([found[level] for level in levels], 1)
 
 
-def _stored(tree: Tree, pairs: Pairs, rows: Tensor, estimate: Estimator, mode: str) -> Tensor:
-    """Labels of some instances in the smallest form that holds them."""
+def _stored(
+    tree: Tree, pairs: Pairs, rows: Tensor, estimate: Estimator, mode: str
+) -> tuple[Tensor, Tensor | None]:
+    """Labels of some instances in the smallest form that holds them, and where they are certain; None = everywhere."""
     items = pairs.labels(rows)
     if mode == "none":
-        return (tree.leaves(items) >= 0).to(torch.uint8)
+        return (tree.leaves(items) >= 0).to(torch.uint8), None
     scores = estimate(pairs.histories(rows))
+    if isinstance(scores, Top):
+        _check_strict(mode)
+        return first_level_by_top(scores, items, tree)
     if mode == "strict":
-        return first_true_level(scores, items, tree)
+        return first_true_level(scores, items, tree), None
     made = label_weights(scores, items, tree, tuple(range(1, tree.shape.height + 1)), mode)
-    return made.to(torch.uint8) if mode == "one_step" else made
+    return made.to(torch.uint8) if mode == "one_step" else made, None
 
 
 def _raised(peaks: Tensor, branch: int) -> Tensor:
@@ -163,3 +212,8 @@ def _numbers(levels: tuple[int, ...], device: torch.device) -> Tensor:
 def _check_mode(mode: str) -> None:
     if mode not in MODES:
         raise ConfigError(f"mode of rectified labels must be one of {', '.join(MODES)}, got {mode!r}")
+
+
+def _check_strict(mode: str) -> None:
+    if mode != "strict":
+        raise ConfigError(f"rectified labels from the best items alone must be strict, got the mode {mode!r}")
