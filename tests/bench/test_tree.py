@@ -14,6 +14,7 @@ CLAIMS = {
     "same_answer_after_loading",
     "survivors_found",
     "survivors_found_by_search",
+    "laid_fast_over_slow",
 }
 
 

@@ -1,10 +1,12 @@
 import json
 import sys
 
+import torch
 from typer.testing import CliRunner
 
 from shortlist.cli import app
 from shortlist.report.result import claim, result, row, start
+from shortlist.reproduce.kept import Kept
 
 
 def fake(data, profile, seeds, progress):
@@ -32,3 +34,25 @@ def test_an_unknown_experiment_is_refused(tmp_path):
     answer = CliRunner().invoke(app, ["reproduce", "y", "--out", str(tmp_path / "results")])
     assert answer.exit_code == 2
     assert not (tmp_path / "results").exists()
+
+
+def kept(data, profile, seeds, progress, keep=None):
+    values = [float(Kept.at(keep).get(f"{seed}", lambda: (torch.ones(1), {}))[0]) for seed in seeds]
+    return result("x", profile, seeds, start(), [row("a", "recall@20", values)], [])
+
+
+def test_answers_of_runs_with_other_seeds_are_taken_in(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["shortlist.cli.reproduce"], "EXPERIMENTS", {"x": kept})
+    for seed in (0, 1):
+        Kept.at(tmp_path / f"{seed}").get(f"{seed}", lambda seed=seed: (torch.full((1,), 5.0 + seed), {}))
+    common = ["reproduce", "x", "--out", str(tmp_path / "out"), "--runs", "2", "--json"]
+    both = ["--take", str(tmp_path / "0"), "--take", str(tmp_path / "1")]
+    answer = CliRunner().invoke(app, [*common, "--keep", str(tmp_path / "all"), *both])
+    assert answer.exit_code == 0, answer.output
+    assert json.loads(answer.stdout)["rows"][0]["values"] == [5.0, 6.0]
+    alone = CliRunner().invoke(app, [*common, *both])
+    assert alone.exit_code == 2
+    assert "--take needs --keep" in alone.stderr
+    missing = CliRunner().invoke(app, [*common, "--keep", str(tmp_path / "all"), "--take", "nowhere"])
+    assert missing.exit_code != 0
+    assert "nowhere: expected a file of answers" in missing.stderr

@@ -41,6 +41,7 @@ def test_figure_5_searches_every_tree_three_ways(keep, request):
         "dtr-t rises with branches at equal beam on world",
         "dtr-t rises with branches at equal nodes on world",
         "dtr-u gains more than dtr-t-rl on world",
+        "dtr-u loses something to the beam with 2 branches on world",
     } <= ids(told)
     for who in ("dtr-u", "dtr-t", "dtr-t-rl"):
         wide, even = (

@@ -76,3 +76,17 @@ def test_facts_that_are_no_json_are_refused(tmp_path):
     save_file({"a": torch.zeros(1)}, str(path), metadata={"facts": "{not json"})
     with pytest.raises(ArtifactError, match="remove it"):
         Kept.at(path)
+
+
+def test_files_of_other_runs_are_taken_in(tmp_path):
+    files = [Kept.at(tmp_path / name) for name in ("one", "two", "other")]
+    for file, value in zip(files, (1.0, 1.0, 2.0), strict=True):
+        file.get("shared", lambda value=value: (torch.full((2,), value), {}))
+    files[1].get("more", lambda: (torch.ones(1), {"seconds": 3.0}))
+    files[0].take(files[1])
+    again = Kept.at(tmp_path / "one")
+    assert set(again.tensors) == {"shared", "more"}
+    assert again.facts["more"] == {"seconds": 3.0}
+    with pytest.raises(ArtifactError, match=r"other: 'shared' is not what .*one holds"):
+        files[0].take(files[2])
+    assert set(Kept.at(tmp_path / "one").tensors) == {"shared", "more"}

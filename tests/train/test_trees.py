@@ -166,7 +166,8 @@ def test_otm_begins_with_a_tree_that_jtm_grew(monkeypatch):
     stage = TreeTrainer("otm", epochs=2, spare=0.2, **SMALL).fit({}, material())
     (first, _), (second, lesson) = plans
     assert (first.update, first.loss, first.sampler, first.labels) == ("jtm", "binary", "uniform", "plain")
-    assert second == replace(first, sampler="beam", labels="model", update="none", negatives=4)
+    assert second == replace(first, sampler="beam", labels="model", update="none", negatives=4, rate=1e-3)
+    assert first.rate == TreePlan.rate
     assert sorted(lesson.order.tolist()) == list(range(40))
     leaves = stage.index.tree.item_of_leaf
     assert leaves[leaves >= 0].tolist() == lesson.order.tolist()

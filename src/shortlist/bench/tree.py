@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from shortlist.bench.tree_job import large_index
 from shortlist.errors import ShortlistError
 from shortlist.index.tree import TreeIndex, delete, exhaustive, insert, random_order, search
+from shortlist.index.tree.swap import improve
 from shortlist.progress import Progress, silent
 from shortlist.report.result import at_least, at_most, result, row, start
 from shortlist.represent.nodes import NodeScorer, State
@@ -67,10 +69,10 @@ def bench_tree(
     began, threads = start(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        progress("bench tree: naive form", 0, 4)
+        progress("bench tree: naive form", 0, 5)
         rows, claims = against_naive(items, repeats, seed)
-        for step, part in enumerate((_sizes_compared, _after_changes, _large_life), start=1):
-            progress(f"bench tree: {part.__name__.strip('_').replace('_', ' ')}", step, 4)
+        for step, part in enumerate((_sizes_compared, _after_changes, _laid_anew, _large_life), start=1):
+            progress(f"bench tree: {part.__name__.strip('_').replace('_', ' ')}", step, 5)
             more_rows, more_claims = part(sizes, changes, repeats, seed)
             rows, claims = rows + more_rows, claims + more_claims
     finally:
@@ -162,6 +164,23 @@ def _after_changes(sizes: tuple[int, int], changes: int, repeats: int, seed: int
     shares = [float(torch.isin(left, items).float().mean()) for items in found.items]
     claims = [at_least("survivors_found_by_search", SOURCE, min(shares), 1.0)]
     return [row("full beam", f"survivors found, {SAMPLE} items", shares)], claims
+
+
+def _laid_anew(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Rows]:
+    """The last stage of an update of the tree: items of 84 nodes change places below them, slowly and fast."""
+    groups, each, width = 84, 100, 128
+    random = np.random.default_rng(seed)
+    scores = random.normal(size=(groups * each, width)).astype(np.float32)
+    group, start = np.repeat(np.arange(groups), each), np.tile(np.arange(each), groups)
+    room = np.ones((groups, width), np.int64)
+    works: dict[str, Callable[[int], object]] = {
+        "slow": lambda _: improve(scores, start, room, group, form="slow"),
+        "fast": lambda _: improve(scores, start, room, group),
+    }
+    times = taking_turns(works, min(repeats, 5), {"fast": 5})
+    ratio = _median(times["slow"]) / _median(times["fast"])
+    rows = [row(name, f"ms, {len(scores)} items change places", _milli(took)) for name, took in times.items()]
+    return rows, [at_least("laid_fast_over_slow", SOURCE, ratio, 2.0)]
 
 
 def _large_life(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Rows]:

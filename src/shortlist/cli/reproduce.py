@@ -2,15 +2,17 @@
 
 import inspect
 import json as words
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, DataError
 from shortlist.report.results import claims_page, result_drawing, result_page
 from shortlist.reproduce import EXPERIMENTS
+from shortlist.reproduce.kept import Kept
 
 
 @doors()
@@ -25,12 +27,19 @@ def reproduce(
     keep: Annotated[
         Path | None, typer.Option(help="A file of answers: a long experiment goes on where it stopped.")
     ] = None,
+    take: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="More files of answers, of runs with other seeds, to take into that of --keep first."
+        ),
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Run an experiment; what it should show is told with whether it did."""
     if name not in EXPERIMENTS:
         raise ConfigError(f"reproduce: expected one of {', '.join(EXPERIMENTS)}, got {name!r}")
+    _joined(keep, take or [])
     with progress() as tell:
         more = {"keep": keep} if _keeps(name, keep) else {}
         told = plain(EXPERIMENTS[name](data, profile, range(seed, seed + runs), tell, **more))
@@ -47,6 +56,18 @@ def reproduce(
             f"{'holds' if one['holds'] else 'FAILS'}  {one['id']}: {one['estimate']:.4f} ({one['note']})"
         )
     typer.echo(f"written to {out / file}.json, .md and .svg")
+
+
+def _joined(keep: Path | None, take: Sequence[Path]) -> None:
+    """Other files of answers, taken into the one to keep."""
+    if take and keep is None:
+        raise ConfigError("reproduce: --take needs --keep, the file to take answers into")
+    for path in take:
+        if not path.exists():
+            raise DataError(f"{path}: expected a file of answers, got none")
+    kept = Kept.at(keep)
+    for path in take:
+        kept.take(Kept.at(path))
 
 
 def _keeps(name: str, keep: Path | None) -> bool:

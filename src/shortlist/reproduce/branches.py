@@ -76,8 +76,20 @@ def bounds_fig1(
 def _rising(
     curves: Mapping[tuple[str, str], Curve], source: str, place: str, metric: str
 ) -> list[dict[str, Any]]:
-    """The claim of the paper for the first way to search, the same for the others as a control."""
-    return [
+    """The claim of the paper for the first way to search, the same for the others as a control; what a beam loses."""
+    lost = [
+        pooled(
+            f"{who} loses something to the beam with {min(curve)} branches on {place}",
+            CONTROL,
+            curves[who, ARMS[2]][min(curve)],
+            curve[min(curve)],
+            True,
+            metric,
+        )
+        for (who, arm), curve in curves.items()
+        if arm == ARMS[0]
+    ]
+    return lost + [
         rises(
             f"{who} rises with branches at {arm} on {place}",
             source if arm == ARMS[0] else CONTROL,

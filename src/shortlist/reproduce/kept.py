@@ -57,6 +57,14 @@ class Kept:
             self._write()
         return self.tensors[name], self.facts[name]
 
+    def take(self, other: "Kept") -> None:
+        """All that another file holds, of a run with other seeds or other systems; what both hold must be the same."""
+        for name, tensor in other.tensors.items():
+            if name in self.tensors and not torch.equal(self.tensors[name], tensor):
+                raise ArtifactError(f"{other.path}: {name!r} is not what {self.path} holds under that name")
+        self.tensors, self.facts = other.tensors | self.tensors, other.facts | self.facts
+        self._write()
+
     def _check(self, name: str, settings: dict[str, Any] | None) -> None:
         before = self.facts[name].get("settings")
         if settings is None or before is None:

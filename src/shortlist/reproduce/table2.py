@@ -16,6 +16,7 @@ from shortlist.reproduce.claims import pooled
 from shortlist.reproduce.kept import Kept
 from shortlist.reproduce.sweeps import titled
 from shortlist.reproduce.trees import Trial, grounds_of, rows_of
+from shortlist.reproduce.trends import who_is_above
 
 SOURCE = "DTR paper, table 2"
 SECONDS = "training seconds, without what it begins with"  # a tree of JTM, an estimator
@@ -36,6 +37,12 @@ ABOVE = (  # who should stand above whom, strictly or not
     ("dtr-t-rl", "din", False),
     ("dtr-t-rl", "sasrec", False),
 )
+
+CONTROLS = (
+    ("sasrec", "din"),
+    ("dtr-u", "din"),
+    ("otm", "jtm"),
+)  # where what is missing is lost, what OTM adds
 
 
 def dtr_table2(
@@ -76,7 +83,7 @@ def answered(trial: Trial, who: str) -> dict[str, Scores]:
 
 
 def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], where: str) -> list[dict[str, Any]]:
-    return [
+    claims = [
         pooled(
             f"{upper} {'>' if strict else '>='} {lower} on {where}",
             SOURCE,
@@ -86,3 +93,4 @@ def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], where: str) -> 
         )
         for upper, lower, strict in ABOVE
     ]
+    return claims + who_is_above(f"{SOURCE}, control", where, found, CONTROLS)

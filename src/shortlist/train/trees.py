@@ -166,7 +166,10 @@ class TreeTrainer:
 
         Its labels come from its own scores, so a scorer that knows nothing teaches itself nothing.
         """
-        before = replace(plan, labels="plain", **METHODS["jtm"])
+        usual = (
+            self.rate or plan_of("jtm", self.profile).rate
+        )  # OTM's own is for a scorer that knows something
+        before = replace(plan, labels="plain", rate=usual, **METHODS["jtm"])
         index = self._train(before, lesson, material)
         order = index.tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()

@@ -61,6 +61,31 @@ def test_t22_t24_it_never_loses_never_overfills_and_leaves_no_exchange_that_gain
     np.testing.assert_array_equal(improve(scores, better, capacity, seen=seen), better)
 
 
+def plain_pairs(scores, seen, held, first):
+    """Every two candidates in turn: the one who gains most by leaving for the one who gains most by coming."""
+    worth = np.where(seen[:, None], np.maximum(scores.astype(float), swap.FLOOR), 0.0)
+    places = [range(first[node], first[node + 1]) for node in range(len(first) - 1)]
+
+    def gain(place, here, there):
+        return 0.0 if held[place] < 0 else worth[held[place], there] - worth[held[place], here]
+
+    for _ in range(swap.SWEEPS):
+        before = held.copy()
+        for one in range(len(places)):
+            for two in range(one + 1, len(places)):
+                out = sorted(places[one], key=lambda place: -gain(place, one, two))
+                back = sorted(places[two], key=lambda place: -gain(place, two, one))
+                worthwhile = [
+                    (a, b)
+                    for a, b in zip(out, back, strict=False)
+                    if gain(a, one, two) + gain(b, two, one) > 0
+                ]
+                for a, b in worthwhile:
+                    held[a], held[b] = held[b], held[a]
+        if (held == before).all():
+            return
+
+
 @given(worlds)
 @settings(max_examples=200, deadline=None)
 def test_pairs_of_few_places_divide_as_all_pairs_do(world):
@@ -68,10 +93,42 @@ def test_pairs_of_few_places_divide_as_all_pairs_do(world):
     scores, chosen, capacity, seen = draw(world)
     scores[::7, 0] = -np.inf
     held, first = swap._hold(np.arange(len(scores)), chosen, np.minimum(capacity, len(scores)))
-    slow, fast = held.copy(), held.copy()
+    plain, slow, fast = held.copy(), held.copy(), held.copy()
+    plain_pairs(scores, seen, plain, first)
     swap._pairs(scores, seen, slow, first, swap.SWEEPS)
     swap._few_pairs(scores, seen, fast, first, swap.SWEEPS)
-    np.testing.assert_array_equal(slow, fast)
+    np.testing.assert_array_equal(slow, plain)
+    np.testing.assert_array_equal(fast, plain)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 16])
+def test_any_number_of_cores_and_the_slow_form_give_the_same(cores, monkeypatch):
+    monkeypatch.setattr(swap, "cores", lambda: cores)
+    monkeypatch.setattr(swap, "WORTH_THREADS", 1)
+    random = np.random.default_rng(3)
+    group = np.sort(random.integers(0, 7, 300))
+    scores, seen = random.normal(size=(300, 60)).astype(np.float32), random.random(300) < 0.7
+    chosen = np.concatenate([np.arange(count) % 60 for count in np.bincount(group, minlength=7)])
+    room = np.full((9, 60), 2)  # two groups without items
+    fast = improve(scores, chosen, room, group, seen)
+    np.testing.assert_array_equal(fast, improve(scores, chosen, room, group, seen, form="slow"))
+    assert (fast != chosen).any()
+
+
+def test_an_error_in_one_of_the_cores_is_everybodys(monkeypatch):
+    def broken(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(swap, "cores", lambda: 2)
+    monkeypatch.setattr(swap, "WORTH_THREADS", 1)
+    monkeypatch.setattr(swap, "_improve", broken)
+    with pytest.raises(MemoryError, match="no room"):
+        improve(np.zeros((4, 2)), np.array([0, 1, 0, 1]), np.ones((2, 2)), np.array([0, 0, 1, 1]))
+
+
+def test_endless_scores_are_refused():
+    with pytest.raises(DataError, match="below infinity"):
+        improve(np.array([[np.inf, 0.0]]), np.array([0]), np.array([1, 1]))
 
 
 @given(worlds, st.integers(1, 5))

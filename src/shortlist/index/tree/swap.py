@@ -2,6 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from shortlist.errors import DataError
 from shortlist.index.tree.assign import Floats, Whole, check_assignment
 
 SWEEPS = 10
-FEW = 4  # places of a candidate: what it wants of every other is known at all times
-THREADS = min(os.cpu_count() or 1, 16)  # groups do not know of each other
+FEW = 4  # places of a candidate at most, for what it wants of every other to be kept up to date
+WORTH_THREADS = 1 << 16  # scores: fewer are done before a thread has begun
 FLOOR = -1e30  # a score of -inf counts as this: differences stay numbers
 
 
@@ -24,6 +25,7 @@ def improve(
     group: NDArray[Any] | None = None,
     seen: NDArray[np.bool_] | None = None,
     sweeps: int = SWEEPS,
+    form: str = "fast",
 ) -> Whole:
     """The candidate of every item [n], with a total score that is never lower than that of `chosen` [n].
 
@@ -33,7 +35,9 @@ def improve(
     candidates', then the lower row's, is taken; exchanges that gain nothing are not made, so who is content stays.
 
     A sweep reads `scores` about once for pairs that changed since they last met; rings read it at most `sweeps` times
-    again, and weigh c^3 rings per sweep of a group, few of which begin with a gain. Takes 8 bytes per place.
+    again, and weigh c^3 rings per sweep of a group, few of which begin with a gain. Takes 8 bytes per place, and 16 for
+    every two candidates of the groups that are at work. Groups do not know of each other: many are shared out among the
+    cores. The `form` "slow" does without that and looks at every two candidates again, with the same result.
     """
     scores = np.ascontiguousarray(scores)
     group = np.zeros(len(scores), np.int64) if group is None else np.asarray(group, np.int64)
@@ -41,18 +45,35 @@ def improve(
     size = np.bincount(group, minlength=1)
     room = np.array(np.atleast_2d(capacity), np.int64)  # [G, c]
     check_assignment(scores, room, np.zeros(len(scores)), group)
+    if _any_endless(scores):
+        raise DataError(
+            "assignment: expected scores below infinity, got one that is; has the model diverged?"
+        )
     chosen = np.array(chosen, np.int64)
     _check_chosen(chosen, room, group)
     # Room for more than all items of a group is room for all.
     room[: len(size)] = np.minimum(room[: len(size)], size[:, None])
     items, stops = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group, minlength=len(room)))
-    parts = [(one[0], one[-1] + 1) for one in np.array_split(np.arange(len(room)), THREADS) if len(one)]
-    with ThreadPoolExecutor(THREADS) as pool:
-        for done in [
-            pool.submit(_improve, scores, chosen, items, stops, seen, room, sweeps, *part) for part in parts
-        ]:
-            done.result()
+    few = FEW if form == "fast" else 0
+    threads = min(cores(), len(room)) if few and scores.size >= WORTH_THREADS else 1
+    if threads <= 1:
+        _improve(scores, chosen, items, stops, seen, room, sweeps, few, 0, len(room))
+        return chosen
+    edges = np.linspace(0, len(room), threads + 1).astype(np.int64)
+    with ThreadPoolExecutor(threads) as pool:
+        work = [
+            pool.submit(_improve, scores, chosen, items, stops, seen, room, sweeps, few, begin, end)
+            for begin, end in pairwise(edges)
+        ]
+        for one in work:
+            one.result()
     return chosen
+
+
+def cores() -> int:
+    """How many cores this process may use, at most 16."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(found, 16)
 
 
 def _check_chosen(chosen: Whole, room: Whole, group: Whole) -> None:
@@ -68,13 +89,22 @@ def _check_chosen(chosen: Whole, room: Whole, group: Whole) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _improve(scores, chosen, items, stops, seen, room, sweeps, begin, end):  # type: ignore[no-untyped-def]
+def _any_endless(scores):  # type: ignore[no-untyped-def]
+    for row in range(scores.shape[0]):
+        for node in range(scores.shape[1]):
+            if scores[row, node] == np.inf:
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _improve(scores, chosen, items, stops, seen, room, sweeps, few, begin, end):  # type: ignore[no-untyped-def]
     """Some groups, one after the other: `held` has the items of its candidates side by side, -1 for free room."""
     for at in range(begin, end):
         start, stop = stops[at - 1] if at else 0, stops[at]
         if stop > start:
             held, first = _hold(items[start:stop], chosen, room[at])
-            if len(held) <= FEW * len(room[at]):
+            if room[at].max() <= few:
                 _few_pairs(scores, seen, held, first, sweeps)
             else:
                 _pairs(scores, seen, held, first, sweeps)

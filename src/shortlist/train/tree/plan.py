@@ -164,8 +164,8 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
         "sampler": "beam",
         "labels": "model",
         "update": "none",
-        "rate": 1e-3,
-    },  # goes on
+        "rate": 1e-3,  # it goes on from a scorer that JTM taught, which larger steps would undo
+    },
     "plt": {"loss": "binary", "sampler": "siblings", "product": True, "update": "none", "levels": "all"},
     "din": {"branch": 0, "sampler": "uniform", "update": "none", "levels": "all"},
 }
