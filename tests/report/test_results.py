@@ -1,6 +1,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from shortlist.report.result import claim, result, row, start
 from shortlist.report.results import claims_page, result_drawing, result_page
@@ -47,11 +48,36 @@ def test_the_pages_in_the_repository_are_those_of_its_data():
         assert path.with_suffix(".md").read_text("utf-8") == result_page(json.loads(path.read_text("utf-8")))
 
 
-def test_the_numbers_in_the_readme_are_those_of_the_result():
-    rows = json.loads((ROOT / "results" / "classic-ml1m.json").read_text("utf-8"))["rows"]
-    means = {one["method"]: one for one in rows if one["metric"] == "recall@20"}
-    shown = [
-        f"{means[name]['mean']:.4f} ± {means[name]['sd']:.4f}"
-        for name in ("popularity", "covisit", "towers", "pipeline")
-    ]
-    assert re.findall(r"\d\.\d{4} ± \d\.\d{4}", (ROOT / "README.md").read_text("utf-8")) == shown
+def published(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((ROOT / "results" / f"{name}.json").read_text("utf-8"))
+    return data
+
+
+def means(name: str, metric: str) -> dict[str, str]:
+    """Mean and spread as the README shows them, by method."""
+    rows = [one for one in published(name)["rows"] if one["metric"] == metric and "x" not in one]
+    return {one["method"].partition(" on ")[0]: f"{one['mean']:.4f} ± {one['sd']:.4f}" for one in rows}
+
+
+def test_the_numbers_in_the_readme_are_those_of_the_results():
+    classic = means("classic-ml1m", "recall@20")
+    tables = [means(name, "f1@20") for name in ("dtr-table2", "dtr-table2-mind")]
+    trees = ("ease", "plt", "tdm", "jtm", "otm", "dtr-u", "dtr-t", "dtr-t-rl", "din", "sasrec")
+    shown = [classic[name] for name in ("popularity", "covisit", "towers", "pipeline")]
+    shown += [table[name] for name in trees for table in tables]
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert re.findall(r"\d\.\d{4} ± \d\.\d{4}", text) == shown
+    simple = [", ".join(table[name][:6] for name in ("popularity", "item-knn")) for table in tables]
+    assert f"| popularity, item neighbours | {simple[0]} | {simple[1]} |" in text
+
+
+def test_the_steps_of_table_2_are_those_of_its_claims():
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    steps = re.findall(r"^\| (\S+) over (\S+) \| (.+) \| (.+) \|$", text, re.MULTILINE)
+    assert len(steps) == 10
+    for column, name in enumerate(("dtr-table2", "dtr-table2-mind")):
+        claims = {tuple(re.split(" >=? | on ", one["id"])[:2]): one for one in published(name)["claims"]}
+        for step in steps:
+            one = claims[step[0].strip("`").lower(), step[1].strip("`").lower()]
+            low, high = one["interval"]
+            assert step[2 + column] == f"{one['estimate']:.4f} [{low:.4f}, {high:.4f}]", step
