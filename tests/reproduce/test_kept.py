@@ -83,10 +83,11 @@ def test_files_of_other_runs_are_taken_in(tmp_path):
     for file, value in zip(files, (1.0, 1.0, 2.0), strict=True):
         file.get("shared", lambda value=value: (torch.full((2,), value), {}))
     files[1].get("more", lambda: (torch.ones(1), {"seconds": 3.0}))
-    files[0].take(files[1])
+    files[0].take([files[1]])
     again = Kept.at(tmp_path / "one")
     assert set(again.tensors) == {"shared", "more"}
     assert again.facts["more"] == {"seconds": 3.0}
-    with pytest.raises(ArtifactError, match=r"other: 'shared' is not what .*one holds"):
-        files[0].take(files[2])
+    with pytest.raises(ArtifactError, match="other: 'shared' is not what was kept"):
+        Kept.at(tmp_path / "new").take([files[0], files[2]])
+    assert not (tmp_path / "new").exists()
     assert set(Kept.at(tmp_path / "one").tensors) == {"shared", "more"}

@@ -174,7 +174,7 @@ def _laid_anew(sizes: tuple[int, int], changes: int, repeats: int, seed: int) ->
     group, start = np.repeat(np.arange(groups), each), np.tile(np.arange(each), groups)
     room = np.ones((groups, width), np.int64)
     works: dict[str, Callable[[int], object]] = {
-        "slow": lambda _: improve(scores, start, room, group, form="slow"),
+        "slow": lambda _: improve(scores, start, room, group, slow=True),
         "fast": lambda _: improve(scores, start, room, group),
     }
     times = taking_turns(works, min(repeats, 5), {"fast": 5})

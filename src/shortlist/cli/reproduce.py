@@ -65,9 +65,8 @@ def _joined(keep: Path | None, take: Sequence[Path]) -> None:
     for path in take:
         if not path.exists():
             raise DataError(f"{path}: expected a file of answers, got none")
-    kept = Kept.at(keep)
-    for path in take:
-        kept.take(Kept.at(path))
+    if take:
+        Kept.at(keep).take([Kept.at(path) for path in take])
 
 
 def _keeps(name: str, keep: Path | None) -> bool:

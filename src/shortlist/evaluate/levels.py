@@ -21,7 +21,7 @@ from shortlist.evaluate.heap import (
 )
 from shortlist.index.tree import TreeIndex
 from shortlist.train.tree import label_weights
-from shortlist.train.tree.rectify import Whole
+from shortlist.train.tree.rectify import ScoreAll
 
 
 class Sums(NamedTuple):
@@ -60,7 +60,7 @@ class Looking:
     index: TreeIndex
     asked: Asked
     beams: Sequence[int]  # other widths to try
-    estimator: Whole | None = None
+    estimator: ScoreAll | None = None
     negatives: int = 70
     seed: int = 0
 

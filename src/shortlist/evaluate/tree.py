@@ -20,7 +20,7 @@ from shortlist.evaluate.run import longest
 from shortlist.evaluate.walk import Walk, walk
 from shortlist.index.tree import TreeIndex
 from shortlist.progress import Progress, silent, told
-from shortlist.train.tree.rectify import Whole
+from shortlist.train.tree.rectify import ScoreAll
 
 CELLS = 2**23  # numbers held at once for a batch of users
 BOXES = 9  # nodes of the lowest level of a sketch
@@ -106,7 +106,7 @@ def diagnose_tree(
     k: int = 20,
     users: int = 200,
     seed: int = 0,
-    estimator: Whole | None = None,
+    estimator: ScoreAll | None = None,
     product: bool = False,
     fresh: bool = False,
     negatives: int = 70,

@@ -13,7 +13,8 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 COLOR = "#2f6f8f"
 COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99", "#b0455a", "#8a7a3a")
 DARK = "#333333"
-FEW_LINES, FEW_PLACES, FAR = 5, 8, 8
+FEW_LINES = 5  # more have their names beside the drawing
+FEW_PLACES, FAR = 8, 8  # each has a mark; the last so many times the first: a logarithmic axis
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "shortlist",
     "svg.fonttype": "path",

@@ -1,7 +1,7 @@
 """Answers of an experiment that were already computed: a long one goes on where it stopped."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,12 +57,15 @@ class Kept:
             self._write()
         return self.tensors[name], self.facts[name]
 
-    def take(self, other: "Kept") -> None:
-        """All that another file holds, of a run with other seeds or other systems; what both hold must be the same."""
-        for name, tensor in other.tensors.items():
-            if name in self.tensors and not torch.equal(self.tensors[name], tensor):
-                raise ArtifactError(f"{other.path}: {name!r} is not what {self.path} holds under that name")
-        self.tensors, self.facts = other.tensors | self.tensors, other.facts | self.facts
+    def take(self, others: Sequence["Kept"]) -> None:
+        """All that other files hold, of runs with other seeds or systems, or nothing; what two hold must be equal."""
+        tensors, facts = dict(self.tensors), dict(self.facts)
+        for other in others:
+            for name, tensor in other.tensors.items():
+                if not torch.equal(tensors.setdefault(name, tensor), tensor):
+                    raise ArtifactError(f"{other.path}: {name!r} is not what was kept under that name before")
+                facts.setdefault(name, other.facts[name])
+        self.tensors, self.facts = tensors, facts
         self._write()
 
     def _check(self, name: str, settings: dict[str, Any] | None) -> None:

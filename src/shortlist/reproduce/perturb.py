@@ -28,7 +28,7 @@ from shortlist.progress import Progress, silent
 from shortlist.report.result import at_most, claim, result, row, start
 from shortlist.reproduce.trees import Ground, grounds_of
 from shortlist.reproduce.trends import over_seeds
-from shortlist.train.tree.rectify import Whole, rectified
+from shortlist.train.tree.rectify import ScoreAll, rectified
 
 SOURCE = "DTR paper, table 5"
 LIMITS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -161,11 +161,11 @@ def _first_levels(tree: Tree, pairs: _Pairs, chances: sparse.csr_matrix, rule: s
     return rectified(tree, pairs, make(chances, tree), cells=2**24).values.double()
 
 
-def _as_they_are(chances: sparse.csr_matrix, tree: Tree) -> Whole:
+def _as_they_are(chances: sparse.csr_matrix, tree: Tree) -> ScoreAll:
     return lambda users: torch.from_numpy(chances[users[:, 0].numpy()].toarray())
 
 
-def _one_winner(chances: sparse.csr_matrix, tree: Tree) -> Whole:
+def _one_winner(chances: sparse.csr_matrix, tree: Tree) -> ScoreAll:
     """Chances less a trifle that grows with the leaf: far below any noise, so it only parts what is equal."""
     known: Callable[[Tensor], Tensor] = _as_they_are(chances, tree)
     trifle = 1e-14 * tree.leaf_of_item.double()

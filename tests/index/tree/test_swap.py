@@ -111,7 +111,7 @@ def test_any_number_of_cores_and_the_slow_form_give_the_same(cores, monkeypatch)
     chosen = np.concatenate([np.arange(count) % 60 for count in np.bincount(group, minlength=7)])
     room = np.full((9, 60), 2)  # two groups without items
     fast = improve(scores, chosen, room, group, seen)
-    np.testing.assert_array_equal(fast, improve(scores, chosen, room, group, seen, form="slow"))
+    np.testing.assert_array_equal(fast, improve(scores, chosen, room, group, seen, slow=True))
     assert (fast != chosen).any()
 
 

@@ -25,7 +25,7 @@ def improve(
     group: NDArray[Any] | None = None,
     seen: NDArray[np.bool_] | None = None,
     sweeps: int = SWEEPS,
-    form: str = "fast",
+    slow: bool = False,
 ) -> Whole:
     """The candidate of every item [n], with a total score that is never lower than that of `chosen` [n].
 
@@ -37,7 +37,7 @@ def improve(
     A sweep reads `scores` about once for pairs that changed since they last met; rings read it at most `sweeps` times
     again, and weigh c^3 rings per sweep of a group, few of which begin with a gain. Takes 8 bytes per place, and 16 for
     every two candidates of the groups that are at work. Groups do not know of each other: many are shared out among the
-    cores. The `form` "slow" does without that and looks at every two candidates again, with the same result.
+    cores. `slow` does without that and looks at every two candidates again, with the same result.
     """
     scores = np.ascontiguousarray(scores)
     group = np.zeros(len(scores), np.int64) if group is None else np.asarray(group, np.int64)
@@ -54,7 +54,7 @@ def improve(
     # Room for more than all items of a group is room for all.
     room[: len(size)] = np.minimum(room[: len(size)], size[:, None])
     items, stops = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group, minlength=len(room)))
-    few = FEW if form == "fast" else 0
+    few = 0 if slow else FEW
     threads = min(cores(), len(room)) if few and scores.size >= WORTH_THREADS else 1
     if threads <= 1:
         _improve(scores, chosen, items, stops, seen, room, sweeps, few, 0, len(room))

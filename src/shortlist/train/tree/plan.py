@@ -164,7 +164,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
         "sampler": "beam",
         "labels": "model",
         "update": "none",
-        "rate": 1e-3,  # it goes on from a scorer that JTM taught, which larger steps would undo
+        "rate": 1e-3,  # smaller, for it goes on from a scorer that JTM taught
     },
     "plt": {"loss": "binary", "sampler": "siblings", "product": True, "update": "none", "levels": "all"},
     "din": {"branch": 0, "sampler": "uniform", "update": "none", "levels": "all"},

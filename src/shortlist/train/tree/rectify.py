@@ -21,7 +21,7 @@ from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree
 
-Whole = Callable[[Tensor], Tensor]
+ScoreAll = Callable[[Tensor], Tensor]
 """Histories [U, K] of items, -1 = padding -> scores [U, n_items]."""
 Estimator = Callable[[Tensor], "Tensor | Top"]
 """The same, or the best items of each history."""
@@ -61,7 +61,7 @@ class Labels:
     version: int
     values: Tensor  # uint8 [n], the first true level (strict) or whether there is a leaf (none); else [n, H]
     exact: Tensor | None = (
-        None  # bool [n]: who is sure of them, where only the best items were named; None = all
+        None  # bool [n] where they are certain, if only the best items were named; None = everywhere
     )
 
     def weights(self, rows: Tensor, levels: tuple[int, ...]) -> Tensor:
