@@ -1,8 +1,9 @@
 """From the catalogue to hundreds."""
 
 from shortlist.nominate.covisit import CoVisit
+from shortlist.nominate.model import ModelNominator
 from shortlist.nominate.nearest import Nearest
 from shortlist.nominate.popular import Popular, Recent
 from shortlist.nominate.tree import TreeNominator
 
-__all__ = ["CoVisit", "Nearest", "Popular", "Recent", "TreeNominator"]
+__all__ = ["CoVisit", "ModelNominator", "Nearest", "Popular", "Recent", "TreeNominator"]

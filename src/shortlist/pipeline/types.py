@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from shortlist.grammar import Stage
-from shortlist.nominate import CoVisit, Nearest, Popular, Recent, TreeNominator
+from shortlist.nominate import CoVisit, ModelNominator, Nearest, Popular, Recent, TreeNominator
+from shortlist.represent.models import MODELS, model_name
 from shortlist.stages import Available, Diverse, Explore, FeatureRanker, Seen, TowerScorer
 
 TYPES: Mapping[str, type[Stage]] = {
@@ -12,6 +13,7 @@ TYPES: Mapping[str, type[Stage]] = {
     "co-visit": CoVisit,
     "two-tower": Nearest,
     "tree": TreeNominator,
+    **dict.fromkeys(MODELS, ModelNominator),
     "seen": Seen,
     "available": Available,
     "two-tower-scorer": TowerScorer,
@@ -22,5 +24,7 @@ TYPES: Mapping[str, type[Stage]] = {
 
 
 def type_name(stage: Stage, types: Mapping[str, type[Stage]]) -> str | None:
-    """The name of a stage's type in the table, or None."""
+    """The name of a stage's type in the table, or None; of all the models it is that of the stage's own."""
+    if type(stage) is ModelNominator:
+        return model_name(stage.model)
     return next((name for name, kind in types.items() if type(stage) is kind), None)

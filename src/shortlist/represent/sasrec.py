@@ -1,42 +1,42 @@
 """SASRec: what a user meets next, told by a causal transformer from what came before (Kang and McAuley, 2018)."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.errors import ConfigError
+from shortlist.represent.model import ModelConfig, VectorModel
 
 
 @dataclass(frozen=True)
-class SASRecConfig:
+class SASRecConfig(ModelConfig):
     """Sizes of the transformer; `heads` must divide `width`."""
 
-    n_items: int
     width: int = 64
     blocks: int = 2
     heads: int = 2
-    memory: int = 69  # how many of the last items it looks at
     dropout: float = 0.2
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.width % self.heads:
             raise ConfigError(f"heads must divide width, got {self.heads} heads and width {self.width}")
 
 
-class SASRec(nn.Module):
+class SASRec(VectorModel):
     """User vectors from histories; a user's score of an item is the product with the item's own embedding.
 
     A sequence begins with a mark that stands for "nothing known yet", so that a user without history has a vector
     too: what it foretells is what anybody might meet. Padding is taken out before anything is computed.
     """
 
+    Config = SASRecConfig
+    config: SASRecConfig
+
     def __init__(self, config: SASRecConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.items = nn.Embedding(config.n_items, config.width)
         self.begin = nn.Parameter(torch.zeros(config.width))
         self.place = nn.Parameter(torch.empty(config.memory + 1, config.width))
@@ -47,17 +47,6 @@ class SASRec(nn.Module):
         self.drop = nn.Dropout(config.dropout)
         nn.init.normal_(self.items.weight, std=config.width**-0.5)
         nn.init.normal_(self.place, std=0.02)
-
-    @classmethod
-    def build(cls, settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Self:
-        """The model back from `settings()` and its weights."""
-        model = cls(SASRecConfig(**settings))
-        model.load_state_dict(dict(weights))
-        return model.eval()
-
-    def settings(self) -> dict[str, Any]:
-        """What `build` needs beside the weights."""
-        return asdict(self.config)
 
     def forward(self, history: Tensor) -> Tensor:
         """What is foretold before the first item, after it, ... after the last [U, K + 1, D]; padding moved to the end.
@@ -74,16 +63,15 @@ class SASRec(nn.Module):
         known: Tensor = self.norm(x)
         return known
 
-    def users(self, history: Tensor) -> Tensor:
+    def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         """A vector per user from what was met [U, K], -1 = padding -> [U, D]; finite without any history."""
-        history = history[:, -self.config.memory :]
+        history = self.read(history)
         last = (history >= 0).sum(1)  # [U], the first place is before any item
         known: Tensor = self(history)[torch.arange(len(history), device=history.device), last]
         return known
 
-    def scores(self, history: Tensor) -> Tensor:
-        """How well every item fits next [U, n_items], as logits of one softmax."""
-        return (self.users(history) @ self.items.weight.T).float()
+    def vectors(self) -> Tensor:
+        return self.items.weight
 
 
 class Block(nn.Module):

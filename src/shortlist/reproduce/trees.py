@@ -19,7 +19,7 @@ from shortlist.evaluate import Scores, score_slates, top_k_full
 from shortlist.index.tree import TreeIndex
 from shortlist.progress import Progress, silent
 from shortlist.report.result import row
-from shortlist.represent.sasrec import SASRec, SASRecConfig
+from shortlist.represent.sasrec import SASRec
 from shortlist.reproduce.kept import Kept
 from shortlist.reproduce.simple import autoencoder, cosine, linear
 from shortlist.simulate import embedded
@@ -144,8 +144,7 @@ class Trial:
             return vector, {"seconds": time.perf_counter() - began}
 
         vector, _ = self.kept.get(self._weights_of(trainer.width), weights, asdict(trainer))
-        sizes = (trainer.width, trainer.blocks, trainer.heads, memory, trainer.dropout)
-        model = SASRec(SASRecConfig(len(self.ground.dataset.items), *sizes))
+        model = SASRec(trainer.config(len(self.ground.dataset.items)))
         vector_to_parameters(vector.clone(), model.parameters())
         return model.to(device_of(self.device)).eval()
 

@@ -48,14 +48,17 @@ class SASRecTrainer:
         check_ranges(vars(self))
         device = device_of(self.device)
         torch.manual_seed(seed)
-        sizes = (self.width, self.blocks, self.heads, self.memory, self.dropout)
-        model = SASRec(SASRecConfig(events.n_items, *sizes)).to(device)
+        model = SASRec(self.config(events.n_items)).to(device)
         if not len(events):
             return model.eval()  # nothing to learn from
         loop = Loop(self.epochs, self.rate, self.decay, self.patience)
         batches, judge = self._batches(model, events, seed, device), _judge(model, valid, seed, device)
         loop.run(model, batches, self._steps(events), "sasrec", progress, judge)
         return model
+
+    def config(self, n_items: int) -> SASRecConfig:
+        """The sizes of the model."""
+        return SASRecConfig(n_items, self.memory, self.width, self.blocks, self.heads, self.dropout)
 
     def _steps(self, events: Interactions) -> int:
         """The most batches an epoch may have."""

@@ -1,0 +1,84 @@
+"""What every model of the catalogue is: what users met goes in, a number for every item comes out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from shortlist.errors import ArtifactError, ConfigError
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What all models have; every other choice of a model is a field of its own configuration."""
+
+    n_items: int
+    memory: int = 69  # how many of the last items are looked at
+
+    def __post_init__(self) -> None:
+        if self.n_items < 0 or self.memory < 1:
+            raise ConfigError(
+                f"a model needs n_items from 0 and a memory from 1, got {self.n_items} and {self.memory}"
+            )
+
+
+class Model(nn.Module, ABC):
+    """Scores of all items for users, each from what the user met and, where it was learned with, who the user is.
+
+    In eval a score depends on nothing but the weights, the user's row and the history: not on padding, not on who else
+    is asked for. A row that is no item (-1, or beyond the catalogue) is as if it were not there; a history without any
+    item has an answer too.
+    """
+
+    Config: ClassVar[type[ModelConfig]] = ModelConfig
+    config: Any
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+
+    @abstractmethod
+    def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
+        """How well every item fits next [U, N], float32; history [U, K], -1 = padding; user [U], -1 = unknown."""
+
+    def settings(self) -> dict[str, Any]:
+        """What `build` needs beside the weights."""
+        return asdict(self.config)
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Self:
+        """The model back from `settings()` and its weights, in eval."""
+        plain: dict[str, Any] = {
+            name: tuple(one) if isinstance(one, list) else one for name, one in settings.items()
+        }
+        try:
+            model = cls(cls.Config(**plain))
+            model.load_state_dict(dict(weights))
+        except (TypeError, RuntimeError) as error:
+            said = " ".join(str(error).split())
+            raise ArtifactError(f"{cls.__name__}: settings and weights do not fit ({said})") from error
+        return model.eval()
+
+    def read(self, history: Tensor) -> Tensor:
+        """The last `memory` items of each history [U, <= memory], padding first, everything else as it was."""
+        known = torch.where((history >= 0) & (history < self.config.n_items), history, -1)
+        order = (known >= 0).to(torch.uint8).sort(dim=1, stable=True).indices
+        return known.gather(1, order)[:, -self.config.memory :]
+
+
+class VectorModel(Model):
+    """A model whose score is the product of a user's vector with an item's: any index of vectors can search for it."""
+
+    @abstractmethod
+    def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
+        """A vector per user [U, D]."""
+
+    @abstractmethod
+    def vectors(self) -> Tensor:
+        """A vector per item [N, D]."""
+
+    def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
+        return (self.users(history, user) @ self.vectors().T).float()

@@ -1,0 +1,45 @@
+"""All models of the catalogue by the names recipes know them by, and how they travel in files."""
+
+import json
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from shortlist.errors import ArtifactError
+from shortlist.represent.model import Model
+from shortlist.represent.sasrec import SASRec
+
+MODELS: Mapping[str, type[Model]] = {
+    "sasrec": SASRec,
+}
+
+ABOUT = "about"  # the name and the settings of a model travel with its weights, as JSON in bytes
+PREFIX = "model."
+
+
+def model_name(model: Model) -> str:
+    """The name of a model's kind."""
+    return next(name for name, kind in MODELS.items() if type(model) is kind)
+
+
+def packed(model: Model) -> dict[str, Tensor]:
+    """A model as tensors, all that `unpacked` needs."""
+    about = json.dumps({"model": model_name(model), "settings": model.settings()}, sort_keys=True).encode()
+    weights = {PREFIX + name: one.detach().cpu() for name, one in model.state_dict().items()}
+    return {**weights, ABOUT: torch.frombuffer(bytearray(about), dtype=torch.uint8)}
+
+
+def unpacked(tensors: Mapping[str, Tensor]) -> Model:
+    """The model back from its tensors."""
+    if ABOUT not in tensors:
+        raise ArtifactError(f"model: its tensors lack {ABOUT!r}; make the artifact again")
+    try:
+        about = json.loads(bytes(tensors[ABOUT].tolist()))
+        kind, settings = MODELS[about["model"]], dict(about["settings"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ArtifactError(
+            f"model: {ABOUT!r} names no model of {', '.join(MODELS)} ({error}); make the artifact again"
+        ) from error
+    weights = {name.removeprefix(PREFIX): one for name, one in tensors.items() if name.startswith(PREFIX)}
+    return kind.build(settings, weights)
