@@ -16,7 +16,7 @@ def test_softmax_loss_by_hand():
 def test_sampled_softmax_over_all_others_is_the_full_softmax():
     logits = torch.randn(5, 7, generator=torch.Generator().manual_seed(0))
     full = softmax_loss(logits, torch.zeros(5, dtype=torch.int64))
-    assert torch.allclose(sampled_softmax_loss(logits[:, 0], logits[:, 1:], 7), full)
+    assert torch.allclose(sampled_softmax_loss(logits[:, 0], logits[:, 1:]).mean(), full)
 
 
 def test_sampled_softmax_is_right_on_average_where_draws_vary():

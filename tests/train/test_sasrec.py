@@ -7,7 +7,9 @@ import torch
 from shortlist.data import Interactions, half_history
 from shortlist.errors import ConfigError
 from shortlist.train.device import device_of
-from shortlist.train.sasrec import SASRecTrainer, _ahead, _judge, pieces
+from shortlist.train.judge import judge_of
+from shortlist.train.sasrec import SASRecTrainer
+from shortlist.train.sequence import ahead_of, pieces
 
 TINY = SASRecTrainer(width=16, epochs=2, memory=8, batch=32, device="cpu")
 
@@ -20,16 +22,16 @@ def chains() -> Interactions:
 
 
 def test_it_learns_a_pattern_by_heart(chains):
-    model = SASRecTrainer(width=16, memory=8, epochs=40, batch=16, rate=1e-2, dropout=0.0, device="cpu").fit(
-        chains
-    )
+    model = SASRecTrainer(
+        width=16, memory=8, epochs=40, batch=16, rate=1e-2, dropout=0.0, device="cpu"
+    ).learn(chains)
     starts = torch.tensor([[0, 1, 2], [-1, 5, 6], [17, 18, 19]])
     with torch.no_grad():
         assert model.scores(starts).argmax(1).tolist() == [3, 7, 10]
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(chains):
-    one, two, other = (TINY.fit(chains, seed=seed).state_dict() for seed in (0, 0, 1))
+    one, two, other = (TINY.learn(chains, seed=seed).state_dict() for seed in (0, 0, 1))
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert not torch.equal(one["items.weight"], other["items.weight"])
 
@@ -56,7 +58,7 @@ def test_long_sequences_are_cut_elsewhere_in_every_epoch_and_short_ones_never():
 
 def test_progress_never_tells_more_than_there_is(chains):
     told = []
-    TINY.fit(chains, progress=lambda *what: told.append(what))
+    TINY.learn(chains, progress=lambda *what: told.append(what))
     assert all(what == "sasrec" and done <= whole for what, done, whole in told)
     assert told[-1][1] == told[-1][2]
 
@@ -64,30 +66,30 @@ def test_progress_never_tells_more_than_there_is(chains):
 def test_it_foretells_better_than_popularity(world):
     split = half_history(world.events, seed=0, held_out=0.2)
     trainer = SASRecTrainer(width=32, memory=30, epochs=25, batch=32, rate=3e-3, patience=4, device="cpu")
-    model = trainer.fit(split.train, split.valid)
-    reached = _judge(model, split.test, 0, torch.device("cpu"))()
+    model = trainer.learn(split.train, split.valid)
+    reached = judge_of(model, split.test, 0)()
     popular = torch.from_numpy(split.train.popularity).float()
-    model.scores = lambda history: popular.repeat(len(history), 1)
-    by_popularity = _judge(model, split.test, 0, torch.device("cpu"))()
+    model.scores = lambda history, user=None: popular.repeat(len(history), 1)
+    by_popularity = judge_of(model, split.test, 0)()
     assert reached > 1.1 * by_popularity
 
 
 def test_nothing_to_learn_from_still_gives_a_model():
     events = Interactions.of(np.empty(0, int), np.empty(0, int), n_users=2, n_items=3)
-    assert TINY.fit(events).scores(torch.tensor([[0, 1]])).isfinite().all()
+    assert TINY.learn(events).scores(torch.tensor([[0, 1]])).isfinite().all()
 
 
 def test_users_with_one_event_are_enough_to_learn_what_is_common():
     events = Interactions.of(np.arange(30), np.array([2] * 20 + [0] * 10), n_items=3)
-    model = SASRecTrainer(width=8, epochs=30, batch=8, rate=1e-2, device="cpu").fit(events)
+    model = SASRecTrainer(width=8, epochs=30, batch=8, rate=1e-2, device="cpu").learn(events)
     assert model.scores(torch.full((1, 0), -1)).argsort(descending=True).tolist() == [[2, 0, 1]]
 
 
 def test_settings_no_training_can_run_with_are_refused(chains):
     with pytest.raises(ConfigError, match="blocks must lie between"):
-        SASRecTrainer(blocks=0).fit(chains)
+        SASRecTrainer(blocks=0).learn(chains)
     with pytest.raises(ConfigError, match='device must be "auto"'):
-        SASRecTrainer(device="tpu").fit(chains)
+        SASRecTrainer(device="tpu").learn(chains)
 
 
 def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
@@ -103,7 +105,7 @@ def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
 def test_what_is_foretold_is_one_of_the_next_events_of_the_piece(ahead):
     piece = torch.tensor([[1, 2, 3, 4, -1, -1], [5, 6, 7, 8, 9, 10], [-1] * 6])
     torch.manual_seed(0)
-    drawn = torch.stack([_ahead(piece, ahead) for _ in range(200)])
+    drawn = torch.stack([ahead_of(piece, ahead) for _ in range(200)])
     for row, events in enumerate(piece.tolist()):
         real = [one for one in events if one >= 0]
         for at in range(6):
@@ -111,8 +113,8 @@ def test_what_is_foretold_is_one_of_the_next_events_of_the_piece(ahead):
             assert set(drawn[:, row, at].tolist()) == wanted
 
 
-def test_it_learns_with_labels_from_further_ahead(chains):
-    model = replace(TINY, ahead=3, epochs=30, rate=1e-2, dropout=0.0).fit(chains)
+def test_it_learns_with_labels_from_furtherahead_of(chains):
+    model = replace(TINY, ahead=3, epochs=30, rate=1e-2, dropout=0.0).learn(chains)
     with torch.no_grad():
         best = model.scores(torch.tensor([[0, 1, 2]])).topk(3).indices[0].tolist()
     assert set(best) == {3, 4, 5}

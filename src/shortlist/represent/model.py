@@ -1,7 +1,7 @@
 """What every model of the catalogue is: what users met goes in, a number for every item comes out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
@@ -35,6 +35,9 @@ class Model(nn.Module, ABC):
 
     Config: ClassVar[type[ModelConfig]] = ModelConfig
     config: Any
+    judged: Sequence[
+        float
+    ] = ()  # what the judge said after each epoch of its training, when it comes from one
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -127,10 +127,12 @@ class Trial:
         return self.sasrec if width == TreePlan.sasrec_width else self._taught(width)
 
     def _taught(self, width: int) -> SASRec:
-        small = {"blocks": 1, "heads": 1, "epochs": 2, "batch": 32} if self.ground.quick else {}
+        small: dict[str, Any] = (
+            {"blocks": 1, "heads": 1, "epochs": 2, "batch": 32} if self.ground.quick else {}
+        )
         memory = sum(self.ground.sizes.get("windows", TreePlan.windows))
         trainer = SASRecTrainer(
-            16 if self.ground.quick else width,
+            width=16 if self.ground.quick else width,
             memory=memory,
             ahead=self.ground.sizes.get("ahead", TreePlan.ahead),
             device=self.device,
@@ -139,7 +141,7 @@ class Trial:
 
         def weights() -> tuple[Tensor, dict[str, Any]]:
             began = time.perf_counter()
-            model = trainer.fit(self.split.train, self.split.valid, self.seed, self.progress)
+            model = trainer.learn(self.split.train, self.split.valid, self.seed, self.progress)
             vector = parameters_to_vector(model.parameters()).detach().cpu()
             return vector, {"seconds": time.perf_counter() - began}
 

@@ -10,14 +10,34 @@ def softmax_loss(logits: Tensor, target: Tensor) -> Tensor:
     return F.cross_entropy(logits, target)
 
 
-def sampled_softmax_loss(positive: Tensor, negatives: Tensor, n_items: int) -> Tensor:
-    """Softmax over one positive [B] and uniformly drawn negatives [B, M], corrected to the whole catalogue.
+def sampled_softmax_loss(positive: Tensor, negatives: Tensor) -> Tensor:
+    """Softmax of one positive [B] against drawn negatives [B, M] -> [B].
 
-    The M draws stand for n_items - 1 others, so each is lifted by log((n_items - 1) / M) (Bengio and Senecal, 2008).
+    Each negative must come less the log of how often it was expected among the draws, so that together they stand for
+    the whole catalogue (Bengio and Senecal, 2008); -inf where a draw is no negative.
     """
-    lift = torch.log(torch.tensor((n_items - 1) / max(negatives.shape[1], 1)))
-    others = torch.logsumexp(negatives + lift, dim=1)
-    return (torch.logaddexp(positive, others) - positive).mean()
+    others = torch.logsumexp(negatives, dim=1)
+    return torch.logaddexp(positive, others) - positive
+
+
+def binary_loss(positive: Tensor, negatives: Tensor, valid: Tensor) -> Tensor:
+    """-log sigmoid(positive) - mean over negatives of log(1 - sigmoid) : [B], [B, M], [B, M] bool -> [B]."""
+    wrong = (F.softplus(negatives) * valid).sum(1) / valid.sum(1).clamp(min=1)
+    return F.softplus(-positive) + wrong
+
+
+def bpr_loss(positive: Tensor, negative: Tensor) -> Tensor:
+    """-log sigmoid(positive - negative), pair by pair (Rendle et al., 2009)."""
+    return F.softplus(negative - positive)
+
+
+def offer_loss(chosen: Tensor, others: Tensor, valid: Tensor) -> Tensor:
+    """The chosen one [B] against what else was offered [B, P]: softmax within each offer -> [B].
+
+    Collaborative competitive filtering (Yang et al., 2011): a choice says something about the offer alone.
+    """
+    rivals = others.masked_fill(~valid, -torch.inf)
+    return torch.logsumexp(torch.cat([chosen[:, None], rivals], dim=1), dim=1) - chosen
 
 
 def listwise_loss(scores: Tensor, wanted: Tensor, valid: Tensor) -> Tensor:

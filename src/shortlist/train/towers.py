@@ -1,5 +1,6 @@
 """Two towers, taught to foretell what a user meets next."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +94,9 @@ class TowerTrainer:
         drawn = torch.from_numpy(generator.integers(0, towers.config.n_items, self.negatives))
         negatives = users @ towers.items(drawn).T  # [B, M]
         negatives = negatives.masked_fill(drawn[None, :] == target[:, None], -torch.inf)
-        return sampled_softmax_loss((users * towers.items(target)).sum(1), negatives, towers.config.n_items)
+        # The draws stand for all items but the target, each expected so often among them.
+        expected = math.log(self.negatives / max(towers.config.n_items - 1, 1))
+        return sampled_softmax_loss((users * towers.items(target)).sum(1), negatives - expected).mean()
 
     def _targets(
         self, windows: Windows, rows: NDArray[np.int64], generator: np.random.Generator

@@ -1,0 +1,64 @@
+"""How good a model is on cases to choose by: what early stopping listens to."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.data import Cases
+from shortlist.data.membership import is_in
+from shortlist.errors import ConfigError
+from shortlist.nominate.model import without
+from shortlist.represent.model import Model
+
+BATCH = 512
+WORDS = ("recall", "ndcg")
+
+
+def judge_of(
+    model: Model, valid: Cases | None, seed: int, metric: str = "recall@20", most: int = 1000
+) -> Callable[[], float] | None:
+    """A judge of a model by `recall@k` or `ndcg@k` on up to `most` cases, what a case has seen left out.
+
+    None without any case.
+    """
+    word, k = parsed(metric)
+    if valid is None or not len(valid):
+        return None
+    cases = valid.take(np.random.default_rng(seed).permutation(len(valid))[:most])
+    device = next(model.parameters()).device
+    parts = [cases.take(slice(start, start + BATCH)) for start in range(0, len(cases), BATCH)]
+    asked = [
+        (part.query(width=max(int(part.seen().max()), 1)).to(device), part.truth().to(device))
+        for part in parts
+    ]
+
+    @torch.no_grad()
+    def judge() -> float:
+        told = [
+            _values(word, without(model.scores(query.history, query.user), query.history), truth, k)
+            for query, truth in asked
+        ]
+        return float(torch.cat(told).mean())
+
+    return judge
+
+
+def parsed(metric: str) -> tuple[str, int]:
+    """The word and the cut of a metric that can be judged by."""
+    word, _, cut = metric.partition("@")
+    if word not in WORDS or not cut.isdecimal() or int(cut) < 1:
+        raise ConfigError(f"judged_by must be recall@k or ndcg@k, got {metric!r}")
+    return word, int(cut)
+
+
+def _values(word: str, scores: Tensor, truth: Tensor, k: int) -> Tensor:
+    k = min(k, scores.shape[1])
+    hits = is_in(scores.topk(k, dim=1).indices, truth)  # [C, k]
+    count = (truth >= 0).sum(1).clamp(min=1)
+    if word == "recall":
+        return hits.sum(1) / count
+    worth = 1.0 / torch.log2(torch.arange(2, k + 2, device=scores.device, dtype=torch.float32))
+    best = worth.cumsum(0)[count.clamp(max=k) - 1]
+    return (hits * worth).sum(1) / best

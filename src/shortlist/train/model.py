@@ -1,0 +1,40 @@
+"""What all trainers of models share: events in, a model out; in a pipeline, a nominator that asks the model."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shortlist.data import Cases, Interactions
+from shortlist.nominate import ModelNominator
+from shortlist.progress import Progress, silent
+from shortlist.represent.model import Model
+from shortlist.train.material import Material
+
+Watch = Callable[[float], None]
+"""Hears every judgement of a training, as it is made."""
+
+
+def unwatched(_: float) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class ModelTrainer(ABC):
+    """Makes a model from events; its fields are the sizes of the model and how it learns."""
+
+    @abstractmethod
+    def learn(
+        self,
+        events: Interactions,
+        valid: Cases | None = None,
+        seed: int = 0,
+        progress: Progress = silent,
+        watch: Watch = unwatched,
+    ) -> Model:
+        """A model that knows these events, on the device it learned on; `valid` says when to stop."""
+
+    def fit(self, settings: Mapping[str, Any], material: Material) -> ModelNominator:
+        """A nominator that names what the model scores best."""
+        model = self.learn(material.events, material.valid, material.seed, material.progress)
+        return ModelNominator(model.cpu(), **settings)
