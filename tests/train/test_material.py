@@ -30,3 +30,11 @@ def test_material_knows_when_the_log_ends(world):
     material = Material(world.events, world.catalog)
     assert material.ends == world.events.times.max()
     assert len(material.categories) == len(world.items)
+
+
+def test_how_a_training_went_is_forgotten_unless_somebody_listens(world):
+    events, heard = world.split().train, {}
+    Material(events, world.catalog).note("towers", {"epochs": 3})
+    material = Material(events, world.catalog, note=lambda name, facts: heard.update({name: facts}))
+    material.note("towers", {"epochs": 3})
+    assert heard == {"towers": {"epochs": 3}}

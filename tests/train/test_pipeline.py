@@ -10,6 +10,8 @@ from shortlist.pipeline import check_stage, parse_recipe
 from shortlist.pipeline.recipe import leaves
 from shortlist.pipeline.recommender import Request
 from shortlist.train import TRAINERS, train
+from shortlist.train.counts import PopularTrainer
+from shortlist.train.material import forget
 from shortlist.train.pipeline import remember
 from shortlist.train.second import FeatureRankerTrainer, TowerScorerTrainer
 from tests.worlds import run_checked
@@ -132,3 +134,25 @@ def test_no_request_teaches_two_stages(world, recipe, monkeypatch):
     assert len(seen) == 2
     assert not seen[0] & seen[1]
     assert min(map(len, seen)) > 50
+
+
+def test_how_the_training_of_every_learned_stage_went_stands_in_the_recommender(recommender):
+    went = recommender.about["training"]
+    assert list(went) == ["prerank", "rank", "towers"]
+    assert went["towers"]["most"] == 3
+    assert len(went["towers"]["judged"]) == went["towers"]["epochs"]
+    assert went["rank"]["most"] == 8
+    assert went["rank"]["best"] <= went["rank"]["epochs"]
+    assert all(one["converged"] in (True, False) for one in went.values())
+
+
+def test_what_only_rehearses_is_not_told_of(world, monkeypatch):
+    unheard, fit = [], PopularTrainer.fit
+
+    def spied(self, settings, material):
+        unheard.append(material.note is forget)
+        return fit(self, settings, material)
+
+    monkeypatch.setattr(PopularTrainer, "fit", spied)
+    train(parse_recipe(SMALL), world)
+    assert unheard == [True, False]

@@ -213,3 +213,14 @@ def test_a_tree_beside_other_nominators_feeds_the_stages_after_it():
     assert [part.title for part in pipeline.nominators] == ["tree", "covisit", "towers", "popular"]
     ranker = next(stage for stage in pipeline.stages if stage.title == "rank")
     assert "tree.score" in getattr(ranker, "inner", ranker).features.names
+
+
+@pytest.mark.parametrize("method", ["dtr-u", "otm"])
+def test_how_the_tree_was_judged_is_noted_once(method):
+    heard = []
+    listening = replace(material(), note=lambda name, facts: heard.append((name, facts)))
+    TreeTrainer(method=method, epochs=2, **SMALL).fit({"name": "oak"}, listening)
+    ((name, facts),) = heard  # what OTM begins with is not told of
+    assert name == "oak"
+    assert facts["epochs"] == facts["most"] == len(facts["judged"]) == 2
+    assert facts["best"] in (1, 2)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +17,13 @@ from shortlist.grammar import Stage
 from shortlist.progress import Progress, silent
 
 DAY = 86_400_000  # milliseconds
+
+Note = Callable[[str, Mapping[str, Any]], None]
+"""Hears how the training of a stage went: its name, and the facts that `shortlist.train.converged.course` makes."""
+
+
+def forget(name: str, facts: Mapping[str, Any]) -> None:
+    """Nobody wants to know how a training went."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +57,7 @@ class Material:
     rounds: tuple[Round, ...] = ()
     fitted: Mapping[str, Stage] = field(default_factory=dict)  # stages that are ready, by name
     keep: Path | None = None  # where long trainings keep how far they are
+    note: Note = forget  # a trainer that was judged calls it once, when it is done
 
     def place(self, what: str, *marks: object) -> Path | None:
         """A folder of its own for a training on these events that is marked so; None where nothing is kept."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from shortlist.pipeline.recipe import Types, leaves
 from shortlist.pipeline.recommender import MEMORY, Memory
 from shortlist.pipeline.settings import check_settings, plain_fields
 from shortlist.progress import Progress, silent
-from shortlist.train.material import Material, Round
+from shortlist.train.material import Material, Round, forget
 from shortlist.train.ranges import check_ranges
 from shortlist.train.rehearse import rehearse, rounds_of
 from shortlist.train.trainers import TRAINERS, Renewer, Trainer
@@ -39,13 +40,23 @@ def train(
 
     Nominators and filters are fitted twice: on the past alone, to rehearse requests that later stages learn from,
     and on all learning events, to serve. Long trainings keep how far they are in the folder `keep`, and go on from
-    there when they are run again.
+    there when they are run again. How the training of each stage went stands in `about["training"]`.
     """
     split = dataset.split() if split is None else split
     check_settings(recipe.training, {"requests": int}, f"{recipe.path}: [train]")
     check_ranges(recipe.training)
     makers = {name: _maker(recipe, name, trainers) for name in recipe.stages}
-    material = Material(split.train, dataset.catalog, dataset.clock, seed, progress, split.valid, keep=keep)
+    went: dict[str, Any] = {}
+    material = Material(
+        split.train,
+        dataset.catalog,
+        dataset.clock,
+        seed,
+        progress,
+        split.valid,
+        keep=keep,
+        note=lambda name, facts: went.update({name: dict(facts)}),
+    )
     kitchen = _Kitchen(recipe, makers, types)
     early = kitchen.early()
     later: Stages = {}
@@ -55,7 +66,13 @@ def train(
     later = {name: kitchen.renewed(name, stage, material) for name, stage in later.items()}
     pipeline = kitchen.parsed({**stages, **later})
     memory = remember(split)
-    about = {"name": recipe.name, "data": dataset.name, "clock": dataset.clock, "ends": material.ends}
+    about = {
+        "name": recipe.name,
+        "data": dataset.name,
+        "clock": dataset.clock,
+        "ends": material.ends,
+        "training": {name: went[name] for name in sorted(went)},
+    }
     return Recommender(pipeline, dataset.catalog, dataset.users, memory, about)
 
 
@@ -76,7 +93,8 @@ def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> Stages:
         material.events, split.settings, material.seed, int(kitchen.option("requests", 20_000))
     )
     past = replace(material, events=rehearsal.past)
-    stages = kitchen.fit_all(kitchen.early(), past, {}, "rehearsal: ")
+    # What only rehearses is not what will serve: nobody is told how its training went.
+    stages = kitchen.fit_all(kitchen.early(), replace(past, note=forget), {}, "rehearsal: ")
     rounds = rounds_of(rehearsal.cases, kitchen.learners())
     made: Stages = {}
     waiting = kitchen.later()

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from shortlist.errors import ConfigError
 from shortlist.represent import FeatureMLP, TwoTower
 from shortlist.stages import FeatureRanker, Features, TowerScorer
+from shortlist.train.converged import course
 from shortlist.train.counts import recent_counts
 from shortlist.train.loop import Loop
 from shortlist.train.losses import listwise_loss
@@ -119,7 +120,8 @@ def _learn(
     def judge() -> float:
         return -float(sum(_loss(score, r) for r in held))
 
-    loop.run(model, batches, len(rounds), what, material.progress, judge if held else None)
+    judged = loop.run(model, batches, len(rounds), what, material.progress, judge if held else None)
+    material.note(what, course(judged, loop.epochs, loop.patience))
 
 
 def _loss(score: Callable[[Round], Tensor], round_: Round) -> Tensor:

@@ -15,6 +15,7 @@ from shortlist.data.membership import is_in
 from shortlist.index import search
 from shortlist.nominate import Nearest
 from shortlist.represent import TowerConfig, TwoTower
+from shortlist.train.converged import course
 from shortlist.train.loop import Loop, shuffled
 from shortlist.train.losses import sampled_softmax_loss, softmax_loss
 from shortlist.train.material import Material
@@ -60,7 +61,7 @@ class TowerTrainer:
             )  # nothing to learn from: silent users stay silent, others get an untaught answer
         steps = -(-min(len(windows), self.instances) // self.batch)
         loop = Loop(self.epochs, self.rate, self.decay, self.patience)
-        loop.run(
+        judged = loop.run(
             towers,
             self._batches(towers, windows, material),
             steps,
@@ -68,6 +69,7 @@ class TowerTrainer:
             material.progress,
             _judge(towers, material),
         )
+        material.note(what, course(judged, self.epochs, self.patience))
         return towers
 
     def _batches(

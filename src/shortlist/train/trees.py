@@ -15,8 +15,9 @@ from shortlist.errors import ArtifactError, DataError
 from shortlist.index.tree import TreeIndex, pifa, project
 from shortlist.nominate import TreeNominator
 from shortlist.represent.sasrec import SASRec
+from shortlist.train.converged import course
 from shortlist.train.device import device_of
-from shortlist.train.material import Material
+from shortlist.train.material import Material, forget
 from shortlist.train.sasrec import SASRecTrainer
 from shortlist.train.tree.checkpoint import is_kept, mark_of
 from shortlist.train.tree.plan import METHODS, TreePlan, plan_of
@@ -109,7 +110,8 @@ class TreeTrainer:
         if plan.labels == "model" and plan.update == "none":
             order, weights = self._before(plan, lesson, material)
             lesson = replace(lesson, order=order, weights=weights)
-        index = self._train(plan, lesson, material).to("cpu")
+        what = str(settings.get("name", "tree"))
+        index = self._train(plan, lesson, material, what).to("cpu")
         return TreeNominator(index, **{"product": plan.product, **settings})
 
     def _paced(self, material: Material, plan: TreePlan) -> TreePlan:
@@ -145,8 +147,11 @@ class TreeTrainer:
         """Where a training is kept: what it is chosen by and the kind of device are its marks too."""
         return material.place(what, marks, mark_of(material.valid), device_of(self.device).type)
 
-    def _train(self, plan: TreePlan, lesson: Lesson, material: Material) -> TreeIndex:
-        """A trained tree; where trainings are kept, it goes on from where it stopped."""
+    def _train(self, plan: TreePlan, lesson: Lesson, material: Material, what: str) -> TreeIndex:
+        """A trained tree; where trainings are kept, it goes on from where it stopped.
+
+        What is noted of it counts looks at quality where others count epochs.
+        """
         folder = self._place(material, "tree", asdict(plan))
         training = TreeTraining(
             plan,
@@ -157,7 +162,10 @@ class TreeTrainer:
             folder=folder,
             keep_seconds=KEEP_SECONDS,
         )
-        return training.run()
+        index = training.run()
+        judged = [one["f1"] for one in training.standing.told if "f1" in one]
+        material.note(what, course(judged, -(-plan.total // plan.judge_every), plan.patience))
+        return index
 
     def _before(
         self, plan: TreePlan, lesson: Lesson, material: Material
@@ -170,7 +178,7 @@ class TreeTrainer:
             self.rate or plan_of("jtm", self.profile).rate
         )  # OTM's own is for a scorer that knows something
         before = replace(plan, labels="plain", rate=usual, **METHODS["jtm"])
-        index = self._train(before, lesson, material)
+        index = self._train(before, lesson, replace(material, note=forget), "jtm")
         order = index.tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()
 
