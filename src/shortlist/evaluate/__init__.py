@@ -15,6 +15,7 @@ from shortlist.evaluate.metrics import (
     precision,
     recall,
 )
+from shortlist.evaluate.ranked import rank_model
 from shortlist.evaluate.run import Evaluation, evaluate, segments
 from shortlist.evaluate.significance import Comparison, Interval, bootstrap, paired
 from shortlist.evaluate.table import Scores, score_slates
@@ -48,6 +49,7 @@ __all__ = [
     "paired",
     "passage",
     "precision",
+    "rank_model",
     "recall",
     "score_slates",
     "segments",
