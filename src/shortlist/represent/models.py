@@ -7,10 +7,14 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ArtifactError
+from shortlist.represent.last_click import LastClick
 from shortlist.represent.model import Model
+from shortlist.represent.popular_window import PopularWindow
 from shortlist.represent.sasrec import SASRec
 
 MODELS: Mapping[str, type[Model]] = {
+    "last-click": LastClick,
+    "popular-in-window": PopularWindow,
     "sasrec": SASRec,
 }
 

@@ -13,7 +13,9 @@ from shortlist.train.counts import (
     SeenTrainer,
 )
 from shortlist.train.covisit import CoVisitTrainer
+from shortlist.train.last_click import LastClickTrainer
 from shortlist.train.material import Material
+from shortlist.train.popular_window import PopularWindowTrainer
 from shortlist.train.second import FeatureRankerTrainer, TowerScorerTrainer
 from shortlist.train.towers import TowerTrainer
 from shortlist.train.trees import TreeTrainer
@@ -38,6 +40,8 @@ TRAINERS: Mapping[str, type[Trainer]] = {
     "co-visit": CoVisitTrainer,
     "two-tower": TowerTrainer,
     "tree": TreeTrainer,
+    "last-click": LastClickTrainer,
+    "popular-in-window": PopularWindowTrainer,
     "seen": SeenTrainer,
     "available": AvailableTrainer,
     "two-tower-scorer": TowerScorerTrainer,
