@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import torch
@@ -46,6 +47,12 @@ class Model(nn.Module, ABC):
     @abstractmethod
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         """How well every item fits next [U, N], float32; history [U, K], -1 = padding; user [U], -1 = unknown."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        held = next(chain(self.parameters(), self.buffers()), None)
+        return torch.device("cpu") if held is None else held.device
 
     def settings(self) -> dict[str, Any]:
         """What `build` needs beside the weights."""

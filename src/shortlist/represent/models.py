@@ -7,15 +7,35 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ArtifactError
+from shortlist.represent.bert4rec import BERT4Rec
+from shortlist.represent.din import DIN
+from shortlist.represent.fmlp import FMLP
+from shortlist.represent.gru4rec import GRU4Rec
+from shortlist.represent.knn import ItemKNN
 from shortlist.represent.last_click import LastClick
+from shortlist.represent.lightgcn import LightGCN
+from shortlist.represent.linear import EASE
+from shortlist.represent.mf import MF
 from shortlist.represent.model import Model
+from shortlist.represent.pooling import SumPooling
 from shortlist.represent.popular_window import PopularWindow
 from shortlist.represent.sasrec import SASRec
+from shortlist.represent.youtube import YouTubeDNN
 
 MODELS: Mapping[str, type[Model]] = {
+    "bert4rec": BERT4Rec,
+    "din": DIN,
+    "ease": EASE,
+    "fmlp": FMLP,
+    "gru4rec": GRU4Rec,
+    "item-knn": ItemKNN,
     "last-click": LastClick,
+    "lightgcn": LightGCN,
+    "mf": MF,
     "popular-in-window": PopularWindow,
     "sasrec": SASRec,
+    "sum-pooling": SumPooling,
+    "youtube-dnn": YouTubeDNN,
 }
 
 ABOUT = "about"  # the name and the settings of a model travel with its weights, as JSON in bytes

@@ -36,7 +36,7 @@ class CoVisitTrainer:
         block = max(min(CELLS // max(matrix.shape[1], 1), 1024), 1)
         blocks = range(0, matrix.shape[1], block)
         found = [
-            _nearest(matrix, norms, slice(start, start + block), width, self.shrink)
+            nearest_items(matrix, norms, slice(start, start + block), width, self.shrink)
             for start in told(blocks, "co-visits", material.progress)
         ]
         rows, likeness = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -51,7 +51,7 @@ def _weighted(events: Interactions, last: int) -> sparse.csc_matrix:
     return (sparse.diags_array(1.0 / np.log2(2.0 + met)).astype(np.float32) @ matrix).tocsc()
 
 
-def _nearest(
+def nearest_items(
     matrix: sparse.csc_matrix, norms: NDArray[np.float32], block: slice, width: int, shrink: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The `width` items most like each item of a block, and how like they are; -1 and 0 where there are fewer."""

@@ -27,7 +27,7 @@ def judge_of(
     if valid is None or not len(valid):
         return None
     cases = valid.take(np.random.default_rng(seed).permutation(len(valid))[:most])
-    device = next(model.parameters()).device
+    device = model.device
     parts = [cases.take(slice(start, start + BATCH)) for start in range(0, len(cases), BATCH)]
     asked = [
         (part.query(width=max(int(part.seen().max()), 1)).to(device), part.truth().to(device))

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch.nn import functional as F  # noqa: N812
 from shortlist.data import Cases, Interactions
 from shortlist.errors import ConfigError
 from shortlist.progress import Progress, silent
-from shortlist.represent.sequence import SequenceModel
+from shortlist.represent.model import VectorModel
 from shortlist.train.device import device_of
 from shortlist.train.judge import judge_of, parsed
 from shortlist.train.loop import Loop
@@ -54,10 +54,10 @@ class SequenceTrainer(ModelTrainer):
     device: str = "auto"
 
     @abstractmethod
-    def model(self, n_items: int) -> SequenceModel:
+    def model(self, n_items: int) -> VectorModel:
         """A fresh model."""
 
-    def loss_of(self, model: SequenceModel, piece: Tensor, proposal: Proposal) -> Tensor:
+    def loss_of(self, model: Any, piece: Tensor, proposal: Proposal) -> Tensor:
         """The mean loss of pieces [B, reach] of sequences, -1 = padding at the end."""
         with torch.autocast(piece.device.type, torch.bfloat16, enabled=piece.is_cuda):
             known = model(piece[:, :-1])  # [B, reach, D]
@@ -71,7 +71,7 @@ class SequenceTrainer(ModelTrainer):
         seed: int = 0,
         progress: Progress = silent,
         watch: Watch = unwatched,
-    ) -> SequenceModel:
+    ) -> Any:
         check_ranges(vars(self))
         parsed(self.judged_by)
         if self.loss not in LOSSES:
@@ -94,7 +94,7 @@ class SequenceTrainer(ModelTrainer):
         return -(-int(count) // self.batch)
 
     def _batches(
-        self, model: SequenceModel, events: Interactions, seed: int, device: torch.device
+        self, model: VectorModel, events: Interactions, seed: int, device: torch.device
     ) -> Callable[[int], Iterator[Callable[[], Tensor]]]:
         items = torch.from_numpy(events.items.astype(np.int64)).to(device)  # [E]
         proposal = Proposal.of(events.popularity, self.alpha, device)
@@ -137,7 +137,7 @@ def watched(judge: Callable[[], float] | None, watch: Watch) -> Callable[[], flo
 def place_loss(
     trainer: SequenceTrainer, known: Tensor, vectors: Tensor, wanted: Tensor, proposal: Proposal
 ) -> Tensor:
-    """The mean loss of the places [B, R] that want an item: vectors of users [B, R, D] against those of items [N, D]."""
+    """The mean loss of places [B, R] that want an item: vectors of users [B, R, D] against those of items [N, D]."""
     known, wanted = known.flatten(0, 1), wanted.flatten()  # [P, D], [P]
     there = wanted >= 0
     with torch.autocast(known.device.type, torch.bfloat16, enabled=known.is_cuda):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from shortlist.grammar import Stage
+from shortlist.train.bert4rec import BERT4RecTrainer
 from shortlist.train.counts import (
     AvailableTrainer,
     DiverseTrainer,
@@ -13,12 +14,23 @@ from shortlist.train.counts import (
     SeenTrainer,
 )
 from shortlist.train.covisit import CoVisitTrainer
+from shortlist.train.din import DINTrainer
+from shortlist.train.fmlp import FMLPTrainer
+from shortlist.train.gru4rec import GRU4RecTrainer
+from shortlist.train.knn import ItemKNNTrainer
 from shortlist.train.last_click import LastClickTrainer
+from shortlist.train.lightgcn import LightGCNTrainer
+from shortlist.train.linear import EASETrainer
 from shortlist.train.material import Material
+from shortlist.train.mf import MFTrainer
+from shortlist.train.model import ModelTrainer
+from shortlist.train.pooling import SumPoolingTrainer
 from shortlist.train.popular_window import PopularWindowTrainer
+from shortlist.train.sasrec import SASRecTrainer
 from shortlist.train.second import FeatureRankerTrainer, TowerScorerTrainer
 from shortlist.train.towers import TowerTrainer
 from shortlist.train.trees import TreeTrainer
+from shortlist.train.youtube import YouTubeDNNTrainer
 
 
 class Trainer(Protocol):
@@ -34,14 +46,30 @@ class Renewer(Protocol):
     def renew(self, stage: Any, material: Material) -> Stage: ...
 
 
+MODEL_TRAINERS: Mapping[str, type[ModelTrainer]] = {
+    "bert4rec": BERT4RecTrainer,
+    "din": DINTrainer,
+    "ease": EASETrainer,
+    "fmlp": FMLPTrainer,
+    "gru4rec": GRU4RecTrainer,
+    "item-knn": ItemKNNTrainer,
+    "last-click": LastClickTrainer,
+    "lightgcn": LightGCNTrainer,
+    "mf": MFTrainer,
+    "popular-in-window": PopularWindowTrainer,
+    "sasrec": SASRecTrainer,
+    "sum-pooling": SumPoolingTrainer,
+    "youtube-dnn": YouTubeDNNTrainer,
+}
+"""Trainers of models, which name what they score best."""
+
 TRAINERS: Mapping[str, type[Trainer]] = {
     "popular": PopularTrainer,
     "recent": RecentTrainer,
     "co-visit": CoVisitTrainer,
     "two-tower": TowerTrainer,
     "tree": TreeTrainer,
-    "last-click": LastClickTrainer,
-    "popular-in-window": PopularWindowTrainer,
+    **MODEL_TRAINERS,
     "seen": SeenTrainer,
     "available": AvailableTrainer,
     "two-tower-scorer": TowerScorerTrainer,

@@ -137,7 +137,7 @@ class TreeTrainer:
         if folder is not None and is_kept(folder):
             kept = _whole(folder)
             return SASRec.build(kept.about, kept.tensors(WEIGHTS)).to(device_of(self.device)).scores
-        model = trainer.learn(material.events, material.valid, material.seed, material.progress)
+        model: SASRec = trainer.learn(material.events, material.valid, material.seed, material.progress)
         if folder is not None:
             lineage = Lineage(material.events.fingerprint, material.seed, config=vars(trainer))
             save(folder, "sasrec", {WEIGHTS: model.state_dict()}, lineage, model.settings())

@@ -1,0 +1,76 @@
+"""BERT4Rec: a transformer that sees both sides of a gap fills the one at the end (Sun et al., 2019)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from shortlist.errors import ConfigError
+from shortlist.represent.block import Block
+from shortlist.represent.model import ModelConfig, VectorModel
+
+
+@dataclass(frozen=True)
+class BERT4RecConfig(ModelConfig):
+    """Sizes of the transformer; `heads` must divide `width`."""
+
+    width: int = 64
+    blocks: int = 2
+    heads: int = 2
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.width % self.heads:
+            raise ConfigError(f"heads must divide width, got {self.heads} heads and width {self.width}")
+
+
+class BERT4Rec(VectorModel):
+    """Padding stands in front, and places are counted from the end: the gap to fill is always at the same one."""
+
+    Config = BERT4RecConfig
+    config: BERT4RecConfig
+
+    def __init__(self, config: BERT4RecConfig) -> None:
+        super().__init__(config)
+        self.items = nn.Embedding(config.n_items, config.width)
+        self.gap = nn.Parameter(torch.zeros(config.width))
+        self.place = nn.Parameter(torch.empty(config.memory + 1, config.width))
+        self.blocks = nn.ModuleList(
+            Block(config.width, config.heads, config.dropout, causal=False) for _ in range(config.blocks)
+        )
+        self.norm = nn.LayerNorm(config.width)
+        self.drop = nn.Dropout(config.dropout)
+        nn.init.normal_(self.items.weight, std=config.width**-0.5)
+        nn.init.normal_(self.place, std=0.02)
+
+    def forward(self, sequence: Tensor, gaps: Tensor) -> Tensor:
+        """What stands at every place, told by all others [U, K, D].
+
+        sequence [U, K] with padding, -1, in front; where `gaps` [U, K] says so, the item is hidden.
+        """
+        met = self.items(sequence.clamp(min=0)) * self.config.width**0.5
+        x = torch.where(gaps[..., None], self.gap.to(met.dtype), met) + self.place[-sequence.shape[1] :]
+        x = self.drop(x)
+        there = (sequence >= 0) | gaps
+        # One place can always be seen: a sequence of nothing but padding must not become NaN.
+        there = torch.cat([there[:, :-1], torch.ones_like(there[:, -1:])], dim=1)[:, None, None, :]
+        for block in self.blocks:
+            x = block(x, there)
+        known: Tensor = self.norm(x)
+        return known
+
+    def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
+        history = self.read(history)
+        sequence = (
+            torch.cat([history, torch.full_like(history[:, :1], -1)], dim=1)
+            if history.shape[1]
+            else (history.new_full((len(history), 1), -1))
+        )
+        gaps = torch.zeros_like(sequence, dtype=torch.bool)
+        gaps[:, -1] = True
+        known: Tensor = self(sequence, gaps)[:, -1]
+        return known
+
+    def vectors(self) -> Tensor:
+        return self.items.weight

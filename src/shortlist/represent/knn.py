@@ -1,0 +1,53 @@
+"""Item-kNN: every item of a history speaks for the items most like it."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from shortlist.represent.model import Model, ModelConfig
+
+PLACES = 64  # of a history at a time: what all of a long one say at once is too much
+
+
+@dataclass(frozen=True)
+class ItemKNNConfig(ModelConfig):
+    """How many neighbours an item has at most; every item of a history counts."""
+
+    memory: int = 10_000
+    neighbours: int = 200
+
+
+class ItemKNN(Model):
+    """The sum over a history of likenesses, each item's few best alone: memory grows with items, not with pairs.
+
+    What no neighbour speaks for stands below all else, by popularity; so does the answer for an empty history.
+    """
+
+    Config = ItemKNNConfig
+    config: ItemKNNConfig
+
+    def __init__(self, config: ItemKNNConfig) -> None:
+        super().__init__(config)
+        shape = (config.n_items, config.neighbours)
+        self.rows = nn.Parameter(torch.full(shape, -1, dtype=torch.int64), requires_grad=False)  # -1 = none
+        self.likeness = nn.Parameter(torch.zeros(shape), requires_grad=False)
+        self.share = nn.Parameter(torch.zeros(config.n_items), requires_grad=False)  # of events
+
+    def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
+        history = self.once(self.read(history))
+        found = self.likeness.new_zeros(len(history), self.config.n_items + 1)
+        for some in torch.split(history, PLACES, dim=1):  # [U, <= PLACES]
+            known, there = some.clamp(min=0), (some >= 0)[..., None]
+            rows = self.rows[known]  # [U, K, M]
+            at = torch.where((rows < 0) | ~there, self.config.n_items, rows)
+            found.scatter_add_(1, at.flatten(1), (self.likeness[known] * there).flatten(1))
+        # The share of all events is below every likeness that counts: it orders what nobody speaks for.
+        return found[:, :-1] + 1e-6 * self.share
+
+    def once(self, history: Tensor) -> Tensor:
+        """Histories with repeats taken out: what is met twice speaks once."""
+        ordered, order = history.sort(dim=1, stable=True)
+        again = torch.zeros_like(ordered, dtype=torch.bool)
+        again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+        return history.scatter(1, order, ordered.masked_fill(again, -1))

@@ -1,0 +1,32 @@
+"""FMLP-Rec, taught to foretell events from the window before them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from shortlist.represent.fmlp import FMLP, FMLPConfig
+from shortlist.train.negatives import Proposal
+from shortlist.train.sequence import UNKNOWN
+from shortlist.train.window import WindowTrainer
+
+
+@dataclass(frozen=True)
+class FMLPTrainer(WindowTrainer):
+    """Softmax over the whole catalogue. Filters hear what comes later, too: only the last place may foretell."""
+
+    title: ClassVar[str] = "fmlp"
+
+    width: int = 64
+    blocks: int = 2
+    dropout: float = 0.3
+
+    def model(self, n_items: int) -> FMLP:
+        return FMLP(FMLPConfig(n_items, self.memory, self.width, self.blocks, self.dropout))
+
+    def loss_of(self, model: FMLP, history: Tensor, wanted: Tensor, proposal: Proposal) -> Tensor:
+        with torch.autocast(history.device.type, torch.bfloat16, enabled=history.is_cuda):
+            logits = model.users(history) @ model.vectors().T  # [B, N]
+        return F.cross_entropy(logits.float(), wanted, ignore_index=UNKNOWN)
