@@ -31,6 +31,10 @@ def test_people_get_tables(bundle, data_folder):
     answer = run("evaluate", bundle, "--data", data_folder, "--on", "valid")
     assert answer.exit_code == 0
     assert "which stage lost what" in answer.stdout
+    said = " ".join(answer.stdout.split())
+    assert "the best yardstick: " in said
+    for rule in ("protocol: half-history: ", "seed 0", "ties: ", "duplicates: ", "seen items: left out"):
+        assert rule in said
 
 
 def test_other_data_and_other_words_are_refused(bundle, tmp_path, data_folder):

@@ -40,6 +40,35 @@ def test_a_bundle_says_where_it_comes_from(recipe_file, data_folder, tmp_path, w
     assert "tiny" in artifact.text("README.md")
 
 
+@pytest.mark.parametrize("protocol", ["global-time", "leave-last-out"])
+def test_another_protocol_stands_in_the_bundle_and_is_evaluated_by(
+    recipe_file, data_folder, tmp_path, protocol
+):
+    out = tmp_path / "bundle"
+    asked = ("--data", data_folder, "--out", out, "--protocol", protocol, "--json")
+    answer = run("train", recipe_file, *asked)
+    assert answer.exit_code == 0, answer.output
+    told = json.loads(answer.stdout)
+    assert told["split"]["protocol"] == protocol
+    assert load(out).about["split"] == load(out).lineage.config["split"] == told["split"]
+    assert told["training"]["towers"]["most"] == 1
+    evaluated = json.loads(run("evaluate", out, "--data", data_folder, "--json").stdout)
+    assert evaluated["protocol"]["protocol"].startswith(protocol)
+
+
+def test_a_protocol_that_does_not_exist_is_refused(recipe_file, data_folder, tmp_path):
+    asked = ("--data", data_folder, "--out", tmp_path / "out", "--protocol", "by-moon")
+    answer = run("train", recipe_file, *asked)
+    assert answer.exit_code == 2
+    assert "half-history, global-time, leave-last-out, got 'by-moon'" in " ".join(answer.stderr.split())
+
+
+def test_a_training_that_ended_too_early_is_told_of(recipe_file, data_folder, tmp_path):
+    answer = run("train", recipe_file, "--data", data_folder, "--out", tmp_path / "out")
+    assert "towers: was best at the end of its training" in answer.stdout
+    assert "held out by {'protocol': 'half-history'" in answer.stdout
+
+
 def test_an_existing_bundle_is_replaced_only_by_force(recipe_file, data_folder, tmp_path):
     out = tmp_path / "bundle"
     assert run("train", recipe_file, "--data", data_folder, "--out", out).exit_code == 0

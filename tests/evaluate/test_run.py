@@ -5,6 +5,8 @@ import torch
 from shortlist.data import Cases
 from shortlist.errors import DataError
 from shortlist.evaluate import evaluate, recall, segments
+from shortlist.evaluate.run import slates_of
+from shortlist.evaluate.yardsticks import yardsticks
 from shortlist.grammar import as_pipeline
 from shortlist.stages import Seen
 from shortlist.train import Material
@@ -50,3 +52,20 @@ def test_no_cases_is_an_error(world, recommender):
     nothing = np.empty(0, np.int64)
     with pytest.raises(DataError, match="expected held-out cases"):
         evaluate(recommender.pipeline, Cases(world.events, nothing, nothing, nothing), world.events)
+
+
+def test_the_yardsticks_stand_beside_the_pipeline_on_the_same_users(world, recommender):
+    split = world.split()
+    found = evaluate(recommender.pipeline, split.test, split.train)
+    told = found.as_dict()
+    assert list(told["metrics"]) == ["pipeline", "popularity", "popular in window", "last click"]
+    assert {one["users"] for one in told["metrics"].values()} == {len(split.test)}
+    assert told["difference"] == told["differences"]["popularity"]
+    for name, slates in yardsticks(split.test, split.train, 20).items():
+        assert torch.equal(found.yardsticks[name]["recall@20"], recall(slates, split.test.truth(), 20))
+
+
+def test_slates_alone_are_those_of_the_whole_evaluation(world, recommender):
+    split = world.split()
+    found = evaluate(recommender.pipeline, split.test, split.train)
+    assert torch.equal(slates_of(recommender.pipeline, split.test, 20), found.slates)

@@ -26,6 +26,7 @@ def test_the_page_needs_no_network_and_shows_every_part(told):
         "Who finds it",
         "For whom",
         "One request",
+        "By which rules",
         "How it was made",
     ]
     assert page.count("<svg") == 3
@@ -36,6 +37,15 @@ def test_the_numbers_on_the_page_are_those_of_the_evaluation(told):
     assert f"{told['metrics']['pipeline']['metrics']['recall@20']['mean']:.4f}" in page
     for stage in told["stages"]["stages"]:
         assert f">{stage['lost']:,}<" in page
+
+
+def test_every_yardstick_stands_beside_the_pipeline(told):
+    page = run_page(told)
+    for who in ("popularity", "popular in window", "last click"):
+        assert f"<th>{who}</th>" in page
+        assert f"{told['metrics'][who]['metrics']['ndcg@20']['mean']:.4f}" in page
+        assert f"{told['differences'][who]['recall@20']['difference']:.4f}" in page
+    assert told["protocol"]["ties"] in page
 
 
 def test_titles_cannot_smuggle_markup(told):

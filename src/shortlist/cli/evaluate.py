@@ -16,6 +16,7 @@ from shortlist.cli.trees import look_at_trees
 from shortlist.data import Cases, Dataset, load_dataset
 from shortlist.errors import ConfigError
 from shortlist.evaluate import evaluate as put_to_test
+from shortlist.evaluate.protocol import rules, seen_rule
 from shortlist.evaluate.run import KS
 from shortlist.pipeline import Recommender, load_recommender
 from shortlist.pipeline.recommender import resized
@@ -33,7 +34,7 @@ def evaluate(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Metrics with intervals against popularity, and the stage report: which stage lost what."""
+    """Metrics with intervals beside those of yardsticks, and the stage report: which stage lost what."""
     began = time.perf_counter()
     recommender, dataset, lineage = opened(bundle, data)
     with progress() as tell:
@@ -52,6 +53,12 @@ def evaluate(
 def opened(bundle: Path, data: Path) -> tuple[Recommender, Dataset, Lineage]:
     """A bundle with the data set it was trained on, and no other."""
     dataset = load_dataset(data)
+    recommender, lineage = bundle_of(bundle, dataset, data)
+    return recommender, dataset, lineage
+
+
+def bundle_of(bundle: Path, dataset: Dataset, data: Path) -> tuple[Recommender, Lineage]:
+    """A bundle that was trained on a data set, which was read from `data`."""
     recommender = load_recommender(bundle)
     lineage = load(bundle).lineage
     if lineage.data != dataset.fingerprint:
@@ -59,7 +66,7 @@ def opened(bundle: Path, data: Path) -> tuple[Recommender, Dataset, Lineage]:
             f"{bundle}: was trained on other data ({lineage.data}) than {data} holds ({dataset.fingerprint}); "
             "what it learned from could be among what it is asked"
         )
-    return recommender, dataset, lineage
+    return recommender, lineage
 
 
 def evaluation(
@@ -67,11 +74,15 @@ def evaluation(
 ) -> dict[str, Any]:
     """Everything the report shows, as plain values."""
     split, cases = dataset.split(**recommender.about["split"]), held_out(recommender, dataset, on)
-    found = put_to_test(recommender.pipeline, cases, split.train, progress=tell)
+    found = put_to_test(recommender.pipeline, cases, split.train, progress=tell, clock=dataset.clock)
     told: dict[str, Any] = plain(found.as_dict(seed))
     row = typical_case(found.scores["recall@20"])
     told["example"] = worked_example(recommender, dataset, cases, row, seed)
     told["trees"] = look_at_trees(recommender, dataset, cases, seed, tell)
+    told["protocol"] = {
+        **rules(recommender.about["split"], on, len(cases)),
+        "seen items": seen_rule(recommender.pipeline),
+    }
     told["about"] = {
         "name": recommender.about["name"],
         "model": recommender.about.get("version", ""),
@@ -105,18 +116,33 @@ def show(told: dict[str, Any]) -> None:
     console = Console()
     console.print(metrics_table(told))
     console.print(stages_table(told))
+    for name, rule in told["protocol"].items():
+        console.print(f"{name}: {rule}", markup=False, highlight=False)
 
 
 def metrics_table(told: dict[str, Any]) -> Table:
-    """Metrics with intervals, popularity beside them."""
-    table = Table(title=f"{told['users']:,} held-out users", title_justify="left")
-    for name in ("metric", "pipeline", "popularity"):
-        table.add_column(name)
-    both = [told["metrics"][who]["metrics"] for who in ("pipeline", "popularity")]
-    for name in both[0]:
+    """The pipeline with intervals, the means of the yardsticks on the same users beside it."""
+    ours, *theirs = (one["metrics"] for one in told["metrics"].values())
+    table = Table(title=f"{told['users']:,} held-out users", title_justify="left", caption=verdict(told))
+    table.caption_justify = "left"
+    for name in ("metric", *told["metrics"]):
+        table.add_column(name.replace(" ", "\n", 1), no_wrap=True)
+    for name in ours:
         if name.endswith("@20"):
-            table.add_row(name, *(interval(m[name]) for m in both))
+            table.add_row(name, interval(ours[name]), *(_mean(one[name]) for one in theirs))
     return table
+
+
+def verdict(told: dict[str, Any], metric: str = "recall@20") -> str:
+    """How far the pipeline is above the best of the yardsticks, in a sentence."""
+    means = {who: told["metrics"][who]["metrics"][metric]["mean"] for who in told["differences"]}
+    best = max(means, key=lambda who: means[who] or 0.0)
+    found = told["differences"][best][metric]
+    return f"{metric} above {best}, the best yardstick: {interval(found, 'difference')}"
+
+
+def _mean(one: dict[str, Any]) -> str:
+    return "–" if one["mean"] is None else f"{one['mean']:.4f}"
 
 
 def stages_table(told: dict[str, Any]) -> Table:

@@ -1,6 +1,7 @@
 """shortlist train: from a recipe and a prepared data set to a bundle that can be served."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from shortlist import __version__
 from shortlist.artifact import Artifact, Lineage
 from shortlist.cli.frame import Json, Seed, doors, emit, progress
 from shortlist.data import Dataset, load_dataset
+from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError
 from shortlist.pipeline import Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.pipeline.shipped import shipped_names
@@ -27,6 +29,12 @@ def train(
     ],
     data: Annotated[Path, typer.Option(help="A folder made by `shortlist data prepare`.")],
     out: Annotated[Path, typer.Option(help="The folder to write the trained bundle to.")],
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help=f"How cases are held out: {', '.join(PROTOCOLS)}; without it, as the data set says."
+        ),
+    ] = None,
     seed: Seed = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is already there.")] = False,
     keep: Annotated[
@@ -42,9 +50,10 @@ def train(
     read = find_recipe(recipe)
     check_target(out, force)  # before the work, not after it
     _check_keep(keep, out)
+    _check_protocol(protocol)
     dataset = load_dataset(data)
     with progress() as tell:
-        artifact = train_bundle(read, dataset, out, seed, tell, force, keep)[1]
+        artifact = train_bundle(read, dataset, out, seed, tell, force, keep, protocol)[1]
     seconds = time.perf_counter() - began
     if json:
         emit(
@@ -53,10 +62,15 @@ def train(
                 "version": artifact.version,
                 "seconds": seconds,
                 "pipeline": artifact.about["pipeline"],
+                "split": artifact.about["split"],
+                "training": artifact.about["training"],
             }
         )
         return
     typer.echo(f"{artifact.about['name']} {artifact.version}: {artifact.about['pipeline']}")
+    for name in unfinished(artifact.about):
+        typer.echo(f"{name}: was best at the end of its training; more epochs may make it better")
+    typer.echo(f"held out by {artifact.about['split']}")
     typer.echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")
 
 
@@ -69,6 +83,16 @@ def _check_keep(keep: Path | None, out: Path) -> None:
         raise ConfigError(f"{keep}: lies in {out}, where the bundle goes; keep trainings in another folder")
 
 
+def _check_protocol(protocol: str | None) -> None:
+    if protocol is not None and protocol not in PROTOCOLS:
+        raise ConfigError(f"--protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+
+
+def unfinished(about: Mapping[str, Any]) -> list[str]:
+    """The stages of a bundle whose epochs ran out while their judge was still pleased."""
+    return [name for name, one in about.get("training", {}).items() if one["converged"] is False]
+
+
 def train_bundle(
     recipe: Recipe,
     dataset: Dataset,
@@ -77,9 +101,10 @@ def train_bundle(
     tell: Progress,
     force: bool = False,
     keep: Path | None = None,
+    protocol: str | None = None,
 ) -> tuple[Recommender, Artifact]:
     """Train and write a bundle; nothing is written unless all of it could be."""
-    split = dataset.split()
+    split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
     trained = fit(recipe, dataset, seed, split, tell, keep=keep)
     about = {
         **trained.about,

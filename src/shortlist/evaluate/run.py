@@ -1,6 +1,6 @@
-"""A pipeline put to the test: its slates scored, its losses counted, popularity beside it."""
+"""A pipeline put to the test: its slates scored, its losses counted, the yardsticks beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,11 @@ from shortlist.data import Cases, Interactions
 from shortlist.errors import DataError
 from shortlist.evaluate.funnel import Funnel, funnel, passage
 from shortlist.evaluate.table import Scores, score_slates
+from shortlist.evaluate.yardsticks import POPULARITY, yardsticks
 from shortlist.grammar import Pipeline, Stage, as_pipeline
-from shortlist.nominate import Popular
 from shortlist.pipeline import run
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent, told
-from shortlist.stages import Seen
 
 KS = (10, 20)
 BATCH = 128
@@ -30,28 +29,39 @@ class Evaluation:
     """What a pipeline did on held-out cases; `segments` are masks over the same cases."""
 
     scores: Scores
-    baseline: Scores
+    yardsticks: Mapping[str, Scores]  # popularity first
     funnel: Funnel
     segments: Mapping[str, Tensor]  # each [C] bool
     slates: Tensor  # [C, k] item rows
 
+    @property
+    def baseline(self) -> Scores:
+        """The scores of popularity."""
+        return self.yardsticks[POPULARITY]
+
     def as_dict(self, seed: int = 0) -> dict[str, Any]:
-        """Plain values: metrics with intervals, the same for popularity, the difference, segments and stages."""
+        """Plain values: metrics with intervals, the same for yardsticks, differences, segments and stages.
+
+        `difference` is that from popularity, `differences` are those from every yardstick.
+        """
+        differences = {name: self._difference(one, seed) for name, one in self.yardsticks.items()}
+        everyone = {"pipeline": self.scores, **self.yardsticks}
         return {
             "users": len(self.scores),
-            "metrics": {"pipeline": self.scores.as_dict(seed), "popularity": self.baseline.as_dict(seed)},
-            "difference": {
-                name: vars(self.scores.against(self.baseline, name, seed))
-                for name in ("recall@20", "ndcg@20")
-            },
+            "metrics": {who: scores.as_dict(seed) for who, scores in everyone.items()},
+            "difference": differences[POPULARITY],
+            "differences": differences,
             "segments": {
                 name: self._segment(mask, seed) for name, mask in self.segments.items() if bool(mask.any())
             },
             "stages": self.funnel.as_dict(),
         }
 
+    def _difference(self, other: Scores, seed: int) -> dict[str, Any]:
+        return {name: vars(self.scores.against(other, name, seed)) for name in ("recall@20", "ndcg@20")}
+
     def _segment(self, mask: Tensor, seed: int) -> dict[str, Any]:
-        parts = {"pipeline": self.scores, "popularity": self.baseline}
+        parts = {"pipeline": self.scores, POPULARITY: self.baseline}
         told_of = {who: scores.segment(mask).as_dict(seed)["metrics"] for who, scores in parts.items()}
         return {"users": int(mask.sum()), **told_of}
 
@@ -63,22 +73,36 @@ def evaluate(
     ks: Sequence[int] = KS,
     progress: Progress = silent,
     check: bool = True,
+    clock: str = "ms",
 ) -> Evaluation:
-    """Ask a pipeline all cases; `learned` is what it was trained on, for popularity, novelty and segments."""
-    if not len(cases):
-        raise DataError("evaluate: expected held-out cases, got none; choose another split")
+    """Ask a pipeline all cases; `learned` is what it was trained on, for yardsticks, novelty and segments.
+
+    The `clock` of the log is "ms" or "order": it says what popular lately means.
+    """
+    check_asked(cases)
     most = max(ks)
     told_of = _ask(resized(as_pipeline(pipeline), most), cases, progress, check)
-    popular = _ask(_popularity(learned, most, int(cases.seen().max())), cases, silent, False)
-    counted = (torch.from_numpy(users_per_item(learned)), int((learned.lengths > 0).sum()))
-    truth = cases.truth()
+    scored = scorer(cases, learned, ks)
     return Evaluation(
-        score_slates(told_of.items, truth, ks, *counted),
-        score_slates(popular.items, truth, ks, *counted),
+        scored(told_of.items),
+        {name: scored(slates) for name, slates in yardsticks(cases, learned, most, clock).items()},
         told_of.funnel,
         segments(cases, learned),
         told_of.items,
     )
+
+
+def check_asked(cases: Cases) -> None:
+    """There must be someone to ask."""
+    if not len(cases):
+        raise DataError("evaluate: expected held-out cases, got none; choose another split")
+
+
+def scorer(cases: Cases, learned: Interactions, ks: Sequence[int] = KS) -> Callable[[Tensor], Scores]:
+    """What turns slates [C, k] into scores: it knows what came next, and how often items were met before."""
+    truth, met = cases.truth(), torch.from_numpy(users_per_item(learned))
+    n_users = int((learned.lengths > 0).sum())
+    return lambda slates: score_slates(slates, truth, ks, met, n_users)
 
 
 def segments(cases: Cases, learned: Interactions) -> dict[str, Tensor]:
@@ -98,6 +122,15 @@ def segments(cases: Cases, learned: Interactions) -> dict[str, Tensor]:
         "wants popular items": share >= 0.5,
         "wants tail items": share < 0.5,
     }
+
+
+@torch.no_grad()
+def slates_of(pipeline: Stage, cases: Cases, k: int, progress: Progress = silent) -> Tensor:
+    """What a pipeline answers to all cases, k items each [C, k], -1 = an empty place."""
+    sized = resized(as_pipeline(pipeline), k)
+    parts = [cases.take(slice(start, start + BATCH)) for start in range(0, len(cases), BATCH)]
+    slates = [run(sized, one.query(width=longest(one))).items for one in told(parts, "evaluate", progress)]
+    return _stacked(slates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +167,3 @@ def users_per_item(learned: Interactions) -> NDArray[np.int64]:
 def longest(cases: Cases) -> int:
     """How wide histories must be for nothing that was seen to be forgotten."""
     return int(cases.seen().max(initial=1))
-
-
-def _popularity(learned: Interactions, k: int, seen: int) -> Pipeline:
-    """What everybody takes, without what was seen: the system to beat. So many are named that k are left."""
-    counts = torch.from_numpy(learned.popularity.copy())
-    order = counts.argsort(descending=True, stable=True)
-    popular = Popular(order, counts[order].float(), name="popular", limit=min(k + seen, len(order)))
-    return as_pipeline(popular >> Seen() % k)

@@ -20,6 +20,7 @@ def run_page(told: Mapping[str, Any]) -> str:
         *(tree_section(name, tree) for name, tree in told.get("trees", {}).items()),
         _segments(told),
         _example(told),
+        rules_section(told["protocol"]),
         _made(told),
     ]
     return page(f"{told['about']['name']} on {told['about']['data']}", sections)
@@ -51,21 +52,27 @@ def _headline(told: Mapping[str, Any]) -> Section:
 
 
 def _metrics(told: Mapping[str, Any]) -> Section:
-    both = {who: told["metrics"][who] for who in ("pipeline", "popularity")}
-    names = [name for name in SHOWN if name in both["pipeline"]["metrics"]]
-    series = {who: [_point(one["metrics"][name]) for name in names] for who, one in both.items()}
+    everyone = told["metrics"]
+    ours = everyone["pipeline"]
+    names = [name for name in SHOWN if name in ours["metrics"]]
+    series = {who: [_point(one["metrics"][name]) for name in names] for who, one in everyone.items()}
     rows = [
-        [name, *(interval(one["metrics"][name]) for one in both.values())]
-        for name in both["pipeline"]["metrics"]
+        [name, *(interval(one["metrics"][name]) for one in everyone.values())] for name in ours["metrics"]
     ]
-    rows += [[name, *(one["whole"][name] for one in both.values())] for name in both["pipeline"]["whole"]]
+    rows += [[name, *(one["whole"][name] for one in everyone.values())] for name in ours["whole"]]
+    apart = [
+        [who, *(interval(one[name], "difference") for name in ("recall@20", "ndcg@20"))]
+        for who, one in told["differences"].items()
+    ]
     return Section(
         "How good it is",
         [
             figure(
                 whiskers(names, series, "value"), "Means over held-out users with 95 % bootstrap intervals."
             ),
-            table(["metric", *both], rows),
+            table(["metric", *everyone], rows),
+            "How far the pipeline is above each yardstick on the same users:",
+            table(["yardstick", "recall@20", "ndcg@20"], apart),
         ],
     )
 
@@ -155,6 +162,11 @@ def _example(told: Mapping[str, Any]) -> Section:
             *(lost if example["lost"] else []),
         ],
     )
+
+
+def rules_section(rules: Mapping[str, str]) -> Section:
+    """What the numbers were measured by."""
+    return Section("By which rules", [table(["rule", "here"], rules.items())])
 
 
 def _made(told: Mapping[str, Any]) -> Section:

@@ -50,11 +50,10 @@ class LastClick(Model):
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         rows, counts, total = self.followed(history)
-        wide = pad(self.config.backoff * self.share, (0, 1)).repeat(
-            len(history), 1
-        )  # a place for what is no item
+        backoff: float = self.config.backoff
+        wide = pad(backoff * self.share, (0, 1)).repeat(len(history), 1)  # a place for what is no item
         wide.scatter_add_(1, torch.where(rows < 0, self.config.n_items, rows), counts)
-        return wide[:, :-1] / (total + self.config.backoff)[:, None]
+        return wide[:, :-1] / (total + backoff)[:, None]
 
     def followed(self, history: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What followed each last item [U, M], -1 = padding, how often [U, M], and how often anything did [U]."""
