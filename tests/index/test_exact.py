@@ -1,30 +1,60 @@
-"""Exact search: what a full sort says, ties by row, whatever the block."""
+"""Exact search: what a full sort says, ties by row, whatever the block, the batch and the number of threads."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.index import search, top
+from shortlist.index import exact, search, top
+from shortlist.index.exact import in_blocks, warm, without
 
 
-def slow(scores, k):
-    """The k best of each row by (score descending, position)."""
-    rows = [sorted(range(len(row)), key=lambda at, row=row: (-row[at], at))[:k] for row in scores.tolist()]
-    return torch.tensor(rows, dtype=torch.int64).reshape(len(scores), -1)
+def slow(scores, k, exclude=None):
+    """The k best of each row by (score descending, position) without those to exclude, -1 past the last."""
+    told = []
+    for row, own in enumerate(scores.tolist()):
+        left = set(range(len(own))) - (set() if exclude is None else set(exclude[row].tolist()))
+        best = sorted(left, key=lambda at, own=own: (-own[at], at))[:k]
+        told.append(best + [-1] * (min(k, len(own)) - len(best)))
+    return torch.tensor(told, dtype=torch.int64).reshape(len(scores), -1)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 12), st.integers(1, 14), st.integers(1, 9), st.integers(0, 2**31), st.integers(1, 3))
-def test_search_equals_a_full_sort_with_ties_whatever_the_block(count, k, block, seed, spread):
+def at(scores, rows):
+    """The scores of rows, -inf for -1."""
+    return (
+        scores.gather(1, rows.clamp(min=0)).masked_fill(rows < 0, -torch.inf) if scores.shape[1] else scores
+    )
+
+
+sizes = st.one_of(st.integers(0, 12), st.integers(13, 40))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    sizes,
+    st.integers(1, 40),
+    st.integers(1, 9),
+    st.integers(1, 20),
+    st.integers(1, 9),
+    st.integers(0, 2**31),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_search_equals_a_full_sort_with_ties_whatever_the_block(
+    count, k, block, width, asked, seed, spread, leave_out
+):
     generator = torch.Generator().manual_seed(seed)
     # Small whole numbers: products are exact, and most of them tie.
-    vectors = torch.randint(-spread, spread + 1, (count, 2), generator=generator).float()
-    queries = torch.randint(-spread, spread + 1, (3, 2), generator=generator).float()
-    rows, scores = search(vectors, queries, k, block)
-    expected = slow(queries @ vectors.T, k)
-    assert torch.equal(rows, expected)
-    assert torch.equal(scores, (queries @ vectors.T).gather(1, expected))
+    vectors = torch.randint(-spread, spread + 1, (count, width), generator=generator).float()
+    queries = torch.randint(-spread, spread + 1, (asked, width), generator=generator).float()
+    exclude = torch.randint(-1, count + 2, (asked, 6), generator=generator) if leave_out else None
+    full = queries @ vectors.T
+    expected = slow(full, k, exclude)
+    for found in (search, in_blocks):
+        rows, scores = found(vectors, queries, k, block, exclude)
+        assert torch.equal(rows, expected)
+        assert torch.equal(scores, at(full, expected))
+        assert (rows.dtype, scores.dtype) == (torch.int64, torch.float32)
 
 
 @settings(max_examples=100, deadline=None)
@@ -36,13 +66,86 @@ def test_top_equals_a_stable_sort(width, k, seed):
     assert torch.equal(values, scores.gather(1, at))
 
 
-def test_random_vectors_agree_with_the_full_product():
+@pytest.mark.parametrize("width", [1, 8, 16, 17, 24, 50, 64, 100])
+def test_random_vectors_agree_with_the_full_product(width):
     torch.manual_seed(0)
-    vectors, queries = torch.randn(1000, 8), torch.randn(5, 8)
+    vectors, queries = torch.randn(1000, width), torch.randn(5, width)
     rows, scores = search(vectors, queries, 20, block=64)
     full = queries @ vectors.T
     assert torch.equal(rows, full.sort(dim=1, descending=True, stable=True).indices[:, :20])
     assert torch.allclose(scores, full.gather(1, rows), atol=1e-5)
+
+
+def test_a_query_finds_the_same_bits_alone_in_any_batch_and_on_any_threads(monkeypatch):
+    torch.manual_seed(1)
+    vectors, queries = torch.randn(3001, 40), torch.randn(37, 40)
+    exclude = torch.randint(-1, 3001, (37, 50))
+    rows, scores = search(vectors, queries, 25, exclude=exclude)
+    for one in range(37):
+        alone = search(vectors, queries[one : one + 1], 25, exclude=exclude[one : one + 1])
+        assert torch.equal(alone[0][0], rows[one])
+        assert torch.equal(alone[1][0], scores[one])
+    monkeypatch.setattr(exact, "ROOM", 8 * 2 * 64 * 3)
+    assert torch.equal(search(vectors, queries, 25, exclude=exclude)[1], scores)
+    monkeypatch.setattr(exact, "WORTH_THREADS", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    for answer, expected in zip(search(vectors, queries, 25, exclude=exclude), (rows, scores), strict=True):
+        assert torch.equal(answer, expected)
+
+
+def test_vectors_that_come_in_rising_order_of_their_products_are_all_weighed():
+    vectors = torch.arange(5000.0)[:, None].expand(-1, 16) / 16
+    rows, _ = search(vectors, torch.ones(3, 16), 4)
+    assert rows.tolist() == [[4999, 4998, 4997, 4996]] * 3
+    rows, _ = search(vectors, -torch.ones(1, 16), 4, exclude=torch.tensor([[0, 2, -1]]))
+    assert rows.tolist() == [[1, 3, 4, 5]]
+
+
+def test_two_zeros_are_one():
+    vectors = torch.tensor([[-0.0], [0.0], [-1.0], [0.0]])
+    assert search(vectors, torch.ones(1, 1), 4)[0].tolist() == [[0, 1, 3, 2]]
+
+
+@pytest.mark.parametrize("find", [search, in_blocks])
+def test_what_is_no_number_is_not_found(find):
+    vectors = torch.tensor([[1.0, 0.0], [2.0, 0.0], [torch.nan, 0.0], [-torch.inf, 0.0], [torch.inf, 0.0]])
+    rows, scores = find(vectors, torch.tensor([[1.0, 1.0], [torch.nan, 1.0]]), 4)
+    assert rows.tolist() == [[4, 1, 0, -1], [-1] * 4]
+    assert scores[:, 3].tolist() == [-torch.inf] * 2
+    assert (scores[1] == -torch.inf).all()
+
+
+def test_everything_excluded_leaves_nothing():
+    rows, scores = search(torch.ones(5, 2), torch.ones(2, 2), 3, exclude=torch.arange(5).repeat(2, 1))
+    assert (rows == -1).all()
+    assert (scores == -torch.inf).all()
+
+
+@pytest.mark.parametrize(("count", "asked", "k"), [(0, 2, 3), (3, 0, 3), (3, 2, 0)])
+def test_nothing_to_search_among_or_for_gives_an_empty_answer(count, asked, k):
+    rows, scores = search(torch.ones(count, 4), torch.ones(asked, 4), k)
+    assert rows.shape == scores.shape == (asked, min(k, count))
+    assert (rows.dtype, scores.dtype) == (torch.int64, torch.float32)
+
+
+def test_other_numbers_and_gradients_go_through_torch():
+    vectors, queries = torch.randn(50, 8, dtype=torch.float64), torch.randn(3, 8, dtype=torch.float64)
+    assert search(vectors, queries, 5)[1].dtype == torch.float64
+    wanted = queries.float().requires_grad_()
+    assert search(vectors.float(), wanted, 5)[1].requires_grad
+    with torch.no_grad():
+        assert not search(vectors.float(), wanted, 5)[1].requires_grad
+
+
+def test_vectors_may_lie_apart():
+    vectors, queries = torch.randn(100, 40)[:, ::2], torch.randn(2, 40)[:, 1::2]
+    assert torch.equal(search(vectors, queries, 9)[0], in_blocks(vectors, queries, 9)[0])
+
+
+def test_scores_of_rows_that_are_none_stay_as_they_are():
+    told = without(torch.zeros(2, 3), torch.tensor([[-1, 0, 3], [2, 2, 99]]))
+    assert told.tolist() == [[-torch.inf, 0, 0], [0, 0, -torch.inf]]
+    warm()
 
 
 @pytest.mark.parametrize("infinite", [float("inf"), float("-inf")])

@@ -1,7 +1,17 @@
-"""Exact search by inner product, in blocks, so that memory does not grow with the catalogue."""
+"""Exact search by inner product: memory does not grow with the catalogue, nothing of size [B, N] is kept."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
 import torch
 from torch import Tensor
+
+from shortlist.index.products import SIDE
+from shortlist.index.scan import SPARE, scan
+
+ROOM = 1 << 26  # bytes for the best so far of queries that are asked together
+TOGETHER = 256  # queries at most: their vectors stay in the second-level cache
+WORTH_THREADS = 1 << 26  # products: fewer are done before a thread has begun
 
 
 def search(
@@ -9,10 +19,23 @@ def search(
 ) -> tuple[Tensor, Tensor]:
     """The k items [B, k] of `vectors` [N, D] with the largest products with `queries` [B, D], best first, and those.
 
-    There are min(k, N) places. Equal products are ordered by row, whatever the block size. Rows in `exclude` [B, H]
-    are not found, -1 there is no row; nor are products that are no number or -inf. Where nothing is left to be found
-    stand row -1 and -inf.
+    There are min(k, N) places. Equal products are ordered by row. Rows in `exclude` [B, H] are not found, -1 there is
+    no row; nor are products that are no number or -inf. Where nothing is left to be found stand row -1 and -inf.
+
+    On a CPU float32 goes through a compiled scan, on as many threads as torch has where that pays: what a query finds
+    has the same bits alone, in any batch and on any number of threads. All else, a GPU above all, goes through torch
+    in blocks of `block` vectors.
     """
+    k = min(k, len(vectors))
+    if k and len(queries) and _fits_scan(vectors, queries):
+        return _scanned(vectors.detach(), queries.detach(), k, exclude)
+    return in_blocks(vectors, queries, k, block, exclude)
+
+
+def in_blocks(
+    vectors: Tensor, queries: Tensor, k: int, block: int = 1 << 18, exclude: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """What `search` finds, by torch, on any device and for any type of number."""
     best_scores = queries.new_empty((len(queries), 0))
     best_rows = torch.empty((len(queries), 0), dtype=torch.int64, device=queries.device)
     for start in range(0, len(vectors), block):
@@ -26,6 +49,12 @@ def search(
         best_scores, at = top(best_scores, k)
         best_rows = best_rows.gather(1, at)
     return best_rows.masked_fill(best_scores == -torch.inf, -1), best_scores
+
+
+def warm() -> None:
+    """Compile the scan now, not at the first query."""
+    for count in (1, 2):
+        search(torch.zeros(1, 1), torch.zeros(count, 1), 1)
 
 
 def without(scores: Tensor, rows: Tensor) -> Tensor:
@@ -60,3 +89,31 @@ def _first_at_the_edge(scores: Tensor, edge: Tensor, k: int) -> Tensor:
     room = k - above.sum(1, keepdim=True)
     chosen = above | (level & (level.cumsum(1) <= room))
     return chosen.nonzero()[:, 1].view(len(scores), k)
+
+
+def _fits_scan(vectors: Tensor, queries: Tensor) -> bool:
+    both = (vectors, queries)
+    plain = all(one.device.type == "cpu" and one.dtype == torch.float32 for one in both)
+    return plain and not (torch.is_grad_enabled() and any(one.requires_grad for one in both))
+
+
+def _scanned(vectors: Tensor, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+    items, asked = vectors.contiguous().numpy(), queries.contiguous().numpy()
+    none = np.empty((len(asked), 0), np.int64) if exclude is None else exclude.long().numpy(force=True)
+    threads = torch.get_num_threads() if len(items) * len(asked) >= WORTH_THREADS else 1
+    size = _together(len(asked), k, threads)
+    parts = [slice(start, start + size) for start in range(0, len(asked), size)]
+    if threads == 1 or len(parts) == 1:
+        found = [scan(items, asked[part], k, none[part]) for part in parts]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(lambda part: scan(items, asked[part], k, none[part]), parts))
+    rows, scores = (np.concatenate(one) if len(one) > 1 else one[0] for one in zip(*found, strict=True))
+    return torch.from_numpy(rows), torch.from_numpy(scores)
+
+
+def _together(count: int, k: int, threads: int) -> int:
+    """How many of `count` queries are asked in one scan: all threads have some, and memory stays bounded."""
+    affordable = max(1, ROOM // (8 * (k + max(k, SPARE))))
+    share = -(-count // threads)
+    return min(-(-share // SIDE) * SIDE, TOGETHER, affordable)

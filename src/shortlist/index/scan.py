@@ -1,0 +1,185 @@
+"""The largest inner products on one CPU core: vectors are read once, and only what may be among the best is kept.
+
+Memory is that of the best so far: no product is written down unless it is above the k-th best known. No lock is held
+while it runs.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shortlist.index.products import LANES, SIDE, square_tile, tall_tile
+
+Floats = NDArray[np.float32]
+Wholes = NDArray[np.int64]
+
+NO_KEY = -(2**63)  # below the key of every product
+MINUS_ZERO = -(2**31)  # the bits of it
+LOW = 2**32 - 1  # room for a row below the score in a key
+SPARE = 64  # places for new keys before the best are chosen again, at least
+
+
+def scan(vectors: Floats, queries: Floats, k: int, exclude: Wholes) -> tuple[Wholes, Floats]:
+    """Rows and products [B, k] of the k <= N best of `vectors` [N, D] for `queries` [B, D], as `search` gives them."""
+    if vectors.shape[1] < LANES:
+        vectors, queries = _widened(vectors), _widened(queries)
+    keys = np.empty((len(queries), k + max(k, SPARE)), np.int64)
+    rows, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
+    side = 1 if len(queries) == 1 else SIDE
+    exclude = np.sort(exclude, axis=1)
+    _scan(vectors, _tail(vectors), laid(queries, side), side, k, exclude, keys, rows, scores)
+    return rows, scores
+
+
+def laid(queries: Floats, side: int) -> Floats:
+    """Queries as tiles read them: a multiple of `side` rows, each in steps of LANES floats.
+
+    The last step holds what belongs to the last LANES floats of a vector; zero stands where a step before it has been.
+    """
+    count, width = queries.shape
+    steps = -(-width // LANES)
+    wide = np.zeros((-(-count // side) * side, steps * LANES), np.float32)
+    whole = (steps - 1) * LANES
+    wide[:count, :whole] = queries[:, :whole]
+    wide[:count, steps * LANES - (width - whole) :] = queries[:, whole:]
+    return wide
+
+
+def _widened(vectors: Floats) -> Floats:
+    wide = np.zeros((len(vectors), LANES), np.float32)
+    wide[:, : vectors.shape[1]] = vectors
+    return wide
+
+
+def _tail(vectors: Floats) -> Floats:
+    """The last vectors, those that fill no tall tile, with zeros up to one [LANES, D]."""
+    tail = np.zeros((LANES, vectors.shape[1]), np.float32)
+    rest = len(vectors) % LANES
+    tail[:rest] = vectors[len(vectors) - rest :]
+    return tail
+
+
+def _compiled(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+@_compiled
+def _scan(vectors, tail, queries, side, k, exclude, keys, rows, scores):  # type: ignore[no-untyped-def]
+    """Fill rows and scores [B, k]; `keys` [B, room] is where the best so far stand, `fill` of each query's in use."""
+    fill = np.zeros(len(keys), np.int64)
+    bars = np.full((len(queries) // side, LANES), -np.inf, np.float32)
+    bars[-1] = np.inf  # nobody asks beyond the last query
+    for query in range(len(keys)):
+        _raise_bar(bars, side, query, np.float32(-np.inf))
+    whole = len(vectors) - len(vectors) % LANES
+    if side == 1:
+        _tall(vectors, 0, whole, 0, len(vectors), queries, bars, k, exclude, keys, fill)
+        _tall(tail, 0, LANES, whole, len(vectors), queries, bars, k, exclude, keys, fill)
+    else:
+        _square(vectors, 0, whole, 0, len(vectors), queries, bars, k, exclude, keys, fill)
+        _square(tail, 0, LANES, whole, len(vectors), queries, bars, k, exclude, keys, fill)
+    for query in range(len(keys)):
+        _tell(keys[query], fill[query], rows[query], scores[query])
+
+
+@_compiled
+def _tall(vectors, start, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
+    """Vectors start..stop for one query; the row of vectors[0] is `first`, rows from n on do not exist."""
+    out = np.empty(LANES, np.float32)
+    for row in range(start, stop, LANES):
+        above = tall_tile(vectors, row, queries, 0, bars, out)
+        if above:
+            for lane in range(LANES):
+                if above >> lane & 1 and first + row + lane < n:
+                    _take(out[lane], first + row + lane, 0, 1, bars, k, exclude, keys, fill)
+
+
+@_compiled
+def _square(vectors, start, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
+    """The same for many queries."""
+    out = np.empty(LANES, np.float32)
+    for row in range(start, stop, SIDE):
+        for query in range(0, len(queries), SIDE):
+            above = square_tile(vectors, row, queries, query, bars, out)
+            if above:
+                for lane in range(LANES):
+                    here = first + row + lane % SIDE
+                    if above >> lane & 1 and here < n:
+                        _take(out[lane], here, query + lane // SIDE, SIDE, bars, k, exclude, keys, fill)
+
+
+@_compiled
+def _take(score, row, query, side, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
+    """Note a product above the bar; where there is no room left, keep the k best and raise the bar to the k-th."""
+    if score <= bars[query // side, (query % side) * (LANES // side)] or _is_excluded(exclude[query], row):
+        return
+    own = keys[query]
+    own[fill[query]] = _key(score, row)
+    fill[query] += 1
+    if fill[query] == len(own):
+        _raise_bar(bars, side, query, _score(_kept(own, k)))
+        fill[query] = k
+
+
+@_compiled
+def _raise_bar(bars, side, query, bar):  # type: ignore[no-untyped-def]
+    """A query's bar, which stands in all lanes of a tile that are its own."""
+    wide = LANES // side
+    begin = (query % side) * wide
+    bars[query // side, begin : begin + wide] = bar
+
+
+@_compiled
+def _is_excluded(exclude, row):  # type: ignore[no-untyped-def]
+    """Whether a row stands among others in rising order."""
+    at = np.searchsorted(exclude, row)
+    return at < len(exclude) and exclude[at] == row
+
+
+@_compiled
+def _key(score, row):  # type: ignore[no-untyped-def]
+    """A whole number in the order of (product, lower row); rows come once, so no two are equal."""
+    bits = np.int64(np.float32(score).view(np.int32))
+    bits = np.int64(0) if bits == MINUS_ZERO else bits
+    bits = bits if bits >= 0 else bits ^ 0x7FFFFFFF
+    return (bits << 32) + LOW - row
+
+
+@_compiled
+def _score(key):  # type: ignore[no-untyped-def]
+    bits = key >> 32
+    return np.int32(bits if bits >= 0 else bits ^ 0x7FFFFFFF).view(np.float32)
+
+
+@_compiled
+def _kept(keys, k):  # type: ignore[no-untyped-def]
+    """The k-th largest key; it and those above it come first (Hoare's quickselect, largest first)."""
+    low, high = 0, len(keys) - 1
+    while low < high:
+        pivot, left, right = keys[(low + high) // 2], low, high
+        while left <= right:
+            while keys[left] > pivot:
+                left += 1
+            while keys[right] < pivot:
+                right -= 1
+            if left <= right:
+                keys[left], keys[right] = keys[right], keys[left]
+                left, right = left + 1, right - 1
+        if right < k - 1 < left:
+            break
+        low, high = (low, right) if k - 1 <= right else (left, high)
+    return keys[k - 1]
+
+
+@_compiled
+def _tell(keys, fill, rows, scores):  # type: ignore[no-untyped-def]
+    """The best keys as rows and products, best first, -1 and -inf where there are none."""
+    best = np.sort(keys[:fill])
+    for place in range(len(rows)):
+        if place < fill:
+            key = best[fill - 1 - place]
+            rows[place], scores[place] = LOW - (key & LOW), _score(key)
+        else:
+            rows[place], scores[place] = -1, -np.inf
