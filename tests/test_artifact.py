@@ -90,6 +90,24 @@ def test_tensors_that_share_memory_or_lie_crosswise_are_saved_all_the_same(tmp_p
     assert torch.equal(back["c"], base.T)
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").is_file(), reason="only Linux tells what is mapped")
+def test_tensors_stay_on_disk_until_they_are_looked_at(tmp_path):
+    base = torch.arange(6.0)
+    save(tmp_path / "m", "toy", {"w.safetensors": {"a": base, "none": torch.empty(0, 3)}}, LINEAGE)
+    back = load(tmp_path / "m").tensors("w.safetensors")
+    assert back["none"].shape == (0, 3)
+    assert str(tmp_path / "m" / "w.safetensors") in Path("/proc/self/maps").read_text()
+    back["a"][0] = 7  # what is written stays here
+    assert torch.equal(load(tmp_path / "m").tensors("w.safetensors")["a"], base)
+    save(tmp_path / "m", "toy", {"w.safetensors": {"a": -base}}, LINEAGE, overwrite=True)
+    assert back["a"].tolist() == [7, 1, 2, 3, 4, 5]  # the old file lives as long as it is looked at
+
+
+def test_an_empty_file_is_no_file_of_tensors(tmp_path):
+    with pytest.raises(ArtifactError, match="is not a safetensors file"):
+        save(tmp_path / "m", "toy", {"w.safetensors": b""}, LINEAGE)
+
+
 def edit(folder, **changes):
     """Change the manifest and seal it again, as one who wishes us ill would."""
     path = folder / MANIFEST

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
+from safetensors.torch import load_file as map_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
@@ -73,8 +73,13 @@ class Artifact:
         return pq.read_table(self._path(name))
 
     def tensors(self, name: str) -> dict[str, Tensor]:
-        loaded: dict[str, Tensor] = load_tensors(self._path(name).read_bytes())
-        return loaded
+        """Tensors that stay on disk: pages are read when they are first looked at, and shared with who else maps them.
+
+        What is written to one goes to memory of its own, never to the file; the file may be replaced or removed, but
+        must not be changed where it lies.
+        """
+        mapped: dict[str, Tensor] = map_tensors(self._path(name))
+        return mapped
 
     def _path(self, name: str) -> Path:
         if name not in self:
@@ -243,7 +248,7 @@ def _check_tensors(path: Path) -> None:
     if header > MAX_HEADER:
         raise ArtifactError(f"{path}: safetensors header of {header} bytes, at most {MAX_HEADER} allowed")
     try:
-        tensors = load_tensors(path.read_bytes())
+        tensors = map_tensors(path)
     except (SafetensorError, ValueError, KeyError) as error:
         raise ArtifactError(f"{path}: is not a safetensors file ({error})") from error
     for name, tensor in tensors.items():
