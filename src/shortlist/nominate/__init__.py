@@ -1,9 +1,10 @@
 """From the catalogue to hundreds."""
 
 from shortlist.nominate.covisit import CoVisit
+from shortlist.nominate.jtr import JTRNominator
 from shortlist.nominate.model import ModelNominator
 from shortlist.nominate.nearest import Nearest
 from shortlist.nominate.popular import Popular, Recent
 from shortlist.nominate.tree import TreeNominator
 
-__all__ = ["CoVisit", "ModelNominator", "Nearest", "Popular", "Recent", "TreeNominator"]
+__all__ = ["CoVisit", "JTRNominator", "ModelNominator", "Nearest", "Popular", "Recent", "TreeNominator"]

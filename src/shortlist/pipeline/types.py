@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from shortlist.grammar import Stage
-from shortlist.nominate import CoVisit, ModelNominator, Nearest, Popular, Recent, TreeNominator
+from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Nearest, Popular, Recent, TreeNominator
 from shortlist.represent.models import MODELS, model_name
 from shortlist.stages import Available, Diverse, Explore, FeatureRanker, Seen, TowerScorer
 
@@ -13,6 +13,7 @@ TYPES: Mapping[str, type[Stage]] = {
     "co-visit": CoVisit,
     "two-tower": Nearest,
     "tree": TreeNominator,
+    "jtr": JTRNominator,
     **dict.fromkeys(MODELS, ModelNominator),
     "seen": Seen,
     "available": Available,

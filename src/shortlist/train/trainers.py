@@ -17,6 +17,7 @@ from shortlist.train.covisit import CoVisitTrainer
 from shortlist.train.din import DINTrainer
 from shortlist.train.fmlp import FMLPTrainer
 from shortlist.train.gru4rec import GRU4RecTrainer
+from shortlist.train.jtr import JTRTrainer
 from shortlist.train.knn import ItemKNNTrainer
 from shortlist.train.last_click import LastClickTrainer
 from shortlist.train.lightgcn import LightGCNTrainer
@@ -69,6 +70,7 @@ TRAINERS: Mapping[str, type[Trainer]] = {
     "co-visit": CoVisitTrainer,
     "two-tower": TowerTrainer,
     "tree": TreeTrainer,
+    "jtr": JTRTrainer,
     **MODEL_TRAINERS,
     "seen": SeenTrainer,
     "available": AvailableTrainer,

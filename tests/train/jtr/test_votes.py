@@ -1,0 +1,47 @@
+"""Votes: every event counts once for each leaf its history walks to."""
+
+import numpy as np
+import torch
+
+from shortlist.data import Interactions
+from shortlist.index.jtr import grow, reached
+from shortlist.represent.sasrec import SASRec, SASRecConfig
+from shortlist.train.jtr.votes import batches_of, votes_of
+
+LENGTHS = [1, 5, 0, 9, 3]
+
+
+def events_of(n_items=30):
+    random = np.random.default_rng(0)
+    users = np.repeat(np.arange(5), LENGTHS)
+    return Interactions.of(users, random.integers(0, n_items, len(users)), n_users=5, n_items=n_items)
+
+
+def encoder_of(n_items=30, memory=12):
+    torch.manual_seed(0)
+    return SASRec(SASRecConfig(n_items, memory, 8, 1, 2)).eval()
+
+
+def test_an_epoch_shows_every_event_once():
+    events = events_of()
+    for reach in (4, 50):
+        shown = list(batches_of(events, reach, 2, np.random.default_rng(1)))
+        assert max(piece.shape[1] for piece in shown) <= reach
+        together = torch.cat([piece[piece >= 0] for piece in shown])
+        assert sorted(together.tolist()) == sorted(events.items.tolist())
+
+
+def test_votes_are_the_product_of_who_wanted_what_and_who_walks_where():
+    events, encoder = events_of(), encoder_of()
+    index = grow(encoder.vectors(), 3, 5)
+    counted = votes_of(encoder, index, events, beam=2, batch=2).toarray()
+    leaves = index.tree.leaves.tolist()
+    expected = np.zeros((30, len(leaves)))
+    for at, item in enumerate(events.items.tolist()):
+        before = events.items[events.starts[events.users[at]] : at].astype(np.int64)
+        with torch.no_grad():
+            query = encoder.users(torch.from_numpy(before)[None])
+        for leaf in reached(index, query, 2)[0].tolist():
+            expected[item, leaves.index(leaf)] += 1
+    assert counted.sum() == 2 * len(events)
+    np.testing.assert_array_equal(counted, expected)
