@@ -5,6 +5,7 @@ import typer
 from shortlist import __version__
 from shortlist.cli import data
 from shortlist.cli.bench import bench
+from shortlist.cli.compare import compare
 from shortlist.cli.diagnose import diagnose
 from shortlist.cli.evaluate import evaluate
 from shortlist.cli.explain import explain
@@ -40,5 +41,5 @@ def _root(
 
 app.command()(quickstart)
 app.add_typer(data.app, name="data")
-for verb in (train, evaluate, diagnose, recommend, explain, serve, bench, reproduce):
+for verb in (train, evaluate, compare, diagnose, recommend, explain, serve, bench, reproduce):
     app.command()(verb)

@@ -1,6 +1,7 @@
 """How good the answers are, and how sure we are of it."""
 
 from shortlist.evaluate.catalogue import ScoreBlock, evaluate_full, top_k_full
+from shortlist.evaluate.compare import Contest, compare
 from shortlist.evaluate.exposure import coverage, gini, novelty
 from shortlist.evaluate.funnel import Funnel, StageLoss, funnel, passage
 from shortlist.evaluate.metrics import (
@@ -20,10 +21,12 @@ from shortlist.evaluate.run import Evaluation, evaluate, segments
 from shortlist.evaluate.significance import Comparison, Interval, bootstrap, paired
 from shortlist.evaluate.table import Scores, score_slates
 from shortlist.evaluate.tree import TreeDiagnosis, diagnose_tree
+from shortlist.evaluate.yardsticks import yardsticks
 
 __all__ = [
     "METRICS",
     "Comparison",
+    "Contest",
     "Evaluation",
     "Funnel",
     "Interval",
@@ -34,6 +37,7 @@ __all__ = [
     "TreeDiagnosis",
     "average_precision",
     "bootstrap",
+    "compare",
     "coverage",
     "diagnose_tree",
     "evaluate",
@@ -54,4 +58,5 @@ __all__ = [
     "score_slates",
     "segments",
     "top_k_full",
+    "yardsticks",
 ]

@@ -1,5 +1,6 @@
 """Pages that show what was measured, each one self-contained HTML file."""
 
+from shortlist.report.compare import compare_drawing, compare_page
 from shortlist.report.data import data_page
 from shortlist.report.page import Html, Section, code, facts, figure, page, table
 from shortlist.report.run import run_page
@@ -9,6 +10,8 @@ __all__ = [
     "Html",
     "Section",
     "code",
+    "compare_drawing",
+    "compare_page",
     "data_page",
     "facts",
     "figure",

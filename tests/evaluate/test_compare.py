@@ -1,0 +1,94 @@
+import pytest
+import torch
+
+from shortlist.errors import ConfigError, DataError
+from shortlist.evaluate.compare import compare
+from shortlist.evaluate.holm import holm
+from shortlist.evaluate.significance import paired
+from shortlist.evaluate.table import Scores
+
+USERS = 40
+
+
+def scores(shift: float) -> Scores:
+    generator = torch.Generator().manual_seed(int(shift * 1000))
+    values = torch.rand(USERS, generator=generator, dtype=torch.float64) * 0.1 + shift
+    return Scores({"recall@20": values, "ndcg@20": values / 2}, {})
+
+
+@pytest.fixture
+def contest():
+    systems = {"first": scores(0.3), "better": scores(0.5), "same": scores(0.301)}
+    return compare(systems, {"popularity": scores(0.1), "last click": scores(0.2)}, seed=1, samples=500)
+
+
+def test_all_meet_the_first_and_the_best_yardstick(contest):
+    assert contest.best_yardstick == "last click"
+    assert [(pair.system, pair.against) for pair in contest.pairs] == [
+        ("better", "first"),
+        ("same", "first"),
+        ("first", "last click"),
+        ("better", "last click"),
+        ("same", "last click"),
+    ]
+    assert [pair.against for pair in contest.popularity] == ["popularity"] * 3
+
+
+def test_numbers_are_those_of_the_paired_test_with_holms_correction(contest):
+    found = paired(
+        contest.systems["better"]["recall@20"], contest.systems["first"]["recall@20"], seed=1, samples=500
+    )
+    assert contest.pairs[0].found == found
+    assert [pair.p_holm for pair in contest.pairs] == holm([pair.found.p_value for pair in contest.pairs])
+    assert contest.pairs[0].sure
+    assert not contest.pairs[1].sure
+
+
+def test_one_system_meets_the_yardsticks_alone():
+    contest = compare({"only": scores(0.3)}, {"popularity": scores(0.1)}, samples=100)
+    assert [(pair.system, pair.against) for pair in contest.pairs] == [("only", "popularity")]
+    assert contest.pairs[0].p_holm == contest.pairs[0].found.p_value
+
+
+def test_the_metric_decides_which_yardstick_is_best():
+    one = Scores({"recall@20": torch.tensor([0.2, 0.4]), "ndcg@20": torch.tensor([0.1, 0.1])}, {})
+    other = Scores({"recall@20": torch.tensor([0.1, 0.1]), "ndcg@20": torch.tensor([0.2, 0.4])}, {})
+    for metric, best in (("recall@20", "one"), ("ndcg@20", "other")):
+        assert compare({"s": one}, {"one": one, "other": other}, metric, samples=10).best_yardstick == best
+
+
+def test_what_was_found_is_said_in_words(contest):
+    said = [pair.sentence("recall@20") for pair in contest.pairs]
+    assert said[0].startswith("better beats first: recall@20 +0.1968 [+0.18")
+    assert said[1].startswith("same is not clearly apart from first: ")
+    turned = compare({"a": scores(0.5), "b": scores(0.3)}, {"popularity": scores(0.1)}, samples=100)
+    assert turned.pairs[0].sentence("recall@20").startswith("b is beaten by a: recall@20 -0.1968 [-0.2")
+
+
+def test_plain_values_hold_everything(contest):
+    told = contest.as_dict()
+    assert told["users"] == USERS
+    assert list(told["systems"]) == ["first", "better", "same"]
+    assert (
+        told["comparisons"][0]["wins"] + told["comparisons"][0]["ties"] + told["comparisons"][0]["losses"]
+        == USERS
+    )
+    assert {"difference", "low", "high", "p_value", "p_holm", "effect_size", "sure"} <= set(
+        told["comparisons"][0]
+    )
+
+
+def test_other_users_and_names_that_mean_two_things_are_refused():
+    few = Scores({"recall@20": torch.tensor([0.1])}, {})
+    for systems, yardsticks in (
+        ({"a": few}, {"popularity": scores(0.1)}),
+        ({"a": few}, {"a": few}),
+        ({}, {"a": few}),
+    ):
+        with pytest.raises(DataError, match="scores of the same users"):
+            compare(systems, yardsticks)
+
+
+def test_a_metric_that_was_not_measured_is_refused(contest):
+    with pytest.raises(ConfigError, match="expected one of recall@20, ndcg@20, got 'luck@20'"):
+        compare(contest.systems, contest.yardsticks, "luck@20")
