@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from shortlist.reproduce.baselines import baselines_ml1m
 from shortlist.reproduce.branches import bounds_fig1, dtr_fig5
 from shortlist.reproduce.classic import classic_ml1m
 from shortlist.reproduce.inference import dtr_table3
@@ -27,6 +28,7 @@ FIGURES = {
 }
 
 EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "baselines-ml1m": baselines_ml1m,
     "classic-ml1m": classic_ml1m,
     "demo-world": demo_world,
     "dtr-table2": dtr_table2,
@@ -45,6 +47,7 @@ EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
 __all__ = [
     "EXPERIMENTS",
     "FIGURES",
+    "baselines_ml1m",
     "bounds_fig1",
     "classic_ml1m",
     "demo_world",
