@@ -97,7 +97,6 @@ def _nearest(x: Vectors, centres: Vectors, room: Rows) -> Rows:
 
 def _means(x: Vectors, label: Rows, before: Vectors) -> Vectors:
     """The centres of the parts [C, D]; one that lost all its vectors stays where it was."""
-    counts = np.bincount(label, minlength=len(before))[:, None]
-    sums = np.zeros(before.shape, np.float64)
-    np.add.at(sums, label, x)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), before).astype(np.float32)
+    member = (label == np.arange(len(before))[:, None]).astype(np.float32)  # [C, s]
+    counts = member.sum(1, keepdims=True)
+    return np.where(counts > 0, member @ x / np.maximum(counts, 1), before)
