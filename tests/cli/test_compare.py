@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from shortlist.artifact import Lineage
 from shortlist.cli import app
-from shortlist.cli.compare import cuts_for, facts_of, named
+from shortlist.cli.compare import cuts_for, facts_of, named, same_split
 from shortlist.cli.train import train_bundle
 from shortlist.data import save_dataset
 from shortlist.errors import ConfigError
@@ -135,7 +135,7 @@ def test_another_split_is_refused_with_what_differs(bundle, data_folder, world, 
     answer = run("compare", bundle, tmp_path / "late", "--data", data_folder)
     assert answer.exit_code == 2
     assert "late: was held out by another split than" in said(answer)
-    assert "protocol 'global-time' where it has 'half-history'" in said(answer)
+    assert "protocol 'global-time' where it has 'half-history'; train both" in said(answer)
 
 
 def test_other_data_missing_folders_and_other_artifacts_are_refused(bundle, data_folder, tmp_path):
@@ -181,3 +181,11 @@ def test_a_bundle_that_says_nothing_of_its_training_is_taken_as_it_is(recommende
     about = {name: value for name, value in recommender.about.items() if name != "training"}
     old = dataclasses.replace(recommender, about=about)
     assert facts_of(old, Lineage(seed=3, package="0.1"))["training"] == {}
+
+
+def test_another_setting_of_the_same_protocol_is_refused_too(bundle, recommender):
+    split = {**recommender.about["split"], "seed": 9}
+    other = dataclasses.replace(recommender, about={**recommender.about, "split": split})
+    systems = {"one": (recommender, Lineage()), "two": (other, Lineage())}
+    with pytest.raises(ConfigError, match="seed 9 where it has 0; train both"):
+        same_split([bundle, bundle / "two"], systems)

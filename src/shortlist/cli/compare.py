@@ -101,6 +101,7 @@ def same_split(bundles: Sequence[Path], systems: Systems) -> Systems:
     for bundle, (recommender, _) in zip(bundles, systems.values(), strict=True):
         other = recommender.about["split"]
         apart = [name for name in {**first, **other} if first.get(name) != other.get(name)]
+        apart = ["protocol"] if "protocol" in apart else apart  # another protocol has other settings anyway
         if apart:
             told = ", ".join(f"{name} {other.get(name)!r} where it has {first.get(name)!r}" for name in apart)
             raise ConfigError(
@@ -191,7 +192,7 @@ def quality_table(told: Mapping[str, Any]) -> Table:
     table = Table(title=f"{told['users']:,} users, the same for all", title_justify="left")
     for name in ("system", metric, *others):
         stacked = name if name == metric else name.replace("@", "\n@").replace("_", "\n")
-        table.add_column(stacked, no_wrap=name != "system")
+        table.add_column(stacked, overflow="fold", no_wrap=name != "system")
     for group in ("systems", "yardsticks"):
         for name, one in told[group].items():
             rest = (one["metrics"][other]["mean"] for other in others)
@@ -204,14 +205,14 @@ def pairs_table(told: Mapping[str, Any]) -> Table:
     """User by user against the first system and the best yardstick."""
     table = Table(title=f"user by user: {told['metric']}", title_justify="left")
     for name in ("system", "against", "difference", "p\nHolm", "d_z", "won/\ntied/\nlost"):
-        table.add_column(name, no_wrap=name not in ("system", "against"))
+        table.add_column(name, overflow="fold", no_wrap=name not in ("system", "against"))
     for one in told["comparisons"]:
         tally = f"{one['wins']}/{one['ties']}/{one['losses']}"
         table.add_row(
             one["system"],
             one["against"],
             interval(one, "difference"),
-            _number(one["p_holm"], 4),
+            _number(one["p_holm"], 3),
             _number(one["effect_size"], 2),
             tally,
         )

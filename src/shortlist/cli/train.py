@@ -70,7 +70,7 @@ def train(
     typer.echo(f"{artifact.about['name']} {artifact.version}: {artifact.about['pipeline']}")
     for name in unfinished(artifact.about):
         typer.echo(f"{name}: was best at the end of its training; more epochs may make it better")
-    typer.echo(f"held out by {artifact.about['split']}")
+    typer.echo(f"held out by {spoken(artifact.about['split'])}")
     typer.echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")
 
 
@@ -86,6 +86,12 @@ def _check_keep(keep: Path | None, out: Path) -> None:
 def _check_protocol(protocol: str | None) -> None:
     if protocol is not None and protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+
+
+def spoken(split: Mapping[str, Any]) -> str:
+    """The settings of a split in words."""
+    chosen = ", ".join(f"{name} {value}" for name, value in split.items() if name != "protocol")
+    return f"{split['protocol']} ({chosen})"
 
 
 def unfinished(about: Mapping[str, Any]) -> list[str]:
