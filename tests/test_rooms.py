@@ -20,6 +20,7 @@ EVERYWHERE = {"shortlist", "torch", "numpy", "scipy", "pyarrow", "safetensors", 
 ONLY_IN = {
     "matplotlib": {"report", "reproduce", "bench"},
     "faiss": {"index"},
+    "scann": {"index"},
     "ray": {"scale"},
     "numba": {"represent", "index"},
     "triton": {"represent"},

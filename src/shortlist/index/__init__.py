@@ -1,5 +1,16 @@
 """Something searchable, no learning."""
 
 from shortlist.index.exact import search, top
+from shortlist.index.kinds import INDEXES, make_index, open_index, packed_index, unpacked_index
+from shortlist.index.vectors import VectorIndex
 
-__all__ = ["search", "top"]
+__all__ = [
+    "INDEXES",
+    "VectorIndex",
+    "make_index",
+    "open_index",
+    "packed_index",
+    "search",
+    "top",
+    "unpacked_index",
+]

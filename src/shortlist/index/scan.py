@@ -15,7 +15,6 @@ from shortlist.index.products import LANES, SIDE, square_tile, tall_tile
 Floats = NDArray[np.float32]
 Wholes = NDArray[np.int64]
 
-NO_KEY = -(2**63)  # below the key of every product
 MINUS_ZERO = -(2**31)  # the bits of it
 LOW = 2**32 - 1  # room for a row below the score in a key
 SPARE = 64  # places for new keys before the best are chosen again, at least

@@ -1,0 +1,47 @@
+"""The index that looks at every item."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from torch import Tensor
+
+from shortlist.errors import ConfigError
+from shortlist.index.exact import search
+from shortlist.index.vectors import VectorIndex, plain_vectors
+
+
+class ExactIndex(VectorIndex):
+    """Exact search among vectors, which stay where they are: in the model, in a mapped file, on a GPU."""
+
+    kind: ClassVar[str] = "exact"
+
+    def __init__(self, vectors: Tensor) -> None:
+        self.vectors = vectors  # [N, D]
+        self.n_items, self.width = vectors.shape
+
+    def find(self, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+        return search(self.vectors, queries.to(self.vectors.device), k, exclude=exclude)
+
+    @classmethod
+    def make(cls, vectors: Tensor, seed: int = 0, **settings: Any) -> Self:
+        _without_settings(settings)
+        return cls(plain_vectors(vectors))
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"vectors": self.vectors}
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
+        return cls(tensors["vectors"])
+
+    def tuned(self, **knobs: Any) -> Self:
+        _without_settings(knobs)
+        return self
+
+
+def _without_settings(settings: Mapping[str, Any]) -> None:
+    if settings:
+        raise ConfigError(f'index "exact" has nothing to set, got {", ".join(settings)}; choose another kind')
