@@ -9,7 +9,7 @@ from shortlist.data import Cases, Interactions, leave_last_out
 from shortlist.errors import ConfigError
 from shortlist.evaluate import rank_model
 from shortlist.evaluate import ranked as ranked_file
-from shortlist.evaluate.ranked import affordable, device_of
+from shortlist.evaluate.ranked import affordable
 from shortlist.represent.model import Model, ModelConfig, VectorModel
 
 N_ITEMS = 50
@@ -112,7 +112,6 @@ def test_a_model_in_training_is_asked_in_eval_and_left_as_it_was() -> None:
     model = Numbers().train()
     rank_model(model, some_cases(), 5)
     assert model.training
-    assert device_of(model) == torch.device("cpu")
 
 
 def test_sizes_that_make_no_sense_are_named() -> None:

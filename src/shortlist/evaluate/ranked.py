@@ -36,7 +36,7 @@ def rank_model(model: Model, cases: Cases, k: int, *, repeats: bool = False, bat
     try:
         best = _by_vectors(model, k) if isinstance(model, VectorModel) else _by_scores(model, k)
         size = batch if isinstance(model, VectorModel) else min(batch, affordable(model.config.n_items))
-        return _in_batches(best, cases, k, repeats, size, device_of(model))
+        return _in_batches(best, cases, k, repeats, size, model.device)
     finally:
         model.train(was_training)
 
@@ -44,11 +44,6 @@ def rank_model(model: Model, cases: Cases, k: int, *, repeats: bool = False, bat
 def affordable(n_items: int) -> int:
     """How many users' scores of all items may stand in memory at once, at least one's."""
     return max(1, BUDGET // (4 * COPIES * max(n_items, 1)))
-
-
-def device_of(model: Model) -> torch.device:
-    """Where a model's weights are; one without any is on the CPU."""
-    return next((one.device for one in (*model.parameters(), *model.buffers())), torch.device("cpu"))
 
 
 def _by_vectors(model: VectorModel, k: int) -> Best:

@@ -1,0 +1,128 @@
+"""Any model of the catalogue names what it scores best, through any index its scores allow."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from shortlist.data import Query
+from shortlist.errors import ConfigError
+from shortlist.grammar import Pipeline
+from shortlist.index import INDEXES
+from shortlist.nominate import ModelNominator
+from shortlist.pipeline import assemble, parse_recipe, to_recipe, to_toml
+from shortlist.represent.linear import EASE
+from shortlist.represent.sasrec import SASRec, SASRecConfig
+from tests.worlds import asked
+
+N_ITEMS = 300
+FAISS = [kind for kind in INDEXES if kind not in ("exact", "scann")]
+
+
+def sasrec(seed: int = 0) -> SASRec:
+    torch.manual_seed(seed)
+    return SASRec(SASRecConfig(N_ITEMS, memory=5, width=8, blocks=1, heads=1)).eval()
+
+
+def ease(seed: int = 0) -> EASE:
+    model = EASE(EASE.Config(N_ITEMS))
+    generator = torch.Generator().manual_seed(seed)
+    for weight in model.state_dict().values():
+        weight.copy_(torch.randn(weight.shape, generator=generator))
+    return model.eval()
+
+
+@pytest.fixture
+def query() -> Query:
+    return asked([3, 4, 5], [], [17, 290])
+
+
+def slow(model, query: Query, k: int, fresh: bool) -> list[list[int]]:
+    """Sort all scores, then leave out what was met."""
+    told = []
+    with torch.no_grad():
+        scores = model.scores(query.history, query.user)
+    for own, met in zip(scores.tolist(), query.history.tolist(), strict=True):
+        order = sorted(range(N_ITEMS), key=lambda item, own=own: -own[item])
+        told.append([item for item in order if not (fresh and item in met)][:k])
+    return told
+
+
+@pytest.mark.parametrize("model", [sasrec(), ease()], ids=["vectors", "scores"])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_the_best_are_named(model, query, fresh):
+    found = ModelNominator(model, fresh, limit=7).nominate(query)
+    assert found.items.tolist() == slow(model, query, 7, fresh)
+    assert found.valid.all()
+    with torch.no_grad():
+        expected = model.scores(query.history, query.user).gather(1, found.items)
+    torch.testing.assert_close(found.scores, expected)
+
+
+def test_no_place_is_lost_to_what_was_met_until_nothing_is_left(query):
+    found = ModelNominator(sasrec(), fresh=True, limit=N_ITEMS).nominate(query)
+    assert found.valid.sum(1).tolist() == [N_ITEMS - 3, N_ITEMS, N_ITEMS - 2]
+    assert (found.scores[~found.valid] == 0).all()
+
+
+@pytest.mark.parametrize("index", FAISS)
+def test_an_index_names_most_of_the_best_and_travels_with_the_stage(index, query):
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    model = sasrec()
+    stage = ModelNominator(model, fresh=True, index=index, limit=20, name="m")
+    found = stage.nominate(query)
+    truth = slow(model, query, 20, fresh=True)
+    hits = sum(len(set(a) & set(b)) for a, b in zip(found.items.tolist(), truth, strict=True))
+    assert hits > (59 if index == "flat" else 10)
+    back = ModelNominator.build(stage.settings(), stage.tensors())
+    assert back.index == index
+    assert torch.equal(back.nominate(query).items, found.items)
+    about = json.loads(bytes(stage.tensors()["index.about"].tolist()))
+    assert about["kind"] == index
+
+
+def test_the_knobs_of_an_index_are_settings_and_nothing_is_made_anew(query):
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    stage = ModelNominator(sasrec(), index="ivf", nprobe=1)
+    wide = replace(stage, nprobe=7)
+    assert wide.built.inner is stage.built.inner
+    assert (stage % 30).built.inner is stage.built.inner
+    assert wide.built.choices.nprobe == 7
+    assert replace(stage, index="exact", nprobe=0).built.kind == "exact"
+    with pytest.raises(ConfigError, match='index "ivf" knows no ef; expected nlist, nprobe'):
+        replace(stage, ef=3)
+
+
+def test_what_exact_searches_among_is_the_model_itself():
+    stage = ModelNominator(sasrec())
+    assert not [name for name in stage.tensors() if name.startswith("index.")]
+    assert stage.built.vectors.data_ptr() == stage.model.vectors().data_ptr()
+
+
+@pytest.mark.parametrize("settings", [{"index": "hnsw"}, {"ef": 4}])
+def test_a_model_without_vectors_has_no_index(settings):
+    with pytest.raises(ConfigError, match="needs a model whose scores are products of vectors, got EASE"):
+        ModelNominator(ease(), **settings)
+
+
+def test_a_recipe_tells_of_the_index_and_gives_it_back(query):
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    stage = ModelNominator(sasrec(), True, "hnsw", ef=99, limit=12, name="near")
+    text = to_toml(to_recipe(Pipeline((stage,))))
+    assert 'type = "sasrec"' in text
+    assert 'index = "hnsw"' in text
+    assert "ef = 99" in text
+    back = assemble(parse_recipe(text), {"near": stage.tensors()})
+    again = back.nominators[0]
+    assert again.settings() == stage.settings()
+    assert torch.equal(again.nominate(query).items, stage.nominate(query).items)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("ef = -1", "ef must lie between"), ("index = 3", "index must be text")]
+)
+def test_settings_that_make_no_sense_are_named_with_their_line(line, words):
+    text = f'pipeline = "near % 5"\n\n[stages.near]\ntype = "sasrec"\n{line}\n'
+    with pytest.raises(ConfigError, match=rf"pipeline:5: \[stages.near\]: {words}"):
+        parse_recipe(text)
