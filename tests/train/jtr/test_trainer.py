@@ -44,8 +44,11 @@ def parts(learned):
     return {**encoder.state_dict(), **index.tensors()}
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(chains):
-    one, two, other = (parts(TINY.learn(chains, seed=seed)) for seed in (0, 0, 1))
+@pytest.mark.parametrize("negatives", [50, 2], ids=["all", "drawn"])
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(chains, negatives):
+    trainer = replace(TINY, negatives=negatives)
+    one, two, other = (parts(trainer.learn(chains, seed=seed)) for seed in (0, 0, 1))
+    assert one["nodes"].isfinite().all()
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert not torch.equal(one["nodes"], other["nodes"])
 
@@ -136,6 +139,7 @@ def test_one_item_is_enough():
         ({"leaf": 0}, "leaf must be at least 1"),
         ({"copies": 0}, "copies must be at least 1"),
         ({"taught_beam": 0}, "taught_beam must be at least 1"),
+        ({"vote_beam": 0}, "vote_beam must be at least 1"),
         ({"round_epochs": 0}, "round_epochs must be at least 1"),
         ({"round_rate": 0.0}, "round_rate must lie above 0"),
     ],

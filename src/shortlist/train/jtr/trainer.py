@@ -23,7 +23,7 @@ from shortlist.train.material import Material
 from shortlist.train.ranges import check_ranges
 from shortlist.train.sasrec import SASRecTrainer
 
-LEAST = {"branch": 2, "leaf": 1, "copies": 1, "round_epochs": 1, "taught_beam": 1}
+LEAST = {"branch": 2, "leaf": 1, "copies": 1, "round_epochs": 1, "taught_beam": 1, "vote_beam": 1}
 Learned = tuple[SequenceModel, JTRIndex]
 
 
@@ -53,7 +53,8 @@ class JTRTrainer:
     round_epochs: int = 5
     round_rate: float = 3e-4
     negatives: int = 50  # drawn at a depth with more nodes than that
-    taught_beam: int = 10  # leaves a query is followed to while the tree is taught
+    taught_beam: int = 10  # nodes of a depth with more that are negatives because the beam takes them
+    vote_beam: int = 3  # leaves that a history votes for, with the item that came next
     device: str = "auto"
 
     def __post_init__(self) -> None:
@@ -114,13 +115,11 @@ class JTRTrainer:
     def _moved(self, joint: "Joint", events: Interactions) -> "Joint":
         """The same vectors, items in the leaves where they are wanted."""
         index = joint.index
-        votes = votes_of(joint.encoder, index, events, self._beam(index), self.batch)
+        # A third of the leaves at most: a history that votes for all of them tells nothing.
+        beam = max(1, min(self.vote_beam, len(index.tree.leaves) // 3))
+        votes = votes_of(joint.encoder, index, events, beam, self.batch)
         tree = overlap(index.tree, votes, joint.encoder.vectors(), self.copies)
         return Joint(joint.encoder, JTRIndex(tree, index.nodes))
-
-    def _beam(self, index: JTRIndex) -> int:
-        """A beam that reaches a third of the leaves at most: one that reaches all of them tells nothing."""
-        return max(1, min(self.taught_beam, len(index.tree.leaves) // 3))
 
     def _round(
         self,
@@ -151,7 +150,7 @@ class JTRTrainer:
         return -(-int(count) // self.batch)
 
     def _batches(self, joint: "Joint", events: Interactions, seed: tuple[int, int]) -> Batches:
-        paths = PathLoss(joint.tree, self.negatives, self._beam(joint.index))
+        paths = PathLoss(joint.tree, self.negatives, self.taught_beam)
         device = joint.nodes.device
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
