@@ -21,10 +21,11 @@ check: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.ready
+bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench data --json
 	$(BIN)/shortlist bench pipeline --json
 	$(BIN)/shortlist bench tree --json
+	$(BIN)/shortlist bench index --json
 
 docs: $(VENV)/.ready-docs
 	$(BIN)/mkdocs build --strict

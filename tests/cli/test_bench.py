@@ -19,4 +19,4 @@ def test_a_benchmark_answers_in_the_shape_of_results(monkeypatch):
 def test_an_unknown_benchmark_is_refused():
     answer = CliRunner().invoke(app, ["bench", "speed"])
     assert answer.exit_code == 2
-    assert "expected one of data, pipeline, tree, got 'speed'" in answer.stderr
+    assert "expected one of data, index, pipeline, tree, got 'speed'" in answer.stderr

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from shortlist.bench.data import bench_data
+from shortlist.bench.index import bench_index
 from shortlist.bench.pipeline import bench_pipeline
 from shortlist.bench.tree import bench_tree
 from shortlist.progress import Progress
@@ -15,6 +16,11 @@ class Bench(Protocol):
     def __call__(self, seed: int = ..., *, progress: Progress = ...) -> dict[str, Any]: ...
 
 
-BENCHES: Mapping[str, Bench] = {"data": bench_data, "pipeline": bench_pipeline, "tree": bench_tree}
+BENCHES: Mapping[str, Bench] = {
+    "data": bench_data,
+    "index": bench_index,
+    "pipeline": bench_pipeline,
+    "tree": bench_tree,
+}
 
-__all__ = ["BENCHES", "bench_data", "bench_pipeline", "bench_tree"]
+__all__ = ["BENCHES", "bench_data", "bench_index", "bench_pipeline", "bench_tree"]

@@ -11,7 +11,7 @@ from shortlist.index.scan import SPARE, scan
 
 ROOM = 1 << 26  # bytes for the best so far of queries that are asked together
 TOGETHER = 256  # queries at most: their vectors stay in the second-level cache
-WORTH_THREADS = 1 << 26  # products: fewer are done before a thread has begun
+WORTH_THREADS = 1 << 22  # products: fewer are done before a thread has begun
 
 
 def search(

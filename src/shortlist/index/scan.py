@@ -38,6 +38,8 @@ def laid(queries: Floats, side: int) -> Floats:
     The last step holds what belongs to the last LANES floats of a vector; zero stands where a step before it has been.
     """
     count, width = queries.shape
+    if count % side == 0 and width % LANES == 0:
+        return np.ascontiguousarray(queries)
     steps = -(-width // LANES)
     wide = np.zeros((-(-count // side) * side, steps * LANES), np.float32)
     whole = (steps - 1) * LANES
@@ -133,8 +135,14 @@ def _raise_bar(bars, side, query, bar):  # type: ignore[no-untyped-def]
 @_compiled
 def _is_excluded(exclude, row):  # type: ignore[no-untyped-def]
     """Whether a row stands among others in rising order."""
-    at = np.searchsorted(exclude, row)
-    return at < len(exclude) and exclude[at] == row
+    low, high = 0, len(exclude)
+    while low < high:
+        middle = (low + high) // 2
+        if exclude[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(exclude) and exclude[low] == row
 
 
 @_compiled

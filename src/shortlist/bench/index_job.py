@@ -1,0 +1,70 @@
+"""Ranking the whole catalogue for all users, run as a process of its own so that its peak memory is its own."""
+
+import json
+import sys
+import time
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.bench.data_job import peak_bytes
+from shortlist.data import Cases, Interactions, leave_last_out
+from shortlist.data.membership import is_in
+from shortlist.evaluate import rank_model
+from shortlist.represent.model import ModelConfig, VectorModel
+
+WIDTH, K = 64, 100
+EVENTS = 32  # of a user, the last one held out
+
+
+class Mean(VectorModel):
+    """A user is the mean of what was met; made of vectors by chance."""
+
+    def __init__(self, items: int, seed: int) -> None:
+        super().__init__(ModelConfig(items, memory=EVENTS))
+        generator = torch.Generator().manual_seed(seed)
+        self.register_buffer("table", torch.randn(items, WIDTH, generator=generator))
+        self.table: Tensor
+
+    def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
+        history = self.read(history)
+        there = (history >= 0)[..., None]
+        return (self.table[history.clamp(min=0)] * there).sum(1) / there.sum(1).clamp(min=1)
+
+    def vectors(self) -> Tensor:
+        return self.table
+
+
+def some_cases(users: int, items: int, seed: int) -> Cases:
+    """Users who met items by chance, some far more often than others; the last of each is held out."""
+    rng = np.random.default_rng(seed)
+    met = (items * rng.random(users * EVENTS) ** 2).astype(np.int64)
+    return leave_last_out(Interactions.of(np.repeat(np.arange(users), EVENTS), met, n_items=items)).test
+
+
+def ranked(users: int, items: int, seed: int) -> dict[str, float]:
+    """The best items of every user; seconds, memory, and whether anything that was met is among them."""
+    cases, model = some_cases(users, items, seed), Mean(items, seed)
+    began, before = time.perf_counter(), peak_bytes()
+    best = rank_model(model, cases, K)
+    seconds = time.perf_counter() - began
+    some = slice(0, 1000)
+    met = is_in(best[some], cases.query(some, width=EVENTS).history).any()
+    return {
+        "cases": len(cases),
+        "seconds": seconds,
+        "threads": torch.get_num_threads(),
+        "start_bytes": before,
+        "peak_bytes": peak_bytes(),
+        "met_again": float(met),
+    }
+
+
+def main(users: str, items: str, seed: str) -> None:
+    """Rank and tell of it as JSON."""
+    sys.stdout.write(json.dumps(ranked(int(users), int(items), int(seed))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
