@@ -7,13 +7,16 @@ from typing import Any
 from shortlist.reproduce.baselines import baselines_ml1m
 from shortlist.reproduce.branches import bounds_fig1, dtr_fig5
 from shortlist.reproduce.classic import classic_ml1m
+from shortlist.reproduce.indexes import dtr_table2_indexes
 from shortlist.reproduce.inference import dtr_table3
 from shortlist.reproduce.lessons import dtr_table7
 from shortlist.reproduce.memory import dtr_table9
 from shortlist.reproduce.perturb import dtr_table5
 from shortlist.reproduce.quality_time import dtr_time
+from shortlist.reproduce.sasrec_time import sasrec_time
 from shortlist.reproduce.sensitivity import dtr_fig4, dtr_fig6, dtr_fig8
 from shortlist.reproduce.table2 import OTHERWISE, dtr_table2
+from shortlist.reproduce.table6 import dtr_table6
 from shortlist.reproduce.tree_speed import tree_speed
 from shortlist.reproduce.updates import dtr_fig3
 from shortlist.reproduce.world import demo_world
@@ -33,12 +36,17 @@ EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "demo-world": demo_world,
     "dtr-table2": dtr_table2,
     "dtr-table2-mind": partial(dtr_table2, where="mind"),
+    "dtr-table2-indexes": dtr_table2_indexes,
+    "dtr-table2-indexes-mind": partial(dtr_table2_indexes, where="mind"),
     **{f"dtr-table2-{variant}": partial(dtr_table2, variant=variant) for variant in OTHERWISE},
     "dtr-table3": dtr_table3,
     "dtr-table5": dtr_table5,
+    "dtr-table6": dtr_table6,
+    "dtr-table6-mind": partial(dtr_table6, where="mind"),
     "dtr-table7": dtr_table7,
     "dtr-table9": dtr_table9,
     "dtr-time": dtr_time,
+    "sasrec-time": sasrec_time,
     "tree-speed-h200": tree_speed,
     **FIGURES,
     **{f"{name}-mind": partial(one, where="mind") for name, one in FIGURES.items()},
@@ -57,10 +65,13 @@ __all__ = [
     "dtr_fig6",
     "dtr_fig8",
     "dtr_table2",
+    "dtr_table2_indexes",
     "dtr_table3",
     "dtr_table5",
+    "dtr_table6",
     "dtr_table7",
     "dtr_table9",
     "dtr_time",
+    "sasrec_time",
     "tree_speed",
 ]

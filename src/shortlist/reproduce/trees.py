@@ -15,7 +15,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from shortlist.data import Cases, Dataset, Query, Split
 from shortlist.data.prepare import prepare
 from shortlist.errors import ConfigError, DataError
-from shortlist.evaluate import Scores, score_slates, top_k_full
+from shortlist.evaluate import Scores, rank_model, score_slates, top_k_full
 from shortlist.index.tree import TreeIndex
 from shortlist.progress import Progress, silent
 from shortlist.report.result import row
@@ -24,6 +24,7 @@ from shortlist.reproduce.kept import Kept
 from shortlist.reproduce.simple import autoencoder, cosine, linear
 from shortlist.simulate import embedded
 from shortlist.train.device import device_of
+from shortlist.train.model import ModelTrainer
 from shortlist.train.sasrec import SASRecTrainer
 from shortlist.train.tree.judge import answers, everything_seen
 from shortlist.train.tree.plan import TreePlan, plan_of
@@ -206,6 +207,19 @@ class Trial:
             return torch.stack([self._ranked(block, fresh) for fresh in (True, False)]), {"seconds": seconds}
 
         return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer))
+
+    def model(self, name: str, trainer: ModelTrainer) -> dict[str, Scores]:
+        """Scores of a model of the catalogue that learns in this trial."""
+
+        def answer() -> tuple[Tensor, dict[str, Any]]:
+            began = time.perf_counter()
+            model = trainer.learn(self.split.train, self.split.valid, self.seed, self.progress)
+            told = {"seconds": time.perf_counter() - began, "judged": list(model.judged)}
+            found = [rank_model(model, self.split.test, DEEP, repeats=repeats) for repeats in (False, True)]
+            return torch.stack(found).to(torch.int32), told
+
+        settings = {key: one for key, one in asdict(trainer).items() if key != "device"}
+        return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer, settings))
 
     def facts(self, name: str) -> dict[str, Any]:
         """What was told of a system's training."""

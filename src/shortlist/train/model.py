@@ -9,6 +9,7 @@ from shortlist.data import Cases, Interactions
 from shortlist.nominate import ModelNominator
 from shortlist.progress import Progress, silent
 from shortlist.represent.model import Model
+from shortlist.train.converged import course
 from shortlist.train.material import Material
 
 Watch = Callable[[float], None]
@@ -37,4 +38,7 @@ class ModelTrainer(ABC):
     def fit(self, settings: Mapping[str, Any], material: Material) -> ModelNominator:
         """A nominator that names what the model scores best."""
         model = self.learn(material.events, material.valid, material.seed, material.progress)
+        most, patience = getattr(self, "epochs", 0), getattr(self, "patience", 0)
+        if most:  # one that learns in epochs, not by counting
+            material.note(str(settings.get("name", "model")), course(model.judged, most, patience))
         return ModelNominator(model.cpu(), **settings)
