@@ -109,10 +109,10 @@ def test_two_zeros_are_one():
 @pytest.mark.parametrize("find", [search, in_blocks])
 def test_what_is_no_number_is_not_found(find):
     vectors = torch.tensor([[1.0, 0.0], [2.0, 0.0], [torch.nan, 0.0], [-torch.inf, 0.0], [torch.inf, 0.0]])
-    rows, scores = find(vectors, torch.tensor([[1.0, 1.0], [torch.nan, 1.0]]), 4)
-    assert rows.tolist() == [[4, 1, 0, -1], [-1] * 4]
-    assert scores[:, 3].tolist() == [-torch.inf] * 2
-    assert (scores[1] == -torch.inf).all()
+    rows, scores = find(vectors, torch.tensor([[1.0, 1.0], [torch.nan, 1.0], [0.0, torch.inf]]), 4)
+    assert rows.tolist() == [[4, 1, 0, -1], [-1] * 4, [-1] * 4]
+    assert scores[:, 3].tolist() == [-torch.inf] * 3
+    assert (scores[1:] == -torch.inf).all()
 
 
 def test_everything_excluded_leaves_nothing():

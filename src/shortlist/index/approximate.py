@@ -30,20 +30,27 @@ class ApproximateIndex(VectorIndex):
         """The effort at which every item is looked at."""
 
     def find(self, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
-        met = distinct(exclude, len(queries), self.n_items)
+        finite = queries.isfinite().all(1, keepdim=True).cpu()  # [B, 1]
+        asked = queries.detach().cpu().float().masked_fill(~finite, 0.0)
+        rows, scores = self._found(asked, k, distinct(exclude, len(queries), self.n_items))
+        rows, scores = rows.masked_fill(~finite, -1), scores.masked_fill(~finite, -torch.inf)
+        return rows.to(queries.device), scores.to(queries.device)
+
+    def _found(self, queries: Tensor, k: int, met: Tensor) -> tuple[Tensor, Tensor]:
+        """The k best that were not met; who has found too few looks harder."""
         rows, scores = self._left(queries, k, met, effort=1)
         wanted, effort = (self.n_items - (met >= 0).sum(1)).clamp(max=k), 1
         while effort < self.most and bool((lacking := (rows >= 0).sum(1) < wanted).any()):
             effort = min(effort * HARDER, self.most)
             rows[lacking], scores[lacking] = self._left(queries[lacking], k, met[lacking], effort)
-        return rows.to(queries.device), scores.to(queries.device)
+        return rows, scores
 
     def _left(self, queries: Tensor, k: int, met: Tensor, effort: int) -> tuple[Tensor, Tensor]:
         """The k best of what was found and not met."""
         if not k or not len(queries):
             return torch.full((len(queries), k), -1), torch.full((len(queries), k), -torch.inf)
         most = int((met >= 0).sum(1).max())
-        found = self.ask(queries.cpu().contiguous().numpy(), min(k + most, self.n_items), effort)
+        found = self.ask(queries.contiguous().numpy(), min(k + most, self.n_items), effort)
         rows, scores = (torch.from_numpy(one) for one in found)
         rows = rows.long().masked_fill(is_in(rows.long(), met), -1)
         return ordered(rows, scores.float().masked_fill(rows < 0, -torch.inf), k)

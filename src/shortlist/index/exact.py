@@ -20,7 +20,8 @@ def search(
     """The k items [B, k] of `vectors` [N, D] with the largest products with `queries` [B, D], best first, and those.
 
     There are min(k, N) places. Equal products are ordered by row. Rows in `exclude` [B, H] are not found, -1 there is
-    no row; nor are products that are no number or -inf. Where nothing is left to be found stand row -1 and -inf.
+    no row; nor are products that are no number or -inf, nor anything for a query that is not all finite numbers. Where
+    nothing is left to be found stand row -1 and -inf.
 
     On a CPU float32 goes through a compiled scan, on as many threads as torch has where that pays: what a query finds
     has the same bits alone, in any batch and on any number of threads. All else, a GPU above all, goes through torch
@@ -36,6 +37,7 @@ def in_blocks(
     vectors: Tensor, queries: Tensor, k: int, block: int = 1 << 18, exclude: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """What `search` finds, by torch, on any device and for any type of number."""
+    queries = queries.masked_fill(~queries.isfinite().all(1, keepdim=True), torch.nan)
     best_scores = queries.new_empty((len(queries), 0))
     best_rows = torch.empty((len(queries), 0), dtype=torch.int64, device=queries.device)
     for start in range(0, len(vectors), block):
@@ -102,13 +104,13 @@ def _scanned(vectors: Tensor, queries: Tensor, k: int, exclude: Tensor | None) -
     none = np.empty((len(asked), 0), np.int64) if exclude is None else exclude.long().numpy(force=True)
     threads = torch.get_num_threads() if len(items) * len(asked) >= WORTH_THREADS else 1
     size = _together(len(asked), k, threads)
-    parts = [slice(start, start + size) for start in range(0, len(asked), size)]
-    if threads == 1 or len(parts) == 1:
-        found = [scan(items, asked[part], k, none[part]) for part in parts]
+    if len(asked) <= size:
+        rows, scores = scan(items, asked, k, none)
     else:
+        parts = [slice(start, start + size) for start in range(0, len(asked), size)]
         with ThreadPoolExecutor(threads) as pool:
             found = list(pool.map(lambda part: scan(items, asked[part], k, none[part]), parts))
-    rows, scores = (np.concatenate(one) if len(one) > 1 else one[0] for one in zip(*found, strict=True))
+        rows, scores = (np.concatenate(one) for one in zip(*found, strict=True))
     return torch.from_numpy(rows), torch.from_numpy(scores)
 
 

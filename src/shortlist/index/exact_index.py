@@ -20,7 +20,9 @@ class ExactIndex(VectorIndex):
         self.n_items, self.width = vectors.shape
 
     def find(self, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
-        return search(self.vectors, queries.to(self.vectors.device), k, exclude=exclude)
+        if (queries.dtype, queries.device) != (self.vectors.dtype, self.vectors.device):
+            queries = queries.to(self.vectors)
+        return search(self.vectors, queries, k, exclude=exclude)
 
     @classmethod
     def make(cls, vectors: Tensor, seed: int = 0, **settings: Any) -> Self:

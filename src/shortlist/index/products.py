@@ -14,7 +14,6 @@ from numba.extending import intrinsic
 LANES = 16  # products in a tile, and floats of a vector that are read at once
 SIDE = 4  # vectors, and queries, of a square tile
 TALL = 4  # vectors whose parts are carried side by side in a tile of one query
-AHEAD = 4096  # bytes: what one query will read so much later is fetched now, as memory sets its pace
 BYTES = 4  # of a float
 
 tools: Any = cgutils
@@ -128,10 +127,7 @@ def _parts(builder: Any, rows: Sequence[Any], columns: Sequence[Any], width: Any
 
 def _step(builder: Any, parts: Sequence[Any], rows: Any, columns: Any, there: Any, here: Any) -> list[Any]:
     """Parts with the products of LANES more floats, `there` bytes into the rows and `here` bytes into the columns."""
-    places = [builder.add(row, there) for row in rows]
-    if len(columns) == 1:
-        _fetch(builder, [builder.add(place, WHOLE(AHEAD)) for place in places])
-    items = [_load(builder, place) for place in places]
+    items = [_load(builder, builder.add(row, there)) for row in rows]
     asked = [_load(builder, builder.add(column, here)) for column in columns]
     pairs = [(item, one) for one in asked for item in items]
     return [
@@ -158,13 +154,3 @@ def _mixed(builder: Any, one: Any, two: Any, places: list[int]) -> Any:
 
 def _load(builder: Any, address: Any) -> Any:
     return builder.load(builder.inttoptr(address, VECTOR.as_pointer()), align=BYTES)
-
-
-def _fetch(builder: Any, addresses: Sequence[Any]) -> None:
-    """Begin to bring what lies there into the cache; an address beyond all memory is no fault."""
-    pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-    kind = ir.FunctionType(ir.VoidType(), (pointer, number, number, number))
-    fetch = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
-    for address in addresses:
-        # to read (0), to be kept near (3), numbers and not code (1)
-        builder.call(fetch, (builder.inttoptr(address, pointer), number(0), number(3), number(1)))

@@ -24,28 +24,10 @@ def scan(vectors: Floats, queries: Floats, k: int, exclude: Wholes) -> tuple[Who
     """Rows and products [B, k] of the k <= N best of `vectors` [N, D] for `queries` [B, D], as `search` gives them."""
     if vectors.shape[1] < LANES:
         vectors, queries = _widened(vectors), _widened(queries)
-    keys = np.empty((len(queries), k + max(k, SPARE)), np.int64)
-    rows, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
-    side = 1 if len(queries) == 1 else SIDE
-    exclude = np.sort(exclude, axis=1)
-    _scan(vectors, _tail(vectors), laid(queries, side), side, k, exclude, keys, rows, scores)
-    return rows, scores
-
-
-def laid(queries: Floats, side: int) -> Floats:
-    """Queries as tiles read them: a multiple of `side` rows, each in steps of LANES floats.
-
-    The last step holds what belongs to the last LANES floats of a vector; zero stands where a step before it has been.
-    """
-    count, width = queries.shape
-    if count % side == 0 and width % LANES == 0:
-        return np.ascontiguousarray(queries)
-    steps = -(-width // LANES)
-    wide = np.zeros((-(-count // side) * side, steps * LANES), np.float32)
-    whole = (steps - 1) * LANES
-    wide[:count, :whole] = queries[:, :whole]
-    wide[:count, steps * LANES - (width - whole) :] = queries[:, whole:]
-    return wide
+    found: tuple[Wholes, Floats] = _scan(
+        vectors, queries, k, np.sort(exclude, axis=1) if exclude.shape[1] else exclude
+    )
+    return found
 
 
 def _widened(vectors: Floats) -> Floats:
@@ -54,7 +36,60 @@ def _widened(vectors: Floats) -> Floats:
     return wide
 
 
-def _tail(vectors: Floats) -> Floats:
+def _compiled(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+@_compiled
+def _scan(vectors, queries, k, exclude):  # type: ignore[no-untyped-def]
+    """Of each query `keys` [room] are the best so far, of which `fill` are in use."""
+    count, n = len(queries), len(vectors)
+    side = 1 if count == 1 else SIDE
+    asked, bars = laid(queries, side), _bars(count, side)
+    keys, fill = np.empty((count, k + max(k, SPARE)), np.int64), np.zeros(count, np.int64)
+    whole = n - n % LANES
+    if side == 1:
+        _tall(vectors, whole, 0, n, asked, bars, k, exclude, keys, fill)
+        _tall(_tail(vectors), LANES, whole, n, asked, bars, k, exclude, keys, fill)
+    else:
+        _square(vectors, whole, 0, n, asked, bars, k, exclude, keys, fill)
+        _square(_tail(vectors), LANES, whole, n, asked, bars, k, exclude, keys, fill)
+    rows, scores = np.empty((count, k), np.int64), np.empty((count, k), np.float32)
+    for query in range(count):
+        _tell(keys[query], fill[query], rows[query], scores[query])
+    return rows, scores
+
+
+@_compiled
+def laid(queries, side):  # type: ignore[no-untyped-def]
+    """Queries as tiles read them: a multiple of `side` rows, each in steps of LANES floats.
+
+    The last step holds what belongs to the last LANES floats of a vector; zero stands where a step before it has been.
+    A query that is not all finite numbers becomes one that nothing is found for.
+    """
+    count, width = queries.shape
+    steps = -(-width // LANES)
+    wide = np.zeros((-(-count // side) * side, steps * LANES), np.float32)
+    whole = (steps - 1) * LANES
+    wide[:count, :whole] = queries[:, :whole]
+    wide[:count, steps * LANES - (width - whole) :] = queries[:, whole:]
+    for query in range(count):
+        if not np.isfinite(queries[query]).all():
+            wide[query] = np.nan
+    return wide
+
+
+@_compiled
+def _bars(count, side):  # type: ignore[no-untyped-def]
+    """No bar yet for any query, and one that nothing is above where nobody asks."""
+    bars = np.full((-(-count // side), LANES), np.inf, np.float32)
+    for query in range(count):
+        _raise_bar(bars, side, query, np.float32(-np.inf))
+    return bars
+
+
+@_compiled
+def _tail(vectors):  # type: ignore[no-untyped-def]
     """The last vectors, those that fill no tall tile, with zeros up to one [LANES, D]."""
     tail = np.zeros((LANES, vectors.shape[1]), np.float32)
     rest = len(vectors) % LANES
@@ -62,34 +97,11 @@ def _tail(vectors: Floats) -> Floats:
     return tail
 
 
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
 @_compiled
-def _scan(vectors, tail, queries, side, k, exclude, keys, rows, scores):  # type: ignore[no-untyped-def]
-    """Fill rows and scores [B, k]; `keys` [B, room] is where the best so far stand, `fill` of each query's in use."""
-    fill = np.zeros(len(keys), np.int64)
-    bars = np.full((len(queries) // side, LANES), -np.inf, np.float32)
-    bars[-1] = np.inf  # nobody asks beyond the last query
-    for query in range(len(keys)):
-        _raise_bar(bars, side, query, np.float32(-np.inf))
-    whole = len(vectors) - len(vectors) % LANES
-    if side == 1:
-        _tall(vectors, 0, whole, 0, len(vectors), queries, bars, k, exclude, keys, fill)
-        _tall(tail, 0, LANES, whole, len(vectors), queries, bars, k, exclude, keys, fill)
-    else:
-        _square(vectors, 0, whole, 0, len(vectors), queries, bars, k, exclude, keys, fill)
-        _square(tail, 0, LANES, whole, len(vectors), queries, bars, k, exclude, keys, fill)
-    for query in range(len(keys)):
-        _tell(keys[query], fill[query], rows[query], scores[query])
-
-
-@_compiled
-def _tall(vectors, start, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
-    """Vectors start..stop for one query; the row of vectors[0] is `first`, rows from n on do not exist."""
+def _tall(vectors, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
+    """Vectors up to `stop` for one query; the row of the first is `first`, rows from n on do not exist."""
     out = np.empty(LANES, np.float32)
-    for row in range(start, stop, LANES):
+    for row in range(0, stop, LANES):
         above = tall_tile(vectors, row, queries, 0, bars, out)
         if above:
             for lane in range(LANES):
@@ -98,10 +110,10 @@ def _tall(vectors, start, stop, first, n, queries, bars, k, exclude, keys, fill)
 
 
 @_compiled
-def _square(vectors, start, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
+def _square(vectors, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
     """The same for many queries."""
     out = np.empty(LANES, np.float32)
-    for row in range(start, stop, SIDE):
+    for row in range(0, stop, SIDE):
         for query in range(0, len(queries), SIDE):
             above = square_tile(vectors, row, queries, query, bars, out)
             if above:

@@ -1,6 +1,5 @@
 """What every searchable set of item vectors is."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -28,16 +27,11 @@ class VectorIndex(ABC):
         found stand row -1 and -inf, as everywhere for a query that is not all finite numbers.
         """
         self._check(queries, k, exclude)
-        asked = queries.detach().to(torch.float32)
-        if math.isfinite(asked.sum()):  # one number tells whether a closer look is needed
-            return self.find(asked, min(k, self.n_items), exclude)
-        finite = queries.isfinite().all(1, keepdim=True)  # [B, 1]
-        rows, scores = self.find(asked.masked_fill(~finite, 0.0), min(k, self.n_items), exclude)
-        return rows.masked_fill(~finite, -1), scores.masked_fill(~finite, -torch.inf)
+        return self.find(queries, min(k, self.n_items), exclude)
 
     @abstractmethod
     def find(self, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
-        """What `search` gives, for finite queries and k <= N."""
+        """What `search` gives, for k <= N."""
 
     @classmethod
     @abstractmethod
