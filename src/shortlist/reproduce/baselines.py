@@ -57,8 +57,8 @@ TRAINERS: Mapping[str, ModelTrainer] = {
     "mf, bpr": MFTrainer(loss="bpr", rate=3e-3, decay=0.01, alpha=0.0, patience=10, **BY),
     "mf, ccf": MFTrainer(loss="ccf", negatives=64, alpha=0.0, rate=3e-3, decay=0.01, patience=10, **BY),
     "lightgcn": LightGCNTrainer(rate=5e-3, batch=8192, patience=8, **BY),
-    "ease": EASETrainer(),
-    "item-knn": ItemKNNTrainer(),
+    "ease": EASETrainer(ridge=250.0),
+    "item-knn": ItemKNNTrainer(neighbours=5),
     "last-click": LastClickTrainer(),
     "popular in window": PopularWindowTrainer(),
 }

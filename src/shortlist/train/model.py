@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shortlist.data import Cases, Interactions
+from shortlist.index.kinds import index_type
 from shortlist.nominate import ModelNominator
 from shortlist.progress import Progress, silent
 from shortlist.represent.model import Model
@@ -37,6 +38,7 @@ class ModelTrainer(ABC):
 
     def fit(self, settings: Mapping[str, Any], material: Material) -> ModelNominator:
         """A nominator that names what the model scores best."""
+        index_type(str(settings.get("index", "exact")))  # an index that cannot be had is told before the work
         model = self.learn(material.events, material.valid, material.seed, material.progress)
         most, patience = getattr(self, "epochs", 0), getattr(self, "patience", 0)
         if most:  # one that learns in epochs, not by counting

@@ -64,7 +64,7 @@ def test_on_a_device_too_the_same_seed_gives_the_same_bytes(method):
     assert same(*(everything(one) for one in runs))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself, while it compiles
+@pytest.mark.filterwarnings("ignore")  # torch warns of itself while it compiles
 def test_a_compiled_scorer_learns_on_a_device():
     taught = lesson()
     one = TreeTraining(plan("dtr-t", **LONG, compiled=True), taught, 0, "cuda")
