@@ -55,10 +55,10 @@ def parsed(metric: str) -> tuple[str, int]:
 
 def _values(word: str, scores: Tensor, truth: Tensor, k: int) -> Tensor:
     k = min(k, scores.shape[1])
-    hits = is_in(scores.topk(k, dim=1).indices, truth)  # [C, k]
+    best, rows = scores.topk(k, dim=1)
+    hits = is_in(rows, truth) & (best > -torch.inf)  # [C, k], what is left out fills up a short list in vain
     count = (truth >= 0).sum(1).clamp(min=1)
     if word == "recall":
         return hits.sum(1) / count
     worth = 1.0 / torch.log2(torch.arange(2, k + 2, device=scores.device, dtype=torch.float32))
-    best = worth.cumsum(0)[count.clamp(max=k) - 1]
-    return (hits * worth).sum(1) / best
+    return (hits * worth).sum(1) / worth.cumsum(0)[count.clamp(max=k) - 1]
