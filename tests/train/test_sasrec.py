@@ -9,16 +9,14 @@ from shortlist.errors import ConfigError
 from shortlist.train.device import device_of
 from shortlist.train.judge import judge_of
 from shortlist.train.sasrec import SASRecTrainer
-from shortlist.train.sequence import ahead_of, pieces
+from tests.train.logs import chains as walked
 
 TINY = SASRecTrainer(width=16, epochs=2, memory=8, batch=32, device="cpu")
 
 
 @pytest.fixture
 def chains() -> Interactions:
-    """Two kinds of users who walk their own ten items over and over."""
-    items = [(step % 10) + 10 * (user % 2) for user in range(40) for step in range(20)]
-    return Interactions.of(np.repeat(np.arange(40), 20), np.array(items), n_items=20)
+    return walked()
 
 
 def test_it_learns_a_pattern_by_heart(chains):
@@ -34,26 +32,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(chains):
     one, two, other = (TINY.learn(chains, seed=seed).state_dict() for seed in (0, 0, 1))
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert not torch.equal(one["items.weight"], other["items.weight"])
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_an_epoch_shows_every_event_once_and_no_piece_holds_two_users(seed):
-    random = np.random.default_rng(seed)
-    lengths = random.integers(0, 40, 30)
-    users = np.repeat(np.arange(30), lengths)
-    starts, stops = pieces(lengths, 9, random)
-    shown = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
-    assert sorted(shown.tolist()) == list(range(len(users)))
-    assert (stops - starts).max() <= 9
-    assert (stops > starts).all()
-    assert (users[starts] == users[stops - 1]).all()
-
-
-def test_long_sequences_are_cut_elsewhere_in_every_epoch_and_short_ones_never():
-    random = np.random.default_rng(0)
-    cuts = [pieces(np.array([5, 100]), 10, random)[0].tolist() for _ in range(4)]
-    assert len({tuple(one) for one in cuts}) > 1
-    assert all(one[:2] == [0, 5] for one in cuts)
 
 
 def test_progress_never_tells_more_than_there_is(chains):
@@ -101,19 +79,7 @@ def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
         device_of("cuda")
 
 
-@pytest.mark.parametrize("ahead", [1, 3])
-def test_what_is_foretold_is_one_of_the_next_events_of_the_piece(ahead):
-    piece = torch.tensor([[1, 2, 3, 4, -1, -1], [5, 6, 7, 8, 9, 10], [-1] * 6])
-    torch.manual_seed(0)
-    drawn = torch.stack([ahead_of(piece, ahead) for _ in range(200)])
-    for row, events in enumerate(piece.tolist()):
-        real = [one for one in events if one >= 0]
-        for at in range(6):
-            wanted = set(real[at : at + ahead]) or {-1}
-            assert set(drawn[:, row, at].tolist()) == wanted
-
-
-def test_it_learns_with_labels_from_furtherahead_of(chains):
+def test_it_learns_with_labels_from_further_ahead(chains):
     model = replace(TINY, ahead=3, epochs=30, rate=1e-2, dropout=0.0).learn(chains)
     with torch.no_grad():
         best = model.scores(torch.tensor([[0, 1, 2]])).topk(3).indices[0].tolist()

@@ -5,11 +5,10 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from shortlist.represent.fmlp import FMLP, FMLPConfig
 from shortlist.train.negatives import Proposal
-from shortlist.train.sequence import UNKNOWN
+from shortlist.train.sequence import softmax_where
 from shortlist.train.window import WindowTrainer
 
 
@@ -29,4 +28,4 @@ class FMLPTrainer(WindowTrainer):
     def loss_of(self, model: FMLP, history: Tensor, wanted: Tensor, proposal: Proposal) -> Tensor:
         with torch.autocast(history.device.type, torch.bfloat16, enabled=history.is_cuda):
             logits = model.users(history) @ model.vectors().T  # [B, N]
-        return F.cross_entropy(logits.float(), wanted, ignore_index=UNKNOWN)
+        return softmax_where(logits.float(), wanted)

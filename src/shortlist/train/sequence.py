@@ -142,7 +142,7 @@ def place_loss(
     there = wanted >= 0
     with torch.autocast(known.device.type, torch.bfloat16, enabled=known.is_cuda):
         if trainer.loss == "softmax":
-            return F.cross_entropy((known @ vectors.T).float(), wanted, ignore_index=UNKNOWN)
+            return softmax_where((known @ vectors.T).float(), wanted)
         own = (known * F.embedding(wanted.clamp(min=0), vectors)).sum(1).float()  # [P]
         if trainer.loss == "sampled":
             drawn = proposal.draw((trainer.negatives,))
@@ -153,6 +153,12 @@ def place_loss(
         drawn = proposal.draw((len(wanted), trainer.negatives))
         others = torch.einsum("pd,pmd->pm", known, F.embedding(drawn, vectors)).float()
         return mean_where(binary_loss(own, others, drawn != wanted[:, None]), there)
+
+
+def softmax_where(logits: Tensor, wanted: Tensor) -> Tensor:
+    """The mean softmax loss over the places [P] that want an item, -1 = none; 0 without any."""
+    total = F.cross_entropy(logits, wanted, ignore_index=UNKNOWN, reduction="sum")
+    return total / (wanted >= 0).sum().clamp(min=1)
 
 
 def mean_where(losses: Tensor, there: Tensor) -> Tensor:
