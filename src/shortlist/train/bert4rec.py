@@ -36,7 +36,8 @@ class BERT4RecTrainer(SequenceTrainer):
     def loss_of(self, model: BERT4Rec, piece: Tensor, proposal: Proposal) -> Tensor:
         sequence = padding_first(piece)  # [B, R]
         chosen, counts = hidden_places(sequence, self.gaps, self.tail)  # [B, M]
-        gaps = torch.zeros_like(sequence, dtype=torch.bool).scatter(1, chosen, counts)
+        # Added up, not written: a place may be chosen twice and count once.
+        gaps = torch.zeros_like(sequence).scatter_add(1, chosen, counts.long()) > 0
         wanted = sequence.gather(1, chosen).masked_fill(~counts, -1)
         with torch.autocast(piece.device.type, torch.bfloat16, enabled=piece.is_cuda):
             known = model(sequence, gaps)  # [B, R, D]
