@@ -9,7 +9,7 @@ has no encoder. What was seen is left out of every answer.
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from shortlist.represent.model import VectorModel
 from shortlist.reproduce.kept import Kept
 from shortlist.reproduce.sweeps import titled
 from shortlist.reproduce.trees import MEMORY, Trial, grounds_of
+from shortlist.reproduce.yardsticks import settings_of
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.tree.judge import everything_seen
 
@@ -47,6 +48,7 @@ ANN: Mapping[str, tuple[str, Sequence[int]]] = {  # the knob of a kind and what 
     "scann": ("nprobe", PROBES),
 }
 BEAMS = {"jtr": (1, 2, 4, 8, 16, 32), TREE: (5, 10, 20, 50, 150)}
+TIME = "time over exact search"
 NEAR = 0.95  # of what exact search finds: what an index must keep at its best
 
 Search = Callable[[slice], Tensor]  # some of the test users -> their items [B, k]
@@ -81,10 +83,7 @@ def dtr_table2_indexes(
         trial = Trial(ground, seed, kept, progress)
         for key, value in _measured(trial, learned(trial), kinds, progress).items():
             rows.setdefault(key, []).append(value)
-    listed = [
-        row(way, metric, values) | ({"x": _x(rows, way, metric, knob)} if metric == "recall@20" else {})
-        for (way, metric, knob), values in rows.items()
-    ]
+    listed = [_row(rows, *key) for key in rows]
     told_of = result(name, profile, seeds, began, listed, _claims(rows, kinds))
     told_of |= {"x": "time of a search, over exact search"}
     return told_of | (
@@ -106,9 +105,9 @@ def learned(trial: Trial) -> Stages:
     small = (
         {"width": 16, "heads": 1, "epochs": 2, "leaf": 20, "rounds": 1, "round_epochs": 1} if quick else {}
     )
+    trainer = JTRTrainer(memory=12 if quick else MEMORY, device=trial.device, **small)
 
     def jtr() -> dict[str, Tensor]:
-        trainer = JTRTrainer(memory=12 if quick else MEMORY, device=trial.device, **small)
         encoder, index = trainer.learn(trial.split.train, trial.split.valid, trial.seed, trial.progress)
         return JTRNominator(encoder.cpu(), index.to("cpu")).tensors()
 
@@ -119,8 +118,9 @@ def learned(trial: Trial) -> Stages:
         return ModelNominator(trial.sasrec.cpu()).tensors()
 
     blobs = {}
+    asked = {"sasrec": None, "jtr": settings_of(trainer), TREE: asdict(trial.plan(TREE))}
     for name, make in (("sasrec", flat), ("jtr", jtr), (TREE, tree)):
-        blobs[name], _ = trial.kept.get(where % f"{name}, all of it", partial(_kept, make))
+        blobs[name], _ = trial.kept.get(where % f"{name}, all of it", partial(_kept, make), asked[name])
     plain = {name: load(blob.numpy().tobytes()) for name, blob in blobs.items()}
     return Stages(
         ModelNominator.build({}, plain["sasrec"]),
@@ -155,7 +155,7 @@ def _measured(
         for metric in ("recall@20", "f1@20"):
             told_of[way, metric, knob] = float(scores[metric].nanmean())
         told_of[way, "share of what exact search finds", knob] = _shared(items, exact)
-        told_of[way, "time over exact search", knob] = times[way, knob] / times["exact", 0.0]
+        told_of[way, TIME, knob] = times[way, knob] / times["exact", 0.0]
     return told_of
 
 
@@ -209,8 +209,14 @@ def _shared(items: Tensor, exact: Tensor) -> float:
     return float(hits.any(1).sum() / (exact >= 0).sum())
 
 
-def _x(rows: Mapping[tuple[str, str, float], list[float]], way: str, metric: str, knob: float) -> float:
-    return statistics.fmean(rows[way, "time over exact search", knob])
+def _row(
+    rows: Mapping[tuple[str, str, float], list[float]], way: str, metric: str, knob: float
+) -> dict[str, Any]:
+    """A point of the way's curve over time for recall@20; all else is told with how the knob was turned."""
+    if metric == "recall@20":
+        return row(way, metric, rows[way, metric, knob]) | {"x": statistics.fmean(rows[way, TIME, knob])}
+    turned = f", {ANN[way][0] if way in ANN else 'beam'} {knob:g}" if knob else ""
+    return row(way + turned, metric, rows[way, metric, knob])
 
 
 def _claims(rows: Mapping[tuple[str, str, float], list[float]], kinds: Sequence[str]) -> list[dict[str, Any]]:
@@ -220,7 +226,7 @@ def _claims(rows: Mapping[tuple[str, str, float], list[float]], kinds: Sequence[
     for way in (*kinds, "jtr", TREE):
         best = max(knob for name, _, knob in rows if name == way)
         reached = statistics.fmean(rows[way, "recall@20", best]) / exact
-        times = statistics.fmean(rows[way, "time over exact search", best])
+        times = statistics.fmean(rows[way, TIME, best])
         note = f"recall@20 over that of exact search at the widest look; time over exact search {times:.2f}"
         claims.append(claim(f"{way} keeps what exact search finds", SOURCE, reached >= NEAR, reached, note))
     return claims

@@ -14,6 +14,7 @@ from shortlist.evaluate import Scores, rank_model, score_slates
 from shortlist.progress import Progress, silent
 from shortlist.represent.model import Model
 from shortlist.reproduce.kept import Kept
+from shortlist.train.jtr import JTRTrainer
 from shortlist.train.model import ModelTrainer
 
 DEEP = 100  # items kept of every answer
@@ -73,6 +74,6 @@ class Course:
         return f"{self.name}/{name}/{self.seed}"
 
 
-def settings_of(trainer: ModelTrainer) -> dict[str, Any]:
+def settings_of(trainer: ModelTrainer | JTRTrainer) -> dict[str, Any]:
     """All choices of a trainer that decide what it makes."""
     return {name: value for name, value in asdict(trainer).items() if name != "device"}
