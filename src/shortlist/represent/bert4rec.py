@@ -61,6 +61,8 @@ class BERT4Rec(VectorModel):
         return known
 
     def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
+        if not self.config.n_items:  # no vectors to look up
+            return self.gap.expand(len(history), -1)
         history = self.read(history)
         sequence = (
             torch.cat([history, torch.full_like(history[:, :1], -1)], dim=1)

@@ -38,6 +38,8 @@ class FMLP(VectorModel):
         nn.init.normal_(self.place, std=0.02)
 
     def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
+        if not len(history) or not self.config.n_items:  # no frequencies of nothing, no vectors to look up
+            return self.begin.expand(len(history), -1)
         history = last(self.read(history), self.config.memory)  # [U, memory]
         there = (history >= 0)[..., None]
         x = self.items(history.clamp(min=0)) * self.config.width**0.5 + self.place

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from shortlist.represent.model import Model, ModelConfig
+from shortlist.represent.model import Model, ModelConfig, once
 
 PLACES = 64  # of a history at a time: what all of a long one say at once is too much
 
@@ -35,7 +35,7 @@ class ItemKNN(Model):
         self.share = nn.Parameter(torch.zeros(config.n_items), requires_grad=False)  # of events
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
-        history = self.once(self.read(history))
+        history = once(self.read(history))  # what is met twice speaks once
         found = self.likeness.new_zeros(len(history), self.config.n_items + 1)
         for some in torch.split(history, PLACES, dim=1):  # [U, <= PLACES]
             known, there = some.clamp(min=0), (some >= 0)[..., None]
@@ -44,10 +44,3 @@ class ItemKNN(Model):
             found.scatter_add_(1, at.flatten(1), (self.likeness[known] * there).flatten(1))
         # The share of all events is below every likeness that counts: it orders what nobody speaks for.
         return found[:, :-1] + 1e-6 * self.share
-
-    def once(self, history: Tensor) -> Tensor:
-        """Histories with repeats taken out: what is met twice speaks once."""
-        ordered, order = history.sort(dim=1, stable=True)
-        again = torch.zeros_like(ordered, dtype=torch.bool)
-        again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
-        return history.scatter(1, order, ordered.masked_fill(again, -1))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.represent.mf import who
-from shortlist.represent.model import ModelConfig, VectorModel
+from shortlist.represent.model import ModelConfig, VectorModel, once
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class LightGCN(VectorModel):
             self.usual.copy_(everybody[met].mean(0))
 
     def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
-        history = self.read(history)
+        history = once(self.read(history))  # an edge of the graph is there or not
         there = (history >= 0)[..., None]
         count = there.sum(1)  # [U, 1]
         met = (nn.functional.embedding(history.clamp(min=0), self.inside) * there).sum(1)

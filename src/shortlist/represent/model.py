@@ -67,16 +67,20 @@ class Model(nn.Module, ABC):
         try:
             model = cls(cls.Config(**plain))
             model.load_state_dict(dict(weights))
-        except (TypeError, RuntimeError) as error:
+        except (TypeError, ValueError, ArithmeticError, RuntimeError, ConfigError) as error:
             said = " ".join(str(error).split())
             raise ArtifactError(f"{cls.__name__}: settings and weights do not fit ({said})") from error
         return model.eval()
 
     def read(self, history: Tensor) -> Tensor:
-        """The last `memory` items of each history [U, <= memory], padding first, everything else as it was."""
+        """The last `memory` items of each history [U, <= memory], padding first, everything else as it was.
+
+        Without a catalogue nothing can be looked up, not even padding: there is no place then.
+        """
         known = torch.where((history >= 0) & (history < self.config.n_items), history, -1)
         order = (known >= 0).to(torch.uint8).sort(dim=1, stable=True).indices
-        return known.gather(1, order)[:, -self.config.memory :]
+        width = min(self.config.memory, history.shape[1]) if self.config.n_items else 0
+        return known.gather(1, order)[:, history.shape[1] - width :]
 
 
 class VectorModel(Model):
@@ -92,3 +96,11 @@ class VectorModel(Model):
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         return (self.users(history, user) @ self.vectors().T).float()
+
+
+def once(history: Tensor) -> Tensor:
+    """Histories with repeats taken out: what is met twice stands at its first place alone."""
+    ordered, order = history.sort(dim=1, stable=True)
+    again = torch.zeros_like(ordered, dtype=torch.bool)
+    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    return history.scatter(1, order, ordered.masked_fill(again, -1))

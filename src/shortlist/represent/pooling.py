@@ -45,6 +45,6 @@ class SumPooling(SequenceModel):
 def running_mean(x: Tensor, there: Tensor) -> Tensor:
     """The mean of what stands before each place and after the last [U, K + 1, D]; 0 before the first."""
     x = x * there[..., None]
-    total = torch.cat([torch.zeros_like(x[:, :1]), x.cumsum(1)], dim=1)
+    total = torch.cat([x.new_zeros(len(x), 1, x.shape[2]), x.cumsum(1)], dim=1)
     count = torch.cat([there.new_zeros(len(there), 1), there], dim=1).cumsum(1).clamp(min=1)
     return total / count[..., None]
