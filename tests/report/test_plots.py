@@ -67,3 +67,10 @@ def test_few_places_far_apart_stand_on_a_logarithmic_axis_each_with_its_mark():
         _spaced(axes, places)
         assert axes.get_xscale() == scale
         assert list(axes.get_xticks()) == list(places)
+
+
+def test_a_path_joins_points_as_they_come():
+    points = {"ann": [(3.0, 0.1, 0.0), (1.0, 0.2, 0.0), (10.0, 0.3, 0.0)]}
+    assert lines(points, ("time", "recall"), path=True) != lines(points, ("time", "recall"))
+    turned = {"ann": points["ann"][::-1]}
+    assert lines(turned, ("time", "recall")) == lines(points, ("time", "recall"))

@@ -59,16 +59,46 @@ def means(name: str, metric: str) -> dict[str, str]:
     return {one["method"].partition(" on ")[0]: f"{one['mean']:.4f} ± {one['sd']:.4f}" for one in rows}
 
 
+SHOWN = (
+    "sasrec",
+    "sasrec, sampled softmax",
+    "gru4rec",
+    "bert4rec",
+    "fmlp",
+    "last-click",
+    "ease",
+    "lightgcn",
+    "item-knn",
+    "mf, bpr",
+    "popularity",
+)
+
+
+def yardsticks() -> list[dict[str, str]]:
+    return [means("baselines-ml1m", metric) for metric in ("recall@10", "ndcg@10")]
+
+
 def test_the_numbers_in_the_readme_are_those_of_the_results():
     classic = means("classic-ml1m", "recall@20")
     tables = [means(name, "f1@20") for name in ("dtr-table2", "dtr-table2-mind")]
     trees = ("ease", "plt", "tdm", "jtm", "otm", "dtr-u", "dtr-t", "dtr-t-rl", "din", "sasrec")
     shown = [classic[name] for name in ("popularity", "covisit", "towers", "pipeline")]
     shown += [table[name] for name in trees for table in tables]
+    shown += [values[name] for name in SHOWN for values in yardsticks()]
     text = (ROOT / "README.md").read_text("utf-8")
     assert re.findall(r"\d\.\d{4} ± \d\.\d{4}", text) == shown
     simple = [", ".join(table[name][:6] for name in ("popularity", "item-knn")) for table in tables]
     assert f"| popularity, item neighbours | {simple[0]} | {simple[1]} |" in text
+
+
+def test_the_yardsticks_in_the_results_page_are_those_of_the_results():
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    part = text[text.index("## What the yardsticks reach") : text.index("**Why above")]
+    rows = re.findall(r"^\| (\S[^|]*?) \| (\d\.\d{4}) \| (\d\.\d{4}) \|", part, re.MULTILINE)
+    recall, ndcg = yardsticks()
+    told = {re.sub(r'`, `loss = "(\w+)"`', r", \1", name).strip("`"): pair for name, *pair in rows}
+    told = {name.replace("sasrec, sampled", "sasrec, sampled softmax"): pair for name, pair in told.items()}
+    assert told == {name: [recall[name][:6], ndcg[name][:6]] for name in recall}
 
 
 def test_the_steps_of_table_2_are_those_of_its_claims():

@@ -8,10 +8,10 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 COLOR = "#2f6f8f"
-COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99", "#b0455a", "#8a7a3a")
+COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99", "#b0455a", "#8a7a3a", "#3a8f86", "#8f3a7a")
 DARK = "#333333"
 FEW_LINES = 5  # more have their names beside the drawing
 FEW_PLACES, FAR = 8, 8  # each has a mark; the last so many times the first: a logarithmic axis
@@ -49,11 +49,13 @@ def bars(named: Sequence[tuple[str, float]], label: str, spread: Sequence[float]
         return svg(drawing)
 
 
-def lines(series: Mapping[str, Sequence[tuple[float, float, float]]], labels: tuple[str, str]) -> str:
+def lines(
+    series: Mapping[str, Sequence[tuple[float, float, float]]], labels: tuple[str, str], path: bool = False
+) -> str:
     """A line for each name through points (place, value, spread), the spread as a whisker.
 
     Names that are the same up to a comma, or to where it was measured, have one colour. Few places far apart stand on
-    a logarithmic axis.
+    a logarithmic axis. A `path` joins points in the order they come and not by place, on a logarithmic axis.
     """
     with mpl.rc_context(SETTINGS):
         many = len(series) > FEW_LINES
@@ -62,14 +64,20 @@ def lines(series: Mapping[str, Sequence[tuple[float, float, float]]], labels: tu
         for name, points in series.items():
             family = name.partition(",")[0].partition(" on ")[0]
             members = families[family] = families.get(family, -1) + 1
-            place, value, spread = zip(*sorted(points), strict=True)
+            place, value, spread = zip(*(points if path else sorted(points)), strict=True)
             color = COLORS[list(families).index(family) % len(COLORS)]
             style = ("o-", "s--", "^:", "v-.")[members % 4]
             whisker = spread if any(spread) else None
             axes.errorbar(
                 place, value, yerr=whisker, fmt=style, ms=4, capsize=2, color=color, label=literal(name)
             )
-        _spaced(axes, sorted({place for points in series.values() for place, _, _ in points}))
+        if path:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
+        else:
+            _spaced(axes, sorted({place for points in series.values() for place, _, _ in points}))
         axes.set_xlabel(labels[0])
         axes.set_ylabel(labels[1])
         beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if many else {}

@@ -38,7 +38,7 @@ def result_drawing(told: Mapping[str, Any]) -> str:
     series: dict[str, list[tuple[float, float, float]]] = {}
     for one in shown:
         series.setdefault(one["method"], []).append((one["x"], one["mean"], one["sd"]))
-    return lines(series, (told.get("x", "x"), metric))
+    return lines(series, (told.get("x", "x"), metric), bool(told.get("path")))
 
 
 def _metric(one: Mapping[str, Any]) -> str:
