@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, Split
+from shortlist.errors import ArtifactError
 from shortlist.evaluate import Scores, rank_model, score_slates
 from shortlist.progress import Progress, silent
 from shortlist.represent.model import Model
@@ -44,6 +45,11 @@ class Course:
     def scores(self, name: str, trainer: ModelTrainer) -> Scores:
         """A model's scores on the test users, what was seen left out."""
         items, _ = self.kept.get(self._place(name), lambda: self._answer(name, trainer), settings_of(trainer))
+        if items.shape != (len(self.split.test), self._depth):
+            raise ArtifactError(
+                f"{self.kept.path}: {self._place(name)!r} was kept by an experiment that asks other users; name "
+                "another file"
+            )
         return score_slates(items.to(torch.int64), self.truth, self.ks)
 
     def facts(self, name: str) -> dict[str, Any]:
@@ -67,8 +73,11 @@ class Course:
 
     def _answer(self, name: str, trainer: ModelTrainer) -> tuple[Tensor, dict[str, Any]]:
         model, facts = self.taught(name, trainer)
-        depth = min(DEEP, len(self.dataset.items))
-        return rank_model(model, self.split.test, depth).to(torch.int32), facts
+        return rank_model(model, self.split.test, self._depth).to(torch.int32), facts
+
+    @property
+    def _depth(self) -> int:
+        return min(DEEP, len(self.dataset.items))
 
     def _place(self, name: str) -> str:
         return f"{self.name}/{name}/{self.seed}"

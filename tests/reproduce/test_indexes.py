@@ -1,0 +1,191 @@
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from shortlist.cli import app
+from shortlist.errors import ArtifactError, ConfigError, MissingExtraError
+from shortlist.evaluate import rank_model, score_slates
+from shortlist.index.kinds import index_type
+from shortlist.progress import silent
+from shortlist.report.results import result_drawing, result_page
+from shortlist.reproduce import dtr_table2_indexes, indexes
+from shortlist.reproduce.indexes import (
+    ANN,
+    BEAMS,
+    DEEP,
+    TIME,
+    TREE,
+    _answers,
+    _claims,
+    _shared,
+    _times,
+    learned,
+)
+from shortlist.reproduce.kept import Kept
+from shortlist.reproduce.trees import Trial
+from shortlist.train.jtr import JTRTrainer
+from tests.reproduce.shapes import check_shape, ids, points
+from tests.reproduce.watching import watch_lessons
+
+SHARED = "share of what exact search finds"
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Knobs are turned to two values, and time runs evenly: the later a way, the longer it takes."""
+    monkeypatch.setattr(indexes, "ANN", {kind: (knob, values[:2]) for kind, (knob, values) in ANN.items()})
+    monkeypatch.setattr(indexes, "BEAMS", {"jtr": (1, 32), TREE: (5, 150)})
+    monkeypatch.setattr(
+        indexes, "_times", lambda ways, count, progress: {way: 1.0 + at for at, way in enumerate(ways)}
+    )
+
+
+@pytest.fixture
+def bare(monkeypatch):
+    """Neither faiss nor scann is installed."""
+
+    def found(kind):
+        if kind in ANN:
+            raise MissingExtraError("scann" if kind == "scann" else "faiss", "ann")
+        return index_type(kind)
+
+    monkeypatch.setattr(indexes, "index_type", found)
+
+
+def value(told, method, metric):
+    (one,) = [row["mean"] for row in told["rows"] if row["method"] == method and row["metric"] == metric]
+    return one
+
+
+def test_every_way_is_drawn_over_time_and_told_by_its_knob(few, keep):
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    told = dtr_table2_indexes(None, "quick", [0], keep=keep, kinds=["hnsw", "ivf"])
+    check_shape(told, "dtr-table2-indexes")
+    ways = {"hnsw": ("ef", 8, 16), "ivf": ("nprobe", 1, 2), "jtr": ("beam", 1, 32), TREE: ("beam", 5, 150)}
+    for way, (knob, *values) in ways.items():
+        times = [value(told, f"{way}, {knob} {one}", TIME) for one in values]
+        assert list(points(told, way, "recall@20")) == times
+        assert all(0 <= value(told, f"{way}, {knob} {one}", SHARED) <= 1 for one in values)
+    assert points(told, "exact", "recall@20").keys() == {1.0}
+    assert value(told, "exact", SHARED) == 1.0
+    assert value(told, "ivf, nprobe 2", SHARED) == 1.0  # so few items are looked at one by one
+    assert ids(told) == {f"{way} keeps what exact search finds" for way in ways}
+    assert "note" not in told
+    assert result_drawing(told).startswith("<svg")
+
+
+def test_packages_that_are_not_here_are_named_and_the_rest_is_measured(few, bare, keep):
+    told = dtr_table2_indexes(None, "quick", [0], keep=keep)
+    check_shape(told, "dtr-table2-indexes")
+    note = "Not installed, and so not measured: hnsw, ivf, ivf-pq, residual, scann."
+    assert told["note"] == note
+    assert note in result_page(told)
+    assert {one["method"].partition(",")[0] for one in told["rows"]} == {"exact", "jtr", TREE}
+    assert ids(told) == {f"{way} keeps what exact search finds" for way in ("jtr", TREE)}
+
+
+def test_exact_search_finds_what_ranking_everything_finds(few, bare, keep, ground):
+    told = dtr_table2_indexes(None, "quick", [0], keep=keep)
+    trial = Trial(ground, 0, Kept.at(keep))
+    ranked = rank_model(learned(trial).flat.model, trial.split.test, DEEP)
+    expected = float(score_slates(ranked, trial.truth, (DEEP,))["f1@20"].nanmean())
+    assert value(told, "exact", "f1@20") == pytest.approx(expected, abs=1e-9)
+
+
+def test_kept_models_are_measured_again_by_the_command_and_not_learned(
+    few, bare, keep, tmp_path, request, monkeypatch
+):
+    first = dtr_table2_indexes(None, "quick", [0], keep=keep)
+    request.getfixturevalue("untaught")
+    monkeypatch.setattr(JTRTrainer, "learn", lambda *_: pytest.fail("learned although it is kept"))
+    taught = watch_lessons(monkeypatch)
+    asked = ["--runs", "1", "--keep", str(keep), "--out", str(tmp_path), "--json"]
+    answer = CliRunner().invoke(app, ["reproduce", "dtr-table2-indexes", *asked])
+    assert answer.exit_code == 0, answer.output
+    assert json.loads(answer.stdout)["rows"] == first["rows"]
+    assert taught == []
+    assert "scann" in (tmp_path / "dtr-table2-indexes-quick.md").read_text()
+
+
+def test_trees_of_other_settings_are_refused(few, bare, keep, ground, monkeypatch):
+    dtr_table2_indexes(None, "quick", [0], keep=keep)
+    other = replace(ground, sizes={**ground.sizes, "steps": 6})
+    with pytest.raises(
+        ArtifactError, match=rf"'world/{TREE}, all of it/0' was kept with other settings \(steps 5, now"
+    ):
+        learned(Trial(other, 0, Kept.at(keep)))
+    monkeypatch.setattr(indexes, "JTRTrainer", lambda **given: JTRTrainer(**{**given, "leaf": 30}))
+    with pytest.raises(
+        ArtifactError, match=r"'world/jtr, all of it/0' was kept with other settings \(leaf 20, now 30"
+    ):
+        learned(Trial(ground, 0, Kept.at(keep)))
+
+
+def test_the_full_profile_without_its_data_is_refused():
+    with pytest.raises(ConfigError, match="dtr-table2-indexes-mind: the full profile needs --data"):
+        dtr_table2_indexes(None, "full", where="mind")
+
+
+def test_an_index_nobody_knows_is_refused():
+    with pytest.raises(ConfigError, match="index must be one of"):
+        dtr_table2_indexes(None, "quick", [0], kinds=["magic"])
+
+
+def test_answers_are_those_of_all_users_in_order_filled_up_to_twenty():
+    found = _answers(lambda some: torch.arange(230)[some, None] * torch.ones(1, 7, dtype=torch.int64), 230)
+    assert found.shape == (230, DEEP)
+    assert found[:, :7].eq(torch.arange(230)[:, None]).all()
+    assert (found[:, 7:] == -1).all()
+
+
+def test_times_are_one_for_every_way_and_ways_that_do_more_take_longer(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(indexes.time, "perf_counter", lambda: clock[0])
+    asked = {"short": [], "long": []}
+
+    def way(name, seconds):
+        def search(some):
+            asked[name].append(some.start)
+            clock[0] += seconds
+
+        return search
+
+    ways = {("short", 0.0): way("short", 1.0), ("long", 2.0): way("long", 3.0)}
+    assert _times(ways, 12, silent, asked=10) == {("short", 0.0): 1.0, ("long", 2.0): 3.0}
+    assert set(range(10)) <= set(asked["short"])
+    assert asked["short"] == asked["long"]
+
+
+def test_the_share_of_what_exact_search_finds_counts_places_that_hold_something():
+    exact = torch.tensor([[1, 2, 3], [4, 5, -1]])
+    assert _shared(exact, exact) == 1.0
+    assert _shared(torch.tensor([[3, 9, 1], [-1, -1, -1]]), exact) == pytest.approx(2 / 5)
+
+
+def test_what_the_widest_look_finds_decides_the_claims():
+    rows = {("exact", "recall@20", 0.0): [0.2, 0.4], ("exact", TIME, 0.0): [1.0, 1.0]}
+    for way, wide in (("hnsw", 0.288), ("jtr", 0.28), (TREE, 0.6)):
+        rows |= {(way, "recall@20", 8.0): [0.9, 0.9], (way, TIME, 8.0): [0.1, 0.1]}
+        rows |= {(way, "recall@20", 16.0): [wide, wide], (way, TIME, 16.0): [0.4, 0.6]}
+    claims = {one["id"].partition(" ")[0]: one for one in _claims(rows, ["hnsw"])}
+    assert {way: one["holds"] for way, one in claims.items()} == {"hnsw": True, "jtr": False, TREE: True}
+    assert claims["hnsw"]["estimate"] == pytest.approx(0.96)
+    assert "time over exact search 0.50" in claims["jtr"]["note"]
+
+
+def test_every_kind_of_index_is_turned_by_a_knob_it_has():
+    assert {"jtr", TREE} == set(BEAMS)
+    assert all(list(values) == sorted(values) for _, values in ANN.values())
+    assert {knob for knob, _ in ANN.values()} == {"ef", "nprobe"}
+
+
+def test_threads_are_given_back(few, bare, keep):
+    torch.set_num_threads(2)
+    try:
+        dtr_table2_indexes(None, "quick", [0], keep=keep)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
