@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from shortlist.grammar import Stage
 from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Nearest, Popular, Recent, TreeNominator
 from shortlist.represent.models import MODELS, model_name
-from shortlist.stages import Available, Diverse, Explore, FeatureRanker, Seen, TowerScorer
+from shortlist.stages import Available, Diverse, Explore, FeatureRanker, ModelScorer, Seen, TowerScorer
 
 TYPES: Mapping[str, type[Stage]] = {
     "popular": Popular,
@@ -18,6 +18,7 @@ TYPES: Mapping[str, type[Stage]] = {
     "seen": Seen,
     "available": Available,
     "two-tower-scorer": TowerScorer,
+    "model-scorer": ModelScorer,
     "feature-ranker": FeatureRanker,
     "diverse": Diverse,
     "explore": Explore,

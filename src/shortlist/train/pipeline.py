@@ -63,7 +63,8 @@ def train(
     if kitchen.later():
         later = _rehearsed(kitchen, material, split)
     stages = kitchen.fit_all(early, material, {}, "")
-    later = {name: kitchen.renewed(name, stage, material) for name, stage in later.items()}
+    known = replace(material, fitted=stages)
+    later = {name: kitchen.renewed(name, stage, known) for name, stage in later.items()}
     pipeline = kitchen.parsed({**stages, **later})
     memory = remember(split)
     about = {

@@ -25,6 +25,7 @@ from shortlist.train.linear import EASETrainer
 from shortlist.train.material import Material
 from shortlist.train.mf import MFTrainer
 from shortlist.train.model import ModelTrainer
+from shortlist.train.model_scorer import ModelScorerTrainer
 from shortlist.train.pooling import SumPoolingTrainer
 from shortlist.train.popular_window import PopularWindowTrainer
 from shortlist.train.sasrec import SASRecTrainer
@@ -75,6 +76,7 @@ TRAINERS: Mapping[str, type[Trainer]] = {
     "seen": SeenTrainer,
     "available": AvailableTrainer,
     "two-tower-scorer": TowerScorerTrainer,
+    "model-scorer": ModelScorerTrainer,
     "feature-ranker": FeatureRankerTrainer,
     "diverse": DiverseTrainer,
     "explore": ExploreTrainer,

@@ -1,0 +1,41 @@
+"""A pre-ranker that asks the model of a nominator."""
+
+import pytest
+import torch
+
+from shortlist.errors import ConfigError
+from shortlist.pipeline import parse_recipe
+from shortlist.pipeline.recipe import leaves
+from shortlist.train import train
+
+RECIPE = """
+name = "judged"
+pipeline = "popular % 40 + ease % 40 >> seen >> prerank % 20"
+
+[stages.popular]
+type = "popular"
+
+[stages.ease]
+type = "ease"
+
+[stages.seen]
+type = "seen"
+
+[stages.prerank]
+type = "model-scorer"
+
+[stages.prerank.train]
+start = "{start}"
+"""
+
+
+def test_it_ends_with_the_model_that_knows_all_events(world):
+    trained = train(parse_recipe(RECIPE.format(start="ease"), "judged.toml"), world)
+    stages = {stage.title: stage for stage in leaves(trained.pipeline)}
+    assert torch.equal(stages["prerank"].model.weights, stages["ease"].model.weights)
+
+
+@pytest.mark.parametrize("start", ["popular", "nobody", ""])
+def test_a_start_without_a_model_is_refused_with_those_that_have_one(world, start):
+    with pytest.raises(ConfigError, match=r"start must name a nominator that asks a model.*has ease"):
+        train(parse_recipe(RECIPE.format(start=start), "judged.toml"), world)
