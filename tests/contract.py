@@ -192,8 +192,8 @@ def learns_in_epochs(trainer: ModelTrainer) -> bool:
 
 def shortened(trainer: ModelTrainer, epochs: int) -> ModelTrainer:
     """The same trainer in a hurry."""
-    changes: dict[str, Any] = {"epochs": epochs} if learns_in_epochs(trainer) else {}
-    return replace(trainer, **changes)
+    hurry: dict[str, Any] = {"epochs": epochs, "instances": 1000}
+    return replace(trainer, **{name: hurry[name] for name in hurry if hasattr(trainer, name)})
 
 
 def recipe_of(trainer: ModelTrainer, name: str) -> Recipe:

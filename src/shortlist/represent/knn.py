@@ -41,6 +41,6 @@ class ItemKNN(Model):
             known, there = some.clamp(min=0), (some >= 0)[..., None]
             rows = self.rows[known]  # [U, K, M]
             at = torch.where((rows < 0) | ~there, self.config.n_items, rows)
-            found.scatter_add_(1, at.flatten(1), (self.likeness[known] * there).flatten(1))
+            found.scatter_add_(1, at.flatten(1), self.likeness[known].flatten(1))  # what is not there: last
         # The share of all events is below every likeness that counts: it orders what nobody speaks for.
         return found[:, :-1] + 1e-6 * self.share

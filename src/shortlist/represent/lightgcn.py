@@ -57,12 +57,13 @@ class LightGCN(VectorModel):
     def settle(self, degrees: Tensor, met: Tensor) -> None:
         """Make ready to answer: what items [N] of these degrees say in a history and when shown, and the usual user."""
         self.met.copy_(met)
-        layers = [one[self.config.n_users :] for one in self.spread()]
+        everything = self.spread()
+        layers = [one[self.config.n_users :] for one in everything]
         share = 1.0 / len(layers)
         self.shown.copy_(sum(layers, torch.zeros_like(self.shown)) * share)
         before = sum(layers[:-1], torch.zeros_like(self.shown))
         self.inside.copy_(before * share / degrees.clamp(min=1).sqrt()[:, None])
-        everybody = torch.stack(self.spread()).mean(0)[: self.config.n_users]
+        everybody = torch.stack(everything).mean(0)[: self.config.n_users]
         if bool(met.any()):
             self.usual.copy_(everybody[met].mean(0))
 
