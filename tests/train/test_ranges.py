@@ -17,6 +17,8 @@ FREE = {
     "device",
     "guard",
     "improve",
+    "judged_by",
+    "own",
     *CHOICES,
 }  # words, not numbers
 
