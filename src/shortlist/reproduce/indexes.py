@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load, save
 from torch import Tensor
@@ -85,7 +86,7 @@ def dtr_table2_indexes(
             rows.setdefault(key, []).append(value)
     listed = [_row(rows, *key) for key in rows]
     told_of = result(name, profile, seeds, began, listed, _claims(rows, kinds))
-    told_of |= {"x": "time of a search, over exact search"}
+    told_of |= {"x": "time of a search, over exact search", "path": True}
     return told_of | (
         {"note": f"Not installed, and so not measured: {', '.join(missing)}."} if missing else {}
     )
@@ -194,12 +195,18 @@ def _answers(search: Search, count: int) -> Tensor:
 def _times(
     ways: Mapping[tuple[str, float], Search], count: int, progress: Progress, asked: int = 150
 ) -> dict[tuple[str, float], float]:
-    """The median seconds of one request; the ways take turns on every user, so that all see the same weather."""
+    """The median seconds of one request, asked right after another one, so that nobody finds the caches cold.
+
+    The ways take turns on every user, in another order each time: all see the same weather.
+    """
     seconds: dict[tuple[str, float], list[float]] = {way: [] for way in ways}
+    lot = np.random.default_rng(0)
     for at in told(range(min(asked, count)), "search", progress):
-        for way, search in ways.items():
+        for turn in lot.permutation(len(ways)):
+            way = list(ways)[turn]
+            ways[way](slice(at - 1 if at else count - 1, at or count))
             began = time.perf_counter()
-            search(slice(at, at + 1))
+            ways[way](slice(at, at + 1))
             seconds[way].append(time.perf_counter() - began)
     return {way: statistics.median(all_of_it[len(all_of_it) // 10 :]) for way, all_of_it in seconds.items()}
 
@@ -214,7 +221,8 @@ def _row(
 ) -> dict[str, Any]:
     """A point of the way's curve over time for recall@20; all else is told with how the knob was turned."""
     if metric == "recall@20":
-        return row(way, metric, rows[way, metric, knob]) | {"x": statistics.fmean(rows[way, TIME, knob])}
+        told_of = row(way, metric, rows[way, metric, knob])
+        return told_of | {"x": statistics.fmean(rows[way, TIME, knob]), "knob": knob}
     turned = f", {ANN[way][0] if way in ANN else 'beam'} {knob:g}" if knob else ""
     return row(way + turned, metric, rows[way, metric, knob])
 
