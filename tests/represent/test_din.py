@@ -78,3 +78,11 @@ def test_the_seed_of_torch_decides_fresh_weights():
 def test_a_catalogue_without_items_has_no_scores():
     model = DIN(DINConfig(0, memory=7, **SIZES)).eval()
     assert model.scores(torch.tensor([[0, -1]])).shape == (1, 0)
+
+
+@torch.no_grad()
+def test_rows_of_ones_own_get_the_scores_they_have_among_all():
+    torch.manual_seed(0)
+    model = DIN(DINConfig(30, memory=6, width=8, hidden=4, layers=(8,), windows=(3, 2, 1))).eval()
+    history, rows = torch.tensor([[1, 2, 3], [-1, -1, 9]]), torch.tensor([[5, 0, 29], [7, 7, 1]])
+    assert torch.allclose(model.score_rows(history, rows), model.scores(history).gather(1, rows), atol=1e-5)

@@ -13,7 +13,7 @@ def test_the_weights_are_those_of_the_closed_form():
     met = (random.random((50, 8)) < 0.3).astype(np.float64)
     inverse = np.linalg.inv(met.T @ met + 3.0 * np.eye(8))
     expected = np.eye(8) - inverse / np.diag(inverse)
-    found = weights_of(torch.from_numpy((met.T @ met).astype(np.float32)), 3.0).numpy()
+    found = weights_of(met.T @ met, 3.0).numpy()
     assert np.allclose(found, expected, atol=1e-5)
     assert (np.diag(found) == 0).all()
 
@@ -22,7 +22,7 @@ def test_no_other_weights_rebuild_the_log_better():
     """Among tables with an empty diagonal, each step away costs more: squared error and ridge together."""
     random = np.random.default_rng(1)
     met = (random.random((40, 6)) < 0.4).astype(np.float64)
-    best = weights_of(torch.from_numpy(met.T @ met), 2.0).double().numpy()
+    best = weights_of(met.T @ met, 2.0).double().numpy()
 
     def cost(weights):
         return np.square(met - met @ weights).sum() + 2.0 * np.square(weights).sum()
@@ -37,7 +37,7 @@ def test_scores_are_the_rows_of_what_was_met_once_each():
     events = tastes()
     model = EASETrainer(ridge=5.0).learn(events)
     met = events.matrix()
-    weights = weights_of(torch.from_numpy((met.T @ met).toarray()), 5.0)
+    weights = weights_of((met.T @ met).toarray().astype(np.float64), 5.0)
     found = model.scores(torch.tensor([[3, 7, 7, -1], [-1, -1, -1, -1]]))
     assert torch.allclose(found[0], weights[3] + weights[7], atol=1e-6)
     share = torch.from_numpy(events.popularity / len(events)).float()
@@ -48,7 +48,7 @@ def test_scores_are_the_rows_of_what_was_met_once_each():
 def test_a_catalogue_that_is_too_large_is_refused_with_what_to_do():
     events = Interactions.of(np.array([0]), np.array([MOST]))
     with pytest.raises(
-        ConfigError, match=r"40,001 x 40,001 items is too large.*use item-knn.*leave out rare"
+        ConfigError, match=r"30,001 x 30,001 items is too large.*use item-knn.*leave out rare"
     ):
         EASETrainer().learn(events)
 
@@ -60,3 +60,10 @@ def test_a_ridge_that_holds_nothing_is_refused():
 
 def test_nothing_to_learn_from_says_nothing():
     assert (EASETrainer().learn(nothing()).scores(torch.tensor([[0]])) == 0).all()
+
+
+def test_blocks_change_nothing(monkeypatch):
+    events = tastes()
+    whole = EASETrainer(ridge=5.0).learn(events).weights
+    monkeypatch.setattr("shortlist.train.linear.BLOCK", 3)
+    assert torch.allclose(EASETrainer(ridge=5.0).learn(events).weights, whole, atol=1e-6)

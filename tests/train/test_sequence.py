@@ -8,13 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from shortlist.data import half_history
+from shortlist.data import Interactions, half_history
 from shortlist.errors import ConfigError
 from shortlist.represent.model import ModelConfig
 from shortlist.represent.sequence import SequenceModel
 from shortlist.train import sequence
+from shortlist.train.bert4rec import BERT4RecTrainer
+from shortlist.train.fmlp import FMLPTrainer
 from shortlist.train.negatives import Proposal
 from shortlist.train.pooling import SumPoolingTrainer
+from shortlist.train.sasrec import SASRecTrainer
 from shortlist.train.sequence import (
     LOSSES,
     SequenceTrainer,
@@ -274,3 +277,10 @@ def test_nothing_to_learn_from_still_gives_a_model_that_answers():
 def test_settings_no_training_can_run_with_are_refused(wrong, said):
     with pytest.raises(ConfigError, match=said):
         replace(TINY, **wrong).learn(chains())
+
+
+@pytest.mark.parametrize("trainer", [SASRecTrainer(), BERT4RecTrainer(), FMLPTrainer(batch=2048)])
+def test_a_softmax_that_no_memory_holds_is_refused_with_what_to_do(trainer):
+    events = Interactions.of(np.array([0, 0]), np.array([0, 1]), n_items=2_000_000)
+    with pytest.raises(ConfigError, match=r'over 2,000,000 items.*say loss = "sampled"'):
+        trainer.learn(events)

@@ -45,3 +45,6 @@ class DIN(Model):
         rows = torch.arange(self.config.n_items, device=history.device)
         parts = [self.scorer.score_all(state, some) for some in torch.split(rows, block)]
         return torch.cat(parts, dim=1) if parts else history.new_zeros(len(history), 0, dtype=torch.float32)
+
+    def score_rows(self, history: Tensor, rows: Tensor, user: Tensor | None = None) -> Tensor:
+        return self.scorer.score(self.scorer.prepare(self.read(history)), rows)

@@ -15,7 +15,7 @@ class ItemKNNConfig(ModelConfig):
     """How many neighbours an item has at most; every item of a history counts."""
 
     memory: int = 10_000
-    neighbours: int = 200
+    neighbours: int = 20
 
 
 class ItemKNN(Model):

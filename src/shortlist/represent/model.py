@@ -54,6 +54,10 @@ class Model(nn.Module, ABC):
         held = next(chain(self.parameters(), self.buffers()), None)
         return torch.device("cpu") if held is None else held.device
 
+    def score_rows(self, history: Tensor, rows: Tensor, user: Tensor | None = None) -> Tensor:
+        """The scores of each user's own rows [U, K]; cheaper than all scores where a model knows how."""
+        return self.scores(history, user).gather(1, rows)
+
     def settings(self) -> dict[str, Any]:
         """What `build` needs beside the weights."""
         return asdict(self.config)
@@ -96,6 +100,9 @@ class VectorModel(Model):
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         return (self.users(history, user) @ self.vectors().T).float()
+
+    def score_rows(self, history: Tensor, rows: Tensor, user: Tensor | None = None) -> Tensor:
+        return torch.einsum("ud,ukd->uk", self.users(history, user), self.vectors()[rows]).float()
 
 
 def once(history: Tensor) -> Tensor:

@@ -9,23 +9,19 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Scorer
-from shortlist.represent.model import Model, VectorModel
+from shortlist.represent.model import Model
 from shortlist.represent.models import packed, unpacked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelScorer(Scorer):
-    """The model's own scores; where they are products of vectors, of the candidates alone."""
+    """The model's own scores, of the candidates alone where it can."""
 
     model: Model
 
     @torch.no_grad()
     def score(self, query: Query, found: Candidates) -> Tensor:
-        rows = found.items.clamp(min=0)
-        if isinstance(self.model, VectorModel):
-            users = self.model.users(query.history, query.user)  # [B, D]
-            return torch.einsum("bd,bkd->bk", users, self.model.vectors()[rows])
-        return self.model.scores(query.history, query.user).gather(1, rows)
+        return self.model.score_rows(query.history, found.items.clamp(min=0), query.user)
 
     def tensors(self) -> dict[str, Tensor]:
         return packed(self.model)

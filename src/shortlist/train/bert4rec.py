@@ -33,6 +33,9 @@ class BERT4RecTrainer(SequenceTrainer):
         sizes = (self.memory, self.width, self.blocks, self.heads, self.dropout)
         return BERT4Rec(BERT4RecConfig(n_items, *sizes))
 
+    def _places(self) -> int:
+        return hidden_at_most(self.memory + 1, self.gaps)
+
     def loss_of(self, model: BERT4Rec, piece: Tensor, proposal: Proposal) -> Tensor:
         sequence = padding_first(piece)  # [B, R]
         chosen, counts = hidden_places(sequence, self.gaps, self.tail)  # [B, M]
@@ -51,7 +54,7 @@ def hidden_places(sequence: Tensor, share: float, tail: float) -> tuple[Tensor, 
     In a share `tail` of the sequences it is the last item alone. None counts where there is no item.
     """
     there = sequence >= 0
-    most = max(-(-int(sequence.shape[1] * share * 1000) // 1000), 1)
+    most = hidden_at_most(sequence.shape[1], share)
     lot = torch.rand(sequence.shape, device=sequence.device).masked_fill(~there, 2.0)
     chosen = lot.argsort(dim=1)[:, :most]
     lengths = there.sum(1, keepdim=True)
@@ -61,6 +64,11 @@ def hidden_places(sequence: Tensor, share: float, tail: float) -> tuple[Tensor, 
     first = torch.arange(most, device=sequence.device)[None, :] == 0
     chosen = torch.where(at_the_end & first, sequence.shape[1] - 1, chosen)
     return chosen, torch.where(at_the_end, first & (lengths > 0), counts)
+
+
+def hidden_at_most(length: int, share: float) -> int:
+    """How many places of so long a sequence are hidden at most."""
+    return max(-(-int(length * share * 1000) // 1000), 1)
 
 
 def padding_first(sequence: Tensor) -> Tensor:

@@ -9,10 +9,11 @@ from torch import Tensor
 from shortlist.data import Cases
 from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError
-from shortlist.nominate.model import without
+from shortlist.index.exact import without
 from shortlist.represent.model import Model
 
-BATCH = 512
+BATCH = 512  # cases at a time, fewer where their scores would be more than CELLS
+CELLS = 1 << 26
 WORDS = ("recall", "ndcg")
 
 
@@ -28,7 +29,8 @@ def judge_of(
         return None
     cases = valid.take(np.random.default_rng(seed).permutation(len(valid))[:most])
     device = model.device
-    parts = [cases.take(slice(start, start + BATCH)) for start in range(0, len(cases), BATCH)]
+    size = max(min(BATCH, CELLS // max(model.config.n_items, 1)), 1)
+    parts = [cases.take(slice(start, start + size)) for start in range(0, len(cases), size)]
     asked = [
         (part.query(width=max(int(part.seen().max()), 1)).to(device), part.truth().to(device))
         for part in parts

@@ -17,7 +17,7 @@ from shortlist.train.ranges import check_ranges
 class ItemKNNTrainer(ModelTrainer):
     """Cosine of who met an item, `shrink` users added below the line so that rare pairs do not shine by accident."""
 
-    neighbours: int = 200
+    neighbours: int = 20
     shrink: float = 0.0
 
     def learn(

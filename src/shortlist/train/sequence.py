@@ -25,6 +25,7 @@ from shortlist.train.ranges import check_ranges
 
 UNKNOWN = -1
 LOSSES = ("softmax", "sampled", "bce")
+MOST = 1 << 30  # logits of a batch, about 12 bytes each with their gradient
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class SequenceTrainer(ModelTrainer):
         parsed(self.judged_by)
         if self.loss not in LOSSES:
             raise ConfigError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
+        if self.loss == "softmax":
+            check_softmax(self.title, self.batch * self._places(), events.n_items)
         device = device_of(self.device)
         torch.manual_seed(seed)
         model = self.model(events.n_items).to(device)
@@ -86,6 +89,10 @@ class SequenceTrainer(ModelTrainer):
         loop = Loop(self.epochs, self.rate, self.decay, self.patience)
         model.judged = loop.run(model, batches, self._steps(events), self.title, progress, judge)
         return model
+
+    def _places(self) -> int:
+        """How many places of a piece foretell."""
+        return self.memory + 1
 
     def _steps(self, events: Interactions) -> int:
         """The most batches an epoch may have."""
@@ -119,6 +126,15 @@ class SequenceTrainer(ModelTrainer):
                     yield lambda cut=cut: self.loss_of(model, cut, proposal)  # type: ignore[misc]
 
         return batches
+
+
+def check_softmax(title: str, places: int, n_items: int) -> None:
+    """Refuse a softmax over the whole catalogue that no memory holds, before there is any."""
+    if places * n_items > MOST:
+        raise ConfigError(
+            f"{title}: a softmax over {n_items:,} items at {places:,} places of a batch makes more than {MOST:,} "
+            'numbers; say loss = "sampled" where the model has it, or a smaller batch or memory'
+        )
 
 
 def watched(judge: Callable[[], float] | None, watch: Watch) -> Callable[[], float] | None:
