@@ -1,4 +1,4 @@
-"""Ranking the whole catalogue for all users, run as a process of its own so that its peak memory is its own."""
+"""The whole catalogue ranked for all users and judged, run as a process of its own so that its peak memory is its own."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from torch import Tensor
 from shortlist.bench.data_job import peak_bytes
 from shortlist.data import Cases, Interactions, leave_last_out
 from shortlist.data.membership import is_in
-from shortlist.evaluate import rank_model
+from shortlist.evaluate import rank_model, score_slates
 from shortlist.represent.model import ModelConfig, VectorModel
 
 WIDTH, K = 64, 100
@@ -44,10 +44,12 @@ def some_cases(users: int, items: int, seed: int) -> Cases:
 
 
 def ranked(users: int, items: int, seed: int) -> dict[str, float]:
-    """The best items of every user; seconds, memory, and whether anything that was met is among them."""
+    """The best items of every user, all metrics of them with intervals, and what that took."""
     cases, model = some_cases(users, items, seed), Mean(items, seed)
     began, before = time.perf_counter(), peak_bytes()
     best = rank_model(model, cases, K)
+    popularity, people = torch.from_numpy(cases.events.popularity.copy()), len(cases)
+    told = score_slates(best, cases.truth(), (10, 20), popularity, people).as_dict(seed)
     seconds = time.perf_counter() - began
     some = slice(0, 1000)
     met = is_in(best[some], cases.query(some, width=EVENTS).history).any()
@@ -58,6 +60,7 @@ def ranked(users: int, items: int, seed: int) -> dict[str, float]:
         "start_bytes": before,
         "peak_bytes": peak_bytes(),
         "met_again": float(met),
+        "recall": told["metrics"]["recall@20"]["mean"],
     }
 
 
