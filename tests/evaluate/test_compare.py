@@ -1,10 +1,13 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.evaluate.compare import compare
+from shortlist.evaluate.compare import Contest, Pair, compare
 from shortlist.evaluate.holm import holm
-from shortlist.evaluate.significance import paired
+from shortlist.evaluate.significance import Comparison, paired
 from shortlist.evaluate.table import Scores
 
 USERS = 40
@@ -63,6 +66,32 @@ def test_what_was_found_is_said_in_words(contest):
     assert said[1].startswith("same is not clearly apart from first: ")
     turned = compare({"a": scores(0.5), "b": scores(0.3)}, {"popularity": scores(0.1)}, samples=100)
     assert turned.pairs[0].sentence("recall@20").startswith("b is beaten by a: recall@20 -0.1968 [-0.2")
+
+
+def coins(seed: int) -> Contest:
+    """Six systems and a yardstick that hit by chance."""
+    rng = np.random.default_rng(seed)
+    made = [
+        Scores({"recall@20": torch.from_numpy(rng.integers(0, 2, 200).astype(float))}, {}) for _ in range(7)
+    ]
+    return compare(dict(zip("abcdef", made, strict=False)), {"popularity": made[6]})
+
+
+@pytest.mark.parametrize(("seed", "system", "against"), [(2, "c", "popularity"), (9, "d", "a")])
+def test_one_of_many_equal_systems_is_not_beaten_by_chance(seed, system, against):
+    contest = coins(seed)
+    (pair,) = [one for one in contest.pairs if (one.system, one.against) == (system, against)]
+    assert pair.found.below
+    assert pair.found.p_value < 0.05 <= pair.p_holm
+    assert not pair.sure
+    assert pair.sentence("recall@20").startswith(f"{system} is not clearly apart from {against}: ")
+    assert not any(one["sure"] for one in contest.as_dict()["comparisons"])
+
+
+def test_an_interval_that_touches_0_is_not_sure_whatever_the_p_value():
+    touching = Comparison(0.1, 1e-18, 0.2, 0.01, 0.5, 3, 0, 1)
+    assert not Pair("a", "b", touching, 0.01).sure
+    assert Pair("a", "b", replace(touching, low=1e-6), 0.01).sure
 
 
 def test_plain_values_hold_everything(contest):

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -57,6 +58,16 @@ def test_too_few_users_are_told_with_how_many_it_would_take():
     (few,) = [one for one in told if "too few users" in one]
     assert "b and a: " in few
     assert "it would take about" in few
+
+
+def test_a_difference_that_only_looks_sure_among_many_is_told_with_its_corrected_p():
+    rng = np.random.default_rng(2)
+    made = [of(rng.integers(0, 2, 200).astype(float)) for _ in range(7)]
+    found = compare(dict(zip("abcdef", made, strict=False)), {"popularity": made[6]})
+    told = doubts(found, {name: about(version=name) for name in "abcdef"})
+    (few,) = [one for one in told if one.startswith("c and popularity: too few users")]
+    assert ", p by Holm 0.099; it would take about " in few
+    assert int(few.split()[-2]) > 200
 
 
 def test_no_difference_at_all_is_no_lack_of_users():

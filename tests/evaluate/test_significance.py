@@ -121,3 +121,46 @@ def test_wrong_arguments_are_named() -> None:
         bootstrap(torch.zeros((2, 2)), seed=0)
     with pytest.raises(ConfigError, match="0 < level < 1"):
         bootstrap(torch.zeros(3), seed=0, level=95)
+
+
+def thirds(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Recalls of twelve users with three relevant items each."""
+    rng = np.random.default_rng(seed)
+    return torch.from_numpy(rng.integers(0, 4, 12) / 3), torch.from_numpy(rng.integers(0, 3, 12) / 3)
+
+
+@pytest.mark.parametrize("seed", [24, 36, 56, 71])
+def test_a_bound_that_is_0_but_for_rounding_is_0(seed: int) -> None:
+    a, b = thirds(seed)
+    there, back = paired(a, b, seed=0, samples=200), paired(b, a, seed=0, samples=200)
+    assert 0 < there.low < 1e-15  # what a sum of thirds leaves
+    assert not there.above
+    assert not back.below
+
+
+def test_a_small_difference_that_is_there_is_clear() -> None:
+    values = normal(0, 100)
+    better = paired(values + 1e-6 * (1 + 0.1 * normal(1, 100)), values, seed=0)
+    assert (better.above, better.below) == (True, False)
+    worse = paired(values, values + 1e-6, seed=0)
+    assert (worse.above, worse.below) == (False, True)
+
+
+def test_values_that_are_equal_but_for_rounding_are_ties() -> None:
+    third = torch.full((20,), 1 / 3, dtype=torch.float64)
+    found = paired(1 - third, 2 * third, seed=0)
+    assert ((1 - third) != 2 * third).all()
+    assert (found.difference, found.low, found.high, found.effect_size, found.ties) == (
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        20,
+    )
+    assert not found.above
+
+
+def test_of_nobody_nothing_is_clear() -> None:
+    nobody = torch.full((3,), math.nan)
+    found = paired(nobody, nobody, seed=0)
+    assert (found.above, found.below) == (False, False)

@@ -9,6 +9,7 @@ from shortlist.evaluate.holm import holm
 from shortlist.evaluate.significance import Comparison
 from shortlist.evaluate.table import Scores
 
+SURE = 0.05  # a p-value below this, corrected for all pairs, is no chance
 SAMPLES = 2000  # draws for an interval and for a p-value, which cannot be smaller than one in so many
 
 
@@ -23,14 +24,14 @@ class Pair:
 
     @property
     def sure(self) -> bool:
-        """Whether the interval of the difference leaves out 0."""
-        return self.found.low > 0 or self.found.high < 0
+        """Whether the interval of the difference leaves out 0, and the corrected p-value says so too."""
+        return (self.found.above or self.found.below) and self.p_holm < SURE
 
     def sentence(self, metric: str) -> str:
         """What was found, in words."""
         found, word = self.found, "is not clearly apart from"
         if self.sure:
-            word = "beats" if found.difference > 0 else "is beaten by"
+            word = "beats" if found.above else "is beaten by"
         reach = f"[{found.low:+.4f}, {found.high:+.4f}]"
         return f"{self.system} {word} {self.against}: {metric} {found.difference:+.4f} {reach}."
 

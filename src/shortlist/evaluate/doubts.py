@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from statistics import NormalDist
 from typing import Any
 
-from shortlist.evaluate.compare import Contest, Pair
+from shortlist.evaluate.compare import SURE, Contest, Pair
 
-ENOUGH = 2.8  # standard errors a difference must have to be seen four times out of five
+POWER = 0.8  # how often a difference should be seen that is there
 
 
 def doubts(contest: Contest, about: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -33,7 +34,7 @@ def _unfinished(about: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _below_popularity(contest: Contest) -> Iterator[str]:
     for pair in contest.popularity:
-        if not pair.found.low > 0:
+        if not (pair.sure and pair.found.above):
             word = "is below" if pair.found.difference < 0 else "is not clearly above"
             yield (
                 f"{pair.system}: {word} {pair.against} by {contest.metric} "
@@ -46,14 +47,16 @@ def _too_few_users(contest: Contest) -> Iterator[str]:
         if not pair.sure and pair.found.difference:
             yield (
                 f"{pair.system} and {pair.against}: too few users to tell them apart by {contest.metric}: the "
-                f"difference is {_signed(pair.found.difference)}, its interval {_interval(pair)}{_needed(pair)}"
+                f"difference is {_signed(pair.found.difference)}, its interval {_interval(pair)}, p by "
+                f"Holm {pair.p_holm:.3f}{_needed(pair, len(contest.pairs))}"
             )
 
 
-def _needed(pair: Pair) -> str:
-    """How many users would show a difference as large as the one seen."""
-    effect = abs(pair.found.effect_size)
-    return f"; it would take about {math.ceil((ENOUGH / effect) ** 2):,} users" if effect > 0 else ""
+def _needed(pair: Pair, pairs: int) -> str:
+    """How many users would show a difference as large as the one seen, among so many pairs."""
+    effect, normal = abs(pair.found.effect_size), NormalDist()
+    enough = normal.inv_cdf(1 - SURE / 2 / pairs) + normal.inv_cdf(POWER)  # standard errors
+    return f"; it would take about {math.ceil((enough / effect) ** 2):,} users" if effect > 0 else ""
 
 
 def _twins(about: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

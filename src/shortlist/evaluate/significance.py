@@ -9,6 +9,7 @@ from torch import Tensor
 from shortlist.errors import ConfigError, DataError
 
 CELLS = 1 << 22  # numbers drawn at a time
+NOISE = 1e-9  # what is smaller than this share of the values it was computed from is 0
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +36,20 @@ class Comparison:
     ties: int
     losses: int
 
+    @property
+    def above(self) -> bool:
+        """Whether the whole interval lies above 0, by more than sums of floating-point numbers err."""
+        return self.low > self._noise
+
+    @property
+    def below(self) -> bool:
+        """Whether the whole interval lies below 0, by more than sums of floating-point numbers err."""
+        return self.high < -self._noise
+
+    @property
+    def _noise(self) -> float:
+        return NOISE * max(abs(self.low), abs(self.high))
+
 
 def bootstrap(values: Tensor, seed: int, samples: int = 1000, level: float = 0.95) -> Interval:
     """The mean over users [U] and its percentile bootstrap interval; NaN users are left out.
@@ -54,8 +69,7 @@ def paired(a: Tensor, b: Tensor, seed: int, samples: int = 1000, level: float = 
     """
     if a.shape != b.shape:
         raise DataError(f"paired: expected values of the same users, got {list(a.shape)} and {list(b.shape)}")
-    differences = _numbers(a) - _numbers(b)
-    differences = differences[~np.isnan(differences)]
+    differences = _apart(_numbers(a), _numbers(b))
     low, high = _interval(differences, seed, samples, level)
     return Comparison(
         _mean(differences),
@@ -73,6 +87,13 @@ def _numbers(values: Tensor) -> Floats:
     if values.ndim != 1:
         raise DataError(f"significance: expected one value per user [U], got shape {list(values.shape)}")
     return np.asarray(values.detach().cpu().double().numpy(), np.float64)
+
+
+def _apart(a: Floats, b: Floats) -> Floats:
+    """What a is above b where both are known; equal values may differ in their last bits."""
+    differences = a - b
+    noise = abs(differences) <= NOISE * np.maximum(abs(a), abs(b))
+    return np.where(noise, 0.0, differences)[~np.isnan(differences)]
 
 
 def _mean(values: Floats) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from shortlist.evaluate.significance import Comparison
 from shortlist.report.page import Html, Section, code, facts, figure, interval, page, table
 from shortlist.report.plots import bars, funnel, whiskers
 from shortlist.report.tree import tree_section
@@ -31,7 +32,7 @@ def _headline(told: Mapping[str, Any]) -> Section:
     worst = max(told["stages"]["stages"], key=lambda stage: stage["lost"])
     wanted = max(told["stages"]["wanted"], 1)
     ours, theirs = (told["metrics"][who]["metrics"]["recall@20"] for who in ("pipeline", "popularity"))
-    sure = "beats popularity" if better["low"] > 0 else "does not clearly beat popularity"
+    sure = "beats popularity" if Comparison(**better).above else "does not clearly beat popularity"
     return Section(
         "In short",
         [

@@ -1,5 +1,6 @@
 """Claims that one system is better than another on the same users."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ def better(name: str, pairs: Sequence[tuple[Scores, Scores]], seeds: Sequence[in
     low, high = min(found.low for found in seen), max(found.high for found in seen)
     mean = sum(found.difference for found in seen) / len(seen)
     note = "paired difference in recall@20; the interval covers those of all seeds"
-    return claim(name, "foundation", low > 0, mean, note, [low, high])
+    return claim(name, "foundation", all(found.above for found in seen), mean, note, [low, high])
 
 
 def pooled(
@@ -30,8 +31,8 @@ def pooled(
     """The paired difference over the users of all seeds; strictly above, or at least not clearly below."""
     a, b = (torch.cat([one[kind][metric] for one in side]) for side in (ones, others))
     found = paired(a, b, 0)
-    holds = found.low > 0 if strict else found.high >= 0
-    says = "clearly above" if found.low > 0 else "clearly below" if found.high < 0 else "no clear difference"
+    holds = found.above if strict else not (found.below or math.isnan(found.high))
+    says = "clearly above" if found.above else "clearly below" if found.below else "no clear difference"
     up = sum(
         float((x[kind][metric] - y[kind][metric]).nanmean()) > 0 for x, y in zip(ones, others, strict=True)
     )
