@@ -36,11 +36,11 @@ def _widened(vectors: Floats) -> Floats:
     return wide
 
 
-def _compiled(function: Any) -> Any:
+def compiled(function: Any) -> Any:
     return njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
-@_compiled
+@compiled
 def _scan(vectors, queries, k, exclude):  # type: ignore[no-untyped-def]
     """Of each query `keys` [room] are the best so far, of which `fill` are in use."""
     count, n = len(queries), len(vectors)
@@ -56,11 +56,11 @@ def _scan(vectors, queries, k, exclude):  # type: ignore[no-untyped-def]
         _square(_tail(vectors), LANES, whole, n, asked, bars, k, exclude, keys, fill)
     rows, scores = np.empty((count, k), np.int64), np.empty((count, k), np.float32)
     for query in range(count):
-        _tell(keys[query], fill[query], rows[query], scores[query])
+        tell(keys[query], fill[query], rows[query], scores[query])
     return rows, scores
 
 
-@_compiled
+@compiled
 def laid(queries, side):  # type: ignore[no-untyped-def]
     """Queries as tiles read them: a multiple of `side` rows, each in steps of LANES floats.
 
@@ -79,7 +79,7 @@ def laid(queries, side):  # type: ignore[no-untyped-def]
     return wide
 
 
-@_compiled
+@compiled
 def _bars(count, side):  # type: ignore[no-untyped-def]
     """No bar yet for any query, and one that nothing is above where nobody asks."""
     bars = np.full((-(-count // side), LANES), np.inf, np.float32)
@@ -88,7 +88,7 @@ def _bars(count, side):  # type: ignore[no-untyped-def]
     return bars
 
 
-@_compiled
+@compiled
 def _tail(vectors):  # type: ignore[no-untyped-def]
     """The last vectors, those that fill no tall tile, with zeros up to one [LANES, D]."""
     tail = np.zeros((LANES, vectors.shape[1]), np.float32)
@@ -97,7 +97,7 @@ def _tail(vectors):  # type: ignore[no-untyped-def]
     return tail
 
 
-@_compiled
+@compiled
 def _tall(vectors, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
     """Vectors up to `stop` for one query; the row of the first is `first`, rows from n on do not exist."""
     out = np.empty(LANES, np.float32)
@@ -109,7 +109,7 @@ def _tall(vectors, stop, first, n, queries, bars, k, exclude, keys, fill):  # ty
                     _take(out[lane], first + row + lane, 0, 1, bars, k, exclude, keys, fill)
 
 
-@_compiled
+@compiled
 def _square(vectors, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
     """The same for many queries."""
     out = np.empty(LANES, np.float32)
@@ -123,20 +123,20 @@ def _square(vectors, stop, first, n, queries, bars, k, exclude, keys, fill):  # 
                         _take(out[lane], here, query + lane // SIDE, SIDE, bars, k, exclude, keys, fill)
 
 
-@_compiled
+@compiled
 def _take(score, row, query, side, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
     """Note a product above the bar; where there is no room left, keep the k best and raise the bar to the k-th."""
-    if score <= bars[query // side, (query % side) * (LANES // side)] or _is_excluded(exclude[query], row):
+    if score <= bars[query // side, (query % side) * (LANES // side)] or is_excluded(exclude[query], row):
         return
     own = keys[query]
-    own[fill[query]] = _key(score, row)
+    own[fill[query]] = key_of(score, row)
     fill[query] += 1
     if fill[query] == len(own):
         _raise_bar(bars, side, query, _score(_kept(own, k)))
         fill[query] = k
 
 
-@_compiled
+@compiled
 def _raise_bar(bars, side, query, bar):  # type: ignore[no-untyped-def]
     """A query's bar, which stands in all lanes of a tile that are its own."""
     wide = LANES // side
@@ -144,8 +144,8 @@ def _raise_bar(bars, side, query, bar):  # type: ignore[no-untyped-def]
     bars[query // side, begin : begin + wide] = bar
 
 
-@_compiled
-def _is_excluded(exclude, row):  # type: ignore[no-untyped-def]
+@compiled
+def is_excluded(exclude, row):  # type: ignore[no-untyped-def]
     """Whether a row stands among others in rising order."""
     low, high = 0, len(exclude)
     while low < high:
@@ -157,8 +157,8 @@ def _is_excluded(exclude, row):  # type: ignore[no-untyped-def]
     return low < len(exclude) and exclude[low] == row
 
 
-@_compiled
-def _key(score, row):  # type: ignore[no-untyped-def]
+@compiled
+def key_of(score, row):  # type: ignore[no-untyped-def]
     """A whole number in the order of (product, lower row); rows come once, so no two are equal."""
     bits = np.int64(np.float32(score).view(np.int32))
     bits = np.int64(0) if bits == MINUS_ZERO else bits
@@ -166,13 +166,13 @@ def _key(score, row):  # type: ignore[no-untyped-def]
     return (bits << 32) + LOW - row
 
 
-@_compiled
+@compiled
 def _score(key):  # type: ignore[no-untyped-def]
     bits = key >> 32
     return np.int32(bits if bits >= 0 else bits ^ 0x7FFFFFFF).view(np.float32)
 
 
-@_compiled
+@compiled
 def _kept(keys, k):  # type: ignore[no-untyped-def]
     """The k-th largest key; it and those above it come first (Hoare's quickselect, largest first)."""
     low, high = 0, len(keys) - 1
@@ -192,8 +192,8 @@ def _kept(keys, k):  # type: ignore[no-untyped-def]
     return keys[k - 1]
 
 
-@_compiled
-def _tell(keys, fill, rows, scores):  # type: ignore[no-untyped-def]
+@compiled
+def tell(keys, fill, rows, scores):  # type: ignore[no-untyped-def]
     """The best keys as rows and products, best first, -1 and -inf where there are none."""
     best = np.sort(keys[:fill])
     for place in range(len(rows)):
