@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from shortlist.errors import ConfigError, DataError
+from shortlist.errors import ArtifactError, ConfigError, DataError
 from shortlist.evaluate import evaluate_full
 from shortlist.reproduce.kept import Kept
 from shortlist.reproduce.trees import (
@@ -16,6 +16,7 @@ from shortlist.reproduce.trees import (
     rows_of,
     some_of,
 )
+from shortlist.train.last_click import LastClickTrainer
 from shortlist.train.sasrec import SASRecTrainer
 
 TINY = {"rounds": 1, "steps": 3, "judge_every": 3}
@@ -121,6 +122,18 @@ def test_flat_systems_agree_with_a_full_evaluation(trial, name):
         )
         for metric in ("recall@20", "f1@40"):
             assert torch.allclose(found[kind][metric], oracle[metric], equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(77, 100), (2, 5, DEEP)])
+def test_answers_that_another_experiment_kept_are_refused(ground, shape):
+    kept = Kept()
+    kept.get("world/last-click/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
+    kept.get("world/popularity/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
+    said = "was kept by an experiment that asks other users; name another file"
+    with pytest.raises(ArtifactError, match=f"'world/last-click/0' {said}"):
+        Trial(ground, 0, kept).model("last-click", LastClickTrainer())
+    with pytest.raises(ArtifactError, match=f"'world/popularity/0' {said}"):
+        Trial(ground, 0, kept).flat("popularity")
 
 
 def test_rows_hold_one_value_per_seed(trial):

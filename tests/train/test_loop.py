@@ -1,3 +1,4 @@
+import math
 from contextlib import nullcontext
 from functools import partial
 
@@ -8,6 +9,7 @@ from torch import nn
 
 from shortlist.errors import ShortlistError
 from shortlist.train import loop
+from shortlist.train.converged import best_of
 from shortlist.train.loop import Loop, shuffled
 from shortlist.train.recorded import Recorded
 
@@ -44,6 +46,29 @@ def test_the_best_epoch_stays_and_patience_ends_the_rest():
     said = Loop(epochs=5, rate=0.1, patience=2).run(model, batches, 10, "line", lambda *_: None, judge)
     assert said == [1.0, 3.0, 2.0, 2.0]
     assert model.weight.item() == kept[1]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "best", "heard"),
+    [
+        ([1.0, 3.0, 3.0, 2.0, 9.0], 1, 4),
+        ([0.0, 0.0, 0.0, 0.0, 0.0], 0, 3),
+        ([math.nan, 1.0, 1.0, math.nan, 9.0], 1, 4),
+        ([math.nan, math.nan, math.nan, 1.0, 1.0], 0, 3),
+    ],
+)
+def test_the_first_of_equal_epochs_stays_and_patience_counts_from_it(verdicts, best, heard):
+    model, batches = line(5.0)
+    kept = []
+
+    def judge():
+        kept.append(model.weight.item())
+        return verdicts[len(kept) - 1]
+
+    said = Loop(epochs=5, rate=0.1, patience=2).run(model, batches, 10, "line", lambda *_: None, judge)
+    assert len(said) == heard
+    assert best_of(said) == best
+    assert model.weight.item() == kept[best]
 
 
 def test_a_loss_that_is_no_number_is_named():

@@ -11,7 +11,7 @@ from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.grammar import Nominator
 from shortlist.index import VectorIndex, make_index, packed_index, top, unpacked_index
-from shortlist.index.exact import without as without
+from shortlist.index.exact import without
 from shortlist.represent.model import Model, VectorModel
 from shortlist.represent.models import packed, unpacked
 

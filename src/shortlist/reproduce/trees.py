@@ -1,7 +1,7 @@
 """What all experiments with trees share: data, sizes, trained systems and their answers to the same users."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from shortlist.data import Cases, Dataset, Query, Split
 from shortlist.data.prepare import prepare
-from shortlist.errors import ConfigError, DataError
+from shortlist.errors import ArtifactError, ConfigError, DataError
 from shortlist.evaluate import Scores, rank_model, score_slates, top_k_full
 from shortlist.index.tree import TreeIndex
 from shortlist.progress import Progress, silent
@@ -35,6 +35,7 @@ DEEP = 40  # items kept of every answer
 MEMORY = 69
 RIDGE = 1000.0  # of the linear autoencoder, as in the figures the issue quotes
 Settings = Mapping[str, Any]
+Answer = Callable[[], tuple[Tensor, dict[str, Any]]]
 
 # Sizes were set on the validation users of one split of MovieLens-1M, and are the same for all methods.
 FULL: Settings = {"batch": 250, "rounds": 4, "steps": 800, "spread": 0.3, "judge_every": 800}
@@ -192,7 +193,7 @@ class Trial:
             return self._both(index, plan), told
 
         settings = {**asdict(plan), "after": after}
-        return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer, settings))
+        return self._scored(name, answer, settings)
 
     def flat(self, name: str) -> dict[str, Scores]:
         """Scores of a system that scores every item: sasrec, popularity, item-knn or ease."""
@@ -206,7 +207,7 @@ class Trial:
                 seconds = self.kept.facts[self._weights_of(width)]["seconds"]
             return torch.stack([self._ranked(block, fresh) for fresh in (True, False)]), {"seconds": seconds}
 
-        return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer))
+        return self._scored(name, answer)
 
     def model(self, name: str, trainer: ModelTrainer) -> dict[str, Scores]:
         """Scores of a model of the catalogue that learns in this trial."""
@@ -219,11 +220,11 @@ class Trial:
             return torch.stack(found).to(torch.int32), told
 
         settings = {key: one for key, one in asdict(trainer).items() if key != "device"}
-        return self._scored(*self.kept.get(f"{self.ground.name}/{name}/{self.seed}", answer, settings))
+        return self._scored(name, answer, settings)
 
     def facts(self, name: str) -> dict[str, Any]:
         """What was told of a system's training."""
-        return dict(self.kept.facts[f"{self.ground.name}/{name}/{self.seed}"])
+        return dict(self.kept.facts[self._place(name)])
 
     def taught(self, method: str) -> TreeIndex:
         """A method at its usual plan, as taught in this trial, for others to begin with."""
@@ -237,7 +238,16 @@ class Trial:
         found = [answers(index, ask, DEEP, plan.beam, fresh, plan.product) for fresh in (True, False)]
         return torch.stack(found).to(torch.int32)
 
-    def _scored(self, items: Tensor, _: Mapping[str, Any]) -> dict[str, Scores]:
+    def _place(self, name: str) -> str:
+        return f"{self.ground.name}/{name}/{self.seed}"
+
+    def _scored(self, name: str, answer: Answer, settings: Settings | None = None) -> dict[str, Scores]:
+        items, _ = self.kept.get(self._place(name), answer, settings)
+        if items.shape != (2, len(self.split.test), DEEP):
+            raise ArtifactError(
+                f"{self.kept.path}: {self._place(name)!r} was kept by an experiment that asks other users; name "
+                "another file"
+            )
         both = zip(("", ", seen kept"), items.to(torch.int64), strict=True)
         return {name: score_slates(one, self.truth, (20, 40)) for name, one in both}
 

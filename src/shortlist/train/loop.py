@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
 from shortlist.progress import Progress
+from shortlist.train.converged import best_of
 from shortlist.train.recorded import Recorded, on, stream_for
 
 Batches = Callable[[int], Iterator[Callable[[], Tensor]]]
@@ -36,7 +37,10 @@ class Loop:
         progress: Progress,
         judge: Callable[[], float] | None = None,
     ) -> list[float]:
-        """Train in place and return what the judge said after each epoch; the best epoch's weights stay."""
+        """Train in place and return what the judge said after each epoch; the weights of the best epoch stay.
+
+        Of epochs that are judged equal the first is the best.
+        """
         fused = next(model.parameters()).is_cuda or None  # one launch for all weights where launches cost
         optimizer = torch.optim.AdamW(
             model.parameters(), lr=self.rate, weight_decay=self.decay, fused=fused, capturable=bool(fused)
@@ -55,9 +59,10 @@ class Loop:
             if judge is None:
                 continue
             said.append(judge())
-            if said[-1] == max(said):
+            waited = len(said) - 1 - best_of(said)
+            if waited == 0:
                 best = copy.deepcopy(model.state_dict())
-            elif len(said) - 1 - int(np.argmax(said)) >= self.patience:
+            elif waited >= self.patience:
                 break
         if judge is not None:
             model.load_state_dict(best)

@@ -10,13 +10,15 @@ from shortlist.artifact import Lineage
 from shortlist.data import Interactions, half_history
 from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError
+from shortlist.index.exact import without
 from shortlist.index.jtr import lost_by_beam
-from shortlist.nominate.model import without
 from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.recommender import Request
 from shortlist.train import train
+from shortlist.train.converged import course
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.jtr.judge import judge_of
+from shortlist.train.material import Material
 
 TINY = JTRTrainer(
     width=16,
@@ -108,6 +110,23 @@ def test_the_best_round_is_kept(chains, monkeypatch):
     monkeypatch.undo()
     first = parts(replace(TINY, rounds=1).learn(chains))
     assert all(torch.equal(kept[name], first[name]) for name in kept)
+
+
+def test_how_the_epochs_of_its_encoder_went_is_told(world):
+    split = world.split()
+    heard = {}
+    material = Material(split.train, world.catalog, valid=split.valid, note=heard.__setitem__)
+    trainer = replace(TINY, epochs=3)
+    trainer.fit({"name": "grove"}, material)
+    judged = trainer.sasrec().learn(split.train, split.valid, material.seed).judged
+    assert len(judged) == 3
+    assert heard == {"grove": course(judged, 3, trainer.patience)}
+
+
+def test_without_cases_nobody_knows_how_well_it_went(chains, world):
+    heard = {}
+    TINY.fit({}, Material(chains, world.catalog, note=heard.__setitem__))
+    assert (heard["jtr"]["epochs"], heard["jtr"]["converged"]) == (2, None)
 
 
 def test_nothing_to_learn_from_still_gives_a_tree():

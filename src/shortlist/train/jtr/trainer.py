@@ -15,6 +15,7 @@ from shortlist.index.jtr import JTRIndex, grow, overlap
 from shortlist.nominate.jtr import JTRNominator
 from shortlist.progress import Progress, silent
 from shortlist.represent.sequence import SequenceModel
+from shortlist.train.converged import course
 from shortlist.train.jtr.judge import judge_of
 from shortlist.train.jtr.loss import PathLoss
 from shortlist.train.jtr.votes import batches_of, votes_of
@@ -33,7 +34,8 @@ class JTRTrainer:
 
     In a round the encoder, the items' and the nodes' vectors learn; between two rounds items move to the leaves that
     the queries which want them walk to (overlapped clustering). What is kept is what did best on the cases to choose
-    by, searched as it will be; without cases, the last round. `epochs`, `rate` and `patience` are those of SASRec.
+    by, searched as it will be; without cases, the last round. `epochs`, `rate` and `patience` are those of SASRec,
+    whose epochs are also what is told of the training.
     """
 
     width: int = 64
@@ -69,6 +71,7 @@ class JTRTrainer:
         encoder, index = self.learn(
             material.events, material.valid, material.seed, material.progress, beam=beam
         )
+        material.note(str(settings.get("name", "jtr")), course(encoder.judged, self.epochs, self.patience))
         return JTRNominator(encoder.cpu(), index.to("cpu"), **settings)
 
     def learn(
@@ -182,6 +185,7 @@ class Joint(nn.Module):
     def learned(self) -> Learned:
         """What stays when learning goes on."""
         encoder = type(self.encoder).build(self.encoder.settings(), _kept(self.encoder))
+        encoder.judged = self.encoder.judged
         return encoder.to(self.nodes.device), JTRIndex(self.tree, self.nodes.detach().clone())
 
     def loss(self, piece: Tensor, paths: PathLoss, draw: Callable[[int, int], Tensor]) -> Tensor:
