@@ -8,29 +8,42 @@ from typer.testing import CliRunner
 from shortlist.cli import app
 from shortlist.errors import ArtifactError, ConfigError, MissingExtraError
 from shortlist.evaluate import rank_model, score_slates
-from shortlist.index.kinds import index_type
+from shortlist.index import search
+from shortlist.index.kinds import OPTIONAL, index_type
 from shortlist.progress import silent
 from shortlist.report.results import result_drawing, result_page
 from shortlist.reproduce import dtr_table2_indexes, indexes
 from shortlist.reproduce.indexes import (
     ANN,
     BEAMS,
+    CODES,
     DEEP,
+    OWN,
+    OWN_SHARE,
+    SHARE,
     TIME,
     TREE,
+    WHOLE,
     _answers,
     _claims,
+    _ratios,
     _shared,
     _times,
+    _turned,
     learned,
 )
 from shortlist.reproduce.kept import Kept
 from shortlist.reproduce.trees import Trial
 from shortlist.train.jtr import JTRTrainer
+from tests.index.worlds import grouped
 from tests.reproduce.shapes import check_shape, ids, points
 from tests.reproduce.watching import watch_lessons
 
-SHARED = "share of what exact search finds"
+CLAIMED = {  # of everything that is no index of SASRec's vectors
+    "jtr's beam keeps what exact search among its own vectors finds",
+    "jtr, recall@20 over SASRec with exact search",
+    f"{TREE}, recall@20 over SASRec with exact search",
+}
 
 
 @pytest.fixture
@@ -48,7 +61,7 @@ def bare(monkeypatch):
     """Neither faiss nor scann is installed."""
 
     def found(kind):
-        if kind in ANN:
+        if kind in OPTIONAL:
             raise MissingExtraError("scann" if kind == "scann" else "faiss", "ann")
         return index_type(kind)
 
@@ -66,13 +79,15 @@ def test_every_way_is_drawn_over_time_and_told_by_its_knob(few, keep):
     check_shape(told, "dtr-table2-indexes")
     ways = {"hnsw": ("ef", 8, 16), "ivf": ("nprobe", 1, 2), "jtr": ("beam", 1, 32), TREE: ("beam", 5, 150)}
     for way, (knob, *values) in ways.items():
-        times = [value(told, f"{way}, {knob} {one}", TIME) for one in values]
+        times = [value(told, f"{way}, {knob} {one}", WHOLE) for one in values]
         assert list(points(told, way, "recall@20")) == times
-        assert all(0 <= value(told, f"{way}, {knob} {one}", SHARED) <= 1 for one in values)
+        assert all(value(told, f"{way}, {knob} {one}", TIME) > 1 for one in values)
+        assert all(0 <= value(told, f"{way}, {knob} {one}", SHARE) <= 1 for one in values)
     assert points(told, "exact", "recall@20").keys() == {1.0}
-    assert value(told, "exact", SHARED) == 1.0
-    assert value(told, "ivf, nprobe 2", SHARED) == 1.0  # so few items are looked at one by one
-    assert ids(told) == {f"{way} keeps what exact search finds" for way in ways}
+    assert value(told, "exact", SHARE) == 1.0
+    assert value(told, "ivf, nprobe 2", SHARE) == 1.0  # so few items are looked at one by one
+    assert value(told, "jtr, beam 32", OWN_SHARE) >= value(told, "jtr, beam 1", OWN_SHARE)
+    assert ids(told) == CLAIMED | {f"{way} keeps what exact search finds" for way in ("hnsw", "ivf")}
     assert "note" not in told
     assert result_drawing(told).startswith("<svg")
 
@@ -80,11 +95,17 @@ def test_every_way_is_drawn_over_time_and_told_by_its_knob(few, keep):
 def test_packages_that_are_not_here_are_named_and_the_rest_is_measured(few, bare, keep):
     told = dtr_table2_indexes(None, "quick", [0], keep=keep)
     check_shape(told, "dtr-table2-indexes")
-    note = "Not installed, and so not measured: hnsw, ivf, ivf-pq, residual, scann."
+    note = f"Not installed, and so not measured: {', '.join(indexes.ANN)}."
     assert told["note"] == note
     assert note in result_page(told)
-    assert {one["method"].partition(",")[0] for one in told["rows"]} == {"exact", "jtr", TREE}
-    assert ids(told) == {f"{way} keeps what exact search finds" for way in ("jtr", TREE)}
+    assert {one["method"].partition(",")[0] for one in told["rows"]} == {
+        "exact",
+        "jtr",
+        TREE,
+        "encoder of sasrec",
+        "encoder of jtr",
+    }
+    assert ids(told) == CLAIMED
 
 
 def test_exact_search_finds_what_ranking_everything_finds(few, bare, keep, ground):
@@ -117,11 +138,23 @@ def test_trees_of_other_settings_are_refused(few, bare, keep, ground, monkeypatc
         ArtifactError, match=rf"'world/{TREE}, all of it/0' was kept with other settings \(steps 5, now"
     ):
         learned(Trial(other, 0, Kept.at(keep)))
+    longer = replace(ground, sizes={**ground.sizes, "ahead": 3})
+    with pytest.raises(
+        ArtifactError, match=r"'world/sasrec, all of it/0' was kept with other settings \(ahead 1, now 3"
+    ):
+        learned(Trial(longer, 0, Kept.at(keep)))
     monkeypatch.setattr(indexes, "JTRTrainer", lambda **given: JTRTrainer(**{**given, "leaf": 30}))
     with pytest.raises(
         ArtifactError, match=r"'world/jtr, all of it/0' was kept with other settings \(leaf 20, now 30"
     ):
         learned(Trial(ground, 0, Kept.at(keep)))
+
+
+def test_models_that_were_kept_without_settings_are_taken(few, bare, keep, ground):
+    dtr_table2_indexes(None, "quick", [0], keep=keep)
+    before = Kept.at(keep)
+    bald = Kept(None, before.tensors, {name: {} for name in before.facts})
+    assert learned(Trial(replace(ground, sizes={**ground.sizes, "ahead": 3}), 0, bald)).flat.model is not None
 
 
 def test_the_full_profile_without_its_data_is_refused():
@@ -165,21 +198,52 @@ def test_the_share_of_what_exact_search_finds_counts_places_that_hold_something(
     assert _shared(torch.tensor([[3, 9, 1], [-1, -1, -1]]), exact) == pytest.approx(2 / 5)
 
 
+def test_a_whole_request_is_encoder_and_search_and_the_deep_tree_has_no_encoder():
+    seconds = {("exact", 0.0): 2.0, ("ivf", 1.0): 1.0, ("jtr", 4.0): 6.0, (OWN, 0.0): 2.0, (TREE, 5.0): 20.0}
+    told = _ratios({**seconds, ("encoder of sasrec", 0.0): 8.0, ("encoder of jtr", 0.0): 9.0})
+    whole = {way: one for (way, metric, _), one in told.items() if metric == WHOLE}
+    assert whole == {"exact": 1.0, "ivf": 0.9, "jtr": 1.5, OWN: 1.1, TREE: 2.0}
+    alone = {way: one for (way, metric, _), one in told.items() if metric == TIME}
+    assert (alone["ivf"], alone[TREE], alone["encoder of sasrec"]) == (0.5, 10.0, 4.0)
+
+
+@pytest.mark.parametrize("kind", ["ivf-pq", "residual"])
+def test_codes_alone_answer_otherwise_than_lists_of_vectors(kind):
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    items, queries = grouped(asked=40)
+    exact, _ = search(items, queries, 10)
+    found = {
+        way: _shared(_turned(way, items, 0)[64.0].search(queries, 10)[0], exact)
+        for way in ("ivf", kind, kind + CODES)
+    }
+    assert found[kind + CODES] < 0.95
+    assert found[kind + CODES] < found[kind] <= found["ivf"] == 1.0
+
+
 def test_what_the_widest_look_finds_decides_the_claims():
-    rows = {("exact", "recall@20", 0.0): [0.2, 0.4], ("exact", TIME, 0.0): [1.0, 1.0]}
-    for way, wide in (("hnsw", 0.288), ("jtr", 0.28), (TREE, 0.6)):
-        rows |= {(way, "recall@20", 8.0): [0.9, 0.9], (way, TIME, 8.0): [0.1, 0.1]}
-        rows |= {(way, "recall@20", 16.0): [wide, wide], (way, TIME, 16.0): [0.4, 0.6]}
-    claims = {one["id"].partition(" ")[0]: one for one in _claims(rows, ["hnsw"])}
-    assert {way: one["holds"] for way, one in claims.items()} == {"hnsw": True, "jtr": False, TREE: True}
-    assert claims["hnsw"]["estimate"] == pytest.approx(0.96)
-    assert "time over exact search 0.50" in claims["jtr"]["note"]
+    rows = {("exact", "recall@20", 0.0): [0.2, 0.4]}
+    for way, wide in (("hnsw", 0.96), ("jtr", 0.9), (TREE, 0.0)):
+        for knob, share, recall in ((8.0, 0.5, 0.9), (16.0, wide, 0.27 if way == TREE else 0.3)):
+            told = {SHARE: share, OWN_SHARE: share, "recall@20": recall, WHOLE: 1.5}
+            rows |= {(way, metric, knob): [one, one] for metric, one in told.items()}
+            rows[way, TIME, knob] = [knob, knob + 1]
+    claims = {one["id"]: one for one in _claims(rows, ["hnsw"])}
+    held = {name: (one["holds"], round(one["estimate"], 6)) for name, one in claims.items()}
+    assert held == {
+        "hnsw keeps what exact search finds": (True, 0.96),
+        "jtr's beam keeps what exact search among its own vectors finds": (False, 0.9),
+        "jtr, recall@20 over SASRec with exact search": (True, 1.0),
+        f"{TREE}, recall@20 over SASRec with exact search": (False, 0.9),
+    }
+    note = claims["hnsw keeps what exact search finds"]["note"]
+    assert "16.50 times exact search's time for the search, 1.50 times for the whole request" in note
 
 
 def test_every_kind_of_index_is_turned_by_a_knob_it_has():
     assert {"jtr", TREE} == set(BEAMS)
     assert all(list(values) == sorted(values) for _, values in ANN.values())
-    assert {knob for knob, _ in ANN.values()} == {"ef", "nprobe"}
+    assert {knob for knob, _ in ANN.values()} == {"", "ef", "nprobe"}
+    assert {way.removesuffix(CODES) for way in ANN} == set(OPTIONAL)
 
 
 def test_threads_are_given_back(few, bare, keep):

@@ -14,9 +14,9 @@ Wholes = NDArray[np.int64]
 def prepared(queries: Floats, exclude: Wholes, k: int, n_items: int) -> tuple[Wholes, Wholes, Wholes]:
     """For `queries` [B, D]: what not to find [B, H], how many to ask for [B], and how many there are to find [B].
 
-    Rows to exclude come rising, each once, then n_items. Both numbers follow from a query and its own rows alone, so that its answer does not depend on the batch. Who has
-    nothing to exclude asks for k; all others for a power of two, so that few differ. A query that is not all finite
-    numbers asks for none.
+    Rows to exclude come rising, each once, then n_items. Both numbers follow from a query and its own rows alone, so
+    that its answer does not depend on the batch. Who has nothing to exclude asks for k; all others for a power of two,
+    so that few differ. A query that is not all finite numbers asks for none.
     """
     found: tuple[Wholes, Wholes, Wholes] = _prepared(queries, exclude, k, n_items)
     return found

@@ -128,18 +128,22 @@ class Trial:
     def _estimator(self, width: int) -> SASRec:
         return self.sasrec if width == TreePlan.sasrec_width else self._taught(width)
 
-    def _taught(self, width: int) -> SASRec:
+    def sasrec_trainer(self, width: int = TreePlan.sasrec_width) -> SASRecTrainer:
+        """How the estimator is taught."""
         small: dict[str, Any] = (
             {"blocks": 1, "heads": 1, "epochs": 2, "batch": 32} if self.ground.quick else {}
         )
         memory = sum(self.ground.sizes.get("windows", TreePlan.windows))
-        trainer = SASRecTrainer(
+        return SASRecTrainer(
             width=16 if self.ground.quick else width,
             memory=memory,
             ahead=self.ground.sizes.get("ahead", TreePlan.ahead),
             device=self.device,
             **small,
         )
+
+    def _taught(self, width: int) -> SASRec:
+        trainer = self.sasrec_trainer(width)
 
         def weights() -> tuple[Tensor, dict[str, Any]]:
             began = time.perf_counter()
