@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 COLOR = "#2f6f8f"
-COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99", "#b0455a", "#8a7a3a", "#3a8f86", "#8f3a7a")
+COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99", "#b0455a", "#8a7a3a", "#3a8f86", "#8f3a7a", "#555555")
 DARK = "#333333"
 FEW_LINES = 5  # more have their names beside the drawing
 FEW_PLACES, FAR = 8, 8  # each has a mark; the last so many times the first: a logarithmic axis
@@ -72,8 +72,12 @@ def lines(
                 place, value, yerr=whisker, fmt=style, ms=4, capsize=2, color=color, label=literal(name)
             )
         if path:
+            places = [place for points in series.values() for place, _, _ in points]
+            near = max(places) < FAR * min(places)
             axes.set_xscale("log")
-            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_major_locator(
+                LogLocator(subs=(1.0, 1.2, 1.5, 2.0, 3.0, 5.0) if near else (1.0, 2.0, 5.0))
+            )
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
         else:
