@@ -1,4 +1,4 @@
-"""The whole catalogue ranked for all users and judged, run as a process of its own so that its peak memory is its own."""
+"""The whole catalogue ranked for all users and judged, as a process of its own so that its peak memory is its own."""
 
 import json
 import sys
