@@ -6,7 +6,7 @@ import torch
 
 from shortlist.errors import ConfigError
 from shortlist.represent.mf import MF, MFConfig
-from shortlist.train import pairs
+from shortlist.train import looped
 from shortlist.train.losses import bpr_loss
 from shortlist.train.pairs import Pairs, PairTrainer
 from tests.train.logs import log, nothing, tastes
@@ -103,7 +103,7 @@ def test_the_model_is_settled_before_every_judgement_and_after_the_last(monkeypa
         return judge
 
     monkeypatch.setattr(PlainTrainer, "settle", noted)
-    monkeypatch.setattr(pairs, "judge_of", judge_of)
+    monkeypatch.setattr(looped, "judge_of", judge_of)
     model = replace(TINY, epochs=5, patience=2).learn(tastes(), watch=heard.append)
     assert settled == [0, 1, 2, 3, 4]
     assert heard == list(model.judged) == [0.1, 0.4, 0.2, 0.3]

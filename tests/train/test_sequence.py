@@ -12,7 +12,7 @@ from shortlist.data import Interactions, half_history
 from shortlist.errors import ConfigError
 from shortlist.represent.model import ModelConfig
 from shortlist.represent.sequence import SequenceModel
-from shortlist.train import sequence
+from shortlist.train import looped
 from shortlist.train.bert4rec import BERT4RecTrainer
 from shortlist.train.fmlp import FMLPTrainer
 from shortlist.train.negatives import Proposal
@@ -26,7 +26,6 @@ from shortlist.train.sequence import (
     pieces,
     place_loss,
     softmax_where,
-    watched,
 )
 from tests.train.logs import chains, log, nothing
 
@@ -229,7 +228,7 @@ def judged(monkeypatch, *verdicts):
 
         return judge
 
-    monkeypatch.setattr(sequence, "judge_of", judge_of)
+    monkeypatch.setattr(looped, "judge_of", judge_of)
     return kept
 
 
@@ -244,18 +243,11 @@ def test_the_best_epoch_stays_and_every_judgement_is_heard(monkeypatch):
 
 def test_the_judge_is_asked_as_the_trainer_says(monkeypatch):
     asked = []
-    monkeypatch.setattr(sequence, "judge_of", lambda model, *rest: asked.append(rest))
+    monkeypatch.setattr(looped, "judge_of", lambda model, *rest: asked.append(rest))
     split = half_history(chains(), seed=0, held_out=0.2)
     model = replace(TINY, judged_by="ndcg@5", cases=7).learn(split.train, split.valid, seed=3)
     assert asked == [(split.valid, 3, "ndcg@5", 7)]
     assert list(model.judged) == []
-
-
-def test_nobody_is_watched_without_a_judge():
-    heard = []
-    assert watched(None, heard.append) is None
-    assert watched(lambda: 0.5, heard.append)() == 0.5
-    assert heard == [0.5]
 
 
 def test_nothing_to_learn_from_still_gives_a_model_that_answers():

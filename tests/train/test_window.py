@@ -8,7 +8,7 @@ from torch import nn
 
 from shortlist.errors import ConfigError
 from shortlist.represent.model import Model, ModelConfig
-from shortlist.train import window
+from shortlist.train import looped
 from shortlist.train.sequence import softmax_where
 from shortlist.train.window import WindowTrainer, _windows
 from tests.train.logs import chains, log, nothing
@@ -99,7 +99,7 @@ def test_the_best_epoch_stays_and_every_judgement_is_heard(monkeypatch):
 
         return judge
 
-    monkeypatch.setattr(window, "judge_of", judge_of)
+    monkeypatch.setattr(looped, "judge_of", judge_of)
     model = replace(TINY, epochs=5, patience=2, batch=64).learn(chains(), watch=heard.append)
     assert heard == list(model.judged) == [0.1, 0.4, 0.2, 0.3]
     assert torch.equal(model.table, kept[1])

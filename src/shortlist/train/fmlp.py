@@ -6,11 +6,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from shortlist.data import Cases, Interactions
-from shortlist.progress import Progress, silent
+from shortlist.data import Interactions
 from shortlist.represent.fmlp import FMLP, FMLPConfig
-from shortlist.represent.model import Model
-from shortlist.train.model import Watch, unwatched
 from shortlist.train.negatives import Proposal
 from shortlist.train.sequence import check_softmax, softmax_where
 from shortlist.train.window import WindowTrainer
@@ -29,16 +26,8 @@ class FMLPTrainer(WindowTrainer):
     def model(self, n_items: int) -> FMLP:
         return FMLP(FMLPConfig(n_items, self.memory, self.width, self.blocks, self.dropout))
 
-    def learn(
-        self,
-        events: Interactions,
-        valid: Cases | None = None,
-        seed: int = 0,
-        progress: Progress = silent,
-        watch: Watch = unwatched,
-    ) -> Model:
+    def check(self, events: Interactions) -> None:
         check_softmax(self.title, self.batch, events.n_items)
-        return super().learn(events, valid, seed, progress, watch)
 
     def loss_of(self, model: FMLP, history: Tensor, wanted: Tensor, proposal: Proposal) -> Tensor:
         with torch.autocast(history.device.type, torch.bfloat16, enabled=history.is_cuda):

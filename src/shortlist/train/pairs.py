@@ -3,22 +3,16 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import Cases, Interactions
-from shortlist.progress import Progress, silent
+from shortlist.data import Interactions
 from shortlist.represent.model import VectorModel
-from shortlist.train.device import device_of
-from shortlist.train.judge import judge_of, parsed
-from shortlist.train.loop import Loop
-from shortlist.train.model import ModelTrainer, Watch, unwatched
+from shortlist.train.looped import LoopTrainer
 from shortlist.train.negatives import Proposal
-from shortlist.train.ranges import check_ranges
-from shortlist.train.sequence import watched
 
 REDRAWS = 3  # times a drawn item that the user did meet is drawn anew
 
@@ -58,72 +52,21 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class PairTrainer(ModelTrainer):
+class PairTrainer(LoopTrainer):
     """An epoch shows every event once, in batches of `batch`."""
-
-    title: ClassVar[str]
 
     width: int = 64
     epochs: int = 100
     batch: int = 4096
-    rate: float = 1e-3
-    decay: float = 1e-4
-    patience: int = 5
     negatives: int = 1
-    alpha: float = 0.0  # 0 draws all items alike, 1 as often as they were met
-    judged_by: str = "recall@20"
-    cases: int = 1000  # the most cases to judge by
-    device: str = "auto"
-
-    @abstractmethod
-    def begin(self, events: Interactions, device: torch.device) -> Any:
-        """A fresh model, on the device."""
+    alpha: float = 0.0
 
     @abstractmethod
     def loss_of(self, model: Any, users: Tensor, items: Tensor, pairs: Pairs) -> Tensor:
         """The mean loss of events, as users [B] and items [B]."""
 
-    @abstractmethod
-    def settle(self, model: Any, events: Interactions) -> None:
-        """Let the model make ready to answer."""
-
-    def learn(
-        self,
-        events: Interactions,
-        valid: Cases | None = None,
-        seed: int = 0,
-        progress: Progress = silent,
-        watch: Watch = unwatched,
-    ) -> VectorModel:
-        check_ranges(vars(self))
-        parsed(self.judged_by)
-        device = device_of(self.device)
-        torch.manual_seed(seed)
-        model: VectorModel = self.begin(events, device)
-        if not len(events):
-            return model.eval()  # nothing to learn from
-        judge = watched(judge_of(model, valid, seed, self.judged_by, self.cases), watch)
-        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
-        steps = -(-len(events) // self.batch)
-        batches = self._batches(model, events, seed, device)
-        model.judged = loop.run(
-            model, batches, steps, self.title, progress, self._settled(model, events, judge)
-        )
-        self.settle(model, events)
-        return model
-
-    def _settled(
-        self, model: VectorModel, events: Interactions, judge: Callable[[], float] | None
-    ) -> Callable[[], float] | None:
-        """A judge of a model that has made ready."""
-        if judge is None:
-            return None
-
-        def told() -> float:
-            self.settle(model, events)
-            return judge()
-
-        return told
+    def _steps(self, events: Interactions) -> int:
+        return -(-len(events) // self.batch)
 
     def _batches(
         self, model: VectorModel, events: Interactions, seed: int, device: torch.device

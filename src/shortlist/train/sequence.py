@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,17 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from shortlist.data import Cases, Interactions
+from shortlist.data import Interactions
 from shortlist.errors import ConfigError
-from shortlist.progress import Progress, silent
 from shortlist.represent.model import VectorModel
-from shortlist.train.device import device_of
-from shortlist.train.judge import judge_of, parsed
-from shortlist.train.loop import Loop
+from shortlist.train.looped import LoopTrainer
 from shortlist.train.losses import binary_loss, sampled_softmax_loss
-from shortlist.train.model import ModelTrainer, Watch, unwatched
 from shortlist.train.negatives import Proposal
-from shortlist.train.ranges import check_ranges
 
 UNKNOWN = -1
 LOSSES = ("softmax", "sampled", "bce")
@@ -29,7 +24,7 @@ MOST = 1 << 30  # logits of a batch, about 12 bytes each with their gradient
 
 
 @dataclass(frozen=True)
-class SequenceTrainer(ModelTrainer):
+class SequenceTrainer(LoopTrainer):
     """Every place of a user's sequence foretells the item that follows it.
 
     `loss` is "softmax" over the whole catalogue, "sampled" softmax over `negatives` items drawn by popularity to the
@@ -38,21 +33,9 @@ class SequenceTrainer(ModelTrainer):
     stops early when what the cases to choose by are judged by no longer rises.
     """
 
-    title: ClassVar[str]
-
     memory: int = 69
-    epochs: int = 60
-    batch: int = 128  # pieces of sequences
-    rate: float = 1e-3
-    decay: float = 1e-4
-    patience: int = 5
     loss: str = "softmax"
-    negatives: int = 256
-    alpha: float = 0.5  # 0 draws all items alike, 1 as often as they were met
     ahead: int = 1  # what is foretold is one of so many next events
-    judged_by: str = "recall@20"
-    cases: int = 1000  # the most cases to judge by
-    device: str = "auto"
 
     @abstractmethod
     def model(self, n_items: int) -> VectorModel:
@@ -65,37 +48,20 @@ class SequenceTrainer(ModelTrainer):
         wanted = piece if self.ahead == 1 else ahead_of(piece, self.ahead)
         return place_loss(self, known, model.vectors(), wanted, proposal)
 
-    def learn(
-        self,
-        events: Interactions,
-        valid: Cases | None = None,
-        seed: int = 0,
-        progress: Progress = silent,
-        watch: Watch = unwatched,
-    ) -> Any:
-        check_ranges(vars(self))
-        parsed(self.judged_by)
+    def begin(self, events: Interactions, device: torch.device) -> VectorModel:
+        return self.model(events.n_items).to(device)
+
+    def check(self, events: Interactions) -> None:
         if self.loss not in LOSSES:
             raise ConfigError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
         if self.loss == "softmax":
             check_softmax(self.title, self.batch * self._places(), events.n_items)
-        device = device_of(self.device)
-        torch.manual_seed(seed)
-        model = self.model(events.n_items).to(device)
-        if not len(events):
-            return model.eval()  # nothing to learn from
-        batches = self._batches(model, events, seed, device)
-        judge = watched(judge_of(model, valid, seed, self.judged_by, self.cases), watch)
-        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
-        model.judged = loop.run(model, batches, self._steps(events), self.title, progress, judge)
-        return model
 
     def _places(self) -> int:
         """How many places of a piece foretell."""
         return self.memory + 1
 
     def _steps(self, events: Interactions) -> int:
-        """The most batches an epoch may have."""
         reach = self.memory + 1
         count = np.where(events.lengths > reach, events.lengths // reach + 2, events.lengths > 0).sum()
         return -(-int(count) // self.batch)
@@ -135,19 +101,6 @@ def check_softmax(title: str, places: int, n_items: int) -> None:
             f"{title}: a softmax over {n_items:,} items at {places:,} places of a batch makes more than {MOST:,} "
             'numbers; say loss = "sampled" where the model has it, or a smaller batch or memory'
         )
-
-
-def watched(judge: Callable[[], float] | None, watch: Watch) -> Callable[[], float] | None:
-    """The same judge, heard by somebody."""
-    if judge is None:
-        return None
-
-    def told() -> float:
-        value = judge()
-        watch(value)
-        return value
-
-    return told
 
 
 def place_loss(

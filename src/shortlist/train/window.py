@@ -3,42 +3,27 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import Cases, Interactions
-from shortlist.progress import Progress, silent
+from shortlist.data import Interactions
 from shortlist.represent.model import Model
-from shortlist.train.device import device_of
-from shortlist.train.judge import judge_of, parsed
-from shortlist.train.loop import Loop
-from shortlist.train.model import ModelTrainer, Watch, unwatched
+from shortlist.train.looped import LoopTrainer
 from shortlist.train.negatives import Proposal
-from shortlist.train.ranges import check_ranges
-from shortlist.train.sequence import UNKNOWN, watched
+from shortlist.train.sequence import UNKNOWN
 
 
 @dataclass(frozen=True)
-class WindowTrainer(ModelTrainer):
+class WindowTrainer(LoopTrainer):
     """An epoch shows at most `instances` events, a fresh draw each time, every one with the `memory` before it."""
-
-    title: ClassVar[str]
 
     memory: int = 69
     epochs: int = 40
     batch: int = 512
     instances: int = 200_000
-    rate: float = 1e-3
-    decay: float = 1e-4
-    patience: int = 5
-    negatives: int = 256
-    alpha: float = 0.5  # 0 draws all items alike, 1 as often as they were met
-    judged_by: str = "recall@20"
-    cases: int = 1000  # the most cases to judge by
-    device: str = "auto"
 
     @abstractmethod
     def model(self, n_items: int) -> Any:
@@ -48,27 +33,11 @@ class WindowTrainer(ModelTrainer):
     def loss_of(self, model: Any, history: Tensor, wanted: Tensor, proposal: Proposal) -> Tensor:
         """The mean loss of windows [B, K], -1 = padding, each before an event [B], -1 = none."""
 
-    def learn(
-        self,
-        events: Interactions,
-        valid: Cases | None = None,
-        seed: int = 0,
-        progress: Progress = silent,
-        watch: Watch = unwatched,
-    ) -> Model:
-        check_ranges(vars(self))
-        parsed(self.judged_by)
-        device = device_of(self.device)
-        torch.manual_seed(seed)
-        model: Model = self.model(events.n_items).to(device)
-        if not len(events):
-            return model.eval()  # nothing to learn from
-        judge = watched(judge_of(model, valid, seed, self.judged_by, self.cases), watch)
-        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
-        steps = -(-min(len(events), self.instances) // self.batch)
-        batches = self._batches(model, events, seed, device)
-        model.judged = loop.run(model, batches, steps, self.title, progress, judge)
-        return model
+    def begin(self, events: Interactions, device: torch.device) -> Any:
+        return self.model(events.n_items).to(device)
+
+    def _steps(self, events: Interactions) -> int:
+        return -(-min(len(events), self.instances) // self.batch)
 
     def _batches(
         self, model: Model, events: Interactions, seed: int, device: torch.device
