@@ -67,3 +67,13 @@ def test_blocks_change_nothing(monkeypatch):
     whole = EASETrainer(ridge=5.0).learn(events).weights
     monkeypatch.setattr("shortlist.train.linear.BLOCK", 3)
     assert torch.allclose(EASETrainer(ridge=5.0).learn(events).weights, whole, atol=1e-6)
+
+
+def test_each_column_is_a_ridge_regression_on_all_other_items():
+    met = np.random.default_rng(0).integers(0, 2, (40, 6)).astype(np.float64)
+    weights = weights_of(met.T @ met, 200.0).double().numpy()
+    for item in range(6):
+        others = [other for other in range(6) if other != item]
+        inputs = met[:, others]
+        solved = np.linalg.solve(inputs.T @ inputs + 200.0 * np.eye(5), inputs.T @ met[:, item])
+        assert np.allclose(weights[others, item], solved, atol=1e-6)

@@ -1,28 +1,14 @@
 """BERT4Rec: a transformer that sees both sides of a gap fills the one at the end (Sun et al., 2019)."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
-from shortlist.errors import ConfigError
-from shortlist.represent.block import Block
-from shortlist.represent.model import ModelConfig, VectorModel
+from shortlist.represent.block import Block, TransformerConfig
+from shortlist.represent.model import VectorModel
 
 
-@dataclass(frozen=True)
-class BERT4RecConfig(ModelConfig):
-    """Sizes of the transformer; `heads` must divide `width`."""
-
-    width: int = 64
-    blocks: int = 2
-    heads: int = 2
-    dropout: float = 0.2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.width % self.heads:
-            raise ConfigError(f"heads must divide width, got {self.heads} heads and width {self.width}")
+class BERT4RecConfig(TransformerConfig):
+    """The sizes of this model."""
 
 
 class BERT4Rec(VectorModel):

@@ -1,7 +1,27 @@
 """A block of a transformer: look around, then think."""
 
+from dataclasses import dataclass
+
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+
+from shortlist.errors import ConfigError
+from shortlist.represent.model import ModelConfig
+
+
+@dataclass(frozen=True)
+class TransformerConfig(ModelConfig):
+    """Sizes of a transformer; `heads` must divide `width`."""
+
+    width: int = 64
+    blocks: int = 2
+    heads: int = 2
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.width % self.heads:
+            raise ConfigError(f"heads must divide width, got {self.heads} heads and width {self.width}")
 
 
 class Block(nn.Module):

@@ -1,29 +1,14 @@
 """SASRec: what a user meets next, told by a causal transformer from what came before (Kang and McAuley, 2018)."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
-from shortlist.errors import ConfigError
-from shortlist.represent.block import Block
-from shortlist.represent.model import ModelConfig
+from shortlist.represent.block import Block, TransformerConfig
 from shortlist.represent.sequence import SequenceModel, padding_last
 
 
-@dataclass(frozen=True)
-class SASRecConfig(ModelConfig):
-    """Sizes of the transformer; `heads` must divide `width`."""
-
-    width: int = 64
-    blocks: int = 2
-    heads: int = 2
-    dropout: float = 0.2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.width % self.heads:
-            raise ConfigError(f"heads must divide width, got {self.heads} heads and width {self.width}")
+class SASRecConfig(TransformerConfig):
+    """The sizes of this model."""
 
 
 class SASRec(SequenceModel):

@@ -1,4 +1,4 @@
-"""Linear models in closed form, the yardsticks every learned system has to pass."""
+"""Scores by item-item weights, and the simplest of these: cosines with every neighbour."""
 
 import torch
 from torch import Tensor
@@ -22,10 +22,3 @@ def cosine(met: Tensor) -> Tensor:
     """Item-item cosines of who met what [U, N], without the diagonal."""
     unit = torch.nn.functional.normalize(met, dim=0)
     return (unit.T @ unit).fill_diagonal_(0.0)
-
-
-def autoencoder(met: Tensor, ridge: float) -> Tensor:
-    """Weights with a zero diagonal that rebuild the matrix best under a ridge (EASE; Steck, 2019)."""
-    inverse = torch.linalg.inv(met.T @ met + ridge * torch.eye(met.shape[1]))
-    weights: Tensor = -inverse / inverse.diagonal()
-    return weights.fill_diagonal_(0.0)

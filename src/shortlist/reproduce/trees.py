@@ -21,9 +21,10 @@ from shortlist.progress import Progress, silent
 from shortlist.report.result import row
 from shortlist.represent.sasrec import SASRec
 from shortlist.reproduce.kept import Kept
-from shortlist.reproduce.simple import autoencoder, cosine, linear
+from shortlist.reproduce.simple import cosine, linear
 from shortlist.simulate import embedded
 from shortlist.train.device import device_of
+from shortlist.train.linear import EASETrainer
 from shortlist.train.model import ModelTrainer
 from shortlist.train.sasrec import SASRecTrainer
 from shortlist.train.tree.judge import answers, everything_seen
@@ -265,7 +266,7 @@ class Trial:
         if name == "popularity":
             counts = met.sum(0)
             return lambda query, items: counts[items].expand(len(query), -1)
-        return linear(cosine(met) if name == "item-knn" else autoencoder(met, RIDGE))
+        return linear(cosine(met) if name == "item-knn" else EASETrainer(RIDGE).learn(learned).weights)
 
     def _ranked(self, block: Any, fresh: bool) -> Tensor:
         query = self.split.test.query(width=MEMORY)

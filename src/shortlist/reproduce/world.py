@@ -15,9 +15,10 @@ from shortlist.evaluate import ScoreBlock, Scores, evaluate_full
 from shortlist.progress import Progress, silent, told
 from shortlist.report.result import result, row, start
 from shortlist.reproduce.claims import better
-from shortlist.reproduce.simple import autoencoder, cosine, linear
+from shortlist.reproduce.simple import cosine, linear
 from shortlist.simulate import World, make_world, simulate_log
 from shortlist.simulate.embedded import SIZES
+from shortlist.train.linear import EASETrainer
 from shortlist.train.material import DAY
 
 METRICS = ("recall@20", "ndcg@20")
@@ -73,7 +74,7 @@ def _systems(world: World, dataset: Dataset, split: Split, seed: int) -> dict[st
         "popularity": lambda query, items: met.sum(0)[items].expand(len(query), -1),
         "popularity, 30 days": lambda query, items: _recently(learned, query)[:, items],
         "item neighbours": linear(cosine(met)),
-        "linear autoencoder": linear(autoencoder(met, RIDGE)),
+        "linear autoencoder": linear(EASETrainer(RIDGE).learn(learned).weights),
         "truth": truth,
     }
 
