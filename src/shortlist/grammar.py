@@ -36,6 +36,10 @@ class Stage:
         Mapping[str, tuple[float, float]]
     ] = {}  # name -> least and most, of settings that have them
 
+    words: ClassVar[
+        Mapping[str, tuple[str, ...]]
+    ] = {}  # name -> what it may say, of settings that are one of some words
+
     name: str = field(default="", kw_only=True)
 
     @abstractmethod

@@ -142,3 +142,35 @@ def test_every_model_type_trains_from_a_recipe_and_answers_together(world):
     assert len(set(slate.items[0])) == 10
     assert set(trained.about["training"]) == {names[kind] for kind in SMALL if kind not in COUNTED}
     assert all(one["most"] == 1 and len(one["judged"]) == 1 for one in trained.about["training"].values())
+
+
+ASKED = """name = "asked"
+pipeline = "model % 20 >> seen % 10"
+
+[stages.model]
+type = "sasrec"
+index = "{index}"
+
+[stages.model.train]
+loss = "{loss}"
+
+[stages.seen]
+type = "seen"
+"""
+
+
+def test_words_that_mean_nothing_are_refused_with_their_place_in_the_recipe_before_any_work(world):
+    with pytest.raises(
+        ConfigError, match=r"asked.toml:6: \[stages.model\]: index must be one of exact, .*'hnws'"
+    ):
+        parse_recipe(ASKED.format(index="hnws", loss="softmax"), "asked.toml")
+    with pytest.raises(
+        ConfigError, match=r"asked.toml: \[stages.model.train\]: loss must be one of .*'hinge'"
+    ):
+        train(parse_recipe(ASKED.format(index="exact", loss="hinge"), "asked.toml"), world)
+
+
+def test_what_a_trainer_refuses_is_told_with_its_stage(world, monkeypatch):
+    monkeypatch.setattr("shortlist.train.sequence.MOST", 1)
+    with pytest.raises(ConfigError, match=r"asked.toml: \[stages.model\]: sasrec: a softmax over 200 items"):
+        train(parse_recipe(ASKED.format(index="exact", loss="softmax"), "asked.toml"), world)

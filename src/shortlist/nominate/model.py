@@ -10,7 +10,7 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.grammar import Nominator
-from shortlist.index import VectorIndex, make_index, packed_index, top, unpacked_index
+from shortlist.index import INDEXES, VectorIndex, make_index, packed_index, top, unpacked_index
 from shortlist.index.exact import without
 from shortlist.represent.model import Model, VectorModel
 from shortlist.represent.models import packed, unpacked
@@ -26,6 +26,7 @@ class ModelNominator(Nominator):
     model scores every item. Who renews a stage with another model says built=None too.
     """
 
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"index": INDEXES}
     ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"ef": (0, 1e6), "nprobe": (0, 1e6)}
 
     model: Model

@@ -149,6 +149,8 @@ def _check_range(kind: type[Stage], key: str, value: Any, where: str) -> None:
     least, most = kind.ranges.get(key, (float("-inf"), float("inf")))
     if isinstance(value, int | float) and not least <= value <= most:
         raise ConfigError(f"{where}: {key} must lie between {least:g} and {most:g}, got {value!r}")
+    if key in kind.words and value not in kind.words[key]:
+        raise ConfigError(f"{where}: {key} must be one of {', '.join(kind.words[key])}, got {value!r}")
 
 
 def _check_name(name: str, where: str) -> None:

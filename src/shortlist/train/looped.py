@@ -38,6 +38,9 @@ class LoopTrainer(ModelTrainer):
     cases: int = 1000  # the most cases to judge by
     device: str = "auto"
 
+    def __post_init__(self) -> None:
+        parsed(self.judged_by)
+
     @abstractmethod
     def begin(self, events: Interactions, device: torch.device) -> Any:
         """A fresh model, on the device."""
@@ -65,7 +68,6 @@ class LoopTrainer(ModelTrainer):
         watch: Watch = unwatched,
     ) -> Any:
         check_ranges(vars(self))
-        parsed(self.judged_by)
         self.check(events)
         device = device_of(self.device)
         torch.manual_seed(seed)

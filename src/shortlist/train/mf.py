@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.data import Interactions
-from shortlist.errors import ConfigError
 from shortlist.represent.mf import MF, MFConfig
 from shortlist.train.losses import bpr_loss, offer_loss, sampled_softmax_loss
 from shortlist.train.pairs import Pairs, PairTrainer
+from shortlist.train.ranges import check_word
 
 LOSSES = ("bpr", "softmax", "ccf")
 
@@ -30,9 +30,11 @@ class MFTrainer(PairTrainer):
     negatives: int = 1024
     alpha: float = 0.5
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_word("loss", self.loss, LOSSES)
+
     def begin(self, events: Interactions, device: torch.device) -> MF:
-        if self.loss not in LOSSES:
-            raise ConfigError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
         return MF(MFConfig(events.n_items, n_users=events.n_users, width=self.width)).to(device)
 
     def loss_of(self, model: MF, users: Tensor, items: Tensor, pairs: Pairs) -> Tensor:

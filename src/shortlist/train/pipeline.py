@@ -153,8 +153,15 @@ class _Kitchen:
         for name in names:
             settings = {**self.recipe.stages[name].settings, "name": name}
             seen = replace(material, fitted={**ready, **made}, progress=_labelled(material.progress, label))
-            made[name] = self.makers[name].fit(settings, seen)
+            made[name] = self._fitted(name, settings, seen)
         return made
+
+    def _fitted(self, name: str, settings: Mapping[str, Any], material: Material) -> Stage:
+        """A stage; what its trainer refuses is told with its place in the recipe."""
+        try:
+            return self.makers[name].fit(settings, material)
+        except ConfigError as error:
+            raise ConfigError(f"{self.recipe.where(name)}: {error}") from error
 
     def renewed(self, name: str, stage: Stage, material: Material) -> Stage:
         """A stage that learned in the rehearsal, knowing now what all events say."""

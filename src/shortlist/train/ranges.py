@@ -1,6 +1,6 @@
 """What the numbers of a trainer may be."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any
 
@@ -65,6 +65,12 @@ def check_ranges(settings: Mapping[str, Any]) -> None:
         if name in RANGES and not isinstance(value, str | NoneType):
             for one in value if isinstance(value, list | tuple) else (value,):
                 _check(name, one)
+
+
+def check_word(name: str, word: str, words: Sequence[str]) -> None:
+    """Refuse a word that means nothing here."""
+    if word not in words:
+        raise ConfigError(f"{name} must be one of {', '.join(words)}, got {word!r}")
 
 
 def _check(name: str, value: float) -> None:

@@ -17,6 +17,7 @@ from shortlist.represent.model import VectorModel
 from shortlist.train.looped import LoopTrainer
 from shortlist.train.losses import binary_loss, sampled_softmax_loss
 from shortlist.train.negatives import Proposal
+from shortlist.train.ranges import check_word
 
 UNKNOWN = -1
 LOSSES = ("softmax", "sampled", "bce")
@@ -37,6 +38,10 @@ class SequenceTrainer(LoopTrainer):
     loss: str = "softmax"
     ahead: int = 1  # what is foretold is one of so many next events
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_word("loss", self.loss, LOSSES)
+
     @abstractmethod
     def model(self, n_items: int) -> VectorModel:
         """A fresh model."""
@@ -52,8 +57,6 @@ class SequenceTrainer(LoopTrainer):
         return self.model(events.n_items).to(device)
 
     def check(self, events: Interactions) -> None:
-        if self.loss not in LOSSES:
-            raise ConfigError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
         if self.loss == "softmax":
             check_softmax(self.title, self.batch * self._places(), events.n_items)
 
