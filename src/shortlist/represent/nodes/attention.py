@@ -13,7 +13,7 @@ from shortlist.represent.nodes.config import ScorerConfig
 from shortlist.represent.nodes.fused import fused_is_here, fused_weights
 from shortlist.represent.nodes.kernel import Core, fill_state, score_rows
 from shortlist.represent.nodes.mlp import Layers
-from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32, last
+from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32, last, without_bias
 from shortlist.represent.nodes.views import Views, array, take_views
 
 CPU_BLOCK = 2**20  # bytes of pre-activations at a time, without gradients: the second-level cache
@@ -46,6 +46,8 @@ class AttentionScorer(NodeScorer):
         self.spans = np.array(config.windows)
         self._views: Views | None = None
         self.layers = Layers(config, (len(config.windows) + 1) * config.width)
+        if not config.bias:
+            without_bias(self)
 
     def prepare(self, history: Tensor) -> State:
         return self._prepare_on_core(history) if self._on_core() else self._prepare(history)

@@ -34,6 +34,7 @@ class ScorerConfig:
     norm: str = "layer"  # none | layer | batch, on hidden layers
     output: str = "linear"  # linear (no bias) | bn_prelu
     dropout: float = 0.0  # after the first layer, training only
+    bias: bool = True  # of the layers and the attention unit; the theory of two stages knows none
     spread: float = 0.1  # standard deviation of fresh embeddings
 
     def __post_init__(self) -> None:
@@ -48,6 +49,8 @@ class ScorerConfig:
         for name in ("dropout", "spread"):
             if isinstance(one := getattr(self, name), bool) or not isinstance(one, int | float):
                 raise ConfigError(f"{name} must be a number, got {one!r}")
+        if not isinstance(self.bias, bool):
+            raise ConfigError(f"bias must be true or false, got {self.bias!r}")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
         if not 0 < self.spread < float("inf"):

@@ -9,7 +9,7 @@ from torch.nn import functional as F  # noqa: N812
 from shortlist.represent.nodes.config import ScorerConfig
 from shortlist.represent.nodes.linear import mean_vector
 from shortlist.represent.nodes.normed import normed_bent, normed_is_here
-from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32
+from shortlist.represent.nodes.scorer import NodeScorer, PReLU, State, at_least_float32, without_bias
 
 
 class Layers(nn.Module):
@@ -26,6 +26,8 @@ class Layers(nn.Module):
         self.out = nn.Linear(config.layers[-1], 1, bias=not plain)
         self.out_norm = nn.Identity() if plain else nn.BatchNorm1d(1)
         self.out_act = nn.Identity() if plain else PReLU()
+        if not config.bias:
+            without_bias(self)
 
     @property
     def first(self) -> nn.Linear:

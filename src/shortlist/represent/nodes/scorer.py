@@ -87,6 +87,15 @@ class PReLU(nn.Module):
         return F.prelu(x, self.slope.to(x.dtype))
 
 
+def without_bias(module: nn.Module) -> None:
+    """Biases become zeros that stay with the weights and that nobody teaches."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear) and layer.bias is not None:
+            zeros = torch.zeros_like(layer.bias)
+            del layer.bias
+            layer.register_buffer("bias", zeros)
+
+
 def last(history: Tensor, memory: int) -> Tensor:
     """The last `memory` rows, -1 in front of what is shorter."""
     short = memory - history.shape[-1]
@@ -104,7 +113,7 @@ def _renew(module: nn.Module, spread: float, generator: Generator) -> None:
     elif isinstance(module, nn.Linear):
         module.weight.normal_(0, module.in_features**-0.5, generator=generator)
         if module.bias is not None:
-            module.bias.fill_(BIAS)
+            module.bias.fill_(BIAS if isinstance(module.bias, nn.Parameter) else 0.0)
     elif isinstance(module, PReLU):
         module.slope.fill_(SLOPE)
     elif isinstance(module, nn.LayerNorm | nn.BatchNorm1d):
