@@ -1,0 +1,225 @@
+"""What the diagnosis of a funnel comes to: the biggest avoidable loss first, why, and what turning a knob gave."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shortlist.evaluate.remarks import remarks
+from shortlist.evaluate.words import Told, around, falls, listed, percent, points, rises
+
+SMALL = 0.01  # a share of the wanted items that is not worth a knob
+
+KNOBS = {
+    "catalogue": "Train again on data that holds these items; no stage can name what it does not know.",
+    "nominator": "More items from a nominator (the number after %), a wider beam of a tree, or a further nominator.",
+    "filter": "The rule of the filter: what it says no to, and how far back it looks.",
+    "hydrator": "It only adds columns: look at the stage before it.",
+    "scorer": "How many it lets through (the number after %), and what it is trained on.",
+    "selector": "How strongly it mixes (its strength), and how many places the slate has.",
+}
+REASONS = {
+    "catalogue": "They are not among the items that the bundle knows.",
+    "nominator": "No nominator named them, so no later stage ever saw them.",
+    "filter": "A filter says no by its rule, not by a score; these users met such items all the same.",
+    "hydrator": "It adds columns and should lose nothing.",
+    "scorer": "They were among the candidates, but others were scored higher and took the places.",
+    "selector": "They were among the last candidates, but others were chosen for the slate.",
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to know and to do; `share` is what could be avoided, of all wanted items, 0 where it is not a loss."""
+
+    stage: str
+    what: str
+    why: str
+    knob: str
+    gain: Mapping[str, Any] | None = None  # the best that was measured, in recall; None where nothing was
+    share: float = 0.0
+
+
+def advice(told: Told) -> tuple[Advice, ...]:
+    """Losses by what could be avoided of them, then what else should be known."""
+    wanted = max(told["wanted"], 1)
+    stages = sorted(told["stages"], key=lambda stage: -avoidable(stage))
+    large = [stage for stage in stages if avoidable(stage) >= SMALL * wanted]
+    small = [stage for stage in stages if 0 < avoidable(stage) < SMALL * wanted]
+    losses = [_loss(stage, told) for stage in large]
+    rest = [Advice(one.stage, one.what, one.why, one.knob) for one in remarks(told)]
+    return (*losses, *([_little(small, wanted)] if small else []), *rest)
+
+
+def avoidable(stage: Told) -> int:
+    """Wanted items lost at a stage for which there would have been room."""
+    return int(stage["lost"] - stage["no_room"])
+
+
+def in_short(told: Told) -> list[str]:
+    """The verdict in two or three sentences."""
+    if not told["wanted"]:
+        return ["Nobody in the sample met anything next, so nothing can be said."]
+    said = [
+        f"Of {told['wanted']:,} wanted items (what {told['users']:,} users really met next) the funnel returned "
+        f"{told['returned']:,}: {around(told['recall'])}."
+    ]
+    worst = max(told["stages"], key=avoidable, default=None)
+    if worst is None or not avoidable(worst):
+        return [*said, "No stage loses anything that could be avoided."]
+    said.append(
+        f"The biggest avoidable loss is at {worst['name']!r} ({_kind(worst)}): {avoidable(worst):,} wanted items, "
+        f"{percent(avoidable(worst) / told['wanted'])}."
+    )
+    return [*said, _most(told)]
+
+
+def best_knob(knobs: Sequence[Told]) -> Told | None:
+    """The measured setting that gained most, surely or not; None where nothing was measured."""
+    measured = [one for one in knobs if one["gain"] is not None and one["gain"]["mean"] is not None]
+    return max(measured, key=lambda one: (rises(one["gain"]), one["gain"]["mean"]), default=None)
+
+
+def knobs_of(stage: Told, told: Told) -> list[Told]:
+    """What was turned at a stage; the pool owns the knobs of its nominators."""
+    names = {stage["name"], *(told["nominators"] if stage["kind"] == "nominator" else ())}
+    return [one for one in told["knobs"] if one["stage"] in names]
+
+
+def _most(told: Told) -> str:
+    best = best_knob(told["knobs"])
+    if best is None:
+        return "No setting was tried on these users."
+    if rises(best["gain"]):
+        return (
+            f"Of all settings tried, {setting(best)} brought most: {points(best['gain'])} of all wanted items "
+            "returned."
+        )
+    return "None of the settings that were tried brought a gain that can be told from chance."
+
+
+def setting(knob: Told) -> str:
+    """A knob with where it was turned to."""
+    return f"{knob['label']} = {knob['setting']} at {knob['stage']!r}"
+
+
+def _loss(stage: Told, told: Told) -> Advice:
+    knobs = knobs_of(stage, told)
+    best = best_knob(knobs)
+    return Advice(
+        stage["name"],
+        _what(stage, told["wanted"]),
+        " ".join(_why(stage, told)),
+        " ".join(_turned(stage, knobs, best)),
+        best["gain"] if best else None,
+        avoidable(stage) / told["wanted"],
+    )
+
+
+def _what(stage: Told, wanted: int) -> str:
+    said = (
+        f"{stage['name']!r} ({_kind(stage)}) loses {stage['lost']:,} of {wanted:,} wanted items "
+        f"({around(stage['share'])})"
+    )
+    if stage["conditional"] is not None and stage["entered"] < wanted:
+        said += f", {percent(stage['conditional'])} of the {stage['entered']:,} that reach it"
+    if stage["no_room"]:
+        said += (
+            f"; {stage['no_room']:,} of them no order could have kept, because their users want more items than "
+            "there are places"
+        )
+    return said + "."
+
+
+def _why(stage: Told, told: Told) -> list[str]:
+    said = [REASONS.get(stage["kind"], "")]
+    if stage["kind"] != "filter" and stage["removed"]:
+        said.append(f"{stage['removed']:,} of them were said no to.")
+    said += _what_if(stage, told)
+    if stage["kind"] == "nominator":
+        said += [_blame(name, tree) for name, tree in told.get("trees", {}).items()]
+    return [one for one in said if one]
+
+
+def _what_if(stage: Told, told: Told) -> list[str]:
+    """What a perfect stage would bring, and who would lose it again."""
+    then = stage["what_if"]
+    if then["oracle"] is None or then["oracle"]["mean"] is None:
+        return []
+    said = [f"A perfect {stage['name']!r} would bring {points(then['oracle'])}."]
+    names = [one["name"] for one in told["stages"]]
+    later = told["stages"][names.index(stage["name"]) + 1 :]
+    if then["oracle"]["mean"] < then["ceiling"] / 2 and later:
+        thief = max(later, key=lambda one: one["conditional"] or 0.0)
+        said.append(
+            f"Less than half of what it loses: later stages, {thief['name']!r} most of all, would lose the rest again."
+        )
+    return said
+
+
+def _blame(name: str, tree: Told) -> str:
+    """Whether search or scorer of a tree is to blame."""
+    account = tree["account"]
+    wanted = max(account["wanted"], 1)
+    said = (
+        f"The tree {name!r} missed {percent(1 - account['found'] / wanted)} of what {tree['users']:,} users wanted: "
+        f"{percent(account['model'] / wanted)} because its scorer does not rank them high enough, "
+        f"{percent(account['search'] / wanted)} because the search did not reach them."
+    )
+    if account["search"] < SMALL * wanted:
+        said += " So a larger beam will not help."
+    return said
+
+
+def _turned(stage: Told, knobs: Sequence[Told], best: Told | None) -> list[str]:
+    said = [KNOBS.get(stage["kind"], "")]
+    tried = sum(one["gain"] is not None for one in knobs)
+    of = f" (the best of {tried} settings tried)" if tried > 1 else ""
+    if best is None:
+        said.append("None was turned.")
+    elif rises(best["gain"]):
+        said.append(f"Measured: {setting(best)} gave {points(best['gain'])}{of}{_price(best, stage)}.")
+    elif best["gain"]["low"] is None:
+        said.append(f"Measured: {setting(best)} gave {points(best['gain'])}{of}.")
+    elif falls(best["gain"]):
+        said.append(
+            f"Every setting tried made it worse; the mildest, {setting(best)}, gave {points(best['gain'])}."
+        )
+    else:
+        said.append(f"Turning it gave nothing measurable: {setting(best)} gave {points(best['gain'])}{of}.")
+    waiting = [one for one in knobs if one["needs_training"] and one["gain"] is None]
+    if waiting:
+        tries = ", ".join(f"{one['label']} = {one['setting']}" for one in waiting)
+        said.append(f"Not measured: {tries}; that needs training, add --retrain.")
+    return said
+
+
+def _price(knob: Told, stage: Told) -> str:
+    before, after = stage["candidates"], knob["candidates"]
+    if after is None or not before or after <= before * 1.05:
+        return ""
+    return f", with {after:,.0f} candidates per request after this stage instead of {before:,.0f}"
+
+
+def _little(stages: Sequence[Told], wanted: int) -> Advice:
+    names = listed([stage["name"] for stage in stages])
+    share = sum(avoidable(stage) for stage in stages) / wanted
+    each = "loses" if len(stages) == 1 else "together lose"
+    return Advice(
+        stages[0]["name"],
+        f"{names} {each} {percent(share)} of the wanted items.",
+        "Each loses less than one wanted item in a hundred.",
+        "Leave them as they are.",
+        None,
+        share,
+    )
+
+
+def _kind(stage: Told) -> str:
+    return {
+        "catalogue": "what is known at all",
+        "nominator": "where candidates come from",
+        "filter": "a filter",
+        "hydrator": "adds columns",
+        "scorer": "a ranker",
+        "selector": "chooses the slate",
+    }.get(stage["kind"], str(stage["kind"]))

@@ -1,0 +1,193 @@
+"""What a funnel's owner should know beside the losses: the ranker alone, training and serving, odds, nominators."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from shortlist.evaluate.words import Told, falls, listed, percent, points, rises
+
+SMALL = 0.01  # a share of the wanted items that is not worth a knob
+ENOUGH = (
+    0.1  # of the wanted items among the candidates: with fewer, learning on the retrieved has little to go by
+)
+SHIFTED = 0.2  # of all candidates: so many at least are of another kind when serving
+CROOKED = 0.05  # mean distance between said and true odds
+STRETCHED = 1.1  # a temperature from which on a ranker is called too sure of itself
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One thing to know that is no loss of a stage."""
+
+    stage: str
+    what: str
+    why: str
+    knob: str
+
+
+def remarks(told: Told) -> tuple[Remark, ...]:
+    """By fixed rules, in a fixed order: what hurts, what misleads, what could go."""
+    rules = (_hurts, _noise, _search, _shift, _thin, _odds, _short, _idle)
+    return tuple(remark for rule in rules for remark in rule(told))
+
+
+def _hurts(told: Told) -> Iterator[Remark]:
+    verdict = _verdict(told)
+    if verdict.get("answer") == "hurts":
+        yield Remark(
+            verdict["stage"],
+            f"{verdict['stage']!r} alone, asked about the whole catalogue, would do better: its first item is wanted "
+            f"by {percent(verdict['accuracy_flat'])} of the users, behind the stages before it by "
+            f"{percent(verdict['accuracy'])} ({points(verdict['difference'])}).",
+            "The stages before it withhold items that it would have put first.",
+            "Widen the stages before it: more items from the nominators, larger cuts.",
+        )
+
+
+def _noise(told: Told) -> Iterator[Remark]:
+    """More candidates make the answer worse: the ranker is misled by items it never learned to refuse."""
+    verdict = _verdict(told)
+    wider = [one for one in _widened(told) if falls(one["gain"])]
+    if wider:
+        worst = min(wider, key=lambda one: one["gain"]["mean"])
+        what = (
+            f"More candidates make the slate worse: {worst['label']} = {worst['setting']} at {worst['stage']!r} gave "
+            f"{points(worst['gain'])}."
+        )
+    elif verdict.get("answer") == "helps":
+        what = (
+            f"{verdict['stage']!r} needs the stages before it: with the whole catalogue to choose from, its first "
+            f"item is wanted by {percent(verdict['accuracy_flat'])} of the users instead of "
+            f"{percent(verdict['accuracy'])}."
+        )
+    else:
+        return
+    yield Remark(
+        verdict.get("stage") or told["stages"][-1]["name"],
+        what,
+        "Among further candidates the ranker picks wrong ones more often than right ones: beyond what it learned from, "
+        "it adds noise.",
+        'Train it against what it is served (negatives = "candidates" or "both"); wider stages before it will not '
+        "help.",
+    )
+
+
+def _verdict(told: Told) -> Told:
+    return told["verdict"] or {}
+
+
+def _of_scorers(part: Told) -> Iterator[tuple[str, Told]]:
+    """What was measured of each scorer; a sentence why there is nothing is no scorer."""
+    return ((name, one) for name, one in part.items() if isinstance(one, Mapping))
+
+
+def _widened(told: Told) -> list[Told]:
+    """Settings that let more candidates through than the stage does now."""
+    now = {stage["name"]: stage["candidates"] for stage in told["stages"]}
+    pool = next((stage for stage in told["stages"] if stage["kind"] == "nominator"), None)
+    found = []
+    for one in told["knobs"]:
+        before = now.get(
+            one["stage"], pool["candidates"] if pool and one["stage"] in told["nominators"] else None
+        )
+        if before is not None and one["gain"] is not None and (one["candidates"] or 0) > before:
+            found.append(one)
+    return found
+
+
+def _search(told: Told) -> Iterator[Remark]:
+    for name, tree in told.get("trees", {}).items():
+        account = tree["account"]
+        if account["wanted"] and account["search"] < SMALL * account["wanted"]:
+            yield Remark(
+                name,
+                f"The search in the tree {name!r} costs {percent(account['search'] / account['wanted'])} of the wanted "
+                "items.",
+                "Scoring every leaf would find hardly more than the beam does.",
+                "A larger beam will not help; better training of the tree's scorer may.",
+            )
+
+
+def _shift(told: Told) -> Iterator[Remark]:
+    for name, one in _of_scorers(told["shift"]):
+        bound = one.get("tv_lower_bound")
+        if bound is not None and bound >= SHIFTED:
+            yield Remark(
+                name,
+                f"{name!r} learned on other candidates than it is served: at least {percent(bound)} of them are of "
+                "another kind.",
+                "What a ranker has not met in training it can only guess about.",
+                "Train again with the nominators and cuts that serve now.",
+            )
+
+
+def _thin(told: Told) -> Iterator[Remark]:
+    for name, one in _of_scorers(told["shift"]):
+        recall = one.get("recall_training")
+        if recall is not None and recall < ENOUGH:
+            yield Remark(
+                name,
+                f"Only {percent(recall)} of the wanted items were among the candidates that {name!r} learned from.",
+                f"Below {ENOUGH:.0%} too few examples are left when a ranker learns only from what was retrieved.",
+                'Keep mode = "original" or "mixed" for it, and mend the nominators first; mode = "harmonised" is not '
+                "advised.",
+            )
+
+
+def _odds(told: Told) -> Iterator[Remark]:
+    for name, one in _of_scorers(told["calibration"]):
+        ece = one.get("ece")
+        if ece is None or ece < CROOKED or one["temperature"] is None:
+            continue
+        if one["temperature"] >= STRETCHED:
+            much = "too sure of itself"
+        elif one["temperature"] <= 1 / STRETCHED:
+            much = "less sure of itself than it could be"
+        else:
+            much = "unevenly sure of itself"
+        yield Remark(
+            name,
+            f"{name!r} is {much}: what it says of its first choice is off by {percent(ece)} on average.",
+            f"Its scores would have to be divided by {one['temperature']:.2f} to mean what they say. The order of the "
+            "items, and so every loss above, does not depend on it.",
+            'Calibrate it (calibrate = "platt" or "isotonic") where its numbers are read as odds.',
+        )
+
+
+def _short(told: Told) -> Iterator[Remark]:
+    for stage in told["stages"]:
+        if stage["short"]:
+            yield Remark(
+                stage["name"],
+                f"{stage['name']!r} had fewer candidates than places in {stage['short']:,} requests.",
+                "The stages before it pass on too few.",
+                "More items from the nominators, or a nominator that always has an answer (popular).",
+            )
+            return  # the first of them explains the others
+
+
+def _idle(told: Told) -> Iterator[Remark]:
+    if len(told["nominators"]) < 2:
+        return
+    spare = [name for name, one in told["nominators"].items() if _unmissed(one["without"])]
+    better = [name for name in spare if rises(told["nominators"][name]["without"])]
+    if not spare:
+        return
+    changes = "; ".join(f"without {name!r} {points(told['nominators'][name]['without'])}" for name in spare)
+    what = f"Nobody would miss {listed(spare)}"
+    more = f" The funnel is even better without {listed(better)}." if better else ""
+    yield Remark(
+        spare[0],
+        f"{what}: {changes}.{more}",
+        "What it names that is wanted, others name too, or later stages lose it.",
+        "Take it out and save its time"
+        + (
+            "; one at a time, then measure again: two that name the same cover for each other."
+            if spare[1:]
+            else "."
+        ),
+    )
+
+
+def _unmissed(without: Told) -> bool:
+    """Whether leaving it out surely costs less than a point: an interval that is only wide says nothing."""
+    return without["low"] is not None and without["low"] > -SMALL and not falls(without)

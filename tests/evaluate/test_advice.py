@@ -1,0 +1,119 @@
+from shortlist.evaluate.advice import advice, avoidable, best_knob, in_short, knobs_of
+
+from .told import between, knob, made_up
+
+
+def of(told, stage):
+    return next(one for one in advice(told) if one.stage == stage)
+
+
+def test_the_biggest_avoidable_loss_comes_first():
+    told = made_up()
+    losses = [one for one in advice(told) if one.share]
+    assert [one.stage for one in losses] == ["pool", "rank", "diverse", "seen"]
+    assert [one.share for one in losses] == [0.3, 0.29, 0.15, 0.01]
+    assert "300 of 1,000 wanted items (30.0% [29.0%, 31.0%])" in losses[0].what
+
+
+def test_what_no_order_could_have_kept_does_not_count_as_avoidable():
+    told = made_up()
+    last = told["stages"][-1]
+    last["lost"], last["no_room"] = 900, 800
+    assert avoidable(last) == 100
+    assert advice(told)[0].stage == "pool"
+    assert "800 of them no order could have kept" in of(told, "diverse").what
+
+
+def test_a_knob_is_told_with_the_gain_that_was_measured():
+    found = of(made_up(), "rank")
+    assert found.gain == between(0.021)
+    assert "cut = 120 at 'rank' gave +2.1 points [+1.1, +3.1] (the best of 2 settings tried)" in found.knob
+    assert "with 120 candidates per request after this stage instead of 60" in found.knob
+
+
+def test_a_gain_that_may_be_chance_is_called_nothing_measurable():
+    found = of(made_up(), "pool")  # the pool owns the knobs of its nominators
+    assert "Turning it gave nothing measurable: limit = 400 at 'covisit' gave +0.2 points" in found.knob
+
+
+def test_a_sure_gain_outranks_a_larger_one_that_may_be_chance():
+    sure, wide = knob("rank", "cut", "80", 0.02, 0.005), knob("rank", "cut", "90", 0.03, 0.05)
+    assert best_knob([wide, sure]) is sure
+    assert best_knob([wide]) is wide
+    assert best_knob([knob("rank", "mode", "mixed", None)]) is None
+
+
+def test_settings_that_only_make_it_worse_are_told_so():
+    told = made_up(knobs=[knob("rank", "cut", "30", -0.03)])
+    assert "Every setting tried made it worse" in of(told, "rank").knob
+
+
+def test_what_needs_training_says_how_to_have_it_measured():
+    told = made_up(knobs=[knob("rank", "mode", "mixed", None), knob("rank", "negatives", "both", None)])
+    found = of(told, "rank")
+    assert found.gain is None
+    assert "Not measured: mode = mixed, negatives = both; that needs training, add --retrain." in found.knob
+
+
+def test_without_any_knob_nothing_is_promised():
+    told = made_up(knobs=[])
+    assert "None was turned." in of(told, "rank").knob
+    assert in_short(told)[-1] == "No setting was tried on these users."
+
+
+def test_few_users_give_values_without_intervals():
+    bare = {"mean": 0.02, "low": None, "high": None}
+    told = made_up(knobs=[{**knob("rank", "cut", "120", 0.02), "gain": bare}])
+    told["stages"][2]["share"] = {"mean": 0.29, "low": None, "high": None}
+    found = of(told, "rank")
+    assert "(29.0%)" in found.what
+    assert "too few users for an interval" in found.knob
+
+
+def test_whoever_would_lose_it_again_is_named():
+    assert "later stages, 'diverse' most of all, would lose the rest again" in of(made_up(), "pool").why
+    assert "lose the rest again" not in of(made_up(), "diverse").why  # nothing comes after it
+
+
+def test_small_losses_share_a_sentence():
+    told = made_up()
+    told["stages"][1]["lost"] = 3
+    last = [one for one in advice(told) if one.share][-1]
+    assert last.what == "'seen' loses 0.3% of the wanted items."
+
+
+def test_a_tree_says_whether_search_or_scorer_is_to_blame():
+    account = {"wanted": 400, "found": 200, "model": 199, "search": 3, "lucky": 2}
+    told = made_up(trees={"oak": {"account": account, "users": 100}})
+    why = of(told, "pool").why
+    assert "The tree 'oak' missed 50.0% of what 100 users wanted" in why
+    assert "49.8% because its scorer" in why
+    assert "So a larger beam will not help." in why
+
+
+def test_the_verdict_is_three_sentences():
+    first, second, third = in_short(made_up())
+    assert "Of 1,000 wanted items (what 400 users really met next) the funnel returned 150" in first
+    assert "at 'pool' (where candidates come from): 300 wanted items, 30.0%" in second
+    assert "cut = 120 at 'rank' brought most: +2.1 points" in third
+
+
+def test_a_funnel_that_loses_nothing_or_was_asked_for_nothing_has_a_verdict_too():
+    told = made_up()
+    for stage in told["stages"]:
+        stage |= {"lost": 0, "no_room": 0}
+    assert in_short(told)[-1] == "No stage loses anything that could be avoided."
+    assert advice(told)[0].share == 0
+    assert in_short(made_up(wanted=0, stages=[]))[0].startswith("Nobody in the sample")
+
+
+def test_settings_that_bring_nothing_are_not_praised():
+    told = made_up(knobs=[knob("rank", "cut", "120", 0.001)])
+    assert in_short(told)[-1].startswith("None of the settings")
+
+
+def test_knobs_belong_to_their_stage_alone():
+    told = made_up()
+    assert [one["setting"] for one in knobs_of(told["stages"][2], told)] == ["120", "30"]
+    assert [one["setting"] for one in knobs_of(told["stages"][0], told)] == ["400"]
+    assert knobs_of(told["stages"][1], told) == []

@@ -1,0 +1,98 @@
+from shortlist.evaluate.remarks import remarks
+
+from .told import between, knob, made_up
+
+
+def said(**changes):
+    return [one.what + " " + one.knob for one in remarks(made_up(**changes))]
+
+
+def verdict(answer, difference):
+    return {**made_up()["verdict"], "answer": answer, "difference": between(difference)}
+
+
+def test_a_quiet_funnel_has_few_remarks():
+    quiet = {"covisit": made_up()["nominators"]["covisit"]}
+    assert said(nominators=quiet) == []
+
+
+def test_a_ranker_that_would_do_better_alone_is_told_with_numbers():
+    found = said(verdict=verdict("hurts", -0.05))
+    assert "'rank' alone, asked about the whole catalogue, would do better" in found[0]
+    assert "(-5.0 points [-6.0, -4.0])" in found[0]
+    assert "Widen the stages before it" in found[0]
+
+
+def test_a_pipeline_without_a_scorer_has_no_verdict_and_no_remark_about_it():
+    plain = said(verdict={"answer": None, "why": "there is no scorer"})
+    assert plain == said(verdict=None) == said()
+
+
+def test_more_candidates_that_make_it_worse_mean_a_ranker_that_adds_noise():
+    found = said(knobs=[knob("covisit", "limit", "400", -0.03, candidates=300.0)])
+    assert "More candidates make the slate worse: limit = 400 at 'covisit' gave -3.0 points" in found[0]
+    assert 'negatives = "candidates"' in found[0]
+    fewer = said(knobs=[knob("covisit", "limit", "20", -0.03, candidates=30.0)])
+    assert not any("More candidates" in one for one in fewer)
+
+
+def test_a_ranker_that_is_lost_in_the_whole_catalogue_adds_noise_too():
+    found = said(verdict=verdict("helps", 0.05))
+    assert "'rank' needs the stages before it" in found[0]
+
+
+def test_a_search_that_costs_nothing_needs_no_larger_beam():
+    account = {"wanted": 400, "found": 200, "model": 199, "search": 3, "lucky": 2}
+    assert any("A larger beam will not help" in one for one in said(trees={"oak": {"account": account}}))
+    account = {**account, "search": 4}  # one in a hundred
+    assert not any("beam" in one for one in said(trees={"oak": {"account": account}}))
+
+
+def test_a_large_shift_asks_for_training_on_what_is_served():
+    found = said(shift={"rank": {"tv_lower_bound": 0.4, "recall_training": 0.5}})
+    assert "'rank' learned on other candidates than it is served: at least 40.0%" in found[0]
+    assert not any("learned on other" in one for one in said(shift={"rank": {"tv_lower_bound": 0.1}}))
+
+
+def test_recall_below_a_tenth_warns_of_harmonised_training():
+    found = said(shift={"rank": {"tv_lower_bound": 0.0, "recall_training": 0.05}})
+    assert "Only 5.0% of the wanted items were among the candidates that 'rank' learned from" in found[0]
+    assert '"harmonised" is not advised' in found[0]
+
+
+def test_odds_that_are_off_are_to_be_calibrated():
+    def about(temperature, ece=0.2):
+        return " ".join(said(calibration={"rank": {"ece": ece, "temperature": temperature}}))
+
+    assert "'rank' is too sure of itself" in about(2.0)
+    assert "less sure of itself than it could be" in about(0.5)
+    assert "unevenly sure of itself" in about(1.0)
+    assert "sure of itself" not in about(2.0, ece=0.01)
+
+
+def test_a_sentence_in_place_of_numbers_is_no_scorer():
+    assert said(shift={"why": "no record"}, calibration={"why": "no scorer"}) == said()
+
+
+def test_the_first_stage_that_runs_short_is_named():
+    told = made_up()
+    told["stages"][2]["short"] = 7
+    told["stages"][3]["short"] = 9
+    found = [one for one in remarks(told) if "fewer candidates than places" in one.what]
+    assert [one.stage for one in found] == ["rank"]
+    assert "in 7 requests" in found[0].what
+
+
+def test_a_nominator_that_nobody_misses_can_go():
+    assert "Nobody would miss 'popular': without 'popular' -0.1 points [-0.4, +0.2]." in said()[-1]
+
+
+def test_a_wide_interval_around_nothing_does_not_make_a_nominator_idle():
+    unsure = {**made_up()["nominators"], "popular": {"named": 1, "alone": 0, "without": between(0.0, 0.05)}}
+    assert said(nominators=unsure) == []
+
+
+def test_a_nominator_that_does_harm_is_told_so_and_a_lone_one_stays():
+    harm = {**made_up()["nominators"], "popular": {"named": 1, "alone": 0, "without": between(0.03)}}
+    assert "The funnel is even better without 'popular'." in said(nominators=harm)[-1]
+    assert said(nominators={"popular": harm["popular"]}) == []
