@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from shortlist.data import Cases
+from shortlist.errors import DataError
+from shortlist.evaluate.served import scorers, served
+from shortlist.pipeline import run
+
+
+def test_every_scorer_is_told_what_it_was_given_and_what_of_it_was_wanted(world, recommender):
+    cases = world.split().test.take(slice(0, 5))
+    found = served(recommender.pipeline, cases)
+    assert list(found) == ["prerank", "rank"] == [stage.title for stage in scorers(recommender.pipeline)]
+    for name, one in found.items():
+        expected = []
+        for row in range(len(cases)):
+            alone = cases.take(slice(row, row + 1))
+            step = next(
+                s for s in run(recommender.pipeline, alone.query(width=500)).trace.steps if s.name == name
+            )
+            truth = set(alone.truth()[0].tolist())
+            for place in step.judged.valid[0].nonzero().flatten().tolist():
+                item = int(step.judged.items[0, place])
+                expected.append((row, item, item in truth, float(step.before.scores[0, place])))
+        got = one.sample
+        assert [(r, i, w) for r, i, w, _ in expected] == list(
+            zip(got.request.tolist(), got.items.tolist(), got.wanted.tolist(), strict=True)
+        )
+        assert got.pool == pytest.approx([pool for *_, pool in expected], abs=1e-5)
+        assert got.found == sum(w for _, _, w, _ in expected)
+        assert got.sought == len(one.truth) == int((cases.truth() >= 0).sum())
+        assert got.recall == got.found / got.sought
+        assert not one.probabilities
+
+
+def test_a_pipeline_without_a_scorer_has_nothing_to_tell(world, recommender):
+    pool_alone = recommender.pipeline.stages[0]
+    assert served(pool_alone, world.split().test.take(slice(0, 2))) == {}
+
+
+def test_nobody_asked_is_an_error(world, recommender):
+    nothing = np.empty(0, np.int64)
+    with pytest.raises(DataError, match="expected held-out cases"):
+        served(recommender.pipeline, Cases(world.events, nothing, nothing, nothing))
