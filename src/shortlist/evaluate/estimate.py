@@ -1,0 +1,115 @@
+"""A share with its interval over users: a bootstrap of sums, an exact interval, an exact test of pairs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from shortlist.errors import ConfigError
+
+Floats = NDArray[np.float64]
+
+FEWEST = 30  # users, for an interval to mean anything
+DRAWS = 1000
+CELLS = 1 << 22  # weights drawn at a time
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A share and where it would lie with other users of the same kind; no interval with too few users."""
+
+    mean: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def above(self) -> bool:
+        """Whether the whole interval lies above 0."""
+        return self.low is not None and self.low > 0
+
+    @property
+    def below(self) -> bool:
+        """Whether the whole interval lies below 0."""
+        return self.high is not None and self.high < 0
+
+    def as_dict(self) -> dict[str, float | None]:
+        return {"mean": self.mean, "low": self.low, "high": self.high}
+
+
+def resampled(
+    per_user: NDArray[Any], seed: int, draws: int = DRAWS, kind: str = "multinomial"
+) -> NDArray[np.float64]:
+    """Sums over users [U, M] as other users of the same kind would give them [draws, M].
+
+    Users are drawn whole. The same seed and number of users give the same draws, so that sums of several systems on the
+    same users are paired. A "multinomial" draw has as many users as there are, in a "poisson" one each is there 0, 1, 2
+    ... times on its own.
+    """
+    if kind not in ("multinomial", "poisson") or draws < 1 or seed < 0:
+        raise ConfigError(
+            f"bootstrap: expected multinomial or poisson, 1 draw or more and a seed from 0, got {kind!r}, {draws} "
+            f"and {seed}"
+        )
+    count = len(per_user)
+    if not count:
+        return np.zeros((draws, per_user.shape[1]))
+    rng, size = np.random.default_rng([seed, 2]), max(1, CELLS // count)
+    parts = [min(size, draws - start) for start in range(0, draws, size)]
+    values = per_user.astype(np.float64)
+    return np.concatenate([_weights(rng, part, count, kind) @ values for part in parts])
+
+
+def shares(
+    top: NDArray[Any], bottom: NDArray[Any], seed: int = 0, draws: int = DRAWS, fewest: int = FEWEST
+) -> tuple[Estimate, ...]:
+    """The sums of each column of `top` [U, M] over the sum of `bottom` [U], with 95 % percentile intervals.
+
+    Below `fewest` users there is no interval; without anything below the line there is no share.
+    """
+    count, whole = len(bottom), float(bottom.sum())
+    if not whole:
+        return (Estimate(None),) * top.shape[1]
+    means = top.sum(axis=0) / whole
+    if count < fewest:
+        return tuple(Estimate(float(mean)) for mean in means)
+    drawn = resampled(np.concatenate([top, bottom[:, None]], axis=1), seed, draws)
+    drawn = drawn[drawn[:, -1] > 0]
+    low, high = np.quantile(drawn[:, :-1] / drawn[:, -1:], [0.025, 0.975], axis=0)
+    return tuple(Estimate(float(m), float(a), float(b)) for m, a, b in zip(means, low, high, strict=True))
+
+
+def share(top: NDArray[Any], bottom: NDArray[Any], seed: int = 0, draws: int = DRAWS) -> Estimate:
+    """One share, of sums per user [U]."""
+    return shares(top[:, None], bottom, seed, draws)[0]
+
+
+def exact_share(successes: int, trials: int, level: float = 0.95) -> Estimate:
+    """A proportion of independent trials with the exact (Clopper-Pearson) interval."""
+    if not 0 <= successes <= trials:
+        raise ConfigError(f"exact interval: expected 0 to {trials} successes, got {successes}")
+    if not trials:
+        return Estimate(None)
+    tail, missed = (1 - level) / 2, trials - successes
+    low = float(stats.beta.ppf(tail, successes, missed + 1)) if successes else 0.0
+    high = float(stats.beta.ppf(1 - tail, successes + 1, missed)) if missed else 1.0
+    return Estimate(successes / trials, low, high)
+
+
+def mcnemar(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
+    """How likely so uneven a split of the users on whom two rankers differ is by chance: exact, two-sided."""
+    if a.shape != b.shape:
+        raise ConfigError(
+            f"mcnemar: expected answers to the same users, got {list(a.shape)} and {list(b.shape)}"
+        )
+    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
+    return float(stats.binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0
+
+
+def _weights(rng: np.random.Generator, draws: int, count: int, kind: str) -> Floats:
+    """How often each user is in each draw [draws, U]."""
+    if kind == "poisson":
+        return rng.poisson(1.0, (draws, count)).astype(np.float64)
+    drawn = rng.integers(0, count, (draws, count)) + np.arange(draws)[:, None] * count
+    return np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
