@@ -136,7 +136,7 @@ def _thin(told: Told) -> Iterator[Remark]:
 def _odds(told: Told) -> Iterator[Remark]:
     for name, one in _of_scorers(told["calibration"]):
         ece = one.get("ece")
-        if ece is None or ece < CROOKED or one["temperature"] is None:
+        if ece is None or ece < max(CROOKED, one.get("by_chance") or 0.0) or one["temperature"] is None:
             continue
         if one["temperature"] >= STRETCHED:
             much = "too sure of itself"

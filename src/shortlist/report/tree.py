@@ -16,21 +16,15 @@ def tree_page(told: Told) -> str:
     sections: list[Section] = []
     for name, one in told["trees"].items():
         of = f" ({name})" if len(told["trees"]) > 1 else ""
-        sections += [
-            Section(section.title + of, section.parts)
-            for section in (
-                _short(one),
-                _top(one),
-                _walk(one),
-                _losses(one),
-                _wider(one),
-                _levels(one),
-                _same(one),
-            )
-        ]
+        sections += [Section(section.title + of, section.parts) for section in tree_sections(one)]
     about = told["about"]
     made = Section("How it was made", [facts({key: about[key] for key in about if key != "name"})])
     return page(f"Diagnosis of {about['name']} on {about['data']}", [*sections, made])
+
+
+def tree_sections(told: Told) -> list[Section]:
+    """All that is told of one tree."""
+    return [part(told) for part in (_short, _top, _walk, _losses, _wider, _levels, _same)]
 
 
 def tree_section(name: str, told: Told) -> Section:

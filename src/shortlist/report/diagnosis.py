@@ -1,0 +1,249 @@
+"""The page of a diagnosis: which stage loses what is wanted, why, and what to do, for people who read no papers."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from shortlist.evaluate.advice import avoidable, in_short, setting
+from shortlist.evaluate.words import around, percent, points, rises
+from shortlist.report.diagnosis_parts import budget, calibration, nominators, segments, shift, verdict
+from shortlist.report.diagnosis_plots import gains, waterfall
+from shortlist.report.page import Html, Section, facts, figure, page, table
+from shortlist.report.tree import tree_sections
+
+FIRST = 3  # findings that are told at once
+
+Told = Mapping[str, Any]
+
+
+def diagnosis_page(told: Told) -> str:
+    """One HTML document from what `diagnose` found."""
+    about = told["about"]
+    parts = [
+        _short(told),
+        _losses(told),
+        _gains(told),
+        _knobs(told),
+        _more(told),
+        verdict(told),
+        nominators(told),
+    ]
+    parts += [segments(told), shift(told), calibration(told), budget(told), *_trees(told), _measured(told)]
+    sections = [one for one in parts if one is not None]
+    return page(f"Where {about['name']} loses what people want, on {about['data']}", sections)
+
+
+def _short(told: Told) -> Section:
+    return Section(
+        "In short",
+        [
+            "A recommender is a funnel: stages one after the other, each of which passes on fewer items, until at "
+            f"most {told['k']:,} are left to show, the slate. A wanted item is something that a user of the sample "
+            "really met right after the moment at which we ask; the recommender has not seen it. Every wanted item "
+            "is followed through the stages: it is either returned in the slate, or lost at exactly one of them.",
+            *(Html(f"<p><strong>{escape(sentence)}</strong></p>") for sentence in in_short(told)),
+            "Numbers in square brackets say how sure a value is: asked with other users of the same kind, it would "
+            "lie between them 95 times in 100. A point is one wanted item in a hundred. A gain whose brackets hold "
+            "0 may be chance.",
+            *_warnings(told),
+            *_numbered(told["findings"][:FIRST], 1),
+        ],
+    )
+
+
+def _warnings(told: Told) -> list[Html]:
+    return [Html(f"<p><em>Mind: {escape(one)}</em></p>") for one in told["warnings"]]
+
+
+def _numbered(findings: Sequence[Told], first: int) -> list[Html]:
+    return [
+        Html(
+            f"<p><strong>{number}. {escape(one['what'])}</strong><br>{escape(one['why'])}"
+            f"<br>→ {escape(one['knob'])}</p>"
+        )
+        for number, one in enumerate(findings, start=first)
+    ]
+
+
+def _losses(told: Told) -> Section | None:
+    stages, wanted = told["stages"], told["wanted"]
+    if not stages or not wanted:
+        return None
+    heads = [
+        "stage",
+        "what it does",
+        "came in",
+        "lost",
+        "of all wanted",
+        "of what came in",
+        "candidates after it",
+    ]
+    rows = [
+        [
+            one["name"] + (" ← biggest" if one["name"] == worst_of(told) else ""),
+            one["kind"],
+            one["entered"],
+            one["lost"],
+            around(one["share"]),
+            percent(one["conditional"]),
+            f"{one['candidates']:,.0f}",
+        ]
+        for one in stages
+    ]
+    return Section(
+        "Where wanted items are lost",
+        [
+            *_kinds(told),
+            figure(
+                waterfall(stages, wanted, worst_of(told)),
+                "Read from the top: each coloured piece is what a stage loses of all wanted items, with its "
+                "interval as a thin line; grey is what goes on to the next stage. Hatched: no order could have kept "
+                "it, because a user wanted more items than there are places. Orange: the biggest loss that could be "
+                "avoided. " + _counted(told),
+            ),
+            table(heads, rows),
+            f"The account is exact: {wanted:,} wanted = {wanted - told['returned']:,} lost + {told['returned']:,} "
+            f"returned. The first item of the slate is a wanted one for {around(told['precision_at_1'])} of the "
+            "requests.",
+        ],
+    )
+
+
+def _kinds(told: Told) -> list[str]:
+    """The kinds of stages that are there, each explained once."""
+    words = {
+        "catalogue": "the catalogue is everything the recommender knows at all",
+        "nominator": "nominators propose a few hundred items out of the whole catalogue, side by side; together they "
+        "are the pool",
+        "filter": "a filter takes out what must not be shown",
+        "hydrator": "a hydrator looks up facts about the candidates",
+        "scorer": "a scorer (or ranker) gives each candidate a number and lets the best through",
+        "selector": "a selector chooses the slate, often with an eye on variety",
+    }
+    there = [said for kind, said in words.items() if any(one["kind"] == kind for one in told["stages"])]
+    said = "; ".join(there)
+    return [
+        f"{said[:1].upper()}{said[1:]}. Whatever is still in the running after a stage is called a candidate."
+    ]
+
+
+def _gains(told: Told) -> Section | None:
+    if not told["stages"] or not told["wanted"]:
+        return None
+    rows = [
+        [
+            one["name"],
+            points(one["what_if"]["oracle"]) if one["what_if"]["oracle"] else "–",
+            f"{100 * one['what_if']['same_rates']:+.1f}",
+            f"{100 * one['what_if']['ceiling']:+.1f}",
+        ]
+        for one in told["stages"]
+    ]
+    heads = [
+        "stage",
+        "perfect, others as they are",
+        "if later stages treat it alike",
+        "if nothing is lost again",
+    ]
+    return Section(
+        "What would a perfect stage bring?",
+        [
+            "Not every loss is worth mending: what one stage saves, the next may lose. So each stage in turn was "
+            "replaced by a perfect one, an oracle, which keeps wanted items before all others, and everything after "
+            "it was run again. An oracle looks at the answers. Nobody can install one: it shows how much there is "
+            "to win, and where work would be wasted.",
+            figure(
+                gains(told["stages"], worst_of(told)),
+                "Full bars: wanted items that come out at the end when this stage alone is perfect, measured, with "
+                "interval. Dashed: all that the stage loses, as if nothing after it lost any of that again. Diamond: "
+                "a guess that rescued items would fare like the others do; rescued ones are often harder, so trust the "
+                "bars. " + _counted(told),
+            ),
+            table(heads, rows),
+        ],
+    )
+
+
+def _knobs(told: Told) -> Section | None:
+    if not told["knobs"]:
+        return None
+    ordered = sorted(told["knobs"], key=lambda one: -_gained(one))
+    rows = [
+        [
+            one["stage"],
+            f"{one['label']} = {one['setting']}",
+            "not measured: needs training, add --retrain" if one["gain"] is None else points(one["gain"]),
+            "–" if one["candidates"] is None else f"{one['candidates']:,.0f}",
+            "yes" if one["gain"] is not None and rises(one["gain"]) else "",
+        ]
+        for one in ordered
+    ]
+    return Section(
+        "Knobs that were really turned",
+        [
+            "A knob is a setting of the recommender. Each was changed alone, and the whole funnel was asked again "
+            "for the same users. Unlike an oracle, these settings can be had. The best of many tries is partly "
+            "luck: expect a little less of it than it shows here.",
+            table(["stage", "setting", "gain", "candidates after it", "better for sure"], rows),
+        ],
+    )
+
+
+def _gained(knob: Told) -> float:
+    gain = knob["gain"]
+    return float("-inf") if gain is None or gain["mean"] is None else float(gain["mean"])
+
+
+def _more(told: Told) -> Section | None:
+    rest = told["findings"][FIRST:]
+    return Section("What else is worth knowing", _numbered(rest, FIRST + 1)) if rest else None
+
+
+def _trees(told: Told) -> list[Section]:
+    return [
+        Section(f"The tree {name!r}: {section.title[0].lower()}{section.title[1:]}", section.parts)
+        for name, tree in told.get("trees", {}).items()
+        for section in tree_sections(tree)
+    ]
+
+
+def _measured(told: Told) -> Section:
+    about = told["about"]
+    named = ("pipeline", "model", "data", "fingerprint", "split", "package")
+    return Section(
+        "How it was measured",
+        [
+            f"A sample of {told['users']:,} users with {told['wanted']:,} wanted items, none of which the bundle had "
+            "learned from; every setting and every oracle was asked for the same users. Intervals come from drawing "
+            "the users again, with repeats, a thousand times (a bootstrap), always whole users. With fewer than 30 "
+            "users there are none.",
+            "Whatever is called perfect or an oracle looks at the answers and cannot be deployed.",
+            facts(
+                {
+                    "users": told["users"],
+                    "wanted items": told["wanted"],
+                    "seed of the sample": told["seed"],
+                    "seconds": round(told["seconds"], 1),
+                    "trained with seed": about.get("seed"),
+                }
+            ),
+            table(["", ""], [[name, about[name]] for name in named if name in about]),
+        ],
+    )
+
+
+def worst_of(told: Told) -> str:
+    """The stage with the biggest avoidable loss, nothing where none loses any."""
+    worst = max(told["stages"], key=avoidable, default=None)
+    return worst["name"] if worst and avoidable(worst) > 0 else ""
+
+
+def best_setting(told: Told) -> str | None:
+    """The setting that surely gained most, in words."""
+    sure = [one for one in told["knobs"] if one["gain"] is not None and rises(one["gain"])]
+    best = max(sure, key=_gained, default=None)
+    return f"{setting(best)}: {points(best['gain'])}" if best else None
+
+
+def _counted(told: Told) -> str:
+    return f"{told['users']:,} users, {told['wanted']:,} wanted items."

@@ -1,0 +1,249 @@
+"""The smaller parts of a diagnosis' page: the verdict, nominators, segments, training and serving, odds, the budget."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from shortlist.evaluate.words import around, falls, percent, points, rises
+from shortlist.report.diagnosis_plots import dots, reliability
+from shortlist.report.page import Html, Section, figure, table
+
+Told = Mapping[str, Any]
+
+ANSWERS = {
+    "helps": "Yes, the stages before {stage!r} help.",
+    "hurts": "No, the stages before {stage!r} do harm.",
+    "undecided": "With these users it cannot be told from chance.",
+}
+
+
+def verdict(told: Told) -> Section:
+    """Whether the last scorer would do better on the whole catalogue."""
+    title = "Would it be better without the first stages?"
+    one = told["verdict"] or {}
+    if one.get("answer") is None:
+        return Section(
+            title, [_because(one, "There is no scorer that could be asked about the whole catalogue.")]
+        )
+    heads = ["", "of the users"]
+    rows = [
+        [f"first item of {one['stage']!r} is wanted, as it is", percent(one["accuracy"])],
+        ["the same when it scores the whole catalogue", percent(one["accuracy_flat"])],
+        ["gain: right only because wrong items were kept from it", around(one["gain"])],
+        ["loss: wrong because the right item was kept from it", around(one["loss"])],
+    ]
+    return Section(
+        title,
+        [
+            "The stages before the last ranker make it fast: it looks at a few items instead of all. They may cost "
+            "something, when the item it would have put first never reaches it. They may also gain something, when "
+            "they keep away items that would have misled it. Both were counted: the ranker was asked for its single "
+            f"best item once behind the other stages and once over the whole catalogue, for {one['users']:,} users.",
+            Html(
+                f"<p><strong>{ANSWERS[one['answer']].format(stage=one['stage'])}</strong> "
+                f"Gain less loss: {points(one['difference'])}.</p>"
+            ),
+            table(heads, rows),
+            *_threshold(one),
+        ],
+    )
+
+
+def _threshold(one: Told) -> list[str]:
+    said = []
+    if one.get("threshold") is not None and one.get("error_retrieved") is not None:
+        said.append(
+            f"Among the candidates, the ranker's first item is wrong {percent(one['error_retrieved'])} of the time "
+            "when a wanted one is there. The stages before it pay as long as they lose the wanted item for less "
+            f"than {percent(max(one['threshold'], 0.0))} of the requests."
+        )
+    if not one.get("pointwise", True):
+        said.append(
+            "This ranker looks at all candidates at once, so gain and loss need not explain the whole difference."
+        )
+    return said
+
+
+def nominators(told: Told) -> Section | None:
+    """Who names what is wanted, and who would be missed."""
+    if not told["nominators"]:
+        return None
+    wanted = max(told["wanted"], 1)
+    rows = [
+        [
+            name,
+            f"{one['named']:,} ({percent(one['named'] / wanted)})",
+            f"{one['alone']:,} ({percent(one['alone'] / wanted)})",
+            points(one["without"]),
+            _missed(one["without"]),
+        ]
+        for name, one in told["nominators"].items()
+    ]
+    heads = ["nominator", "wanted items it names", "named by it alone", "returned without it", ""]
+    return Section(
+        "Who finds it, and who would be missed?",
+        [
+            "Each nominator was silenced in turn and the funnel asked again: a minus is what would be lost without it. "
+            "A nominator may name much and not be missed, when the others name the same.",
+            table(heads, rows),
+        ],
+    )
+
+
+def _missed(without: Told) -> str:
+    if falls(without):
+        return "would be missed"
+    return "does harm" if rises(without) else "not measurably missed"
+
+
+def segments(told: Told) -> Section | None:
+    """For whom it works."""
+    listed = told["segments"]
+    if not listed:
+        return None
+    names = [one["name"] for one in told["stages"]]
+    rows = [
+        [
+            _spoken(one),
+            one["users"],
+            one["wanted"],
+            around(one["recall"]),
+            _worst(one["lost"], names),
+            "few users" if one.get("few") else "",
+        ]
+        for one in listed
+    ]
+    heads = ["segment", "users", "wanted items", "returned", "most is lost at", ""]
+    return Section(
+        "For whom does it work?",
+        [
+            "The same account for parts of the users and parts of the items. With many parts some differ by chance "
+            "alone; parts with fewer than 30 users are marked and have no interval.",
+            figure(
+                dots(
+                    [(_spoken(one), one["recall"]) for one in listed],
+                    "of the wanted items returned",
+                    told["recall"]["mean"],
+                ),
+                f"Share returned, with interval; the dashed line is everyone together. {told['users']:,} users.",
+            ),
+            table(heads, rows),
+        ],
+    )
+
+
+def _spoken(one: Told) -> str:
+    return f"{one['kind']}: {one['name']}"
+
+
+def _worst(lost: Any, names: list[str]) -> str:
+    pairs = [(share, name) for share, name in zip(lost, names, strict=False) if share is not None]
+    share, name = max(pairs, default=(0.0, ""))
+    return f"{name} ({percent(share)})" if share else "–"
+
+
+def shift(told: Told) -> Section | None:
+    """Whether a ranker meets in service what it learned from."""
+    parts: list[Html | str] = [
+        "A ranker is sure only of the kind of candidates it learned from. If the stages before it have changed "
+        "since, or were rehearsed differently, it meets others when it serves: this is called shift."
+    ]
+    measured = {name: one for name, one in told["shift"].items() if _is_measured(one, "recall_serving")}
+    rows = [
+        [
+            name,
+            percent(one.get("recall_training")),
+            percent(one.get("recall_serving")),
+            _number(one.get("popularity_js")),
+            _number(one.get("score_ks")),
+            _number(one.get("auc")),
+            percent(one.get("tv_lower_bound")),
+            one.get("items_never_trained"),
+        ]
+        for name, one in measured.items()
+    ]
+    heads = [
+        "ranker",
+        "wanted items among its candidates: training",
+        "serving",
+        "popularity",
+        "scores",
+        "told apart",
+        "different at least",
+        "items never met",
+    ]
+    if rows:
+        parts += [
+            table(heads, rows),
+            "Popularity: how far the popularity of the candidates differs (0: alike, 1: nothing in common). Scores: "
+            "the largest gap between the two distributions of the ranker's scores (0 to 1). Told apart: how well a "
+            "simple test can tell a candidate of training from one of serving (0.5: not at all, 1: always). "
+            "Different at least: the share of candidates that must be of another kind for that. Items never met: "
+            "candidates of serving that were never among those of training.",
+        ]
+    why = [_because(one, "") for one in told["shift"].values() if not _is_measured(one, "recall_serving")]
+    parts += list(dict.fromkeys(one for one in why if one))
+    return Section("Does it serve what it learned from?", parts) if len(parts) > 1 else None
+
+
+def calibration(told: Told) -> Section | None:
+    """Whether scores can be read as odds."""
+    measured = {
+        name: one for name, one in told["calibration"].items() if _is_measured(one, "bins") and one["bins"]
+    }
+    why = [_because(one, "") for name, one in told["calibration"].items() if name not in measured]
+    if not measured:
+        return Section("Can its numbers be read as odds?", why) if any(why) else None
+    rows = [
+        [
+            name,
+            one["users"],
+            percent(one["ece"]),
+            percent(one.get("by_chance")),
+            _number(one["temperature"]),
+            percent((one.get("after") or {}).get("ece")),
+        ]
+        for name, one in measured.items()
+    ]
+    heads = ["ranker", "users", "off on average", "by chance alone", "temperature", "off after it"]
+    series = {name: one["bins"] for name, one in measured.items()}
+    return Section(
+        "Can its numbers be read as odds?",
+        [
+            "When a ranker says that its first choice has a chance of 30 %, three in ten such choices should come "
+            "true: then it is calibrated. This matters where numbers are compared with other numbers (a price, "
+            "another ranker); the order of the items does not depend on it. The temperature is the number by which "
+            "scores would have to be divided to be right: above 1 the ranker is too sure of itself, below 1 it is "
+            "too modest.",
+            figure(
+                reliability(series, "the ranker says"),
+                "Ten groups from unsure to sure: what the ranker says of its first choice against how often it was "
+                f"wanted. On the dotted line both agree. {_users(measured)}",
+            ),
+            table(heads, rows),
+            *[one for one in why if one],
+        ],
+    )
+
+
+def budget(told: Told) -> Section | None:
+    """What can be had for how many milliseconds, where it was asked for."""
+    return told.get("budget_section")
+
+
+def _users(measured: Told) -> str:
+    return "; ".join(f"{name}: {one['users']:,} users" for name, one in measured.items()) + "."
+
+
+def _is_measured(one: Any, key: str) -> bool:
+    return isinstance(one, Mapping) and key in one
+
+
+def _because(one: Any, otherwise: str) -> str:
+    """The sentence that says why there are no numbers."""
+    if isinstance(one, str):
+        return one
+    return str(one.get("why") or otherwise)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
