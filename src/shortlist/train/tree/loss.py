@@ -61,7 +61,7 @@ def margin(
     """
     logits = _precise(logits)
     rivals = logits.masked_fill(~valid | _first(valid), -torch.inf).amax(2)
-    return _reduce(_phi(logits[..., 0] - rivals, phi, gamma), weight, reduction)
+    return _reduce(surrogate(logits[..., 0] - rivals, phi, gamma), weight, reduction)
 
 
 def top_k_hinge(
@@ -88,7 +88,8 @@ def top_k_hinge(
     return _reduce(F.relu(total / there.sum(2)), weight, reduction)
 
 
-def _phi(t: Tensor, phi: str, gamma: float) -> Tensor:
+def surrogate(t: Tensor, phi: str = "hinge", gamma: float = 1.0) -> Tensor:
+    """What a lead t costs, at least 1 where t is negative: hinge, ramp or logistic as in `margin`."""
     if phi == "hinge":
         return F.relu(1 - t)
     if phi == "ramp":
