@@ -1,0 +1,353 @@
+"""Invariants I1 to I16 and worked numbers of the specification of two-stage recommendation, each by its name."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from shortlist.evaluate.bounds_inputs import bottom_aligned, pair_factor, same_level_pairs, top_aligned
+from shortlist.evaluate.heap import level_values
+from shortlist.evaluate.margin import beam_candidates, lead, level_margins, path_margin
+from shortlist.evaluate.margin_checks import found_by_walk, random_trees
+from shortlist.index.tree import TreeShape, by_vectors, pifa, search
+from shortlist.index.tree.kmeans import improve, labels, objective, split, start
+from shortlist.represent.nodes import NormLimits, ScorerConfig, make_scorer, norm_report, project_
+from shortlist.train.tree.beam_sampler import BeamSampler
+from shortlist.train.tree.loss import level_softmax, margin, surrogate, top_k_hinge
+from tests.index.tree.tabular import nobody, random_rows
+from tests.index.tree.test_kmeans import draws, optimum, vectors
+from tests.represent.nodes.worlds import lively, rows_of, small
+
+THEORY = {"norm": "none", "output": "linear", "bias": False, "history": "item"}
+BITS = 1 / math.log(2)
+each_kind = pytest.mark.parametrize("kind", ["linear", "mlp", "attention"])
+both_forms = pytest.mark.parametrize("exclude_self", [False, True])
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def level_of(*values):
+    """One level of one user, the positive first, all of it there."""
+    logits = torch.tensor([[values]], dtype=torch.float64)
+    return logits, torch.ones_like(logits, dtype=torch.bool)
+
+
+def lead_of(k, exclude_self, *values):
+    """The lead of the first of some scores."""
+    logits, valid = level_of(*values)
+    return lead(logits[:, 0], torch.tensor([0]), valid[:, 0], k, exclude_self)
+
+
+def scored_tree(users=40, n=27, branch=3, seed=0):
+    shape = TreeShape(n, branch)
+    values = tuple(
+        torch.randn(users, size, generator=seeded(seed), dtype=torch.float64) for size in shape.sizes
+    )
+    return shape, values, torch.randint(n, (users,), generator=seeded(seed + 1))
+
+
+# Item vectors and tree building
+
+
+def test_i01_indicator_vectors_have_length_1_and_their_products_are_co_counts():
+    met = (np.random.default_rng(1).random((25, 8)) < 0.4).astype(float)
+    z, count = pifa(met).toarray(), met.sum(0)
+    assert np.linalg.norm(z, axis=1) == pytest.approx(np.ones(8))
+    assert z @ z.T == pytest.approx((met.T @ met) / np.sqrt(count[:, None] * count))
+
+
+def test_i02_aggregated_features_are_indicator_vectors_when_each_row_is_its_own():
+    met = np.random.default_rng(2).integers(0, 2, (12, 7)).astype(float)
+    assert pifa(met, np.eye(12)).toarray() == pytest.approx(pifa(met).toarray())
+
+
+@pytest.mark.parametrize("branch", [2, 3, 5])
+def test_i03_balanced_k_means_is_a_permutation_with_children_as_large_as_their_room(branch):
+    assert sorted(by_vectors(vectors(41, 6), branch).tolist()) == list(range(41))
+    at = split(vectors(1, 41, 6), 9, draws(1, 5))
+    assert labels(at, 9)[0].bincount().tolist() == [9, 9, 9, 9, 5]
+
+
+def test_i03_a_split_in_two_is_the_best_of_all_subsets():
+    cosines = torch.rand(1, 9, 2, generator=seeded(3))
+    likes = cosines[0].tolist()
+    best = max(
+        sum(likes[item][item not in left] for item in range(9))
+        for left in map(set, itertools.combinations(range(9), 5))
+    )
+    at = improve(cosines, start(cosines, 5), 5)
+    assert objective(cosines, at, 5).item() == pytest.approx(best, abs=1e-6)
+
+
+def test_i04_swaps_never_lose_and_never_beat_the_linear_assignment():
+    cosines = torch.rand(1, 60, 5, generator=seeded(4))
+    greedy = start(cosines, 12)
+    swapped = improve(cosines, greedy, 12)
+    values = [objective(cosines, at, 12).item() for at in (greedy, swapped)]
+    assert values[0] - 1e-5 <= values[1] <= optimum(cosines[0], 12) + 1e-5
+
+
+def test_i05_planted_clusters_of_equal_size_are_recovered():
+    planted = torch.eye(4).repeat(16, 1) + 0.02 * torch.randn(64, 4, generator=seeded(5))
+    found = planted[by_vectors(planted, 4)].argmax(1).view(4, 16)
+    assert bool((found == found[:, :1]).all())
+
+
+def test_w07_two_items_by_hand():
+    met = np.array([[1, 0], [1, 1], [0, 1]])
+    one, other = pifa(met).toarray()
+    assert one @ other == pytest.approx(0.5)
+    one, other = pifa(met, np.array([[1, 0], [0, 1], [1, 1]])).toarray()
+    assert one == pytest.approx([0.7071, 0.7071], abs=1e-4)
+    assert other == pytest.approx([0.4472, 0.8944], abs=1e-4)
+    assert one @ other == pytest.approx(0.9487, abs=1e-4)
+
+
+# Scorers
+
+
+@each_kind
+def test_i06_a_batch_is_its_pairs_one_by_one(kind):
+    scorer = lively(small(kind=kind, **THEORY)).double().eval()
+    history, rows = rows_of(scorer.config)
+    together = scorer(history, rows)
+    for user, at in itertools.product(range(4), range(5)):
+        alone = scorer.naive(history[user : user + 1], rows[user : user + 1, at : at + 1])
+        assert abs(together[user, at] - alone[0, 0]) < 1e-12
+
+
+@each_kind
+def test_i06_the_amount_of_padding_is_irrelevant(kind):
+    scorer = lively(small(kind=kind, **THEORY)).double().eval()
+    history, rows = torch.tensor([[3, 1, 4]]), torch.tensor([[1, 5, 9]])
+    padded = torch.nn.functional.pad(history, (9, 0), value=-1)
+    assert torch.equal(scorer(history, rows), scorer(padded, rows))
+
+
+def test_i06_windows_hold_the_whole_history_and_are_those_of_the_paper_read_backwards():
+    config = ScorerConfig(1)
+    assert config.memory == sum(config.windows) == 69
+    assert config.windows[::-1] == (1, 1, 1, 2, 2, 2, 10, 10, 20, 20)  # printed with the newest first
+
+
+@each_kind
+@pytest.mark.parametrize("seed", range(3))
+def test_i07_no_score_exceeds_the_range(kind, seed):
+    scorer = lively(small(kind=kind, **THEORY), seed).double().eval()
+    norms = norm_report(scorer, [rows_of(scorer.config, users=30, candidates=30, seed=seed)])
+    assert norms.observed <= norms.bf
+
+
+@each_kind
+def test_i07_projecting_is_idempotent_and_no_norm_grows(kind):
+    scorer, limits = lively(small(kind=kind, **THEORY)), NormLimits(b0=1.5, b1=0.8, b2=0.5, ba=2.0)
+    before = norm_report(scorer)
+    project_(scorer, limits)
+    after, kept = norm_report(scorer), {name: one.clone() for name, one in scorer.state_dict().items()}
+    project_(scorer, limits)
+    assert all(torch.equal(one, kept[name]) for name, one in scorer.state_dict().items())
+    assert after.b0 <= min(before.b0, 1.5)
+    assert after.ba <= min(before.ba, 2.0)
+    pairs = zip((*after.layers, *after.unit), (*before.layers, *before.unit), strict=True)
+    assert all(one.row <= other.row and one.column <= other.column for one, other in pairs)
+    assert max((one.row for one in after.layers), default=0.0) <= 0.8
+    assert max((one.row for one in after.unit), default=0.0) <= 0.5
+
+
+@pytest.mark.parametrize("kind", ["mlp", "attention"])
+def test_i08_scores_are_positively_homogeneous_in_the_last_matrix(kind):
+    scorer = lively(small(kind=kind, **THEORY)).double().eval()
+    batch = rows_of(scorer.config)
+    before = scorer(*batch)
+    with torch.no_grad():
+        scorer.layers.out.weight *= 3.0
+    assert torch.allclose(scorer(*batch), 3.0 * before, rtol=1e-12, atol=1e-12)
+
+
+def test_w08_target_attention_by_hand():
+    config = ScorerConfig(1, 2, width=1, hidden=1, layers=(1,), windows=(1, 1), **THEORY)
+    scorer = make_scorer(config, 0).double().eval()
+    with torch.no_grad():
+        for name, weight in scorer.named_parameters():
+            weight.fill_(0.0 if name.endswith("slope") else 1.0)  # PReLU of slope 0 is ReLU
+        scorer.items.weight.copy_(torch.tensor([[2.0], [-1.0]]))
+    history, row = torch.tensor([[0, 1]]), torch.tensor([[0]])
+    a, there = scorer.remember(history)
+    assert scorer._naive_weights(a, there, scorer.lookup(row)).flatten().tolist() == [5.0, 0.0]
+    assert scorer(history, row).item() == scorer.naive(history, row).item() == 11.0
+
+
+# Margins
+
+
+@both_forms
+def test_i09_a_margin_of_at_least_0_is_retrieval(exclude_self):
+    for case in random_trees(100, seed=9):
+        shape, values, leaf, k = case
+        cand = beam_candidates(shape, values, k)
+        found = path_margin(shape, values, leaf, k, cand=cand, exclude_self=exclude_self)
+        assert torch.equal(found.value >= 0, found_by_walk(case))
+
+
+@both_forms
+def test_i09_it_is_what_search_itself_retrieves(exclude_self):
+    index = random_rows(64, 64, 4, seed=9)
+    values, leaf = level_values(index, nobody(64)), torch.arange(64)
+    shape, items = index.tree.shape, index.tree.item_of_leaf.long()
+    found = (search(index, nobody(64), 5, 5).items == items[:, None]).any(1)
+    told = path_margin(
+        shape, values, leaf, 5, cand=beam_candidates(shape, values, 5), exclude_self=exclude_self
+    )
+    assert torch.equal(told.value >= 0, found)
+
+
+def test_i10_without_the_leaf_it_is_not():
+    wrong = 0
+    for case in random_trees(30, seed=10):
+        shape, values, leaf, k = case
+        leads = level_margins(shape, values, leaf, k, cand=beam_candidates(shape, values, k))
+        above = torch.nn.functional.pad(leads[:, :-1], (0, 1), value=torch.inf).amin(1)
+        wrong += int(((above >= 0) != found_by_walk(case)).sum())
+    assert wrong > 0
+
+
+def test_i11_one_place_shared_with_oneself_leaves_no_lead():
+    shape, values, leaf = scored_tree()
+    cand = beam_candidates(shape, values, 1)
+    assert float(path_margin(shape, values, leaf, 1, cand=cand, exclude_self=False).value.max()) <= 0
+
+
+@both_forms
+def test_i12_the_full_level_margin_is_a_lower_bound_and_exact_for_a_beam_that_holds_all(exclude_self):
+    shape, values, leaf = scored_tree()
+    more = {"exclude_self": exclude_self}
+    for k in (1, 2, 4):
+        beam = path_margin(shape, values, leaf, k, cand=beam_candidates(shape, values, k), **more)
+        full = path_margin(shape, values, leaf, k, **more)
+        assert bool((full.value <= beam.value).all())
+        assert k > 2 or bool((full.value < beam.value).any())
+    wide = shape.sizes[-2]
+    cand = beam_candidates(shape, values, wide)
+    same = [path_margin(shape, values, leaf, 2, beam=wide, cand=one, **more).value for one in (cand, None)]
+    assert torch.equal(*same)
+
+
+@both_forms
+def test_i13_the_full_level_margin_is_root_two_lipschitz_and_the_other_jumps(exclude_self):
+    shape, values, leaf = scored_tree(users=500)
+    _, other, _ = scored_tree(users=500, seed=7)
+    for step in (1e-4, 0.03, 1.0):
+        moved = tuple(a + step * b for a, b in zip(values, other, strict=True))
+        far = torch.cat([step * one for one in other], 1).norm(dim=1)
+        full = [path_margin(shape, one, leaf, 2, exclude_self=exclude_self).value for one in (values, moved)]
+        assert bool(((full[0] - full[1]).abs() <= math.sqrt(2) * far * (1 + 1e-9)).all())
+    step = 0.03
+    moved = tuple(a + step * b for a, b in zip(values, other, strict=True))
+    turn = [
+        path_margin(shape, one, leaf, 2, cand=beam_candidates(shape, one, 2)).value for one in (values, moved)
+    ]
+    far = torch.cat([step * one for one in other], 1).norm(dim=1)
+    assert bool(((turn[0] - turn[1]).abs() > math.sqrt(2) * far).any())
+
+
+def test_w01_a_margin_jumps_from_0_to_minus_100():
+    shape, leaf = TreeShape(4), torch.tensor([0])
+    for above, wanted, beam in ((0.01, 0.0, 0), (-0.01, -100.0, 2)):
+        values = (torch.zeros(1, 1), torch.tensor([[above, 0.0]]), torch.tensor([[1.0, 0.0, 101.0, 50.0]]))
+        cand = beam_candidates(shape, values, 1)
+        assert path_margin(shape, values, leaf, 1, cand=cand, exclude_self=False).value.item() == wanted
+        best = values[2].masked_fill(~cand[2], -torch.inf).argmax()
+        assert int(best) == beam
+
+
+# Losses
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_i14_losses_bound_what_they_stand_for_and_sums_bound_maxima(k):
+    logits = 2 * torch.randn(3000, 3, 6, generator=seeded(14), dtype=torch.float64)
+    valid = torch.ones_like(logits, dtype=torch.bool)
+    first = torch.zeros(3000, dtype=torch.int64)
+    for exclude_self in (False, True):
+        leads = [lead(logits[:, at], first, valid[:, at], k, exclude_self) for at in range(3)]
+        g = torch.stack(leads, 1).amin(1)
+        losses = {
+            "margin": (margin(logits, valid, reduction="none"), "hinge"),
+            "top-k": (top_k_hinge(logits, valid, k=k, self_cost=not exclude_self, reduction="none"), "hinge"),
+            "softmax": (BITS * level_softmax(logits, valid, reduction="none"), "logistic"),
+        }
+        for each, phi in losses.values():
+            assert bool((surrogate(g, phi) <= each.amax(1) + 1e-9).all())
+            assert bool((each.amax(1) <= each.sum(1) + 1e-9).all())
+            lost = (g < 0).double()
+            assert bool((surrogate(g, phi) >= lost).all())
+
+
+def test_i14_fails_for_one_place_as_printed_and_holds_against_the_others():
+    logits, valid = level_of(3.0, 0.0, -1.0)
+    printed = lead_of(1, False, 3.0, 0.0, -1.0)
+    assert surrogate(printed, "hinge").item() > margin(logits, valid).item()
+    assert surrogate(printed, "logistic").item() > BITS * level_softmax(logits, valid).item()
+    assert surrogate(printed, "hinge").item() <= top_k_hinge(logits, valid, k=1, self_cost=True).item()
+    others = lead_of(1, True, 3.0, 0.0, -1.0)
+    assert surrogate(others, "hinge").item() <= margin(logits, valid).item()
+    assert surrogate(others, "logistic").item() <= BITS * level_softmax(logits, valid).item()
+
+
+def test_w02_leads_and_losses_by_hand():
+    logits, valid = level_of(3.0, 0.0, -1.0)
+    one, two = lead_of(1, False, 3.0, 0.0, -1.0), lead_of(2, False, 3.0, 0.0, -1.0)
+    assert (one.item(), two.item()) == (0.0, 3.0)
+    assert surrogate(one).item() == 1.0 > margin(logits, valid).item() == 0.0
+    assert surrogate(one, "logistic").item() == pytest.approx(1.0)
+    assert BITS * level_softmax(logits, valid).item() == pytest.approx(0.09505, abs=1e-5)
+    assert surrogate(two).item() == 0.0
+    assert surrogate(two, "logistic").item() == pytest.approx(0.07010, abs=1e-5)
+    logits, valid = level_of(-0.5, 0.0, 2.0)
+    lost = lead_of(2, False, -0.5, 0.0, 2.0)
+    assert (lost.item(), surrogate(lost).item()) == (-0.5, 1.5)
+    assert margin(logits, valid).item() == 3.5
+    assert top_k_hinge(logits, valid, k=2, self_cost=True).item() == 2.5
+    assert surrogate(lost, "logistic").item() == pytest.approx(1.40530, abs=1e-5)
+    assert BITS * level_softmax(logits, valid).item() == pytest.approx(3.89056, abs=1e-5)
+
+
+def test_i15_gradients_are_those_of_small_differences():
+    logits = torch.randn(5, 2, 6, generator=seeded(15), dtype=torch.float64, requires_grad=True)
+    valid = torch.ones_like(logits, dtype=torch.bool)
+    losses = [
+        *(lambda x, phi=phi: margin(x, valid, phi=phi, gamma=4.0) for phi in ("hinge", "ramp", "logistic")),
+        *(lambda x, own=own: top_k_hinge(x, valid, k=3, self_cost=own) for own in (False, True)),
+        lambda x: level_softmax(x, valid),
+    ]
+    for loss in losses:
+        assert torch.autograd.gradcheck(loss, (logits,))
+    shape, values, leaf = scored_tree(users=3)
+    scores = tuple(one.requires_grad_() for one in values)
+    assert torch.autograd.gradcheck(lambda *x: path_margin(shape, x, leaf, 2).value, scores)
+
+
+def test_i16_the_softmax_over_beam_and_positive_is_never_negative_and_without_the_positive_it_is():
+    shape, values, leaf = scored_tree(users=200)
+    levels = tuple(range(1, shape.height + 1))
+    drawn = BeamSampler(2).draw(shape, levels, leaf, seeded(), lambda j, nodes: values[j].gather(1, nodes))
+    logits = torch.stack([values[j].gather(1, drawn.nodes[:, at]) for at, j in enumerate(levels)], 1)
+    assert bool((level_softmax(logits, drawn.valid, reduction="none") >= 0).all())
+    assert not bool(drawn.met.all())
+    rivals = logits.masked_fill(~drawn.valid, -torch.inf)[..., 1:].logsumexp(2)
+    assert bool((rivals - logits[..., 0])[~drawn.met].min() < 0)
+
+
+# The shape of trees
+
+
+def test_w10_pairs_of_one_level_by_hand():
+    assert (top_aligned(5, 2), bottom_aligned(5, 2)) == ((1, 2, 4, 5), (1, 2, 3, 5))
+    assert same_level_pairs((1, 2, 4, 5)) == 34
+    assert same_level_pairs((1, 2, 3, 5)) == 28
+    assert pair_factor(5, 2) ** 2 == pytest.approx(100 / 3)
+    assert TreeShape(5, 2).sizes == (1, 2, 3, 5)
