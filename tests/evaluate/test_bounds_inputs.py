@@ -2,6 +2,7 @@ import math
 from dataclasses import replace
 
 import pytest
+import torch
 
 from shortlist.errors import ConfigError
 from shortlist.evaluate.bounds_inputs import (
@@ -14,6 +15,9 @@ from shortlist.evaluate.bounds_inputs import (
     same_level_pairs,
     top_aligned,
 )
+from shortlist.index.tree import TreeIndex, grow, n_rows
+from shortlist.represent.nodes import ScorerConfig, make_scorer
+from shortlist.represent.nodes.norms import norm_report
 
 
 def enumerated(sizes):
@@ -153,3 +157,35 @@ def test_inputs_that_mean_nothing_are_refused(given):
 def test_levels_begin_with_the_root():
     with pytest.raises(ConfigError, match="1 for the root first"):
         BoundInputs(10, (2, 4), 2)
+
+
+@pytest.mark.parametrize("kind", ["linear", "mlp", "attention"])
+def test_a_tree_and_its_scorer_give_their_lengths(kind):
+    index = theory_index(kind)
+    norms = norm_report(index.scorer, learned=False)
+    told = BoundInputs.of_index(index, 500, norms, n_users=20, k=3)
+    assert (told.level_sizes, told.branch, told.scorer) == (index.tree.shape.sizes, 3, kind)
+    assert told.b0 == pytest.approx(float(index.scorer.nodes.weight.detach().double().norm(dim=1).max()))
+    assert told.range == pytest.approx(norms.bf)
+    assert told.departures == ()
+    assert BoundInputs.of_index(index, 500).departures == ("histories are read from a table that is learned",)
+    assert told.norms == "measured"
+    assert BoundInputs.of_index(index, 500, norms, fixed=True).norms == "fixed"
+
+
+def theory_index(kind, n=20, branch=3, width=4):
+    """A tree with a scorer as the theorems have it: no bias, no normalisation, a table of items of its own."""
+    tree = grow(torch.arange(n), n, branch)
+    config = ScorerConfig(
+        n_rows(tree.shape, n, "item"),
+        n_items=n,
+        kind=kind,
+        width=width,
+        hidden=3,
+        layers=(5, 4),
+        windows=(2, 1),
+        history="item",
+        norm="none",
+        bias=False,
+    )
+    return TreeIndex(tree, make_scorer(config, seed=0).eval(), "item")

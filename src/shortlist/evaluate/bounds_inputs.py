@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from shortlist.errors import ConfigError
-from shortlist.index.tree import TreeShape
+from shortlist.index.tree import TreeIndex, TreeShape
+from shortlist.represent.nodes.norms import Norms, norm_report
 
 NOT_APPLICABLE = "not_applicable"
 SCORERS = ("linear", "mlp", "attention")
@@ -113,6 +114,39 @@ class BoundInputs:
         for name in ("b0", "bx", "ba", "b1", "b2", "c_sigma"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ConfigError(f"bounds: {name} must be a number from 0, got {getattr(self, name)}")
+
+    @classmethod
+    def of_index(
+        cls, index: TreeIndex, n_train: int, norms: Norms | None = None, fixed: bool = False, **more: Any
+    ) -> Self:
+        """What a tree and its scorer give, measured now; `norms` where they were measured with histories.
+
+        `fixed` says that its lengths were held below limits while it was taught. `more`: n_users, k, delta, gamma.
+        """
+        found = norm_report(index.scorer) if norms is None else norms
+        shape, config = index.tree.shape, index.scorer.config
+        return cls(
+            n_train=n_train,
+            level_sizes=shape.sizes,
+            branch=shape.branch,
+            scorer=found.kind,
+            b0=found.b0,
+            bx=1.0 if found.bx is None else found.bx,
+            ba=found.ba,
+            b1=found.b1,
+            b2=found.b2,
+            layer_product=found.product1,
+            unit_product=found.product2,
+            layers=found.depth,
+            width=config.width,
+            hist_len=found.memory,
+            window=found.reach,
+            c_sigma=found.c_sigma,
+            observed=found.observed,
+            norms="fixed" if fixed else "measured",
+            departures=found.reasons,
+            **more,
+        )
 
     @property
     def n_items(self) -> int:
