@@ -235,3 +235,11 @@ def test_a_report_is_plain_values():
     assert told["theory_applicable"] is False
     assert told["layers"][0]["row"] > 0
     assert told["product1"] > 0
+
+
+def test_looking_at_scores_teaches_nothing():
+    scorer = lively(small(kind="mlp", norm="batch"))
+    before = {name: one.clone() for name, one in scorer.state_dict().items()}
+    norm_report(scorer, [rows_of(scorer.config)])
+    assert scorer.training
+    assert all(torch.equal(one, before[name]) for name, one in scorer.state_dict().items())

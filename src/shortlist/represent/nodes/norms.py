@@ -160,7 +160,7 @@ def norm_report(
     reach = max(config.windows) if config.pool == "sum" and kind == "attention" else 1
     products = prod(one.row for one in layers), prod(one.row for one in unit)
     bf = score_range(kind, b0, bx, ba, *products, c_sigma, max(len(layers), 1), reach)
-    seen = [float(scorer(*batch).abs().max()) for batch in batches]
+    seen = list(_largest(scorer, batches))
     off = tuple(_not_bounded(scorer))
     reasons = (*off, *_not_theory(scorer, learned))
     observed = max(seen) if seen else None
@@ -233,6 +233,14 @@ def _measured(named: list[tuple[str, nn.Linear]]) -> Iterator[Matrix]:
 
 def _activations(scorer: NodeScorer) -> list[PReLU]:
     return [module for module in scorer.modules() if isinstance(module, PReLU)]
+
+
+def _largest(scorer: NodeScorer, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[float]:
+    """The largest score of each batch as it is served: looking must not teach the statistics of a batch norm."""
+    was = scorer.training
+    scorer.eval()
+    yield from (float(scorer(*batch).abs().max()) for batch in batches)
+    scorer.train(was)
 
 
 def _lengths(weight: Tensor, order: int) -> Tensor:
