@@ -19,6 +19,10 @@ FREE = {
     "improve",
     "judged_by",
     "own",
+    "mode",
+    "correct",
+    "calibrate",
+    "inputs",
     *CHOICES,
 }  # words, not numbers
 

@@ -5,7 +5,16 @@ from collections.abc import Mapping
 from shortlist.grammar import Stage
 from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Nearest, Popular, Recent, TreeNominator
 from shortlist.represent.models import MODELS, model_name
-from shortlist.stages import Available, Diverse, Explore, FeatureRanker, ModelScorer, Seen, TowerScorer
+from shortlist.stages import (
+    Available,
+    DINScorer,
+    Diverse,
+    Explore,
+    FeatureRanker,
+    ModelScorer,
+    Seen,
+    TowerScorer,
+)
 
 TYPES: Mapping[str, type[Stage]] = {
     "popular": Popular,
@@ -20,6 +29,7 @@ TYPES: Mapping[str, type[Stage]] = {
     "two-tower-scorer": TowerScorer,
     "model-scorer": ModelScorer,
     "feature-ranker": FeatureRanker,
+    "din-ranker": DINScorer,
     "diverse": Diverse,
     "explore": Explore,
 }

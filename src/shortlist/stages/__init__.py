@@ -1,5 +1,6 @@
 """From hundreds to ten."""
 
+from shortlist.stages.din_ranker import DINScorer
 from shortlist.stages.diverse import Diverse
 from shortlist.stages.explore import Explore
 from shortlist.stages.features import Features
@@ -10,6 +11,7 @@ from shortlist.stages.rank import FeatureRanker
 
 __all__ = [
     "Available",
+    "DINScorer",
     "Diverse",
     "Explore",
     "FeatureRanker",

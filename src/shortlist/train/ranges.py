@@ -9,6 +9,7 @@ from shortlist.errors import ConfigError
 RANGES: Mapping[str, tuple[float, float]] = {
     "ahead": (1, 10_000),
     "alpha": (0, 1000),
+    "attention": (1, 65_536),
     "backoff": (1e-9, 1e9),
     "batch": (1, 1_000_000),
     "blocks": (1, 64),

@@ -15,6 +15,7 @@ from shortlist.train.counts import (
 )
 from shortlist.train.covisit import CoVisitTrainer
 from shortlist.train.din import DINTrainer
+from shortlist.train.din_ranker import DINRankerTrainer
 from shortlist.train.fmlp import FMLPTrainer
 from shortlist.train.gru4rec import GRU4RecTrainer
 from shortlist.train.jtr import JTRTrainer
@@ -78,6 +79,7 @@ TRAINERS: Mapping[str, type[Trainer]] = {
     "two-tower-scorer": TowerScorerTrainer,
     "model-scorer": ModelScorerTrainer,
     "feature-ranker": FeatureRankerTrainer,
+    "din-ranker": DINRankerTrainer,
     "diverse": DiverseTrainer,
     "explore": ExploreTrainer,
 }

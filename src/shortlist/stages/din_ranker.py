@@ -1,0 +1,34 @@
+"""A closer look at fewer candidates: each looks at the history and decides what of it counts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from torch import Tensor
+
+from shortlist.data import Candidates, Query
+from shortlist.represent.din_ranker import DINRanker
+from shortlist.stages.calibrated import Calibrated, Calibration
+from shortlist.stages.words import spelled, told, under
+
+ABOUT = "about"  # the sizes of the model, as JSON in bytes
+PREFIX = "model."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DINScorer(Calibrated):
+    """The scores of a DIN ranker, from the history and the candidate alone."""
+
+    model: DINRanker
+
+    def raw(self, query: Query, found: Candidates) -> Tensor:
+        return self.model.score_rows(query.history, found.items)
+
+    def tensors(self) -> dict[str, Tensor]:
+        weights = {PREFIX + name: one.detach() for name, one in self.model.state_dict().items()}
+        return {**super().tensors(), **weights, ABOUT: spelled(self.model.settings())}
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
+        model = DINRanker.build(told(tensors, ABOUT, "din-ranker"), under(PREFIX, tensors))
+        return cls(model, calibration=Calibration.of(tensors), **settings)
