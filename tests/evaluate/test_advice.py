@@ -1,4 +1,4 @@
-from shortlist.evaluate.advice import advice, avoidable, best_knob, in_short, knobs_of
+from shortlist.evaluate.advice import advice, avoidable, best_knob, in_short, knobs_of, setting
 
 from .told import between, knob, made_up
 
@@ -57,7 +57,7 @@ def test_what_needs_training_says_how_to_have_it_measured():
 
 def test_without_any_knob_nothing_is_promised():
     told = made_up(knobs=[])
-    assert "None was turned." in of(told, "rank").knob
+    assert "No setting of this stage was tried." in of(told, "rank").knob
     assert in_short(told)[-1] == "No setting was tried on these users."
 
 
@@ -117,3 +117,9 @@ def test_knobs_belong_to_their_stage_alone():
     assert [one["setting"] for one in knobs_of(told["stages"][2], told)] == ["120", "30"]
     assert [one["setting"] for one in knobs_of(told["stages"][0], told)] == ["400"]
     assert knobs_of(told["stages"][1], told) == []
+
+
+def test_settings_are_said_as_one_would_say_them():
+    assert setting(knob("rank", "cut", "120", 0.1)) == "cut = 120 at 'rank'"
+    assert setting(knob("rank", "cut", "none", 0.1)) == "no cut at 'rank'"
+    assert setting(knob("seen", "rule", "left out: what it costs", 0.1)) == "leaving out the rule of 'seen'"

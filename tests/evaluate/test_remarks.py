@@ -24,7 +24,7 @@ def test_a_ranker_that_would_do_better_alone_is_told_with_numbers():
 
 
 def test_a_pipeline_without_a_scorer_has_no_verdict_and_no_remark_about_it():
-    plain = said(verdict={"answer": None, "why": "there is no scorer"})
+    plain = said(verdict={"answer": "undecided", "accuracy": None, "why": "others count"})
     assert plain == said(verdict=None) == said()
 
 
@@ -48,14 +48,26 @@ def test_a_search_that_costs_nothing_needs_no_larger_beam():
     assert not any("beam" in one for one in said(trees={"oak": {"account": account}}))
 
 
+SHIFT = {"level": "large", "auc": 0.85, "recall_training": 0.5, "recall_serving": 0.7, "few": False}
+
+
 def test_a_large_shift_asks_for_training_on_what_is_served():
-    found = said(shift={"rank": {"tv_lower_bound": 0.4, "recall_training": 0.5}})
-    assert "'rank' learned on other candidates than it is served: at least 40.0%" in found[0]
-    assert not any("learned on other" in one for one in said(shift={"rank": {"tv_lower_bound": 0.1}}))
+    found = said(shift={"rank": SHIFT})
+    assert "'rank' learned on other candidates than it is served (large)" in found[0]
+    assert "0.85" in found[0]
+    assert "Train again with the nominators and cuts that serve now." in found[0]
+    for quiet in ({"level": "small"}, {"few": True}):
+        assert said(shift={"rank": SHIFT | quiet}) == said()
+
+
+def test_slates_that_all_begin_alike_ring_the_alarm_first():
+    found = said(coverage={"collapse": True, "first_share": 0.4}, verdict=verdict("hurts", -0.05))
+    assert found[0].startswith("Alarm: 40.0% of all slates begin with the same item.")
+    assert said(coverage={"collapse": False, "first_share": 0.1}) == said()
 
 
 def test_recall_below_a_tenth_warns_of_harmonised_training():
-    found = said(shift={"rank": {"tv_lower_bound": 0.0, "recall_training": 0.05}})
+    found = said(shift={"rank": SHIFT | {"level": "small", "recall_training": 0.05}})
     assert "Only 5.0% of the wanted items were among the candidates that 'rank' learned from" in found[0]
     assert '"harmonised" is not advised' in found[0]
 

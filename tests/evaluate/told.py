@@ -93,3 +93,81 @@ def made_up(**changes: Any) -> dict[str, Any]:
         "warnings": [],
     }
     return deepcopy({**told, **changes})
+
+
+BINS = [{"confidence": 0.05 * place, "accuracy": 0.03 * place, "count": 20} for place in range(10)]
+
+
+def whole(**changes: Any) -> dict[str, Any]:
+    """A diagnosis with all that the command line adds, none of its parts empty."""
+    told = made_up(
+        calibration={
+            "rank": {
+                "users": 200,
+                "users_fitted": 200,
+                "probabilities": False,
+                "ece": 0.11,
+                "by_chance": 0.04,
+                "nll": 3.0,
+                "temperature": 1.6,
+                "bins": BINS,
+                "after": {"ece": 0.03, "by_chance": 0.04, "nll": 2.9, "bins": BINS},
+            }
+        },
+        shift={
+            "rank": {
+                "requests": 400,
+                "requests_training": 900,
+                "recall_training": 0.65,
+                "recall_serving": 0.7,
+                "popularity_js": 0.04,
+                "score_ks": 0.1,
+                "auc": 0.7,
+                "tv_lower_bound": 0.3,
+                "items_never_trained": 40,
+                "level": "noticeable",
+                "few": False,
+            }
+        },
+        segments=[
+            segment("users", "new", 100, 0.1),
+            segment("items", "tail", 20, 0.02, few=True),
+            segment("items", "head", 390, 0.2),
+        ],
+        coverage={
+            "requests": 400,
+            "items": 900,
+            "distinct": 500,
+            "share": 5 / 9,
+            "gini": 0.6,
+            "entropy": 0.8,
+            "first_item": 3,
+            "first_share": 0.1,
+            "collapse": False,
+            "never_nominated": 90,
+            "never_share": 0.1,
+        },
+        about={
+            "name": "fir",
+            "data": "world",
+            "model": "abc",
+            "fingerprint": "f00",
+            "seed": 0,
+            "pipeline": "a % 5",
+        },
+        trees={},
+        seconds=1.25,
+    )
+    return {**told, **changes}
+
+
+def segment(kind: str, name: str, users: int, recall: float, few: bool = False) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "name": name,
+        "users": users,
+        "wanted": 3 * users,
+        "recall": {"mean": recall, "low": None, "high": None} if few else between(recall, 0.02),
+        "lost": [0.3, 0.0, 0.4, 0.3 - recall],
+        "few": few,
+    }

@@ -12,7 +12,7 @@ SMALL = 0.01  # a share of the wanted items that is not worth a knob
 KNOBS = {
     "catalogue": "Train again on data that holds these items; no stage can name what it does not know.",
     "nominator": "More items from a nominator (the number after %), a wider beam of a tree, or a further nominator.",
-    "filter": "The rule of the filter: what it says no to, and how far back it looks.",
+    "filter": "The rule of the filter: what it says no to, and how far back it looks. It may stand for other reasons.",
     "hydrator": "It only adds columns: look at the stage before it.",
     "scorer": "How many it lets through (the number after %), and what it is trained on.",
     "selector": "How strongly it mixes (its strength), and how many places the slate has.",
@@ -55,6 +55,12 @@ def avoidable(stage: Told) -> int:
     return int(stage["lost"] - stage["no_room"])
 
 
+def worst_of(told: Told) -> str:
+    """The stage with the biggest avoidable loss, no name where none loses anything."""
+    worst = max(told["stages"], key=avoidable, default=None)
+    return str(worst["name"]) if worst and avoidable(worst) > 0 else ""
+
+
 def in_short(told: Told) -> list[str]:
     """The verdict in two or three sentences."""
     if not told["wanted"]:
@@ -63,9 +69,9 @@ def in_short(told: Told) -> list[str]:
         f"Of {told['wanted']:,} wanted items (what {told['users']:,} users really met next) the funnel returned "
         f"{told['returned']:,}: {around(told['recall'])}."
     ]
-    worst = max(told["stages"], key=avoidable, default=None)
-    if worst is None or not avoidable(worst):
+    if not worst_of(told):
         return [*said, "No stage loses anything that could be avoided."]
+    worst = max(told["stages"], key=avoidable)
     said.append(
         f"The biggest avoidable loss is at {worst['name']!r} ({_kind(worst)}): {avoidable(worst):,} wanted items, "
         f"{percent(avoidable(worst) / told['wanted'])}."
@@ -80,9 +86,12 @@ def best_knob(knobs: Sequence[Told]) -> Told | None:
 
 
 def knobs_of(stage: Told, told: Told) -> list[Told]:
-    """What was turned at a stage; the pool owns the knobs of its nominators."""
-    names = {stage["name"], *(told["nominators"] if stage["kind"] == "nominator" else ())}
-    return [one for one in told["knobs"] if one["stage"] in names]
+    """What was turned at a stage; the pool owns what belongs to no other, its nominators."""
+    others = {one["name"] for one in told["stages"]} - {stage["name"]}
+    pool = stage["kind"] == "nominator"
+    return [
+        one for one in told["knobs"] if one["stage"] == stage["name"] or (pool and one["stage"] not in others)
+    ]
 
 
 def _most(told: Told) -> str:
@@ -99,6 +108,10 @@ def _most(told: Told) -> str:
 
 def setting(knob: Told) -> str:
     """A knob with where it was turned to."""
+    if knob["label"] == "rule":
+        return f"leaving out the rule of {knob['stage']!r}"
+    if knob["setting"] == "none":
+        return f"no {knob['label']} at {knob['stage']!r}"
     return f"{knob['label']} = {knob['setting']} at {knob['stage']!r}"
 
 
@@ -175,7 +188,7 @@ def _turned(stage: Told, knobs: Sequence[Told], best: Told | None) -> list[str]:
     tried = sum(one["gain"] is not None for one in knobs)
     of = f" (the best of {tried} settings tried)" if tried > 1 else ""
     if best is None:
-        said.append("None was turned.")
+        said.append("No setting of this stage was tried.")
     elif rises(best["gain"]):
         said.append(f"Measured: {setting(best)} gave {points(best['gain'])}{of}{_price(best, stage)}.")
     elif best["gain"]["low"] is None:
@@ -186,7 +199,7 @@ def _turned(stage: Told, knobs: Sequence[Told], best: Told | None) -> list[str]:
         )
     else:
         said.append(f"Turning it gave nothing measurable: {setting(best)} gave {points(best['gain'])}{of}.")
-    waiting = [one for one in knobs if one["needs_training"] and one["gain"] is None]
+    waiting = [one for one in knobs if one["needs_training"] and one["gain"] is None and not one.get("why")]
     if waiting:
         tries = ", ".join(f"{one['label']} = {one['setting']}" for one in waiting)
         said.append(f"Not measured: {tries}; that needs training, add --retrain.")

@@ -9,8 +9,8 @@ SMALL = 0.01  # a share of the wanted items that is not worth a knob
 ENOUGH = (
     0.1  # of the wanted items among the candidates: with fewer, learning on the retrieved has little to go by
 )
-SHIFTED = 0.2  # of all candidates: so many at least are of another kind when serving
 CROOKED = 0.05  # mean distance between said and true odds
+SIZES = ("limit", "cut", "beam", "places", "ef", "nprobe")  # knobs that only let more through
 STRETCHED = 1.1  # a temperature from which on a ranker is called too sure of itself
 
 
@@ -26,8 +26,19 @@ class Remark:
 
 def remarks(told: Told) -> tuple[Remark, ...]:
     """By fixed rules, in a fixed order: what hurts, what misleads, what could go."""
-    rules = (_hurts, _noise, _search, _shift, _thin, _odds, _short, _idle)
+    rules = (_same, _hurts, _noise, _search, _shift, _thin, _odds, _short, _idle)
     return tuple(remark for rule in rules for remark in rule(told))
+
+
+def _same(told: Told) -> Iterator[Remark]:
+    one = told.get("coverage") or {}
+    if one.get("collapse"):
+        yield Remark(
+            told["stages"][-1]["name"],
+            f"Alarm: {percent(one['first_share'])} of all slates begin with the same item.",
+            "More than a fifth of the users are shown one and the same first.",
+            "Look at the last scorer: does it see histories at all? Train it longer, or with a lower rate.",
+        )
 
 
 def _hurts(told: Told) -> Iterator[Remark]:
@@ -81,15 +92,14 @@ def _of_scorers(part: Told) -> Iterator[tuple[str, Told]]:
 
 
 def _widened(told: Told) -> list[Told]:
-    """Settings that let more candidates through than the stage does now."""
+    """Sizes that let more candidates through than the stage does now."""
     now = {stage["name"]: stage["candidates"] for stage in told["stages"]}
-    pool = next((stage for stage in told["stages"] if stage["kind"] == "nominator"), None)
+    pool = next((stage["candidates"] for stage in told["stages"] if stage["kind"] == "nominator"), None)
     found = []
     for one in told["knobs"]:
-        before = now.get(
-            one["stage"], pool["candidates"] if pool and one["stage"] in told["nominators"] else None
-        )
-        if before is not None and one["gain"] is not None and (one["candidates"] or 0) > before:
+        before = now.get(one["stage"], pool)
+        known = before is not None and one["gain"] is not None and one["candidates"] is not None
+        if known and one["label"] in SIZES and one["candidates"] > before:
             found.append(one)
     return found
 
@@ -109,12 +119,13 @@ def _search(told: Told) -> Iterator[Remark]:
 
 def _shift(told: Told) -> Iterator[Remark]:
     for name, one in _of_scorers(told["shift"]):
-        bound = one.get("tv_lower_bound")
-        if bound is not None and bound >= SHIFTED:
+        if one.get("level") in ("large", "noticeable") and not one.get("few"):
             yield Remark(
                 name,
-                f"{name!r} learned on other candidates than it is served: at least {percent(bound)} of them are of "
-                "another kind.",
+                f"{name!r} learned on other candidates than it is served ({one['level']}): a simple test tells them "
+                f"apart with {one['auc']:.2f} (0.50: not at all, 1.00: always), and "
+                f"{percent(one['recall_training'])} of the wanted items were among them in training, "
+                f"{percent(one['recall_serving'])} are when it serves.",
                 "What a ranker has not met in training it can only guess about.",
                 "Train again with the nominators and cuts that serve now.",
             )

@@ -4,9 +4,17 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from shortlist.evaluate.advice import avoidable, in_short, setting
+from shortlist.evaluate.advice import in_short, worst_of
 from shortlist.evaluate.words import around, percent, points, rises
-from shortlist.report.diagnosis_parts import budget, calibration, nominators, segments, shift, verdict
+from shortlist.report.diagnosis_parts import (
+    budget,
+    calibration,
+    coverage,
+    nominators,
+    segments,
+    shift,
+    verdict,
+)
 from shortlist.report.diagnosis_plots import gains, waterfall
 from shortlist.report.page import Html, Section, facts, figure, page, table
 from shortlist.report.tree import tree_sections
@@ -28,7 +36,15 @@ def diagnosis_page(told: Told) -> str:
         verdict(told),
         nominators(told),
     ]
-    parts += [segments(told), shift(told), calibration(told), budget(told), *_trees(told), _measured(told)]
+    parts += [
+        segments(told),
+        coverage(told),
+        shift(told),
+        calibration(told),
+        budget(told),
+        *_trees(told),
+        _measured(told),
+    ]
     sections = [one for one in parts if one is not None]
     return page(f"Where {about['name']} loses what people want, on {about['data']}", sections)
 
@@ -172,7 +188,7 @@ def _knobs(told: Told) -> Section | None:
         [
             one["stage"],
             f"{one['label']} = {one['setting']}",
-            "not measured: needs training, add --retrain" if one["gain"] is None else points(one["gain"]),
+            _gain(one),
             "–" if one["candidates"] is None else f"{one['candidates']:,.0f}",
             "yes" if one["gain"] is not None and rises(one["gain"]) else "",
         ]
@@ -187,6 +203,13 @@ def _knobs(told: Told) -> Section | None:
             table(["stage", "setting", "gain", "candidates after it", "better for sure"], rows),
         ],
     )
+
+
+def _gain(knob: Told) -> str:
+    if knob["gain"] is not None:
+        return points(knob["gain"])
+    why = knob.get("why")
+    return f"could not be trained: {why}" if why else "not measured: needs training, add --retrain"
 
 
 def _gained(knob: Told) -> float:
@@ -230,19 +253,6 @@ def _measured(told: Told) -> Section:
             table(["", ""], [[name, about[name]] for name in named if name in about]),
         ],
     )
-
-
-def worst_of(told: Told) -> str:
-    """The stage with the biggest avoidable loss, nothing where none loses any."""
-    worst = max(told["stages"], key=avoidable, default=None)
-    return worst["name"] if worst and avoidable(worst) > 0 else ""
-
-
-def best_setting(told: Told) -> str | None:
-    """The setting that surely gained most, in words."""
-    sure = [one for one in told["knobs"] if one["gain"] is not None and rises(one["gain"])]
-    best = max(sure, key=_gained, default=None)
-    return f"{setting(best)}: {points(best['gain'])}" if best else None
 
 
 def _counted(told: Told) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from shortlist.evaluate.words import around, falls, percent, points, rises
 from shortlist.report.diagnosis_plots import dots, reliability
-from shortlist.report.page import Html, Section, figure, table
+from shortlist.report.page import Html, Section, facts, figure, table
 
 Told = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ def verdict(told: Told) -> Section:
     """Whether the last scorer would do better on the whole catalogue."""
     title = "Would it be better without the first stages?"
     one = told["verdict"] or {}
-    if one.get("answer") is None:
+    if one.get("accuracy") is None:
         return Section(
             title, [_because(one, "There is no scorer that could be asked about the whole catalogue.")]
         )
@@ -151,6 +151,7 @@ def shift(told: Told) -> Section | None:
     rows = [
         [
             name,
+            one.get("level"),
             percent(one.get("recall_training")),
             percent(one.get("recall_serving")),
             _number(one.get("popularity_js")),
@@ -163,6 +164,7 @@ def shift(told: Told) -> Section | None:
     ]
     heads = [
         "ranker",
+        "shift",
         "wanted items among its candidates: training",
         "serving",
         "popularity",
@@ -223,6 +225,25 @@ def calibration(told: Told) -> Section | None:
             *[one for one in why if one],
         ],
     )
+
+
+def coverage(told: Told) -> Section | None:
+    """How much of the catalogue anybody gets to see."""
+    one = told.get("coverage")
+    if not one:
+        return None
+    alarm = "Alarm: more than a fifth of the slates begin with the same item." if one["collapse"] else ""
+    named = {
+        "different items in all slates": f"{one['distinct']:,} of {one['items']:,} ({percent(one['share'])})",
+        "named for nobody": f"{one['never_nominated']:,} ({percent(one['never_share'])})",
+        "evenness (1: all items alike)": _number(one["entropy"]),
+        "slates with the same first item": percent(one["first_share"]),
+    }
+    said = (
+        f"What {one['requests']:,} requests together show of the catalogue. An item that no nominator ever names "
+        "cannot be returned, however good the rest is."
+    )
+    return Section("How much of the catalogue is used?", [said, *([alarm] if alarm else []), facts(named)])
 
 
 def budget(told: Told) -> Section | None:

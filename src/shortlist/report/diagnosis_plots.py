@@ -5,7 +5,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter
 
 from shortlist.report.plots import COLOR, COLORS, DARK, SETTINGS, canvas, literal, svg
 
@@ -102,30 +102,6 @@ def reliability(bins: Mapping[str, Sequence[Told]], label: str) -> str:
             )
         axes.set_xlabel(label)
         axes.set_ylabel("came true")
-        axes.legend(frameon=False, fontsize=8)
-        return svg(drawing)
-
-
-def steps(edges: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> str:
-    """Shares of several things over the same steps, side by side."""
-    with mpl.rc_context(SETTINGS):
-        drawing, axes = canvas(width=7.0, height=2.6)
-        wide = 0.8 / max(len(series), 1)
-        for number, (name, shares) in enumerate(series.items()):
-            at = [place + wide * (number - (len(series) - 1) / 2) for place in range(len(shares))]
-            hatch = (None, "///", "...")[number % 3]
-            axes.bar(
-                at,
-                shares,
-                wide,
-                color=COLORS[number % len(COLORS)],
-                hatch=hatch,
-                ec="white",
-                label=literal(name),
-            )
-        axes.set_xticks(range(len(edges)), list(edges), rotation=30, ha="right")
-        axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
-        axes.set_xlabel(label)
         axes.legend(frameon=False, fontsize=8)
         return svg(drawing)
 

@@ -1,0 +1,147 @@
+"""A diagnosis on a terminal: the verdict in words, then the numbers it comes from."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from shortlist.evaluate.advice import in_short, worst_of
+from shortlist.evaluate.words import around, percent, points
+
+FURTHEST = 3  # segments that are told
+
+Told = Mapping[str, Any]
+
+ANSWERS = {
+    "helps": "the stages before {stage!r} help",
+    "hurts": "the stages before {stage!r} do harm",
+    "undecided": "whether the stages before {stage!r} help cannot be told from chance",
+}
+
+
+def show_funnel(told: Told, console: Console) -> None:
+    """Verdict, table of stages, findings with knobs, and what else was looked at."""
+    for sentence in in_short(told):
+        say(console, sentence)
+    for one in told["warnings"]:
+        say(console, f"mind: {one}")
+    console.print(stages_table(told))
+    for number, one in enumerate(told["findings"], start=1):
+        say(console, f"{number}. {one['what']}")
+        say(console, f"   {one['why']}")
+        say(console, f"   -> {one['knob']}")
+    if told["nominators"]:
+        console.print(nominators_table(told))
+    say(console, verdict_line(told["verdict"] or {}))
+    for line in (*shift_lines(told["shift"]), *calibration_lines(told["calibration"]), *segment_lines(told)):
+        say(console, line)
+
+
+def say(console: Console, line: str) -> None:
+    """Print a line as it is: names are no markup."""
+    console.print(line, markup=False, highlight=False)
+
+
+def stages_table(told: Told) -> Table:
+    """A row per stage, the biggest avoidable loss marked."""
+    table = Table(
+        title=f"which stage loses what: {told['users']:,} users, {told['wanted']:,} wanted items",
+        title_justify="left",
+        caption="lost: % of all wanted items [95 % interval]. of its own: % of what reached the stage. perfect: points "
+        "more at the end if this stage alone kept what is wanted (measured; it looks at the answers). at most: if "
+        "later stages lost none of it again. left: candidates per request after the stage.",
+        caption_justify="left",
+        box=SIMPLE,
+    )
+    for name in ("stage", "came in", "lost", "of its own", "perfect", "at most", "left"):
+        table.add_column(name, justify="left" if name == "stage" else "right")
+    for one in told["stages"]:
+        then = one["what_if"]
+        table.add_row(
+            ("> " if one["name"] == worst_of(told) else "  ") + one["name"],
+            f"{one['entered']:,}",
+            _hundreds(one["share"]),
+            "–" if one["conditional"] is None else f"{100 * one['conditional']:.1f}",
+            "–" if then["oracle"] is None else _hundreds(then["oracle"]),
+            f"{100 * then['ceiling']:.1f}",
+            f"{one['candidates']:,.0f}",
+        )
+    return table
+
+
+def nominators_table(told: Told) -> Table:
+    """Who names what, and what is returned without it."""
+    table = Table(title="who finds it", title_justify="left", box=SIMPLE)
+    for name in ("nominator", "names", "it alone", "returned without it"):
+        table.add_column(name, justify="left" if name == "nominator" else "right")
+    for name, one in told["nominators"].items():
+        table.add_row(name, f"{one['named']:,}", f"{one['alone']:,}", points(one["without"]))
+    return table
+
+
+def verdict_line(one: Told) -> str:
+    """Whether the last ranker would do better alone, in a sentence."""
+    if one.get("accuracy") is None:
+        return f"without the first stages: {one.get('why') or 'there is no scorer to ask'}"
+    return (
+        f"without the first stages: {ANSWERS[one['answer']].format(stage=one['stage'])}: its first item is wanted for "
+        f"{percent(one['accuracy'])} of {one['users']:,} users, {percent(one['accuracy_flat'])} if it scores the whole "
+        f"catalogue ({points(one['difference'])})"
+    )
+
+
+def shift_lines(shift: Told) -> list[str]:
+    """Training against serving, a line for each scorer."""
+    lines = []
+    for name, one in shift.items():
+        if not isinstance(one, Mapping) or "recall_serving" not in one:
+            lines.append(f"training and serving, {name}: {_why(one)}")
+            continue
+        lines.append(
+            f"training and serving, {name}: the difference of its candidates is {one['level']}; told apart with "
+            f"{one['auc']:.2f} (0.50: not at all); wanted among them {percent(one['recall_training'])} then, "
+            f"{percent(one['recall_serving'])} now"
+        )
+    return lines
+
+
+def calibration_lines(calibration: Told) -> list[str]:
+    """How far said odds are off, a line for each scorer."""
+    lines = []
+    for name, one in calibration.items():
+        if not isinstance(one, Mapping) or "ece" not in one:
+            lines.append(f"odds of {name}: {_why(one)}")
+            continue
+        heat = "" if one["temperature"] is None else f"; right if divided by {one['temperature']:.2f}"
+        lines.append(
+            f"odds of {name}: off by {percent(one['ece'])} on average, {percent(one['by_chance'])} would be chance"
+            + heat
+        )
+    return lines
+
+
+def segment_lines(told: Told) -> list[str]:
+    """The parts of users and items whose recall is furthest from everyone's."""
+    everyone = told["recall"]["mean"]
+    known = [one for one in told["segments"] if not one.get("few") and one["recall"]["mean"] is not None]
+    if everyone is None or not known:
+        return []
+    furthest = sorted(known, key=lambda one: -abs(one["recall"]["mean"] - everyone))[:FURTHEST]
+    return [
+        f"{one['kind']}, {one['name']}: {around(one['recall'])} returned, everyone {percent(everyone)} "
+        f"({one['users']:,} users)"
+        for one in furthest
+    ]
+
+
+def _why(one: object) -> str:
+    return str(one.get("why", "not measured")) if isinstance(one, Mapping) else str(one)
+
+
+def _hundreds(one: Told) -> str:
+    if one["mean"] is None:
+        return "–"
+    middle = f"{100 * one['mean']:.1f}"
+    return middle if one["low"] is None else f"{middle} [{100 * one['low']:.1f}, {100 * one['high']:.1f}]"

@@ -1,0 +1,61 @@
+from shortlist.report.diagnosis_parts import calibration, coverage, nominators, segments, shift, verdict
+from shortlist.report.page import Html
+
+from ..evaluate.told import between, whole
+
+
+def text(section):
+    return " ".join(part.text if isinstance(part, Html) else part for part in section.parts)
+
+
+def test_the_verdict_says_yes_no_or_cannot_be_told():
+    told = whole()
+    assert "cannot be told from chance" in text(verdict(told))
+    for answer, said in (("helps", "Yes, the stages before"), ("hurts", "No, the stages before")):
+        one = {**told["verdict"], "answer": answer}
+        assert said in text(verdict({**told, "verdict": one}))
+
+
+def test_the_verdict_of_a_ranker_that_sees_all_candidates_at_once_says_why_it_is_missing():
+    one = {
+        **whole()["verdict"],
+        "accuracy": None,
+        "pointwise": False,
+        "why": "its scores depend on the others",
+    }
+    assert text(verdict(whole(verdict=one))) == "its scores depend on the others"
+
+
+def test_a_threshold_below_nothing_is_told_as_nothing():
+    one = {**whole()["verdict"], "threshold": -0.5}
+    assert "less than 0.0% of the requests" in text(verdict(whole(verdict=one)))
+
+
+def test_nominators_are_missed_harmful_or_not_measurably_missed():
+    without = {"a": between(-0.05), "b": between(0.05), "c": between(0.0)}
+    told = whole(nominators={name: {"named": 1, "alone": 0, "without": one} for name, one in without.items()})
+    said = text(nominators(told))
+    places = [said.index(word) for word in ("would be missed</td>", "does harm", "not measurably missed")]
+    assert places == sorted(places)
+
+
+def test_segments_name_where_most_is_lost_and_mark_those_with_few_users():
+    said = text(segments(whole()))
+    assert "rank (40.0%)" in said
+    assert said.count("few users") == 1
+
+
+def test_what_was_not_measured_is_left_out():
+    bare = whole(nominators={}, segments=[], shift={}, calibration={}, coverage=None)
+    assert [part(bare) for part in (nominators, segments, shift, calibration, coverage)] == [None] * 5
+
+
+def test_reasons_are_told_once_however_many_rankers_have_them():
+    told = whole(shift={"a": {"why": "no record"}, "b": {"why": "no record"}})
+    assert text(shift(told)).count("no record") == 1
+
+
+def test_slates_that_all_begin_alike_ring_the_alarm():
+    one = {**whole()["coverage"], "collapse": True}
+    assert "Alarm" in text(coverage(whole(coverage=one)))
+    assert "Alarm" not in text(coverage(whole()))
