@@ -4,6 +4,7 @@ from scipy.special import expit, logit, softmax
 
 from shortlist.errors import DataError
 from shortlist.evaluate.calibration import calibration, fitted, log_softmax, reliability
+from shortlist.evaluate.panel import panel
 from shortlist.evaluate.served import Sample, Served, served
 
 
@@ -129,7 +130,9 @@ def test_no_candidates_at_all_is_an_error():
 
 
 def test_a_trained_pipeline_can_be_checked_and_told_in_plain_values(world, recommender):
-    told = calibration(served(recommender.pipeline, world.split().test)["rank"]).as_dict()
+    told = calibration(
+        served(recommender.pipeline, panel(world.split().test, len(world.items)))["rank"]
+    ).as_dict()
     assert {"users", "ece", "nll", "temperature", "bins", "probabilities", "after"} <= set(told)
     assert {"confidence", "accuracy", "count"} == set(told["bins"][0])
     assert told["after"]["nll"] > 0

@@ -5,6 +5,7 @@ import torch
 
 from shortlist.errors import DataError
 from shortlist.evaluate.coverage import coverage_of, covered
+from shortlist.evaluate.panel import panel
 from shortlist.evaluate.run import slates_of
 from shortlist.pipeline import run
 from shortlist.pipeline.recommender import slate_size
@@ -35,7 +36,7 @@ def test_the_alarm_rings_above_a_fifth_and_not_for_a_handful_of_requests():
 
 def test_a_pipeline_is_counted_item_by_item(world, recommender):
     cases = world.split().test.take(slice(0, 12))
-    found = covered(recommender.pipeline, cases, len(world.items))
+    found = covered(recommender.pipeline, panel(cases, len(world.items)))
     k = slate_size(recommender.pipeline)
     slates = slates_of(recommender.pipeline, cases, k).tolist()
     assert found.distinct == len({item for slate in slates for item in slate if item >= 0})

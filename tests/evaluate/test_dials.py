@@ -24,7 +24,7 @@ def test_limits_and_cuts_are_found_and_the_size_of_the_slate_is_none_of_them():
 def test_a_tree_has_a_beam_too(tree_bundle):
     pipeline = load_recommender(tree_bundle).pipeline
     found = {one.what: one.value for one in dials(pipeline, 20, 200)}
-    assert found == {"limit": 30, "beam": 8}
+    assert found == {"limit": 30, "beam": 15}  # two children each: eight would not reach thirty leaves
     wider = turned(pipeline, {("tree", "beam"): 16})
     tree = next(one for one in leaves(wider) if isinstance(one, TreeNominator))
     assert (tree.beam, tree.limit) == (16, 30)

@@ -1,15 +1,13 @@
-import numpy as np
 import pytest
 
-from shortlist.data import Cases
-from shortlist.errors import DataError
+from shortlist.evaluate.panel import panel
 from shortlist.evaluate.served import scorers, served
 from shortlist.pipeline import run
 
 
 def test_every_scorer_is_told_what_it_was_given_and_what_of_it_was_wanted(world, recommender):
     cases = world.split().test.take(slice(0, 5))
-    found = served(recommender.pipeline, cases)
+    found = served(recommender.pipeline, panel(cases, len(world.items)))
     assert list(found) == ["prerank", "rank"] == [stage.title for stage in scorers(recommender.pipeline)]
     for name, one in found.items():
         expected = []
@@ -35,10 +33,11 @@ def test_every_scorer_is_told_what_it_was_given_and_what_of_it_was_wanted(world,
 
 def test_a_pipeline_without_a_scorer_has_nothing_to_tell(world, recommender):
     pool_alone = recommender.pipeline.stages[0]
-    assert served(pool_alone, world.split().test.take(slice(0, 2))) == {}
+    assert served(pool_alone, panel(world.split().test.take(slice(0, 2)), len(world.items))) == {}
 
 
-def test_nobody_asked_is_an_error(world, recommender):
-    nothing = np.empty(0, np.int64)
-    with pytest.raises(DataError, match="expected held-out cases"):
-        served(recommender.pipeline, Cases(world.events, nothing, nothing, nothing))
+def test_histories_and_wants_outside_the_catalogue_are_no_error(world, recommender):
+    cases = world.split().test.take(slice(0, 4))
+    known = int(cases.truth().max())  # one row and more are outside
+    found = served(recommender.pipeline, panel(cases, known))["rank"].sample
+    assert found.sought == int((cases.truth() >= 0).sum())

@@ -8,6 +8,7 @@ import torch
 from shortlist.artifact import Lineage, save
 from shortlist.data import Catalog, Vocabulary
 from shortlist.errors import ArtifactError
+from shortlist.evaluate.panel import panel
 from shortlist.evaluate.served import Sample, Served, served
 from shortlist.evaluate.shift import RECORD, level, rehearsal, rehearsals, shift, shifts
 
@@ -120,8 +121,8 @@ def test_scorers_without_a_record_or_candidates_say_why():
 
 def test_a_trained_pipeline_beside_itself_has_no_shift(world, recommender):
     split = world.split()
-    at_serving = served(recommender.pipeline, split.test)
-    before = served(recommender.pipeline, split.valid)
+    at_serving = served(recommender.pipeline, panel(split.test, len(world.items)))
+    before = served(recommender.pipeline, panel(split.valid, len(world.items)))
     record = {name: one.sample for name, one in before.items()}
     told = shifts(at_serving, record, split.train.popularity, world.catalog)
     assert set(told) == {"prerank", "rank"}

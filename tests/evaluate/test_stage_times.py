@@ -5,9 +5,14 @@ import torch
 
 from shortlist.data import Candidates, Query
 from shortlist.evaluate.latency import WARM
+from shortlist.evaluate.panel import panel
 from shortlist.evaluate.stage_times import stage_times
 from shortlist.grammar import Scorer, as_pipeline
 from tests.evaluate.test_latency import Slow, Watch
+
+
+def queries(world):
+    return [one.query for one in panel(world.split().test, len(world.items), batch=1).batches]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,7 +33,7 @@ def test_every_stage_has_its_time_and_a_pool_holds_that_of_its_nominators(world)
     watch, said = Watch(), []
     pool = Slow(watch, 0.002, said, name="a") + Slow(watch, 0.003, said, name="b")
     pipelines = {"one": as_pipeline(pool >> Pause(watch, 0.004, name="rank") % 5)}
-    found = stage_times(pipelines, world.split().test, requests=5, clock=watch)["one"]
+    found = stage_times(pipelines, queries(world), requests=5, clock=watch)["one"]
     assert (found.median_ms, found.p95_ms, found.requests) == (pytest.approx(9.0), pytest.approx(9.0), 5)
     assert [(s.name, s.kind, s.part_of) for s in found.stages] == [
         ("pool", "nominator", None),
@@ -42,7 +47,7 @@ def test_every_stage_has_its_time_and_a_pool_holds_that_of_its_nominators(world)
 def test_medians_and_late_requests_are_those_of_the_counted_turns(world):
     watch = Watch()
     pipeline = as_pipeline(Slow(watch, 0.0, [], name="a")) >> Pause(watch, 0.001, 0.001, name="rank")
-    found = stage_times({"one": pipeline}, world.split().test, requests=20, seconds=99, clock=watch)["one"]
+    found = stage_times({"one": pipeline}, queries(world), requests=20, seconds=99, clock=watch)["one"]
     counted = [1.0 + WARM + turn for turn in range(20)]
     assert found.median_ms == pytest.approx((counted[9] + counted[10]) / 2)
     assert found.p95_ms == found.stages[-1].p95_ms == pytest.approx(counted[19])
@@ -51,7 +56,7 @@ def test_medians_and_late_requests_are_those_of_the_counted_turns(world):
 def test_settings_take_turns_and_end_when_the_time_is_up(world):
     watch, said = Watch(), []
     pipelines = {name: as_pipeline(Slow(watch, 1.0, said, name=name)) for name in "ab"}
-    found = stage_times(pipelines, world.split().test, requests=50, seconds=12, clock=watch)
+    found = stage_times(pipelines, queries(world), requests=50, seconds=12, clock=watch)
     names = [name for name, _, _ in said]
     assert {frozenset(pair) for pair in zip(names[::2], names[1::2], strict=True)} == {frozenset("ab")}
     assert names[:2] != names[2:4]

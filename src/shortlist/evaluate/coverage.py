@@ -6,11 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.data import Cases
 from shortlist.errors import DataError
 from shortlist.evaluate.collapse import ENOUGH, FIRST, collapse
 from shortlist.evaluate.exposure import coverage, gini
-from shortlist.evaluate.run import BATCH, check_asked, longest
+from shortlist.evaluate.panel import Panel
 from shortlist.grammar import Stage, as_pipeline
 from shortlist.pipeline import run
 from shortlist.progress import Progress, silent, told
@@ -62,15 +61,14 @@ def coverage_of(slates: Tensor, nominated: Tensor) -> Coverage:
 
 
 @torch.no_grad()
-def covered(pipeline: Stage, cases: Cases, n_items: int, progress: Progress = silent) -> Coverage:
+def covered(pipeline: Stage, asked: Panel, progress: Progress = silent) -> Coverage:
     """Ask all cases and look at what of the catalogue comes up."""
-    check_asked(cases)
-    pipeline, slates, nominated = as_pipeline(pipeline), [], torch.zeros(n_items, dtype=torch.int64)
-    for start in told(range(0, len(cases), BATCH), "catalogue", progress):
-        some = cases.take(slice(start, start + BATCH))
-        slate = run(pipeline, some.query(width=longest(some)))
+    pipeline, slates = as_pipeline(pipeline), []
+    nominated = torch.zeros(asked.n_items, dtype=torch.int64)
+    for batch in told(asked.batches, "catalogue", progress):
+        slate = run(pipeline, batch.query)
         named = slate.trace.named
-        nominated += torch.bincount(named.items[named.valid], minlength=n_items)
+        nominated += torch.bincount(named.items[named.valid], minlength=asked.n_items)
         slates.append(slate.items)
     width = max(one.shape[1] for one in slates)
     padded = [torch.nn.functional.pad(one, (0, width - one.shape[1]), value=-1) for one in slates]

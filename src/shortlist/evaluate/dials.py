@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shortlist.grammar import Nominator, Pipeline, Pool, Selector, Stage, Top
+from shortlist.nominate import JTRNominator, TreeNominator
 from shortlist.pipeline.guards import Guard
 
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -83,7 +84,7 @@ def _dials(stage: Stage, k: int, n_items: int, last: bool) -> Iterator[Dial]:
     elif isinstance(stage, Nominator):
         yield Dial(stage.title, "limit", stage.limit, 1, max(n_items, stage.limit))
         if (beam := _beam(stage)) is not None:
-            yield Dial(stage.title, "beam", beam, 1, max(n_items, beam))
+            yield Dial(stage.title, "beam", *beam, max(n_items, *beam))
 
 
 def _turned(stage: Stage, changes: Changes) -> Stage:
@@ -104,6 +105,11 @@ def _turned(stage: Stage, changes: Changes) -> Stage:
     return stage
 
 
-def _beam(stage: Nominator) -> int | None:
-    beam = getattr(stage, "beam", None)
-    return beam if isinstance(beam, int) else None
+def _beam(stage: Nominator) -> tuple[int, int] | None:
+    """How wide a search down a tree really is, and the least that its limit allows; None without a tree."""
+    if isinstance(stage, TreeNominator):
+        least = -(-stage.limit // stage.index.tree.shape.branch)
+        return max(stage.beam, least), least
+    if isinstance(stage, JTRNominator):
+        return stage.wide, stage.renewed(beam=1).wide
+    return None

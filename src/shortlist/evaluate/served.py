@@ -8,9 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.data import Cases
 from shortlist.data.membership import is_in
-from shortlist.evaluate.run import BATCH, check_asked, longest
+from shortlist.evaluate.panel import Panel
 from shortlist.grammar import Pipeline, Stage, as_pipeline, kind_of
 from shortlist.pipeline import Step, run
 from shortlist.pipeline.recipe import leaves
@@ -68,22 +67,20 @@ class Served:
 
 
 @torch.no_grad()
-def served(pipeline: Stage, cases: Cases, progress: Progress = silent) -> dict[str, Served]:
+def served(pipeline: Stage, asked: Panel, progress: Progress = silent) -> dict[str, Served]:
     """Ask all cases and keep what every scorer of the pipeline was given, by the scorer's name."""
-    check_asked(cases)
     pipeline = as_pipeline(pipeline)
     parts: dict[str, list[Sample]] = {stage.title: [] for stage in scorers(pipeline)}
-    for start in told(range(0, len(cases), BATCH), "candidates of the scorers", progress):
-        some = cases.take(slice(start, start + BATCH))
-        truth = some.truth()
-        for step in run(pipeline, some.query(width=longest(some))).trace.steps:
+    start = 0
+    for batch in told(asked.batches, "candidates of the scorers", progress):
+        for step in run(pipeline, batch.query).trace.steps:
             if step.name in parts:
-                parts[step.name].append(_rows(step, truth, start))
-    wants = cases.truth()
-    wanted = wants[wants >= 0].numpy()
+                parts[step.name].append(_rows(step, batch.truth, start))
+        start += len(batch.query)
+    wanted = np.concatenate([batch.truth[batch.truth >= 0].numpy() for batch in asked.batches])
     return {
         stage.title: Served(
-            stage.title, _joined(parts[stage.title]), cases.users, wanted, _probabilities(stage)
+            stage.title, _joined(parts[stage.title]), asked.users, wanted, _probabilities(stage)
         )
         for stage in scorers(pipeline)
     }

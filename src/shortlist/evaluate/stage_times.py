@@ -7,9 +7,8 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from shortlist.data import Cases
+from shortlist.data import Query
 from shortlist.evaluate.latency import LATE, WARM, Clock, one_thread
-from shortlist.evaluate.run import longest
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import Trace, run
 from shortlist.progress import Progress, silent
@@ -40,13 +39,13 @@ class Times:
 
 def stage_times(
     pipelines: Mapping[str, Pipeline],
-    cases: Cases,
+    queries: Sequence[Query],
     requests: int = 60,
     seconds: float = 10.0,
     clock: Clock = perf_counter,
     progress: Progress = silent,
 ) -> dict[str, Times]:
-    """One request of every pipeline in turn, in every turn another one first; the first turns are not counted.
+    """Ask every pipeline the same single request, in every turn another one first; the first turns do not count.
 
     Turns end early, but not before one was counted, when they have taken `seconds`.
     """
@@ -56,8 +55,7 @@ def stage_times(
         for turn in range(-WARM, requests):
             if turn > 0 and clock() - began > seconds:
                 break
-            one = cases.take(slice(turn % len(cases), turn % len(cases) + 1))
-            query, first = one.query(width=longest(one)), turn % len(names)
+            query, first = queries[turn % len(queries)], turn % len(names)
             for name in names[first:] + names[:first]:
                 start = clock()
                 trace = run(pipelines[name], query, clock).trace
