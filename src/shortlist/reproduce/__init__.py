@@ -15,6 +15,7 @@ from shortlist.reproduce.perturb import dtr_table5
 from shortlist.reproduce.quality_time import dtr_time
 from shortlist.reproduce.sasrec_time import sasrec_time
 from shortlist.reproduce.sensitivity import dtr_fig4, dtr_fig6, dtr_fig8
+from shortlist.reproduce.table1 import bounds_table1
 from shortlist.reproduce.table2 import OTHERWISE, dtr_table2
 from shortlist.reproduce.table6 import dtr_table6
 from shortlist.reproduce.tree_speed import tree_speed
@@ -32,6 +33,8 @@ FIGURES = {
 
 EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "baselines-ml1m": baselines_ml1m,
+    "bounds-table1": bounds_table1,
+    "bounds-table1-mind": partial(bounds_table1, where="mind"),
     "classic-ml1m": classic_ml1m,
     "demo-world": demo_world,
     "dtr-table2": dtr_table2,
@@ -57,6 +60,7 @@ __all__ = [
     "FIGURES",
     "baselines_ml1m",
     "bounds_fig1",
+    "bounds_table1",
     "classic_ml1m",
     "demo_world",
     "dtr_fig3",

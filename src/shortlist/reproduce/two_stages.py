@@ -1,0 +1,366 @@
+"""What the experiments with two stages share: a tree that retrieves, flags, and rankers that learn from them.
+
+A trial has one data set, one split and one seed. The tree stays as chance made it and is taught shortly, as in figure 1
+of the paper; the ranker is the DIN of its appendix D. Instances are a sample of all windows of training users.
+"""
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from shortlist.data import Cases, Interactions, Windows, sliding
+from shortlist.data.membership import is_in
+from shortlist.index.tree import TreeIndex, search
+from shortlist.represent.din_ranker import DINRanker, DINRankerConfig
+from shortlist.reproduce.trees import Settings, Trial
+from shortlist.train.converged import course
+from shortlist.train.device import device_of
+from shortlist.train.flags import Ask, Flags, retrieved_flags
+from shortlist.train.harmony import Advice, Guard, Weights, likely_retrieved, weigh
+from shortlist.train.loop import Loop
+from shortlist.train.tree.judge import everything_seen
+from shortlist.train.tree.rounds import Lesson, TreeTraining
+
+KS = (40, 80, 120)
+MIDDLE = 80
+OTHERS = 60  # negatives of an instance
+CHUNK = 2000
+
+RETRIEVER: Settings = {
+    "rounds": 1,
+    "steps": 600,
+    "judge_every": 300,
+    "update": "none",
+    "order": "random",
+    "levels": "all",
+    "branch": 8,
+    "beam": 120,
+}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a trial is."""
+
+    instances: int = 200_000
+    steps: int = 300  # of an epoch
+    epochs: int = 12
+    patience: int = 12  # all epochs are run: the judge's few hundred users are too few to stop by
+    batch: int = 256
+    rate: float = 1e-3
+    folds: int = 2
+    ks: tuple[int, ...] = KS
+    others: int = OTHERS
+    width: int = 96
+    attention: tuple[int, ...] = (64, 16)
+    hidden: tuple[int, ...] = (200, 80)
+
+    @property
+    def middle(self) -> int:
+        return self.ks[len(self.ks) // 2]
+
+
+SMALL = Sizes(1500, 6, 2, 1, 32, 3e-3, 2, (8, 16, 24), 12, 16, (8, 4), (16, 8))
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to teach the ranker.
+
+    `k`: the number of retrieved items that says which instances count; 0 = all count. `subset`: as many instances as
+    that, but by chance. `flags`: crossfit or in-sample. `blend`: the share of weight spread evenly. `soft`: weights by
+    how likely an instance is retrieved. `negatives`: catalogue, candidates or both.
+    """
+
+    k: int = 0
+    negatives: str = "catalogue"
+    blend: float = 0.0
+    soft: bool = False
+    subset: bool = False
+    flags: str = "crossfit"
+
+
+@dataclass(eq=False)
+class TwoStages:
+    """A trial with its retriever, its flags and its rankers."""
+
+    trial: Trial
+    sizes: Sizes
+    made: dict[str, Flags] = field(default_factory=dict)
+
+    @cached_property
+    def device(self) -> torch.device:
+        return device_of(self.trial.device)
+
+    @property
+    def events(self) -> Interactions:
+        return self.trial.split.train
+
+    @cached_property
+    def windows(self) -> Windows:
+        least = int(self.trial.ground.sizes.get("min_history", 14))
+        return sliding(self.events, self.memory + 1, least)
+
+    @cached_property
+    def memory(self) -> int:
+        return sum(self.trial.plan("dtr-u", **self._plan()).windows)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """The instances, in the order of events; those that ask for something in their own history are left out."""
+        generator = np.random.default_rng((self.trial.seed, 5))
+        most = min(len(self.windows), self.sizes.instances)
+        drawn = np.sort(generator.permutation(len(self.windows))[:most]).astype(np.int64)
+        again = np.concatenate([self._again(part) for part in np.array_split(drawn, max(most // 50_000, 1))])
+        return np.asarray(drawn[~again], np.int64)
+
+    def _again(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        labels = self.windows.labels[rows].astype(np.int64)
+        return np.asarray((self.windows.histories(rows) == labels[:, None]).any(1))
+
+    @cached_property
+    def histories(self) -> Tensor:
+        """int16 where the catalogue allows it [m, K]: they live on the device."""
+        kind = torch.int16 if self.n_items < 2**15 else torch.int32
+        parts = np.array_split(self.rows, max(len(self.rows) // 50_000, 1))
+        return torch.cat([torch.from_numpy(self.windows.histories(one)).to(kind) for one in parts]).to(
+            self.device
+        )
+
+    @cached_property
+    def wanted(self) -> Tensor:
+        return torch.from_numpy(self.windows.labels[self.rows].astype(np.int64)).to(self.device)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.trial.ground.dataset.items)
+
+    @property
+    def most(self) -> int:
+        return max(self.sizes.ks)
+
+    def _plan(self) -> Settings:
+        if not self.trial.ground.quick:
+            return {**RETRIEVER, "history": "item"}
+        return {**RETRIEVER, "history": "item", "steps": 20, "judge_every": 20, "branch": 4, "beam": 24}
+
+    @cached_property
+    def beam(self) -> int:
+        return self.trial.plan("dtr-u", **self._plan()).beam
+
+    def tree(self, events: Interactions, seed: int) -> TreeIndex:
+        """A tree taught on some events; the validation users choose its best moment."""
+        plan, trial = self.trial.plan("dtr-u", **self._plan()), self.trial
+        lesson = Lesson(events, trial.ground.categories, None, trial.split.valid)
+        return TreeTraining(plan, lesson, seed, trial.device, trial.progress).run()
+
+    @cached_property
+    def served(self) -> TreeIndex:
+        """The tree that answers test users: it learned from all training users."""
+        return self.tree(self.events, self.trial.seed)
+
+    def flags(self, way: str) -> Flags:
+        """Flags of all instances, made once."""
+        if way not in self.made:
+            self.made[way] = retrieved_flags(
+                self.windows,
+                self.rows,
+                self._fit if way != "in-sample" else lambda events, part: self._asking(self.served),
+                self.most,
+                way=way,
+                folds=self.sizes.folds,
+                beam=self.beam,
+                exclude="history",
+                seed=self.trial.seed,
+            )
+        return self.made[way].check(
+            most=self.most, beam=self.beam, exclude="history", data=self.events.fingerprint
+        )
+
+    def _fit(self, events: Interactions, part: int) -> tuple[Ask, str]:
+        return self._asking(self.tree(events, self.trial.seed + 1000 * (part + 1)))
+
+    def _asking(self, index: TreeIndex) -> tuple[Ask, str]:
+        digest = hashlib.sha256()
+        for value in index.scorer.state_dict().values():
+            digest.update(value.detach().float().cpu().numpy().tobytes())
+        digest.update(index.tree.item_of_leaf.cpu().numpy().tobytes())
+        return lambda rows: self._ask(index, rows), digest.hexdigest()[:16]
+
+    def _ask(self, index: TreeIndex, rows: NDArray[np.int64]) -> Tensor:
+        where = np.searchsorted(self.rows, rows)
+        found = []
+        for part in torch.split(torch.from_numpy(where).to(self.device), CHUNK):
+            history = self.histories[part].long()
+            found.append(search(index, history, self.most, beam=self.beam, exclude=history).items.cpu())
+        return torch.cat(found)
+
+    def candidates(self, cases: Cases) -> Tensor:
+        """What the served tree retrieves for cases [C, most]; what was seen is left out before the cut."""
+        histories = cases.query(width=self.memory).history.to(self.device)
+        seen = everything_seen(cases).to(self.device)
+        parts = range(0, len(cases), 500)
+        found = [
+            search(
+                self.served, histories[at : at + 500], self.most, beam=self.beam, exclude=seen[at : at + 500]
+            )
+            for at in parts
+        ]
+        return torch.cat([one.items for one in found])
+
+    @cached_property
+    def valid(self) -> tuple[Cases, Tensor, Tensor]:
+        """Validation cases, what is retrieved for them and what they want."""
+        cases = self.trial.split.valid
+        return cases, self.candidates(cases), cases.truth().to(self.device)
+
+    def advice(self, arm: Arm) -> Advice:
+        """What the guard says of an arm."""
+        flags = self.flags(arm.flags)
+        return Guard().check(flags.hit(arm.k or self.sizes.middle), self.wanted.cpu().numpy(), arm.blend)
+
+    def weights(self, arm: Arm) -> Weights:
+        """How much each instance counts."""
+        if arm.k == 0:
+            return weigh(np.ones(len(self.rows)), 1.0)
+        hit = self.flags(arm.flags).hit(arm.k)
+        if arm.subset:
+            chosen = np.random.default_rng((self.trial.seed, 11)).permutation(len(hit))[: int(hit.sum())]
+            hit = np.isin(np.arange(len(hit)), chosen)
+        if not arm.soft:
+            return weigh(hit, arm.blend)
+        counts = np.log1p(self.events.popularity[self.wanted.cpu().numpy()])
+        length = np.log1p((self.histories >= 0).sum(1).cpu().numpy())
+        return weigh(likely_retrieved(hit, np.column_stack([counts, length])), arm.blend)
+
+    def ranker(self, arm: Arm) -> tuple[DINRanker, dict[str, Any]]:
+        """A ranker taught so, stopped by the first item of validation users at the middle K."""
+        began, sizes, weights = time.perf_counter(), self.sizes, self.weights(arm)
+        torch.manual_seed(self.trial.seed)
+        model = DINRanker(
+            DINRankerConfig(self.n_items, self.memory, sizes.width, sizes.attention, sizes.hidden)
+        ).to(self.device)
+        if self.device.type == "cuda":
+            model._score = _fast(model._score)  # type: ignore[method-assign, assignment]
+        loop = Loop(sizes.epochs, sizes.rate, 1e-4, sizes.patience)
+        judged = loop.run(
+            model,
+            self._batches(model, arm, weights),
+            sizes.steps,
+            "ranker",
+            self.trial.progress,
+            lambda: self._judge(model),
+        )
+        told = {
+            "seconds": time.perf_counter() - began,
+            "effective": weights.effective,
+            "clipped": weights.clipped,
+            "instances": int((weights.values > 0).sum()),
+            **course(judged, loop.epochs, loop.patience),
+        }
+        return model, told
+
+    def _batches(
+        self, model: DINRanker, arm: Arm, weights: Weights
+    ) -> Callable[[int], Iterator[Callable[[], Tensor]]]:
+        """Batches of instances that count at all; a step is one function on tensors that stay where they are."""
+        counted = torch.from_numpy(np.flatnonzero(weights.values > 0)).to(self.device)
+        weight = torch.from_numpy(weights.values.astype(np.float32)).to(self.device)
+        near = self._near(arm)
+        held = torch.zeros(min(self.sizes.batch, len(counted)), dtype=torch.int64, device=self.device)
+
+        def loss() -> Tensor:
+            return self._loss(model, arm, held, weight, near)
+
+        def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
+            generator = torch.Generator().manual_seed(self.trial.seed * 10_007 + epoch)
+            need, order = self.sizes.steps * len(held), []
+            for _ in range(math.ceil(need / len(counted))):
+                order.append(torch.randperm(len(counted), generator=generator))
+            rows = counted[torch.cat(order)[:need].to(self.device)]
+            for part in torch.split(rows, len(held)):
+                held.copy_(part)
+                yield loss
+
+        return batches
+
+    def _near(self, arm: Arm) -> Tensor | None:
+        """What was retrieved for each instance, where others are drawn from it [m, K]."""
+        if arm.negatives == "catalogue":
+            return None
+        kind = self.histories.dtype
+        return self.flags(arm.flags).found[:, : arm.k or self.sizes.middle].to(kind).to(self.device)
+
+    def _loss(self, model: DINRanker, arm: Arm, rows: Tensor, weight: Tensor, near: Tensor | None) -> Tensor:
+        wanted, count = self.wanted[rows], self.sizes.others
+        close = 0 if near is None else count if arm.negatives == "candidates" else count // 2
+        wide = torch.randint(self.n_items, (len(rows), count - close), device=rows.device)
+        others = wide
+        if near is not None:
+            among = near[rows].long()  # [B, K]
+            order = (
+                torch.rand(among.shape, device=rows.device).topk(min(close, among.shape[1]), dim=1).indices
+            )
+            others = torch.cat([among.gather(1, order), wide], dim=1)
+        items = torch.cat([wanted[:, None], others], dim=1)
+        # Draws of two kinds come from no single distribution: only those of the catalogue alone are corrected.
+        shift = math.log((self.n_items - 1) / count) if near is None else 0.0
+        with torch.autocast(rows.device.type, torch.bfloat16, enabled=rows.is_cuda):
+            scores = model.score_rows(self.histories[rows].long(), items).float()
+        wrong = (others == wanted[:, None]) | (others < 0)
+        rivals = (scores[:, 1:] + shift).masked_fill(wrong, -torch.inf)
+        losses = torch.logaddexp(rivals.logsumexp(1), scores[:, 0]) - scores[:, 0]
+        return (losses * weight[rows]).mean()
+
+    @torch.no_grad()
+    def _judge(self, model: DINRanker) -> float:
+        cases, found, truth = self.valid
+        first = self.firsts(model, cases, found, (self.sizes.middle,))[:, 0]
+        return float(is_in(first[:, None], truth).float().mean())
+
+    @torch.no_grad()
+    def firsts(self, model: DINRanker, cases: Cases, found: Tensor, ks: tuple[int, ...]) -> Tensor:
+        """The item each case is given for every K [C, len(ks)]: the best of the first K by the ranker.
+
+        Equal scores go to the one retrieved earlier.
+        """
+        histories = cases.query(width=self.memory).history.to(self.device)
+        parts = range(0, len(cases), 256)
+        scores = torch.cat(
+            [model.score_rows(histories[at : at + 256], found[at : at + 256].clamp(min=0)) for at in parts]
+        ).masked_fill(found < 0, -torch.inf)
+        best = [scores[:, :k].argmax(1, keepdim=True) for k in ks]
+        return torch.cat([found.gather(1, one) for one in best], dim=1)
+
+    @torch.no_grad()
+    def everywhere(self, model: DINRanker, cases: Cases) -> Tensor:
+        """The best of the whole catalogue by the ranker, what was seen left out [C]."""
+        histories = cases.query(width=self.memory).history.to(self.device)
+        seen, found = everything_seen(cases).to(self.device), []
+        for at in range(0, len(cases), 64):
+            scores = model.scores(histories[at : at + 64])  # [B, N]
+            met = seen[at : at + 64]
+            scores = torch.nn.functional.pad(scores, (0, 1), value=-torch.inf)
+            scores.scatter_(1, torch.where(met >= 0, met, self.n_items), -torch.inf)
+            found.append(scores.argmax(1))
+        return torch.cat(found)
+
+
+def _fast(work: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """The same work, compiled where it is taught, for there all batches have one shape."""
+    compiled = torch.compile(work, dynamic=False)
+    return lambda past, rows: compiled(past, rows) if torch.is_grad_enabled() else work(past, rows)
+
+
+def settings_of(arm: Arm, sizes: Sizes) -> dict[str, Any]:
+    """What an answer of an arm was made with."""
+    return {**asdict(arm), **asdict(sizes)}
