@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Callable, Iterable
 
+from shortlist.evaluate.bounds_checks import BOUND_CHECKS
 from shortlist.evaluate.check import Check
 from shortlist.evaluate.margin_checks import MARGIN_CHECKS
 
-CHECKS: tuple[Callable[[], Check], ...] = (*MARGIN_CHECKS,)
+CHECKS: tuple[Callable[[], Check], ...] = (*MARGIN_CHECKS, *BOUND_CHECKS)
 
 
 def table(checks: Iterable[Check]) -> str:
