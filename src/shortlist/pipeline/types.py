@@ -7,10 +7,12 @@ from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Nearest, P
 from shortlist.represent.models import MODELS, model_name
 from shortlist.stages import (
     Available,
+    BoostedScorer,
     DINScorer,
     Diverse,
     Explore,
     FeatureRanker,
+    MLPScorer,
     ModelScorer,
     Seen,
     TowerScorer,
@@ -30,6 +32,8 @@ TYPES: Mapping[str, type[Stage]] = {
     "model-scorer": ModelScorer,
     "feature-ranker": FeatureRanker,
     "din-ranker": DINScorer,
+    "mlp-ranker": MLPScorer,
+    "boosted-ranker": BoostedScorer,
     "diverse": Diverse,
     "explore": Explore,
 }

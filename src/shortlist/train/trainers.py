@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from shortlist.grammar import Stage
 from shortlist.train.bert4rec import BERT4RecTrainer
+from shortlist.train.boosted import BoostedRankerTrainer
 from shortlist.train.counts import (
     AvailableTrainer,
     DiverseTrainer,
@@ -25,6 +26,7 @@ from shortlist.train.lightgcn import LightGCNTrainer
 from shortlist.train.linear import EASETrainer
 from shortlist.train.material import Material
 from shortlist.train.mf import MFTrainer
+from shortlist.train.mlp_ranker import MLPRankerTrainer
 from shortlist.train.model import ModelTrainer
 from shortlist.train.model_scorer import ModelScorerTrainer
 from shortlist.train.pooling import SumPoolingTrainer
@@ -80,6 +82,8 @@ TRAINERS: Mapping[str, type[Trainer]] = {
     "model-scorer": ModelScorerTrainer,
     "feature-ranker": FeatureRankerTrainer,
     "din-ranker": DINRankerTrainer,
+    "mlp-ranker": MLPRankerTrainer,
+    "boosted-ranker": BoostedRankerTrainer,
     "diverse": DiverseTrainer,
     "explore": ExploreTrainer,
 }

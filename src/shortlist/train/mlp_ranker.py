@@ -1,0 +1,53 @@
+"""The network ranker over ids, histories, columns and nominators' words, taught on rehearsed requests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from shortlist.represent.mlp_ranker import MLPRanker, MLPRankerConfig
+from shortlist.stages import MLPScorer
+from shortlist.train.calibrate import calibrated
+from shortlist.train.material import Material
+from shortlist.train.ranker import RankerTrainer
+from shortlist.train.sheets import learned_sheet, own_settings, renewed_sheet
+
+
+@dataclass(frozen=True)
+class MLPRankerTrainer(RankerTrainer):
+    """A network over all that is known of a candidate; `days` is what counts as lately."""
+
+    width: int = 32
+    value_width: int = 8
+    hidden: tuple[int, ...] = (128, 64)
+    memory: int = 69
+    dropout: float = 0.1
+    days: float = 30.0
+
+    def fit(self, settings: Mapping[str, Any], material: Material) -> MLPScorer:
+        what = str(settings.get("name", "mlp-ranker"))
+        lessons = self.lessons(material, what)
+        torch.manual_seed(material.seed)
+        sheet = learned_sheet(settings, material, self.days, what)
+        network = MLPRanker(
+            MLPRankerConfig(
+                n_items=len(material.catalog),
+                n_features=sheet.size,
+                values=sheet.columns.sizes,
+                n_tags=sheet.columns.n_tags,
+                width=self.width,
+                value_width=self.value_width,
+                hidden=self.hidden,
+                memory=self.memory,
+                dropout=self.dropout,
+            )
+        )
+        network.scale(torch.cat([sheet(one.query, one.found)[one.found.valid] for one in lessons.taught]))
+        stage = MLPScorer(sheet, network, **own_settings(settings))
+        self.learn(network, stage.raw, material, what)
+        return calibrated(stage, self.calibrate, lessons.held, what)
+
+    def renew(self, stage: MLPScorer, material: Material) -> MLPScorer:
+        """The same ranker with the counts of all events."""
+        return stage.renewed(sheet=renewed_sheet(stage.sheet, material, self.days))

@@ -1,0 +1,139 @@
+"""What the catalogue says of items: numbers scaled, texts as codes, lists as tags, the rest left out."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from shortlist.data import Catalog, Vocabulary
+from shortlist.errors import ArtifactError, ConfigError
+from shortlist.stages.columns import FAR, WIDEST, Columns
+
+ALL = np.ones(6, bool)
+
+
+def catalog(**columns) -> Catalog:
+    return Catalog(Vocabulary.of([f"i{row}" for row in range(6)]), pa.table(columns))
+
+
+def read(met=ALL, only=(), **columns) -> Columns:
+    return Columns.of(catalog(**columns), met, only)
+
+
+def test_numbers_have_mean_0_and_spread_1_and_a_flag_where_some_are_missing():
+    made = read(price=[1.0, 2.0, 3.0, 4.0, None, float("nan")], pages=[1, 2, 3, 4, 5, 6])
+    assert made.names == ("price", "pages")
+    price, missing, pages = made.numbers.T
+    assert price[:4].mean().item() == pytest.approx(0, abs=1e-6)
+    assert price[:4].std(correction=0).item() == pytest.approx(1, rel=1e-5)
+    assert price[4:].tolist() == [0, 0]
+    assert missing.tolist() == [0, 0, 0, 0, 1, 1]
+    assert pages.mean().item() == pytest.approx(0, abs=1e-6)
+
+
+def test_scales_are_those_of_items_that_were_met():
+    met = np.array([True, True, False, False, False, False])
+    made = read(met, price=[0.0, 2.0, 3.0, 1e9, -1e9, None])
+    assert made.numbers[:, 0].tolist() == [-1, 1, 2, FAR, -FAR, 0]
+
+
+def test_dates_and_truths_are_numbers():
+    days = [datetime.date(2020, 1, day) for day in range(1, 7)]
+    made = read(added=days, new=[True, False, True, False, None, True])
+    assert made.numbers.shape == (6, 3)
+    assert bool((made.numbers[1:, 0] > made.numbers[:-1, 0]).all())
+
+
+def test_texts_become_codes_by_how_frequent_they_are_and_rare_ones_are_0():
+    made = read(kind=["b", "a", "a", "b", "rare", None], title=["x"] * 6)
+    assert made.names == ("kind",)
+    assert made.codes[:, 0].tolist() == [2, 1, 1, 2, 0, 0]
+    assert made.sizes == (3,)
+    met = np.array([True, False, False, True, True, True])
+    assert read(met, kind=["b", "a", "a", "b", "a", None]).codes[:, 0].tolist() == [1, 0, 0, 1, 0, 0]
+
+
+def test_what_says_nothing_is_left_out_unless_it_is_asked_for():
+    columns = {
+        "link": [f"http://{row}" for row in range(6)],
+        "same": [3] * 6,
+        "none": pa.array([None] * 6, pa.string()),
+    }
+    made = read(**columns)
+    assert made.names == ()
+    assert made.numbers.shape == made.codes.shape == made.tags.shape == (6, 0)
+    assert read(only=["link"], **columns).codes[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+    assert read(odd=[b"x"] * 6).names == ()
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(ConfigError, match="'nobody' is no column of the catalogue; it has kind, price"):
+        read(only=["kind", "nobody"], kind=["a"] * 6, price=[1] * 6)
+
+
+@pytest.mark.parametrize(
+    "genres",
+    [
+        ["war|love", "love", "love|war", "", None, "sea|love"],
+        [["war", "love"], ["love"], ["love", "war"], [], None, ["sea", "love"]],
+    ],
+)
+def test_lists_become_tags_the_most_frequent_first(genres):
+    made = read(genres=genres)
+    assert made.names == ("genres",)
+    assert made.tags.tolist() == [[0, 1], [0, -1], [0, 1], [-1, -1], [-1, -1], [0, 2]]
+    assert made.n_tags == 3
+
+
+def test_an_item_has_at_most_so_many_tags():
+    assert read(words=[[f"w{n}" for n in range(50)]] * 6).tags.shape == (6, WIDEST)
+
+
+def test_likeness_is_the_share_of_the_history_that_has_the_same():
+    made = read(kind=["a", "a", "b", "b", "b", None], genres=["x|y", "x", "y", "y|z", "", "z"])
+    history = torch.tensor([[-1, 0, 1, 2], [-1, -1, -1, -1], [5, 5, 5, 5]])
+    rows = torch.tensor([[0, 3, 5]] * 3)
+    told = made.likeness(history, rows)
+
+    def slow(past, row):
+        kinds, tags = made.codes[:, 0].tolist(), [{t for t in one if t >= 0} for one in made.tags.tolist()]
+        past = [one for one in past if one >= 0]
+        share = len(past) or 1
+        same = sum(kinds[one] == kinds[row] != 0 for one in past) / share
+        own = [sum(tag in tags[one] for one in past) / share for tag in tags[row]]
+        return [same, sum(own) / (len(own) or 1)]
+
+    wanted = [
+        [slow(past, row) for row in some] for past, some in zip(history.tolist(), rows.tolist(), strict=True)
+    ]
+    assert torch.allclose(told, torch.tensor(wanted))
+    assert told[0, 0].tolist() == pytest.approx([2 / 3, 2 / 3])
+
+
+def test_a_bare_catalogue_has_no_columns_and_an_answer():
+    made = Columns.of(Catalog.bare(Vocabulary.of(["a", "b"])), np.ones(2, bool))
+    assert made.names == ()
+    assert made.likeness(torch.tensor([[0]]), torch.tensor([[1, 0]])).tolist() == [[[0.0], [0.0]]]
+
+
+def test_nothing_met_is_no_reason_to_fail():
+    made = read(np.zeros(6, bool), price=[1, 2, 3, 4, 5, 6], kind=["a"] * 6, genres=["a|b"] * 6)
+    assert made.numbers.shape == (6, 0)
+    assert made.tags.shape == (6, 0)
+
+
+def test_columns_come_back_from_their_tensors():
+    made = read(kind=["a", "a", "b", "b", "b", None], genres=["x|y"] * 6, price=[1, 2, 3, 4, 5, None])
+    back = Columns.build(list(made.names), made.tensors())
+    assert back.names == made.names
+    assert all(torch.equal(one, made.tensors()[name]) for name, one in back.tensors().items())
+
+
+def test_damaged_columns_are_refused():
+    made = read(price=[1, 2, 3, 4, 5, 6])
+    with pytest.raises(ArtifactError, match=r"lack 'columns\.numbers'"):
+        Columns.build([], {})
+    with pytest.raises(ArtifactError, match="one row per item"):
+        Columns.build([], made.tensors() | {"columns.codes": torch.zeros(3, 0, dtype=torch.int64)})
