@@ -24,8 +24,9 @@ class WhatIf:
 
     `ceiling`: everything lost here is kept to the end. `same_rates`: it then survives later stages as often as the
     rest; that assumes that what was lost is like what was kept. `oracle`: measured, the stage passes on as many
-    candidates as before with wanted ones in place of the last-ranked, and all later stages run again. `order`: for a
-    scorer, measured, it scores everything wanted above everything else, so that also later cuts by its scores keep it.
+    candidates as before with wanted ones in place of the last-ranked, and all later stages run again. `order`: measured
+    for those who also order: a scorer that scores everything wanted above everything else, so that later cuts by its
+    scores keep it too; a pool in which what was not named stands first, not last.
     """
 
     ceiling: float | None
@@ -51,7 +52,7 @@ def what_if(pipeline: Stage, one: Panel, followed: Followed) -> tuple[WhatIf, ..
     found = []
     for place, seat in enumerate(followed.seats):
         oracle = None if seat.step is None else one.share(oracles[:, seat.step] - base)
-        order = seat.step is not None and seat.kind == "scorer"
+        order = seat.step is not None and seat.kind in ("nominator", "scorer")
         found.append(
             WhatIf(
                 *by_arithmetic(losses, place),
@@ -75,7 +76,7 @@ def by_arithmetic(losses: Losses, place: int) -> tuple[float | None, float | Non
 
 @torch.no_grad()
 def replayed(pipeline: Pipeline, one: Panel) -> tuple[Ints, Ints]:
-    """Wanted items returned to each case when one step keeps what is wanted, and when a scorer orders by it [C, S].
+    """Wanted items returned to each case when one step keeps what is wanted, and when it also orders by it [C, S].
 
     Where later stages judge each candidate for itself, replacing one candidate by another changes at most one place of
     every later cut: what an oracle gains is then at most what its stage lost.
@@ -90,7 +91,12 @@ def _replays(pipeline: Pipeline, batch: Batch, n_items: int) -> tuple[Ints, Ints
     kept, ordered = [], []
     for number, (stage, step) in enumerate(zip(pipeline.stages, steps, strict=True)):
         rest = pipeline.stages[number + 1 :]
-        outputs = (oracle(step, batch.truth, n_items), in_order(stage, step, batch.truth))
+        ordered_first = (
+            oracle(step, batch.truth, n_items, first=True)
+            if step.parts
+            else in_order(stage, step, batch.truth)
+        )
+        outputs = (oracle(step, batch.truth, n_items), ordered_first)
         found = [hits(onward(rest, batch.query, one), batch.truth) for one in outputs]
         kept.append(found[0])
         ordered.append(found[1])
@@ -104,13 +110,14 @@ def onward(stages: Sequence[Stage], query: Query, found: Candidates) -> Candidat
     return found
 
 
-def oracle(step: Step, truth: Tensor, n_items: int) -> Candidates:
+def oracle(step: Step, truth: Tensor, n_items: int, first: bool = False) -> Candidates:
     """What a step passed on, with the wanted items it lost in place of the last-ranked that nobody wanted.
 
     As many candidates as before: with more wanted items than places the best-scored of them are taken. A wanted item
-    that nobody named comes in without a word of any nominator, scored like the last of the pool.
+    that nobody named stands where the last of the pool stood, with the score and the words of nominators of that place,
+    or of the `first` place: rankers learn from such words, and one without any would be sent away for that alone.
     """
-    source = _came(step, truth, n_items)
+    source = _came(step, truth, n_items, first)
     after = replace(step.after, origin=source.origin)
     lost = _wanted(source, truth) & ~is_in(source.items, _shown(after))
     spare = after.valid & ~_wanted(after, truth)
@@ -149,25 +156,30 @@ def beside(a: Candidates, b: Candidates) -> Candidates:
     )
 
 
-def _came(step: Step, truth: Tensor, n_items: int) -> Candidates:
+def _came(step: Step, truth: Tensor, n_items: int, first: bool) -> Candidates:
     """Everything a step could have passed on, as it judged it; for the pool, also what nobody named."""
     if step.parts:
-        return beside(step.judged, _unnamed(step, truth, n_items))
+        return beside(step.judged, _unnamed(step, truth, n_items, first))
     judged, before = step.judged, step.before
     if judged.shape != before.shape or not torch.equal(judged.slot, before.slot):
         return before  # a pipeline in a pipeline may have cut and turned what it was given
     return replace(judged, valid=before.valid)
 
 
-def _unnamed(step: Step, truth: Tensor, n_items: int) -> Candidates:
-    """Wanted items of the catalogue that no nominator named, with the last score of the pool."""
+def _unnamed(step: Step, truth: Tensor, n_items: int, first: bool) -> Candidates:
+    """Wanted items of the catalogue that no nominator named, with what was said of the last (or first) of the pool."""
     count, width = truth.shape
     begin = step.judged.shape[1]
     there = (truth >= 0) & (truth < n_items) & ~is_in(truth, _shown(step.judged))
-    last = torch.where(torch.isfinite(step.threshold), step.threshold, 0.0)[:, None]
     slot = torch.arange(begin, begin + width, device=truth.device).expand(count, width)
     origin = torch.cat([step.judged.origin, torch.zeros(width, dtype=torch.int64, device=truth.device)])
-    return Candidates(truth.clamp(min=0), last.expand(count, width), there, slot, origin)
+    if not step.after.shape[1]:
+        return Candidates(truth.clamp(min=0), torch.zeros(truth.shape), there & False, slot, origin)
+    standing = step.after.standing()
+    lowest = standing.masked_fill(~step.after.valid, torch.inf).argmin(1, keepdim=True)
+    at = (standing.argmax(1, keepdim=True) if first else lowest).expand(count, width)
+    said = {name: column.gather(1, at) for name, column in step.after.columns.items()}
+    return Candidates(truth.clamp(min=0), step.after.scores.gather(1, at), there, slot, origin, said)
 
 
 def _from_last(found: Candidates, among: Tensor, kind: str) -> Tensor:

@@ -1,0 +1,107 @@
+import pytest
+
+from shortlist.evaluate.follow import follow
+from shortlist.evaluate.knobs import Knob, knobs, rules, turns_of
+from shortlist.evaluate.panel import panel, returned
+from shortlist.grammar import as_pipeline
+from shortlist.nominate import ModelNominator
+from shortlist.pipeline import Within, load_recommender
+from shortlist.stages import Explore, Seen
+from tests.evaluate.test_follow import wants
+from tests.evaluate.wants import cases_of
+from tests.nominate.test_model import sasrec
+from tests.worlds import N_ITEMS, Dice, Last, listed, tiny
+
+
+def told(pipeline, cases, n_items=N_ITEMS):
+    one, whole = panel(cases, n_items), as_pipeline(pipeline)
+    return knobs(whole, one, returned(whole, one))
+
+
+def test_every_nominator_cut_and_strength_is_turned_and_the_slate_keeps_its_size():
+    turns = [(turn.stage, turn.label, turn.setting) for turn in turns_of(tiny())]
+    assert turns == [
+        *((name, "limit", limit) for name in ("popular", "covisit", "nearest") for limit in ("24", "48")),
+        ("prerank", "cut", "30"),
+        ("prerank", "cut", "none"),
+        ("rank", "cut", "20"),
+        ("rank", "cut", "none"),
+        ("diverse", "strength", "0"),
+    ]
+
+
+def test_a_knob_is_measured_as_if_someone_had_turned_it():
+    cases, pipeline = wants(40), tiny()
+    found = {(one.stage, one.label, one.setting): one for one in told(pipeline, cases)}
+    one = panel(cases, N_ITEMS)
+    *rest, diverse = pipeline.stages
+    other = type(pipeline)((*rest, diverse.renewed(strength=0.0)))
+    gain = (returned(other, one) - returned(pipeline, one)).sum() / one.wanted.sum()
+    assert found["diverse", "strength", "0"].gain.mean == pytest.approx(gain)
+    assert found["rank", "cut", "20"].candidates <= 20
+
+
+def test_a_cut_that_is_too_small_shows_as_a_gain():
+    pipeline = listed("a", range(20)) >> Seen(name="first") % 2 >> Dice(name="rank", sides=1009) % 2
+    cases = cases_of([([30], list(range(2, 20)))] * 40)
+    found = {one.setting: one for one in told(pipeline, cases)}
+    assert found["none"].gain.low > 0
+    assert found["none"].candidates == 20.0
+
+
+def test_chance_in_the_slate_and_places_in_the_middle_are_knobs():
+    pipeline = listed("a", [1, 2, 3]) >> Last(name="middle", k=2) >> Explore(name="explore", heat=0.5, k=1)
+    turns = [(turn.stage, turn.label, turn.setting) for turn in turns_of(as_pipeline(pipeline))]
+    assert turns[2:] == [("middle", "places", "4"), ("explore", "chance", "none")]
+
+
+def test_a_stage_that_may_be_late_is_tried_with_all_the_time_it_wants():
+    pipeline = as_pipeline(
+        listed("a", [1, 2, 3]) >> Within(Dice(name="rank"), ms=1e4) % 2 >> Seen(name="seen")
+    )
+    turn = next(turn for turn in turns_of(pipeline) if turn.label == "time limit")
+    assert (turn.stage, turn.setting) == ("rank", "none")
+    one = panel(wants(3), N_ITEMS)
+    assert returned(turn.pipeline, one).tolist() == returned(pipeline, one).tolist()
+
+
+def test_a_tree_has_a_beam(world, tree_bundle):
+    recommender = load_recommender(tree_bundle)
+    turns = [(turn.stage, turn.label, turn.setting) for turn in turns_of(recommender.pipeline)]
+    assert ("tree", "beam", "30") in turns  # a limit of 30 already widens a beam of 8 to 15
+    split = world.split(**recommender.about["split"])
+    one = panel(split.test, len(recommender.catalog))
+    base = follow(recommender.pipeline, one).returned(len(one))
+    found = {(k.label, k.setting): k for k in knobs(recommender.pipeline, one, base)}
+    assert found["beam", "30"].gain.mean is not None
+
+
+def test_an_approximate_index_may_look_further():
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    pipeline = as_pipeline(
+        ModelNominator(sasrec(), index="ivf", nprobe=1, name="near") >> Seen(name="seen") % 5
+    )
+    turn = next(turn for turn in turns_of(pipeline) if turn.label == "nprobe")
+    assert (turn.stage, turn.setting) == ("near", "2")
+    assert turn.pipeline.nominators[0].built.choices.nprobe == 2
+
+
+def test_what_a_rule_costs_stands_apart_from_advice():
+    pipeline = as_pipeline(listed("a", [1, 2]) >> Seen(name="seen"))
+    one = panel(cases_of([([1], [1]), ([0], [2])]), 10)
+    base = returned(pipeline, one)
+    (cost,) = rules(pipeline, one, base)
+    assert (cost.stage, cost.label, cost.setting, cost.gain.mean) == ("seen", "rule", "left out", 0.5)
+    assert all(one.label != "rule" for one in knobs(pipeline, one, base))
+
+
+def test_a_knob_that_needs_training_says_so_without_a_gain():
+    one = Knob("tree", "branch", "4", None, None, needs_training=True)
+    assert one.as_dict() == {
+        "stage": "tree",
+        "label": "branch",
+        "setting": "4",
+        "gain": None,
+        "candidates": None,
+        "needs_training": True,
+    }
