@@ -6,7 +6,7 @@ import torch
 from shortlist.data import Candidates, Query
 from shortlist.evaluate.latency import WARM
 from shortlist.evaluate.panel import panel
-from shortlist.evaluate.stage_times import stage_times
+from shortlist.evaluate.stage_times import TRIES, stage_times
 from shortlist.grammar import Scorer, as_pipeline
 from tests.evaluate.test_latency import Slow, Watch
 
@@ -48,7 +48,7 @@ def test_medians_and_late_requests_are_those_of_the_counted_turns(world):
     watch = Watch()
     pipeline = as_pipeline(Slow(watch, 0.0, [], name="a")) >> Pause(watch, 0.001, 0.001, name="rank")
     found = stage_times({"one": pipeline}, queries(world), requests=20, seconds=99, clock=watch)["one"]
-    counted = [1.0 + WARM + turn for turn in range(20)]
+    counted = [1.0 + TRIES * (WARM + turn) for turn in range(20)]  # the first of two tries is the faster one
     assert found.median_ms == pytest.approx((counted[9] + counted[10]) / 2)
     assert found.p95_ms == found.stages[-1].p95_ms == pytest.approx(counted[19])
 
@@ -56,7 +56,7 @@ def test_medians_and_late_requests_are_those_of_the_counted_turns(world):
 def test_settings_take_turns_and_end_when_the_time_is_up(world):
     watch, said = Watch(), []
     pipelines = {name: as_pipeline(Slow(watch, 1.0, said, name=name)) for name in "ab"}
-    found = stage_times(pipelines, queries(world), requests=50, seconds=12, clock=watch)
+    found = stage_times(pipelines, queries(world), requests=50, seconds=24, clock=watch)
     names = [name for name, _, _ in said]
     assert {frozenset(pair) for pair in zip(names[::2], names[1::2], strict=True)} == {frozenset("ab")}
     assert names[:2] != names[2:4]

@@ -13,7 +13,10 @@ from shortlist.grammar import Pipeline
 from shortlist.pipeline import Trace, run
 from shortlist.progress import Progress, silent
 
+TRIES = 2  # of every request; the faster one counts, so that other work on the machine rarely does
+
 Light = list[tuple[str, str, str | None, float]]  # name, kind, part of, milliseconds
+Turn = tuple[float, Light]  # milliseconds of the whole, and of the stages
 
 
 @dataclass(frozen=True)
@@ -47,24 +50,36 @@ def stage_times(
 ) -> dict[str, Times]:
     """Ask every pipeline the same single request, in every turn another one first; the first turns do not count.
 
-    Turns end early, but not before one was counted, when they have taken `seconds`.
+    Each request is tried twice, and the faster try counts: what is told is the time of the pipeline, with little of
+    whatever else the machine is doing. Turns end early, but not before one was counted, when they have taken `seconds`.
     """
-    took: dict[str, list[tuple[float, Light]]] = {name: [] for name in pipelines}
-    began, names = clock(), list(pipelines)
+    took: dict[str, list[Turn]] = {name: [] for name in pipelines}
+    began = clock()
     with one_thread(), torch.no_grad():
         for turn in range(-WARM, requests):
             if turn > 0 and clock() - began > seconds:
                 break
-            query, first = queries[turn % len(queries)], turn % len(names)
-            for name in names[first:] + names[:first]:
-                start = clock()
-                trace = run(pipelines[name], query, clock).trace
-                spent = (clock() - start) * 1e3
-                if turn >= 0:
-                    took[name].append((spent, _light(trace)))
+            fastest = _turn(pipelines, queries[turn % len(queries)], turn, clock)
+            if turn >= 0:
+                for name, one in fastest.items():
+                    took[name].append(one)
             progress("time: every stage", max(turn + 1, 0), requests)
     progress("time: every stage", requests, requests)
     return {name: _times(turns) for name, turns in took.items()}
+
+
+def _turn(pipelines: Mapping[str, Pipeline], query: Query, turn: int, clock: Clock) -> dict[str, Turn]:
+    """The fastest try of every pipeline on one request; tries of one pipeline lie apart."""
+    names, fastest = list(pipelines), dict[str, Turn]()
+    for attempt in range(TRIES):
+        first = (turn * TRIES + attempt) % len(names)
+        for name in names[first:] + names[:first]:
+            start = clock()
+            trace = run(pipelines[name], query, clock).trace
+            spent = (clock() - start) * 1e3
+            if name not in fastest or spent < fastest[name][0]:
+                fastest[name] = (spent, _light(trace))
+    return fastest
 
 
 def _light(trace: Trace) -> Light:
@@ -76,7 +91,7 @@ def _light(trace: Trace) -> Light:
     return told
 
 
-def _times(turns: Sequence[tuple[float, Light]]) -> Times:
+def _times(turns: Sequence[Turn]) -> Times:
     median, late = _middle([spent for spent, _ in turns])
     stages = []
     for at, (name, kind, part_of, _) in enumerate(turns[0][1]):
