@@ -64,11 +64,121 @@ def test_the_same_seed_gives_the_same_answer(told, tree_bundle, data_folder):
     assert {**again, "seconds": 0} == {**told, "seconds": 0}
 
 
-def test_a_bundle_without_a_tree_is_told_so(bundle, data_folder):
-    answer = run("diagnose", bundle, "--data", data_folder)
+@pytest.fixture(scope="module")
+def funnel(bundle, data_folder):
+    answer = run("diagnose", bundle, "--data", data_folder, "--json")
+    assert answer.exit_code == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def test_any_bundle_is_diagnosed_and_its_account_is_exact(funnel):
+    entered = funnel["wanted"]
+    for stage in funnel["stages"]:
+        assert stage["entered"] == entered == stage["survived"] + stage["lost"]
+        entered = stage["survived"]
+    assert entered == funnel["returned"]
+    assert funnel["identity"]["exact"]
+    assert funnel["trees"] == {}
+    assert [one["name"] for one in funnel["stages"]] == ["pool", "seen", "prerank", "rank", "diverse"]
+
+
+def test_the_first_finding_is_the_biggest_avoidable_loss(funnel):
+    avoidable = {one["name"]: one["lost"] - one["no_room"] for one in funnel["stages"]}
+    first = funnel["findings"][0]
+    assert first["stage"] == max(avoidable, key=avoidable.get)
+    assert first["share"] == max(avoidable.values()) / funnel["wanted"]
+    shares = [one["share"] for one in funnel["findings"]]
+    assert shares == sorted(shares, reverse=True)
+    assert all(one["what"] and one["why"] and one["knob"] for one in funnel["findings"])
+
+
+def test_every_part_is_in_the_answer(funnel):
+    assert set(funnel["nominators"]) == {"popular", "covisit", "towers"}
+    assert {one["stage"] for one in funnel["knobs"]} >= {
+        "popular",
+        "covisit",
+        "towers",
+        "prerank",
+        "rank",
+        "diverse",
+    }
+    assert set(funnel["shift"]) == set(funnel["calibration"]) == {"prerank", "rank"}
+    assert funnel["segments"]
+    assert funnel["coverage"]["items"] == 200
+    assert funnel["verdict"]["stage"] == "rank"
+    assert funnel["about"]["pipeline"].startswith("popular % 40")
+
+
+def test_a_funnel_has_words_a_table_and_a_page(bundle, data_folder, tmp_path):
+    page = tmp_path / "deep" / "funnel.html"
+    answer = run("diagnose", bundle, "--data", data_folder, "--users", 40, "--html", page)
+    assert answer.exit_code == 0, answer.stderr
+    for part in ("the funnel returned", "which stage loses what: 30 users", "1. ", "-> ", "who finds it"):
+        assert part in answer.stdout
+    assert f"the page: {page}" in answer.stdout.replace("\n", "")
+    assert "Where wanted items are lost" in page.read_text("utf-8")
+
+
+def test_one_user_gives_values_without_intervals_and_says_so(bundle, data_folder):
+    told = json.loads(run("diagnose", bundle, "--data", data_folder, "--users", 1, "--json").stdout)
+    assert told["users"] == 1
+    assert told["recall"]["low"] is None
+    assert any("too few for intervals" in one for one in told["warnings"])
+    plain = run("diagnose", bundle, "--data", data_folder, "--users", 1)
+    assert plain.exit_code == 0, plain.stderr
+    assert "mind: 1 users are too few" in plain.stdout
+
+
+def test_a_funnel_is_diagnosed_alike_twice(funnel, bundle, data_folder):
+    again = json.loads(run("diagnose", bundle, "--data", data_folder, "--json").stdout)
+    assert {**again, "seconds": 0} == {**funnel, "seconds": 0}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--beam", 5], "--beam asks a tree, and there is none"),
+        (["-k", 5, "--beam", 5], "-k and --beam asks a tree"),
+        (["--on", "train"], "--on must be test or valid, got 'train'"),
+        (["--retrain"], "--retrain needs a ranker with training modes"),
+        (["--users", 0], "--users"),
+        (["--users", "many"], "--users"),
+        (["--seed", -1], "--seed"),
+    ],
+)
+def test_wrong_use_is_refused_with_what_was_expected(bundle, data_folder, options, said):
+    answer = run("diagnose", bundle, "--data", data_folder, *options)
     assert answer.exit_code == 2
-    assert "has no tree to diagnose" in answer.stderr
-    assert "shortlist evaluate" in answer.stderr
+    assert said in answer.stderr
+
+
+def test_folders_that_are_not_what_they_should_be_are_refused(bundle, data_folder, tmp_path):
+    for arguments in (
+        (tmp_path / "none", "--data", data_folder),
+        (bundle, "--data", bundle),
+        (data_folder, "--data", data_folder),
+    ):
+        answer = run("diagnose", *arguments)
+        assert answer.exit_code == 2
+        assert answer.stderr.startswith("error: ")
+        assert "Traceback" not in answer.stderr
+
+
+def test_trained_again_a_knob_has_its_gain_and_the_number_of_trainings_is_told(tree_bundle, data_folder):
+    answer = run("diagnose", tree_bundle, "--data", data_folder, "--retrain", "--users", 60, "--json")
+    assert answer.exit_code == 0, answer.stderr
+    assert "--retrain: 2 trainings" in answer.stderr
+    told = json.loads(answer.stdout)
+    branches = [one for one in told["knobs"] if one["needs_training"]]
+    assert {(one["stage"], one["label"]) for one in branches} == {("tree", "branch")}
+    assert all(one["gain"]["low"] <= one["gain"]["mean"] <= one["gain"]["high"] for one in branches)
+
+
+def test_without_training_again_it_says_what_could_be_trained(told):
+    waiting = [one for one in told["knobs"] if one["needs_training"]]
+    assert {one["setting"] for one in waiting} == {"4", "8"}
+    assert all(one["gain"] is None for one in waiting)
+    assert any("add --retrain" in one["knob"] for one in told["findings"])
 
 
 def test_other_data_and_other_words_are_refused(tree_bundle, data_folder, tmp_path):

@@ -6,7 +6,7 @@ from rich.console import Console
 from shortlist.cli.diagnosed import calibration_lines, segment_lines, shift_lines, show_funnel, verdict_line
 from shortlist.evaluate.advice import advice
 
-from ..evaluate.told import segment, whole
+from ..evaluate.told import between, segment, whole
 
 
 def shown(told):
@@ -37,8 +37,8 @@ def test_the_verdict_comes_first_then_stages_findings_and_the_rest():
 
 
 def test_the_biggest_loss_is_marked_and_nothing_else():
-    marked = [line for line in shown(whole()).splitlines() if line.strip().startswith(">")]
-    assert len(marked) == 1
+    marked = [line for line in shown(whole()).splitlines() if line.strip().startswith("> ") and "[" in line]
+    assert len(marked) == 2  # the stage, and what the mark means
     assert "pool" in marked[0]
     assert "30.0 [29.0, 31.0]" in marked[0]
 
@@ -52,6 +52,8 @@ def test_the_verdict_is_one_line_or_why_there_is_none():
     assert "cannot be told from chance: its first item is wanted for 20.0% of 400 users" in verdict_line(
         whole()["verdict"]
     )
+    same = {**whole()["verdict"], "difference": between(0.0, 0.0), "gain": between(0.0, 0.0)}
+    assert verdict_line(same).endswith("they cost it nothing")
     assert verdict_line({}) == "without the first stages: there is no scorer to ask"
     assert verdict_line({"answer": "undecided", "accuracy": None, "why": "it looks at all"}).endswith(
         "it looks at all"

@@ -99,6 +99,18 @@ def test_a_nominator_that_nobody_misses_can_go():
     assert "Nobody would miss 'popular': without 'popular' -0.1 points [-0.4, +0.2]." in said()[-1]
 
 
+def test_nominators_that_cover_for_each_other_are_not_all_sent_away():
+    without = {"named": 1, "alone": 0, "without": between(0.0, 0.002)}
+    found = said(nominators={"a": without, "b": without})[-1]
+    assert found.startswith("No single nominator would be missed")
+    assert "One at a time" in found
+
+
+def test_only_the_last_scorers_odds_are_spoken_of():
+    bad = {"ece": 0.2, "temperature": 2.0}
+    assert said(calibration={"first": bad, "rank": {"ece": 0.0, "temperature": 1.0}}) == said()
+
+
 def test_a_wide_interval_around_nothing_does_not_make_a_nominator_idle():
     unsure = {**made_up()["nominators"], "popular": {"named": 1, "alone": 0, "without": between(0.0, 0.05)}}
     assert said(nominators=unsure) == []

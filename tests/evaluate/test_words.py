@@ -1,4 +1,4 @@
-from shortlist.evaluate.words import around, falls, listed, percent, points, rises
+from shortlist.evaluate.words import around, falls, listed, percent, points, rises, unbroken
 
 
 def test_shares_are_said_in_hundreds_with_their_interval():
@@ -30,3 +30,7 @@ def test_a_change_is_sure_only_when_its_whole_interval_lies_on_one_side():
 def test_names_are_listed_as_in_a_sentence():
     assert listed(["a"]) == "'a'"
     assert listed(["a", "b", "c"]) == "'a', 'b' and 'c'"
+
+
+def test_what_belongs_together_is_not_broken_over_lines():
+    assert unbroken("1.0% [0.5%, 1.5%]").split(" ") == ["1.0%\u00a0[0.5%,\u00a01.5%]"]

@@ -46,10 +46,12 @@ def made_up(**changes: Any) -> dict[str, Any]:
                 "conditional": lost / entered,
                 "candidates": candidates,
                 "short": 0,
+                "ordered_by": "rank" if kind in ("scorer", "selector") else None,
                 "what_if": {
                     "ceiling": lost / 1000,
                     "same_rates": lost / 1000 * 150 / survived,
                     "oracle": between(lost / 4000),
+                    "order": between(0.12) if kind == "scorer" else None,
                 },
             }
         )
@@ -75,6 +77,7 @@ def made_up(**changes: Any) -> dict[str, Any]:
             "difference": between(0.002),
             "threshold": 0.4,
             "error_retrieved": 0.7,
+            "missed": 0.1,
             "pointwise": True,
         },
         "nominators": {
@@ -86,6 +89,8 @@ def made_up(**changes: Any) -> dict[str, Any]:
             knob("rank", "cut", "30", -0.03, candidates=30.0),
             knob("covisit", "limit", "400", 0.002),
         ],
+        "rules": [knob("seen", "rule", "left out", -0.04, candidates=240.0)],
+        "sample": {"stages": 400, "knobs": 300, "verdict": 400},
         "shift": {"rank": {"why": "the bundle keeps no record of what 'rank' learned from"}},
         "calibration": {},
         "segments": [],

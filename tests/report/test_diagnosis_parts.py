@@ -26,16 +26,24 @@ def test_the_verdict_of_a_ranker_that_sees_all_candidates_at_once_says_why_it_is
     assert text(verdict(whole(verdict=one))) == "its scores depend on the others"
 
 
-def test_a_threshold_below_nothing_is_told_as_nothing():
+def test_a_threshold_is_told_where_there_is_any():
+    assert "in less than 40.0% of the requests" in text(verdict(whole()))
     one = {**whole()["verdict"], "threshold": -0.5}
-    assert "less than 0.0% of the requests" in text(verdict(whole(verdict=one)))
+    assert "in less than" not in text(verdict(whole(verdict=one)))
+
+
+def test_no_gain_and_no_loss_make_no_difference():
+    one = {**whole()["verdict"], "gain": between(0.0, 0.0), "loss": between(0.0, 0.0)}
+    assert "It makes no difference" in text(verdict(whole(verdict=one)))
 
 
 def test_nominators_are_missed_harmful_or_not_measurably_missed():
     without = {"a": between(-0.05), "b": between(0.05), "c": between(0.0)}
     told = whole(nominators={name: {"named": 1, "alone": 0, "without": one} for name, one in without.items()})
     said = text(nominators(told))
-    places = [said.index(word) for word in ("would be missed</td>", "does harm", "not measurably missed")]
+    places = [
+        said.index(word) for word in ("would be missed</td>", "better without it", "not measurably missed")
+    ]
     assert places == sorted(places)
 
 

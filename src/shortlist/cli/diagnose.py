@@ -1,23 +1,30 @@
-"""shortlist diagnose: what is wrong with the trees of a bundle, biggest loss first, and which knob to turn."""
+"""shortlist diagnose: which stage loses what people want, why, and what turning a knob brings."""
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from shortlist.artifact import Lineage, load
+from shortlist.cli.diagnosed import show_funnel, show_tree
 from shortlist.cli.evaluate import held_out, opened
-from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
+from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
+from shortlist.cli.retrain import Trial, has_recipe, recipe_of, retrained, trials
 from shortlist.cli.trees import look_at_trees, trees_of
+from shortlist.data import Dataset
 from shortlist.errors import ConfigError
-from shortlist.report.tree import tree_page
-
-CAPTION = """* no more nodes than the beam: nothing is lost. wrong: pairs of nodes in the wrong order.
-reach: best of all leaves still in the beam. lost: held-out items that search lost here.
-label: mean rectified label. KL, flat: distance from the model of negatives drawn by the tree, and uniformly.
-pure: share of the most common category below a node, beside that of a random order."""
+from shortlist.evaluate.advice import advice
+from shortlist.evaluate.coverage import covered
+from shortlist.evaluate.diagnose import USERS
+from shortlist.evaluate.diagnose import diagnose as look_at_funnel
+from shortlist.evaluate.panel import Panel, panel
+from shortlist.evaluate.shift import rehearsals
+from shortlist.pipeline import Recommender
+from shortlist.progress import Progress
+from shortlist.report.diagnosis import diagnosis_page
 
 
 @doors()
@@ -29,38 +36,40 @@ def diagnose(
         int | None,
         typer.Option(min=1, help="How many users to look at; without it, as many as take a minute."),
     ] = None,
+    retrain: Annotated[
+        bool,
+        typer.Option(
+            "--retrain", help="Also measure what needs training: trains once for every setting tried."
+        ),
+    ] = False,
     k: Annotated[
         int | None,
         typer.Option("-k", "--k", min=1, help="How many items a tree is asked for; without it, its own."),
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Another beam than the tree's own.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="Another beam than a tree's own.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with drawings to this file.")] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Level by level: what a tree loses, whether scorer or search is to blame, and what to do about it."""
+    """Stage by stage: what a funnel loses of what people want, why, and which knob brings how much of it back."""
     began = time.perf_counter()
     recommender, dataset, lineage = opened(bundle, data)
-    if not trees_of(recommender):
-        raise ConfigError(
-            f"{bundle}: has no tree to diagnose; its pipeline is {recommender.pipeline!r}. "
-            "Use `shortlist evaluate` for the losses of its stages"
-        )
+    _check_tree_options(recommender, bundle, k, beam)
     cases = held_out(recommender, dataset, on)
+    tries = _tries(bundle, retrain)
     with progress() as tell:
-        trees = look_at_trees(recommender, dataset, cases, seed, tell, users, k, beam)
-    about = {
-        "name": recommender.about["name"],
-        "model": recommender.about.get("version", ""),
-        "data": dataset.name,
-        "fingerprint": dataset.fingerprint,
-        "split": f"{on} of {recommender.about['split']}",
-        "seed": lineage.seed,
-        "package": lineage.package,
-    }
-    told: dict[str, Any] = {"about": about, "trees": trees, "seconds": time.perf_counter() - began}
+        asked = panel(cases, len(recommender.catalog), users or USERS, seed)
+        told = funnel_told(bundle, recommender, dataset, asked, tell)
+        told["trees"] = look_at_trees(recommender, dataset, cases, seed, tell, users, k, beam)
+        if retrain:
+            told["knobs"] += retrained(tries, recommender, dataset, lineage.seed, asked, tell)
+        else:
+            told["knobs"] += [one.knob() for one in tries]
+    told["findings"] = [asdict(one) for one in advice(told)]
+    told["about"] = facts_of(recommender, dataset, lineage, on)
+    told["seconds"] = time.perf_counter() - began
     if html is not None:
-        write_whole(html, tree_page(told))
+        write_whole(html, diagnosis_page(told))
         told["html"] = str(html)
     if json:
         emit(told)
@@ -68,56 +77,70 @@ def diagnose(
     show(told)
 
 
+def funnel_told(
+    bundle: Path, recommender: Recommender, dataset: Dataset, asked: Panel, tell: Progress
+) -> dict[str, Any]:
+    """The diagnosis of the whole funnel in plain values."""
+    split = dataset.split(**recommender.about["split"])
+    found = look_at_funnel(
+        recommender,
+        asked.cases,
+        split.train,
+        dataset.catalog,
+        users=len(asked),
+        seed=asked.seed,
+        rehearsed=rehearsals(load(bundle)),
+        progress=tell,
+    )
+    told: dict[str, Any] = plain(found.as_dict())
+    told["coverage"] = plain(covered(recommender.pipeline, asked, tell).as_dict())
+    return told
+
+
+def facts_of(recommender: Recommender, dataset: Dataset, lineage: Lineage, on: str) -> dict[str, Any]:
+    """What was looked at."""
+    return {
+        "name": recommender.about["name"],
+        "pipeline": repr(recommender.pipeline),
+        "model": recommender.about.get("version", ""),
+        "data": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "split": f"{on} of {recommender.about['split']}",
+        "seed": lineage.seed,
+        "package": lineage.package,
+    }
+
+
+def _check_tree_options(recommender: Recommender, bundle: Path, k: int | None, beam: int | None) -> None:
+    given = [name for name, value in (("-k", k), ("--beam", beam)) if value is not None]
+    if given and not trees_of(recommender):
+        raise ConfigError(
+            f"{bundle}: {' and '.join(given)} asks a tree, and there is none in {recommender.pipeline!r}; leave it out"
+        )
+
+
+def _tries(bundle: Path, retrain: bool) -> tuple[Trial, ...]:
+    """What could be trained again; asked for in vain, that is refused before any work."""
+    if not retrain:
+        return trials(recipe_of(bundle)) if has_recipe(bundle) else ()
+    tries = trials(recipe_of(bundle))
+    if not tries:
+        raise ConfigError(
+            f"{bundle}: --retrain needs a ranker with training modes (type din-ranker, say) or a tree, and its recipe "
+            "has neither; leave --retrain out"
+        )
+    settings = ", ".join(f"{one.stage}: {one.label} = {one.setting}" for one in tries)
+    typer.echo(
+        f"--retrain: {len(tries)} trainings, each as long as `shortlist train` took ({settings})", err=True
+    )
+    return tries
+
+
 def show(told: dict[str, Any]) -> None:
     """The verdict in words, then the numbers it comes from."""
     console = Console()
+    show_funnel(told, console)
     for name, tree in told["trees"].items():
-        console.print(
-            f"tree {name!r}: {tree['items']:,} items, {tree['height']} levels, branch {tree['branch']}, beam "
-            f"{tree['beam']}, asked for {tree['k']}; {tree['users']:,} users, "
-            f"{tree['account']['wanted']:,} held-out items"
-        )
-        for number, one in enumerate(tree["findings"], start=1):
-            console.print(f"{number}. {one['what']}", markup=False, highlight=False)
-            console.print(f"   -> {one['knob']}", markup=False, highlight=False)
-        console.print(levels_table(tree))
+        show_tree(name, tree, console)
     if "html" in told:
         typer.echo(f"the page: {told['html']}")
-
-
-def levels_table(tree: dict[str, Any]) -> Table:
-    """A row per level; levels that fit into the beam are marked."""
-    table = Table(
-        title=f"level by level: {_left_out(tree)}",
-        title_justify="left",
-        caption=CAPTION,
-        caption_justify="left",
-    )
-    for name in ("level", "nodes", "wrong", "reach", "lost", "label", "KL", "flat", "pure", "chance"):
-        table.add_column(name, justify="right")
-    for one in tree["levels"]:
-        table.add_row(
-            str(one["level"]),
-            f"{one['nodes']:,}" + ("" if one["decides"] else "*"),
-            _share(one["violations"]),
-            _share(one["top_kept"]),
-            f"{one['search_lost']:,}",
-            _share(one["label"]),
-            _number(one["kl_tree"]),
-            _number(one["kl_uniform"]),
-            _number(one["purity"]),
-            _number(one["purity_chance"]),
-        )
-    return table
-
-
-def _left_out(tree: dict[str, Any]) -> str:
-    return f"{tree['regret']:.1%} of the best {tree['k']} of all leaves are left out"
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.0%}"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"

@@ -14,6 +14,11 @@ FURTHEST = 3  # segments that are told
 
 Told = Mapping[str, Any]
 
+CAPTION = """* no more nodes than the beam: nothing is lost. wrong: pairs of nodes in the wrong order.
+reach: best of all leaves still in the beam. lost: held-out items that search lost here.
+label: mean rectified label. KL, flat: distance from the model of negatives drawn by the tree, and uniformly.
+pure: share of the most common category below a node, beside that of a random order."""
+
 ANSWERS = {
     "helps": "the stages before {stage!r} help",
     "hurts": "the stages before {stage!r} do harm",
@@ -49,14 +54,16 @@ def stages_table(told: Told) -> Table:
     table = Table(
         title=f"which stage loses what: {told['users']:,} users, {told['wanted']:,} wanted items",
         title_justify="left",
-        caption="lost: % of all wanted items [95 % interval]. of its own: % of what reached the stage. perfect: points "
-        "more at the end if this stage alone kept what is wanted (measured; it looks at the answers). at most: if "
-        "later stages lost none of it again. left: candidates per request after the stage.",
+        caption="> biggest avoidable loss. lost: % of all wanted items [95 % interval]. own: % of what came in. "
+        "perfect: points more in the slate if this stage alone kept what is wanted (measured, by looking at the "
+        "answers). most: if later stages lost none of it again. left: candidates per request after the stage.",
         caption_justify="left",
         box=SIMPLE,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
-    for name in ("stage", "came in", "lost", "of its own", "perfect", "at most", "left"):
-        table.add_column(name, justify="left" if name == "stage" else "right")
+    for name in ("stage", "came in", "lost", "own", "perfect", "most", "left"):
+        table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
     for one in told["stages"]:
         then = one["what_if"]
         table.add_row(
@@ -85,6 +92,10 @@ def verdict_line(one: Told) -> str:
     """Whether the last ranker would do better alone, in a sentence."""
     if one.get("accuracy") is None:
         return f"without the first stages: {one.get('why') or 'there is no scorer to ask'}"
+    if one["difference"]["mean"] == 0 and one["gain"]["mean"] == 0:
+        return (
+            f"without the first stages: {one['stage']!r} would put the same items first; they cost it nothing"
+        )
     return (
         f"without the first stages: {ANSWERS[one['answer']].format(stage=one['stage'])}: its first item is wanted for "
         f"{percent(one['accuracy'])} of {one['users']:,} users, {percent(one['accuracy_flat'])} if it scores the whole "
@@ -145,3 +156,55 @@ def _hundreds(one: Told) -> str:
         return "–"
     middle = f"{100 * one['mean']:.1f}"
     return middle if one["low"] is None else f"{middle} [{100 * one['low']:.1f}, {100 * one['high']:.1f}]"
+
+
+def show_tree(name: str, tree: Told, console: Console) -> None:
+    """What was found in a tree, then its levels."""
+    say(
+        console,
+        f"tree {name!r}: {tree['items']:,} items, {tree['height']} levels, branch {tree['branch']}, beam "
+        f"{tree['beam']}, asked for {tree['k']}; {tree['users']:,} users, "
+        f"{tree['account']['wanted']:,} held-out items",
+    )
+    for number, one in enumerate(tree["findings"], start=1):
+        say(console, f"{number}. {one['what']}")
+        say(console, f"   -> {one['knob']}")
+    console.print(levels_table(tree))
+
+
+def levels_table(tree: Told) -> Table:
+    """A row per level; levels that fit into the beam are marked."""
+    table = Table(
+        title=f"level by level: {_left_out(tree)}",
+        title_justify="left",
+        caption=CAPTION,
+        caption_justify="left",
+    )
+    for name in ("level", "nodes", "wrong", "reach", "lost", "label", "KL", "flat", "pure", "chance"):
+        table.add_column(name, justify="right")
+    for one in tree["levels"]:
+        table.add_row(
+            str(one["level"]),
+            f"{one['nodes']:,}" + ("" if one["decides"] else "*"),
+            _share(one["violations"]),
+            _share(one["top_kept"]),
+            f"{one['search_lost']:,}",
+            _share(one["label"]),
+            _number(one["kl_tree"]),
+            _number(one["kl_uniform"]),
+            _number(one["purity"]),
+            _number(one["purity_chance"]),
+        )
+    return table
+
+
+def _left_out(tree: Told) -> str:
+    return f"{tree['regret']:.1%} of the best {tree['k']} of all leaves are left out"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from shortlist.evaluate.remarks import remarks
-from shortlist.evaluate.words import Told, around, falls, listed, percent, points, rises
+from shortlist.evaluate.words import NOISE, Told, around, falls, listed, percent, points, rises
 
 SMALL = 0.01  # a share of the wanted items that is not worth a knob
+TENTH = 0.001  # of a point: less is not told apart
 
 KNOBS = {
     "catalogue": "Train again on data that holds these items; no stage can name what it does not know.",
-    "nominator": "More items from a nominator (the number after %), a wider beam of a tree, or a further nominator.",
+    "nominator": "More items from a nominator (its limit, the number after % in the recipe), or a further nominator.",
     "filter": "The rule of the filter: what it says no to, and how far back it looks. It may stand for other reasons.",
     "hydrator": "It only adds columns: look at the stage before it.",
-    "scorer": "How many it lets through (the number after %), and what it is trained on.",
-    "selector": "How strongly it mixes (its strength), and how many places the slate has.",
+    "scorer": "How many it lets through (its cut, the number after % in the recipe), and what it is trained on.",
+    "selector": "How strongly it mixes (its strength), and how many places there are.",
 }
 REASONS = {
     "catalogue": "They are not among the items that the bundle knows.",
@@ -74,9 +75,26 @@ def in_short(told: Told) -> list[str]:
     worst = max(told["stages"], key=avoidable)
     said.append(
         f"The biggest avoidable loss is at {worst['name']!r} ({_kind(worst)}): {avoidable(worst):,} wanted items, "
-        f"{percent(avoidable(worst) / told['wanted'])}."
+        f"{percent(avoidable(worst) / told['wanted'])}. {_promise(told)}"
     )
     return [*said, _most(told)]
+
+
+def _promise(told: Told) -> str:
+    """Where a perfect stage would bring most."""
+    stages = [stage for stage in told["stages"] if promised(stage)["mean"] > 0]
+    if not stages:
+        return "No single perfect stage would bring more of them into the slate."
+    stage = max(stages, key=lambda one: promised(one)["mean"])
+    thing = "a perfect order" if promised(stage) is stage["what_if"].get("order") else "a perfect stage"
+    return f"Most could be won at {stage['name']!r}: {thing} there would bring {points(promised(stage))}."
+
+
+def promised(stage: Told) -> Told:
+    """The most that perfecting one stage was measured to bring: it keeps what is wanted, or orders by it."""
+    then = stage["what_if"]
+    known = [one for one in (then["oracle"], then.get("order")) if one and one["mean"] is not None]
+    return max(known, key=lambda one: one["mean"], default={"mean": 0.0, "low": None, "high": None})
 
 
 def best_knob(knobs: Sequence[Told]) -> Told | None:
@@ -89,9 +107,8 @@ def knobs_of(stage: Told, told: Told) -> list[Told]:
     """What was turned at a stage; the pool owns what belongs to no other, its nominators."""
     others = {one["name"] for one in told["stages"]} - {stage["name"]}
     pool = stage["kind"] == "nominator"
-    return [
-        one for one in told["knobs"] if one["stage"] == stage["name"] or (pool and one["stage"] not in others)
-    ]
+    turned = [*told["knobs"], *told.get("rules", ())]
+    return [one for one in turned if one["stage"] == stage["name"] or (pool and one["stage"] not in others)]
 
 
 def _most(told: Told) -> str:
@@ -147,6 +164,9 @@ def _why(stage: Told, told: Told) -> list[str]:
     said = [REASONS.get(stage["kind"], "")]
     if stage["kind"] != "filter" and stage["removed"]:
         said.append(f"{stage['removed']:,} of them were said no to.")
+    by = stage.get("ordered_by")
+    if by and by != stage["name"] and stage["kind"] == "selector":
+        said.append(f"It goes by the scores of {by!r}, so a better order there counts most.")
     said += _what_if(stage, told)
     if stage["kind"] == "nominator":
         said += [_blame(name, tree) for name, tree in told.get("trees", {}).items()]
@@ -158,13 +178,17 @@ def _what_if(stage: Told, told: Told) -> list[str]:
     then = stage["what_if"]
     if then["oracle"] is None or then["oracle"]["mean"] is None:
         return []
-    said = [f"A perfect {stage['name']!r} would bring {points(then['oracle'])}."]
+    order = then.get("order")
+    apart = order and order["mean"] is not None and order["mean"] > then["oracle"]["mean"] + TENTH
+    more = f" ({points(order)} if it also gave them the highest scores)" if apart else ""
+    said = [f"A perfect {stage['name']!r} would bring {points(then['oracle'])}{more}."]
     names = [one["name"] for one in told["stages"]]
     later = told["stages"][names.index(stage["name"]) + 1 :]
     if then["oracle"]["mean"] < then["ceiling"] / 2 and later:
         thief = max(later, key=lambda one: one["conditional"] or 0.0)
+        much = "Nothing" if then["oracle"]["mean"] <= NOISE else "Less than half"
         said.append(
-            f"Less than half of what it loses: later stages, {thief['name']!r} most of all, would lose the rest again."
+            f"{much} of what it loses: later stages, {thief['name']!r} most of all, would lose it again."
         )
     return said
 
@@ -176,7 +200,7 @@ def _blame(name: str, tree: Told) -> str:
     said = (
         f"The tree {name!r} missed {percent(1 - account['found'] / wanted)} of what {tree['users']:,} users wanted: "
         f"{percent(account['model'] / wanted)} because its scorer does not rank them high enough, "
-        f"{percent(account['search'] / wanted)} because the search did not reach them."
+        f"{percent(account['search'] / wanted)} because the search did not reach them (its beam was too narrow)."
     )
     if account["search"] < SMALL * wanted:
         said += " So a larger beam will not help."
@@ -185,6 +209,9 @@ def _blame(name: str, tree: Told) -> str:
 
 def _turned(stage: Told, knobs: Sequence[Told], best: Told | None) -> list[str]:
     said = [KNOBS.get(stage["kind"], "")]
+    if stage["kind"] == "filter" and best is not None:
+        end = ": it does more good than harm" if falls(best["gain"]) else ""
+        return [*said, f"Measured: {setting(best)} gave {points(best['gain'])}{end}."]
     tried = sum(one["gain"] is not None for one in knobs)
     of = f" (the best of {tried} settings tried)" if tried > 1 else ""
     if best is None:

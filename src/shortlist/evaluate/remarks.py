@@ -10,6 +10,7 @@ ENOUGH = (
     0.1  # of the wanted items among the candidates: with fewer, learning on the retrieved has little to go by
 )
 CROOKED = 0.05  # mean distance between said and true odds
+MISSED = 0.05  # of what is returned: a nominator that surely brings less is not missed
 SIZES = ("limit", "cut", "beam", "places", "ef", "nprobe")  # knobs that only let more through
 STRETCHED = 1.1  # a temperature from which on a ranker is called too sure of itself
 
@@ -145,7 +146,7 @@ def _thin(told: Told) -> Iterator[Remark]:
 
 
 def _odds(told: Told) -> Iterator[Remark]:
-    for name, one in _of_scorers(told["calibration"]):
+    for name, one in [*_of_scorers(told["calibration"])][-1:]:  # only the last one's numbers leave the funnel
         ece = one.get("ece")
         if ece is None or ece < max(CROOKED, one.get("by_chance") or 0.0) or one["temperature"] is None:
             continue
@@ -179,26 +180,24 @@ def _short(told: Told) -> Iterator[Remark]:
 def _idle(told: Told) -> Iterator[Remark]:
     if len(told["nominators"]) < 2:
         return
-    spare = [name for name, one in told["nominators"].items() if _unmissed(one["without"])]
+    least = -MISSED * (told["recall"]["mean"] or 0.0)
+    spare = [name for name, one in told["nominators"].items() if _unmissed(one["without"], least)]
     better = [name for name in spare if rises(told["nominators"][name]["without"])]
     if not spare:
         return
     changes = "; ".join(f"without {name!r} {points(told['nominators'][name]['without'])}" for name in spare)
-    what = f"Nobody would miss {listed(spare)}"
+    every = len(spare) == len(told["nominators"])
+    what = "No single nominator would be missed" if every else f"Nobody would miss {listed(spare)}"
     more = f" The funnel is even better without {listed(better)}." if better else ""
+    together = " One at a time, then measure again: those that name the same cover for each other."
     yield Remark(
         spare[0],
         f"{what}: {changes}.{more}",
         "What it names that is wanted, others name too, or later stages lose it.",
-        "Take it out and save its time"
-        + (
-            "; one at a time, then measure again: two that name the same cover for each other."
-            if spare[1:]
-            else "."
-        ),
+        "Take it out and save its time." + (together if spare[1:] else ""),
     )
 
 
-def _unmissed(without: Told) -> bool:
-    """Whether leaving it out surely costs less than a point: an interval that is only wide says nothing."""
-    return without["low"] is not None and without["low"] > -SMALL and not falls(without)
+def _unmissed(without: Told, least: float) -> bool:
+    """Whether leaving it out surely costs next to nothing: an interval that is only wide says nothing."""
+    return without["low"] is not None and without["low"] > least and not falls(without)

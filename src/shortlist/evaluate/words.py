@@ -30,6 +30,11 @@ def points(change: Told) -> str:
     return f"{middle} [{_signed(change['low'])}, {_signed(change['high'])}]"
 
 
+def unbroken(said: str) -> str:
+    """The same words on one line, wherever they stand."""
+    return said.replace(" ", "\u00a0")
+
+
 def rises(change: Told) -> bool:
     """Whether the whole interval lies above 0."""
     return change["low"] is not None and change["low"] > NOISE

@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from shortlist.evaluate.advice import in_short, worst_of
-from shortlist.evaluate.words import around, percent, points, rises
+from shortlist.evaluate.words import around, percent, points, rises, unbroken
 from shortlist.report.diagnosis_parts import (
     budget,
     calibration,
@@ -53,10 +53,12 @@ def _short(told: Told) -> Section:
     return Section(
         "In short",
         [
-            "A recommender is a funnel: stages one after the other, each of which passes on fewer items, until at "
-            f"most {told['k']:,} are left to show, the slate. A wanted item is something that a user of the sample "
-            "really met right after the moment at which we ask; the recommender has not seen it. Every wanted item "
-            "is followed through the stages: it is either returned in the slate, or lost at exactly one of them.",
+            "A recommender is a funnel: stages one after the other, each of which passes on fewer items, until at most "
+            f"{told['k']:,} are left to show, the slate. {_kinds(told)} Whatever is still in the running is called a "
+            "candidate.",
+            "A wanted item is something that a user of the sample really met right after the moment at which we "
+            "ask; the recommender has not seen it. Every wanted item is followed through the stages: it is either "
+            "returned in the slate, or lost at exactly one of them.",
             *(Html(f"<p><strong>{escape(sentence)}</strong></p>") for sentence in in_short(told)),
             "Numbers in square brackets say how sure a value is: asked with other users of the same kind, it would "
             "lie between them 95 times in 100. A point is one wanted item in a hundred. A gain whose brackets hold "
@@ -87,7 +89,7 @@ def _losses(told: Told) -> Section | None:
         return None
     heads = [
         "stage",
-        "what it does",
+        "kind",
         "came in",
         "lost",
         "of all wanted",
@@ -100,7 +102,7 @@ def _losses(told: Told) -> Section | None:
             one["kind"],
             one["entered"],
             one["lost"],
-            around(one["share"]),
+            unbroken(around(one["share"])),
             percent(one["conditional"]),
             f"{one['candidates']:,.0f}",
         ]
@@ -109,7 +111,6 @@ def _losses(told: Told) -> Section | None:
     return Section(
         "Where wanted items are lost",
         [
-            *_kinds(told),
             figure(
                 waterfall(stages, wanted, worst_of(told)),
                 "Read from the top: each coloured piece is what a stage loses of all wanted items, with its "
@@ -125,22 +126,20 @@ def _losses(told: Told) -> Section | None:
     )
 
 
-def _kinds(told: Told) -> list[str]:
+def _kinds(told: Told) -> str:
     """The kinds of stages that are there, each explained once."""
     words = {
-        "catalogue": "the catalogue is everything the recommender knows at all",
-        "nominator": "nominators propose a few hundred items out of the whole catalogue, side by side; together they "
-        "are the pool",
-        "filter": "a filter takes out what must not be shown",
-        "hydrator": "a hydrator looks up facts about the candidates",
-        "scorer": "a scorer (or ranker) gives each candidate a number and lets the best through",
+        "nominator": "nominators propose some hundred items out of the catalogue, side by side (together they are the "
+        "pool)",
+        "filter": "filters take out what must not be shown",
+        "hydrator": "hydrators look up facts",
+        "scorer": "rankers, also called scorers, give each item a number and let the best through",
         "selector": "a selector chooses the slate, often with an eye on variety",
     }
-    there = [said for kind, said in words.items() if any(one["kind"] == kind for one in told["stages"])]
-    said = "; ".join(there)
-    return [
-        f"{said[:1].upper()}{said[1:]}. Whatever is still in the running after a stage is called a candidate."
-    ]
+    said = "; ".join(
+        said for kind, said in words.items() if any(one["kind"] == kind for one in told["stages"])
+    )
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def _gains(told: Told) -> Section | None:
@@ -149,7 +148,8 @@ def _gains(told: Told) -> Section | None:
     rows = [
         [
             one["name"],
-            points(one["what_if"]["oracle"]) if one["what_if"]["oracle"] else "–",
+            _or_dash(one["what_if"]["oracle"]),
+            _or_dash(one["what_if"].get("order")),
             f"{100 * one['what_if']['same_rates']:+.1f}",
             f"{100 * one['what_if']['ceiling']:+.1f}",
         ]
@@ -158,8 +158,9 @@ def _gains(told: Told) -> Section | None:
     heads = [
         "stage",
         "perfect, others as they are",
-        "if later stages treat it alike",
-        "if nothing is lost again",
+        "and scores them highest",
+        "guess by rates",
+        "nothing lost again",
     ]
     return Section(
         "What would a perfect stage bring?",
@@ -171,13 +172,18 @@ def _gains(told: Told) -> Section | None:
             figure(
                 gains(told["stages"], worst_of(told)),
                 "Full bars: wanted items that come out at the end when this stage alone is perfect, measured, with "
-                "interval. Dashed: all that the stage loses, as if nothing after it lost any of that again. Diamond: "
-                "a guess that rescued items would fare like the others do; rescued ones are often harder, so trust the "
-                "bars. " + _counted(told),
+                "interval. Triangle: the same when it also gives them the highest scores, for later stages to go "
+                "by. Dashed: all that the stage loses, as if nothing after it lost any of that again. Diamond: a "
+                "guess that rescued items would fare like the others; rescued ones are often harder, so "
+                "trust the bars. " + _counted(told),
             ),
             table(heads, rows),
         ],
     )
+
+
+def _or_dash(one: Told | None) -> str:
+    return unbroken(points(one)) if one and one["mean"] is not None else "–"
 
 
 def _knobs(told: Told) -> Section | None:
@@ -207,7 +213,7 @@ def _knobs(told: Told) -> Section | None:
 
 def _gain(knob: Told) -> str:
     if knob["gain"] is not None:
-        return points(knob["gain"])
+        return unbroken(points(knob["gain"]))
     why = knob.get("why")
     return f"could not be trained: {why}" if why else "not measured: needs training, add --retrain"
 

@@ -1,9 +1,10 @@
 """The smaller parts of a diagnosis' page: the verdict, nominators, segments, training and serving, odds, the budget."""
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
-from shortlist.evaluate.words import around, falls, percent, points, rises
+from shortlist.evaluate.words import around, falls, percent, points, rises, unbroken
 from shortlist.report.diagnosis_plots import dots, reliability
 from shortlist.report.page import Html, Section, facts, figure, table
 
@@ -39,8 +40,7 @@ def verdict(told: Told) -> Section:
             "they keep away items that would have misled it. Both were counted: the ranker was asked for its single "
             f"best item once behind the other stages and once over the whole catalogue, for {one['users']:,} users.",
             Html(
-                f"<p><strong>{ANSWERS[one['answer']].format(stage=one['stage'])}</strong> "
-                f"Gain less loss: {points(one['difference'])}.</p>"
+                f"<p><strong>{escape(_answer(one))}</strong> Gain less loss: {points(one['difference'])}.</p>"
             ),
             table(heads, rows),
             *_threshold(one),
@@ -48,13 +48,20 @@ def verdict(told: Told) -> Section:
     )
 
 
+def _answer(one: Told) -> str:
+    if one["gain"]["mean"] == 0 and one["loss"]["mean"] == 0:
+        return "It makes no difference: the same kind of item comes first either way."
+    return ANSWERS[one["answer"]].format(stage=one["stage"])
+
+
 def _threshold(one: Told) -> list[str]:
     said = []
-    if one.get("threshold") is not None and one.get("error_retrieved") is not None:
+    limit, error = one.get("threshold"), one.get("error_retrieved")
+    if limit is not None and error is not None and limit > 0:
         said.append(
-            f"Among the candidates, the ranker's first item is wrong {percent(one['error_retrieved'])} of the time "
-            "when a wanted one is there. The stages before it pay as long as they lose the wanted item for less "
-            f"than {percent(max(one['threshold'], 0.0))} of the requests."
+            f"Where a wanted item is among the candidates, the ranker's first choice is wrong {percent(error)} of the "
+            "time. The stages before it pay as long as they keep every wanted item away from it in less than "
+            f"{percent(limit)} of the requests; they do so in {percent(one.get('missed'))}."
         )
     if not one.get("pointwise", True):
         said.append(
@@ -73,7 +80,7 @@ def nominators(told: Told) -> Section | None:
             name,
             f"{one['named']:,} ({percent(one['named'] / wanted)})",
             f"{one['alone']:,} ({percent(one['alone'] / wanted)})",
-            points(one["without"]),
+            unbroken(points(one["without"])),
             _missed(one["without"]),
         ]
         for name, one in told["nominators"].items()
@@ -92,7 +99,7 @@ def nominators(told: Told) -> Section | None:
 def _missed(without: Told) -> str:
     if falls(without):
         return "would be missed"
-    return "does harm" if rises(without) else "not measurably missed"
+    return "better without it" if rises(without) else "not measurably missed"
 
 
 def segments(told: Told) -> Section | None:
@@ -106,7 +113,7 @@ def segments(told: Told) -> Section | None:
             _spoken(one),
             one["users"],
             one["wanted"],
-            around(one["recall"]),
+            unbroken(around(one["recall"])),
             _worst(one["lost"], names),
             "few users" if one.get("few") else "",
         ]

@@ -66,6 +66,9 @@ def gains(stages: Sequence[Told], worst: str) -> str:
             axes.barh(place, then["ceiling"], color="none", edgecolor=DARK, lw=0.8, ls="--", height=0.72)
             axes.barh(place, gain, color=WORST if one["name"] == worst else COLOR, height=0.72)
             _interval(axes, then["oracle"], place)
+            if then.get("order"):
+                _interval(axes, then["order"], place)
+                axes.plot([then["order"]["mean"]], [place], "^", ms=6, color=COLORS[3], mec="white", mew=0.5)
             axes.plot([then["same_rates"]], [place], "D", ms=4, color=COLORS[2], mec="white", mew=0.5)
         _named(axes, [literal(one["name"]) for one in stages], "more of the wanted items returned")
         return svg(drawing)
