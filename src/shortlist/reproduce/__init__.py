@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from shortlist.reproduce.baselines import baselines_ml1m
+from shortlist.reproduce.bounds_trend import bounds_trend
 from shortlist.reproduce.branches import bounds_fig1, dtr_fig5
 from shortlist.reproduce.classic import classic_ml1m
 from shortlist.reproduce.indexes import dtr_table2_indexes
@@ -12,6 +13,7 @@ from shortlist.reproduce.inference import dtr_table3
 from shortlist.reproduce.lessons import dtr_table7
 from shortlist.reproduce.memory import dtr_table9
 from shortlist.reproduce.perturb import dtr_table5
+from shortlist.reproduce.planted import planted_stage
 from shortlist.reproduce.quality_time import dtr_time
 from shortlist.reproduce.sasrec_time import sasrec_time
 from shortlist.reproduce.sensitivity import dtr_fig4, dtr_fig6, dtr_fig8
@@ -24,6 +26,7 @@ from shortlist.reproduce.world import demo_world
 
 FIGURES = {
     "bounds-fig1": bounds_fig1,
+    "bounds-trend": bounds_trend,
     "dtr-fig3": dtr_fig3,
     "dtr-fig4": dtr_fig4,
     "dtr-fig5": dtr_fig5,
@@ -49,6 +52,7 @@ EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "dtr-table7": dtr_table7,
     "dtr-table9": dtr_table9,
     "dtr-time": dtr_time,
+    "planted-stage": planted_stage,
     "sasrec-time": sasrec_time,
     "tree-speed-h200": tree_speed,
     **FIGURES,
@@ -61,6 +65,7 @@ __all__ = [
     "baselines_ml1m",
     "bounds_fig1",
     "bounds_table1",
+    "bounds_trend",
     "classic_ml1m",
     "demo_world",
     "dtr_fig3",
@@ -76,6 +81,7 @@ __all__ = [
     "dtr_table7",
     "dtr_table9",
     "dtr_time",
+    "planted_stage",
     "sasrec_time",
     "tree_speed",
 ]
