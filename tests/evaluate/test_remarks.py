@@ -72,14 +72,26 @@ def test_recall_below_a_tenth_warns_of_harmonised_training():
     assert '"harmonised" is not advised' in found[0]
 
 
-def test_odds_that_are_off_are_to_be_calibrated():
-    def about(temperature, ece=0.2):
-        return " ".join(said(calibration={"rank": {"ece": ece, "temperature": temperature}}))
+def odds(says, comes_true, **more):
+    bins = [{"confidence": says, "accuracy": comes_true, "count": 10}]
+    return {"ece": abs(says - comes_true), "temperature": 2.0, "bins": bins, "after": {"ece": 0.01}, **more}
 
-    assert "'rank' is too sure of itself" in about(2.0)
-    assert "less sure of itself than it could be" in about(0.5)
-    assert "unevenly sure of itself" in about(1.0)
-    assert "sure of itself" not in about(2.0, ece=0.01)
+
+def about(one):
+    return " ".join(said(calibration={"rank": one}))
+
+
+def test_odds_that_are_off_are_told_with_their_direction():
+    assert "'rank' is too sure of itself: of its first choices it says 60.0%" in about(odds(0.6, 0.2))
+    assert "'rank' promises less than comes true" in about(odds(0.1, 0.5))
+    assert "first choices" not in about(odds(0.51, 0.5))
+    assert "first choices" not in about(odds(0.6, 0.5, by_chance=0.2))
+
+
+def test_a_factor_is_advised_only_where_it_mends_the_odds():
+    assert "Divide its scores by 2.00" in about(odds(0.6, 0.2))
+    assert "a mere factor does not mend it" in about(odds(0.6, 0.2, after={"ece": 0.39}))
+    assert "a mere factor does not mend it" in about(odds(0.6, 0.2, after=None, temperature=None))
 
 
 def test_a_sentence_in_place_of_numbers_is_no_scorer():
@@ -107,8 +119,7 @@ def test_nominators_that_cover_for_each_other_are_not_all_sent_away():
 
 
 def test_only_the_last_scorers_odds_are_spoken_of():
-    bad = {"ece": 0.2, "temperature": 2.0}
-    assert said(calibration={"first": bad, "rank": {"ece": 0.0, "temperature": 1.0}}) == said()
+    assert said(calibration={"first": odds(0.6, 0.2), "rank": odds(0.5, 0.5)}) == said()
 
 
 def test_a_wide_interval_around_nothing_does_not_make_a_nominator_idle():

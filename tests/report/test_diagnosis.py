@@ -103,15 +103,18 @@ def test_knobs_that_need_training_say_how_to_have_them_measured(told):
     "changes",
     [
         {"verdict": None},
-        {"verdict": {"answer": "undecided", "accuracy": None, "why": "there is no scorer"}},
+        {"verdict": {"answer": "undecided", "accuracy": None, "why": "there is no ranker"}},
         {"nominators": {}, "knobs": [], "segments": [], "shift": {}, "calibration": {}, "coverage": None},
-        {"shift": {"rank": {"why": "no record"}}, "calibration": {"rank": {"why": "no candidates"}}},
+        {
+            "shift": {"rank": {"why": "no record"}},
+            "calibration": {"rank": {"why": "had no candidates at all"}},
+        },
         {"warnings": ["only 12 users: no intervals"]},
     ],
 )
 def test_parts_that_are_not_there_are_left_out_or_say_why(told, changes):
     page = diagnosis_page(with_findings({**told, **changes}))
-    for said in ("there is no scorer", "no record", "no candidates", "only 12 users: no intervals"):
+    for said in ("here is no ranker", "o record", "ad no candidates at all", "nly 12 users: no intervals"):
         assert (said in page) == (said in json.dumps(changes))
     assert "None" not in page
     assert "nan" not in page.split("</style>")[1].split("<figure>")[0]

@@ -23,7 +23,7 @@ def test_the_verdict_of_a_ranker_that_sees_all_candidates_at_once_says_why_it_is
         "pointwise": False,
         "why": "its scores depend on the others",
     }
-    assert text(verdict(whole(verdict=one))) == "its scores depend on the others"
+    assert text(verdict(whole(verdict=one))) == "Its scores depend on the others."
 
 
 def test_a_threshold_is_told_where_there_is_any():
@@ -60,7 +60,7 @@ def test_what_was_not_measured_is_left_out():
 
 def test_reasons_are_told_once_however_many_rankers_have_them():
     told = whole(shift={"a": {"why": "no record"}, "b": {"why": "no record"}})
-    assert text(shift(told)).count("no record") == 1
+    assert text(shift(told)).count("No record.") == 1
 
 
 def test_slates_that_all_begin_alike_ring_the_alarm():

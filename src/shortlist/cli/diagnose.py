@@ -13,6 +13,7 @@ from shortlist.cli.diagnosed import show_funnel, show_tree
 from shortlist.cli.evaluate import held_out, opened
 from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
 from shortlist.cli.retrain import Trial, has_recipe, recipe_of, retrained, trials
+from shortlist.cli.train import spoken
 from shortlist.cli.trees import look_at_trees, trees_of
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError
@@ -105,7 +106,7 @@ def facts_of(recommender: Recommender, dataset: Dataset, lineage: Lineage, on: s
         "model": recommender.about.get("version", ""),
         "data": dataset.name,
         "fingerprint": dataset.fingerprint,
-        "split": f"{on} of {recommender.about['split']}",
+        "split": f"{on} cases, held out by {spoken(recommender.about['split'])}",
         "seed": lineage.seed,
         "package": lineage.package,
     }

@@ -12,7 +12,7 @@ ENOUGH = (
 CROOKED = 0.05  # mean distance between said and true odds
 MISSED = 0.05  # of what is returned: a nominator that surely brings less is not missed
 SIZES = ("limit", "cut", "beam", "places", "ef", "nprobe")  # knobs that only let more through
-STRETCHED = 1.1  # a temperature from which on a ranker is called too sure of itself
+HALVED = 0.5  # what a factor must leave of an error for it to be called mended
 
 
 @dataclass(frozen=True)
@@ -148,21 +148,48 @@ def _thin(told: Told) -> Iterator[Remark]:
 def _odds(told: Told) -> Iterator[Remark]:
     for name, one in [*_of_scorers(told["calibration"])][-1:]:  # only the last one's numbers leave the funnel
         ece = one.get("ece")
-        if ece is None or ece < max(CROOKED, one.get("by_chance") or 0.0) or one["temperature"] is None:
+        if ece is None or ece < max(CROOKED, one.get("by_chance") or 0.0):
             continue
-        if one["temperature"] >= STRETCHED:
-            much = "too sure of itself"
-        elif one["temperature"] <= 1 / STRETCHED:
-            much = "less sure of itself than it could be"
-        else:
-            much = "unevenly sure of itself"
+        much = "is too sure of itself" if _said(one) > _true(one) else "promises less than comes true"
         yield Remark(
             name,
-            f"{name!r} is {much}: what it says of its first choice is off by {percent(ece)} on average.",
-            f"Its scores would have to be divided by {one['temperature']:.2f} to mean what they say. The order of the "
-            "items, and so every loss above, does not depend on it.",
-            'Calibrate it (calibrate = "platt" or "isotonic") where its numbers are read as odds.',
+            f"{name!r} {much}: of its first choices it says {percent(_said(one))} on average, and "
+            f"{percent(_true(one))} are wanted.",
+            "The order of the items, and so every loss above, does not depend on it."
+            + (
+                ""
+                if one.get("probabilities")
+                else " Its scores were never meant as odds: shares of a whole, and where "
+                "users want several items at once each share is small."
+            ),
+            _mend(one),
         )
+
+
+def _said(one: Told) -> float:
+    return _mean(one, "confidence")
+
+
+def _true(one: Told) -> float:
+    return _mean(one, "accuracy")
+
+
+def _mean(one: Told, what: str) -> float:
+    count = sum(part["count"] for part in one["bins"])
+    return float(sum(part[what] * part["count"] for part in one["bins"]) / max(count, 1))
+
+
+def _mend(one: Told) -> str:
+    after = one.get("after")
+    if after and one["temperature"] is not None and after["ece"] < HALVED * one["ece"]:
+        return (
+            f"Divide its scores by {one['temperature']:.2f} where they are read as odds: then they are off by "
+            f"{percent(after['ece'])} instead of {percent(one['ece'])}."
+        )
+    return (
+        'Calibrate it (calibrate = "platt" or "isotonic") where its numbers are read as odds; a mere factor does not '
+        "mend it. Where only the order counts, leave it."
+    )
 
 
 def _short(told: Told) -> Iterator[Remark]:

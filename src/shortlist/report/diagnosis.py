@@ -243,9 +243,10 @@ def _measured(told: Told) -> Section:
         "How it was measured",
         [
             f"A sample of {told['users']:,} users with {told['wanted']:,} wanted items, none of which the bundle had "
-            "learned from; every setting and every oracle was asked for the same users. Intervals come from drawing "
-            "the users again, with repeats, a thousand times (a bootstrap), always whole users. With fewer than 30 "
-            "users there are none.",
+            f"learned from. Knobs were turned and nominators silenced for {told['sample']['knobs']:,} of these users, "
+            f"the whole catalogue was scored for {told['sample']['verdict']:,}. Intervals come from drawing the users "
+            "again, with repeats, a thousand times (a bootstrap), always whole users; with fewer than 30 users there "
+            "are none. How much a training with another seed would differ is not in them.",
             "Whatever is called perfect or an oracle looks at the answers and cannot be deployed.",
             facts(
                 {

@@ -123,8 +123,9 @@ def segments(told: Told) -> Section | None:
     return Section(
         "For whom does it work?",
         [
-            "The same account for parts of the users and parts of the items. With many parts some differ by chance "
-            "alone; parts with fewer than 30 users are marked and have no interval.",
+            "The same account for parts of the users and parts of the items; an event is one meeting of a user with "
+            "an item in the log. With many parts some differ by chance alone; parts with fewer than 30 users are "
+            "marked and have no interval.",
             figure(
                 dots(
                     [(_spoken(one), one["recall"]) for one in listed],
@@ -220,9 +221,10 @@ def calibration(told: Told) -> Section | None:
         [
             "When a ranker says that its first choice has a chance of 30 %, three in ten such choices should come "
             "true: then it is calibrated. This matters where numbers are compared with other numbers (a price, "
-            "another ranker); the order of the items does not depend on it. The temperature is the number by which "
-            "scores would have to be divided to be right: above 1 the ranker is too sure of itself, below 1 it is "
-            "too modest.",
+            "another ranker); the order of the items does not depend on it. The chance is its share of e to the "
+            "power of the score among all candidates, unless the ranker gives chances itself; where users want "
+            "several items at once, such a share says less than comes true. The temperature is the number by which "
+            "to divide scores to be nearest to the truth, found on other users.",
             figure(
                 reliability(series, "the ranker says"),
                 "Ten groups from unsure to sure: what the ranker says of its first choice against how often it was "
@@ -270,7 +272,8 @@ def _because(one: Any, otherwise: str) -> str:
     """The sentence that says why there are no numbers."""
     if isinstance(one, str):
         return one
-    return str(one.get("why") or otherwise)
+    why = str(one.get("why") or otherwise)
+    return f"{why[:1].upper()}{why[1:]}." if why and not why.endswith(".") else why
 
 
 def _number(value: float | None) -> str:
