@@ -28,7 +28,7 @@ from tests.reproduce.shapes import check_shape
 
 @pytest.fixture(scope="module")
 def small():
-    world = make_world(60, 120, 6, 0)
+    world = make_world(60, 240, 6, 0)
     return world, simulate_log(world, 1800, 0)
 
 
