@@ -42,8 +42,8 @@ KINDS = (
 OF_SCORER = {"linear": "paper_linear", "mlp": "paper_mlp", "attention": "paper_ta"}
 PAPER_FACTOR = {"linear": 4, "mlp": 8, "attention": 4}
 FACTOR = {"linear": 2, "mlp": 4, "attention": 4}
-UNPROVEN = "the step from single functions to all of them is not proven (X3)"
-UNPROVEN_ATTENTION = "the step for products of attention is mended by a factor of the width (X8)"
+UNPROVEN = "the step from single functions to all of them is not proven"
+UNPROVEN_ATTENTION = "the step for products of attention is mended by a factor of the width"
 LOSSES = ("ramp", "hinge", "logistic")
 
 
@@ -116,9 +116,7 @@ def _pairs(inputs: BoundInputs, kind: str) -> tuple[float, tuple[str, ...]]:
         return math.sqrt(exact), ()
     if exact <= told**2:
         return told, ()
-    return told, (
-        f"this tree has {exact:,} pairs of nodes of one level, more than T^2 = {told**2:,.1f} (X4)",
-    )
+    return told, (f"this tree has {exact:,} pairs of nodes of one level, more than T^2 = {told**2:,.1f}",)
 
 
 def _attentive(inputs: BoundInputs) -> tuple[str, ...]:
@@ -222,7 +220,7 @@ def corrected_tail(inputs: BoundInputs, most: float) -> BoundTerm:
 
 
 def paper_tail(inputs: BoundInputs, most: float) -> BoundTerm:
-    """As printed; it belongs to the expected complexity, not to the empirical one beside it (X18)."""
+    """As printed; it belongs to the expected complexity, not to the empirical one beside it."""
     value = most * math.sqrt(2 * math.log(2 / inputs.delta) / inputs.n_train)
     return BoundTerm("tail", value, "B_A sqrt(2 ln(2 / delta) / m)", "paper", value >= most)
 

@@ -82,7 +82,7 @@ def _least_share(shape: TreeShape, values: dict[int, torch.Tensor]) -> float:
 
 
 def free_nodes_fit_more_than_claimed() -> Check:
-    """X10: vectors that instances do not share follow any signs; the claimed 1 / sqrt(m) holds for one node only."""
+    """vectors that instances do not share follow any signs; the claimed 1 / sqrt(m) holds for one node only."""
     rng, m, found = np.random.default_rng(5), 1000, {}
     for nodes in SHARED:
         signs = rng.choice([-1, 1], (2000, nodes, m // nodes))

@@ -26,7 +26,7 @@ from shortlist.train.tree import label_weights
 
 FORMS = ("printed", "derived", "exact")
 COROLLARY = ("tight", "paper")
-SIGN = "a factor 2 for every layer whose sigma is not odd (X7), and the width where attention multiplies (X8)"
+SIGN = "a factor 2 for every layer whose sigma is not odd, and the width where attention multiplies"
 
 
 def node_factor(level_sizes: Sequence[int], branch: int, form: str = "exact") -> float:
@@ -148,7 +148,7 @@ def _complexity(
 
 
 def _tail(inputs: BoundInputs, spread: float, constants: str, most: float) -> BoundTerm:
-    """As printed for all levels at once; mended, every level must hold: delta / H (X13)."""
+    """As printed for all levels at once; mended, every level must hold: delta / H."""
     delta = inputs.delta / (inputs.height if constants == "corrected" else 1)
     value = spread * math.sqrt(2 * math.log(4 / delta) / inputs.n_train)
     return BoundTerm("tail", value, "range sqrt(2 ln(4 / delta) / m)", constants, value >= most)

@@ -73,7 +73,7 @@ def sampler_gap(
     plus = p + own.exp() * q
     ratio = torch.where(there, p / q, 0.0)  # [n, N]
     kl = torch.where(there, q * (q.log() - logp), 0.0).sum(1)
-    kl_plus = torch.where(there, q * (q.log() - plus.log()), 0.0).sum(1)
+    kl_plus = torch.where(there, q * (q.log() - plus.log()), 0.0).sum(1).clamp(min=0.0)  # but for rounding
     second = torch.where(there, p * ratio, 0.0).sum(1)
     delta = (second - torch.where(there, p, 0.0).sum(1) ** 2) / (2 * negatives)
     gap, error = _drawn(own.exp(), ratio, q, negatives, draws, seed)
