@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -119,6 +120,17 @@ def test_a_funnel_has_words_a_table_and_a_page(bundle, data_folder, tmp_path):
     assert "Where wanted items are lost" in page.read_text("utf-8")
 
 
+def test_a_budget_adds_its_advice_to_words_values_and_page(bundle, data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["shortlist.cli.diagnose"], "SECONDS", 1.0)
+    page = tmp_path / "funnel.html"
+    answer = run("diagnose", bundle, "--data", data_folder, "--budget", "0.5s", "--html", page)
+    assert answer.exit_code == 0, answer.stderr
+    assert "budget 500 ms:" in answer.stdout
+    assert "What can be had within 500 ms?" in page.read_text("utf-8")
+    told = json.loads(run("diagnose", bundle, "--data", data_folder, "--budget", "500", "--json").stdout)
+    assert told["budget"]["budget_ms"] == 500
+
+
 def test_one_user_gives_values_without_intervals_and_says_so(bundle, data_folder):
     told = json.loads(run("diagnose", bundle, "--data", data_folder, "--users", 1, "--json").stdout)
     assert told["users"] == 1
@@ -141,6 +153,9 @@ def test_a_funnel_is_diagnosed_alike_twice(funnel, bundle, data_folder):
         (["-k", 5, "--beam", 5], "-k and --beam asks a tree"),
         (["--on", "train"], "--on must be test or valid, got 'train'"),
         (["--retrain"], "--retrain needs a ranker with training modes"),
+        (["--budget", "soon"], "--budget: expected a time above 0 such as 30ms or 0.03s, got 'soon'"),
+        (["--budget", "0ms"], "--budget: expected a time above 0"),
+        (["--budget", "-3ms"], "--budget: expected a time above 0"),
         (["--users", 0], "--users"),
         (["--users", "many"], "--users"),
         (["--seed", -1], "--seed"),

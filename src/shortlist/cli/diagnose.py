@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from shortlist.artifact import Lineage, load
-from shortlist.cli.diagnosed import show_funnel, show_tree
+from shortlist.cli.diagnosed import say, show_funnel, show_tree
 from shortlist.cli.evaluate import held_out, opened
 from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
 from shortlist.cli.retrain import Trial, has_recipe, recipe_of, retrained, trials
@@ -18,6 +18,7 @@ from shortlist.cli.trees import look_at_trees, trees_of
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError
 from shortlist.evaluate.advice import advice
+from shortlist.evaluate.budget import advise, parse_budget
 from shortlist.evaluate.coverage import covered
 from shortlist.evaluate.diagnose import USERS
 from shortlist.evaluate.diagnose import diagnose as look_at_funnel
@@ -25,7 +26,10 @@ from shortlist.evaluate.panel import Panel, panel
 from shortlist.evaluate.shift import rehearsals
 from shortlist.pipeline import Recommender
 from shortlist.progress import Progress
+from shortlist.report.budget import budget_lines
 from shortlist.report.diagnosis import diagnosis_page
+
+SECONDS = 30.0  # for measuring settings within a budget
 
 
 @doors()
@@ -36,6 +40,10 @@ def diagnose(
     users: Annotated[
         int | None,
         typer.Option(min=1, help="How many users to look at; without it, as many as take a minute."),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Find the best setting within this time per request, such as 30ms or 0.03s."),
     ] = None,
     retrain: Annotated[
         bool,
@@ -54,6 +62,7 @@ def diagnose(
 ) -> None:
     """Stage by stage: what a funnel loses of what people want, why, and which knob brings how much of it back."""
     began = time.perf_counter()
+    allowed = None if budget is None else _milliseconds(budget)
     recommender, dataset, lineage = opened(bundle, data)
     _check_tree_options(recommender, bundle, k, beam)
     cases = held_out(recommender, dataset, on)
@@ -62,6 +71,8 @@ def diagnose(
         asked = panel(cases, len(recommender.catalog), users or USERS, seed)
         told = funnel_told(bundle, recommender, dataset, asked, tell)
         told["trees"] = look_at_trees(recommender, dataset, cases, seed, tell, users, k, beam)
+        if allowed is not None:
+            told["budget"] = budget_told(recommender, asked, allowed, tell)
         if retrain:
             told["knobs"] += retrained(tries, recommender, dataset, lineage.seed, asked, tell)
         else:
@@ -96,6 +107,23 @@ def funnel_told(
     told: dict[str, Any] = plain(found.as_dict())
     told["coverage"] = plain(covered(recommender.pipeline, asked, tell).as_dict())
     return told
+
+
+def budget_told(recommender: Recommender, asked: Panel, allowed: float, tell: Progress) -> dict[str, Any]:
+    """What can be had within so many milliseconds, in plain values."""
+    n_items, seed = len(recommender.catalog), asked.seed
+    found = advise(
+        recommender.pipeline, asked.cases, allowed, n_items, seconds=SECONDS, seed=seed, progress=tell
+    )
+    told: dict[str, Any] = plain(found.as_dict())
+    return told
+
+
+def _milliseconds(budget: str) -> float:
+    try:
+        return parse_budget(budget)
+    except ConfigError as error:
+        raise ConfigError(f"--{error}") from error
 
 
 def facts_of(recommender: Recommender, dataset: Dataset, lineage: Lineage, on: str) -> dict[str, Any]:
@@ -141,6 +169,8 @@ def show(told: dict[str, Any]) -> None:
     """The verdict in words, then the numbers it comes from."""
     console = Console()
     show_funnel(told, console)
+    for line in budget_lines(told["budget"]) if "budget" in told else ():
+        say(console, line)
     for name, tree in told["trees"].items():
         show_tree(name, tree, console)
     if "html" in told:

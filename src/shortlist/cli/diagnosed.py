@@ -125,7 +125,8 @@ def calibration_lines(calibration: Told) -> list[str]:
         if not isinstance(one, Mapping) or "ece" not in one:
             lines.append(f"odds of {name}: {_why(one)}")
             continue
-        heat = "" if one["temperature"] is None else f"; right if divided by {one['temperature']:.2f}"
+        after = one.get("after")
+        heat = f"; divided by {one['temperature']:.2f} by {percent(after['ece'])}" if after else ""
         lines.append(
             f"odds of {name}: off by {percent(one['ece'])} on average, {percent(one['by_chance'])} would be chance"
             + heat

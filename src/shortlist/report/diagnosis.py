@@ -6,8 +6,8 @@ from typing import Any
 
 from shortlist.evaluate.advice import in_short, worst_of
 from shortlist.evaluate.words import around, percent, points, rises, unbroken
+from shortlist.report.budget import budget_section
 from shortlist.report.diagnosis_parts import (
-    budget,
     calibration,
     coverage,
     nominators,
@@ -41,7 +41,7 @@ def diagnosis_page(told: Told) -> str:
         coverage(told),
         shift(told),
         calibration(told),
-        budget(told),
+        _budget(told),
         *_trees(told),
         _measured(told),
     ]
@@ -226,6 +226,10 @@ def _gained(knob: Told) -> float:
 def _more(told: Told) -> Section | None:
     rest = told["findings"][FIRST:]
     return Section("What else is worth knowing", _numbered(rest, FIRST + 1)) if rest else None
+
+
+def _budget(told: Told) -> Section | None:
+    return budget_section(told["budget"]) if told.get("budget") else None
 
 
 def _trees(told: Told) -> list[Section]:

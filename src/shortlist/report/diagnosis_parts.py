@@ -255,11 +255,6 @@ def coverage(told: Told) -> Section | None:
     return Section("How much of the catalogue is used?", [said, *([alarm] if alarm else []), facts(named)])
 
 
-def budget(told: Told) -> Section | None:
-    """What can be had for how many milliseconds, where it was asked for."""
-    return told.get("budget_section")
-
-
 def _users(measured: Told) -> str:
     return "; ".join(f"{name}: {one['users']:,} users" for name, one in measured.items()) + "."
 
