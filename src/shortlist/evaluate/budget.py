@@ -26,7 +26,7 @@ SLATE = 10  # items, for a pipeline that does not say how many it returns
 TURNS = 8  # of every setting in the last round, at least, when there are too many for the time
 SCOUTS = 3  # the first round has so many times fewer turns than the last
 USUAL = 40  # settings, about: for how many the time of a sample of users must last
-BUSY = 2.0  # 95 % within so many times the median: something else is at work on the machine
+LATE_BUSY, WHOLE_BUSY = 2.0, 1.5  # of 95 % over the median, of the whole over its stages: the machine is busy
 LOSS = 0.02  # of the best mean: what a setting that is not clearly worse may lose for being faster
 ALIKE = 0.1  # settings this near to the fastest are as fast: then fewer changes are better
 
@@ -56,9 +56,13 @@ class BudgetAdvice:
 
     @property
     def busy(self) -> bool:
-        """Whether times of the present setting scatter so much that other work must have been in the way."""
+        """Whether other work must have been in the way: late requests, or a whole that is more than its stages.
+
+        Who waits for a processor now and then waits in few of the stages, but in most of the requests.
+        """
         times = self.trials[PRESENT].times
-        return times.p95_ms > BUSY * times.median_ms
+        stages = sum(stage.median_ms for stage in times.stages if stage.part_of is None)
+        return times.p95_ms > LATE_BUSY * times.median_ms or times.median_ms > WHOLE_BUSY * stages
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
