@@ -75,13 +75,16 @@ def test_leaving_it_as_it_is_is_an_advice_too(tight):
     assert not any("looks a little better" in one for one in cautions(kept))
     apart = dict(tight) | {"advised": PRESENT}
     assert "The best mean has 'first % 64, pre % 4'" in " ".join(verdict(apart))
+    assert "what takes about the same time with fewer changes is advised" in " ".join(verdict(apart))
+    faster = dict(tight) | {"best": PRESENT}
+    assert "so the faster one is advised" in " ".join(verdict(faster))
 
 
 def test_what_speaks_against_trusting_it_is_said(tight):
     assert len(cautions(tight)) == 1
     doubtful = " ".join(cautions(dict(tight) | {"busy": True, "left_out": 3, "users": 12}))
     assert "With 12 users there are no intervals" in doubtful
-    assert "something else was at work" in doubtful
+    assert "Something else was at work" in doubtful
     assert "no time for 3 further settings" in doubtful
 
 

@@ -21,7 +21,7 @@ EXPLAINED = {
 def budget_section(told: Told) -> Section:
     """The advice as a part of a page."""
     advised = _named(told, told["advised"])
-    parts: list[Html | str] = [_measured(told), *verdict(told)]
+    parts: list[Html | str] = [_measured(told), *verdict(told), *cautions(told)]
     if advised is not None and advised["changes"]:
         parts += ["In the TOML file of the pipeline it is written so:", code(advised["toml"])]
     parts += [
@@ -30,7 +30,6 @@ def budget_section(told: Told) -> Section:
         "Where the time goes, in milliseconds of the median request. A nominator's time is part of the pool's.",
         _stages(told),
         _folded(f"All {len(told['settings'])} settings, the fastest first", _every(told)),
-        *cautions(told),
     ]
     return Section(f"What can be had within {_ms(told['budget_ms'])}?", parts)
 
@@ -80,7 +79,8 @@ def cautions(told: Told) -> list[str]:
         )
     if told["busy"]:
         said.append(
-            "Times scatter widely, so something else was at work on this machine: measure again when it is quiet."
+            "Something else was at work on this machine: requests waited for it, and all times are too long and "
+            "scatter. Measure again when it is quiet."
         )
     if told["left_out"]:
         said.append(f"There was no time for {told['left_out']} further settings.")
@@ -125,9 +125,15 @@ def _advice(told: Told) -> list[str]:
     if best is not advised:
         said.append(
             f"The best mean has {_called(best)}, which {_worth(told, best)} in {_ms(best['p95_ms'])}. That is not "
-            "clearly more on these users, so the faster one is advised."
+            f"clearly more on these users, so {_preferred(advised, best)} is advised."
         )
     return said
+
+
+def _preferred(advised: Told, best: Told) -> str:
+    if len(advised["changes"]) < len(best["changes"]) and advised["p95_ms"] > 0.9 * best["p95_ms"]:
+        return "what takes about the same time with fewer changes"
+    return "the faster one"
 
 
 def _slowest(one: Told) -> str:
