@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from shortlist.errors import ConfigError
-from shortlist.evaluate.bounds_compare import bound_terms, compare_bounds
+from shortlist.evaluate.bounds_compare import bound_terms, compare_bounds, compare_branches
 from shortlist.evaluate.bounds_measured import Beside
 from shortlist.evaluate.estimate import Estimate
 from tests.evaluate.test_bounds_inputs import inputs
@@ -65,3 +65,11 @@ def test_what_is_measured_stands_beside_configurations_that_are_there():
         compare_bounds(BRANCHES, "2 branches", {"7 branches": Beside()})
     with pytest.raises(ConfigError, match="the reference must be one of"):
         compare_bounds(BRANCHES, "7 branches")
+
+
+def test_a_tree_is_held_against_other_shapes_with_its_own_lengths():
+    told = compare_branches(inputs(branch=8, b0=3.0))
+    assert list(told.terms) == ["this tree", "2 branches", "32 branches"]
+    ratios = {name: {one.name: one.ratio_to_ref for one in terms} for name, terms in told.terms.items()}
+    assert ratios["2 branches"]["rigorous"] == pytest.approx(7414 / 4236)
+    assert ratios["32 branches"]["trivial"] == 1

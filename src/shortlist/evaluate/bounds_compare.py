@@ -1,13 +1,13 @@
 """Bounds of several configurations held against one of them, term by term, with what is known beside."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shortlist.errors import ConfigError
 from shortlist.evaluate.bounds import OF_SCORER, corrected_tail, retriever_bound
 from shortlist.evaluate.bounds_dtr import dtr_bound
-from shortlist.evaluate.bounds_inputs import SILENT, BoundInputs, BoundTerm
+from shortlist.evaluate.bounds_inputs import SILENT, BoundInputs, BoundTerm, bottom_aligned
 from shortlist.evaluate.bounds_measured import Beside
 
 
@@ -73,6 +73,20 @@ def compare_bounds(
         for name, each in terms.items()
     }
     return BoundTable(reference, compared, dict(beside or {}))
+
+
+def compare_branches(
+    inputs: BoundInputs, branches: Sequence[int] = (2, 8, 32), force: bool = False
+) -> BoundTable:
+    """A tree against trees of other branches with the same items, instances and lengths: what the shape alone does."""
+    others = {
+        f"{branch} branches": replace(
+            inputs, branch=branch, level_sizes=bottom_aligned(inputs.n_items, branch)
+        )
+        for branch in branches
+        if branch != inputs.branch
+    }
+    return compare_bounds({"this tree": inputs, **others}, "this tree", force=force)
 
 
 def bound_terms(inputs: BoundInputs, force: bool = False) -> tuple[BoundTerm, ...]:

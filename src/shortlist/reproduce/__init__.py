@@ -15,6 +15,7 @@ from shortlist.reproduce.memory import dtr_table9
 from shortlist.reproduce.perturb import dtr_table5
 from shortlist.reproduce.planted import planted_stage
 from shortlist.reproduce.quality_time import dtr_time
+from shortlist.reproduce.sampler_trend import bounds_sampler
 from shortlist.reproduce.sasrec_time import sasrec_time
 from shortlist.reproduce.sensitivity import dtr_fig4, dtr_fig6, dtr_fig8
 from shortlist.reproduce.table1 import bounds_table1
@@ -26,6 +27,7 @@ from shortlist.reproduce.world import demo_world
 
 FIGURES = {
     "bounds-fig1": bounds_fig1,
+    "bounds-sampler": bounds_sampler,
     "bounds-trend": bounds_trend,
     "dtr-fig3": dtr_fig3,
     "dtr-fig4": dtr_fig4,
@@ -64,6 +66,7 @@ __all__ = [
     "FIGURES",
     "baselines_ml1m",
     "bounds_fig1",
+    "bounds_sampler",
     "bounds_table1",
     "bounds_trend",
     "classic_ml1m",

@@ -211,9 +211,9 @@ def _facts(index: TreeIndex, setting: Setting, sample: Sample, shown: Tensor, si
     inputs = BoundInputs.of_index(index, len(shown), norms, fixed, n_users=users, k=K)
     if setting.limit is not None:
         inputs = replace(inputs, b0=setting.limit)
-    told: dict[str, Any] = {"inputs": asdict(inputs)}
-    state = index.state(sample.histories, index.tree.shape.height)
-    if isinstance(state, LinearState):
-        value = chance_of_linear(state.x, inputs.b0, draws=100, seed=sides.seed).value
-        told["by_chance"] = value * (len(sample.labels) / len(shown)) ** 0.5
-    return told
+    if not linear:
+        return {"inputs": asdict(inputs)}
+    state = index.state(sample.histories, 0)
+    assert isinstance(state, LinearState)
+    value = chance_of_linear(state.x, inputs.b0, draws=100, seed=sides.seed).value
+    return {"inputs": asdict(inputs), "by_chance": value * (len(sample.labels) / len(shown)) ** 0.5}
