@@ -29,6 +29,7 @@ SIZES = {  # users, items, categories, events
 }
 WANTED = 10  # items a user likes most, in the world where that is what is wanted
 SLATE = 20
+SMALL_CUT = 12  # enough for what is wanted, were it all put first
 NOISE = {"near": 1.0, "prerank": 1.0, "rank": 0.25}  # of Gumbel noise on log-odds; set once, not tuned
 PLANTS = ("nominator", "filter", "pre-ranker", "cut", "ranker")
 STAGES = {
@@ -49,8 +50,8 @@ def planted_stage(
 
     Mended means: the stage is what it is in the healthy pipeline, everything else as it was. The nominator covers all
     of the catalogue and not half of it; the filter lets all items through and not two in three; pre-ranker and ranker
-    know the world, with some noise, instead of nothing; the cut keeps 60 candidates and not 12. An oracle loses
-    nothing, so healthy stages are made to lose next to nothing; what they lose is part of the difference told.
+    know the world, with some noise, instead of nothing; the cut keeps a quarter of the catalogue and not 12 items. An
+    oracle loses nothing, so healthy stages are made to lose next to nothing; what they lose is part of the difference.
 
     What users want is either what they like most ("liked"), or what they met next in the log ("met"), which is drawn by
     chance from what they like. An oracle lets in only what is wanted, a mended stage also lets in rivals that nobody
@@ -135,7 +136,7 @@ def pipeline_of(world: World, dataset: Dataset) -> Pipeline:
     category = torch.from_numpy(dataset.catalog.category_rows.copy())
     stages: Stage = Near(world, everything, NOISE["near"], 1, name="near", limit=world.n_items // 2)
     stages = stages >> Seen(name="seen") >> Available(everything, category, name="available")
-    stages = stages >> Judge(world, NOISE["prerank"], 2, name="prerank") % 60
+    stages = stages >> Judge(world, NOISE["prerank"], 2, name="prerank") % (world.n_items // 4)
     return as_pipeline(stages >> Judge(world, NOISE["rank"], 3, name="rank") % SLATE)
 
 
@@ -145,7 +146,7 @@ def planted(healthy: Pipeline, plant: str, n_items: int, seed: int) -> Pipeline:
     name = {"nominator": "near", "filter": "available"}.get(plant, STAGES[plant])
     if plant == "cut":
         at = [stage.title for stage in healthy.stages].index(name)
-        return exchanged_step(healthy, at, lambda stage: stage.renewed(k=12))
+        return exchanged_step(healthy, at, lambda stage: stage.renewed(k=SMALL_CUT))
     changes: dict[str, dict[str, Any]] = {
         "nominator": {"covered": chance < 1 / 2},
         "filter": {"allowed": chance < 2 / 3},
