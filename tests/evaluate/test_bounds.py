@@ -21,6 +21,10 @@ def test_complexities_at_the_size_of_movielens_are_those_of_the_specification():
     assert wild.vacuous
 
 
+def test_the_tiny_case_of_the_specification_has_the_bound_it_says():
+    assert retriever_bound(inputs(4, 2, 400), "paper_linear", "paper").value == pytest.approx(0.92, abs=0.005)
+
+
 def test_break_even_sizes_are_those_of_the_specification():
     assert break_even(inputs(branch=2), "paper_linear", "paper").value == pytest.approx(7.3e7, rel=0.005)
     assert break_even(inputs(branch=8), "paper_linear", "paper").value == pytest.approx(5.6e7, rel=0.005)

@@ -71,6 +71,15 @@ def test_pairs_of_the_real_catalogues_are_those_of_the_specification():
     assert [inputs(branch=one).n_nodes for one in few] == [7414, 4942, 4236, 3953, 3826]
 
 
+@pytest.mark.parametrize("branch", [2, 3, 8])
+def test_a_tree_aligned_at_the_top_has_up_to_nearly_twice_the_pairs(branch):
+    most = (2 * branch**2 - 1) / branch**2
+    n = branch ** round(16 / math.log2(branch)) + 1  # one more than a full tree holds
+    found = same_level_pairs(top_aligned(n, branch)) / pair_factor(n, branch) ** 2
+    assert found == pytest.approx(most, rel=1e-3)
+    assert pair_factor(7129, 2) == pytest.approx(8232, abs=0.5)
+
+
 def test_the_trends_over_branches_are_as_small_as_the_specification_says():
     def change(value, low, high):
         return value(high) / value(low) - 1

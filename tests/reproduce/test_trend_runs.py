@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from shortlist.errors import ArtifactError
+from shortlist.evaluate.bounds_measured import hoeffding
 from shortlist.index.tree import TreeShape
 from shortlist.reproduce.branches import nodes_scored
 from shortlist.reproduce.kept import Kept
@@ -74,6 +75,8 @@ def test_attention_is_marked_as_what_no_theorem_knows(trial):
 
 def test_what_is_known_stands_beside(run):
     told = run.beside()
+    users = len(run.whose(True).unique())
+    assert told.hoeffding == pytest.approx(min(1.0, told.error.mean + hoeffding(users)))
     assert told.error.low <= told.error.mean <= told.error.high <= 1
     assert told.gap.mean == pytest.approx(run.gap("ramp"))
 
