@@ -106,11 +106,32 @@ def test_a_loss_that_is_not_clear_goes_to_the_faster_one_unless_it_is_much():
     assert choose(named, 1e4, "recall", asked) == (best.setting.label, best.setting.label)
 
 
+def test_a_late_request_or_two_do_not_make_another_setting_faster():
+    found = advice(100.0)
+    present, asked = found.trials[PRESENT], panel(cases(), N)
+    setting = _changed(present.setting, label="lucky", changes={("pre", "cut"): 15})
+    lucky = _changed(present, setting=setting, times=_changed(present.times, p95_ms=present.times.p95_ms / 2))
+    assert choose({PRESENT: present, "lucky": lucky}, 100.0, "recall", asked) == ("lucky", PRESENT)
+
+
+def test_waiting_for_other_work_is_noticed():
+    found = advice(100.0)
+    assert not found.busy
+    times = found.trials[PRESENT].times
+    for changes in (
+        {"p95_ms": times.p95_ms * 3},
+        {"median_ms": times.median_ms * 2, "p95_ms": times.p95_ms * 2},
+    ):
+        waited = _changed(found.trials[PRESENT], times=_changed(times, **changes))
+        assert _changed(found, trials={**found.trials, PRESENT: waited}).busy
+
+
 def _less(best, count, asked):
     """The same trial, twice as fast, that misses so many wanted items."""
     hits = best.returned.hits.copy()
     hits[:count] = 0
-    times = _changed(best.times, p95_ms=best.times.p95_ms / 2)
+    stages = tuple(_changed(stage, median_ms=stage.median_ms / 2) for stage in best.times.stages)
+    times = _changed(best.times, p95_ms=best.times.p95_ms / 2, stages=stages)
     setting = _changed(best.setting, label="a little less" if count == 1 else "much less")
     return _changed(
         best,

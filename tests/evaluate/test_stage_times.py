@@ -42,6 +42,7 @@ def test_every_stage_has_its_time_and_a_pool_holds_that_of_its_nominators(world)
         ("rank", "scorer", None),
     ]
     assert [s.median_ms for s in found.stages] == pytest.approx([5.0, 2.0, 3.0, 4.0])
+    assert found.work_ms == pytest.approx(9.0)
 
 
 def test_medians_and_late_requests_are_those_of_the_counted_turns(world):

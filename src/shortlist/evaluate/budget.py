@@ -14,7 +14,7 @@ from shortlist.evaluate.dials import SCALES, Dial, dials
 from shortlist.evaluate.estimate import FEWEST
 from shortlist.evaluate.latency import WARM, Clock
 from shortlist.evaluate.panel import Panel, panel
-from shortlist.evaluate.stage_times import TRIES, stage_times
+from shortlist.evaluate.stage_times import TRIES, Times, stage_times
 from shortlist.evaluate.trials import PRESENT, Returned, Setting, Trial, apart, frontier, returned, trial
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.pipeline.recommender import resized, slate_size
@@ -28,7 +28,7 @@ SCOUTS = 3  # the first round has so many times fewer turns than the last
 USUAL = 40  # settings, about: for how many the time of a sample of users must last
 LATE_BUSY, WHOLE_BUSY = 2.0, 1.5  # of 95 % over the median, of the whole over its stages: the machine is busy
 LOSS = 0.02  # of the best mean: what a setting that is not clearly worse may lose for being faster
-ALIKE = 0.1  # settings this near to the fastest are as fast: then fewer changes are better
+ALIKE = 0.1  # settings this near to the fastest are as fast as it: then fewer changes are better
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,7 @@ class BudgetAdvice:
         Who waits for a processor now and then waits in few of the stages, but in most of the requests.
         """
         times = self.trials[PRESENT].times
-        stages = sum(stage.median_ms for stage in times.stages if stage.part_of is None)
-        return times.p95_ms > LATE_BUSY * times.median_ms or times.median_ms > WHOLE_BUSY * stages
+        return times.p95_ms > LATE_BUSY * times.median_ms or times.median_ms > WHOLE_BUSY * times.work_ms
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -159,8 +158,8 @@ def choose(
         return None, None
     best = max(fitting, key=lambda one: (one.worth(metric), -one.times.p95_ms))
     equals = [one for one in fitting if _as_good(one, best, metric, asked)]
-    fastest = min(one.times.p95_ms for one in equals)
-    alike = [one for one in equals if one.times.p95_ms <= fastest * (1 + ALIKE)]
+    fastest = min(equals, key=lambda one: one.times.p95_ms).times
+    alike = [one for one in equals if _as_fast(one.times, fastest)]
     advised = min(alike, key=lambda one: (len(one.setting.changes), -one.worth(metric), one.times.p95_ms))
     return best.setting.label, advised.setting.label
 
@@ -171,6 +170,12 @@ def _as_good(one: Trial, best: Trial, metric: str, asked: Panel) -> bool:
     if behind.low is None:
         return (behind.mean or 0.0) <= 0
     return not behind.above and (behind.mean or 0.0) <= LOSS * best.worth(metric)
+
+
+def _as_fast(one: Times, other: Times) -> bool:
+    """Near in what 95 % stay within, or in the work of the stages: the first scatters, the second hardly does."""
+    near = 1 + ALIKE
+    return one.p95_ms <= other.p95_ms * near or one.work_ms <= other.work_ms * near
 
 
 @dataclass(frozen=True, eq=False)

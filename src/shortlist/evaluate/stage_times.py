@@ -39,6 +39,11 @@ class Times:
     requests: int
     stages: tuple[StageTime, ...]
 
+    @property
+    def work_ms(self) -> float:
+        """The medians of the stages added up: hardly any waiting for other work, which rarely meets the same stage."""
+        return sum(stage.median_ms for stage in self.stages if stage.part_of is None)
+
 
 def stage_times(
     pipelines: Mapping[str, Pipeline],
