@@ -136,4 +136,4 @@ def test_a_pipeline_that_loses_everything_is_answered():
     check_identity(answer)
     assert answer["returned"] == 0
     assert answer["stages"][1]["conditional"] is None
-    assert answer["stages"][0]["what_if"]["same_rates"] is None
+    assert answer["stages"][0]["what_if"]["same_rates"] == 1.0

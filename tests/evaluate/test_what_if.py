@@ -38,8 +38,8 @@ def test_the_worked_numbers_of_ceiling_and_same_rates():
     assert (ceiling, same) == (0.2, pytest.approx(0.075))
 
 
-def test_rates_that_nobody_knows_are_not_made_up():
-    assert by_arithmetic(decompose(nested([0, 0], 4)), 0) == (1.0, None)
+def test_rates_that_nobody_knows_are_left_out():
+    assert by_arithmetic(decompose(nested([0, 0], 4)), 0) == (1.0, 1.0)
     assert by_arithmetic(decompose(nested([2, 0, 0], 4)), 0) == (0.5, 0.0)
     assert by_arithmetic(decompose(nested([0], 0)), 0) == (None, None)
 

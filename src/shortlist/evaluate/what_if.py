@@ -64,14 +64,15 @@ def what_if(pipeline: Stage, one: Panel, followed: Followed) -> tuple[WhatIf, ..
 
 
 def by_arithmetic(losses: Losses, place: int) -> tuple[float | None, float | None]:
-    """Ceiling and same rates of a stage; None where nothing was wanted, or where no rate is known."""
+    """Ceiling and same rates of a stage, None where nothing was wanted.
+
+    A later stage that nothing came to has no rate and is left out, so that both are the same where no rate is known.
+    """
     if not losses.alive[0]:
         return None, None
     ceiling = float(losses.first_losses[place] / losses.alive[0])
-    later = losses.conditional[place + 1 :]
-    if any(rate is None for rate in later):
-        return ceiling, 0.0 if 1.0 in later else None
-    return ceiling, ceiling * float(np.prod([1 - rate for rate in later if rate is not None]))
+    kept = [1 - rate for rate in losses.conditional[place + 1 :] if rate is not None]
+    return ceiling, ceiling * float(np.prod(kept))
 
 
 @torch.no_grad()
