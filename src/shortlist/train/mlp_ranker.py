@@ -18,6 +18,7 @@ from shortlist.train.sheets import learned_sheet, own_settings, renewed_sheet
 class MLPRankerTrainer(RankerTrainer):
     """A network over all that is known of a candidate; `days` is what counts as lately."""
 
+    wants: int = 4
     width: int = 32
     value_width: int = 8
     hidden: tuple[int, ...] = (128, 64)
