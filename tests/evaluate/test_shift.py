@@ -98,6 +98,7 @@ def test_a_record_comes_back_from_a_bundle(tmp_path):
     assert np.array_equal(back.request, sample.request)
     assert back.scores == pytest.approx(sample.scores, abs=1e-6)
     assert (back.found, back.sought, back.requests) == (120, 200, 200)
+    assert np.array_equal(rehearsals(recorded(sample))["rank"].items, sample.items)
     bare = save(tmp_path / "c", "recommender", {"about.txt": "nothing"}, Lineage())
     assert rehearsals(bare) == {}
 

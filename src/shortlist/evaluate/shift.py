@@ -36,7 +36,6 @@ class Shift:
     requests: int
     requests_training: int
     candidates: float  # per request, at serving
-    candidates_training: float
     recall_training: float | None
     recall_serving: float | None
     tv: float | None
@@ -47,7 +46,7 @@ class Shift:
     auc: float
     balanced_accuracy: float
     tv_lower_bound: float
-    items_never_trained: int  # served, and never among the recorded candidates of training
+    items_never_trained: int  # served, and not among the recorded sample of training candidates
     never_trained_wanted: float  # their share of all wanted items
     wanted_never_trained: float  # the same of any wanted item, served or not
     level: str  # small, noticeable or large
@@ -58,11 +57,12 @@ class Shift:
         return asdict(self)
 
 
-def rehearsals(artifact: Artifact) -> dict[str, Sample]:
-    """The candidates that the scorers of a bundle learned from, by name; none where nothing was recorded."""
-    if RECORD not in artifact:
-        return {}
-    tensors = artifact.tensors(RECORD)
+def rehearsals(record: Artifact | Mapping[str, Tensor]) -> dict[str, Sample]:
+    """A sample of the candidates that the scorers of a bundle learned from, by name; none where nothing was recorded."""
+    if isinstance(record, Artifact):
+        tensors = record.tensors(RECORD) if RECORD in record else {}
+    else:
+        tensors = dict(record)
     names = sorted({name.rpartition(".")[0] for name in tensors})
     return {name: rehearsal(name, tensors) for name in names}
 
@@ -114,7 +114,6 @@ def shift(one: Served, learned: Sample, popularity: Ints, catalog: Catalog, seed
         requests=now.requests,
         requests_training=learned.requests,
         candidates=len(now) / now.requests,
-        candidates_training=len(learned) / learned.requests,
         recall_training=learned.recall,
         recall_serving=now.recall,
         tv=None if now.recall is None else 1 - now.recall,
