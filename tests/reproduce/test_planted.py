@@ -52,6 +52,17 @@ def test_an_oracle_is_an_upper_bound_where_rivals_come_in_with_the_mended_stage(
         assert 0 < values[method, "gain, measured"] < values[method, "gain, foretold, high"]
 
 
+def test_a_mended_last_stage_gains_what_was_foretold_but_for_what_is_left(quick):
+    # Both last stages are given the same candidates, so the two oracles return the same.
+    values = {(one["method"], one["metric"]): one["mean"] for one in quick["rows"]}
+    for wants in WANTS:
+        foretold, left, measured = (
+            values[f"ranker, {wants}", f"gain, {what}"]
+            for what in ("foretold", "left after mending", "measured")
+        )
+        assert foretold - left == pytest.approx(measured)
+
+
 def test_each_plant_weakens_its_own_stage_and_no_other(small):
     world, dataset = small
     healthy = pipeline_of(world, dataset)
@@ -105,12 +116,12 @@ def test_the_stages_keep_their_contract(small):
 
 def test_a_gain_is_inside_only_where_there_is_an_interval():
     told = {"mean": 0.2, "low": 0.1, "high": 0.3}
-    one = Tried("cut", "liked", "prerank", "prerank", 0.0, 0.5, 0.7, told)
+    one = Tried("cut", "liked", "prerank", "prerank", 0.0, 0.5, 0.7, told, 0.0)
     assert one.inside
     assert one.gain == pytest.approx(0.2)
-    assert not Tried("cut", "liked", "prerank", "prerank", 0.0, 0.5, 0.9, told).inside
+    assert not Tried("cut", "liked", "prerank", "prerank", 0.0, 0.5, 0.9, told, 0.0).inside
     none = {"mean": 0.2, "low": None, "high": None}
-    assert not Tried("cut", "liked", "prerank", "prerank", 0.0, 0.5, 0.7, none).inside
+    assert not Tried("cut", "liked", "prerank", "prerank", 0.0, 0.5, 0.7, none, 0.0).inside
 
 
 def test_an_unknown_profile_is_refused():
