@@ -1,7 +1,9 @@
 """How good the answers are, and how sure we are of it."""
 
+from shortlist.evaluate.accounting import Losses, StageTrace, decompose
 from shortlist.evaluate.catalogue import ScoreBlock, evaluate_full, top_k_full
 from shortlist.evaluate.compare import Contest, compare
+from shortlist.evaluate.diagnose import Diagnosis, diagnose
 from shortlist.evaluate.exposure import coverage, gini, novelty
 from shortlist.evaluate.funnel import Funnel, StageLoss, funnel, passage
 from shortlist.evaluate.metrics import (
@@ -27,18 +29,23 @@ __all__ = [
     "METRICS",
     "Comparison",
     "Contest",
+    "Diagnosis",
     "Evaluation",
     "Funnel",
     "Interval",
+    "Losses",
     "Metric",
     "ScoreBlock",
     "Scores",
     "StageLoss",
+    "StageTrace",
     "TreeDiagnosis",
     "average_precision",
     "bootstrap",
     "compare",
     "coverage",
+    "decompose",
+    "diagnose",
     "diagnose_tree",
     "evaluate",
     "evaluate_full",
