@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,6 +71,8 @@ def train(
     typer.echo(f"{artifact.about['name']} {artifact.version}: {artifact.about['pipeline']}")
     for name in unfinished(artifact.about):
         typer.echo(f"{name}: was best at the end of its training; more epochs may make it better")
+    for warning in warned(artifact.about):
+        typer.echo(f"warning: {warning}")
     typer.echo(f"held out by {spoken(artifact.about['split'])}")
     typer.echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")
 
@@ -99,6 +102,11 @@ def unfinished(about: Mapping[str, Any]) -> list[str]:
     return [name for name, one in about.get("training", {}).items() if one["converged"] is False]
 
 
+def warned(about: Mapping[str, Any]) -> list[str]:
+    """What trainers warned of, stage by stage."""
+    return [one for went in about.get("training", {}).values() for one in went.get("warnings", [])]
+
+
 def train_bundle(
     recipe: Recipe,
     dataset: Dataset,
@@ -118,7 +126,7 @@ def train_bundle(
         "split": dict(split.settings),
         "events": len(split.train),
     }
-    trained = Recommender(trained.pipeline, trained.catalog, trained.users, trained.memory, about)
+    trained = replace(trained, about=about)
     lineage = Lineage(
         dataset.fingerprint,
         seed,

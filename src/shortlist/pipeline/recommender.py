@@ -21,6 +21,7 @@ from shortlist.pipeline.types import TYPES
 from shortlist.stages.filters import Excluded
 
 KIND = "recommender"
+RECORD = "weights/rehearsal.safetensors"
 MEMORY = 2000  # how many of a user's last items an artifact remembers
 
 
@@ -65,6 +66,7 @@ class Recommender:
     users: Vocabulary
     memory: Memory
     about: Mapping[str, Any] = field(default_factory=dict)
+    record: Mapping[str, Tensor] = field(default_factory=dict)  # a sample of what its scorers learned on
 
     def query(self, requests: Sequence[Request]) -> Query:
         """Requests in rows; a given history outranks the remembered one."""
@@ -190,6 +192,8 @@ def save_recommender(
     for stage in leaves(recommender.pipeline):
         if stage.tensors():
             parts[f"weights/stage-{stage.title}.safetensors"] = stage.tensors()
+    if recommender.record:
+        parts[RECORD] = dict(recommender.record)
     if recipe is not None:
         parts["recipe.toml"] = to_toml(recipe)
     return save(folder, KIND, parts, lineage, recommender.about, overwrite)
@@ -207,7 +211,8 @@ def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
     if len(memory.starts) != len(users) + 1:
         raise ArtifactError(f"{folder}: remembers {len(memory.starts) - 1} users but names {len(users)}")
     about = {**artifact.about, "version": artifact.version}
-    return Recommender(assemble(recipe, weights, types), catalog, users, memory, about)
+    record = artifact.tensors(RECORD) if RECORD in artifact else {}
+    return Recommender(assemble(recipe, weights, types), catalog, users, memory, about, record)
 
 
 def _with_ids(vocabulary: Vocabulary, table: pa.Table) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,14 @@ from shortlist.pipeline.recommender import MEMORY, Memory
 from shortlist.pipeline.settings import check_settings, plain_fields
 from shortlist.progress import Progress, silent
 from shortlist.train.material import Material, Round, forget
-from shortlist.train.ranges import check_ranges
-from shortlist.train.rehearse import rehearse, rounds_of
+from shortlist.train.ranges import check_ranges, check_word
+from shortlist.train.record import recorded
+from shortlist.train.rehearse import WAYS, apart, rehearse, rounds_of
 from shortlist.train.trainers import TRAINERS, Renewer, Trainer
 
 Stages = dict[str, Stage]
+Record = dict[str, Tensor]
+REHEARSAL: Mapping[str, Any] = {"requests": int, "rehearse": str, "folds": int}
 
 
 def train(
@@ -43,8 +47,9 @@ def train(
     there when they are run again. How the training of each stage went stands in `about["training"]`.
     """
     split = dataset.split() if split is None else split
-    check_settings(recipe.training, {"requests": int}, f"{recipe.path}: [train]")
+    check_settings(recipe.training, REHEARSAL, f"{recipe.path}: [train]")
     check_ranges(recipe.training)
+    _check_way(recipe)
     makers = {name: _maker(recipe, name, trainers) for name in recipe.stages}
     went: dict[str, Any] = {}
     material = Material(
@@ -60,8 +65,9 @@ def train(
     kitchen = _Kitchen(recipe, makers, types)
     early = kitchen.early()
     later: Stages = {}
+    record: Record = {}
     if kitchen.later():
-        later = _rehearsed(kitchen, material, split)
+        later, record = _rehearsed(kitchen, material, split)
     stages = kitchen.fit_all(early, material, {}, "")
     known = replace(material, fitted=stages)
     later = {name: kitchen.renewed(name, stage, known) for name, stage in later.items()}
@@ -73,8 +79,9 @@ def train(
         "clock": dataset.clock,
         "ends": material.ends,
         "training": {name: went[name] for name in sorted(went)},
+        "rehearsal": kitchen.rehearsal(),
     }
-    return Recommender(pipeline, dataset.catalog, dataset.users, memory, about)
+    return Recommender(pipeline, dataset.catalog, dataset.users, memory, about, record)
 
 
 def remember(split: Split, last: int = MEMORY) -> Memory:
@@ -88,33 +95,68 @@ def remember(split: Split, last: int = MEMORY) -> Memory:
     return Memory(torch.from_numpy(kept.starts.astype(np.int64)), torch.from_numpy(kept.items.copy()))
 
 
-def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> Stages:
-    """The stages after the nominators, each learned on what would be passed to it."""
-    rehearsal = rehearse(
-        material.events, split.settings, material.seed, int(kitchen.option("requests", 20_000))
-    )
-    past = replace(material, events=rehearsal.past)
-    # What only rehearses is not what will serve: nobody is told how its training went.
-    stages = kitchen.fit_all(kitchen.early(), replace(past, note=forget), {}, "rehearsal: ")
-    rounds = rounds_of(rehearsal.cases, kitchen.learners())
+def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> tuple[Stages, Record]:
+    """The stages after the nominators, each learned on what would be passed to it; and a sample of that."""
+    casts = _casts(kitchen, material, split)
     made: Stages = {}
+    record: Record = {}
     waiting = kitchen.later()
     number = 0
-    for position in range(len(kitchen.parsed(stages).stages)):
-        for name in [leaf.title for leaf in leaves(kitchen.parsed({**stages, **made}).stages[position])]:
+    for position in range(len(kitchen.parsed(casts[0].stages).stages)):
+        names = kitchen.parsed({**casts[0].stages, **made}).stages[position]
+        for name in [leaf.title for leaf in leaves(names)]:
             if name in waiting:
                 # Rounds are dealt out among the learners: none is judged by a stage that learned on the same requests.
+                rounds = _together(casts)
                 share = tuple(rounds[number % len(rounds) :: kitchen.learners()]) if rounds else ()
-                made |= kitchen.fit_all([name], replace(past, rounds=share), stages | made, "")
+                known = casts[0].stages | made
+                made |= kitchen.fit_all([name], replace(casts[0].past, rounds=share), known, "")
                 number += kitchen.learns(name)
-        step = kitchen.parsed({**stages, **made}).stages[position]
-        rounds = [_through(one, step) for one in rounds]
-    return made
+                if kitchen.learns(name):
+                    record |= recorded(name, made[name], share, material.seed)
+        casts = [one.through(kitchen, made, position) for one in casts]
+    return made, record
 
 
-def _through(round_: Round, step: Stage) -> Round:
-    with torch.no_grad():
-        return round_.through(step)
+@dataclass(frozen=True, eq=False)
+class _Cast:
+    """Nominators and filters that rehearse, what they learned from, and the requests they never saw the answers of."""
+
+    stages: Stages
+    past: Material
+    rounds: tuple[Round, ...]
+
+    def through(self, kitchen: "_Kitchen", made: Stages, position: int) -> "_Cast":
+        """The same one stage further."""
+        step = kitchen.parsed({**self.stages, **made}).stages[position]
+        with torch.no_grad():
+            return replace(self, rounds=tuple(one.through(step) for one in self.rounds))
+
+
+def _casts(kitchen: "_Kitchen", material: Material, split: Split) -> list[_Cast]:
+    """One that learned from all users' earlier events, or one for every part of the users, taught by the others."""
+    most = int(kitchen.option("requests", 20_000))
+    rehearsal = rehearse(material.events, split.settings, material.seed, most)
+    past = replace(material, events=rehearsal.past)
+    # What only rehearses is not what will serve: nobody is told how its training went.
+    quiet = replace(past, note=forget)
+    if kitchen.way() == "earlier":
+        stages = kitchen.fit_all(kitchen.early(), quiet, {}, "rehearsal: ")
+        return [_Cast(stages, past, tuple(rounds_of(rehearsal.cases, kitchen.learners())))]
+    kitchen.check_other_users()
+    casts, folds = [], int(kitchen.option("folds", 2))
+    for number, (events, cases) in enumerate(apart(rehearsal, folds, material.seed), start=1):
+        stages = kitchen.fit_all(
+            kitchen.early(), replace(quiet, events=events), {}, f"rehearsal {number} of {folds}: "
+        )
+        casts.append(_Cast(stages, past, tuple(rounds_of(cases, kitchen.learners()))))
+    return casts
+
+
+def _together(casts: list[_Cast]) -> list[Round]:
+    """The rounds of all casts, in turns."""
+    turns = zip_longest(*(one.rounds for one in casts))
+    return [one for turn in turns for one in turn if one is not None]
 
 
 @dataclass(frozen=True)
@@ -146,6 +188,24 @@ class _Kitchen:
 
     def option(self, name: str, default: float) -> float:
         return float(self.recipe.training.get(name, default))
+
+    def way(self) -> str:
+        """How the nominators of the rehearsal are kept from the answers."""
+        return str(self.recipe.training.get("rehearse", WAYS[0]))
+
+    def rehearsal(self) -> dict[str, Any]:
+        """How later stages were rehearsed, in plain values."""
+        told = {"rehearse": self.way(), "requests": int(self.option("requests", 20_000))}
+        return told | ({"folds": int(self.option("folds", 2))} if self.way() != WAYS[0] else {})
+
+    def check_other_users(self) -> None:
+        """No stage may begin with the weights of a nominator: each of them learned from some who are asked."""
+        for name in self.later():
+            if getattr(self.makers[name], "start", ""):
+                raise ConfigError(
+                    f"{self.recipe.where(name)}: begins with the nominator {self.makers[name].start!r}, which learned "  # type: ignore[attr-defined]
+                    "from users it would be asked for; use rehearse = 'earlier', or leave out start"
+                )
 
     def fit_all(self, names: list[str], material: Material, ready: Stages, label: str) -> Stages:
         """Fit stages in turn, each seeing those before it."""
@@ -191,6 +251,13 @@ def _maker(recipe: Recipe, name: str, trainers: Mapping[str, type[Trainer]]) -> 
         return kind(**plain)
     except ConfigError as error:
         raise ConfigError(f"{recipe.path}: [stages.{name}.train]: {error}") from error
+
+
+def _check_way(recipe: Recipe) -> None:
+    try:
+        check_word("rehearse", str(recipe.training.get("rehearse", WAYS[0])), WAYS)
+    except ConfigError as error:
+        raise ConfigError(f"{recipe.path}: [train]: {error}") from error
 
 
 def _labelled(progress: Progress, label: str) -> Progress:

@@ -1,10 +1,12 @@
 """The second stages' training set, made without looking ahead.
 
-Every training user's events are cut in two as the split's protocol would cut them. Nominators are fitted on the
-earlier parts alone and then asked; what the user met later says which candidates were wanted.
+Every training user's events are cut in two as the split's protocol would cut them; what the user met later says which
+candidates were wanted. Nominators are fitted on the earlier parts alone and then asked (`earlier`). Or users are dealt
+into parts, and each part is asked of nominators that were fitted on all events of the others (`other-users`): nearer to
+how new users are served, and as many times the work as there are parts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +14,10 @@ import numpy as np
 
 from shortlist.data import Candidates, Cases, Interactions
 from shortlist.errors import DataError
+from shortlist.train.flags import fold_of
 from shortlist.train.material import Round
+
+WAYS = ("earlier", "other-users")
 
 BATCH = 128
 ENOUGH = 10  # rounds for each learner
@@ -39,6 +44,21 @@ def rehearse(events: Interactions, protocol: Mapping[str, Any], seed: int, most:
     past = events.where(np.arange(len(events)) < cuts[events.users])
     asked = np.random.default_rng(seed).permutation(users)[:most]
     return Rehearsal(past, Cases(events, starts[asked], cuts[asked], stops[asked]))
+
+
+def apart(rehearsal: Rehearsal, folds: int, seed: int) -> Iterator[tuple[Interactions, Cases]]:
+    """For every part of the users: all events of the others, and the cases of its own users."""
+    events, cases = rehearsal.cases.events, rehearsal.cases
+    part = fold_of(events.n_users, folds, seed)
+    for number in range(folds):
+        asked = cases.take(np.flatnonzero(part[cases.users] == number))
+        learned = events.where(part[events.users] != number)
+        if not len(asked) or not len(learned):
+            raise DataError(
+                f"rehearsal: part {number + 1} of {folds} has {len(asked)} users to ask and {len(learned)} events to "
+                "learn from; use fewer folds"
+            )
+        yield learned, asked
 
 
 def _cuts(events: Interactions, protocol: str) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -1,0 +1,50 @@
+"""A sample of the candidates a scorer learned on, kept with it: one day they are held against those it is served."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from shortlist.data.membership import is_in
+from shortlist.grammar import Scorer, Stage
+from shortlist.train.material import Round
+
+MOST = 20_000  # candidates kept of each scorer
+
+
+@torch.no_grad()
+def recorded(
+    name: str, stage: Stage, rounds: Sequence[Round], seed: int, most: int = MOST
+) -> dict[str, Tensor]:
+    """Candidates of rehearsed requests with what the fitted scorer says of them, as tensors `NAME.items` and so on.
+
+    `recall` holds how many wanted items were among the candidates and how many there were, of all requests.
+    """
+    if not isinstance(stage, Scorer) or not rounds:
+        return {}
+    parts = [_told(stage, one, at) for at, one in enumerate(rounds)]
+    whole = {what: torch.cat([part[what] for part in parts]) for what in parts[0]}
+    generator = torch.Generator().manual_seed(seed)
+    some = torch.randperm(len(whole["items"]), generator=generator)[:most].sort().values
+    found = sum(int(is_in(one.truth, _there(one)).sum()) for one in rounds)
+    wanted = sum(int((one.truth >= 0).sum()) for one in rounds)
+    recall = {"recall": torch.tensor([found, wanted], dtype=torch.float64)}
+    return {f"{name}.{what}": one for what, one in ({k: v[some] for k, v in whole.items()} | recall).items()}
+
+
+def _told(stage: Scorer, one: Round, at: int) -> dict[str, Tensor]:
+    """The valid candidates of one round, in rows."""
+    valid, width = one.found.valid, max(one.found.shape[1], 1)
+    scores = stage.score(one.query, one.found).to(torch.float32)
+    request = (at * 1_000_000 + torch.arange(len(valid)))[:, None].expand(-1, width)
+    return {
+        "items": one.found.items[valid],
+        "scores": scores[valid],
+        "wanted": one.wanted[valid],
+        "pool": one.found.scores[valid],
+        "request": request[valid] if valid.shape[1] else torch.empty(0, dtype=torch.int64),
+    }
+
+
+def _there(one: Round) -> Tensor:
+    return one.found.items.masked_fill(~one.found.valid, -1)
