@@ -58,7 +58,7 @@ class Shift:
 
 
 def rehearsals(record: Artifact | Mapping[str, Tensor]) -> dict[str, Sample]:
-    """A sample of the candidates that the scorers of a bundle learned from, by name; none where nothing was recorded."""
+    """A sample of the candidates that the scorers of a bundle learned from, by name; none without a record."""
     if isinstance(record, Artifact):
         tensors = record.tensors(RECORD) if RECORD in record else {}
     else:
