@@ -12,7 +12,7 @@ from shortlist.artifact import Lineage, load
 from shortlist.cli.diagnosed import say, show_funnel, show_tree
 from shortlist.cli.evaluate import held_out, opened
 from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
-from shortlist.cli.retrain import Trial, has_recipe, recipe_of, retrained, trials
+from shortlist.cli.retrain import RANKERS, Trial, has_recipe, recipe_of, retrained, trials
 from shortlist.cli.train import spoken
 from shortlist.cli.trees import look_at_trees, trees_of
 from shortlist.data import Dataset
@@ -62,6 +62,7 @@ def diagnose(
 ) -> None:
     """Stage by stage: what a funnel loses of what people want, why, and which knob brings how much of it back."""
     began = time.perf_counter()
+    _check_page(html)
     allowed = None if budget is None else _milliseconds(budget)
     recommender, dataset, lineage = opened(bundle, data)
     _check_tree_options(recommender, bundle, k, beam)
@@ -140,6 +141,13 @@ def facts_of(recommender: Recommender, dataset: Dataset, lineage: Lineage, on: s
     }
 
 
+def _check_page(html: Path | None) -> None:
+    if html is not None and html.is_dir():
+        raise ConfigError(
+            f"--html: expected a file to write the page to, got the folder {html}; add a name to it"
+        )
+
+
 def _check_tree_options(recommender: Recommender, bundle: Path, k: int | None, beam: int | None) -> None:
     given = [name for name, value in (("-k", k), ("--beam", beam)) if value is not None]
     if given and not trees_of(recommender):
@@ -155,7 +163,7 @@ def _tries(bundle: Path, retrain: bool) -> tuple[Trial, ...]:
     tries = trials(recipe_of(bundle))
     if not tries:
         raise ConfigError(
-            f"{bundle}: --retrain needs a ranker with training modes (type din-ranker, say) or a tree, and its recipe "
+            f"{bundle}: --retrain needs a ranker with training modes ({', '.join(RANKERS)}) or a tree, and its recipe "
             "has neither; leave --retrain out"
         )
     settings = ", ".join(f"{one.stage}: {one.label} = {one.setting}" for one in tries)

@@ -19,6 +19,7 @@ from shortlist.train.trees import TreeTrainer
 RECIPE = "recipe.toml"
 MODES = ("original", "harmonised", "mixed")
 BRANCHES = (2, 4, 8)
+RANKERS = tuple(name for name, kind in TRAINERS.items() if issubclass(kind, RankerTrainer))
 
 
 @dataclass(frozen=True)
