@@ -170,6 +170,15 @@ def test_broken_scores_do_not_make_a_scorer_listwise():
     assert told.difference.mean == pytest.approx(told.accuracy - told.accuracy_flat, abs=1e-12)
 
 
+def test_a_guarded_scorer_with_its_cut_inside_is_judged_like_any_other():
+    scorer, nominator = Dice(name="rank", sides=100_003), Drawn(name="n0", width=12)
+    one = panel(wants(30), N_ITEMS)
+    plain = compare_to_flat(as_pipeline(nominator >> scorer % 3), one).as_dict()
+    guarded = compare_to_flat(as_pipeline(nominator >> Optional(scorer % 3)), one).as_dict()
+    assert plain == guarded
+    assert 0 < plain["p_value"] <= 1
+
+
 def test_without_a_scorer_there_is_no_verdict():
     assert compare_to_flat(as_pipeline(listed("a", [1]) >> Seen()), panel(wants(2), N_ITEMS)) is None
 

@@ -1,5 +1,6 @@
 """Whether the stages before a scorer help it: its first choice among its candidates against that of all items."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +11,8 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
 from shortlist.evaluate.accounting import Bools
-from shortlist.evaluate.estimate import Estimate
+from shortlist.evaluate.estimate import Estimate, mcnemar
 from shortlist.evaluate.panel import Batch, Panel
-from shortlist.evaluate.turned import bare
 from shortlist.grammar import Pipeline, Stage, Top, as_pipeline, kind_of
 from shortlist.pipeline import run
 from shortlist.pipeline.guards import Guard
@@ -41,6 +41,7 @@ class Verdict:
     gain: Estimate | None = None
     loss: Estimate | None = None
     difference: Estimate | None = None
+    p_value: float | None = None  # of so uneven a split of gain and loss by chance, exact (McNemar)
     threshold: float | None = None
     error_retrieved: float | None = None
     missed: float | None = None  # the share of users without any wanted candidate
@@ -97,6 +98,7 @@ def judged(name: str, one: Panel, funnel: Bools, flat: Bools, reached: Bools) ->
         one.mean(gain),
         one.mean(loss),
         difference,
+        mcnemar(funnel, flat),
         threshold(1 - float(flat.mean()), error),
         error,
         1 - float(reached.mean()),
@@ -115,17 +117,17 @@ def threshold(error_flat: float, error_retrieved: float | None) -> float | None:
 
 def listwise(pipeline: Pipeline, at: int, one: Panel) -> str | None:
     """Why the scorer is not one that judges each candidate for itself, None where it is."""
-    scorer = bare(pipeline.stages[at])
+    scorer = pipeline.stages[at]
     if not all(bool(getattr(leaf, "pointwise", True)) for leaf in leaves(scorer)):
         return f"{scorer.title!r} says that its scores depend on the other candidates: more of them change its order"
     batch = one.batches[0]
     before = run(pipeline, batch.query).trace.steps[at].before
-    whole = scorer(batch.query, before).scores
+    whole = _judge([scorer], batch.query, before).scores
     half = torch.arange(before.shape[1] - 1, -1, -2).expand(
         len(before.items), -1
     )  # every other, turned round
     part = before.take(half)
-    apart = (scorer(batch.query, part).scores - whole.gather(1, half)).masked_fill(~part.valid, 0.0)
+    apart = (_judge([scorer], batch.query, part).scores - whole.gather(1, half)).masked_fill(~part.valid, 0.0)
     scale = whole.masked_fill(~before.valid, 0.0).nan_to_num(posinf=0.0, neginf=0.0).abs()
     if bool((apart.nan_to_num().abs() > CLOSE * (1 + (scale.amax() if scale.numel() else 0.0))).any()):
         return f"{scorer.title!r} scores a candidate otherwise when others are left out: more of them change its order"
@@ -138,17 +140,13 @@ def _firsts(
     """For each request: the first candidate is wanted, the first of all items is, something wanted is a candidate."""
     steps = run(pipeline, batch.query).trace.steps
     step = steps[at]
-    mine = (
-        step.judged
-        if step.judged.shape == step.before.shape
-        else bare(pipeline.stages[at])(batch.query, step.before)
-    )
+    mine = _judge([pipeline.stages[at]], batch.query, step.before)
     best, item = _best(mine)
     reached = is_in(batch.truth, mine.items.masked_fill(~mine.valid, -1)).any(1)
     first = item.clone()
     for start in range(0, n_items, chunk):
         rest = torch.arange(start, min(start + chunk, n_items)).expand(len(batch.query), -1)
-        found = _scored(pipeline, at, batch.query, _all_of(steps[0].judged, rest))
+        found = _judge(pipeline.stages[1 : at + 1], batch.query, _all_of(steps[0].judged, rest))
         # Candidates keep the score they have: the same number computed in another batch may differ in its last bit.
         others, row = _best(found.keep(~is_in(found.items, mine.items.masked_fill(~mine.valid, -1))))
         better = (others > best) | ((others == best) & (row >= 0) & ((row < first) | (first < 0)))
@@ -187,9 +185,9 @@ def _all_of(pool: Candidates, items: Tensor) -> Candidates:
     return Candidates(items, scores, torch.ones_like(there), slot, origin, columns)
 
 
-def _scored(pipeline: Pipeline, at: int, query: Query, found: Candidates) -> Candidates:
-    """Candidates as the scorer sees and scores them, no cut and no choice before it."""
-    for stage in pipeline.stages[1 : at + 1]:
+def _judge(stages: Sequence[Stage], query: Query, found: Candidates) -> Candidates:
+    """What stages make of candidates without any cut or choice."""
+    for stage in stages:
         for one in _uncut(stage):
             found = one(query, found)
     return found
