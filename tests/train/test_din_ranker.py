@@ -7,9 +7,13 @@ import torch
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
+from shortlist.nominate import ModelNominator, Nearest
 from shortlist.pipeline import check_stage
-from shortlist.train.din_ranker import DINRankerTrainer
+from shortlist.represent.mf import MF, MFConfig
+from shortlist.stages import Seen
+from shortlist.train.din_ranker import DINRankerTrainer, known_vectors
 from shortlist.train.material import Material, Round
+from tests.worlds import towers
 
 QUICK = DINRankerTrainer(
     epochs=12, rate=5e-3, drawn=10, wants=4, width=8, attention=(8,), hidden=(16,), memory=8, device="cpu"
@@ -68,3 +72,23 @@ def test_words_that_mean_nothing_are_refused():
         DINRankerTrainer(inputs="din5")
     with pytest.raises(ConfigError, match="calibrate must be one of"):
         DINRankerTrainer(calibrate="maybe")
+
+
+def test_items_can_begin_where_a_nominator_has_them(rehearsed):
+    count = len(rehearsed.catalog)
+    nearest = Nearest(towers(n_items=count, width=6), name="towers")
+    torch.manual_seed(0)
+    mf = ModelNominator(MF(MFConfig(count, n_users=3, width=5)), name="mf")
+    material = replace(rehearsed, fitted={"towers": nearest, "mf": mf, "seen": Seen()})
+    for start, width in (("towers", 6), ("mf", 5)):
+        model = replace(QUICK, start=start)._fresh(material, "rank")
+        begun = known_vectors(material, start, "rank")
+        assert model.config.width == width
+        assert torch.cosine_similarity(model.items.weight[:-1], begun).min() > 0.999
+        assert model.items.weight[:-1].detach().pow(2).mean().item() == pytest.approx(1 / width, rel=1e-3)
+        assert bool((model.items.weight[-1] == 0).all())
+    stage = replace(QUICK, start="towers", epochs=1).fit({"name": "rank"}, material)
+    check_stage(stage, count)
+    for stranger in ("seen", "nobody"):
+        with pytest.raises(ConfigError, match=f"start must name a nominator with vectors .* '{stranger}'"):
+            replace(QUICK, start=stranger).fit({"name": "rank"}, material)

@@ -8,7 +8,10 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
+from shortlist.errors import ConfigError
+from shortlist.nominate import ModelNominator, Nearest
 from shortlist.represent.din_ranker import INPUTS, DINRanker, DINRankerConfig
+from shortlist.represent.model import VectorModel
 from shortlist.stages import DINScorer
 from shortlist.train.calibrate import calibrated
 from shortlist.train.device import device_of
@@ -21,9 +24,11 @@ from shortlist.train.ranker import RankerTrainer
 class DINRankerTrainer(RankerTrainer):
     """Attention of each candidate on the history; the sizes are those of the two-stage bounds paper, appendix D.
 
-    These sizes are for a GPU: on a CPU a width of 32, an attention of (16,) and a memory of 20 learn in minutes.
+    These sizes are for a GPU: on a CPU a width of 32, an attention of (16,) and a memory of 20 learn in minutes. Items
+    can begin where the nominator named `start` has them, which helps where requests are few; the width is then its.
     """
 
+    start: str = ""
     wants: int = 2
     width: int = 96
     attention: tuple[int, ...] = (64, 16)
@@ -40,8 +45,7 @@ class DINRankerTrainer(RankerTrainer):
     def fit(self, settings: Mapping[str, Any], material: Material) -> DINScorer:
         what = str(settings.get("name", "din-ranker"))
         torch.manual_seed(material.seed)
-        sizes = (self.memory, self.width, self.attention, self.hidden, self.windows, self.inputs)
-        model = DINRanker(DINRankerConfig(len(material.catalog), *sizes)).to(device_of(self.device))
+        model = self._fresh(material, what).to(device_of(self.device))
 
         def score(query: Query, found: Candidates) -> Tensor:
             there = model.device
@@ -50,3 +54,25 @@ class DINRankerTrainer(RankerTrainer):
         lessons = self.learn(model, score, material, what)
         stage = DINScorer(model.cpu().eval(), **settings)
         return calibrated(stage, self.calibrate, lessons.held, what)
+
+    @torch.no_grad()
+    def _fresh(self, material: Material, what: str) -> DINRanker:
+        """A ranker that knows nothing yet, or has the items where a nominator has them."""
+        begun = known_vectors(material, self.start, what) if self.start else None
+        width = self.width if begun is None else begun.shape[1]
+        sizes = (self.memory, width, self.attention, self.hidden, self.windows, self.inputs)
+        model = DINRanker(DINRankerConfig(len(material.catalog), *sizes))
+        if begun is not None:
+            spread = begun.pow(2).mean().sqrt().clamp(min=1e-12)
+            model.items.weight[:-1] = begun / spread * width**-0.5  # as large as fresh ones
+        return model
+
+
+def known_vectors(material: Material, start: str, what: str) -> Tensor:
+    """The vectors [N, D] that a nominator of the pipeline has for items."""
+    stage = material.fitted.get(start)
+    if isinstance(stage, Nearest):
+        return stage.towers.items()
+    if isinstance(stage, ModelNominator) and isinstance(stage.model, VectorModel):
+        return stage.model.vectors()
+    raise ConfigError(f"{what}: start must name a nominator with vectors of items, got {start!r}")
