@@ -79,7 +79,7 @@ def test_small_losses_share_a_sentence():
     told = made_up()
     told["stages"][1]["lost"] = 3
     last = [one for one in advice(told) if one.share][-1]
-    assert last.what == "'seen' loses 0.3% of the wanted items."
+    assert last.what == "'seen' loses 0.30% of the wanted items."
 
 
 def test_a_tree_says_whether_search_or_scorer_is_to_blame():
@@ -146,3 +146,9 @@ def test_a_stage_whose_mending_brings_nothing_is_not_promised():
     for stage in told["stages"]:
         stage["what_if"]["oracle"] = {"mean": None, "low": None, "high": None}
     assert "perfect" not in of(told, "pool").why
+
+
+def test_slates_that_all_begin_alike_are_in_the_verdict():
+    told = made_up(coverage={"collapse": True, "first_share": 0.8})
+    assert in_short(told)[-1] == "Alarm: 80.0% of all slates begin with the same item."
+    assert len(in_short(made_up(coverage={"collapse": False, "first_share": 0.1}))) == 3

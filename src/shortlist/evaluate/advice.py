@@ -77,7 +77,13 @@ def in_short(told: Told) -> list[str]:
         f"The biggest avoidable loss is at {worst['name']!r} ({_kind(worst)}): {avoidable(worst):,} wanted items, "
         f"{percent(avoidable(worst) / told['wanted'])}. {_promise(told)}"
     )
-    return [*said, _most(told)]
+    same = (told.get("coverage") or {}).get("collapse")
+    alarm = (
+        [f"Alarm: {percent(told['coverage']['first_share'])} of all slates begin with the same item."]
+        if same
+        else []
+    )
+    return [*said, _most(told), *alarm]
 
 
 def _promise(told: Told) -> str:
@@ -243,12 +249,12 @@ def _price(knob: Told, stage: Told) -> str:
 def _little(stages: Sequence[Told], wanted: int) -> Advice:
     names = listed([stage["name"] for stage in stages])
     share = sum(avoidable(stage) for stage in stages) / wanted
-    each = "loses" if len(stages) == 1 else "together lose"
+    alone = len(stages) == 1
     return Advice(
         stages[0]["name"],
-        f"{names} {each} {percent(share)} of the wanted items.",
-        "Each loses less than one wanted item in a hundred.",
-        "Leave them as they are.",
+        f"{names} {'loses' if alone else 'together lose'} {share:.2%} of the wanted items.",
+        "That is less than one in a hundred." if alone else "Each loses less than one in a hundred.",
+        "Leave it as it is." if alone else "Leave them as they are.",
         None,
         share,
     )
