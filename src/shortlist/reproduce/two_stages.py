@@ -5,9 +5,6 @@ of the paper; the ranker is the DIN of its appendix D. Instances are a sample of
 """
 
 import hashlib
-import math
-import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,15 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import Cases, Interactions, Windows, sliding
-from shortlist.data.membership import is_in
 from shortlist.index.tree import TreeIndex, search
-from shortlist.represent.din_ranker import DINRanker, DINRankerConfig
 from shortlist.reproduce.trees import Settings, Trial
-from shortlist.train.converged import course
 from shortlist.train.device import device_of
 from shortlist.train.flags import Ask, Flags, retrieved_flags
 from shortlist.train.harmony import Advice, Guard, Weights, likely_retrieved, weigh
-from shortlist.train.loop import Loop
 from shortlist.train.tree.judge import everything_seen
 from shortlist.train.tree.rounds import Lesson, TreeTraining
 
@@ -241,124 +234,6 @@ class TwoStages:
         counts = np.log1p(self.events.popularity[self.wanted.cpu().numpy()])
         length = np.log1p((self.histories >= 0).sum(1).cpu().numpy())
         return weigh(likely_retrieved(hit, np.column_stack([counts, length])), arm.blend)
-
-    def ranker(self, arm: Arm) -> tuple[DINRanker, dict[str, Any]]:
-        """A ranker taught so, stopped by the first item of validation users at the middle K."""
-        began, sizes, weights = time.perf_counter(), self.sizes, self.weights(arm)
-        torch.manual_seed(self.trial.seed)
-        model = DINRanker(
-            DINRankerConfig(self.n_items, self.memory, sizes.width, sizes.attention, sizes.hidden)
-        ).to(self.device)
-        if self.device.type == "cuda":
-            model._score = _fast(model._score)  # type: ignore[method-assign, assignment]
-        loop = Loop(sizes.epochs, sizes.rate, 1e-4, sizes.patience)
-        judged = loop.run(
-            model,
-            self._batches(model, arm, weights),
-            sizes.steps,
-            "ranker",
-            self.trial.progress,
-            lambda: self._judge(model),
-        )
-        told = {
-            "seconds": time.perf_counter() - began,
-            "effective": weights.effective,
-            "clipped": weights.clipped,
-            "instances": int((weights.values > 0).sum()),
-            **course(judged, loop.epochs, loop.patience),
-        }
-        return model, told
-
-    def _batches(
-        self, model: DINRanker, arm: Arm, weights: Weights
-    ) -> Callable[[int], Iterator[Callable[[], Tensor]]]:
-        """Batches of instances that count at all; a step is one function on tensors that stay where they are."""
-        counted = torch.from_numpy(np.flatnonzero(weights.values > 0)).to(self.device)
-        weight = torch.from_numpy(weights.values.astype(np.float32)).to(self.device)
-        near = self._near(arm)
-        held = torch.zeros(min(self.sizes.batch, len(counted)), dtype=torch.int64, device=self.device)
-
-        def loss() -> Tensor:
-            return self._loss(model, arm, held, weight, near)
-
-        def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
-            generator = torch.Generator().manual_seed(self.trial.seed * 10_007 + epoch)
-            need, order = self.sizes.steps * len(held), []
-            for _ in range(math.ceil(need / len(counted))):
-                order.append(torch.randperm(len(counted), generator=generator))
-            rows = counted[torch.cat(order)[:need].to(self.device)]
-            for part in torch.split(rows, len(held)):
-                held.copy_(part)
-                yield loss
-
-        return batches
-
-    def _near(self, arm: Arm) -> Tensor | None:
-        """What was retrieved for each instance, where others are drawn from it [m, K]."""
-        if arm.negatives == "catalogue":
-            return None
-        kind = self.histories.dtype
-        return self.flags(arm.flags).found[:, : arm.k or self.sizes.middle].to(kind).to(self.device)
-
-    def _loss(self, model: DINRanker, arm: Arm, rows: Tensor, weight: Tensor, near: Tensor | None) -> Tensor:
-        wanted, count = self.wanted[rows], self.sizes.others
-        close = 0 if near is None else count if arm.negatives == "candidates" else count // 2
-        wide = torch.randint(self.n_items, (len(rows), count - close), device=rows.device)
-        others = wide
-        if near is not None:
-            among = near[rows].long()  # [B, K]
-            order = (
-                torch.rand(among.shape, device=rows.device).topk(min(close, among.shape[1]), dim=1).indices
-            )
-            others = torch.cat([among.gather(1, order), wide], dim=1)
-        items = torch.cat([wanted[:, None], others], dim=1)
-        # Draws of two kinds come from no single distribution: only those of the catalogue alone are corrected.
-        shift = math.log((self.n_items - 1) / count) if near is None else 0.0
-        with torch.autocast(rows.device.type, torch.bfloat16, enabled=rows.is_cuda):
-            scores = model.score_rows(self.histories[rows].long(), items).float()
-        wrong = (others == wanted[:, None]) | (others < 0)
-        rivals = (scores[:, 1:] + shift).masked_fill(wrong, -torch.inf)
-        losses = torch.logaddexp(rivals.logsumexp(1), scores[:, 0]) - scores[:, 0]
-        return (losses * weight[rows]).mean()
-
-    @torch.no_grad()
-    def _judge(self, model: DINRanker) -> float:
-        cases, found, truth = self.valid
-        first = self.firsts(model, cases, found, (self.sizes.middle,))[:, 0]
-        return float(is_in(first[:, None], truth).float().mean())
-
-    @torch.no_grad()
-    def firsts(self, model: DINRanker, cases: Cases, found: Tensor, ks: tuple[int, ...]) -> Tensor:
-        """The item each case is given for every K [C, len(ks)]: the best of the first K by the ranker.
-
-        Equal scores go to the one retrieved earlier.
-        """
-        histories = cases.query(width=self.memory).history.to(self.device)
-        parts = range(0, len(cases), 256)
-        scores = torch.cat(
-            [model.score_rows(histories[at : at + 256], found[at : at + 256].clamp(min=0)) for at in parts]
-        ).masked_fill(found < 0, -torch.inf)
-        best = [scores[:, :k].argmax(1, keepdim=True) for k in ks]
-        return torch.cat([found.gather(1, one) for one in best], dim=1)
-
-    @torch.no_grad()
-    def everywhere(self, model: DINRanker, cases: Cases) -> Tensor:
-        """The best of the whole catalogue by the ranker, what was seen left out [C]."""
-        histories = cases.query(width=self.memory).history.to(self.device)
-        seen, found = everything_seen(cases).to(self.device), []
-        for at in range(0, len(cases), 64):
-            scores = model.scores(histories[at : at + 64])  # [B, N]
-            met = seen[at : at + 64]
-            scores = torch.nn.functional.pad(scores, (0, 1), value=-torch.inf)
-            scores.scatter_(1, torch.where(met >= 0, met, self.n_items), -torch.inf)
-            found.append(scores.argmax(1))
-        return torch.cat(found)
-
-
-def _fast(work: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-    """The same work, compiled where it is taught, for there all batches have one shape."""
-    compiled = torch.compile(work, dynamic=False)
-    return lambda past, rows: compiled(past, rows) if torch.is_grad_enabled() else work(past, rows)
 
 
 def settings_of(arm: Arm, sizes: Sizes) -> dict[str, Any]:
