@@ -221,8 +221,8 @@ def calibration(told: Told) -> Section | None:
         [
             "When a ranker says that its first choice has a chance of 30 %, three in ten such choices should come "
             "true: then it is calibrated. This matters where numbers are compared with other numbers (a price, "
-            "another ranker); the order of the items does not depend on it. The chance is its share of e to the "
-            "power of the score among all candidates, unless the ranker gives chances itself; where users want "
+            "another ranker); the order of the items does not depend on it. Scores are first turned into shares "
+            "that add up to 100 % over all candidates, unless the ranker gives chances itself; where users want "
             "several items at once, such a share says less than comes true. The temperature is the number by which "
             "to divide scores to be nearest to the truth, found on other users.",
             figure(
