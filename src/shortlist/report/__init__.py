@@ -2,6 +2,7 @@
 
 from shortlist.report.compare import compare_drawing, compare_page
 from shortlist.report.data import data_page
+from shortlist.report.diagnosis import diagnosis_page
 from shortlist.report.page import Html, Section, code, facts, figure, page, table
 from shortlist.report.run import run_page
 from shortlist.report.tree import tree_page, tree_section
@@ -13,6 +14,7 @@ __all__ = [
     "compare_drawing",
     "compare_page",
     "data_page",
+    "diagnosis_page",
     "facts",
     "figure",
     "page",
