@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from shortlist.artifact import Lineage
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError
-from shortlist.pipeline import check_stage, parse_recipe
+from shortlist.pipeline import check_stage, load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.recipe import leaves
 from shortlist.pipeline.recommender import Request
 from shortlist.train import TRAINERS, train
@@ -156,3 +157,48 @@ def test_what_only_rehearses_is_not_told_of(world, monkeypatch):
     monkeypatch.setattr(PopularTrainer, "fit", spied)
     train(parse_recipe(SMALL), world)
     assert unheard == [True, False]
+
+
+OTHERS = SMALL + '[train]\nrehearse = "other-users"\nfolds = 3\n'
+
+
+def test_nominators_of_a_rehearsal_by_other_users_never_met_who_is_asked(world):
+    met = []
+
+    class Watched(PopularTrainer):
+        def fit(self, settings, material):
+            met.append(set(material.events.users.tolist()))
+            return super().fit(settings, material)
+
+    trained = train(parse_recipe(OTHERS), world, trainers={**TRAINERS, "popular": Watched})
+    *parts, everyone = met
+    assert len(parts) == 3
+    assert not set.intersection(*parts) & everyone  # whoever is left out of a part is in the two others
+    assert set.union(*parts) == everyone
+    run_checked(trained.pipeline, world.split().test.query())
+    assert trained.about["rehearsal"] == {"rehearse": "other-users", "requests": 20_000, "folds": 3}
+
+
+def test_what_begins_with_a_nominators_weights_cannot_be_rehearsed_by_other_users(world):
+    recipe = OTHERS.replace('type = "feature-ranker"', 'type = "two-tower-scorer"').replace(
+        "epochs = 3", 'epochs = 1\nstart = "covisit"'
+    )
+    with pytest.raises(ConfigError, match=r"rank.*begins with the nominator 'covisit'.*rehearse = 'earlier'"):
+        train(parse_recipe(recipe), world)
+
+
+def test_a_way_to_rehearse_that_is_none_is_refused(world):
+    with pytest.raises(
+        ConfigError, match=r"\[train\]: rehearse must be one of earlier, other-users, got 'never'"
+    ):
+        train(parse_recipe(SMALL + '[train]\nrehearse = "never"\n'), world)
+
+
+def test_a_bundle_keeps_a_sample_of_what_its_scorers_learned_on(world, tmp_path):
+    trained = train(parse_recipe(SMALL), world)
+    assert set(trained.record) == {
+        f"rank.{what}" for what in ("items", "scores", "wanted", "pool", "request", "recall")
+    }
+    save_recommender(trained, tmp_path / "bundle", Lineage("data", 0, "test", {}))
+    back = load_recommender(tmp_path / "bundle")
+    assert all(torch.equal(one, back.record[name]) for name, one in trained.record.items())

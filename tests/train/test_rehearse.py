@@ -3,7 +3,7 @@ import pytest
 
 from shortlist.data import Interactions
 from shortlist.errors import DataError
-from shortlist.train.rehearse import rehearse, rounds_of
+from shortlist.train.rehearse import apart, rehearse, rounds_of
 
 PROTOCOLS = [{"protocol": name} for name in ("half-history", "leave-last-out", "global-time")]
 
@@ -46,3 +46,18 @@ def test_rounds_hold_all_cases(world):
         rounds = rounds_of(cases, learners)
         assert sum(len(one.query) for one in rounds) == len(cases)
         assert len(rounds) >= min(10 * learners, len(cases))
+
+
+def test_parts_of_users_are_asked_of_nominators_that_never_met_them(world):
+    rehearsal = rehearse(world.events, {}, 0)
+    asked = []
+    for learned, cases in apart(rehearsal, 3, 0):
+        assert not set(learned.users) & set(cases.users)
+        asked += cases.users.tolist()
+    assert sorted(asked) == sorted(rehearsal.cases.users.tolist())
+
+
+def test_more_parts_than_users_are_refused(world):
+    rehearsal = rehearse(world.events, {}, 0, most=2)
+    with pytest.raises(DataError, match="use fewer folds"):
+        list(apart(rehearsal, 50, 0))

@@ -22,6 +22,7 @@ from shortlist.train.tree.judge import everything_seen
 def ranker(stages: TwoStages, arm: Arm) -> tuple[DINRanker, dict[str, Any]]:
     """A ranker taught so, stopped by the first item of validation users at the middle K."""
     began, sizes, weights = time.perf_counter(), stages.sizes, stages.weights(arm)
+    _ = stages.valid  # the tree learns now, not while the ranker is judged
     torch.manual_seed(stages.trial.seed)
     model = DINRanker(
         DINRankerConfig(stages.n_items, stages.memory, sizes.width, sizes.attention, sizes.hidden)

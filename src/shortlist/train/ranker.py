@@ -233,24 +233,39 @@ def known(found: Candidates, rows: Tensor, items: Tensor) -> Candidates:
 
     An item that was not found comes in with the lowest score of its request: as if it had been named last.
     """
-    width = found.shape[1]
-    there = found.valid
-    lowest = found.scores.masked_fill(~there, torch.inf).amin(1) if width else torch.zeros(len(found.items))
-    lowest = torch.where(torch.isfinite(lowest), lowest, 0.0)
-    if not width:
-        return Candidates.of(items, lowest[rows][:, None].expand(items.shape).clone())
-    keys, order = found.items.masked_fill(~there, -1).sort(dim=1)  # [B, K]
-    mine = keys[rows]
-    at = torch.searchsorted(mine, items.contiguous()).clamp(max=width - 1)  # [I, M]
-    hit = (mine.gather(1, at) == items) & (items >= 0)
-    place = order[rows].gather(1, at)
-
-    def placed(column: Tensor, otherwise: Tensor) -> Tensor:
-        return torch.where(hit, column[rows].gather(1, place), otherwise)
-
+    at, hit = _places(found, rows, items)
     empty = torch.full(items.shape, torch.nan)
-    columns = {name: placed(one, empty) for name, one in found.columns.items() if one.is_floating_point()}
-    return Candidates.of(items, placed(found.scores, lowest[rows][:, None]), columns)
+    columns = {
+        name: _placed(one, rows, at, hit, empty)
+        for name, one in found.columns.items()
+        if one.is_floating_point()
+    }
+    return Candidates.of(items, _placed(found.scores, rows, at, hit, _lowest(found)[rows, None]), columns)
+
+
+def _places(found: Candidates, rows: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+    """Where each item stands among the candidates of its request, and whether it does [I, M] each."""
+    width = found.shape[1]
+    if not width:
+        return torch.zeros_like(items), torch.zeros_like(items, dtype=torch.bool)
+    keys, order = found.items.masked_fill(~found.valid, -1).sort(dim=1)  # [B, K]
+    mine = keys[rows]
+    at = torch.searchsorted(mine, items.contiguous()).clamp(max=width - 1)
+    return order[rows].gather(1, at), (mine.gather(1, at) == items) & (items >= 0)
+
+
+def _placed(column: Tensor, rows: Tensor, at: Tensor, hit: Tensor, otherwise: Tensor) -> Tensor:
+    if not column.shape[1]:
+        return otherwise.expand(at.shape).clone()
+    return torch.where(hit, column[rows].gather(1, at), otherwise)
+
+
+def _lowest(found: Candidates) -> Tensor:
+    """The lowest score of each request [B], 0 where there is none."""
+    if not found.shape[1]:
+        return torch.zeros(len(found.items))
+    lowest = found.scores.masked_fill(~found.valid, torch.inf).amin(1)
+    return torch.where(torch.isfinite(lowest), lowest, 0.0)
 
 
 def _from_candidates(one: Round, rows: Tensor, count: int, generator: torch.Generator) -> Tensor:
