@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from shortlist.errors import ArtifactError
+from shortlist.errors import ArtifactError, DataError
 from shortlist.represent import boosted
 from shortlist.represent.boosted import Trees
 
@@ -45,6 +45,17 @@ def test_every_row_walks_as_by_hand():
     assert told.dtype == torch.float32
     assert told.flatten().tolist() == [naive(trees, row) for row in rows.reshape(-1, 3).double().tolist()]
     assert trees.depth == 2
+
+
+def test_steps_of_all_rows_together_end_where_each_row_walks_alone():
+    trees, rows = grown(), torch.randn(40, 3, generator=torch.Generator().manual_seed(1)) * 3
+    assert torch.equal(trees.stepped(rows.double()).float(), trees(rows))
+
+
+def test_rows_with_too_few_features_are_refused():
+    with pytest.raises(DataError, match="expected 3 features or more, got 2"):
+        grown()(torch.zeros(4, 2))
+    assert grown()(torch.zeros(4, 5)).tolist() == [grown()(torch.zeros(3)).item()] * 4
 
 
 def test_the_threshold_itself_leads_left_and_no_number_is_0():

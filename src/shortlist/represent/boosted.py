@@ -5,10 +5,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Self
 
+import numpy as np
 import torch
+from numba import njit
 from torch import Tensor
 
-from shortlist.errors import ArtifactError
+from shortlist.errors import ArtifactError, DataError
 
 CELLS = 1 << 21  # rows times trees that are walked at a time
 
@@ -26,6 +28,11 @@ class Trees:
 
     def __call__(self, features: Tensor) -> Tensor:
         """Scores [...] of features [..., F], float32: one leaf of every tree, summed; what is no number counts as 0."""
+        if features.shape[-1] < self.asked:
+            raise DataError(
+                f"boosted trees: expected {self.asked} features or more, got {features.shape[-1]}; "
+                "give them the features they were grown on"
+            )
         rows = torch.nan_to_num(features.reshape(-1, features.shape[-1]).double(), nan=0.0)  # [R, F]
         block = max(CELLS // max(len(self.roots), 1), 1)
         parts = [self._sums(some) for some in torch.split(rows, block)]
@@ -36,6 +43,13 @@ class Trees:
         )
 
     def _sums(self, rows: Tensor) -> Tensor:
+        if rows.device.type != "cpu":
+            return self.stepped(rows)
+        nodes = (getattr(self, one.name).contiguous().numpy() for one in fields(self))
+        return torch.from_numpy(_walked(rows.detach().contiguous().numpy(), *nodes))
+
+    def stepped(self, rows: Tensor) -> Tensor:
+        """The sums [R] of rows [R, F] by torch alone: all rows take a step in all trees together."""
         node = self.roots.expand(len(rows), -1)  # [R, T]
         for _ in range(self.depth):
             asked = rows.gather(1, self.feature[node])
@@ -49,6 +63,12 @@ class Trees:
         while not bool((self.left[here] == here).all()):
             here, steps = torch.unique(torch.cat([self.left[here], self.right[here]])), steps + 1
         return steps
+
+    @cached_property
+    def asked(self) -> int:
+        """How many features there must be."""
+        inner = self.feature[self.left != torch.arange(len(self.left), device=self.left.device)]
+        return int(inner.max()) + 1 if len(inner) else 0
 
     def tensors(self) -> dict[str, Tensor]:
         """What it is made of, by the names `build` knows."""
@@ -78,3 +98,16 @@ class Trees:
         asked = (self.feature >= 0) & (self.feature < max(n_features, 1))
         rooted = self.roots.dim() == 1 and bool(((self.roots >= 0) & (self.roots < count)).all())
         return rooted and bool((asked & (leaf | down)).all())
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _walked(rows, feature, threshold, left, right, value, roots):  # type: ignore[no-untyped-def]
+    """One tree after the other, so that its nodes stay in the cache; each row ends where its own way does."""
+    sums = np.zeros(len(rows))
+    for root in roots:
+        for row in range(len(rows)):
+            at = root
+            while left[at] != at:
+                at = left[at] if rows[row, feature[at]] <= threshold[at] else right[at]
+            sums[row] += value[at]
+    return sums
