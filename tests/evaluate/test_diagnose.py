@@ -56,7 +56,7 @@ def test_all_parts_are_there_and_are_those_of_a_trained_bundle(world, bundle):
     assert answer["verdict"]["stage"] == "rank"
     assert set(answer["shift"]) == set(answer["calibration"]) == {"prerank", "rank"}
     assert len(answer["segments"][0]["lost"]) == len(answer["stages"])
-    assert {one["label"] for one in answer["knobs"]} == {"limit", "cut", "strength"}
+    assert {one["label"] for one in answer["knobs"]} == {"limit", "cut", "strength", "named"}
     assert [one["stage"] for one in answer["rules"]] == ["seen"]
     assert answer["recall"]["mean"] == pytest.approx(answer["returned"] / answer["wanted"])
 

@@ -105,3 +105,13 @@ def test_a_knob_that_needs_training_says_so_without_a_gain():
         "candidates": None,
         "needs_training": True,
     }
+
+
+def test_the_whole_catalogue_is_let_into_the_pool_where_it_is_not_too_large():
+    pipeline = listed("a", range(4)) >> Dice(name="rank", sides=1009) % 10
+    cases = cases_of([([30], list(range(10, 20)))] * 40)
+    (found,) = (one for one in told(pipeline, cases) if one.label == "named")
+    assert (found.stage, found.setting, found.candidates) == ("pool", "everything", N_ITEMS)
+    assert found.gain.mean > 0
+    assert not any(one.label == "named" for one in told(pipeline, cases, 20_000))
+    assert not any(one.label == "named" for one in told(listed("a", range(4)), cases))

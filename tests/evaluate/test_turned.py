@@ -3,7 +3,17 @@ import torch
 
 from shortlist.data import Query
 from shortlist.errors import ConfigError
-from shortlist.evaluate.turned import Best, Open, Silent, bare, exchanged, exchanged_part, without_nominator
+from shortlist.evaluate.turned import (
+    Best,
+    Everything,
+    Open,
+    Silent,
+    bare,
+    exchanged,
+    exchanged_part,
+    with_everything,
+    without_nominator,
+)
 from shortlist.grammar import Pool, Top, as_pipeline
 from shortlist.pipeline import Optional, check_stage
 from shortlist.pipeline.recipe import leaves
@@ -11,7 +21,15 @@ from shortlist.stages import Seen
 from tests.worlds import N_ITEMS, Dice, found, listed, run_checked, tiny
 
 
-@pytest.mark.parametrize("stage", [Silent(name="silent"), Open(name="open"), Best(name="best", k=3)])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        Silent(name="silent"),
+        Everything(name="all", n_items=N_ITEMS),
+        Open(name="open"),
+        Best(name="best", k=3),
+    ],
+)
 def test_stand_ins_keep_the_contract_of_stages(stage):
     check_stage(stage, N_ITEMS)
 
@@ -51,3 +69,16 @@ def test_best_chooses_by_score_and_leaves_places_empty():
 def test_bare_takes_all_cuts_away():
     assert bare(Top(Top(Seen(name="seen"), 3), 2)).title == "seen"
     assert isinstance(bare(Seen() % 3), Seen)
+
+
+def test_everything_is_let_in_with_what_nominators_say_as_it_is():
+    pipeline = as_pipeline(
+        Pool((listed("a", [5, 2]), listed("everything", [7]))) % 1 >> Dice(name="rank") % 4
+    )
+    wide = run_checked(with_everything(pipeline, N_ITEMS), Query.of([[0]])).trace
+    named = wide.named
+    assert sorted(named.items[0][named.valid[0]].tolist()) == list(range(N_ITEMS))
+    place = {int(item): at for at, item in enumerate(named.items[0]) if bool(named.valid[0, at])}
+    assert named.columns["a.rank"][0, place[5]] == 0
+    assert torch.isnan(named.columns["a.rank"][0, place[3]])
+    assert int(wide.steps[0].kept[0]) == N_ITEMS

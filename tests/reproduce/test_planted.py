@@ -9,6 +9,7 @@ from shortlist.evaluate.panel import panel, returned
 from shortlist.pipeline import check_stage
 from shortlist.pipeline.recipe import leaves
 from shortlist.reproduce.planted import (
+    NO_KNOB,
     PLANTS,
     STAGES,
     WANTED,
@@ -116,14 +117,21 @@ def test_the_stages_keep_their_contract(small):
 
 def test_a_gain_is_inside_only_where_there_is_an_interval():
     told = {"mean": 0.2, "low": 0.1, "high": 0.3}
-    one = Tried("cut", "liked", "prerank", "prerank", 0.0, 0.5, 0.7, told, 0.0)
+    one = Tried("cut", "liked", "prerank", "prerank", NO_KNOB, 0.5, 0.7, told, 0.0)
     assert one.inside
     assert one.gain == pytest.approx(0.2)
-    assert not Tried("cut", "liked", "prerank", "prerank", 0.0, 0.5, 0.9, told, 0.0).inside
+    assert not Tried("cut", "liked", "prerank", "prerank", NO_KNOB, 0.5, 0.9, told, 0.0).inside
     none = {"mean": 0.2, "low": None, "high": None}
-    assert not Tried("cut", "liked", "prerank", "prerank", 0.0, 0.5, 0.7, none, 0.0).inside
+    assert not Tried("cut", "liked", "prerank", "prerank", NO_KNOB, 0.5, 0.7, none, 0.0).inside
 
 
 def test_an_unknown_profile_is_refused():
     with pytest.raises(ConfigError, match="quick or full"):
         planted_stage(None, "medium")
+
+
+def test_letting_a_stage_wide_open_gains_nearly_what_mending_it_does_though_rivals_come_in(quick):
+    values = {(one["method"], one["metric"]): one["mean"] for one in quick["rows"]}
+    for plant in ("nominator", "filter", "pre-ranker", "cut"):
+        measured = values[f"{plant}, met", "gain, measured"]
+        assert abs(values[f"{plant}, met", "gain, best knob"] - measured) < 0.35 * measured

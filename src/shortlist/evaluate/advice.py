@@ -133,6 +133,8 @@ def setting(knob: Told) -> str:
     """A knob with where it was turned to."""
     if knob["label"] == "rule":
         return f"leaving out the rule of {knob['stage']!r}"
+    if knob["label"] == "named":
+        return f"letting the whole catalogue into {knob['stage']!r}"
     if knob["setting"] == "none":
         return f"no {knob['label']} at {knob['stage']!r}"
     return f"{knob['label']} = {knob['setting']} at {knob['stage']!r}"

@@ -10,7 +10,7 @@ import torch
 from shortlist.evaluate.accounting import Ints
 from shortlist.evaluate.estimate import Estimate
 from shortlist.evaluate.panel import Panel, hits
-from shortlist.evaluate.turned import Best, Open, bare, exchanged, exchanged_step
+from shortlist.evaluate.turned import Best, Open, bare, exchanged, exchanged_step, with_everything
 from shortlist.grammar import Nominator, Pipeline, Selector, Stage, Top, as_pipeline, kind_of
 from shortlist.nominate import JTRNominator, ModelNominator, TreeNominator
 from shortlist.pipeline import run
@@ -20,6 +20,7 @@ from shortlist.progress import Progress, silent, told
 from shortlist.stages import Diverse, Explore
 
 TIMES = (2, 4)  # limits of nominators
+WHOLE = 10_000  # items that can be let through all stages, at most
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Turn:
 
 def knobs(pipeline: Stage, one: Panel, base: Ints, progress: Progress = silent) -> tuple[Knob, ...]:
     """Every knob turned on the same panel; `base` [C] is what the pipeline returns as it is."""
-    return _measured(list(turns_of(as_pipeline(pipeline))), one, base, progress)
+    whole = as_pipeline(pipeline)
+    return _measured([*turns_of(whole), *_wide_open(whole, one.n_items)], one, base, progress)
 
 
 def rules(pipeline: Stage, one: Panel, base: Ints, progress: Progress = silent) -> tuple[Knob, ...]:
@@ -81,6 +83,12 @@ def turns_of(pipeline: Pipeline) -> Iterator[Turn]:
         for leaf in [] if number == 0 else leaves(stage):
             yield from _stage_turns(pipeline, number, leaf)
         yield from _guard_turns(pipeline, number, stage)
+
+
+def _wide_open(pipeline: Pipeline, n_items: int) -> Iterator[Turn]:
+    """The whole catalogue let into the pool: what any nominator could bring with the later stages as they are."""
+    if n_items <= WHOLE and len(pipeline.stages) > 1:
+        yield Turn(pipeline.stages[0].title, "named", "everything", with_everything(pipeline, n_items), 0)
 
 
 def rules_of(pipeline: Pipeline) -> Iterator[Turn]:

@@ -24,6 +24,17 @@ class Silent(Nominator):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Everything(Nominator):
+    """Names the whole catalogue, last what others do not name before."""
+
+    n_items: int = 0
+
+    def nominate(self, query: Query) -> Candidates:
+        items = torch.arange(self.n_items, device=query.history.device).expand(len(query), -1)
+        return Candidates.of(items, torch.zeros(items.shape, device=items.device))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Open(Filter):
     """Says no to nothing."""
 
@@ -52,6 +63,18 @@ def exchanged(pipeline: Pipeline, name: str, change: Change) -> Pipeline:
 def without_nominator(pipeline: Pipeline, name: str) -> Pipeline:
     """The same pipeline in which one part of the pool names nothing."""
     return exchanged_part(pipeline, name, lambda part: Silent(name=part.title))
+
+
+def with_everything(pipeline: Pipeline, n_items: int) -> Pipeline:
+    """The same pipeline whose pool names the whole catalogue, and has no cut; what nominators say stays as it is."""
+    pool = bare(pipeline.stages[0])
+    assert isinstance(pool, Pool)
+    names = {part.title for part in pool.parts} | {stage.title for stage in pipeline.stages}
+    name = next(
+        one for one in ("everything", *(f"everything_{n}" for n in range(len(names)))) if one not in names
+    )
+    whole = replace(pool, parts=(*pool.parts, Everything(n_items=n_items, limit=max(n_items, 1), name=name)))
+    return replace(pipeline, stages=(whole, *pipeline.stages[1:]))
 
 
 def exchanged_part(pipeline: Pipeline, name: str, change: Change) -> Pipeline:

@@ -42,6 +42,8 @@ STAGES = {
     "ranker": "rank",
 }
 WANTS = ("liked", "met")
+OPENED = ("nominator", "filter", "pre-ranker", "cut")  # what can be let wide open; a last ranker cannot
+NO_KNOB: Mapping[str, float | None] = {"mean": 0.0, "low": 0.0, "high": 0.0}
 SOURCE = "a planted weak stage, simulated world"
 
 
@@ -58,7 +60,8 @@ def planted_stage(
     What users want is either what they like most ("liked"), or what they met next in the log ("met"), which is drawn by
     chance from what they like. An oracle lets in only what is wanted, a mended stage also lets in rivals that nobody
     wanted. Rivals of what is liked most are liked less and push nothing out, so the oracle should foretell the gain;
-    rivals of what was met are often liked more, so it is an upper bound. `data` is not needed.
+    rivals of what was met are often liked more, so it is an upper bound. A knob that lets the stage wide open lets
+    rivals in, too, and knows no answers: it should gain what mending does. `data` is not needed.
     """
     began = start()
     if profile not in SIZES:
@@ -81,7 +84,7 @@ class Tried:
     wants: str
     named: str  # the stage the diagnosis names first
     largest: str  # the stage whose oracle would gain most
-    knob: float  # the most that a knob of the stage gained, or leaving out its rule
+    knob: Mapping[str, float | None]  # what the best knob of the stage gained, or leaving out its rule
     recall: float
     mended: float
     oracle: Mapping[str, float | None]  # the foretold gain with its interval
@@ -94,9 +97,18 @@ class Tried:
 
     @property
     def inside(self) -> bool:
-        """Whether that lies within the interval of what was foretold."""
-        low, high = self.oracle["low"], self.oracle["high"]
-        return low is not None and high is not None and low <= self.gain <= high
+        """Whether that lies within the interval of what the oracle foretold."""
+        return _within(self.oracle, self.gain)
+
+    @property
+    def turned(self) -> bool:
+        """Whether it lies within the interval of what the best knob gained."""
+        return _within(self.knob, self.gain)
+
+
+def _within(told_of: Mapping[str, float | None], value: float) -> bool:
+    low, high = told_of["low"], told_of["high"]
+    return low is not None and high is not None and low <= value <= high
 
 
 def _tried(profile: str, seed: int) -> list[Tried]:
@@ -135,14 +147,14 @@ def _told(mended: Mended, one: Panel, plant: str, wants: str, dataset: Dataset) 
     known = (dataset.events, dataset.catalog)
     answer = diagnose(weak, one.cases, *known, users=one.n_users, seed=one.seed).as_dict()
     stages = {stage["name"]: stage["what_if"]["oracle"] for stage in answer["stages"]}
-    turned = {"pool": "near"}.get(name, name)
-    gains = [knob["gain"]["mean"] for knob in answer["knobs"] + answer["rules"] if knob["stage"] == turned]
+    turned = {"pool": ("pool", "near")}.get(name, (name,))
+    gains = [knob["gain"] for knob in answer["knobs"] + answer["rules"] if knob["stage"] in turned]
     return Tried(
         plant,
         wants,
         advice(answer)[0].stage,
         max(stages, key=lambda each: float(stages[each]["mean"])),
-        max(gains, default=0.0),
+        max(gains, key=lambda one: one["mean"] or 0.0, default=NO_KNOB),
         answer["recall"]["mean"],
         mended.recall,
         stages[name],
@@ -270,7 +282,10 @@ def _rows(some: Sequence[Tried]) -> list[dict[str, Any]]:
         row(name, "gain, foretold, low", foretold["low"]),
         row(name, "gain, foretold, high", foretold["high"]),
         row(name, "gain, left after mending", [one.left for one in some]),
-        row(name, "gain, best knob", [one.knob for one in some]),
+        *(
+            row(name, f"gain, best knob{end}", [float(one.knob[what] or 0.0) for one in some])
+            for what, end in (("mean", ""), ("low", ", low"), ("high", ", high"))
+        ),
     ]
 
 
@@ -288,7 +303,18 @@ def _claims(some: Sequence[Tried]) -> list[dict[str, Any]]:
         _first(f"{name}: named first", place, [each.named for each in some]),
         _first(f"{name}: the largest gain of an oracle", place, [each.largest for each in some]),
         claim(f"{name}: gain as foretold", SOURCE, inside == count, apart, note),
+        *([_turned(name, some)] if one.plant in OPENED else []),
     ]
+
+
+def _turned(name: str, some: Sequence[Tried]) -> dict[str, Any]:
+    """That letting the stage wide open gains what mending it does: rivals come in either way."""
+    right = sum(each.turned for each in some)
+    apart = float(np.mean([float(each.knob["mean"] or 0.0) - each.gain for each in some]))
+    note = (
+        f"gain of the best knob less measured; measured within its interval in {right} of {len(some)} worlds"
+    )
+    return claim(f"{name}: gain as the best knob measures", SOURCE, right == len(some), apart, note)
 
 
 def _first(name: str, place: str, named: Sequence[str]) -> dict[str, Any]:
