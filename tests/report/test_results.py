@@ -111,3 +111,33 @@ def test_the_steps_of_table_2_are_those_of_its_claims():
             one = claims[step[0].strip("`").lower(), step[1].strip("`").lower()]
             low, high = one["interval"]
             assert step[2 + column] == f"{one['estimate']:.4f} [{low:.4f}, {high:.4f}]", step
+
+
+def test_the_tables_of_two_stages_are_those_of_their_results():
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    part = text[text.index("## What learning on the retrieved brings") : text.index("## What bounds tell")]
+    names = {"H-TS, filter": "H-TS", "by chance as filter": "by chance as", "80, flags in": "80, in"}
+    names |= {"candidates as negatives": "candidates", "both kinds of negatives": "both"}
+    for head, name in (("MovieLens-1M", "bounds-table1"), ("MIND", "bounds-table1-mind")):
+        table = part[part.index(f"| {head} |") :].partition("\n\n")[0].splitlines()[2:]
+        values = {k: means(name, f"P@1, K={k}") for k in ("40", "80", "120", "N", "1")}
+        assert len(table) - 1 == len(set(values["40"]) - {"as many by chance as 80"})
+        for line in table[:-1]:
+            arm, *cells = [one.strip() for one in line.strip("|").split("|")]
+            for said, meant in names.items():
+                arm = arm.replace(said, meant)
+            assert cells == [values[k][arm] for k in ("40", "80", "120", "N")], arm
+        assert values["1"]["retriever alone"] in table[-1]
+
+
+def test_the_differences_told_of_two_stages_are_those_of_their_claims():
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    part = text[text.index("**What it says.** A difference") : text.index("## What bounds tell")]
+    told = set(re.findall(r"[+-]0\.\d{4}", part))
+    known = {
+        f"{one['estimate']:+.4f}"
+        for name in ("bounds-table1", "bounds-table1-mind")
+        for one in published(name)["claims"]
+    }
+    assert told <= known
+    assert len(told) == 8

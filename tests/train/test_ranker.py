@@ -234,3 +234,11 @@ def test_few_rounds_are_all_learned_from() -> None:
     assert len(few.taught) == 3
     assert few.held == []
     assert len(lessons(count=10).held) == 2
+
+
+def test_candidates_as_negatives_without_the_filter_are_warned_of() -> None:
+    """In `bounds-table1` it costs most of all: the not retrieved are only ever seen as wanted."""
+    for mode in MODES:
+        told = lessons(mode=mode, negatives="candidates").told()["warnings"]
+        assert any("use mode = 'harmonised'" in one for one in told) == (mode != "harmonised")
+        assert not any("use mode" in one for one in lessons(mode=mode, negatives="both").told()["warnings"])

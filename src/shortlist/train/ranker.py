@@ -151,14 +151,26 @@ class Lessons:
     def told(self) -> dict[str, Any]:
         """The facts of these lessons in plain values."""
         advice = self.advice
-        learned = self.trainer.mode != "original"
-        warnings = [f"{self.what}: {one}" for one in advice.reasons] if learned else []
+        warnings = [f"{self.what}: {one}" for one in (*self._little(advice), *self._strangers(advice))]
         return {
             "mode": self.trainer.mode,
             "negatives": self.trainer.negatives,
             "harmony": advice.as_dict() | {"clipped": self.weights.clipped},
             "warnings": warnings,
         }
+
+    def _little(self, advice: Advice) -> tuple[str, ...]:
+        """What the guard has against learning on the retrieved, where that is done."""
+        return advice.reasons if self.trainer.mode != "original" else ()
+
+    def _strangers(self, advice: Advice) -> tuple[str, ...]:
+        """Who sees the not retrieved only where they are wanted learns that they are better than candidates."""
+        if self.trainer.mode == "harmonised" or self.trainer.negatives != "candidates" or advice.recall == 1:
+            return ()
+        return (
+            f"{1 - advice.recall:.0%} of wanted items were not retrieved and are only shown as better than candidates; "
+            "with negatives = 'candidates' use mode = 'harmonised', or draw negatives from 'both'",
+        )
 
     def lists(self, number: int, epoch: int) -> Lists | None:
         """The lists of one taught round in one epoch; None where it holds nothing to learn from."""
