@@ -169,7 +169,7 @@ class Lessons:
             return ()
         return (
             f"{1 - advice.recall:.0%} of wanted items were not retrieved and are only shown as better than candidates; "
-            "with negatives = 'candidates' use mode = 'harmonised', or draw negatives from 'both'",
+            "with negatives = 'candidates' use mode = 'harmonised', or draw negatives from the 'catalogue'",
         )
 
     def lists(self, number: int, epoch: int) -> Lists | None:
