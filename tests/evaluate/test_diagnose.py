@@ -6,15 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.data import Catalog, Interactions, Vocabulary
-from shortlist.errors import DataError
-from shortlist.evaluate.diagnose import USERS, diagnose
-from shortlist.pipeline import load_recommender
+from shortlist.errors import ConfigError, DataError
+from shortlist.evaluate.diagnose import USERS, diagnose, identity
+from shortlist.pipeline import Optional, Within, load_recommender
 from shortlist.stages import Seen
 from tests.evaluate.test_follow import wants
 from tests.evaluate.wants import cases_of
 from tests.pipeline.chances import pipelines
 from tests.worlds import N_ITEMS, Dice, Drawn, Sieve, listed, tiny
 
+IDS = Vocabulary.of([f"i{row}" for row in range(N_ITEMS)])
 LEARNED = Interactions.of(np.arange(60) % 6, np.arange(60) % N_ITEMS, np.arange(60), n_items=N_ITEMS)
 
 
@@ -137,3 +138,27 @@ def test_a_pipeline_that_loses_everything_is_answered():
     assert answer["returned"] == 0
     assert answer["stages"][1]["conditional"] is None
     assert answer["stages"][0]["what_if"]["same_rates"] == 1.0
+
+
+def test_an_account_that_does_not_balance_is_seen():
+    losses = diagnose(tiny(), wants(9), LEARNED, Catalog.bare(IDS)).losses
+    back = int(losses.alive[-1])
+    assert identity(losses, back)["exact"]
+    assert not identity(losses, back + 1)["exact"]  # the slates hold something that no stage passed on
+
+
+@pytest.mark.parametrize("guard", [Optional, lambda stage: Within(stage, ms=0.001)])
+def test_guards_change_nothing_and_time_limits_are_told(guard):
+    scorer, nominator = Dice(name="rank", sides=1009), Drawn(name="n0", width=9)
+    plain, guarded = (told(nominator >> stage, wants(40)) for stage in (scorer % 3, guard(scorer % 3)))
+    check_identity(guarded)
+    assert any("Time limits are not in force" in one for one in guarded.pop("warnings")) == (
+        guard is not Optional
+    )
+    plain.pop("warnings")
+    assert guarded == plain
+
+
+def test_a_slate_of_nothing_is_refused():
+    with pytest.raises(ConfigError, match="1 or more"):
+        told(tiny(), wants(3), k=0)

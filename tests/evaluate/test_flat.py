@@ -187,3 +187,13 @@ def test_nobody_with_candidates_is_answered():
     pipeline = as_pipeline(listed("a", [-1, -1]) >> Dice(name="rank") % 2)
     told = compare_to_flat(pipeline, panel(cases_of([([0], [1])]), 10))
     assert (told.accuracy, told.missed, told.threshold, told.error_retrieved) == (0.0, 1.0, None, None)
+
+
+def test_cases_of_one_user_are_not_tested_as_if_they_were_users():
+    """An exact test takes its trials for independent: with several cases of a user there is only the interval."""
+    alone = wants(40)
+    twice = alone.take(np.repeat(np.arange(40), 2))
+    yes, no = np.ones(80, bool), np.zeros(80, bool)
+    assert judged("rank", panel(alone, N_ITEMS), yes[:40], no[:40], yes[:40]).p_value == 2 * 0.5**40
+    told = judged("rank", panel(twice, N_ITEMS), yes, no, yes)
+    assert (told.p_value, told.answer) == (None, "helps")

@@ -11,7 +11,7 @@ from shortlist.evaluate.follow import CATALOGUE, follow, room_of
 from shortlist.evaluate.funnel import funnel, passage
 from shortlist.evaluate.panel import Batch, Panel, panel, returned
 from shortlist.grammar import as_pipeline
-from shortlist.pipeline import Optional, load_recommender
+from shortlist.pipeline import Optional, Within, load_recommender
 from shortlist.stages import Seen
 from tests.evaluate.wants import cases_of
 from tests.pipeline.chances import pipelines
@@ -141,3 +141,28 @@ def test_nobody_named_anything_loses_everything_at_the_pool():
     one = Panel(cases_of([([1], [2])]), (Batch(Query.of([[1]]), torch.tensor([[2]])),), 10)
     told = follow(as_pipeline(listed("a", [-1, -1])), one)
     assert decompose(told.trace).alive.tolist() == [1, 0]
+
+
+def test_a_cut_inside_of_a_guard_is_a_cut():
+    """What a guarded scorer does not let through was cut, not said no to."""
+    one = panel(cases_of([([9], [0, 1, 2]), ([9], [3])]), 10)
+    scorer = Dice(name="rank", sides=1)
+    told = [
+        follow(as_pipeline(listed("a", [0, 1, 2, 3]) >> stage), one)
+        for stage in (scorer % 2, Optional(scorer % 2), Within(scorer % 2, ms=1e5))
+    ]
+    for guarded in told[1:]:
+        assert guarded.removed.sum() == 0
+        assert guarded.no_room.tolist() == told[0].no_room.tolist() == [[0, 1], [0, 0]]
+        assert guarded.trace.alive.tolist() == told[0].trace.alive.tolist()
+
+
+def test_what_is_in_the_slates_is_counted_there():
+    one = panel(wants(20), N_ITEMS)
+    told = follow(tiny(), one)
+    slates = [run_checked(tiny(), batch.query).items for batch in one.batches]
+    by_hand = [
+        len(set(slate.tolist()) & set(wish.tolist()) - {-1})
+        for slate, wish in zip(torch.cat(slates), one.batches[0].truth, strict=True)
+    ]
+    assert told.slate.tolist() == by_hand == told.returned(len(one)).tolist()

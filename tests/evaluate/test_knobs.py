@@ -5,7 +5,7 @@ from shortlist.evaluate.knobs import Knob, knobs, rules, turns_of
 from shortlist.evaluate.panel import panel, returned
 from shortlist.grammar import as_pipeline
 from shortlist.nominate import ModelNominator
-from shortlist.pipeline import Within, load_recommender
+from shortlist.pipeline import load_recommender
 from shortlist.stages import Explore, Seen
 from tests.evaluate.test_follow import wants
 from tests.evaluate.wants import cases_of
@@ -53,16 +53,6 @@ def test_chance_in_the_slate_and_places_in_the_middle_are_knobs():
     pipeline = listed("a", [1, 2, 3]) >> Last(name="middle", k=2) >> Explore(name="explore", heat=0.5, k=1)
     turns = [(turn.stage, turn.label, turn.setting) for turn in turns_of(as_pipeline(pipeline))]
     assert turns[2:] == [("middle", "places", "4"), ("explore", "chance", "none")]
-
-
-def test_a_stage_that_may_be_late_is_tried_with_all_the_time_it_wants():
-    pipeline = as_pipeline(
-        listed("a", [1, 2, 3]) >> Within(Dice(name="rank"), ms=1e4) % 2 >> Seen(name="seen")
-    )
-    turn = next(turn for turn in turns_of(pipeline) if turn.label == "time limit")
-    assert (turn.stage, turn.setting) == ("rank", "none")
-    one = panel(wants(3), N_ITEMS)
-    assert returned(turn.pipeline, one).tolist() == returned(pipeline, one).tolist()
 
 
 def test_a_tree_has_a_beam(world, tree_bundle):

@@ -2,7 +2,9 @@ import pytest
 
 from shortlist.evaluate.panel import panel
 from shortlist.evaluate.served import scorers, served
-from shortlist.pipeline import run
+from shortlist.pipeline import Optional, Within, run
+from tests.evaluate.test_follow import wants
+from tests.worlds import N_ITEMS, Dice, Drawn
 
 
 def test_every_scorer_is_told_what_it_was_given_and_what_of_it_was_wanted(world, recommender):
@@ -41,3 +43,15 @@ def test_histories_and_wants_outside_the_catalogue_are_no_error(world, recommend
     known = int(cases.truth().max())  # one row and more are outside
     found = served(recommender.pipeline, panel(cases, known))["rank"].sample
     assert found.sought == int((cases.truth() >= 0).sum())
+
+
+def test_a_guarded_scorer_is_told_all_it_was_given_before_its_cut():
+    one = panel(wants(6), N_ITEMS)
+    nominator, scorer = Drawn(name="n0"), Dice(name="rank", sides=1009)
+    plain, *guarded = (
+        served(nominator >> stage, one)["rank"].sample
+        for stage in (scorer % 3, Optional(scorer % 3), Within(scorer % 3, ms=1e5))
+    )
+    for sample in guarded:
+        assert sample.items.tolist() == plain.items.tolist()
+        assert sample.scores.tolist() == plain.scores.tolist()

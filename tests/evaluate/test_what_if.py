@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from shortlist.evaluate.accounting import decompose
 from shortlist.evaluate.follow import follow
 from shortlist.evaluate.panel import hits, panel
 from shortlist.evaluate.what_if import by_arithmetic, oracle, replayed, what_if
-from shortlist.grammar import as_pipeline
+from shortlist.grammar import Filter, Scorer, as_pipeline
 from shortlist.pipeline import run
 from shortlist.stages import Seen
 from tests.evaluate.test_accounting import nested
@@ -165,3 +167,48 @@ def test_the_catalogue_cannot_be_replaced_by_an_oracle():
     pipeline = as_pipeline(listed("a", [2, 3]))
     told = what_if(pipeline, one, follow(pipeline, one))
     assert told[0].as_dict() == {"ceiling": 0.5, "same_rates": 0.5, "oracle": None, "order": None}
+
+
+def test_places_that_stayed_empty_are_for_the_wanted():
+    """A user to whom nobody names anything, or whose candidates a filter takes all, can be given what is wanted."""
+    one = panel(cases_of([([9], [5]), ([9], [0, 5])]), 10)
+    for nothing in (listed("a", [-1, -1]), listed("a", [])):
+        pipeline = as_pipeline(nothing >> Dice(name="rank", sides=1) % 2)
+        told = what_if(pipeline, one, follow(pipeline, one))
+        assert told[0].oracle.mean == told[0].order.mean == told[0].ceiling == 1.0
+    pipeline = as_pipeline(listed("a", [5, 9, 0]) >> Shut(name="none") >> Dice(name="rank", sides=1) % 2)
+    told = what_if(pipeline, one, follow(pipeline, one))
+    assert [each.oracle.mean for each in told] == [0.0, 1.0, 0.0]
+
+
+def test_no_oracle_passes_on_more_than_there_is_room_for():
+    one = panel(cases_of([([9], [4, 5, 6])]), 10)
+    pipeline = as_pipeline(listed("a", [0], limit=2) >> Seen(name="seen"))
+    told = what_if(pipeline, one, follow(pipeline, one))
+    assert told[0].oracle.mean == pytest.approx(2 / 3)
+    step = run(pipeline, one.batches[0].query).trace.steps[0]
+    for room, wanted in ((1, 1), (2, 2), (3, 3), (9, 3)):
+        assert hits(oracle(step, one.batches[0].truth, 10, room), one.batches[0].truth).tolist() == [wanted]
+
+
+def test_scores_that_are_all_no_numbers_can_be_put_in_order():
+    one = panel(cases_of([([9], [5])] * 3), 10)
+    pipeline = as_pipeline(listed("a", [0, 1, 5]) >> Blank(name="rank") % 1)
+    told = what_if(pipeline, one, follow(pipeline, one))
+    assert told[1].order.mean == 1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shut(Filter):
+    """Says no to everything."""
+
+    def keep(self, query, found):
+        return torch.zeros_like(found.valid)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Blank(Scorer):
+    """Gives no numbers."""
+
+    def score(self, query, found):
+        return torch.full(found.shape, torch.nan)

@@ -11,6 +11,7 @@ from shortlist.errors import DataError
 from shortlist.evaluate.accounting import Losses, decompose
 from shortlist.evaluate.attribution import Worth, attribution
 from shortlist.evaluate.calibration import calibration
+from shortlist.evaluate.calm import calmed, hurried
 from shortlist.evaluate.estimate import FEWEST, Estimate
 from shortlist.evaluate.flat import Verdict, compare_to_flat
 from shortlist.evaluate.follow import CATALOGUE, Followed, follow
@@ -61,6 +62,7 @@ class Diagnosis:
     k: int
     seed: int
     losses: Losses
+    slates: int  # wanted items in the slates, counted there
     recall: Estimate
     precision_at_1: Estimate
     stages: tuple[StageReport, ...]
@@ -86,7 +88,7 @@ class Diagnosis:
             "recall": self.recall.as_dict(),
             "precision_at_1": self.precision_at_1.as_dict(),
             "stages": [one.as_dict() for one in self.stages],
-            "identity": identity(self.losses),
+            "identity": identity(self.losses, self.slates),
             "verdict": verdict,
             "nominators": {name: one.as_dict() for name, one in self.nominators.items()},
             "knobs": [one.as_dict() for one in self.knobs],
@@ -119,9 +121,10 @@ def diagnose(
     `learned` is what the pipeline was trained on, `rehearsed` the candidates its scorers learned from, where a bundle
     keeps them. At most `users` users are asked, drawn by lot; slates have `k` items, or as many as the pipeline says.
     """
-    pipeline = as_pipeline(system.pipeline if isinstance(system, Recommender) else system)
+    given_as = as_pipeline(system.pipeline if isinstance(system, Recommender) else system)
+    pipeline = calmed(given_as)
     n_items = len(system.catalog) if isinstance(system, Recommender) else len(catalog)
-    size = k or slate_size(pipeline) or SLATE
+    size = slate_size(pipeline) or SLATE if k is None else k
     sized = resized(pipeline, size)
     everyone = panel(cases, n_items, USERS if users is None else users, seed)
     few = panel(everyone.cases, n_items, TURNED, seed)
@@ -135,6 +138,7 @@ def diagnose(
         size,
         seed,
         decompose(followed.trace),
+        int(followed.slate.sum()),
         everyone.share(followed.returned(len(everyone))),
         everyone.mean(followed.first.astype(np.int64)),
         _stages(sized, everyone, followed),
@@ -146,13 +150,13 @@ def diagnose(
         {name: _calibrated(one, seed) for name, one in given.items()},
         by_segment(followed.trace, Pairs.of(everyone.cases), learned, catalog, seed),
         {"stages": everyone.n_users, "knobs": few.n_users, "verdict": flat.n_users},
-        _warnings(pipeline, everyone, followed, k),
+        _warnings(given_as, everyone, followed, k),
     )
 
 
-def identity(losses: Losses) -> dict[str, Any]:
-    """That nothing is unaccounted for: wanted = lost + returned in whole numbers, and the product form agrees."""
-    wanted, back = int(losses.alive[0]), int(losses.alive[-1])
+def identity(losses: Losses, back: int) -> dict[str, Any]:
+    """That nothing is unaccounted for: wanted = lost + what is in the slates, and the product form agrees."""
+    wanted = int(losses.alive[0])
     lost = int(losses.first_losses.sum())
     apart = 0.0 if losses.error is None else abs(losses.error - (losses.product_error or 0.0))
     return {
@@ -208,6 +212,11 @@ def _warnings(pipeline: Pipeline, one: Panel, followed: Followed, k: int | None)
         )
     if k is None and slate_size(pipeline) is None:
         said.append(f"The pipeline does not say how many items it returns; slates of {SLATE} are assumed.")
+    if late := hurried(pipeline):
+        said.append(
+            f"Time limits are not in force here, where many requests are asked at once: {', '.join(late)}. What single "
+            "requests take is measured with a budget."
+        )
     if followed.seats[0].kind == CATALOGUE:
         outside = int((~followed.trace.alive[:, 0]).sum())
         said.append(f"{outside} wanted items lie outside the catalogue: no stage can return them.")

@@ -11,6 +11,7 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
 from shortlist.evaluate.accounting import Bools
+from shortlist.evaluate.calm import calmed
 from shortlist.evaluate.estimate import Estimate, mcnemar
 from shortlist.evaluate.panel import Batch, Panel
 from shortlist.grammar import Pipeline, Stage, Top, as_pipeline, kind_of
@@ -41,7 +42,9 @@ class Verdict:
     gain: Estimate | None = None
     loss: Estimate | None = None
     difference: Estimate | None = None
-    p_value: float | None = None  # of so uneven a split of gain and loss by chance, exact (McNemar)
+    p_value: float | None = (
+        None  # of so uneven a split of gain and loss by chance, exact (McNemar), one case per user
+    )
     threshold: float | None = None
     error_retrieved: float | None = None
     missed: float | None = None  # the share of users without any wanted candidate
@@ -68,7 +71,7 @@ def compare_to_flat(pipeline: Stage, one: Panel, chunk: int = CHUNK) -> Verdict 
     All items means: all that the filters before the scorer allow; nominators say of each candidate what they say, and
     nothing of the others; cuts before the scorer go.
     """
-    whole = as_pipeline(pipeline)
+    whole = calmed(pipeline)
     at = last_scorer(whole)
     if at is None:
         return None
@@ -98,7 +101,7 @@ def judged(name: str, one: Panel, funnel: Bools, flat: Bools, reached: Bools) ->
         one.mean(gain),
         one.mean(loss),
         difference,
-        mcnemar(funnel, flat),
+        mcnemar(funnel, flat) if len(one) == one.n_users else None,  # cases of one user are no trials apart
         threshold(1 - float(flat.mean()), error),
         error,
         1 - float(reached.mean()),

@@ -12,8 +12,9 @@ from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError
 from shortlist.evaluate.accounting import Bools, Ints, StageTrace
 from shortlist.evaluate.beam import Asked, survival
-from shortlist.evaluate.panel import Batch, Panel
-from shortlist.grammar import Pipeline, Selector, Stage, Top, as_pipeline, kind_of
+from shortlist.evaluate.calm import calmed
+from shortlist.evaluate.panel import Batch, Panel, hits
+from shortlist.grammar import Pipeline, Selector, Stage, Top, kind_of
 from shortlist.nominate import TreeNominator
 from shortlist.pipeline import Trace, run
 from shortlist.pipeline.guards import Guard
@@ -56,6 +57,7 @@ class Followed:
     no_room: Ints  # [C, S], wanted items for which a cut had no place, whatever its order
     kept: Ints  # [C, S], candidates after the stage
     short: Bools  # [C, S], fewer passed on than there was room for
+    slate: Ints  # [C], wanted items in the slate, counted there and not by what stages passed on
     first: Bools  # [C], the first item of the slate is wanted
     named: dict[str, tuple[int, int]]  # by nominator: wanted items named, and those nobody else named
     notes: tuple[Noted, ...]
@@ -72,7 +74,7 @@ def follow(pipeline: Stage, one: Panel, levels: bool = False) -> Followed:
     Wanted items outside the catalogue are lost at a stage of its own before the first, which is left out where there
     are none.
     """
-    whole = as_pipeline(pipeline)
+    whole = calmed(pipeline)
     tree = only_tree(whole) if levels else None
     if levels and tree is None:
         raise ConfigError("follow: levels=True needs a pool that is one tree; leave it out")
@@ -120,6 +122,7 @@ class _Passed:
     no_room: Tensor  # int64 [B, S]
     kept: Tensor  # int64 [B, S]
     short: Tensor  # bool [B, S]
+    slate: Tensor  # int64 [B]
     first: Tensor  # bool [B]
     nominators: tuple[str, ...]
     named: Tensor  # bool [P, B, R], which nominators named each
@@ -146,6 +149,7 @@ def _passed(
         _led(torch.stack([one[0] for one in counted], -1), lead, 0),
         _led(torch.stack([step.kept for step in trace.steps], -1), lead, n_items),
         _led(torch.stack([one[1] for one in counted], -1), lead, 0),
+        torch.from_numpy(hits(slate.candidates, truth)),
         is_in(slate.items[:, :1], truth).any(1),
         tuple(part.name for part in trace.steps[0].parts),
         by,
@@ -236,6 +240,7 @@ def _joined(parts: list[_Passed], seats: tuple[Seat, ...], one: Panel) -> Follow
         requests("no_room")[:, begin:],
         requests("kept")[:, begin:],
         requests("short")[:, begin:],
+        requests("slate"),
         requests("first"),
         _credit(parts),
         _noted(parts),

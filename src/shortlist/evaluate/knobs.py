@@ -14,7 +14,6 @@ from shortlist.evaluate.turned import Best, Open, bare, exchanged, exchanged_ste
 from shortlist.grammar import Nominator, Pipeline, Selector, Stage, Top, as_pipeline, kind_of
 from shortlist.nominate import JTRNominator, ModelNominator, TreeNominator
 from shortlist.pipeline import run
-from shortlist.pipeline.guards import Optional, Within
 from shortlist.pipeline.recipe import leaves
 from shortlist.progress import Progress, silent, told
 from shortlist.stages import Diverse, Explore
@@ -82,7 +81,6 @@ def turns_of(pipeline: Pipeline) -> Iterator[Turn]:
             yield from _cut_turns(pipeline, number, stage)
         for leaf in [] if number == 0 else leaves(stage):
             yield from _stage_turns(pipeline, number, leaf)
-        yield from _guard_turns(pipeline, number, stage)
 
 
 def _wide_open(pipeline: Pipeline, n_items: int) -> Iterator[Turn]:
@@ -138,19 +136,6 @@ def _stage_turns(pipeline: Pipeline, number: int, leaf: Stage) -> Iterator[Turn]
     if isinstance(leaf, Explore):
         changed = exchanged(pipeline, leaf.title, lambda one: Best(name=one.title, k=leaf.k))
         yield Turn(leaf.title, "chance", "none", changed, number)
-
-
-def _guard_turns(pipeline: Pipeline, number: int, stage: Stage) -> Iterator[Turn]:
-    """All the time it wants, for a step that may be late; it may still fail."""
-    if isinstance(bare(stage), Within):
-        calm = exchanged_step(pipeline, number, _calmed)
-        yield Turn(stage.title, "time limit", "none", calm, number)
-
-
-def _calmed(stage: Stage) -> Stage:
-    if isinstance(stage, Top):
-        return Top(_calmed(stage.inner), stage.k)
-    return Optional(stage.inner, name=stage.title) if isinstance(stage, Within) else stage
 
 
 def _changed(

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data.membership import is_in
+from shortlist.evaluate.calm import calmed
 from shortlist.evaluate.panel import Panel
-from shortlist.grammar import Pipeline, Stage, as_pipeline, kind_of
+from shortlist.grammar import Pipeline, Stage, kind_of
 from shortlist.pipeline import Step, run
 from shortlist.pipeline.recipe import leaves
 from shortlist.progress import Progress, silent, told
@@ -69,7 +70,7 @@ class Served:
 @torch.no_grad()
 def served(pipeline: Stage, asked: Panel, progress: Progress = silent) -> dict[str, Served]:
     """Ask all cases and keep what every scorer of the pipeline was given, by the scorer's name."""
-    pipeline = as_pipeline(pipeline)
+    pipeline = calmed(pipeline)
     parts: dict[str, list[Sample]] = {stage.title: [] for stage in scorers(pipeline)}
     start = 0
     for batch in told(asked.batches, "candidates of the scorers", progress):

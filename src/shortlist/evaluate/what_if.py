@@ -11,11 +11,13 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
 from shortlist.evaluate.accounting import Ints, Losses, decompose
+from shortlist.evaluate.calm import calmed
 from shortlist.evaluate.estimate import Estimate
-from shortlist.evaluate.follow import Followed
+from shortlist.evaluate.follow import Followed, room_of
 from shortlist.evaluate.panel import Batch, Panel, hits
-from shortlist.grammar import Pipeline, Stage, Top, as_pipeline
+from shortlist.grammar import Nominator, Pipeline, Stage, Top
 from shortlist.pipeline import Step, run
+from shortlist.pipeline.recipe import leaves
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,10 @@ class WhatIf:
     """What recall would gain if a stage lost nothing that is wanted; all of it looks at what users met next.
 
     `ceiling`: everything lost here is kept to the end. `same_rates`: it then survives later stages as often as the
-    rest; that assumes that what was lost is like what was kept. `oracle`: measured, the stage passes on as many
-    candidates as before with wanted ones in place of the last-ranked, and all later stages run again. `order`: measured
-    for those who also order: a scorer that scores everything wanted above everything else, so that later cuts by its
-    scores keep it too; a pool in which what was not named stands first, not last.
+    rest; that assumes that what was lost is like what was kept. `oracle`: measured, the stage passes on wanted ones in
+    place of the last-ranked, and in places that stayed empty where those are too few; all later stages run again.
+    `order`: measured for those who also order: a scorer that scores everything wanted above everything else, so that
+    later cuts by its scores keep it too; a pool in which what was not named stands first, not last.
     """
 
     ceiling: float | None
@@ -45,7 +47,7 @@ class WhatIf:
 
 def what_if(pipeline: Stage, one: Panel, followed: Followed) -> tuple[WhatIf, ...]:
     """The three what-ifs of every stage of a pipeline that was followed on the same panel."""
-    whole = as_pipeline(pipeline)
+    whole = calmed(pipeline)
     losses = decompose(followed.trace)
     base = followed.returned(len(one))
     oracles, orders = replayed(whole, one)
@@ -91,13 +93,13 @@ def _replays(pipeline: Pipeline, batch: Batch, n_items: int) -> tuple[Ints, Ints
     steps = run(pipeline, batch.query).trace.steps
     kept, ordered = [], []
     for number, (stage, step) in enumerate(zip(pipeline.stages, steps, strict=True)):
-        rest = pipeline.stages[number + 1 :]
+        rest, room = pipeline.stages[number + 1 :], _room(stage)
         ordered_first = (
-            oracle(step, batch.truth, n_items, first=True)
+            oracle(step, batch.truth, n_items, room, first=True)
             if step.parts
             else in_order(stage, step, batch.truth)
         )
-        outputs = (oracle(step, batch.truth, n_items), ordered_first)
+        outputs = (oracle(step, batch.truth, n_items, room), ordered_first)
         found = [hits(onward(rest, batch.query, one), batch.truth) for one in outputs]
         kept.append(found[0])
         ordered.append(found[1])
@@ -111,23 +113,37 @@ def onward(stages: Sequence[Stage], query: Query, found: Candidates) -> Candidat
     return found
 
 
-def oracle(step: Step, truth: Tensor, n_items: int, first: bool = False) -> Candidates:
+def _room(stage: Stage) -> int | None:
+    """How many candidates a stage may pass on, None where it does not say; a pool, as many as its nominators name."""
+    known = room_of(stage)
+    limits = [leaf.limit for leaf in leaves(stage) if isinstance(leaf, Nominator)]
+    return sum(limits) if known is None and limits else known
+
+
+def oracle(
+    step: Step, truth: Tensor, n_items: int, room: int | None = None, first: bool = False
+) -> Candidates:
     """What a step passed on, with the wanted items it lost in place of the last-ranked that nobody wanted.
 
-    As many candidates as before: with more wanted items than places the best-scored of them are taken. A wanted item
-    that nobody named stands where the last of the pool stood, with the score and the words of nominators of that place,
-    or of the `first` place: rankers learn from such words, and one without any would be sent away for that alone.
+    As many candidates as before, unless wanted items are left over and places stayed empty: of `room`, or of what came
+    in. With more wanted items than places the best-scored of them are taken. A wanted item that nobody named stands
+    where the last of the pool stood, with the score and the words of nominators of that place, or of the `first` place:
+    rankers learn from such words, and one without any would be sent away for that alone. An empty pool has no words.
     """
     source = _came(step, truth, n_items, first)
     after = replace(step.after, origin=source.origin)
     lost = _wanted(source, truth) & ~is_in(source.items, _shown(after))
     spare = after.valid & ~_wanted(after, truth)
-    moved = torch.minimum(lost.sum(1), spare.sum(1))[:, None]  # [B, 1]
-    left = after.keep(~(spare & (_from_last(after, spare, step.kind) <= moved)))
+    moved = torch.minimum(lost.sum(1), spare.sum(1))  # [B]
+    came = source.valid.sum(1)
+    most = came if room is None else came.clamp(max=room)
+    added = torch.minimum(lost.sum(1) - moved, (most - after.valid.sum(1)).clamp(min=0))
+    left = after.keep(~(spare & (_from_last(after, spare, step.kind) <= moved[:, None])))
     order = source.standing().masked_fill(~lost, -torch.inf).sort(dim=1, descending=True, stable=True).indices
-    order = order[:, : int(moved.max()) if len(moved) else 0]
+    taken = (moved + added)[:, None]  # [B, 1]
+    order = order[:, : int(taken.max()) if len(taken) else 0]
     places = torch.arange(order.shape[1], device=order.device)
-    return beside(left, source.take(torch.where(places < moved, order, -1)))
+    return beside(left, source.take(torch.where(places < taken, order, -1)))
 
 
 def in_order(stage: Stage, step: Step, truth: Tensor) -> Candidates:
@@ -136,8 +152,11 @@ def in_order(stage: Stage, step: Step, truth: Tensor) -> Candidates:
         return step.after
     judged = step.judged
     finite = torch.isfinite(judged.scores) & judged.valid
-    low = judged.scores.masked_fill(~finite, torch.inf).amin(1, keepdim=True) if judged.shape[1] else 0.0
-    high = judged.scores.masked_fill(~finite, -torch.inf).amax(1, keepdim=True) if judged.shape[1] else 0.0
+    if not judged.shape[1]:
+        return step.after
+    some = finite.any(1, keepdim=True)
+    low = judged.scores.masked_fill(~finite, torch.inf).amin(1, keepdim=True).where(some, 0.0)
+    high = judged.scores.masked_fill(~finite, -torch.inf).amax(1, keepdim=True).where(some, 0.0)
     raised = torch.where(finite, judged.scores, low) + (high - low) + 1.0
     better = judged.score(torch.where(_wanted(judged, truth), raised, judged.scores))
     return better.best(stage.k) if isinstance(stage, Top) else better
@@ -175,7 +194,7 @@ def _unnamed(step: Step, truth: Tensor, n_items: int, first: bool) -> Candidates
     slot = torch.arange(begin, begin + width, device=truth.device).expand(count, width)
     origin = torch.cat([step.judged.origin, torch.zeros(width, dtype=torch.int64, device=truth.device)])
     if not step.after.shape[1]:
-        return Candidates(truth.clamp(min=0), torch.zeros(truth.shape), there & False, slot, origin)
+        return Candidates(truth.clamp(min=0), torch.zeros(truth.shape), there, slot, origin)
     standing = step.after.standing()
     lowest = standing.masked_fill(~step.after.valid, torch.inf).argmin(1, keepdim=True)
     at = (standing.argmax(1, keepdim=True) if first else lowest).expand(count, width)
