@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Catalog, Query, Vocabulary
+from shortlist.data.membership import is_in
+from shortlist.evaluate.accounting import StageTrace, decompose
 from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
 from shortlist.nominate import CoVisit, Nearest, Popular
-from shortlist.pipeline import Recommender, Slate, run
+from shortlist.pipeline import Recommender, Slate, Trace, run
 from shortlist.pipeline.recommender import Memory
 from shortlist.represent import FeatureMLP, TowerConfig, TwoTower
 from shortlist.stages import Available, Diverse, FeatureRanker, Features, Seen, TowerScorer
@@ -20,10 +23,25 @@ N_CATEGORIES = 4
 
 
 def run_checked(pipeline: Stage, query: Query) -> Slate:
-    """Run, and balance the account."""
+    """Run, and balance both accounts: that of all candidates, and that of items somebody might want."""
     slate = run(pipeline, query)
-    slate.trace.check()
+    check_losses(slate.trace.check())
     return slate
+
+
+def check_losses(trace: Trace, wanted: int = 24) -> None:
+    """What is lost at each stage adds up exactly, as sums and as a product of rates, whatever is wanted."""
+    count = len(trace.query)
+    items = torch.arange(wanted).expand(count, -1)
+    after = [step.after.items.masked_fill(~step.after.valid, -1) for step in trace.steps]
+    alive = np.stack([is_in(items, one.to(items.device)).flatten().numpy() for one in after], axis=1)
+    losses = decompose(StageTrace(alive, trace.names, np.repeat(np.arange(count), wanted)))
+    assert int(losses.alive[0]) == count * wanted
+    assert int(losses.first_losses.sum()) + int(losses.alive[-1]) == count * wanted
+    if count:
+        assert losses.error is not None
+        assert losses.product_error is not None
+        assert abs(losses.error - losses.product_error) < 1e-12
 
 
 def asked(*histories: Sequence[int], seeds: Sequence[int] | None = None) -> Query:
