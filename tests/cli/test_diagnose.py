@@ -225,3 +225,16 @@ def test_huge_trees_are_looked_at_through_fewer_users():
 def test_trees_are_found_by_their_names(tree_bundle, bundle):
     assert list(trees_of(load_recommender(tree_bundle))) == ["tree"]
     assert trees_of(load_recommender(bundle)) == {}
+
+
+def test_a_tree_is_told_with_the_price_of_its_negatives_and_with_bounds(
+    told, tree_bundle, data_folder, tmp_path
+):
+    theory = told["trees"]["tree"]["theory"]
+    assert theory["sampler"] == "uniform"
+    assert theory["bounds"]["headline"].startswith("All ")
+    page = tmp_path / "tree.html"
+    answer = run("diagnose", tree_bundle, "--data", data_folder, "--users", 20, "--html", page)
+    assert "sampler: Drawn " in answer.stdout
+    assert "bounds: All " in answer.stdout
+    assert "what theorems promise" in page.read_text("utf-8")

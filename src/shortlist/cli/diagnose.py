@@ -12,10 +12,10 @@ from shortlist.artifact import Lineage, load
 from shortlist.cli.diagnosed import say, show_funnel, show_tree
 from shortlist.cli.evaluate import held_out, opened
 from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
-from shortlist.cli.retrain import RANKERS, Trial, has_recipe, recipe_of, retrained, trials
+from shortlist.cli.retrain import RANKERS, Trial, has_recipe, recipe_of, retrained, tree_plans, trials
 from shortlist.cli.train import spoken
 from shortlist.cli.trees import look_at_trees, trees_of
-from shortlist.data import Dataset
+from shortlist.data import Cases, Dataset
 from shortlist.errors import ConfigError
 from shortlist.evaluate.advice import advice
 from shortlist.evaluate.budget import advise, parse_budget
@@ -24,6 +24,7 @@ from shortlist.evaluate.diagnose import USERS
 from shortlist.evaluate.diagnose import diagnose as look_at_funnel
 from shortlist.evaluate.panel import Panel, panel
 from shortlist.evaluate.shift import rehearsals
+from shortlist.evaluate.tree_theory import theory_told
 from shortlist.pipeline import Recommender
 from shortlist.progress import Progress
 from shortlist.report.budget import budget_lines
@@ -72,6 +73,7 @@ def diagnose(
         asked = panel(cases, len(recommender.catalog), users or USERS, seed)
         told = funnel_told(bundle, recommender, dataset, asked, tell)
         told["trees"] = look_at_trees(recommender, dataset, cases, seed, tell, users, k, beam)
+        add_theory(told["trees"], bundle, recommender, dataset, cases, seed)
         if allowed is not None:
             told["budget"] = budget_told(recommender, asked, allowed, tell)
         if retrain:
@@ -108,6 +110,19 @@ def funnel_told(
     told: dict[str, Any] = plain(found.as_dict())
     told["coverage"] = plain(covered(recommender.pipeline, asked, tell).as_dict())
     return told
+
+
+def add_theory(
+    told: dict[str, Any], bundle: Path, recommender: Recommender, dataset: Dataset, cases: Cases, seed: int
+) -> None:
+    """To what was told of every tree, what drawing negatives costs it, leads, and bounds."""
+    plans, split = tree_plans(bundle), dataset.split(**recommender.about["split"])
+    for name, tree in trees_of(recommender).items():
+        one = told[name]
+        found = theory_told(
+            tree.index, plans.get(name), split.train, cases, one["k"], one["beam"], tree.product, seed
+        )
+        one["theory"] = plain(found)
 
 
 def budget_told(recommender: Recommender, asked: Panel, allowed: float, tell: Progress) -> dict[str, Any]:

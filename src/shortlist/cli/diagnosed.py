@@ -9,6 +9,7 @@ from rich.table import Table
 
 from shortlist.evaluate.advice import in_short, worst_of
 from shortlist.evaluate.words import around, percent, points
+from shortlist.report.diagnosis_trees import theory_lines
 
 FURTHEST = 3  # segments that are told
 
@@ -171,6 +172,8 @@ def show_tree(name: str, tree: Told, console: Console) -> None:
         say(console, f"{number}. {one['what']}")
         say(console, f"   -> {one['knob']}")
     console.print(levels_table(tree))
+    for line in theory_lines(tree.get("theory") or {}):
+        say(console, line)
 
 
 def levels_table(tree: Told) -> Table:

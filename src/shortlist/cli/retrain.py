@@ -14,6 +14,7 @@ from shortlist.progress import Progress
 from shortlist.train import train
 from shortlist.train.ranker import NEGATIVES, RankerTrainer
 from shortlist.train.trainers import TRAINERS
+from shortlist.train.tree.plan import TreePlan
 from shortlist.train.trees import TreeTrainer
 
 RECIPE = "recipe.toml"
@@ -55,6 +56,15 @@ def has_recipe(bundle: Path) -> bool:
 def trials(recipe: Recipe) -> tuple[Trial, ...]:
     """Every change worth a training: other modes and negatives of rankers, other branches of trees."""
     return tuple(trial for name in recipe.stages for trial in _of_stage(recipe, name))
+
+
+def tree_plans(bundle: Path) -> dict[str, TreePlan]:
+    """How the trees of a bundle were taught, by name; none where it keeps no recipe."""
+    if not has_recipe(bundle):
+        return {}
+    recipe = recipe_of(bundle)
+    makers = {name: _trainer(recipe, name) for name in recipe.stages}
+    return {name: one.plan() for name, one in makers.items() if isinstance(one, TreeTrainer)}
 
 
 def _of_stage(recipe: Recipe, name: str) -> Iterator[Trial]:

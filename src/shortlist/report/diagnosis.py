@@ -16,8 +16,8 @@ from shortlist.report.diagnosis_parts import (
     verdict,
 )
 from shortlist.report.diagnosis_plots import gains, waterfall
+from shortlist.report.diagnosis_trees import trees
 from shortlist.report.page import Html, Section, facts, figure, page, table
-from shortlist.report.tree import tree_sections
 
 FIRST = 3  # findings that are told at once
 
@@ -42,7 +42,7 @@ def diagnosis_page(told: Told) -> str:
         shift(told),
         calibration(told),
         _budget(told),
-        *_trees(told),
+        *trees(told),
         _measured(told),
     ]
     sections = [one for one in parts if one is not None]
@@ -230,14 +230,6 @@ def _more(told: Told) -> Section | None:
 
 def _budget(told: Told) -> Section | None:
     return budget_section(told["budget"]) if told.get("budget") else None
-
-
-def _trees(told: Told) -> list[Section]:
-    return [
-        Section(f"The tree {name!r}: {section.title[0].lower()}{section.title[1:]}", section.parts)
-        for name, tree in told.get("trees", {}).items()
-        for section in tree_sections(tree)
-    ]
 
 
 def _measured(told: Told) -> Section:
