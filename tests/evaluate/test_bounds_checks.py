@@ -40,7 +40,7 @@ def test_a_wrong_divergence_is_seen(monkeypatch):
 
 
 def test_a_wrong_share_is_seen(monkeypatch):
-    monkeypatch.setattr(bounds_checks, "effective_share", lambda recall, keep: recall + keep)
+    monkeypatch.setattr(bounds_checks, "expected_share", lambda recall, keep: recall + keep)
     assert not bounds_checks.shift_and_effective_share_are_known_from_recall().ok
 
 

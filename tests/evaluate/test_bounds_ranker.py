@@ -6,8 +6,6 @@ import pytest
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.bounds_ranker import (
-    effective_share,
-    effective_share_of,
     harmonised_limit,
     ramp,
     rank_margins,
@@ -33,16 +31,6 @@ def test_worked_example_9_ten_flags():
 def test_the_shift_is_known_from_recall_alone(recall):
     flags = np.random.default_rng(0).random(5000) < recall
     assert weight_shift(flags) == pytest.approx(2 * (1 - flags.mean()), abs=1e-12)
-    for keep in (0.0, 0.25, 0.5, 1.0):
-        assert effective_share_of(flags, keep) == pytest.approx(
-            effective_share(flags.mean(), keep), abs=1e-12
-        )
-
-
-def test_effective_shares_are_those_of_the_specification():
-    assert [effective_share(0.3, keep) for keep in (0.0, 0.5, 1.0)] == pytest.approx(
-        [0.3, 0.632, 1.0], abs=5e-4
-    )
 
 
 def test_the_complexity_falls_from_680_to_11_with_the_root_of_the_items():

@@ -5,7 +5,7 @@ from shortlist.evaluate.knobs import Knob, knobs, rules, turns_of
 from shortlist.evaluate.panel import panel, returned
 from shortlist.grammar import as_pipeline
 from shortlist.nominate import ModelNominator
-from shortlist.pipeline import load_recommender
+from shortlist.pipeline import load_recommender, run
 from shortlist.stages import Explore, Seen
 from tests.evaluate.test_follow import wants
 from tests.evaluate.wants import cases_of
@@ -53,6 +53,20 @@ def test_chance_in_the_slate_and_places_in_the_middle_are_knobs():
     pipeline = listed("a", [1, 2, 3]) >> Last(name="middle", k=2) >> Explore(name="explore", heat=0.5, k=1)
     turns = [(turn.stage, turn.label, turn.setting) for turn in turns_of(as_pipeline(pipeline))]
     assert turns[2:] == [("middle", "places", "4"), ("explore", "chance", "none")]
+
+
+def test_the_whole_catalogue_goes_through_in_portions(monkeypatch):
+    pipeline, one = as_pipeline(tiny()), panel(wants(9), N_ITEMS)
+    base = follow(pipeline, one).returned(len(one))
+    whole = [knob.as_dict() for knob in knobs(pipeline, one, base)]
+    widths = []
+    monkeypatch.setattr("shortlist.evaluate.knobs.AT_ONCE", 2 * N_ITEMS)
+    monkeypatch.setattr(
+        "shortlist.evaluate.knobs.run",
+        lambda pipeline, query: widths.append(len(query)) or run(pipeline, query),
+    )
+    assert [knob.as_dict() for knob in knobs(pipeline, one, base)] == whole
+    assert (widths[0], widths[-1], max(widths[-5:])) == (9, 1, 2)
 
 
 def test_a_tree_has_a_beam(world, tree_bundle):

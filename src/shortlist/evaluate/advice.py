@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shortlist.evaluate.remarks import remarks
+from shortlist.evaluate.remarks import SMALL, remarks
 from shortlist.evaluate.words import NOISE, Told, around, falls, listed, percent, points, rises
 
-SMALL = 0.01  # a share of the wanted items that is not worth a knob
 TENTH = 0.001  # of a point: less is not told apart
 
 KNOBS = {
@@ -123,10 +122,15 @@ def _most(told: Told) -> str:
         return "No setting was tried on these users."
     if rises(best["gain"]):
         return (
-            f"Of all settings tried, {setting(best)} brought most: {points(best['gain'])} of all wanted items "
-            "returned."
+            f"Of {_tried(told['knobs'])} settings tried, {setting(best)} brought most: {points(best['gain'])} of all "
+            "wanted items returned. The best of several looks a little better than it is: measure it on other users."
         )
     return "None of the settings that were tried brought a gain that can be told from chance."
+
+
+def _tried(knobs: Sequence[Told]) -> int:
+    """How many settings were really measured."""
+    return sum(one["gain"] is not None for one in knobs)
 
 
 def setting(knob: Told) -> str:
@@ -220,7 +224,7 @@ def _turned(stage: Told, knobs: Sequence[Told], best: Told | None) -> list[str]:
     if stage["kind"] == "filter" and best is not None:
         end = ": it does more good than harm" if falls(best["gain"]) else ""
         return [*said, f"Measured: {setting(best)} gave {points(best['gain'])}{end}."]
-    tried = sum(one["gain"] is not None for one in knobs)
+    tried = _tried(knobs)
     of = f" (the best of {tried} settings tried)" if tried > 1 else ""
     if best is None:
         said.append("No setting of this stage was tried.")

@@ -8,11 +8,12 @@ import torch
 
 from shortlist.evaluate.bounds_dtr import corollary1
 from shortlist.evaluate.bounds_inputs import bottom_aligned, pair_factor, same_level_pairs, top_aligned
-from shortlist.evaluate.bounds_ranker import effective_share, effective_share_of, weight_shift
+from shortlist.evaluate.bounds_ranker import weight_shift
 from shortlist.evaluate.bounds_sampler import plus_shares, sampler_gap
 from shortlist.evaluate.check import Check
 from shortlist.evaluate.heap import subtree_peaks
 from shortlist.index.tree import TreeShape
+from shortlist.train.harmony import expected_share, weigh
 from shortlist.train.tree import log_proposal, proposal_kl
 
 LEAVES = 2000
@@ -104,7 +105,8 @@ def shift_and_effective_share_are_known_from_recall() -> Check:
         share = float(flags.mean())
         worst = max(worst, abs(weight_shift(flags) - 2 * (1 - share)))
         for keep in (0.0, 0.25, 0.5, 0.75, 1.0):
-            worst = max(worst, abs(effective_share_of(flags, keep) - effective_share(share, keep)))
+            summed = weigh(flags, keep, most=math.inf).effective
+            worst = max(worst, abs(summed - expected_share(share, keep)))
     return Check(
         "shift and ESS", f"{FLAGS} Bernoulli flags", "equal to 1e-12", f"{worst:.1e}", worst <= 1e-12
     )

@@ -104,17 +104,6 @@ def weight_shift(flags: Bools) -> float:
     return float(np.abs(1 - flags / recall).mean())
 
 
-def effective_share(recall: float, keep: float = 0.0) -> float:
-    """ESS / m of the weights keep + (1 - keep) flag / R: 1 / (keep^2 + 2 keep (1 - keep) + (1 - keep)^2 / R)."""
-    return 1 / (keep**2 + 2 * keep * (1 - keep) + (1 - keep) ** 2 / recall)
-
-
-def effective_share_of(flags: Bools, keep: float = 0.0) -> float:
-    """The same, summed over flags: (sum w)^2 / (m sum w^2)."""
-    weights = keep + (1 - keep) * flags / _recall(flags)
-    return float(weights.sum() ** 2 / (len(weights) * (weights**2).sum()))
-
-
 def harmonised_limit(recall: float, constants: str = "corrected") -> float:
     """Training on retrieved instances has the smaller bound while C0 / sqrt(m) is below this: sqrt(R) (1 + sqrt(R)).
 

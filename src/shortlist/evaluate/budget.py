@@ -13,7 +13,7 @@ from shortlist.evaluate.combined import COMBINED, combined, foretold
 from shortlist.evaluate.dials import SCALES, Dial, dials
 from shortlist.evaluate.estimate import FEWEST
 from shortlist.evaluate.latency import WARM, Clock
-from shortlist.evaluate.panel import Panel, panel
+from shortlist.evaluate.panel import SLATE, Panel, panel
 from shortlist.evaluate.stage_times import TRIES, Times, stage_times
 from shortlist.evaluate.trials import PRESENT, Returned, Setting, Trial, apart, frontier, returned, trial
 from shortlist.grammar import Pipeline, Stage, as_pipeline
@@ -22,7 +22,6 @@ from shortlist.progress import Progress, silent, told
 
 METRICS = ("recall", "precision_at_1")
 COUNTS = "what 95 % of single requests stay within, the faster of two tries each, on one thread"
-SLATE = 10  # items, for a pipeline that does not say how many it returns
 TURNS = 8  # of every setting in the last round, at least, when there are too many for the time
 SCOUTS = 3  # the first round has so many times fewer turns than the last
 USUAL = 40  # settings, about: for how many the time of a sample of users must last

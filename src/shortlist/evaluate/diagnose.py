@@ -16,7 +16,7 @@ from shortlist.evaluate.estimate import FEWEST, Estimate
 from shortlist.evaluate.flat import Verdict, compare_to_flat
 from shortlist.evaluate.follow import CATALOGUE, Followed, follow
 from shortlist.evaluate.knobs import Knob, knobs, rules
-from shortlist.evaluate.panel import Panel, panel
+from shortlist.evaluate.panel import SLATE, Panel, panel
 from shortlist.evaluate.segments import Pairs, by_segment
 from shortlist.evaluate.served import Sample, Served, served
 from shortlist.evaluate.shift import shifts
@@ -29,7 +29,6 @@ from shortlist.progress import Progress, silent
 USERS = 1000  # followed through all stages, at most
 TURNED = 300  # of them, those on whom knobs are turned and nominators left out, at most
 SCORES = 1_000_000  # users x items that the verdict scores, at most, unless that were too few users
-SLATE = 10  # of a pipeline that does not say how many items it returns
 
 
 @dataclass(frozen=True)

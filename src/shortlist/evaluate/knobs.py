@@ -9,7 +9,8 @@ import torch
 
 from shortlist.evaluate.accounting import Ints
 from shortlist.evaluate.estimate import Estimate
-from shortlist.evaluate.panel import Panel, hits
+from shortlist.evaluate.panel import Panel, hits, panel
+from shortlist.evaluate.run import BATCH
 from shortlist.evaluate.turned import Best, Open, bare, exchanged, exchanged_step, with_everything
 from shortlist.grammar import Nominator, Pipeline, Selector, Stage, Top, as_pipeline, kind_of
 from shortlist.nominate import JTRNominator, ModelNominator, TreeNominator
@@ -20,6 +21,7 @@ from shortlist.stages import Diverse, Explore
 
 TIMES = (2, 4)  # limits of nominators
 WHOLE = 10_000  # items that can be let through all stages, at most
+AT_ONCE = 1 << 18  # candidates that then go through them together, at most
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,10 @@ class Turn:
 def knobs(pipeline: Stage, one: Panel, base: Ints, progress: Progress = silent) -> tuple[Knob, ...]:
     """Every knob turned on the same panel; `base` [C] is what the pipeline returns as it is."""
     whole = as_pipeline(pipeline)
-    return _measured([*turns_of(whole), *_wide_open(whole, one.n_items)], one, base, progress)
+    turned = _measured(list(turns_of(whole)), one, base, progress)
+    size = max(1, min(BATCH, AT_ONCE // max(one.n_items, 1)))
+    few = panel(one.cases, one.n_items, seed=one.seed, batch=size)
+    return (*turned, *_measured(list(_wide_open(whole, one.n_items)), few, base, progress))
 
 
 def rules(pipeline: Stage, one: Panel, base: Ints, progress: Progress = silent) -> tuple[Knob, ...]:

@@ -16,6 +16,8 @@ from shortlist.evaluate.estimate import Estimate, share
 from shortlist.evaluate.run import BATCH, longest
 from shortlist.grammar import Stage, as_pipeline
 
+SLATE = 10  # items, for a pipeline that does not say how many it returns
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:

@@ -1,15 +1,10 @@
 """What can be had for how many milliseconds: advice in words, the frontier as a drawing, times stage by stage."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from shortlist.evaluate.words import around, falls, percent, points, rises, unbroken
-from shortlist.report.frontier import frontier_drawing
+from shortlist.evaluate.estimate import FEWEST
+from shortlist.evaluate.words import Told, around, falls, percent, points, rises, unbroken
+from shortlist.report.frontier import WORTH, frontier_drawing
 from shortlist.report.page import Html, Section, code, figure, table
 
-Told = Mapping[str, Any]
-
-METRICS = {"recall": "wanted items returned", "precision_at_1": "first items that are wanted"}
 EXPLAINED = {
     "recall": "the share of the wanted items, which is what a user really met next, that come back in a slate of "
     "{k} (recall)",
@@ -41,7 +36,7 @@ def budget_lines(told: Told) -> list[str]:
     advised = _named(told, told["advised"])
     if advised is not None and advised["changes"]:
         lines += [f"  {line}" for line in advised["toml"].splitlines() if line]
-    lines.append(f"  not beaten in time and {METRICS[told['metric']]} at once ({told['users']:,} users):")
+    lines.append(f"  not beaten in time and {WORTH[told['metric']]} at once ({told['users']:,} users):")
     lines += [f"    {_row(told, one)}" for one in _frontier(told)]
     return lines + [f"  {one}" for one in cautions(told)]
 
@@ -73,9 +68,9 @@ def cautions(told: Told) -> list[str]:
             "the users it was measured on: before a small gain is believed, measure it on others."
         ]
     )
-    if told["users"] < 30:
+    if told["users"] < FEWEST:
         said.append(
-            f"With {told['users']} users there are no intervals (30 are needed): differences may be chance."
+            f"With {told['users']} users there are no intervals ({FEWEST} are needed): differences may be chance."
         )
     if told["busy"]:
         said.append(
@@ -90,14 +85,15 @@ def cautions(told: Told) -> list[str]:
 def _measured(told: Told) -> str:
     sure = (
         " Brackets hold the interval in which the number would lie for 95 of 100 other groups of as many users."
-        if told["users"] >= 30
+        if told["users"] >= FEWEST
         else ""
     )
     return (
         f"The sizes of the pipeline were turned: how many items each nominator may name and each stage lets through "
         f"(the numbers after %), and how wide a tree is searched (its beam). {len(told['settings'])} settings took "
         f"turns on the same requests, one at a time on one thread. The time of a setting is what 95 of 100 requests "
-        f"stay within. Its worth is {EXPLAINED[told['metric']].format(k=told['k'])}, for the same "
+        f"stay within, the faster of two tries each, so that other work on the machine counts little; a busy server "
+        f"takes longer. Its worth is {EXPLAINED[told['metric']].format(k=told['k'])}, for the same "
         f"{told['users']:,} users.{sure}"
     )
 
@@ -173,7 +169,7 @@ def _leading(told: Told) -> Html:
         ]
         for one in sorted(chosen.values(), key=lambda one: one["p95_ms"])
     ]
-    heads = ["setting", "", "95 % within ms", "median ms", METRICS[told["metric"]], "against as it is"]
+    heads = ["setting", "", "95 % within ms", "median ms", WORTH[told["metric"]], "against as it is"]
     return table(heads, rows)
 
 
@@ -204,7 +200,7 @@ def _every(told: Told) -> Html:
             ]
         )
     stages = [f"{stage['name']} ms" for stage in told["settings"][0]["stages"] if not stage["part_of"]]
-    worth = METRICS[told["metric"]]
+    worth = WORTH[told["metric"]]
     return table(["setting", "95 % within ms", "median ms", worth, *stages, "if changes added up"], rows)
 
 

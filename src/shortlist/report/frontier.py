@@ -7,9 +7,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from shortlist.evaluate.words import Told
 from shortlist.report.plots import COLOR, COLORS, DARK, FAR, SETTINGS, canvas, svg
-
-Told = Mapping[str, Any]
 
 ADVISED, QUIET = COLORS[1], "#9aa1a9"
 WORTH = {"recall": "wanted items returned", "precision_at_1": "first items that are wanted"}
