@@ -26,6 +26,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench pipeline --json
 	$(BIN)/shortlist bench tree --json
 	$(BIN)/shortlist bench index --json
+	$(BIN)/shortlist bench ranker --json
 
 docs: $(VENV)/.ready-docs
 	$(BIN)/mkdocs build --strict

@@ -16,7 +16,14 @@ def test_a_benchmark_answers_in_the_shape_of_results(monkeypatch):
     assert "overhead_ms" in shown.stdout
 
 
+def test_what_could_not_be_measured_is_said(monkeypatch):
+    told = {"claims": [], "rows": [], "skipped": {"trees": "lightgbm is not here"}}
+    quick = {"ranker": lambda seed, progress: told}
+    monkeypatch.setattr(sys.modules["shortlist.cli.bench"], "BENCHES", quick)
+    assert "skipped trees: lightgbm is not here" in CliRunner().invoke(app, ["bench", "ranker"]).stdout
+
+
 def test_an_unknown_benchmark_is_refused():
     answer = CliRunner().invoke(app, ["bench", "speed"])
     assert answer.exit_code == 2
-    assert "expected one of data, index, pipeline, tree, got 'speed'" in answer.stderr
+    assert "expected one of data, index, pipeline, ranker, tree, got 'speed'" in answer.stderr

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from shortlist.bench.data import bench_data
 from shortlist.bench.index import bench_index
 from shortlist.bench.pipeline import bench_pipeline
+from shortlist.bench.ranker import bench_ranker
 from shortlist.bench.tree import bench_tree
 from shortlist.progress import Progress
 
@@ -20,7 +21,8 @@ BENCHES: Mapping[str, Bench] = {
     "data": bench_data,
     "index": bench_index,
     "pipeline": bench_pipeline,
+    "ranker": bench_ranker,
     "tree": bench_tree,
 }
 
-__all__ = ["BENCHES", "bench_data", "bench_index", "bench_pipeline", "bench_tree"]
+__all__ = ["BENCHES", "bench_data", "bench_index", "bench_pipeline", "bench_ranker", "bench_tree"]

@@ -205,9 +205,12 @@ def _child(items: int, changes: int, seed: int) -> dict[str, float]:
 
 
 def taking_turns(
-    works: Mapping[str, Callable[[int], object]], repeats: int, often: Mapping[str, int] | None = None
+    works: Mapping[str, Callable[[int], object]],
+    repeats: int,
+    often: Mapping[str, int] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds of each work, one after the other in every turn; the first turn warms up.
+    """Seconds of each work by `clock`, one after the other in every turn; the first turn warms up.
 
     A quick work is done `often` in its turn and the mean is told: both sides then take about as long, so that neither
     always finds the caches full of the other's numbers or is the one the system interrupts.
@@ -215,10 +218,10 @@ def taking_turns(
     times: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(-1, repeats):
         for name, work in works.items():
-            count, began = (often or {}).get(name, 1), time.perf_counter()
+            count, began = (often or {}).get(name, 1), clock()
             for one in range(count):
                 work(turn * count + one)
-            times[name] += [(time.perf_counter() - began) / count] if turn >= 0 else []
+            times[name] += [(clock() - began) / count] if turn >= 0 else []
     return times
 
 

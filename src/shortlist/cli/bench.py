@@ -27,5 +27,7 @@ def bench(
         typer.echo(
             f"{'holds' if one['holds'] else 'FAILS'}  {one['id']} = {one['estimate']:.3g} ({one['note']})"
         )
+    for missing, why in told.get("skipped", {}).items():
+        typer.echo(f"skipped {missing}: {why}")
     for one in told["rows"]:
         typer.echo(f"       {one['method']:<13} {one['metric']:<42} {one['mean']:.4g} ± {one['sd']:.2g}")
