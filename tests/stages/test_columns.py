@@ -1,6 +1,7 @@
 """What the catalogue says of items: numbers scaled, texts as codes, lists as tags, the rest left out."""
 
 import datetime
+import decimal
 
 import numpy as np
 import pyarrow as pa
@@ -137,3 +138,47 @@ def test_damaged_columns_are_refused():
         Columns.build([], {})
     with pytest.raises(ArtifactError, match="one row per item"):
         Columns.build([], made.tensors() | {"columns.codes": torch.zeros(3, 0, dtype=torch.int64)})
+    with pytest.raises(ArtifactError, match="one row per item"):
+        Columns.build([], made.tensors() | {"columns.tags": torch.tensor(3)})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"columns.numbers": torch.full((6, 1), torch.nan)},
+        {"columns.numbers": torch.zeros(6, 1, dtype=torch.float64)},
+        {"columns.codes": torch.full((6, 1), -1)},
+        {"columns.codes": torch.zeros(6, 1)},
+        {"columns.tags": torch.full((6, 1), -2)},
+    ],
+)
+def test_codes_that_no_column_has_are_refused(damage):
+    made = read(kind=["a"] * 6, genres=["x|y"] * 6, price=[1, 2, 3, 4, 5, None])
+    with pytest.raises(ArtifactError, match="codes from 0 and tags from -1"):
+        Columns.build(list(made.names), made.tensors() | damage)
+
+
+def test_parts_of_a_second_are_no_reason_to_fail():
+    times = pa.array([1_577_836_800_123_456_789 + day * 10**14 for day in range(6)], pa.timestamp("ns"))
+    assert bool((read(added=times).numbers.diff(dim=0) > 0).all())
+
+
+def test_prices_with_exact_digits_are_numbers():
+    prices = [decimal.Decimal(f"{euros}.99") for euros in range(6)]
+    assert bool((read(price=prices).numbers.diff(dim=0) > 0).all())
+
+
+def test_what_is_the_same_for_all_says_nothing_whatever_rounding_makes_of_it():
+    many = Catalog(Vocabulary.of([f"i{row}" for row in range(1000)]), pa.table({"same": [0.1] * 1000}))
+    assert Columns.of(many, np.ones(1000, bool)).names == ()
+
+
+def test_numbers_without_end_are_far_off_and_nothing_else():
+    made = read(wild=[1.7e308, -1.7e308, 1e308, float("inf"), 2.0, 3.0])
+    assert bool(made.numbers.isfinite().all())
+
+
+def test_vectors_are_no_tags_and_neither_are_texts_that_nobody_shares():
+    texts = [f"the story of number {row}" for row in range(5)] + ["a | b"]
+    assert read(vector=[[0.5, float(row)] for row in range(6)], story=texts).names == ()
+    assert read(only=["story"], story=texts).n_tags == 7

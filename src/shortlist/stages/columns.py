@@ -20,7 +20,9 @@ MOST_VALUES = 1023  # of a column of text; the rest are "another one"
 MOST_TAGS = 1023  # of all lists together
 WIDEST = 8  # tags of an item, the most frequent first
 FAR = 10.0  # a number so many spreads off says no more than "far off"
+HUGE = 1e100  # beyond it, squares are no numbers
 BAR = "|"  # between the words of a list that is one text
+NUMBERS = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +65,21 @@ class Columns:
             made = cls(tuple(names), *(tensors[f"columns.{what}"] for what in ("numbers", "codes", "tags")))
         except KeyError as error:
             raise ArtifactError(f"columns: its tensors lack {error}; make the artifact again") from error
-        sizes = {len(one) for one in made.tensors().values()}
-        if len(sizes) > 1 or any(one.dim() != 2 for one in made.tensors().values()):
+        if (
+            any(one.dim() != 2 for one in made.tensors().values())
+            or len({*map(len, made.tensors().values())}) > 1
+        ):
             raise ArtifactError("columns: expected tables of one row per item; make the artifact again")
+        if not made._sound():
+            raise ArtifactError(
+                "columns: expected numbers, codes from 0 and tags from -1; the artifact is damaged, make it again"
+            )
         return made
+
+    def _sound(self) -> bool:
+        kinds = (self.numbers.dtype, self.codes.dtype, self.tags.dtype)
+        whole = kinds == (torch.float32, torch.int64, torch.int64) and bool(self.numbers.isfinite().all())
+        return whole and not bool((self.codes < 0).any() | (self.tags < -1).any())
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -128,14 +141,15 @@ def _beside(parts: Sequence[NDArray[Any] | None], count: int, kind: type[Any]) -
 def _read(column: pa.ChunkedArray, met: NDArray[np.bool_], asked: bool) -> _Column | None:
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _Column(
-            words=[[str(one) for one in row or () if one is not None] for row in column.to_pylist()]
-        )
+        if pa.types.is_floating(kind.value_type):
+            return None  # a vector is no list of words
+        told = [[str(one) for one in row or () if one is not None] for row in column.to_pylist()]
+        return _words(told, met, asked)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind):
         return _texts(["" if one is None else str(one) for one in column.to_pylist()], met, asked)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("s")).cast(pa.int64())
-    elif not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())  # parts of a second do not count
+    elif not any(is_kind(kind) for is_kind in NUMBERS):
         return None
     return _scaled(np.array([np.nan if one is None else one for one in column.to_pylist()], np.float64), met)
 
@@ -143,22 +157,33 @@ def _read(column: pa.ChunkedArray, met: NDArray[np.bool_], asked: bool) -> _Colu
 def _texts(values: list[str], met: NDArray[np.bool_], asked: bool) -> _Column | None:
     """Texts as codes by how frequent they are, or as words where bars stand between them."""
     if any(BAR in one for one in values):
-        return _Column(words=[[word for word in one.split(BAR) if word] for one in values])
+        return _words([[word for word in one.split(BAR) if word] for one in values], met, asked)
     counts = Counter(one for one, there in zip(values, met, strict=True) if one and there)
-    shared = counts if asked else {one: count for one, count in counts.items() if count > 1}
-    if not counts or sum(shared.values()) < sum(counts.values()) / 2:
+    if not _tells(counts, asked):
         return None
-    rows = _ranked(shared, MOST_VALUES)
+    rows = _ranked({one: count for one, count in counts.items() if asked or count > 1}, MOST_VALUES)
     return _Column(codes=np.array([rows.get(one, -1) + 1 for one in values], np.int64))
+
+
+def _words(rows: list[list[str]], met: NDArray[np.bool_], asked: bool) -> _Column | None:
+    counts = Counter(word for row, there in zip(rows, met, strict=True) if there for word in set(row))
+    return _Column(words=rows) if _tells(counts, asked) else None
+
+
+def _tells(counts: Mapping[str, int], asked: bool) -> bool:
+    """Whether texts say something: most of what items have is what others have, too, or somebody asked for them."""
+    shared = sum(count for count in counts.values() if asked or count > 1)
+    return bool(counts) and shared >= sum(counts.values()) / 2
 
 
 def _scaled(values: NDArray[np.float64], met: NDArray[np.bool_]) -> _Column | None:
     """Numbers with mean 0 and spread 1, and a column of flags where some are missing."""
     there = np.isfinite(values)
+    values = np.clip(values, -HUGE, HUGE)
     seen = values[there & met]
     if not len(seen):
         return None
-    spread = seen.std()
+    spread = seen.std() if np.ptp(seen) else 0.0  # rounding alone is no spread
     z = np.where(
         there, np.clip((np.where(there, values, 0.0) - seen.mean()) / (spread or 1.0), -FAR, FAR), 0.0
     )
