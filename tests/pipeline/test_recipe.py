@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.errors import ConfigError
+from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Pipeline, Pool, Scorer
 from shortlist.pipeline import (
     Optional,
@@ -289,6 +289,13 @@ def test_weights_of_the_wrong_size_say_so():
         ConfigError, match=r"\[stages.prerank\]: lacks what the stage is made of .*size mismatch"
     ):
         assemble(to_recipe(pipeline), weights)
+
+
+def test_a_stage_that_is_damaged_is_named():
+    stages = '[stages.rank]\ntype = "din-ranker"\n[stages.popular]\ntype = "popular"\n'
+    recipe = parse_recipe(f'pipeline = "popular >> rank"\n{stages}', "p.toml")
+    with pytest.raises(ArtifactError, match=r"p.toml: \[stages.rank\]: din-ranker: its tensors lack 'about'"):
+        assemble(recipe, {})
 
 
 def test_a_type_of_your_own_comes_from_the_table_you_pass():

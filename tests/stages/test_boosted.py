@@ -62,5 +62,8 @@ def test_damaged_trees_are_refused():
     broken = stage.tensors() | {"trees.left": torch.zeros_like(stage.trees.left)}
     with pytest.raises(ArtifactError, match="a node leads nowhere"):
         BoostedScorer.build(stage.settings(), broken)
+    for value in (torch.tensor(1.0), stage.trees.value.half(), torch.full_like(stage.trees.value, torch.nan)):
+        with pytest.raises(ArtifactError, match="a node leads nowhere"):
+            BoostedScorer.build(stage.settings(), stage.tensors() | {"trees.value": value})
     with pytest.raises(ArtifactError, match="boosted trees: their tensors lack"):
         BoostedScorer.build(stage.settings(), stage.sheet.tensors())

@@ -96,6 +96,9 @@ def test_a_calibration_comes_back_from_its_tensors(curve):
         straight([0.0, 1.0], [0.2, 1.1]).tensors(),
         straight([0.0, 1.0], [0.2]).tensors(),
         logistic().tensors() | {"calibration.line": torch.ones(3)},
+        logistic().tensors() | {"calibration.line": torch.ones(4, dtype=torch.bool)},
+        logistic().tensors() | {"calibration.line": torch.tensor([torch.nan, 1, 1, 0], dtype=torch.float64)},
+        straight([0.0, 1.0], [0.2, 0.3]).tensors() | {"calibration.heights": torch.tensor([0.2, 0.3]).half()},
     ],
 )
 def test_a_curve_that_does_not_rise_is_refused(damaged):

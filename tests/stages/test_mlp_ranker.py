@@ -65,3 +65,12 @@ def test_damaged_tensors_are_refused():
         MLPScorer.build({}, {})
     with pytest.raises(ArtifactError, match="settings and weights do not fit"):
         MLPScorer.build(stage.settings(), stage.tensors() | {"network.items.weight": torch.zeros(3, 3)})
+
+
+def test_a_sheet_that_its_network_cannot_read_is_refused():
+    stage = scorer()
+    codes = stage.sheet.columns.codes
+    with pytest.raises(ArtifactError, match=r"its network reads .* its sheet tells"):
+        MLPScorer.build(stage.settings(), stage.tensors() | {"columns.codes": codes + 1000})
+    with pytest.raises(ArtifactError, match=r"its network reads .* its sheet tells"):
+        MLPScorer.build(stage.settings() | {"nominators": ["a"]}, stage.tensors())

@@ -6,7 +6,7 @@ import torch
 from shortlist.errors import ArtifactError
 from shortlist.stages.sheet import Sheet
 from tests.stages.sheets import sheet
-from tests.worlds import asked, listed, run_checked
+from tests.worlds import N_ITEMS, asked, listed, run_checked
 
 POOL = listed("a", [1, 2, 3]) + listed("b", [3, 4])
 
@@ -32,3 +32,20 @@ def test_it_comes_back_from_its_settings_and_tensors():
 def test_a_damaged_sheet_is_refused():
     with pytest.raises(ArtifactError, match="its tensors lack 'popularity'"):
         Sheet.build({}, {})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"popularity": torch.tensor(3)},
+        {"popularity": torch.ones(N_ITEMS - 1)},
+        {"lately": torch.full((N_ITEMS,), torch.nan)},
+        {"lately": -torch.ones(N_ITEMS)},
+        {"category": torch.zeros(N_ITEMS)},
+        {"category": torch.full((N_ITEMS,), -1)},
+    ],
+)
+def test_counts_and_categories_that_no_events_have_are_refused(damage):
+    made = sheet()
+    with pytest.raises(ArtifactError, match="a count and a category, from 0, for every item"):
+        Sheet.build(made.settings(), made.tensors() | damage)

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from shortlist.errors import ConfigError
+from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Pipeline, Pool, Stage, Top
 from shortlist.pipeline.expression import GUARDS, names_in, parse
 from shortlist.pipeline.guards import Guard
@@ -171,7 +171,9 @@ def _built(recipe: Recipe, name: str, tensors: Mapping[str, Tensor], types: Type
     ingredient = recipe.stages[name]
     try:
         return types[ingredient.type].build({**ingredient.settings, "name": name}, tensors)
-    except (TypeError, KeyError, RuntimeError) as error:
+    except ArtifactError as error:
+        raise ArtifactError(f"{recipe.where(name)}: {error}") from error
+    except (TypeError, KeyError, IndexError, RuntimeError) as error:
         said = " ".join(str(error).split())
         raise ConfigError(
             f"{recipe.where(name)}: lacks what the stage is made of ({said}); is it trained?"

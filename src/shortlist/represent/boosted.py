@@ -88,9 +88,14 @@ class Trees:
         return made
 
     def _sound(self, n_features: int) -> bool:
-        count, whole = len(self.value), (self.feature, self.left, self.right, self.roots)
+        count, whole = self.value.numel(), (self.feature, self.left, self.right, self.roots)
         nodes = (self.feature, self.threshold, self.left, self.right, self.value)
         if any(one.shape != (count,) for one in nodes) or any(one.dtype != torch.int64 for one in whole):
+            return False
+        if any(
+            one.dtype != torch.float64 or not bool(one.isfinite().all())
+            for one in (self.threshold, self.value)
+        ):
             return False
         here = torch.arange(count)
         leaf = (self.left == here) & (self.right == here)

@@ -62,7 +62,9 @@ class Calibration:
         return made
 
     def _check(self) -> None:
+        exact = all(one.dtype == torch.float64 for one in self.tensors().values())
         shapes = self.line.shape == (4,) and self.knots.dim() == 1 and self.knots.shape == self.heights.shape
+        shapes = exact and shapes and bool(self.line.isfinite().all())
         rises = shapes and bool((self.line[1:3] > 0).all()) and _rises(self.knots) and _rises(self.heights)
         if not rises or bool((self.heights < 0).any() | (self.heights > 1).any()):
             raise ArtifactError(

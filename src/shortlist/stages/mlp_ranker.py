@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
-from shortlist.represent.mlp_ranker import MLPRanker
+from shortlist.errors import ArtifactError
+from shortlist.represent.mlp_ranker import MLPRanker, MLPRankerConfig
 from shortlist.stages.calibrated import Calibrated, Calibration
 from shortlist.stages.sheet import Sheet
 from shortlist.stages.words import spelled, told, under
@@ -46,5 +47,18 @@ class MLPScorer(Calibrated):
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
         network = MLPRanker.build(told(tensors, ABOUT, "mlp-ranker"), under(PREFIX, tensors))
+        sheet = Sheet.build(settings, tensors)
+        _check_fit(network.config, sheet)
         own = {name: one for name, one in settings.items() if name not in Sheet.settings_of}
-        return cls(Sheet.build(settings, tensors), network, calibration=Calibration.of(tensors), **own)
+        return cls(sheet, network, calibration=Calibration.of(tensors), **own)
+
+
+def _check_fit(config: MLPRankerConfig, sheet: Sheet) -> None:
+    columns = sheet.columns
+    told = (len(columns.numbers), sheet.size, columns.sizes, columns.n_tags)
+    read = (config.n_items, config.n_features, config.values, config.n_tags)
+    if told != read:
+        raise ArtifactError(
+            f"mlp-ranker: its network reads {read} (items, features, values, tags), its sheet tells {told}; "
+            "make the artifact again"
+        )

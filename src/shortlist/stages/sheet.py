@@ -48,4 +48,16 @@ class Sheet:
             raise ArtifactError(f"ranker: its tensors lack {missing[0]!r}; make the artifact again")
         known = (tensors[name] for name in ("popularity", "lately", "category"))
         features = Features(tuple(settings.get("nominators", ())), *known)
-        return cls(features, Columns.build(settings.get("columns", ()), tensors))
+        made = cls(features, Columns.build(settings.get("columns", ()), tensors))
+        if not made._sound():
+            raise ArtifactError(
+                "ranker: expected a count and a category, from 0, for every item; make the artifact again"
+            )
+        return made
+
+    def _sound(self) -> bool:
+        told = self.features.tensors().values()
+        size = (len(self.columns.numbers),)
+        return self.features.category.dtype == torch.int64 and all(
+            one.shape == size and not bool((one < 0).any() | one.isnan().any()) for one in told
+        )
