@@ -6,12 +6,13 @@ import torch
 
 from shortlist.artifact import Lineage
 from shortlist.data import Dataset
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, DataError
 from shortlist.pipeline import check_stage, load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.recipe import leaves
 from shortlist.pipeline.recommender import Request
 from shortlist.train import TRAINERS, train
 from shortlist.train.counts import PopularTrainer
+from shortlist.train.flags import fold_of
 from shortlist.train.material import forget
 from shortlist.train.pipeline import remember
 from shortlist.train.second import FeatureRankerTrainer, TowerScorerTrainer
@@ -177,6 +178,36 @@ def test_nominators_of_a_rehearsal_by_other_users_never_met_who_is_asked(world):
     assert set.union(*parts) == everyone
     run_checked(trained.pipeline, world.split().test.query())
     assert trained.about["rehearsal"] == {"rehearse": "other-users", "requests": 20_000, "folds": 3}
+
+
+def test_who_judges_a_ranker_comes_from_all_parts_of_the_users(world):
+    met = []
+
+    class Watched(FeatureRankerTrainer):
+        def fit(self, settings, material):
+            met.extend(material.rounds)
+            return super().fit(settings, material)
+
+    recipe = parse_recipe(OTHERS.replace("folds = 3", "folds = 5"))
+    train(recipe, world, trainers={**TRAINERS, "feature-ranker": Watched})
+    part = fold_of(world.split().train.n_users, 5, 0)
+    parts_of = [set(part[one.query.user.numpy()].tolist()) for one in met]
+    assert all(len(one) == 1 for one in parts_of)
+    assert len(set.union(*parts_of[4::5])) > 1  # every fifth round is held back
+
+
+def test_a_ranker_that_nothing_is_found_for_is_named(world):
+    class Nothing(PopularTrainer):
+        def fit(self, settings, material):
+            made = super().fit(settings, material)
+            return made.renewed(order=made.order[:0], share=made.share[:0])
+
+    recipe = SMALL.replace("popular % 30 + covisit % 40", "popular").replace("feature-ranker", "mlp-ranker")
+    recipe = recipe.replace('[stages.covisit]\ntype = "co-visit"\n', "")
+    with pytest.raises(
+        DataError, match=r"\[stages.rank\]: rank: weights: none of \d+ wanted items was retrieved"
+    ):
+        train(parse_recipe(recipe, "p.toml"), world, trainers={**TRAINERS, "popular": Nothing})
 
 
 def test_what_begins_with_a_nominators_weights_cannot_be_rehearsed_by_other_users(world):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Dataset, Query, Split
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, DataError
 from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
 from shortlist.pipeline import TYPES, Recipe, Recommender
 from shortlist.pipeline.expression import parse
@@ -107,7 +106,7 @@ def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> tuple[S
         for name in [leaf.title for leaf in leaves(names)]:
             if name in waiting:
                 # Rounds are dealt out among the learners: none is judged by a stage that learned on the same requests.
-                rounds = _together(casts)
+                rounds = _together(casts, material.seed)
                 share = tuple(rounds[number % len(rounds) :: kitchen.learners()]) if rounds else ()
                 known = casts[0].stages | made
                 made |= kitchen.fit_all([name], replace(casts[0].past, rounds=share), known, "")
@@ -153,10 +152,12 @@ def _casts(kitchen: "_Kitchen", material: Material, split: Split) -> list[_Cast]
     return casts
 
 
-def _together(casts: list[_Cast]) -> list[Round]:
-    """The rounds of all casts, in turns."""
-    turns = zip_longest(*(one.rounds for one in casts))
-    return [one for turn in turns for one in turn if one is not None]
+def _together(casts: list[_Cast], seed: int) -> list[Round]:
+    """The rounds of all casts; those of several by lot, so that every learner, and who judges it, has some of each."""
+    rounds = [one for cast in casts for one in cast.rounds]
+    if len(casts) == 1:
+        return rounds
+    return [rounds[at] for at in np.random.default_rng((seed, 73)).permutation(len(rounds))]
 
 
 @dataclass(frozen=True)
@@ -220,8 +221,8 @@ class _Kitchen:
         """A stage; what its trainer refuses is told with its place in the recipe."""
         try:
             return self.makers[name].fit(settings, material)
-        except ConfigError as error:
-            raise ConfigError(f"{self.recipe.where(name)}: {error}") from error
+        except (ConfigError, DataError) as error:
+            raise type(error)(f"{self.recipe.where(name)}: {error}") from error
 
     def renewed(self, name: str, stage: Stage, material: Material) -> Stage:
         """A stage that learned in the rehearsal, knowing now what all events say."""
