@@ -82,6 +82,8 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
         MissingExtraError, match=r"'lightgbm'; install it with: pip install 'shortlist\[boosted\]'"
     ):
         boosted.lightgbm()
+    with pytest.raises(MissingExtraError):
+        BoostedRankerTrainer()  # before anything has learned
 
     def other(name):
         raise ModuleNotFoundError("No module named 'narwhals'", name="narwhals")

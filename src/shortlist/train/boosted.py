@@ -40,6 +40,10 @@ class BoostedRankerTrainer(RankerTrainer):
     least: int = 20  # candidates that a leaf must hold
     days: float = 30.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        lightgbm()  # whoever lacks it hears so before the nominators learn
+
     def fit(self, settings: Mapping[str, Any], material: Material) -> BoostedScorer:
         what = str(settings.get("name", "boosted-ranker"))
         lessons = self.lessons(material, what)
