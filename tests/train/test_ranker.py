@@ -218,6 +218,21 @@ def test_nothing_found_at_all_is_refused_but_for_the_original_mode() -> None:
     RankerTrainer(mode="original", epochs=1).learn(table, table.score, material(rounds, {}), "rank")
 
 
+def test_the_weights_that_are_used_say_what_they_leave() -> None:
+    for mode in MODES:
+        one = lessons(mode=mode)
+        assert one.advice.effective == pytest.approx(one.weights.effective)
+    assert lessons(mode="weighted").advice.effective > lessons(mode="harmonised").advice.effective
+
+
+def test_wanted_items_outside_the_catalogue_are_not_learned_from() -> None:
+    rounds = [round_of(seed) for seed in range(10)]
+    strange = [replace(one, truth=one.truth.masked_fill(one.truth == 3, N + 5)) for one in rounds]
+    bare = [replace(one, truth=one.truth.masked_fill(one.truth == 3, -1)) for one in rounds]
+    trainer = RankerTrainer(mode="original", drawn=6)
+    assert Lessons(trainer, strange, N, 0).advice == Lessons(trainer, bare, N, 0).advice
+
+
 def test_a_ranker_without_requests_is_refused() -> None:
     with pytest.raises(ConfigError, match="rank: a ranker learns from rehearsed requests"):
         RankerTrainer().learn(Table(), Table().score, material((), {}), "rank")

@@ -219,7 +219,8 @@ class TwoStages:
     def advice(self, arm: Arm) -> Advice:
         """What the guard says of an arm."""
         flags = self.flags(arm.flags)
-        return Guard().check(flags.hit(arm.k or self.sizes.middle), self.wanted.cpu().numpy(), arm.blend)
+        hit = flags.hit(arm.k or self.sizes.middle)
+        return Guard().check(hit, self.wanted.cpu().numpy(), self.weights(arm))
 
     def weights(self, arm: Arm) -> Weights:
         """How much each instance counts."""

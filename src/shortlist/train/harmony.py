@@ -116,12 +116,12 @@ class Guard:
     per_item: float = 20.0
     effective: float = 0.05
 
-    def check(self, hit: Flags, items: NDArray[Any], blend: float = 0.0) -> Advice:
-        """Judge flags [m] of instances that want these items [m]."""
+    def check(self, hit: Flags, items: NDArray[Any], weights: Weights | None = None) -> Advice:
+        """Judge flags [m] of instances that want these items [m]; without weights, the flags are the weights."""
         count, kept = len(hit), int(hit.sum())
         wanted = np.unique(items)
         lost = np.setdiff1d(wanted, items[hit])
-        share = weigh(hit, blend).effective if kept else 0.0
+        share = effective_share(hit.astype(np.float64) if weights is None else weights.values)
         found = kept / count if count else 0.0
         reasons = self._reasons(found, kept, len(wanted), share)
         level = "refuse" if kept == 0 else "warn" if reasons else "ok"

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, DataError
 from shortlist.train.converged import course
 from shortlist.train.harmony import Advice, Guard, Weights, likely_retrieved, weigh
 from shortlist.train.loop import Loop
@@ -121,13 +121,12 @@ class Lessons:
     seed: int
     what: str = "ranker"
 
-    @property
+    @cached_property
     def taught(self) -> list[Round]:
         """The rounds to learn from."""
-        few = len(self.rounds) < HELD
-        return [one for at, one in enumerate(self.rounds) if few or at % HELD != HELD - 1]
+        return [one for at, one in enumerate(self.rounds) if at % HELD != HELD - 1]
 
-    @property
+    @cached_property
     def held(self) -> list[Round]:
         """The rounds that say when to stop, and fit a calibration."""
         return [one for at, one in enumerate(self.rounds) if at % HELD == HELD - 1]
@@ -136,17 +135,17 @@ class Lessons:
     def advice(self) -> Advice:
         """What the guard says of the instances."""
         hit, items, _ = self._instances
-        found = Guard(self.trainer.min_recall).check(hit, items, self._blend)
-        if found.level == "refuse" and self.trainer.mode != "original":
-            weigh(hit, self._blend)  # says why
-        return found
+        return Guard(self.trainer.min_recall).check(hit, items, self.weights)
 
     @cached_property
     def weights(self) -> Weights:
         """The weight of every wanted item of the taught rounds, in their order."""
         hit, _, told = self._instances
         near = likely_retrieved(hit, told) if self.trainer.mode == "weighted" else hit
-        return weigh(near, self._blend)
+        try:
+            return weigh(near, self._blend)
+        except DataError as error:
+            raise DataError(f"{self.what}: {error}") from error
 
     def told(self) -> dict[str, Any]:
         """The facts of these lessons in plain values."""
@@ -216,9 +215,9 @@ class Lessons:
         hit, items, told = [], [], []
         counts = np.zeros(max(self.n_items, 1))
         for one in self.taught:
-            np.add.at(counts, one.truth[one.truth >= 0].numpy(), 1)
+            np.add.at(counts, one.truth[self._known(one)].numpy(), 1)
         for one in self.taught:
-            there = (one.truth >= 0) & (one.truth < self.n_items)
+            there = self._known(one)
             found = is_in(one.truth, one.found.items.masked_fill(~one.found.valid, -1))
             length = (one.query.history >= 0).sum(1, keepdim=True).expand(there.shape)
             hit.append(found[there].numpy())
@@ -231,13 +230,17 @@ class Lessons:
         """The weights at the places of each taught round's wanted items [B, R], 0 for padding."""
         values, begun, placed = torch.from_numpy(self.weights.values), 0, []
         for one in self.taught:
-            there = (one.truth >= 0) & (one.truth < self.n_items)
+            there = self._known(one)
             at = torch.zeros(one.truth.shape, dtype=torch.float64)
             count = int(there.sum())
             at[there] = values[begun : begun + count]
             placed.append(at)
             begun += count
         return placed
+
+    def _known(self, one: Round) -> Tensor:
+        """Where wanted items of the catalogue stand [B, R]."""
+        return (one.truth >= 0) & (one.truth < self.n_items)
 
 
 def known(found: Candidates, rows: Tensor, items: Tensor) -> Candidates:
