@@ -61,7 +61,7 @@ def test_the_verdict_is_one_line_or_why_there_is_none():
 
 
 def test_scorers_without_numbers_say_why():
-    assert shift_lines({"rank": {"why": "no record"}}) == ["training and serving, rank: no record"]
+    assert shift_lines({"shift": {"rank": {"why": "no record"}}}) == ["training and serving, rank: no record"]
     assert calibration_lines({"rank": {"why": "no candidates"}}) == ["odds of rank: no candidates"]
     assert "noticeable" in shift_lines(whole()["shift"])[0]
     assert "; divided by 1.60 by 3.0%" in calibration_lines(whole()["calibration"])[0]
@@ -72,3 +72,14 @@ def test_segments_furthest_from_everyone_are_told():
     lines = segment_lines(whole(segments=many))
     assert [line.split(":")[0] for line in lines] == ["items, part 5", "items, part 4", "items, part 3"]
     assert segment_lines(whole(segments=[])) == []
+
+
+def test_the_mode_of_a_ranker_and_what_its_training_warned_of_are_told():
+    guard = {"kept": 228, "instances": 400, "recall": 0.57}
+    one = {"mode": "mixed", "negatives": "both", "harmony": guard, "warnings": ["rank: too few"]}
+    assert shift_lines({"shift": {"rank": {"why": "no record"}}, "training": {"rank": one}}) == [
+        "training of rank: mode = 'mixed', negatives = 'both'; 228 of 400 wanted items (57.0%) were among its "
+        "candidates",
+        "mind, training of rank: too few",
+        "training and serving, rank: no record",
+    ]

@@ -57,6 +57,25 @@ def test_losses_of_a_segment_are_those_of_its_pairs_counted_one_by_one():
         assert one["few"] or one["recall"]["low"] <= one["recall"]["mean"] <= one["recall"]["high"]
 
 
+def test_the_first_item_is_counted_over_the_requests_of_a_segments_users():
+    rng = np.random.default_rng(1)
+    pairs = pairs_of(
+        rng.integers(0, 4, 300), np.repeat(np.arange(100), 3), np.repeat(rng.integers(1, 60, 100), 3)
+    )
+    asked, first = np.repeat(np.arange(100), 2), rng.random(200) < 0.3
+    trace = StageTrace(np.ones((300, 1), bool), ("pool",), pairs.user)
+    told = by_segment(trace, pairs, learned_of([9] * 4), catalog_of(["a", "b"] * 2), 0, (asked, first))
+    masks = segments_of(pairs, learned_of([9] * 4), catalog_of(["a", "b"] * 2))
+    for one, mask in zip(told, masks.values(), strict=True):
+        if one["kind"] != "users":
+            assert "precision_at_1" not in one
+            continue
+        users = set(pairs.user[mask].tolist())
+        hits = [bool(first[at]) for at in range(200) if asked[at] in users]
+        assert one["precision_at_1"]["mean"] == pytest.approx(sum(hits) / len(hits))
+        assert (one["precision_at_1"]["low"] is None) == one["few"]
+
+
 def test_items_go_by_how_often_training_saw_them():
     counts = [50, 20, 20, 6, 4, 0]  # half: item 0; up to nine tenths: 1, 2; the rest: 3; new: 4, 5
     expected = ["head: half of all events", "middle", "middle", "tail: the last tenth"]

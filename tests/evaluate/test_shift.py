@@ -62,6 +62,16 @@ def test_other_items_at_serving_are_a_large_shift_and_those_never_seen_are_count
     assert found.never_trained_wanted == found.wanted_never_trained == 0.25  # item 60 of four
 
 
+def test_histograms_hold_the_share_of_candidates_by_the_events_of_their_items():
+    before, now = drawn(0, high=16), drawn(1, low=8, high=24)
+    told = shift(given(now), before, POPULARITY, CATALOG).as_dict()["histogram"]
+    assert [bar["events"] for bar in told] == ["1", "2–3", "4–7"]
+    for bar, (low, high) in zip(told, ((1, 1), (2, 3), (4, 7)), strict=True):
+        for side, sample in (("training", before), ("serving", now)):
+            share = sum(low <= POPULARITY[item] <= high for item in sample.items) / len(sample.items)
+            assert bar[side] == pytest.approx(share)
+
+
 def test_a_bound_from_a_classifier_stays_below_the_true_distance():
     # Items 0..47 uniformly against 32..63 uniformly: total variation is 1 - 16 / 48 = 2 / 3.
     found = shift(given(drawn(1, low=32, requests=800)), drawn(0, high=48, requests=800), POPULARITY, CATALOG)

@@ -1,4 +1,5 @@
-from shortlist.report.diagnosis_parts import calibration, coverage, nominators, segments, shift, verdict
+from shortlist.report.diagnosis_parts import calibration, coverage, nominators, segments, verdict
+from shortlist.report.diagnosis_shift import shift
 from shortlist.report.page import Html
 
 from ..evaluate.told import between, whole
@@ -51,6 +52,14 @@ def test_segments_name_where_most_is_lost_and_mark_those_with_few_users():
     said = text(segments(whole()))
     assert "rank (40.0%)" in said
     assert said.count("few users") == 1
+
+
+def test_the_first_item_is_told_of_users_and_not_of_items():
+    told = whole()
+    told["segments"][0]["precision_at_1"] = between(0.31)
+    listed = text(segments(told)).split("<tbody>")[1].split("<tr>")
+    rows = [row for row in listed if "users: new" in row or "items: head" in row]
+    assert ["31.0%" in row for row in rows] == [True, False]
 
 
 def test_what_was_not_measured_is_left_out():

@@ -1,6 +1,6 @@
 import pytest
 
-from shortlist.report.diagnosis_plots import dots, gains, reliability, waterfall
+from shortlist.report.diagnosis_plots import dots, gains, histograms, reliability, waterfall
 
 from ..evaluate.told import BINS, between, made_up
 
@@ -14,6 +14,9 @@ BARE = {"mean": 0.1, "low": None, "high": None}
         lambda: waterfall(STAGES, 1000, "rank"),
         lambda: gains(STAGES, "rank"),
         lambda: dots([("a", between(0.1)), ("b", BARE), ("c", BARE | {"mean": None})], "share", 0.12),
+        lambda: histograms(
+            {name: [{"events": "0", "training": 0.4, "serving": 1.0}] for name in ("a", "$b$")}
+        ),
         lambda: reliability({"rank": BINS, "first": BINS}, "says"),
     ],
 )

@@ -108,6 +108,8 @@ def funnel_told(
         progress=tell,
     )
     told: dict[str, Any] = plain(found.as_dict())
+    told["rehearsal"] = plain(recommender.about.get("rehearsal", {}))
+    told["training"] = plain(recommender.about.get("training", {}))
     told["coverage"] = plain(covered(recommender.pipeline, asked, tell).as_dict())
     return told
 

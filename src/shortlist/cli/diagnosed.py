@@ -41,7 +41,7 @@ def show_funnel(told: Told, console: Console) -> None:
     if told["nominators"]:
         console.print(nominators_table(told))
     say(console, verdict_line(told["verdict"] or {}))
-    for line in (*shift_lines(told["shift"]), *calibration_lines(told["calibration"]), *segment_lines(told)):
+    for line in (*shift_lines(told), *calibration_lines(told["calibration"]), *segment_lines(told)):
         say(console, line)
 
 
@@ -104,10 +104,11 @@ def verdict_line(one: Told) -> str:
     )
 
 
-def shift_lines(shift: Told) -> list[str]:
-    """Training against serving, a line for each scorer."""
+def shift_lines(told: Told) -> list[str]:
+    """Training against serving for each scorer, with the mode it learned in and what its training warned of."""
     lines = []
-    for name, one in shift.items():
+    for name, one in told["shift"].items():
+        lines += _mode_lines(name, told.get("training", {}).get(name, {}))
         if not isinstance(one, Mapping) or "recall_serving" not in one:
             lines.append(f"training and serving, {name}: {_why(one)}")
             continue
@@ -119,6 +120,20 @@ def shift_lines(shift: Told) -> list[str]:
     return lines
 
 
+def _mode_lines(name: str, one: Told) -> list[str]:
+    """The mode a ranker learned in, and the guard's numbers and warnings."""
+    if not one.get("mode"):
+        return []
+    said = f"training of {name}: mode = {one['mode']!r}, negatives = {one.get('negatives')!r}"
+    if one.get("harmony"):
+        guard = one["harmony"]
+        said += (
+            f"; {guard['kept']:,} of {guard['instances']:,} wanted items ({percent(guard['recall'])}) were among its "
+            "candidates"
+        )
+    return [said, *(f"mind, training of {warning}" for warning in one.get("warnings", ()))]
+
+
 def calibration_lines(calibration: Told) -> list[str]:
     """How far said odds are off, a line for each scorer."""
     lines = []
@@ -127,7 +142,9 @@ def calibration_lines(calibration: Told) -> list[str]:
             lines.append(f"odds of {name}: {_why(one)}")
             continue
         after = one.get("after")
-        heat = f"; divided by {one['temperature']:.2f} by {percent(after['ece'])}" if after else ""
+        heat = (
+            f"; {percent(after['ece'])} with its scores divided by {one['temperature']:.2f}" if after else ""
+        )
         lines.append(
             f"odds of {name}: off by {percent(one['ece'])} on average, {percent(one['by_chance'])} would be chance"
             + heat

@@ -147,7 +147,14 @@ def diagnose(
         rules(sized, few, base, progress),
         shifts(given, rehearsed or {}, learned.popularity, catalog, seed),
         {name: _calibrated(one, seed) for name, one in given.items()},
-        by_segment(followed.trace, Pairs.of(everyone.cases), learned, catalog, seed),
+        by_segment(
+            followed.trace,
+            Pairs.of(everyone.cases),
+            learned,
+            catalog,
+            seed,
+            (everyone.cases.users, followed.first),
+        ),
         {"stages": everyone.n_users, "knobs": few.n_users, "verdict": flat.n_users},
         _warnings(given_as, everyone, followed, k),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from shortlist.data import Cases, Catalog, Interactions
 from shortlist.errors import DataError
 from shortlist.evaluate.accounting import Bools, Ints, StageTrace, decompose
-from shortlist.evaluate.estimate import FEWEST, Estimate
+from shortlist.evaluate.estimate import FEWEST, Estimate, share
 
 NEW_USER = 20  # events: users with no more are new
 NEW_ITEM = 5  # events: items with fewer are new
@@ -39,19 +39,31 @@ class Pairs:
         return len(self.user)
 
 
+Firsts = tuple[Ints, Bools]  # whose request it is [C], and whether the first item of its slate is wanted [C]
+
+
 def by_segment(
-    trace: StageTrace, pairs: Pairs, learned: Interactions, catalog: Catalog, seed: int = 0
+    trace: StageTrace,
+    pairs: Pairs,
+    learned: Interactions,
+    catalog: Catalog,
+    seed: int = 0,
+    firsts: Firsts | None = None,
 ) -> list[dict[str, Any]]:
     """What every stage lost within each segment; `learned` is what the pipeline was trained on.
 
-    Intervals are a bootstrap over users; a segment with too few users for one is marked `few`.
+    With `firsts`, segments of users also tell how often the first item is wanted. Intervals are a bootstrap over users;
+    a segment with too few users for one is marked `few`.
     """
     if len(trace.user) != len(pairs) or not np.array_equal(trace.user, pairs.user):
         raise DataError(
             f"segments: expected the pairs of the trace in its order, got {len(pairs)} pairs for {len(trace.user)}"
         )
     known = segments_of(pairs, learned, catalog)
-    return [_told(kind, name, trace, mask, seed) for (kind, name), mask in known.items()]
+    return [
+        _told(kind, name, trace, mask, seed) | _first(kind, pairs.user[mask], firsts, seed)
+        for (kind, name), mask in known.items()
+    ]
 
 
 def many_note(count: int) -> str:
@@ -128,6 +140,17 @@ def _category(item: Ints, catalog: Catalog) -> dict[str, Bools]:
     largest = [int(row) for row in np.argsort(-sizes, kind="stable")[:CATEGORIES] if sizes[row]]
     named = {str(catalog.categories.id(row)) or "without category": rows == row for row in largest}
     return named | {"other categories": ~np.isin(rows, largest)}
+
+
+def _first(kind: str, users: Ints, firsts: Firsts | None, seed: int) -> dict[str, Any]:
+    """How often the first item of a slate is wanted by these users; a part of the items has no first place."""
+    if firsts is None or kind != "users":
+        return {}
+    asked, first = firsts
+    own = np.isin(asked, users)
+    everyone, at = np.unique(asked[own], return_inverse=True)
+    hits = np.bincount(at, weights=first[own], minlength=len(everyone))
+    return {"precision_at_1": share(hits, np.bincount(at, minlength=len(everyone)), seed).as_dict()}
 
 
 def _told(kind: str, name: str, trace: StageTrace, mask: Bools, seed: int) -> dict[str, Any]:

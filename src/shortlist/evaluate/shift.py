@@ -1,6 +1,6 @@
 """Whether a scorer is served other candidates than it learned from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -51,6 +51,7 @@ class Shift:
     wanted_never_trained: float  # the same of any wanted item, served or not
     level: str  # small, noticeable or large
     few: bool  # too few requests on a side for the level to mean much
+    histogram: tuple[dict[str, Any], ...]  # shares of candidates by the events of their items, both sides
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -110,6 +111,7 @@ def shift(one: Served, learned: Sample, popularity: Ints, catalog: Catalog, seed
     never = np.setdiff1d(now.items, learned.items)
     wanted = max(len(one.truth), 1)
     few = min(now.requests, learned.requests) < FEWEST
+    sides = _histograms(popularity, learned.items, now.items)
     return Shift(
         requests=now.requests,
         requests_training=learned.requests,
@@ -119,7 +121,7 @@ def shift(one: Served, learned: Sample, popularity: Ints, catalog: Catalog, seed
         tv=None if now.recall is None else 1 - now.recall,
         tv_doubled=None if now.recall is None else 2 * (1 - now.recall),
         tv_training=None if learned.recall is None else 1 - learned.recall,
-        popularity_js=jensen_shannon(*_histograms(popularity, learned.items, now.items)),
+        popularity_js=jensen_shannon(*sides),
         score_ks=scores,
         auc=area,
         balanced_accuracy=accuracy,
@@ -129,6 +131,7 @@ def shift(one: Served, learned: Sample, popularity: Ints, catalog: Catalog, seed
         wanted_never_trained=float(np.isin(one.truth, learned.items, invert=True).sum() / wanted),
         level=level(area, learned.recall, now.recall, scores),
         few=few,
+        histogram=tuple(_bars(*sides)),
     )
 
 
@@ -159,6 +162,16 @@ def _histograms(popularity: Ints, *sides: Ints) -> tuple[Floats, Floats]:
     width = int(steps.max(initial=0)) + 1
     first, second = (np.bincount(steps[side], minlength=width).astype(np.float64) for side in sides)
     return first, second
+
+
+def _bars(before: Floats, now: Floats) -> Iterator[dict[str, Any]]:
+    """The histograms as shares, from the first to the last bar that is not empty on both sides."""
+    there = np.flatnonzero(before + now)
+    for step in range(int(there.min()), int(there.max()) + 1):
+        low, high = (2 ** (step - 1), 2**step - 1) if step else (0, 0)
+        events = str(low) if low == high else f"{low:,}–{high:,}"
+        shares = float(before[step] / before.sum()), float(now[step] / now.sum())
+        yield {"events": events, "training": shares[0], "serving": shares[1]}
 
 
 def _classified(

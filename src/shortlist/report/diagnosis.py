@@ -12,10 +12,10 @@ from shortlist.report.diagnosis_parts import (
     coverage,
     nominators,
     segments,
-    shift,
     verdict,
 )
 from shortlist.report.diagnosis_plots import gains, waterfall
+from shortlist.report.diagnosis_shift import shift
 from shortlist.report.diagnosis_trees import trees
 from shortlist.report.page import Html, Section, facts, figure, page, table
 

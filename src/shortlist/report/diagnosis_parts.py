@@ -1,4 +1,4 @@
-"""The smaller parts of a diagnosis' page: the verdict, nominators, segments, training and serving, odds, the budget."""
+"""The smaller parts of a diagnosis' page: the verdict, nominators, segments, odds, the catalogue."""
 
 from collections.abc import Mapping
 from html import escape
@@ -23,7 +23,7 @@ def verdict(told: Told) -> Section:
     one = told["verdict"] or {}
     if one.get("accuracy") is None:
         return Section(
-            title, [_because(one, "There is no scorer that could be asked about the whole catalogue.")]
+            title, [because(one, "There is no scorer that could be asked about the whole catalogue.")]
         )
     heads = ["", "of the users"]
     rows = [
@@ -114,18 +114,19 @@ def segments(told: Told) -> Section | None:
             one["users"],
             one["wanted"],
             unbroken(around(one["recall"])),
+            unbroken(around(one["precision_at_1"])) if one.get("precision_at_1") else "",
             _worst(one["lost"], names),
             "few users" if one.get("few") else "",
         ]
         for one in listed
     ]
-    heads = ["segment", "users", "wanted items", "returned", "most is lost at", ""]
+    heads = ["segment", "users", "wanted items", "returned", "first item wanted", "most is lost at", ""]
     return Section(
         "For whom does it work?",
         [
             "The same account for parts of the users and parts of the items; an event is one meeting of a user with "
             "an item in the log. With many parts some differ by chance alone; parts with fewer than 30 users are "
-            "marked and have no interval.",
+            "marked and have no interval. How often the first item of a slate is wanted can be told of users only.",
             figure(
                 dots(
                     [(_spoken(one), one["recall"]) for one in listed],
@@ -149,58 +150,12 @@ def _worst(lost: Any, names: list[str]) -> str:
     return f"{name} ({percent(share)})" if share else "–"
 
 
-def shift(told: Told) -> Section | None:
-    """Whether a ranker meets in service what it learned from."""
-    parts: list[Html | str] = [
-        "A ranker is sure only of the kind of candidates it learned from. If the stages before it have changed "
-        "since, or were rehearsed differently, it meets others when it serves: this is called shift."
-    ]
-    measured = {name: one for name, one in told["shift"].items() if _is_measured(one, "recall_serving")}
-    rows = [
-        [
-            name,
-            one.get("level"),
-            percent(one.get("recall_training")),
-            percent(one.get("recall_serving")),
-            _number(one.get("popularity_js")),
-            _number(one.get("score_ks")),
-            _number(one.get("auc")),
-            percent(one.get("tv_lower_bound")),
-            one.get("items_never_trained"),
-        ]
-        for name, one in measured.items()
-    ]
-    heads = [
-        "ranker",
-        "shift",
-        "wanted items among its candidates: training",
-        "serving",
-        "popularity",
-        "scores",
-        "told apart",
-        "different at least",
-        "items never met",
-    ]
-    if rows:
-        parts += [
-            table(heads, rows),
-            "Popularity: how far the popularity of the candidates differs (0: alike, 1: nothing in common). Scores: "
-            "the largest gap between the two distributions of the ranker's scores (0 to 1). Told apart: how well a "
-            "simple test can tell a candidate of training from one of serving (0.5: not at all, 1: always). "
-            "Different at least: the share of candidates that must be of another kind for that. Items never met: "
-            "candidates of serving that were never among those of training.",
-        ]
-    why = [_because(one, "") for one in told["shift"].values() if not _is_measured(one, "recall_serving")]
-    parts += list(dict.fromkeys(one for one in why if one))
-    return Section("Does it serve what it learned from?", parts) if len(parts) > 1 else None
-
-
 def calibration(told: Told) -> Section | None:
     """Whether scores can be read as odds."""
     measured = {
-        name: one for name, one in told["calibration"].items() if _is_measured(one, "bins") and one["bins"]
+        name: one for name, one in told["calibration"].items() if is_measured(one, "bins") and one["bins"]
     }
-    why = [_because(one, "") for name, one in told["calibration"].items() if name not in measured]
+    why = [because(one, "") for name, one in told["calibration"].items() if name not in measured]
     if not measured:
         return Section("Can its numbers be read as odds?", why) if any(why) else None
     rows = [
@@ -209,7 +164,7 @@ def calibration(told: Told) -> Section | None:
             one["users"],
             percent(one["ece"]),
             percent(one.get("by_chance")),
-            _number(one["temperature"]),
+            number(one["temperature"]),
             percent((one.get("after") or {}).get("ece")),
         ]
         for name, one in measured.items()
@@ -245,7 +200,7 @@ def coverage(told: Told) -> Section | None:
     named = {
         "different items in all slates": f"{one['distinct']:,} of {one['items']:,} ({percent(one['share'])})",
         "named for nobody": f"{one['never_nominated']:,} ({percent(one['never_share'])})",
-        "evenness (1: all items alike)": _number(one["entropy"]),
+        "evenness (1: all items alike)": number(one["entropy"]),
         "slates with the same first item": percent(one["first_share"]),
     }
     said = (
@@ -259,11 +214,12 @@ def _users(measured: Told) -> str:
     return "; ".join(f"{name}: {one['users']:,} users" for name, one in measured.items()) + "."
 
 
-def _is_measured(one: Any, key: str) -> bool:
+def is_measured(one: Any, key: str) -> bool:
+    """Whether there are numbers, and not only a reason why there are none."""
     return isinstance(one, Mapping) and key in one
 
 
-def _because(one: Any, otherwise: str) -> str:
+def because(one: Any, otherwise: str) -> str:
     """The sentence that says why there are no numbers."""
     if isinstance(one, str):
         return one
@@ -271,5 +227,6 @@ def _because(one: Any, otherwise: str) -> str:
     return f"{why[:1].upper()}{why[1:]}." if why and not why.endswith(".") else why
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Two digits after the point; a dash where there is nothing."""
     return "–" if value is None else f"{value:.2f}"

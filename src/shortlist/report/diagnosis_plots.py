@@ -109,6 +109,26 @@ def reliability(bins: Mapping[str, Sequence[Told]], label: str) -> str:
         return svg(drawing)
 
 
+def histograms(sides: Mapping[str, Sequence[Told]]) -> str:
+    """Candidates by the events of their items, training beside serving, a panel for every ranker."""
+    with mpl.rc_context(SETTINGS):
+        drawing, whole = canvas(width=7.6, height=0.6 + 2.0 * len(sides))
+        whole.remove()
+        axes = [drawing.add_subplot(len(sides), 1, row + 1) for row in range(len(sides))]
+        for one, (name, bars) in zip(axes, sides.items(), strict=True):
+            places = range(len(bars))
+            for shift, side, color in ((-0.2, "training", QUIET), (0.2, "serving", COLOR)):
+                one.bar(
+                    [at + shift for at in places], [bar[side] for bar in bars], 0.4, color=color, label=side
+                )
+            one.set_xticks(list(places), [bar["events"] for bar in bars], fontsize=7)
+            one.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
+            one.set_title(literal(name), fontsize=9, loc="left")
+        axes[0].legend(frameon=False, fontsize=8)
+        axes[-1].set_xlabel("events of the item in the training log")
+        return svg(drawing)
+
+
 def _interval(axes: Axes, one: Told | None, place: int) -> None:
     if one and one["low"] is not None and one["mean"] is not None:
         reach = [[max(one["mean"] - one["low"], 0.0)], [max(one["high"] - one["mean"], 0.0)]]
