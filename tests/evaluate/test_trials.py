@@ -4,7 +4,12 @@ import pytest
 from shortlist.evaluate.panel import panel
 from shortlist.evaluate.stage_times import Times
 from shortlist.evaluate.trials import PRESENT, Returned, Setting, apart, frontier, returned, trial
+from shortlist.grammar import as_pipeline
+from shortlist.pipeline import Within
 from tests.evaluate.dialled import K, N, Watch, cases, funnel
+from tests.evaluate.test_calm import Slow
+from tests.evaluate.test_follow import wants
+from tests.worlds import N_ITEMS, Drawn
 
 
 def tried(name, late_ms, share):
@@ -45,3 +50,13 @@ def test_the_frontier_is_the_fastest_first_and_without_ties():
         for name, ms, share in [("slow", 9, 0.5), ("fast", 1, 0.25), ("worse", 5, 0.25), ("best", 5, 0.5)]
     }
     assert frontier(trials, "recall") == ["fast", "best"]
+
+
+def test_a_batch_that_would_be_late_is_counted_all_the_same():
+    """A time limit is for single requests: what comes back must not depend on how many are asked at once."""
+    asked, scorer = panel(wants(60), N_ITEMS), Slow(name="rank")
+    plain, limited = (
+        returned(as_pipeline(Drawn(name="n0") >> stage), asked, 4)
+        for stage in (scorer % 4, Within(scorer % 4, ms=5))
+    )
+    assert limited.hits.tolist() == plain.hits.tolist()

@@ -1,24 +1,52 @@
-"""Invariants I1 to I16 and worked numbers of the specification of two-stage recommendation, each by its name."""
+"""Invariants and worked numbers of the specification of two-stage recommendation, each by its name.
+
+What is not here stands with what it is about: I20 in tests/train/test_ranker.py, I29 to I31 in test_harmony.py, I32 and
+I33 in test_flags.py; in tests/evaluate I21, I22, I27 in test_accounting.py, I23 in test_follow.py, I24 in test_beam.py,
+I25 in test_flat.py, I28 in test_estimate.py, I34, I35, I40 in test_bounds_inputs.py, I37 in test_bounds_dtr.py, I39 in
+test_bounds_ranker.py, I42 in test_calibration.py, W5 in test_bounds_sampler.py.
+"""
 
 import itertools
+import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from shortlist.data import Catalog, Interactions, Query, Vocabulary
+from shortlist.evaluate.accounting import decompose
+from shortlist.evaluate.bounds import model_complexity, retrieval_bound
+from shortlist.evaluate.bounds_dtr import corollary1, dtr_bound, lemma1, lemma2
 from shortlist.evaluate.bounds_inputs import bottom_aligned, pair_factor, same_level_pairs, top_aligned
+from shortlist.evaluate.bounds_ranker import ranker_bound, shift_term, weight_shift
+from shortlist.evaluate.bounds_sampler import sampler_gap
+from shortlist.evaluate.diagnose import diagnose
+from shortlist.evaluate.flat import threshold
+from shortlist.evaluate.follow import follow
 from shortlist.evaluate.heap import level_values
 from shortlist.evaluate.margin import beam_candidates, lead, level_margins, path_margin
 from shortlist.evaluate.margin_checks import found_by_walk, random_trees
-from shortlist.index.tree import TreeShape, by_vectors, pifa, search
+from shortlist.evaluate.panel import panel
+from shortlist.evaluate.what_if import by_arithmetic, replayed
+from shortlist.grammar import as_pipeline
+from shortlist.index.tree import TreeShape, by_vectors, exhaustive, pifa, search
 from shortlist.index.tree.kmeans import improve, labels, objective, split, start
+from shortlist.pipeline import run
 from shortlist.represent.nodes import NormLimits, ScorerConfig, make_scorer, norm_report, project_
+from shortlist.train.harmony import weigh
 from shortlist.train.tree.beam_sampler import BeamSampler
 from shortlist.train.tree.loss import level_softmax, margin, surrogate, top_k_hinge
+from tests.evaluate.test_accounting import nested
+from tests.evaluate.test_bounds_inputs import inputs
+from tests.evaluate.test_bounds_sampler import exact_gap
+from tests.evaluate.test_follow import wants
 from tests.index.tree.tabular import nobody, random_rows
 from tests.index.tree.test_kmeans import draws, optimum, vectors
+from tests.nominate.test_tree import nominator
 from tests.represent.nodes.worlds import lively, rows_of, small
+from tests.worlds import N_ITEMS, Dice, Drawn, listed, tiny
 
 THEORY = {"norm": "none", "output": "linear", "bias": False, "history": "item"}
 BITS = 1 / math.log(2)
@@ -351,3 +379,185 @@ def test_w10_pairs_of_one_level_by_hand():
     assert same_level_pairs((1, 2, 3, 5)) == 28
     assert pair_factor(5, 2) ** 2 == pytest.approx(100 / 3)
     assert TreeShape(5, 2).sizes == (1, 2, 3, 5)
+
+
+# Two stages
+
+
+def choice(query, candidates, scorer):
+    """What a scorer puts first of candidates, one request after the other, in plain Python."""
+    found = []
+    for row in range(len(query)):
+        one = query.take(slice(row, row + 1))
+        field = listed("all", range(N_ITEMS), limit=N_ITEMS)(one, None)
+        scores = scorer.score(one, field)[0].tolist()
+        found.append(max(candidates[row], key=lambda item: scores[item], default=-1))
+    return found
+
+
+@pytest.mark.parametrize("limit", [1, 7, N_ITEMS])
+def test_i17_the_answer_is_the_best_of_what_was_retrieved_of_one_item_and_of_all(limit):
+    query, scorer = panel(wants(30), N_ITEMS).batches[0].query, Dice(name="rank", sides=1_000_003)
+    pool = Drawn(name="n0", width=25, limit=limit) if limit < N_ITEMS else listed("all", range(N_ITEMS))
+    trace = run(as_pipeline(pool >> scorer % 1), query).trace
+    retrieved = [row[there].tolist() for row, there in zip(trace.named.items, trace.named.valid, strict=True)]
+    answer = [row[0] if row else -1 for row in trace.steps[1].after.items.tolist()]
+    assert answer == choice(query, retrieved, scorer)
+    if limit == 1:  # the retriever's own first
+        assert answer == [row[0] for row in retrieved]
+    if limit == N_ITEMS:
+        assert answer == choice(query, [list(range(N_ITEMS))] * len(query), scorer)
+
+
+def test_i18_the_order_of_candidates_does_not_matter():
+    query, rows = panel(wants(20), N_ITEMS).batches[0].query, list(range(3, 30))
+    scorer = Dice(name="rank", sides=1_000_003)
+    slates = [run(as_pipeline(listed("a", one) >> scorer % 5), query).items for one in (rows, rows[::-1])]
+    assert torch.equal(*slates)
+
+
+@pytest.mark.parametrize(("beam", "named"), [(20, 20), (60, 20), (2, None)])
+def test_i19_what_was_met_never_comes_back_and_takes_no_place(beam, named):
+    """A beam that reaches too few other leaves names fewer; none that was met is among them."""
+    met = list(range(0, 40, 2))
+    fresh, plain = (
+        (nominator(beam=beam, fresh=one) % 20).nominate(Query.of([met])).items[0].tolist()
+        for one in (True, False)
+    )
+    assert not set(fresh) & set(met)
+    assert named is None or len(set(fresh) - {-1}) == named
+    assert set(plain) & set(met)
+
+
+def test_i26_a_replay_is_at_most_the_ceiling_and_an_oracle_ranker_errs_as_retrieval_does():
+    gained = 0
+    for salt in range(20):
+        scorer = Dice(name="rank", sides=1_000_003, salt=salt)
+        pipeline = as_pipeline(Drawn(name="n0", width=15, limit=15, salt=salt) >> scorer % 1)
+        one = panel(wants(12, salt, most=2), N_ITEMS)  # one wanted item each
+        told = follow(pipeline, one)
+        losses, base = decompose(told.trace), told.returned(len(one))
+        oracles, _ = replayed(pipeline, one)
+        for place in range(2):
+            ceiling, _ = by_arithmetic(losses, place)
+            assert (oracles[:, place] - base).sum() / one.wanted.sum() <= ceiling + 1e-12
+        assert oracles[:, 1].sum() == losses.alive[1]  # all that was retrieved
+        gained += int((oracles[:, 0] - base).sum())
+    assert gained > 0
+
+
+def test_i43_the_same_seed_gives_the_same_bytes():
+    ids = Vocabulary.of([f"i{row}" for row in range(N_ITEMS)])
+    learned = Interactions.of(np.arange(60) % 6, np.arange(60) % N_ITEMS, np.arange(60), n_items=N_ITEMS)
+    one, same, other = (
+        json.dumps(diagnose(tiny(), wants(60), learned, Catalog.bare(ids), users=40, seed=seed).as_dict())
+        for seed in (4, 4, 5)
+    )
+    assert one == same
+    assert one != other
+
+
+def test_w03_ten_instances_and_three_stages():
+    losses = decompose(nested([8, 6, 3], 10))
+    assert losses.conditional == (0.2, 0.25, 0.5)
+    assert (losses.first_losses / 10).tolist() == [0.2, 0.2, 0.3]
+    assert losses.error == pytest.approx(0.7)
+    assert by_arithmetic(losses, 0) == (0.2, pytest.approx(0.075))
+
+
+def test_w04_a_retriever_that_misses_half_is_as_good_as_none():
+    assert threshold(0.8, 0.6) == pytest.approx(0.5)
+
+
+def test_w09_a_fifth_is_retrieved():
+    flags = np.arange(10) < 2
+    weights = weigh(flags, 0.0).values
+    assert weights.tolist() == [5.0] * 2 + [0.0] * 8
+    assert np.abs(1 - weights).mean() == pytest.approx(1.6) == weight_shift(flags)
+    assert shift_term(0.2, "paper").value == pytest.approx(1.6)
+    assert shift_term(0.2, "paper").value + 0.2 == pytest.approx(1.8)  # all retrieved cost at least 1
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_i36_one_draw_meets_the_mended_divergence_and_more_stay_below_it(seed):
+    random = np.random.default_rng(seed)
+    size, at = int(random.integers(3, 7)), int(random.integers(0, 3))
+    scores = torch.from_numpy(random.normal(0, 2, size))
+    q = torch.from_numpy(random.dirichlet(np.ones(size)))
+    told = sampler_gap(scores[None], torch.tensor([at]), q[None], 1, draws=1)
+    assert exact_gap(scores, at, q, 1) == pytest.approx(told.kl_plus, abs=1e-10)
+    for negatives in (2, 4):
+        assert -1e-12 <= exact_gap(scores, at, q, negatives) <= told.kl_plus + 1e-12
+    assert told.kl_plus <= told.kl
+
+
+@pytest.mark.parametrize("constants", ["paper", "corrected"])
+@pytest.mark.parametrize("norms", ["fixed", "measured"])
+@pytest.mark.parametrize("scorer", ["linear", "mlp", "attention"])
+def test_i38_every_bound_falls_with_instances_and_rises_with_every_length(scorer, norms, constants):
+    one = inputs(100, 4, 4000, scorer=scorer, layers=3, norms=norms, k=20)
+    usual = every_bound(one, constants)
+    more = every_bound(replace(one, n_train=16_000), constants)
+    assert all(more[name] < value for name, value in usual.items())
+    risen = set()
+    for name in ("b0", "bx", "ba", "b1", "b2", "c_sigma"):
+        longer = every_bound(replace(one, **{name: 2.5}), constants)
+        assert all(longer[bound] >= value for bound, value in usual.items())
+        risen |= {bound for bound, value in usual.items() if longer[bound] > value}
+    assert risen == set(usual)
+
+
+def every_bound(one, constants):
+    """The total of every bound that a scorer of this kind has."""
+    kind = {"linear": "paper_linear", "mlp": "paper_mlp", "attention": "paper_ta"}[one.scorer]
+    found = {
+        "model": model_complexity(one, constants).value,
+        "ranker": ranker_bound(one, 0.3, 0.9, constants).total.value,
+        "harmonised": ranker_bound(one, 0.3, 1.0, constants, harmonised=True).total.value,
+        **{
+            f"retrieval, {each}": retrieval_bound(one, 0.5, each, constants=constants).total.value
+            for each in (kind, "pair_exact", "rigorous_model")
+        },
+    }
+    if one.scorer == "attention":
+        found["lemma 1"] = lemma1(one, constants).value
+        found["lemma 2"] = lemma2(one, 2, 1.0, constants).total.value
+        found["theorem 4"] = dtr_bound(one, 3.0, constants=constants).total.value
+    return found
+
+
+def test_w06_the_tight_corollary():
+    assert corollary1(13, 0.1).value == pytest.approx(1.2643, abs=5e-5)
+    assert corollary1(13, 0.1, 7129, 5.0, "paper").value == pytest.approx(19.160, abs=5e-4)
+
+
+# Heaps
+
+
+def test_i41_no_miss_in_any_level_means_that_the_beam_is_exhaustive_and_not_the_other_way_round():
+    clean = alike_with_a_miss = 0
+    for seed in range(400):
+        k, index = 1 + seed % 3, random_rows(1, 4 + seed % 9, 2, seed)
+        shape, values = index.tree.shape, level_values(index, nobody(1))
+        found, best = (
+            set(one.items[0].tolist()) - {-1}
+            for one in (search(index, nobody(1), k, k), exhaustive(index, nobody(1), k))
+        )
+        leaves = index.tree.leaves(torch.tensor(sorted(best)))
+        cand = beam_candidates(shape, values, k)
+        missed = outside = False
+        for level in range(1, shape.height + 1):
+            up = set(shape.ancestor(leaves, level).tolist())
+            order = values[level][0].argsort(descending=True, stable=True).tolist()
+            missed |= not up <= set(order[:k])
+            kept = [node for node in order if bool(cand[level][0, node])][:k]
+            outside |= not up <= set(kept)
+        assert missed or found == best
+        assert outside == (found != best)  # membership in the beam says it exactly
+        clean += not missed
+        alike_with_a_miss += missed and found == best
+    assert clean > 0
+    assert alike_with_a_miss > 0

@@ -10,6 +10,7 @@ import torch
 from shortlist.data import Candidates
 from shortlist.data.membership import is_in
 from shortlist.evaluate.accounting import Ints
+from shortlist.evaluate.calm import calmed
 from shortlist.evaluate.dials import Changes, Dial, as_toml, in_words, turned
 from shortlist.evaluate.estimate import Estimate
 from shortlist.evaluate.panel import Panel
@@ -93,8 +94,8 @@ class Trial:
 
 @torch.no_grad()
 def returned(pipeline: Pipeline, asked: Panel, k: int) -> Returned:
-    """Slates of k for all cases, and what of them was wanted."""
-    sized = resized(pipeline, k)
+    """Slates of k for all cases, and what of them was wanted; many are asked at once, so time limits do not count."""
+    sized = resized(calmed(pipeline), k)
     parts = [_counted(run(sized, batch.query).candidates, batch.truth) for batch in asked.batches]
     return Returned(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
