@@ -18,7 +18,7 @@ PREFIX = "trees."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BoostedScorer(Calibrated):
-    """Scores candidates by trees over a sheet and the codes of its texts; answers without the library that grew them."""
+    """Scores candidates by trees over a sheet and the codes of its texts; answers without what grew them."""
 
     extra_settings: ClassVar[Mapping[str, Any]] = Sheet.settings_of
 
