@@ -87,5 +87,8 @@ def show(told: dict[str, Any], recommender: Recommender, out: Path, seconds: flo
     typer.echo("next, ask where an item went:")
     program = "shortlist" if shutil.which("shortlist") else sys.argv[0]
     typer.echo(f"  {program} explain {out / 'bundle'} --user {example['user']} --item {missed}")
+    typer.echo("or which stage loses most, and what mending it would bring:")
+    page = f"--html {out / 'diagnosis.html'}"
+    typer.echo(f"  {program} diagnose {out / 'bundle'} --data {out / 'data'} {page}")
     typer.echo("or serve it over HTTP:")
     typer.echo(f"  {program} serve {out / 'bundle'}")
