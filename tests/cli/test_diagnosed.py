@@ -63,8 +63,8 @@ def test_the_verdict_is_one_line_or_why_there_is_none():
 def test_scorers_without_numbers_say_why():
     assert shift_lines({"shift": {"rank": {"why": "no record"}}}) == ["training and serving, rank: no record"]
     assert calibration_lines({"rank": {"why": "no candidates"}}) == ["odds of rank: no candidates"]
-    assert "noticeable" in shift_lines(whole()["shift"])[0]
-    assert "; divided by 1.60 by 3.0%" in calibration_lines(whole()["calibration"])[0]
+    assert "noticeable" in shift_lines(whole())[0]
+    assert "; 3.0% with its scores divided by 1.60" in calibration_lines(whole()["calibration"])[0]
 
 
 def test_segments_furthest_from_everyone_are_told():
