@@ -85,3 +85,15 @@ def test_groups_differ_in_one_thing_alone():
     assert [len(groups[name][0]) for name in ("width", "limit", "attention, branches")] == [5, 5, 5]
     assert Setting() in groups["width"][0]
     assert Setting() in groups["limit"][0]
+
+
+def test_users_of_several_seeds_are_not_pooled_silently(told, keep):
+    one = bounds_trend(None, "quick", [0, 0], keep=keep)  # the same kept answers twice
+    for result, count, taken in ((told, 1, False), (one, 2, True)):
+        note = next(
+            claim["note"]
+            for claim in result["claims"]
+            if claim["id"] == "linear: the gap of ramp falls with branches on world"
+        )
+        assert f"of {count} seeds" in note
+        assert ("users of all seeds together" in note) == taken

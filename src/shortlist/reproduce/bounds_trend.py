@@ -251,18 +251,29 @@ def _told_by_branches(runs: Runs, place: str) -> list[dict[str, Any]]:
         few, many = curve[min(curve)], curve[max(curve)]
         for loss in ("ramp", "leaves", *ARMS):
             gap, change = statistics.fmean(run.gap(loss) for run in few), _change_of_gap(few, many, loss)
+            falls = [run.gap(loss) < other.gap(loss) for run, other in zip(many, few, strict=True)]
             note = (
                 f"gap with {max(curve)} branches less that with {min(curve)}, {gap:.4f}; must fall by more than "
-                f"{MATTERS:.0%} of it"
+                f"{MATTERS:.0%} of it; falls on {sum(falls)} of {len(falls)} seeds{_taken(few)}"
             )
             holds = change.high is not None and change.high < -MATTERS * abs(gap)
             name = f"{scorer}: the gap of {loss} falls with branches on {place}"
             claims.append(_claimed(name, EFFORT, holds, change, note))
         effort = _search_effort(few, many)
-        note = "what more branches gain with the usual beam beyond what they gain with all leaves scored, in errors"
+        note = (
+            "what more branches gain with the usual beam beyond what they gain with all leaves scored, in errors"
+            f"{_taken(few)}"
+        )
         name = f"{scorer}: what more branches gain is search on {place}"
         claims.append(_claimed(name, EFFORT, effort.above, effort, note))
     return claims
+
+
+def _taken(runs: Sequence[Run]) -> str:
+    """What an interval over the users of several seeds takes for granted."""
+    if len(runs) < 2:
+        return ""
+    return "; the interval takes users of all seeds together, one who is in several counts in each"
 
 
 def _change_of_gap(few: Sequence[Run], many: Sequence[Run], loss: str) -> Estimate:
