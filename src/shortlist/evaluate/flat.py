@@ -13,6 +13,7 @@ from shortlist.data.membership import is_in
 from shortlist.evaluate.accounting import Bools
 from shortlist.evaluate.calm import calmed
 from shortlist.evaluate.estimate import Estimate, mcnemar
+from shortlist.evaluate.follow import places
 from shortlist.evaluate.panel import Batch, Panel
 from shortlist.grammar import Pipeline, Stage, Top, as_pipeline, kind_of
 from shortlist.pipeline import run
@@ -172,10 +173,7 @@ def _best(found: Candidates) -> tuple[Tensor, Tensor]:
 def _all_of(pool: Candidates, items: Tensor) -> Candidates:
     """Items [B, n] as the pool sees them: what nominators said of those they named, nothing of the others."""
     width = pool.shape[1]
-    keys, order = pool.items.masked_fill(~pool.valid, -1).sort(dim=1)
-    at = torch.searchsorted(keys, items.contiguous()).clamp(max=max(width - 1, 0))
-    there = (keys.gather(1, at) == items) if width else torch.zeros_like(items, dtype=torch.bool)
-    place = order.gather(1, at) if width else torch.zeros_like(items)
+    place, there = places(pool, items)
     slot = torch.arange(items.shape[1]).expand(items.shape)
     scores = torch.where(there, pool.scores.gather(1, place), 0.0) if width else torch.zeros(items.shape)
     columns = {

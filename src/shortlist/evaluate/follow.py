@@ -167,7 +167,7 @@ def _fates(trace: Trace, truth: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     What nobody named left at the first step.
     """
-    at, there = _places(trace.named, truth)
+    at, there = places(trace.named, truth)
     fate = torch.where(there, _at(trace.fate, at), 0)
     no = there & _at(trace.removed_by_filter, at)
     parts = trace.steps[0].parts
@@ -176,7 +176,7 @@ def _fates(trace: Trace, truth: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return fate, no, torch.stack(by) if by else torch.zeros((0, *truth.shape), dtype=torch.bool)
 
 
-def _places(found: Candidates, items: Tensor) -> tuple[Tensor, Tensor]:
+def places(found: Candidates, items: Tensor) -> tuple[Tensor, Tensor]:
     """Where each item [B, R] stands among candidates, and whether it does."""
     width = found.shape[1]
     if not width:
