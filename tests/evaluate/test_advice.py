@@ -74,7 +74,21 @@ def test_few_users_give_values_without_intervals():
     told["stages"][2]["share"] = {"mean": 0.29, "low": None, "high": None}
     found = of(told, "rank")
     assert "(29.0%)" in found.what
-    assert "too few users for an interval" in found.knob
+    assert found.knob.endswith("gave +2.0 points.")
+
+
+def test_a_filter_with_a_cut_behind_it_tells_its_rule_from_want_of_places():
+    told = made_up()
+    told["stages"][1] |= {"removed": 4}
+    assert "To 4 of them its rule said no; 6 passed, but stood too far back" in of(told, "seen").why
+    told["stages"][1] |= {"removed": 0}
+    assert of(told, "seen").why.startswith("Its rule let them pass, but they stood too far back")
+    assert "by its rule, not by a score" in of(made_up(), "seen").why
+
+
+def test_numbers_of_one_are_said_as_one():
+    told = made_up(users=1, wanted=1)
+    assert in_short(told)[0].startswith("Of 1 wanted item (what 1 user really met next)")
 
 
 def test_whoever_would_lose_it_again_is_named():

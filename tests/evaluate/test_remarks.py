@@ -131,3 +131,17 @@ def test_a_nominator_that_does_harm_is_told_so_and_a_lone_one_stays():
     harm = {**made_up()["nominators"], "popular": {"named": 1, "alone": 0, "without": between(0.03)}}
     assert "The funnel is even better without 'popular'." in said(nominators=harm)[-1]
     assert said(nominators={"popular": harm["popular"]}) == []
+
+
+def test_a_ranker_that_learned_against_candidates_is_not_told_to_do_so():
+    wider = [knob("covisit", "limit", "400", -0.03, candidates=300.0)]
+    found = said(knobs=wider, training={"rank": {"negatives": "candidates"}})
+    assert "It learned against candidates already" in found[0]
+    assert "Train it against" in said(knobs=wider, training={"rank": {"negatives": "catalogue"}})[0]
+
+
+def test_a_funnel_that_orders_nothing_by_who_asks_is_not_told_to_mend_its_scorer():
+    bare = [stage for stage in made_up()["stages"] if stage["kind"] != "scorer"]
+    found = said(stages=bare, verdict=None, coverage={"collapse": True, "first_share": 0.4})
+    assert "add a nominator that looks at histories" in found[0]
+    assert "Look at the last scorer" in said(coverage={"collapse": True, "first_share": 0.4})[0]

@@ -1,4 +1,4 @@
-from shortlist.evaluate.words import around, falls, listed, percent, points, rises, unbroken
+from shortlist.evaluate.words import around, counted, falls, listed, percent, points, rises, unbroken
 
 
 def test_shares_are_said_in_hundreds_with_their_interval():
@@ -11,9 +11,7 @@ def test_shares_are_said_in_hundreds_with_their_interval():
 
 def test_changes_are_said_in_points_with_a_sign():
     assert points({"mean": 0.021, "low": -0.0001, "high": 0.03}) == "+2.1 points [0.0, +3.0]"
-    assert (
-        points({"mean": -0.021, "low": None, "high": None}) == "-2.1 points (too few users for an interval)"
-    )
+    assert points({"mean": -0.021, "low": None, "high": None}) == "-2.1 points"
     assert points({"mean": None, "low": None, "high": None}) == "no number"
 
 
@@ -25,6 +23,12 @@ def test_a_change_is_sure_only_when_its_whole_interval_lies_on_one_side():
     nothing = {"low": None, "high": None}
     assert not rises(nothing)
     assert not falls(nothing)
+
+
+def test_things_are_counted_as_one_or_many():
+    assert counted(1, "user") == "1 user"
+    assert counted(2000, "user") == "2,000 users"
+    assert counted(0, "item lies", "items lie") == "0 items lie"
 
 
 def test_names_are_listed_as_in_a_sentence():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shortlist.evaluate.remarks import SMALL, remarks
-from shortlist.evaluate.words import NOISE, Told, around, falls, listed, percent, points, rises
+from shortlist.evaluate.words import NOISE, Told, around, counted, falls, listed, percent, points, rises
 
 TENTH = 0.001  # of a point: less is not told apart
 
@@ -66,15 +66,15 @@ def in_short(told: Told) -> list[str]:
     if not told["wanted"]:
         return ["Nobody in the sample met anything next, so nothing can be said."]
     said = [
-        f"Of {told['wanted']:,} wanted items (what {told['users']:,} users really met next) the funnel returned "
-        f"{told['returned']:,}: {around(told['recall'])}."
+        f"Of {counted(told['wanted'], 'wanted item')} (what {counted(told['users'], 'user')} really met next) the "
+        f"funnel returned {told['returned']:,}: {around(told['recall'])}."
     ]
     if not worst_of(told):
         return [*said, "No stage loses anything that could be avoided."]
     worst = max(told["stages"], key=avoidable)
     said.append(
-        f"The biggest avoidable loss is at {worst['name']!r} ({_kind(worst)}): {avoidable(worst):,} wanted items, "
-        f"{percent(avoidable(worst) / told['wanted'])}. {_promise(told)}"
+        f"The biggest avoidable loss is at {worst['name']!r} ({_kind(worst)}): "
+        f"{counted(avoidable(worst), 'wanted item')}, {percent(avoidable(worst) / told['wanted'])}. {_promise(told)}"
     )
     same = (told.get("coverage") or {}).get("collapse")
     alarm = (
@@ -159,7 +159,7 @@ def _loss(stage: Told, told: Told) -> Advice:
 
 def _what(stage: Told, wanted: int) -> str:
     said = (
-        f"{stage['name']!r} ({_kind(stage)}) loses {stage['lost']:,} of {wanted:,} wanted items "
+        f"{stage['name']!r} ({_kind(stage)}) loses {stage['lost']:,} of {counted(wanted, 'wanted item')} "
         f"({around(stage['share'])})"
     )
     if stage["conditional"] is not None and stage["entered"] < wanted:
@@ -174,6 +174,8 @@ def _what(stage: Told, wanted: int) -> str:
 
 def _why(stage: Told, told: Told) -> list[str]:
     said = [REASONS.get(stage["kind"], "")]
+    if stage["kind"] == "filter" and stage["removed"] < stage["lost"]:
+        said = [_past_the_rule(stage)]
     if stage["kind"] != "filter" and stage["removed"]:
         said.append(f"{stage['removed']:,} of them were said no to.")
     by = stage.get("ordered_by")
@@ -183,6 +185,20 @@ def _why(stage: Told, told: Told) -> list[str]:
     if stage["kind"] == "nominator":
         said += [_blame(name, tree) for name, tree in told.get("trees", {}).items()]
     return [one for one in said if one]
+
+
+def _past_the_rule(stage: Told) -> str:
+    """A filter with a cut behind it loses by its rule and by want of places."""
+    others = stage["lost"] - stage["removed"]
+    said = (
+        f"To {stage['removed']:,} of them its rule said no" if stage["removed"] else "Its rule let them pass"
+    )
+    thing = (
+        f"; {others:,} passed, but stood too far back"
+        if stage["removed"]
+        else ", but they stood too far back"
+    )
+    return f"{said}{thing} for the places after it, in the order that the stages before it made."
 
 
 def _what_if(stage: Told, told: Told) -> list[str]:
@@ -210,8 +226,9 @@ def _blame(name: str, tree: Told) -> str:
     account = tree["account"]
     wanted = max(account["wanted"], 1)
     said = (
-        f"The tree {name!r} missed {percent(1 - account['found'] / wanted)} of what {tree['users']:,} users wanted: "
-        f"{percent(account['model'] / wanted)} because its scorer does not rank them high enough, "
+        f"The tree {name!r} missed {percent(1 - account['found'] / wanted)} of what "
+        f"{counted(tree['users'], 'user')} wanted: {percent(account['model'] / wanted)} because its scorer does not "
+        "rank them high enough, "
         f"{percent(account['search'] / wanted)} because the search did not reach them (its beam was too narrow)."
     )
     if account["search"] < SMALL * wanted:

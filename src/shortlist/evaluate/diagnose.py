@@ -21,6 +21,7 @@ from shortlist.evaluate.segments import Pairs, by_segment
 from shortlist.evaluate.served import Sample, Served, served
 from shortlist.evaluate.shift import shifts
 from shortlist.evaluate.what_if import WhatIf, what_if
+from shortlist.evaluate.words import counted
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.pipeline import Recommender
 from shortlist.pipeline.recommender import resized, slate_size
@@ -214,7 +215,8 @@ def _warnings(pipeline: Pipeline, one: Panel, followed: Followed, k: int | None)
     said = []
     if one.n_users < FEWEST:
         said.append(
-            f"{one.n_users} users are too few for intervals, which need {FEWEST}: every number is that of these users."
+            f"{counted(one.n_users, 'user is', 'users are')} too few for intervals, which need {FEWEST}: every number "
+            "is of this sample alone."
         )
     if k is None and slate_size(pipeline) is None:
         said.append(f"The pipeline does not say how many items it returns; slates of {SLATE} are assumed.")
@@ -225,6 +227,11 @@ def _warnings(pipeline: Pipeline, one: Panel, followed: Followed, k: int | None)
         )
     if followed.seats[0].kind == CATALOGUE:
         outside = int((~followed.trace.alive[:, 0]).sum())
-        said.append(f"{outside} wanted items lie outside the catalogue: no stage can return them.")
-    said += [f"{note.stage}: {note.what}, {note.count} times: {note.detail}" for note in followed.notes]
+        said.append(
+            f"{counted(outside, 'wanted item lies', 'wanted items lie')} outside the catalogue: no stage can "
+            "return what is not in it."
+        )
+    said += [
+        f"{note.stage}: {note.what}, {counted(note.count, 'time')}: {note.detail}" for note in followed.notes
+    ]
     return tuple(said)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from shortlist.evaluate.words import Told, falls, listed, percent, points, rises
+from shortlist.evaluate.estimate import FEWEST
+from shortlist.evaluate.words import Told, counted, falls, listed, percent, points, rises
 
 SMALL = 0.01  # a share of the wanted items that is not worth a knob
 ENOUGH = (
@@ -38,7 +39,10 @@ def _same(told: Told) -> Iterator[Remark]:
             told["stages"][-1]["name"],
             f"Alarm: {percent(one['first_share'])} of all slates begin with the same item.",
             "More than a fifth of the users are shown one and the same first.",
-            "Look at the last scorer: does it see histories at all? Train it longer, or with a lower rate.",
+            "Look at the last scorer: does it see histories at all? Train it longer, or with a lower rate."
+            if any(stage["kind"] == "scorer" for stage in told["stages"])
+            else "Nothing here orders items by who asks: add a nominator that looks at histories (co-visit), or a "
+            "ranker.",
         )
 
 
@@ -78,8 +82,17 @@ def _noise(told: Told) -> Iterator[Remark]:
         what,
         "Among further candidates the ranker picks wrong ones more often than right ones: beyond what it learned from, "
         "it adds noise.",
+        _against(told, verdict.get("stage")),
+    )
+
+
+def _against(told: Told, stage: str | None) -> str:
+    """What a ranker that further candidates mislead should learn against, unless it does so already."""
+    if told.get("training", {}).get(stage, {}).get("negatives") in ("candidates", "both"):
+        return "It learned against candidates already: keep the stages before it as narrow as they are, or narrower."
+    return (
         'Train it against what it is served (negatives = "candidates" or "both"); wider stages before it will not '
-        "help.",
+        "help."
     )
 
 
@@ -148,7 +161,11 @@ def _thin(told: Told) -> Iterator[Remark]:
 def _odds(told: Told) -> Iterator[Remark]:
     for name, one in [*_of_scorers(told["calibration"])][-1:]:  # only the last one's numbers leave the funnel
         ece = one.get("ece")
-        if ece is None or ece < max(CROOKED, one.get("by_chance") or 0.0):
+        if (
+            ece is None
+            or ece < max(CROOKED, one.get("by_chance") or 0.0)
+            or one.get("users", FEWEST) < FEWEST
+        ):
             continue
         much = "is too sure of itself" if _said(one) > _true(one) else "promises less than comes true"
         yield Remark(
@@ -197,7 +214,7 @@ def _short(told: Told) -> Iterator[Remark]:
         if stage["short"]:
             yield Remark(
                 stage["name"],
-                f"{stage['name']!r} had fewer candidates than places in {stage['short']:,} requests.",
+                f"{stage['name']!r} had fewer candidates than places in {counted(stage['short'], 'request')}.",
                 "The stages before it pass on too few.",
                 "More items from the nominators, or a nominator that always has an answer (popular).",
             )

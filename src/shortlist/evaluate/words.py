@@ -25,9 +25,14 @@ def points(change: Told) -> str:
     if change["mean"] is None:
         return "no number"
     middle = f"{_signed(change['mean'])} points"
-    if change["low"] is None:
-        return f"{middle} (too few users for an interval)"
+    if change["low"] is None:  # too few users, as a warning says once
+        return middle
     return f"{middle} [{_signed(change['low'])}, {_signed(change['high'])}]"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number of things: 1 user, 2 users."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def unbroken(said: str) -> str:
