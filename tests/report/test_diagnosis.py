@@ -93,7 +93,9 @@ def test_the_same_values_give_the_same_page(told):
 
 def test_knobs_that_need_training_say_how_to_have_them_measured(told):
     more = with_findings({**told, "knobs": [*told["knobs"], knob("rank", "mode", "mixed", None)]})
-    assert "not measured: needs training, add --retrain" in diagnosis_page(more)
+    assert "because it needs training: mode = mixed at &#x27;rank&#x27;. With --retrain" in diagnosis_page(
+        more
+    )
     refused = {**knob("rank", "mode", "mixed", None), "why": "nothing was retrieved"}
     page = diagnosis_page(with_findings({**told, "knobs": [refused]}))
     assert "could not be trained: nothing was retrieved" in page
@@ -127,7 +129,8 @@ def test_values_without_intervals_are_drawn_and_told(told):
             part |= {"low": None, "high": None}
     few["recall"] |= {"low": None, "high": None}
     page = diagnosis_page(with_findings(few))
-    assert "too few users for an interval" in page
+    assert "A perfect &#x27;rank&#x27; would bring +7.2 points (" in page
+    assert "the funnel returned 150: 15.0%." in page
 
 
 def test_an_empty_sample_has_a_page_too():

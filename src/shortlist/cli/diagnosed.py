@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from shortlist.evaluate.advice import in_short, worst_of
-from shortlist.evaluate.words import around, percent, points
+from shortlist.evaluate.words import around, counted, percent, points
 from shortlist.report.diagnosis_trees import theory_lines
 
 FURTHEST = 3  # segments that are told
@@ -53,7 +53,7 @@ def say(console: Console, line: str) -> None:
 def stages_table(told: Told) -> Table:
     """A row per stage, the biggest avoidable loss marked."""
     table = Table(
-        title=f"which stage loses what: {told['users']:,} users, {told['wanted']:,} wanted items",
+        title=f"which stage loses what: {counted(told['users'], 'user')}, {counted(told['wanted'], 'wanted item')}",
         title_justify="left",
         caption="> biggest avoidable loss. lost: % of all wanted items [95 % interval]. own: % of what came in. "
         "perfect: points more in the slate if this stage alone kept what is wanted (measured, by looking at the "
@@ -99,8 +99,8 @@ def verdict_line(one: Told) -> str:
         )
     return (
         f"without the first stages: {ANSWERS[one['answer']].format(stage=one['stage'])}: its first item is wanted for "
-        f"{percent(one['accuracy'])} of {one['users']:,} users, {percent(one['accuracy_flat'])} if it scores the whole "
-        f"catalogue ({points(one['difference'])})"
+        f"{percent(one['accuracy'])} of {counted(one['users'], 'user')}, {percent(one['accuracy_flat'])} if it scores "
+        f"the whole catalogue ({points(one['difference'])})"
     )
 
 
@@ -161,7 +161,7 @@ def segment_lines(told: Told) -> list[str]:
     furthest = sorted(known, key=lambda one: -abs(one["recall"]["mean"] - everyone))[:FURTHEST]
     return [
         f"{one['kind']}, {one['name']}: {around(one['recall'])} returned, everyone {percent(everyone)} "
-        f"({one['users']:,} users)"
+        f"({counted(one['users'], 'user')})"
         for one in furthest
     ]
 
@@ -182,7 +182,7 @@ def show_tree(name: str, tree: Told, console: Console) -> None:
     say(
         console,
         f"tree {name!r}: {tree['items']:,} items, {tree['height']} levels, branch {tree['branch']}, beam "
-        f"{tree['beam']}, asked for {tree['k']}; {tree['users']:,} users, "
+        f"{tree['beam']}, asked for {tree['k']}; {counted(tree['users'], 'user')}, "
         f"{tree['account']['wanted']:,} held-out items",
     )
     for number, one in enumerate(tree["findings"], start=1):

@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from shortlist.evaluate.advice import in_short, worst_of
-from shortlist.evaluate.words import around, percent, points, rises, unbroken
+from shortlist.evaluate.words import around, counted, falls, percent, points, rises, unbroken
 from shortlist.report.budget import budget_section
 from shortlist.report.diagnosis_parts import (
     calibration,
@@ -46,7 +46,7 @@ def diagnosis_page(told: Told) -> str:
         _measured(told),
     ]
     sections = [one for one in parts if one is not None]
-    return page(f"Where {about['name']} loses what people want, on {about['data']}", sections)
+    return page(f"Where {about['name']!r} loses what people want, on the data {about['data']!r}", sections)
 
 
 def _short(told: Told) -> Section:
@@ -98,7 +98,7 @@ def _losses(told: Told) -> Section | None:
     ]
     rows = [
         [
-            one["name"] + (" ← biggest" if one["name"] == worst_of(told) else ""),
+            unbroken(one["name"] + (" ← biggest" if one["name"] == worst_of(told) else "")),
             one["kind"],
             one["entered"],
             one["lost"],
@@ -189,16 +189,16 @@ def _or_dash(one: Told | None) -> str:
 def _knobs(told: Told) -> Section | None:
     if not told["knobs"]:
         return None
-    ordered = sorted(told["knobs"], key=lambda one: -_gained(one))
+    turned = [one for one in told["knobs"] if one["gain"] is not None]
     rows = [
         [
             one["stage"],
-            f"{one['label']} = {one['setting']}",
-            _gain(one),
+            unbroken(f"{one['label']} = {one['setting']}"),
+            unbroken(points(one["gain"])),
             "–" if one["candidates"] is None else f"{one['candidates']:,.0f}",
-            "yes" if one["gain"] is not None and rises(one["gain"]) else "",
+            _sure(one["gain"]),
         ]
-        for one in ordered
+        for one in sorted(turned, key=lambda one: -(one["gain"]["mean"] or 0.0))
     ]
     return Section(
         "Knobs that were really turned",
@@ -206,21 +206,33 @@ def _knobs(told: Told) -> Section | None:
             "A knob is a setting of the recommender. Each was changed alone, and the whole funnel was asked again "
             "for the same users. Unlike an oracle, these settings can be had. The best of many tries is partly "
             "luck: expect a little less of it than it shows here.",
-            table(["stage", "setting", "gain", "candidates after it", "better for sure"], rows),
+            *([table(["stage", "setting", "gain", "candidates after it", ""], rows)] if rows else []),
+            *_not_turned(told["knobs"]),
         ],
     )
 
 
-def _gain(knob: Told) -> str:
-    if knob["gain"] is not None:
-        return unbroken(points(knob["gain"]))
-    why = knob.get("why")
-    return f"could not be trained: {why}" if why else "not measured: needs training, add --retrain"
+def _sure(gain: Told) -> str:
+    """Whether a gain is one."""
+    if gain["low"] is None:
+        return ""
+    return "better" if rises(gain) else "worse" if falls(gain) else "may be chance"
 
 
-def _gained(knob: Told) -> float:
-    gain = knob["gain"]
-    return float("-inf") if gain is None or gain["mean"] is None else float(gain["mean"])
+def _not_turned(knobs: Sequence[Told]) -> list[str]:
+    """What was not measured, and why."""
+    failed = [one for one in knobs if one["gain"] is None and one.get("why")]
+    said = [
+        f"{one['label']} = {one['setting']} at {one['stage']!r} could not be trained: {one['why']}"
+        for one in failed
+    ]
+    waiting = [one for one in knobs if one["gain"] is None and not one.get("why")]
+    if waiting:
+        named = "; ".join(f"{one['label']} = {one['setting']} at {one['stage']!r}" for one in waiting)
+        said.append(
+            f"Not measured, because it needs training: {named}. With --retrain each is trained and measured, too."
+        )
+    return said
 
 
 def _more(told: Told) -> Section | None:
@@ -238,9 +250,10 @@ def _measured(told: Told) -> Section:
     return Section(
         "How it was measured",
         [
-            f"A sample of {told['users']:,} users with {told['wanted']:,} wanted items, none of which the bundle had "
-            f"learned from. Knobs were turned and nominators silenced for {told['sample']['knobs']:,} of these users, "
-            f"the whole catalogue was scored for {told['sample']['verdict']:,}. Intervals come from drawing the users "
+            f"A sample of {counted(told['users'], 'user')} with {counted(told['wanted'], 'wanted item')}, none of "
+            "which the bundle had learned from. Knobs were turned and nominators silenced for "
+            f"{told['sample']['knobs']:,} of these users, the whole catalogue was scored for "
+            f"{told['sample']['verdict']:,}. Intervals come from drawing the users "
             "again, with repeats, a thousand times (a bootstrap), always whole users; with fewer than 30 users there "
             "are none. How much a training with another seed would differ is not in them.",
             "Whatever is called perfect or an oracle looks at the answers and cannot be deployed.",
@@ -259,4 +272,4 @@ def _measured(told: Told) -> Section:
 
 
 def _counted(told: Told) -> str:
-    return f"{told['users']:,} users, {told['wanted']:,} wanted items."
+    return f"{counted(told['users'], 'user')}, {counted(told['wanted'], 'wanted item')}."

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from shortlist.evaluate.words import around, falls, percent, points, rises, unbroken
+from shortlist.evaluate.words import around, counted, falls, percent, points, rises, unbroken
 from shortlist.report.diagnosis_plots import dots, reliability
 from shortlist.report.page import Html, Section, facts, figure, table
 
@@ -15,6 +15,9 @@ ANSWERS = {
     "hurts": "No, the stages before {stage!r} do harm.",
     "undecided": "With these users it cannot be told from chance.",
 }
+
+
+KINDS = {"recency": "moment"}
 
 
 def verdict(told: Told) -> Section:
@@ -38,7 +41,8 @@ def verdict(told: Told) -> Section:
             "The stages before the last ranker make it fast: it looks at a few items instead of all. They may cost "
             "something, when the item it would have put first never reaches it. They may also gain something, when "
             "they keep away items that would have misled it. Both were counted: the ranker was asked for its single "
-            f"best item once behind the other stages and once over the whole catalogue, for {one['users']:,} users.",
+            f"best item once behind the other stages and once over the whole catalogue, for "
+            f"{counted(one['users'], 'user')}.",
             Html(
                 f"<p><strong>{escape(_answer(one))}</strong> Gain less loss: {points(one['difference'])}.</p>"
             ),
@@ -107,41 +111,53 @@ def segments(told: Told) -> Section | None:
     listed = told["segments"]
     if not listed:
         return None
-    names = [one["name"] for one in told["stages"]]
-    rows = [
-        [
-            _spoken(one),
-            one["users"],
-            one["wanted"],
-            unbroken(around(one["recall"])),
-            unbroken(around(one["precision_at_1"])) if one.get("precision_at_1") else "",
-            _worst(one["lost"], names),
-            "few users" if one.get("few") else "",
-        ]
-        for one in listed
-    ]
-    heads = ["segment", "users", "wanted items", "returned", "first item wanted", "most is lost at", ""]
     return Section(
         "For whom does it work?",
         [
             "The same account for parts of the users and parts of the items; an event is one meeting of a user with "
             "an item in the log. With many parts some differ by chance alone; parts with fewer than 30 users are "
-            "marked and have no interval. How often the first item of a slate is wanted can be told of users only.",
+            "marked and have no interval.",
             figure(
                 dots(
                     [(_spoken(one), one["recall"]) for one in listed],
                     "of the wanted items returned",
                     told["recall"]["mean"],
                 ),
-                f"Share returned, with interval; the dashed line is everyone together. {told['users']:,} users.",
+                "Share returned, with interval; the dashed line is everyone together. "
+                f"{counted(told['users'], 'user')}.",
             ),
-            table(heads, rows),
+            *_segment_tables(told),
         ],
     )
 
 
+def _segment_tables(told: Told) -> list[Html]:
+    """Parts of the users with how often the first item of their slates is wanted; other parts have no first item."""
+    names = [one["name"] for one in told["stages"]]
+    heads = ["segment", "users", "wanted items", "returned", "most is lost at"]
+    firsts = [one for one in told["segments"] if one.get("precision_at_1")]
+    others = [one for one in told["segments"] if not one.get("precision_at_1")]
+    rows = [_row(one, names) for one in others]
+    with_first = [[*_row(one, names), unbroken(around(one["precision_at_1"]))] for one in firsts]
+    parts = [table([*heads, "first item wanted"], with_first)] if firsts else []
+    return [*parts, *([table(heads, rows)] if rows else [])]
+
+
+def _row(one: Told, names: list[str]) -> list[Any]:
+    few = " (few users)" if one.get("few") else ""
+    return [
+        unbroken(_spoken(one) + few),
+        one["users"],
+        one["wanted"],
+        unbroken(around(one["recall"])),
+        unbroken(_worst(one["lost"], names)),
+    ]
+
+
 def _spoken(one: Told) -> str:
-    return f"{one['kind']}: {one['name']}"
+    """The name of a segment after its kind; what follows a colon in it explains it."""
+    head, _, more = one["name"].partition(": ")
+    return f"{KINDS.get(one['kind'], one['kind'])}: {head}" + (f" ({more})" if more else "")
 
 
 def _worst(lost: Any, names: list[str]) -> str:
@@ -204,14 +220,14 @@ def coverage(told: Told) -> Section | None:
         "slates with the same first item": percent(one["first_share"]),
     }
     said = (
-        f"What {one['requests']:,} requests together show of the catalogue. An item that no nominator ever names "
-        "cannot be returned, however good the rest is."
+        f"What {counted(one['requests'], 'request')} together show of the catalogue. An item that no nominator ever "
+        "names cannot be returned, however good the rest is."
     )
     return Section("How much of the catalogue is used?", [said, *([alarm] if alarm else []), facts(named)])
 
 
 def _users(measured: Told) -> str:
-    return "; ".join(f"{name}: {one['users']:,} users" for name, one in measured.items()) + "."
+    return "; ".join(f"{name}: {counted(one['users'], 'user')}" for name, one in measured.items()) + "."
 
 
 def is_measured(one: Any, key: str) -> bool:
