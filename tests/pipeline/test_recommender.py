@@ -210,3 +210,11 @@ def test_a_folder_of_another_kind_is_refused(tmp_path):
 
 def test_an_id_may_be_a_number_or_text_and_a_request_has_defaults():
     assert (Request().user, Request().k, Request().exclude) == (None, None, ())
+
+
+def test_a_cut_inside_a_guard_is_resized_too():
+    guarded = as_pipeline(listed("a", range(9)) >> Optional(Dice(name="rank") % 3, name="kept"))
+    slate = run_checked(resized(guarded, 6), asked([20]))
+    assert int(slate.candidates.valid.sum()) == 6
+    open_ended = as_pipeline(listed("a", range(9)) >> Optional(Dice(name="rank"), name="kept"))
+    assert int(run_checked(resized(open_ended, 4), asked([20])).candidates.valid.sum()) == 4

@@ -141,3 +141,20 @@ def test_the_differences_told_of_two_stages_are_those_of_their_claims():
     }
     assert told <= known
     assert len(told) == 8
+
+
+def test_the_table_of_planted_stages_is_that_of_its_result():
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    part = text[text.index("## What a planted weak stage shows") : text.index("## What the yardsticks reach")]
+    values = {
+        (one["method"], one["metric"]): f"{one['mean']:.4f}" for one in published("planted-stage")["rows"]
+    }
+    rows = re.findall(r"^\| ([a-z-]+) \| (0.*) \|$", part, re.MULTILINE)
+    assert len(rows) == 5
+    for plant, cells in rows:
+        told = [
+            values[f"{plant}, {wants}", f"gain, {what}"]
+            for wants in ("liked", "met")
+            for what in ("measured", "foretold", "best knob")
+        ]
+        assert cells.split(" | ") == told

@@ -7,7 +7,14 @@ import pytest
 from shortlist.errors import ConfigError
 from shortlist.reproduce import EXPERIMENTS, FIGURES
 
-UNREAL = ("demo-world", "dtr-table3", "dtr-table7", "dtr-table9", "planted-stage", "tree-speed-h200")  # need no data
+UNREAL = (
+    "demo-world",
+    "dtr-table3",
+    "dtr-table7",
+    "dtr-table9",
+    "planted-stage",
+    "tree-speed-h200",
+)  # need no data
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -94,13 +94,35 @@ def test_others_are_never_wanted_and_come_from_where_they_should(negatives: str)
 
 
 def test_draws_from_the_catalogue_stand_for_all_of_it() -> None:
-    """I20: exp of the shift makes the sum over draws expect the sum over the catalogue."""
-    lists = lessons(negatives="catalogue").lists(0, 0)
-    assert lists is not None
-    assert lists.shift[:, 0].eq(0).all()
-    assert lists.shift[0, 1:].tolist() == pytest.approx([np.log((N - 1) / 6)] * 6)
-    assert lessons(negatives="catalogue", correct=False).lists(0, 0).shift.eq(0).all()  # type: ignore[union-attr]
-    assert lessons(negatives="both").lists(0, 0).shift.eq(0).all()  # type: ignore[union-attr]
+    """I20: over many epochs the corrected sums over draws expect the sum over all items that are not wanted."""
+    one = lessons(negatives="catalogue", mode="original", count=1, wants=1)
+    worth = np.random.default_rng(5).normal(size=N)
+    sums: dict[tuple[int, ...], list[float]] = {}
+    for epoch in range(400):
+        lists = one.lists(0, epoch)
+        assert lists is not None
+        assert lists.shift[:, 0].eq(0).all()
+        items = lists.found.items[:, 1:].numpy()
+        drawn = np.where(items >= 0, np.exp(worth[items] + lists.shift[:, 1:].numpy()), 0.0).sum(1)
+        for history, total in zip(lists.query.history.tolist(), drawn, strict=True):
+            sums.setdefault(tuple(history), []).append(float(total))
+    for history, wants in zip(
+        one.taught[0].query.history.tolist(), one.taught[0].truth.tolist(), strict=True
+    ):
+        full = np.exp(np.delete(worth, [item for item in wants if item >= 0])).sum()
+        found = np.array(sums[tuple(history)])
+        assert abs(found.mean() - full) < 4 * found.std() / len(found) ** 0.5
+
+
+def test_draws_of_two_kinds_are_not_corrected() -> None:
+    for given in (
+        {"negatives": "catalogue", "correct": False},
+        {"negatives": "both"},
+        {"negatives": "candidates"},
+    ):
+        lists = lessons(**given).lists(0, 0)
+        assert lists is not None
+        assert lists.shift.eq(0).all()
 
 
 def test_what_was_found_keeps_its_columns_and_the_rest_has_none() -> None:

@@ -60,7 +60,7 @@ def plain_lists(lessons: Lessons, number: int, epoch: int, weights: Weights) -> 
     far = torch.randint(lessons.n_items, (len(chosen), trainer.drawn - near), generator=generator).tolist()
     items = _items(one, chosen, luck, far, near)
     rows = [row for row, _ in chosen]
-    shift = math.log((lessons.n_items - 1) / trainer.drawn) if trainer.correct and near == 0 else 0.0
+    shift = math.log(lessons.n_items / trainer.drawn) if trainer.correct and near == 0 else 0.0
     return Lists(
         one.query.take(torch.tensor(rows, dtype=torch.int64)),
         _known(one.found, rows, items),

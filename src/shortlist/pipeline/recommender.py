@@ -1,7 +1,7 @@
 """A trained pipeline with the words of the outside: asked by ids, answering in ids and titles."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +157,19 @@ def resized(pipeline: Pipeline, k: int | None) -> Pipeline:
     if k < 1:
         raise ConfigError(f"k must be 1 or more, got {k}")
     *rest, last = pipeline.stages
-    return Pipeline((*rest, last.inner % k if isinstance(last, Top) else last % k), name=pipeline.name)
+    return Pipeline((*rest, _sized(last, k)), name=pipeline.name)
+
+
+def _sized(last: Stage, k: int) -> Stage:
+    """A last stage that lets k through; a cut or choice inside a guard is the one to change."""
+    if isinstance(last, Guard) and _says(last.inner):
+        return replace(last, inner=_sized(last.inner, k))
+    return last.inner % k if isinstance(last, Top) else last % k
+
+
+def _says(stage: Stage) -> bool:
+    """Whether a stage says how many it lets through."""
+    return _says(stage.inner) if isinstance(stage, Guard) else isinstance(stage, Top | Selector)
 
 
 def slate_size(pipeline: Pipeline) -> int | None:

@@ -58,7 +58,7 @@ class RankerTrainer:
     drawn: int = 60  # others in a list
     mix: float = 0.5  # of the mode "mixed": the share of weight that is spread evenly
     wants: int = 8  # wanted items of a request that are shown in an epoch
-    correct: bool = True  # draws from the catalogue stand for all of it: log((N - 1) / drawn) is added
+    correct: bool = True  # draws from the catalogue stand for all of it: log(N / drawn) is added
     min_recall: float = 0.10  # below it, learning on the retrieved is warned of
     epochs: int = 20
     rate: float = 1e-3
@@ -199,7 +199,8 @@ class Lessons:
         wide = wide.masked_fill(is_in(wide, one.truth[rows]), -1)
         # Draws of two kinds come from no single distribution: only those of the catalogue alone are corrected.
         alone = self.trainer.correct and near == 0
-        shift = float(np.log(max(self.n_items - 1, 1) / drawn)) if alone else 0.0
+        # Of N items as likely each, those wanted are masked: what is left then expects the sum over all the others.
+        shift = float(np.log(max(self.n_items, 1) / drawn)) if alone else 0.0
         others = torch.cat([close, wide], dim=1)
         return others, torch.full(others.shape, shift)
 
