@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from shortlist.reproduce.rankers import everywhere, firsts, ranker
+from shortlist.reproduce.rankers import _batches, everywhere, firsts, ranker
 from shortlist.reproduce.trees import Trial
 from shortlist.reproduce.two_stages import SMALL, Arm, TwoStages
 
@@ -33,6 +33,18 @@ def test_what_an_arm_learned_from_is_told(stages, taught):
 def test_other_negatives_are_taught_too(stages, taught, negatives):
     model, _ = ranker(stages, Arm(16, negatives))
     assert not all(torch.equal(a, b) for a, b in zip(model.parameters(), taught[0].parameters(), strict=True))
+
+
+@pytest.mark.parametrize("arm", [Arm(1), Arm(16), Arm(16, subset=True)])
+def test_a_filter_is_the_mean_loss_of_what_it_leaves(stages, monkeypatch, arm):
+    """I31: gradients of strict filters are not larger than others, so clipping treats all arms alike."""
+    seen = []
+    monkeypatch.setattr(
+        "shortlist.reproduce.rankers._loss", lambda *given: seen.append(given[4][given[3]]) or torch.zeros(())
+    )
+    loss = next(_batches(stages, None, arm, stages.weights(arm))(0))
+    loss()
+    assert seen[0].tolist() == pytest.approx([1.0] * len(seen[0]))
 
 
 def test_the_first_of_one_is_the_retrievers_and_the_first_of_all_the_rankers(stages, taught):

@@ -1,5 +1,7 @@
 """A retriever, its flags and weights in a small trial."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -14,10 +16,39 @@ def stages(ground):
     return TwoStages(Trial(ground, 0, device="cpu"), SMALL)
 
 
-def test_no_instance_asks_for_what_is_in_its_history(stages):
-    labels = stages.windows.labels[stages.rows]
-    for row, label in zip(stages.histories, labels, strict=True):
-        assert int(label) not in row.tolist()
+@pytest.fixture(scope="module")
+def forgetful(ground):
+    """Histories are so short that most of what was met before is no longer in them."""
+    one = TwoStages(Trial(ground, 0, device="cpu"), SMALL)
+    one.memory = 3
+    return one
+
+
+def before(stages, row):
+    """All that was met before an instance, the slow way."""
+    end = int(stages.windows.ends[stages.rows[row]])
+    user = stages.events.users[end]
+    return {int(stages.events.items[at]) for at in range(end) if stages.events.users[at] == user}
+
+
+def test_no_instance_asks_for_what_was_met_before(forgetful):
+    assert any(len(before(forgetful, row)) > 3 for row in range(0, len(forgetful.rows), 97))
+    for row in range(0, len(forgetful.rows), 29):
+        assert int(forgetful.wanted[row]) not in before(forgetful, row)
+
+
+def test_flags_leave_out_what_test_users_are_never_served(forgetful, monkeypatch):
+    """Whatever an instance is asked with, all that was met before is left out, as for test users."""
+    asked = []
+
+    def spied(index, history, k, *, beam, exclude):
+        asked.append(exclude)
+        return SimpleNamespace(items=torch.full((len(history), k), -1))
+
+    monkeypatch.setattr("shortlist.reproduce.two_stages.search", spied)
+    forgetful._ask(None, forgetful.rows[:50])
+    for row, seen in enumerate(asked[0].tolist()):
+        assert set(seen) - {-1} == before(forgetful, row)
 
 
 def test_flags_say_where_the_wanted_item_stands(stages):
@@ -25,7 +56,7 @@ def test_flags_say_where_the_wanted_item_stands(stages):
     for row in range(0, len(stages.rows), 97):
         found, wanted = flags.found[row].tolist(), int(stages.wanted[row])
         assert flags.rank[row] == (found.index(wanted) if wanted in found else -1)
-        assert not set(found) - {-1} & set(stages.histories[row].tolist())
+        assert not (set(found) - {-1}) & before(stages, row)
 
 
 def test_flags_are_made_once_and_refused_for_another_beam(stages):

@@ -53,7 +53,9 @@ def _batches(
 ) -> Callable[[int], Iterator[Callable[[], Tensor]]]:
     """Batches of instances that count at all; a step is one function on tensors that stay where they are."""
     counted = torch.from_numpy(np.flatnonzero(weights.values > 0)).to(stages.device)
-    weight = torch.from_numpy(weights.values.astype(np.float32)).to(stages.device)
+    # Mean 1 over what counts: a filter is the mean loss of what it leaves, and its gradients are clipped like others.
+    even = weights.values / weights.values[weights.values > 0].mean()
+    weight = torch.from_numpy(even.astype(np.float32)).to(stages.device)
     near = _near(stages, arm)
     held = torch.zeros(min(stages.sizes.batch, len(counted)), dtype=torch.int64, device=stages.device)
 

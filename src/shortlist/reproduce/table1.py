@@ -85,7 +85,9 @@ def bounds_table1(
 def _answered(trial: Trial, arms: Mapping[str, Arm], sizes: Sizes) -> Run:
     run, stages = Run(trial, sizes), TwoStages(trial, sizes)
     place = f"{trial.ground.name}/two stages"
-    run.found, run.about = trial.kept.get(f"{place}/retriever/{trial.seed}", partial(_retrieved, stages))
+    run.found, run.about = trial.kept.get(
+        f"{place}/retriever/{trial.seed}", partial(_retrieved, stages), settings_of(Arm(), sizes)
+    )
     for name, arm in arms.items():
         run.firsts[name], run.told[name] = trial.kept.get(
             f"{place}/{name}/{trial.seed}", partial(_ranked, stages, arm), settings_of(arm, sizes)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import Cases, Interactions, Windows, sliding
+from shortlist.data.windows import gather
 from shortlist.index.tree import TreeIndex, search
 from shortlist.reproduce.trees import Settings, Trial
 from shortlist.train.device import device_of
@@ -27,6 +28,7 @@ KS = (40, 80, 120)
 MIDDLE = 80
 OTHERS = 60  # negatives of an instance
 CHUNK = 2000
+EXCLUDE = "everything seen"  # what is never retrieved, for instances as for test users
 
 RETRIEVER: Settings = {
     "rounds": 1,
@@ -109,16 +111,22 @@ class TwoStages:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The instances, in the order of events; those that ask for something in their own history are left out."""
+        """The instances, in the order of events; those that ask for something that was met before are left out."""
         generator = np.random.default_rng((self.trial.seed, 5))
         most = min(len(self.windows), self.sizes.instances)
         drawn = np.sort(generator.permutation(len(self.windows))[:most]).astype(np.int64)
-        again = np.concatenate([self._again(part) for part in np.array_split(drawn, max(most // 50_000, 1))])
+        again = np.concatenate([self._again(part) for part in np.array_split(drawn, max(most // CHUNK, 1))])
         return np.asarray(drawn[~again], np.int64)
 
     def _again(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         labels = self.windows.labels[rows].astype(np.int64)
-        return np.asarray((self.windows.histories(rows) == labels[:, None]).any(1))
+        return np.asarray((self.seen(rows) == labels[:, None]).any(1))
+
+    def seen(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """All that was met before some instances, also what their histories no longer hold [m, E], -1 = padding."""
+        ends = self.windows.ends[rows].astype(np.int64)
+        starts = self.events.starts[self.events.users[ends]].astype(np.int64)
+        return gather(self.events, starts, ends, int((ends - starts).max(initial=0)))
 
     @cached_property
     def histories(self) -> Tensor:
@@ -172,11 +180,11 @@ class TwoStages:
                 way=way,
                 folds=self.sizes.folds,
                 beam=self.beam,
-                exclude="history",
+                exclude=EXCLUDE,
                 seed=self.trial.seed,
             )
         return self.made[way].check(
-            most=self.most, beam=self.beam, exclude="history", data=self.events.fingerprint
+            most=self.most, beam=self.beam, exclude=EXCLUDE, data=self.events.fingerprint
         )
 
     def _fit(self, events: Interactions, part: int) -> tuple[Ask, str]:
@@ -190,11 +198,12 @@ class TwoStages:
         return lambda rows: self._ask(index, rows), digest.hexdigest()[:16]
 
     def _ask(self, index: TreeIndex, rows: NDArray[np.int64]) -> Tensor:
-        where = np.searchsorted(self.rows, rows)
         found = []
-        for part in torch.split(torch.from_numpy(where).to(self.device), CHUNK):
-            history = self.histories[part].long()
-            found.append(search(index, history, self.most, beam=self.beam, exclude=history).items.cpu())
+        for part in np.array_split(rows, max(len(rows) // CHUNK, 1)):
+            where = torch.from_numpy(np.searchsorted(self.rows, part)).to(self.device)
+            seen = torch.from_numpy(self.seen(part)).long().to(self.device)
+            history = self.histories[where].long()
+            found.append(search(index, history, self.most, beam=self.beam, exclude=seen).items.cpu())
         return torch.cat(found)
 
     def candidates(self, cases: Cases) -> Tensor:
@@ -239,4 +248,4 @@ class TwoStages:
 
 def settings_of(arm: Arm, sizes: Sizes) -> dict[str, Any]:
     """What an answer of an arm was made with."""
-    return {**asdict(arm), **asdict(sizes)}
+    return {**asdict(arm), **asdict(sizes), "exclude": EXCLUDE}

@@ -36,7 +36,7 @@ class Made:
     way: str
     most: int  # items asked for
     beam: int
-    exclude: str  # what is never retrieved: nothing, or history
+    exclude: str  # what is never retrieved, in a word: nothing, history, everything seen
     folds: int
     seed: int
     data: str  # fingerprint of the events
