@@ -10,15 +10,14 @@ from torch import Tensor, nn
 
 from shortlist.errors import ConfigError
 from shortlist.represent import FeatureMLP, TwoTower
-from shortlist.stages import FeatureRanker, Features, TowerScorer
+from shortlist.stages import FeatureRanker, TowerScorer
 from shortlist.train.converged import course
-from shortlist.train.counts import recent_counts
 from shortlist.train.loop import Loop
 from shortlist.train.losses import listwise_loss
 from shortlist.train.material import Material, Round
+from shortlist.train.ranker import HELD
+from shortlist.train.sheets import counted, heard
 from shortlist.train.towers import TowerTrainer
-
-HELD = 5  # one round in so many is not learned from but decides when to stop
 
 
 @dataclass(frozen=True)
@@ -67,34 +66,20 @@ class FeatureRankerTrainer:
     days: float = 30.0
 
     def fit(self, settings: Mapping[str, Any], material: Material) -> FeatureRanker:
+        what = str(settings.get("name", "ranker"))
         torch.manual_seed(material.seed)
-        features = self._features(settings, material)
+        features = counted(heard(settings, material, what), material, self.days)
         network = FeatureMLP([len(features.names), *self.hidden], self.dropout)
         told = {id(r): features(r.query, r.found) for r in material.rounds}
         _set_scale(network, [told[id(r)][r.found.valid] for r in material.rounds])
         loop = Loop(self.epochs, self.rate, self.decay, self.patience)
-        _learn(network, lambda r: network(told[id(r)]), material, loop, str(settings.get("name", "ranker")))
+        _learn(network, lambda r: network(told[id(r)]), material, loop, what)
         kept = {name: value for name, value in settings.items() if name != "nominators"}
         return FeatureRanker(features, network, **kept)
 
     def renew(self, stage: FeatureRanker, material: Material) -> FeatureRanker:
         """The same ranker with the counts of all events; as shares, they mean what they meant in the rehearsal."""
-        return stage.renewed(features=self._counted(stage.features.nominators, material))
-
-    def _features(self, settings: Mapping[str, Any], material: Material) -> Features:
-        said = tuple(name[:-5] for name in material.rounds[0].found.columns if name.endswith(".rank"))
-        nominators = tuple(settings.get("nominators", said))
-        for name in nominators:
-            if name not in said:
-                raise ConfigError(
-                    f"feature-ranker: nominators names {name!r}; expected some of {', '.join(said)}"
-                )
-        return self._counted(nominators, material)
-
-    def _counted(self, nominators: tuple[str, ...], material: Material) -> Features:
-        lately = recent_counts(material, self.days if material.clock == "ms" else 0.0)
-        popularity = torch.from_numpy(material.events.popularity.copy())
-        return Features(nominators, popularity, torch.from_numpy(lately.copy()), material.categories)
+        return stage.renewed(features=counted(stage.features.nominators, material, self.days))
 
 
 def _set_scale(network: FeatureMLP, seen: list[Tensor]) -> None:

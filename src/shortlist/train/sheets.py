@@ -15,19 +15,24 @@ from shortlist.train.material import Material
 
 def learned_sheet(settings: Mapping[str, Any], material: Material, days: float, what: str) -> Sheet:
     """The sheet of a ranker: the nominators and columns that its settings name, or all that there are."""
-    said = [name[:-5] for one in material.rounds[:1] for name in one.found.columns if name.endswith(".rank")]
-    nominators = list(settings.get("nominators", said))
-    for name in nominators:
-        if name not in said:
-            raise ConfigError(f"{what}: nominators names {name!r}; expected some of {', '.join(said)}")
     met = material.events.popularity > 0
     columns = Columns.of(material.catalog, met, list(settings.get("columns", ())))
-    return Sheet(counted(nominators, material, days), columns)
+    return Sheet(counted(heard(settings, material, what), material, days), columns)
 
 
 def renewed_sheet(sheet: Sheet, material: Material, days: float) -> Sheet:
     """The same sheet with the counts of all events; as shares, they mean what they meant in the rehearsal."""
     return Sheet(counted(sheet.features.nominators, material, days), sheet.columns)
+
+
+def heard(settings: Mapping[str, Any], material: Material, what: str) -> list[str]:
+    """The nominators whose word counts: those the settings name, or all."""
+    said = [name[:-5] for one in material.rounds[:1] for name in one.found.columns if name.endswith(".rank")]
+    nominators = list(settings.get("nominators", said))
+    for name in nominators:
+        if name not in said:
+            raise ConfigError(f"{what}: nominators names {name!r}; expected some of {', '.join(said)}")
+    return nominators
 
 
 def counted(nominators: Sequence[str], material: Material, days: float) -> Features:
