@@ -57,6 +57,13 @@ def test_parts_of_users_are_asked_of_nominators_that_never_met_them(world):
     assert sorted(asked) == sorted(rehearsal.cases.users.tolist())
 
 
+def test_in_global_time_the_others_show_nothing_of_the_future_either(world):
+    rehearsal = rehearse(world.events, {"protocol": "global-time"}, 0)
+    for learned, cases in apart(rehearsal, 3, 0):
+        assert learned.times.max() < world.events.times[cases.cuts].min()
+        assert not set(learned.users) & set(cases.users)
+
+
 def test_more_parts_than_users_are_refused(world):
     rehearsal = rehearse(world.events, {}, 0, most=2)
     with pytest.raises(DataError, match="use fewer folds"):

@@ -26,15 +26,20 @@ LATER = 0.85  # where a log is cut in time, as a share of its events
 
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """Events that lie before every cut, and cases that ask for what lies after."""
+    """Events that lie before every cut, and cases that ask for what lies after.
+
+    `others` is what users who are not asked may show: all they did, or the past where one cut in time is for all.
+    """
 
     past: Interactions
+    others: Interactions
     cases: Cases
 
 
 def rehearse(events: Interactions, protocol: Mapping[str, Any], seed: int, most: int = 20_000) -> Rehearsal:
     """Cut the training events as the protocol does; at most `most` users are asked."""
-    cuts = _cuts(events, str(protocol.get("protocol", "half-history")))
+    how = str(protocol.get("protocol", "half-history"))
+    cuts = _cuts(events, how)
     starts, stops = events.starts[:-1], events.starts[1:]
     users = np.flatnonzero((cuts > starts) & (cuts < stops))
     if len(users) == 0:
@@ -43,12 +48,13 @@ def rehearse(events: Interactions, protocol: Mapping[str, Any], seed: int, most:
         )
     past = events.where(np.arange(len(events)) < cuts[events.users])
     asked = np.random.default_rng(seed).permutation(users)[:most]
-    return Rehearsal(past, Cases(events, starts[asked], cuts[asked], stops[asked]))
+    others = past if how == "global-time" else events
+    return Rehearsal(past, others, Cases(events, starts[asked], cuts[asked], stops[asked]))
 
 
 def apart(rehearsal: Rehearsal, folds: int, seed: int) -> Iterator[tuple[Interactions, Cases]]:
-    """For every part of the users: all events of the others, and the cases of its own users."""
-    events, cases = rehearsal.cases.events, rehearsal.cases
+    """For every part of the users: what the others may show, and the cases of its own users."""
+    events, cases = rehearsal.others, rehearsal.cases
     part = fold_of(events.n_users, folds, seed)
     for number in range(folds):
         asked = cases.take(np.flatnonzero(part[cases.users] == number))
