@@ -138,7 +138,7 @@ def test_one_user_gives_values_without_intervals_and_says_so(bundle, data_folder
     assert any("too few for intervals" in one for one in told["warnings"])
     plain = run("diagnose", bundle, "--data", data_folder, "--users", 1)
     assert plain.exit_code == 0, plain.stderr
-    assert "mind: 1 users are too few" in plain.stdout
+    assert "mind: 1 user is too few" in plain.stdout
 
 
 def test_a_funnel_is_diagnosed_alike_twice(funnel, bundle, data_folder):

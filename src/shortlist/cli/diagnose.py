@@ -22,6 +22,7 @@ from shortlist.evaluate.budget import advise, parse_budget
 from shortlist.evaluate.coverage import covered
 from shortlist.evaluate.diagnose import USERS
 from shortlist.evaluate.diagnose import diagnose as look_at_funnel
+from shortlist.evaluate.latency import one_thread
 from shortlist.evaluate.panel import Panel, panel
 from shortlist.evaluate.shift import rehearsals
 from shortlist.evaluate.tree_theory import theory_told
@@ -71,9 +72,10 @@ def diagnose(
     tries = _tries(bundle, retrain)
     with progress() as tell:
         asked = panel(cases, len(recommender.catalog), users or USERS, seed)
-        told = funnel_told(bundle, recommender, dataset, asked, tell)
-        told["trees"] = look_at_trees(recommender, dataset, cases, seed, tell, users, k, beam)
-        add_theory(told["trees"], bundle, recommender, dataset, cases, seed)
+        with one_thread():  # batches are small: a second thread would wait more than it works
+            told = funnel_told(bundle, recommender, dataset, asked, tell)
+            told["trees"] = look_at_trees(recommender, dataset, cases, seed, tell, users, k, beam)
+            add_theory(told["trees"], bundle, recommender, dataset, cases, seed)
         if allowed is not None:
             told["budget"] = budget_told(recommender, asked, allowed, tell)
         if retrain:

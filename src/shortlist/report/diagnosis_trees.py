@@ -52,7 +52,7 @@ def lead_parts(theory: Told) -> list[Html | str]:
         "above already. Leads just below 0 could be won by a slightly wider beam, leads far below only by training. "
         f"What {known[0]['instances']:,} held-out requests met next; levels that fit into the beam whole are left "
         "out.",
-        table(["level", "trail", "a tenth leads by less than", "half by less than", "all but a tenth"], rows),
+        table(["level", "trail", "lead: one in ten below", "half below", "nine in ten below"], rows),
     ]
 
 
@@ -87,7 +87,8 @@ def sampler_parts(theory: Told) -> list[Html | str]:
         table(heads, rows),
         f"Measured on {theory['instances']:,} examples it learned from, ± one standard error of the drawing. The "
         "estimate is what the gap comes to when many nodes are drawn. KL+ and KL say how far the drawing is from what "
-        "the tree itself would choose: the gap is never larger than KL+, nor that than KL.",
+        "the tree itself would choose: the gap is never larger than KL+, nor that than KL. (The KL told level by "
+        "level above is of held-out users and of another number drawn.)",
         *_other(theory),
     ]
 
@@ -177,8 +178,8 @@ def _beside(bounds: Told) -> list[str]:
     )
     if one["gap"] and one["gap"]["mean"] is not None:
         said += (
-            f" The loss {one['loss']}, is {_signed(one['gap']['mean'])}{_between(one['gap'])} on held-out requests "
-            "compared with those it learned from."
+            f" The loss ({one['loss']}) of held-out requests less that of requests it learned from: "
+            f"{_signed(one['gap']['mean'])}{_between(one['gap'])}."
         )
     return [said]
 
