@@ -83,6 +83,8 @@ def test_a_filter_with_a_cut_behind_it_tells_its_rule_from_want_of_places():
     assert "To 4 of them its rule said no; 6 passed, but stood too far back" in of(told, "seen").why
     told["stages"][1] |= {"removed": 0}
     assert of(told, "seen").why.startswith("Its rule let them pass, but they stood too far back")
+    assert of(told, "seen").knob.startswith("A better order before it")
+    assert of(made_up(), "seen").knob.startswith("The rule of the filter")
     assert "by its rule, not by a score" in of(made_up(), "seen").why
 
 

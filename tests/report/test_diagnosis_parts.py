@@ -51,7 +51,7 @@ def test_nominators_are_missed_harmful_or_not_measurably_missed():
 def test_segments_name_where_most_is_lost_and_mark_those_with_few_users():
     said = text(segments(whole()))
     assert "rank\u00a0(40.0%)" in said
-    assert said.count("few\u00a0users") == 1
+    assert said.count("(few users)") == 1
 
 
 def test_the_first_item_is_told_of_users_and_not_of_items():
@@ -59,14 +59,14 @@ def test_the_first_item_is_told_of_users_and_not_of_items():
     told["segments"][0]["precision_at_1"] = between(0.31)
     users, items = text(segments(told)).split("<tbody>")[1:]
     assert "31.0%" in users
-    assert "users:\u00a0new" in users
+    assert "users: new" in users
     assert "31.0%" not in items
-    assert "items:\u00a0head" in items
+    assert "items: head" in items
 
 
 def test_what_explains_the_name_of_a_segment_stands_in_brackets():
     told = whole(segments=[segment("recency", "new: fewer than 5 events", 100, 0.1)])
-    assert "moment: new (fewer than 5 events)".replace(" ", "\u00a0") in text(segments(told))
+    assert "moment: new (fewer than 5 events)" in text(segments(told))
 
 
 def test_what_was_not_measured_is_left_out():

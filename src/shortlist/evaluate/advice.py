@@ -240,6 +240,10 @@ def _turned(stage: Told, knobs: Sequence[Told], best: Told | None) -> list[str]:
     said = [KNOBS.get(stage["kind"], "")]
     if stage["kind"] == "filter" and best is not None:
         end = ": it does more good than harm" if falls(best["gain"]) else ""
+        if 2 * stage["removed"] < stage["lost"]:
+            said = [
+                "A better order before it (a ranker that lets fewer through), or more places; its rule loses little."
+            ]
         return [*said, f"Measured: {setting(best)} gave {points(best['gain'])}{end}."]
     tried = _tried(knobs)
     of = f" (the best of {tried} settings tried)" if tried > 1 else ""

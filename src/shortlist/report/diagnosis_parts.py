@@ -146,7 +146,7 @@ def _segment_tables(told: Told) -> list[Html]:
 def _row(one: Told, names: list[str]) -> list[Any]:
     few = " (few users)" if one.get("few") else ""
     return [
-        unbroken(_spoken(one) + few),
+        _spoken(one) + few,
         one["users"],
         one["wanted"],
         unbroken(around(one["recall"])),
