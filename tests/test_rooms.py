@@ -1,6 +1,8 @@
 """The floor plan, enforced: a room imports itself and the rooms before it, in sight, and never code from data."""
 
 import ast
+import importlib
+import inspect
 import sys
 from pathlib import Path
 
@@ -71,3 +73,13 @@ def test_a_file_imports_only_from_its_own_room_and_the_rooms_before_it(path):
             assert ROOMS.index(there) <= ROOMS.index(room_of(path)), (
                 f"line {node.lineno}: {there} comes later"
             )
+
+
+def test_no_name_of_a_room_is_hidden_by_a_file_of_another_thing() -> None:
+    """Importing `room.name` puts the file under that name: a function exported from elsewhere would be gone."""
+    for folder in sorted(path.parent for path in ROOT.rglob("__init__.py")):
+        room = importlib.import_module(".".join(("shortlist", *folder.relative_to(ROOT).parts)))
+        for name in getattr(room, "__all__", ()):
+            if (folder / f"{name}.py").exists() and not inspect.ismodule(getattr(room, name)):
+                home = getattr(room, name).__module__
+                assert home == f"{room.__name__}.{name}", f"{room.__name__}: {name} comes from {home}"

@@ -19,7 +19,7 @@ from shortlist.data import Cases, Dataset
 from shortlist.errors import ConfigError
 from shortlist.evaluate.advice import advice
 from shortlist.evaluate.budget import advise, parse_budget
-from shortlist.evaluate.coverage import covered
+from shortlist.evaluate.covered import covered
 from shortlist.evaluate.diagnose import USERS
 from shortlist.evaluate.diagnose import diagnose as look_at_funnel
 from shortlist.evaluate.latency import one_thread

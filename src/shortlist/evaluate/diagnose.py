@@ -17,7 +17,7 @@ from shortlist.evaluate.flat import Verdict, compare_to_flat
 from shortlist.evaluate.follow import CATALOGUE, Followed, follow
 from shortlist.evaluate.knobs import Knob, knobs, rules
 from shortlist.evaluate.panel import SLATE, Panel, panel
-from shortlist.evaluate.segments import Pairs, by_segment
+from shortlist.evaluate.segmented import Pairs, by_segment
 from shortlist.evaluate.served import Sample, Served, served
 from shortlist.evaluate.shift import shifts
 from shortlist.evaluate.what_if import WhatIf, what_if

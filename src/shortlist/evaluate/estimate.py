@@ -70,7 +70,7 @@ def shares(
     """
     count, whole = len(bottom), float(bottom.sum())
     if not whole:
-        return (Estimate(None),) * top.shape[1]
+        return tuple(Estimate(None) for _ in range(top.shape[1]))
     means = top.sum(axis=0) / whole
     if count < fewest:
         return tuple(Estimate(float(mean)) for mean in means)

@@ -7,7 +7,7 @@ import pytest
 from shortlist.data import Catalog, Interactions, Vocabulary
 from shortlist.errors import DataError
 from shortlist.evaluate.accounting import StageTrace
-from shortlist.evaluate.segments import Pairs, by_segment, many_note, segments_of
+from shortlist.evaluate.segmented import Pairs, by_segment, many_note, segments_of
 
 
 def learned_of(counts, users=None):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from shortlist.errors import DataError
-from shortlist.evaluate.coverage import coverage_of, covered
+from shortlist.evaluate.covered import coverage_of, covered
 from shortlist.evaluate.panel import panel
 from shortlist.evaluate.run import slates_of
 from shortlist.pipeline import run
