@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from shortlist.data import Catalog, Interactions, Vocabulary
 from shortlist.errors import ConfigError, DataError
+from shortlist.evaluate.advice import in_short
 from shortlist.evaluate.diagnose import USERS, diagnose, identity
 from shortlist.pipeline import Optional, Within, load_recommender
 from shortlist.stages import Seen
@@ -162,3 +163,13 @@ def test_guards_change_nothing_and_time_limits_are_told(guard):
 def test_a_slate_of_nothing_is_refused():
     with pytest.raises(ConfigError, match="1 or more"):
         told(tiny(), wants(3), k=0)
+
+
+def test_what_slates_can_hold_is_told_where_users_want_more():
+    cases = cases_of([([30], [0, 1, 2, 3])] * 40)
+    pipeline = listed("a", range(9)) >> Dice(name="rank") % 2
+    narrow, wide = told(pipeline, cases), told(pipeline, cases, k=4)
+    assert (narrow["possible"], wide["possible"]) == (0.5, 1.0)
+    assert narrow["recall"]["mean"] <= 0.5
+    assert "No funnel could return more than 50.0% in slates of 2" in in_short(narrow)[0]
+    assert "No funnel" not in in_short(wide)[0]

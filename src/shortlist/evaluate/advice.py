@@ -67,7 +67,7 @@ def in_short(told: Told) -> list[str]:
         return ["Nobody in the sample met anything next, so nothing can be said."]
     said = [
         f"Of {counted(told['wanted'], 'wanted item')} (what {counted(told['users'], 'user')} really met next) the "
-        f"funnel returned {told['returned']:,}: {around(told['recall'])}."
+        f"funnel returned {told['returned']:,}: {around(told['recall'])}.{_held(told)}"
     ]
     if not worst_of(told):
         return [*said, "No stage loses anything that could be avoided."]
@@ -83,6 +83,14 @@ def in_short(told: Told) -> list[str]:
         else []
     )
     return [*said, _most(told), *alarm]
+
+
+def _held(told: Told) -> str:
+    """What slates could hold at most, where users want more than they have places."""
+    possible = told.get("possible", 1.0)
+    if possible >= 1:
+        return ""
+    return f" No funnel could return more than {percent(possible)} in slates of {told['k']}: users want more than that."
 
 
 def _promise(told: Told) -> str:

@@ -64,6 +64,7 @@ class Diagnosis:
     losses: Losses
     slates: int  # wanted items in the slates, counted there
     recall: Estimate
+    possible: float  # the most that slates of k can hold of what is wanted, whatever the funnel
     precision_at_1: Estimate
     stages: tuple[StageReport, ...]
     verdict: Verdict | None
@@ -86,6 +87,7 @@ class Diagnosis:
             "k": self.k,
             "seed": self.seed,
             "recall": self.recall.as_dict(),
+            "possible": self.possible,
             "precision_at_1": self.precision_at_1.as_dict(),
             "stages": [one.as_dict() for one in self.stages],
             "identity": identity(self.losses, self.slates),
@@ -140,6 +142,7 @@ def diagnose(
         decompose(followed.trace),
         int(followed.slate.sum()),
         everyone.share(followed.returned(len(everyone))),
+        float(np.minimum(everyone.wanted, size).sum() / max(everyone.wanted.sum(), 1)),
         everyone.mean(followed.first.astype(np.int64)),
         _stages(sized, everyone, followed),
         compare_to_flat(sized, flat),
