@@ -21,7 +21,7 @@ def test_what_no_order_could_have_kept_does_not_count_as_avoidable():
     last["lost"], last["no_room"] = 900, 800
     assert avoidable(last) == 100
     assert advice(told)[0].stage == "pool"
-    assert "800 of them no order could have kept" in of(told, "diverse").what
+    assert "for 800 of them there is no place in the end" in of(told, "diverse").what
 
 
 def test_a_knob_is_told_with_the_gain_that_was_measured():

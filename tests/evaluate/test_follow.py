@@ -15,7 +15,7 @@ from shortlist.pipeline import Optional, Within, load_recommender
 from shortlist.stages import Seen
 from tests.evaluate.wants import cases_of
 from tests.pipeline.chances import pipelines
-from tests.worlds import N_ITEMS, Dice, Last, listed, run_checked, tiny
+from tests.worlds import N_ITEMS, Dice, Last, Sieve, listed, run_checked, tiny
 
 
 def wants(users, seed=0, n_items=N_ITEMS, most=6):
@@ -110,6 +110,31 @@ def test_a_cut_has_no_room_for_more_wanted_items_than_places():
     assert told.no_room.tolist() == [[0, 1], [0, 0]]
     losses = decompose(told.trace)
     assert losses.first_losses.tolist() == [0, 2]
+
+
+def test_what_could_be_returned_is_lost_once_and_adds_up():
+    """A pool that leaves enough to fill the slate has lost nothing that could have been returned."""
+    pipeline = as_pipeline(listed("a", range(6)) >> Sieve(name="sieve") >> Dice(name="rank", sides=3) % 2)
+    cases = cases_of([([39], list(range(12))), ([38], [0, 1, 2]), ([37], [30])])
+    told = follow(pipeline, panel(cases, N_ITEMS))
+    lost = np.stack([np.bincount(told.case[one], minlength=3) for one in _lost(told)], axis=1)
+    could = lost - told.no_room
+    assert (could >= 0).all()
+    held = np.minimum(np.bincount(told.case), 2) - told.returned(3)
+    assert could.sum(1).tolist() == held.tolist()
+    assert could[0, 0] == 0
+    assert could[2, 0] == 1
+
+
+def _lost(told):
+    return (told.trace.before & ~told.trace.alive).T
+
+
+def test_a_funnel_without_any_cut_has_room_for_everything():
+    told = follow(
+        as_pipeline(listed("a", [0, 1]) >> Seen(name="seen")), panel(cases_of([([9], [0, 1, 2])]), 10)
+    )
+    assert told.no_room.sum() == 0
 
 
 def test_a_stage_that_passes_on_fewer_than_it_may_is_counted():

@@ -51,7 +51,7 @@ def advice(told: Told) -> tuple[Advice, ...]:
 
 
 def avoidable(stage: Told) -> int:
-    """Wanted items lost at a stage for which there would have been room."""
+    """Wanted items lost at a stage for which there would have been a place in the end."""
     return int(stage["lost"] - stage["no_room"])
 
 
@@ -174,8 +174,8 @@ def _what(stage: Told, wanted: int) -> str:
         said += f", {percent(stage['conditional'])} of the {stage['entered']:,} that reach it"
     if stage["no_room"]:
         said += (
-            f"; {stage['no_room']:,} of them no order could have kept, because their users want more items than "
-            "there are places"
+            f"; for {stage['no_room']:,} of them there is no place in the end, because their users want more items "
+            "than slates hold"
         )
     return said + "."
 

@@ -54,7 +54,7 @@ class Followed:
     case: Ints  # [n], the case of each pair
     item: Ints  # [n], its item row
     removed: Bools  # [n, S], lost because a stage said no
-    no_room: Ints  # [C, S], wanted items for which a cut had no place, whatever its order
+    no_room: Ints  # [C, S], of the wanted items lost, those for which the funnel has no place anyway
     kept: Ints  # [C, S], candidates after the stage
     short: Bools  # [C, S], fewer passed on than there was room for
     slate: Ints  # [C], wanted items in the slate, counted there and not by what stages passed on
@@ -105,6 +105,11 @@ def room_of(stage: Stage) -> int | None:
     return stage.k if isinstance(stage, Top | Selector) else None
 
 
+def narrowest(seats: tuple[Seat, ...]) -> int | None:
+    """The fewest places of all cuts, None where there is no cut."""
+    return min((seat.room for seat in seats if seat.room is not None), default=None)
+
+
 def only_tree(pipeline: Pipeline) -> TreeNominator | None:
     """The tree that is all the pool of a pipeline, or None."""
     found = [leaf for part in pipeline.nominators for leaf in leaves(part)]
@@ -119,7 +124,6 @@ class _Passed:
     there: Tensor  # bool [B, R]
     alive: Tensor  # bool [B, R, S]
     removed: Tensor  # bool [B, R, S]
-    no_room: Tensor  # int64 [B, S]
     kept: Tensor  # int64 [B, S]
     short: Tensor  # bool [B, S]
     slate: Tensor  # int64 [B]
@@ -140,15 +144,14 @@ def _passed(
     levels = _levels(tree, batch, steps[0], known)
     removed = [(fate == number) & no for number in range(len(steps))]
     lead = len(seats) - len(steps)
-    counted = [_counted(*one, truth) for one in zip(seats[lead:], trace.steps, steps, strict=True)]
+    short = [_short(*one) for one in zip(seats[lead:], trace.steps, strict=True)]
     return _Passed(
         truth,
         there,
         torch.stack([known, *levels, *steps], -1),
         _led(torch.stack(removed, -1), lead, 0),
-        _led(torch.stack([one[0] for one in counted], -1), lead, 0),
         _led(torch.stack([step.kept for step in trace.steps], -1), lead, n_items),
-        _led(torch.stack([one[1] for one in counted], -1), lead, 0),
+        _led(torch.stack(short, -1), lead, 0),
         torch.from_numpy(hits(slate.candidates, truth)),
         is_in(slate.items[:, :1], truth).any(1),
         tuple(part.name for part in trace.steps[0].parts),
@@ -206,13 +209,28 @@ def _levels(tree: TreeNominator | None, batch: Batch, named: Tensor, known: Tens
     return [alive[:, :, level] | named for level in range(1, tree.index.tree.shape.height)]
 
 
-def _counted(seat: Seat, step: Step, alive: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
-    """For each request: wanted items without a place [B], and whether fewer were passed on than there is room for."""
-    if seat.room is None:
-        return torch.zeros(len(truth), dtype=torch.int64), torch.zeros(len(truth), dtype=torch.bool)
-    allowed = is_in(truth, step.judged.items.masked_fill(~step.judged.valid, -1)).sum(1)
-    lost = (allowed - alive.sum(1)).clamp(min=0)
-    return torch.minimum((allowed - seat.room).clamp(min=0), lost), step.kept < seat.room
+def _short(seat: Seat, step: Step) -> Tensor:
+    """Whether fewer were passed on than there is room for [B]."""
+    return step.kept < seat.room if seat.room is not None else torch.zeros_like(step.kept, dtype=torch.bool)
+
+
+def without_room(alive: Bools, case: Ints, cases: int, room: int | None) -> Ints:
+    """Of the wanted items each stage lost, those that the funnel has no place for [C, S].
+
+    A user who wants 80 items is returned no more than the narrowest cut lets through, 10 say. A stage that passes on 40
+    of the 80 has lost 40 items and nothing that could have been returned; one that passes on 4 has lost 6 that could.
+    What could be returned is min(alive, room): its losses add up to what slates could hold less what they hold.
+    """
+    stages = alive.shape[1]
+    left = np.zeros((cases, stages + 1), np.int64)
+    left[:, 0] = np.bincount(case, minlength=cases)
+    for stage in range(stages):
+        left[:, stage + 1] = np.bincount(case[alive[:, stage]], minlength=cases)
+    lost = left[:, :-1] - left[:, 1:]
+    if room is None:
+        return np.zeros_like(lost)
+    could = np.minimum(left, room)
+    return np.asarray(lost - (could[:, :-1] - could[:, 1:]))
 
 
 def _joined(parts: list[_Passed], seats: tuple[Seat, ...], one: Panel) -> Followed:
@@ -237,7 +255,7 @@ def _joined(parts: list[_Passed], seats: tuple[Seat, ...], one: Panel) -> Follow
         case,
         pairs("items"),
         pairs("removed")[:, begin:],
-        requests("no_room")[:, begin:],
+        without_room(alive[:, begin:], case, len(one), narrowest(seats)),
         requests("kept")[:, begin:],
         requests("short")[:, begin:],
         requests("slate"),

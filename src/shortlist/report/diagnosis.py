@@ -114,9 +114,9 @@ def _losses(told: Told) -> Section | None:
             figure(
                 waterfall(stages, wanted, worst_of(told)),
                 "Read from the top: each coloured piece is what a stage loses of all wanted items, with its "
-                "interval as a thin line; grey is what goes on to the next stage. Hatched: no order could have kept "
-                "it, because a user wanted more items than there are places. Orange: the biggest loss that could be "
-                "avoided. " + _counted(told),
+                "interval as a thin line; grey is what goes on to the next stage. Hatched: slates have no place "
+                "for it in the end, because a user wanted more items than they hold. Orange: the biggest loss that "
+                "could be avoided. " + _counted(told),
             ),
             table(heads, rows),
             f"The account is exact: {wanted:,} wanted = {wanted - told['returned']:,} lost + {told['returned']:,} "

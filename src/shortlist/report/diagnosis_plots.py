@@ -15,7 +15,7 @@ Told = Mapping[str, Any]
 
 
 def waterfall(stages: Sequence[Told], wanted: int, worst: str) -> str:
-    """Every stage's loss hangs where the one before it left off; what no order could keep is hatched."""
+    """Every stage's loss hangs where the one before it left off; what slates have no place for is hatched."""
     with mpl.rc_context(SETTINGS):
         drawing, axes = canvas(width=7.6, height=1.1 + 0.38 * (len(stages) + 1))
         for place, one in enumerate(stages):
