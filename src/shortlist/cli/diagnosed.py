@@ -7,7 +7,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from shortlist.evaluate.advice import in_short, worst_of
+from shortlist.evaluate.advice import avoidable, in_short, worst_of
 from shortlist.evaluate.words import around, counted, percent, points
 from shortlist.report.diagnosis_trees import theory_lines
 
@@ -56,14 +56,15 @@ def stages_table(told: Told) -> Table:
         title=f"which stage loses what: {counted(told['users'], 'user')}, {counted(told['wanted'], 'wanted item')}",
         title_justify="left",
         caption="> biggest avoidable loss. lost: % of all wanted items [95 % interval]. own: % of what came in. "
-        "perfect: points more in the slate if this stage alone kept what is wanted (measured, by looking at the "
-        "answers). most: if later stages lost none of it again. left: candidates per request after the stage.",
+        "avoidable: % of all wanted items that were lost here though slates had a place for them. perfect: points more "
+        "in the slate if this stage alone kept what is wanted (measured, by looking at the answers). left: candidates "
+        "per request after the stage.",
         caption_justify="left",
         box=SIMPLE,
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for name in ("stage", "came in", "lost", "own", "perfect", "most", "left"):
+    for name in ("stage", "came in", "lost", "own", "avoidable", "perfect", "left"):
         table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
     for one in told["stages"]:
         then = one["what_if"]
@@ -72,8 +73,8 @@ def stages_table(told: Told) -> Table:
             f"{one['entered']:,}",
             _hundreds(one["share"]),
             "–" if one["conditional"] is None else f"{100 * one['conditional']:.1f}",
+            f"{100 * avoidable(one) / max(told['wanted'], 1):.1f}",
             "–" if then["oracle"] is None else _hundreds(then["oracle"]),
-            f"{100 * then['ceiling']:.1f}",
             f"{one['candidates']:,.0f}",
         )
     return table

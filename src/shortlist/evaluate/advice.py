@@ -73,7 +73,7 @@ def in_short(told: Told) -> list[str]:
         return [*said, "No stage loses anything that could be avoided."]
     worst = max(told["stages"], key=avoidable)
     said.append(
-        f"The biggest avoidable loss is at {worst['name']!r} ({_kind(worst)}): "
+        f"The biggest avoidable loss is at {worst['name']!r} ({_kind(worst)}{_led_by(worst)}): "
         f"{counted(avoidable(worst), 'wanted item')}, {percent(avoidable(worst) / told['wanted'])}. {_promise(told)}"
     )
     same = (told.get("coverage") or {}).get("collapse")
@@ -287,12 +287,18 @@ def _little(stages: Sequence[Told], wanted: int) -> Advice:
     alone = len(stages) == 1
     return Advice(
         stages[0]["name"],
-        f"{names} {'loses' if alone else 'together lose'} {share:.2%} of the wanted items.",
+        f"{names} {'loses' if alone else 'together lose'} {share:.2%} of the wanted items, of those slates had a place for.",
         "That is less than one in a hundred." if alone else "Each loses less than one in a hundred.",
         "Leave it as it is." if alone else "Leave them as they are.",
         None,
         share,
     )
+
+
+def _led_by(stage: Told) -> str:
+    """Whose scores a stage that chooses goes by, where they are another's."""
+    by = stage.get("ordered_by")
+    return f" by the scores of {by!r}" if stage["kind"] == "selector" and by and by != stage["name"] else ""
 
 
 def _kind(stage: Told) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from shortlist.evaluate.advice import in_short, worst_of
+from shortlist.evaluate.advice import avoidable, in_short, worst_of
 from shortlist.evaluate.words import around, counted, falls, percent, points, rises, unbroken
 from shortlist.report.budget import budget_section
 from shortlist.report.diagnosis_parts import (
@@ -93,6 +93,7 @@ def _losses(told: Told) -> Section | None:
         "came in",
         "lost",
         "of all wanted",
+        "avoidable",
         "of what came in",
         "candidates after it",
     ]
@@ -103,6 +104,7 @@ def _losses(told: Told) -> Section | None:
             one["entered"],
             one["lost"],
             unbroken(around(one["share"])),
+            percent(avoidable(one) / wanted),
             percent(one["conditional"]),
             f"{one['candidates']:,.0f}",
         ]
@@ -119,6 +121,8 @@ def _losses(told: Told) -> Section | None:
                 "could be avoided. " + _counted(told),
             ),
             table(heads, rows),
+            "Avoidable: the share of all wanted items that were lost here though the slates had a place for them. "
+            f"Slates of {told['k']} can hold {percent(told.get('possible', 1.0))} of what is wanted.",
             f"The account is exact: {wanted:,} wanted = {wanted - told['returned']:,} lost + {told['returned']:,} "
             f"returned. The first item of the slate is a wanted one for {around(told['precision_at_1'])} of the "
             "requests.",
