@@ -102,7 +102,7 @@ def test_small_losses_share_a_sentence():
     told = made_up()
     told["stages"][1]["lost"] = 3
     last = [one for one in advice(told) if one.share][-1]
-    assert last.what == "'seen' loses 0.30% of the wanted items, of those slates had a place for."
+    assert last.what == "'seen' loses 0.30% of what is wanted and would have had a place."
 
 
 def test_a_tree_says_whether_search_or_scorer_is_to_blame():

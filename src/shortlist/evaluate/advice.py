@@ -287,7 +287,7 @@ def _little(stages: Sequence[Told], wanted: int) -> Advice:
     alone = len(stages) == 1
     return Advice(
         stages[0]["name"],
-        f"{names} {'loses' if alone else 'together lose'} {share:.2%} of the wanted items, of those slates had a place for.",
+        f"{names} {'loses' if alone else 'together lose'} {share:.2%} of what is wanted and would have had a place.",
         "That is less than one in a hundred." if alone else "Each loses less than one in a hundred.",
         "Leave it as it is." if alone else "Leave them as they are.",
         None,
