@@ -55,8 +55,8 @@ def stages_table(told: Told) -> Table:
     table = Table(
         title=f"which stage loses what: {counted(told['users'], 'user')}, {counted(told['wanted'], 'wanted item')}",
         title_justify="left",
-        caption="> biggest avoidable loss. lost: % of all wanted items [95 % interval]. own: % of what came in. "
-        "avoidable: % of all wanted items that were lost here though slates had a place for them. perfect: points more "
+        caption="> biggest avoidable loss. in: wanted items that came in. lost: % of all wanted items [95 % interval]. "
+        "own: % of what came in. avoidable: % of all wanted items that were lost here though slates had a place for them. perfect: points more "
         "in the slate if this stage alone kept what is wanted (measured, by looking at the answers). left: candidates "
         "per request after the stage.",
         caption_justify="left",
@@ -64,7 +64,7 @@ def stages_table(told: Told) -> Table:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for name in ("stage", "came in", "lost", "own", "avoidable", "perfect", "left"):
+    for name in ("stage", "in", "lost", "own", "avoidable", "perfect", "left"):
         table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
     for one in told["stages"]:
         then = one["what_if"]
