@@ -56,9 +56,9 @@ def stages_table(told: Told) -> Table:
         title=f"which stage loses what: {counted(told['users'], 'user')}, {counted(told['wanted'], 'wanted item')}",
         title_justify="left",
         caption="> biggest avoidable loss. in: wanted items that came in. lost: % of all wanted items [95 % interval]. "
-        "own: % of what came in. avoidable: % of all wanted items that were lost here though slates had a place for them. perfect: points more "
-        "in the slate if this stage alone kept what is wanted (measured, by looking at the answers). left: candidates "
-        "per request after the stage.",
+        "own: % of what came in. avoidable: % of all wanted items that were lost here though slates had a place for "
+        "them. perfect: points more in the slate if this stage alone kept what is wanted (measured, by looking at the "
+        "answers). left: candidates per request after the stage.",
         caption_justify="left",
         box=SIMPLE,
         pad_edge=False,
