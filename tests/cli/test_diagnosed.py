@@ -37,9 +37,10 @@ def test_the_verdict_comes_first_then_stages_findings_and_the_rest():
 
 
 def test_the_biggest_loss_is_marked_and_nothing_else():
-    marked = [line for line in shown(whole()).splitlines() if line.strip().startswith("> ") and "[" in line]
-    assert len(marked) == 2  # the stage, and what the mark means
-    assert "pool" in marked[0]
+    marked = [line.strip() for line in shown(whole()).splitlines() if line.strip().startswith("> ")]
+    assert len(marked) == 2
+    assert marked[1].startswith("> biggest avoidable loss")  # what the mark means
+    assert marked[0].startswith("> pool")
     assert "30.0 [29.0, 31.0]" in marked[0]
 
 
