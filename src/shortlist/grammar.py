@@ -28,17 +28,10 @@ class Stage:
     """One step from a request and what was found so far to what is found now."""
 
     kind: ClassVar[str] = "stage"
-    extra_settings: ClassVar[
-        Mapping[str, Any]
-    ] = {}  # name -> type, of settings that are no field of the stage
-
-    ranges: ClassVar[
-        Mapping[str, tuple[float, float]]
-    ] = {}  # name -> least and most, of settings that have them
-
-    words: ClassVar[
-        Mapping[str, tuple[str, ...]]
-    ] = {}  # name -> what it may say, of settings that are one of some words
+    # Of settings, by name: the types of those that are no field, the least and the most, the words they may say.
+    extra_settings: ClassVar[Mapping[str, Any]] = {}
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     name: str = field(default="", kw_only=True)
 
