@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from shortlist.cli.train import train_bundle
 from shortlist.data import Dataset, save_dataset
 from shortlist.pipeline import Recipe, Recommender, load_recommender, parse_recipe
 from shortlist.progress import silent
 from shortlist.simulate import embedded
+from shortlist.train.bundle import train_bundle
 
 torch.set_num_threads(1)  # tests run side by side
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import torch
 
-from shortlist import artifact, staging
+from shortlist.artifact import staging
+from shortlist.artifact import store as artifact
 from shortlist.errors import ArtifactError
 
 

@@ -12,10 +12,10 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shortlist import artifact
-from shortlist.artifact import Lineage, load, save
+from shortlist.artifact import store as artifact
+from shortlist.artifact.staging import MANIFEST
+from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError
-from shortlist.staging import MANIFEST
 
 LINEAGE = Lineage("fingerprint", 7, "1.2.3", {"recipe": {"k": 3}})
 TABLE = pa.table({"id": [1, 2], "title": ["a", "b"]})

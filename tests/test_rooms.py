@@ -11,8 +11,8 @@ import pytest
 import shortlist
 
 ARROW = """
-errors progress staging artifact data grammar represent index nominate stages pipeline
-feedback train evaluate simulate report reproduce bench scale serve cli __main__
+errors progress artifact data metrics grammar models index nominate stages pipeline feedback train
+evaluate diagnose simulate report tune scale serve lab testing cli __main__
 """
 ROOMS = ARROW.split()
 ROOT = Path(shortlist.__file__).parent
@@ -20,12 +20,12 @@ FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.p
 NEVER = {"pickle", "cloudpickle", "joblib", "dill", "marshal", "shelve"}
 EVERYWHERE = {"shortlist", "torch", "numpy", "scipy", "pyarrow", "safetensors", *sys.stdlib_module_names}
 ONLY_IN = {
-    "matplotlib": {"report", "reproduce", "bench"},
+    "matplotlib": {"report", "lab"},
     "faiss": {"index"},
     "scann": {"index"},
     "ray": {"scale"},
-    "numba": {"represent", "index"},
-    "triton": {"represent"},
+    "numba": {"models", "index"},
+    "triton": {"models"},
 }
 OUTSIDE = {"serve", "cli"}  # they talk to the outside, in whatever language it takes
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from shortlist.artifact.staging import MANIFEST, check_target, staged, standing
 from shortlist.errors import ArtifactError
-from shortlist.staging import MANIFEST, check_target, staged, standing
 
 
 def listing(folder: Path) -> list[str]:

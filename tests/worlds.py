@@ -10,12 +10,13 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Catalog, Query, Vocabulary
 from shortlist.data.membership import is_in
-from shortlist.evaluate.accounting import StageTrace, decompose
+from shortlist.evaluate.losses import StageTrace, decompose
 from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
+from shortlist.models.ranking.mlp import FeatureMLP
+from shortlist.models.sequence.two_tower import TowerConfig, TwoTower
 from shortlist.nominate import CoVisit, Nearest, Popular
 from shortlist.pipeline import Recommender, Slate, Trace, run
-from shortlist.pipeline.recommender import Memory
-from shortlist.represent import FeatureMLP, TowerConfig, TwoTower
+from shortlist.pipeline.recommender import UserHistories
 from shortlist.stages import Available, Diverse, FeatureRanker, Features, Seen, TowerScorer
 
 N_ITEMS = 40
@@ -141,10 +142,10 @@ class Last(Selector):
         return torch.cat([backwards[:, :1], backwards], dim=1)
 
 
-def towers(seed: int = 0, n_items: int = N_ITEMS, width: int = 8, memory: int = 6) -> TwoTower:
+def towers(seed: int = 0, n_items: int = N_ITEMS, width: int = 8, max_history: int = 6) -> TwoTower:
     """Two towers with weights by chance."""
     torch.manual_seed(seed)
-    config = TowerConfig(n_items, N_CATEGORIES, width, 16, memory)
+    config = TowerConfig(n_items, N_CATEGORIES, width, 16, max_history)
     return TwoTower(config, torch.arange(n_items) % N_CATEGORIES).eval()
 
 
@@ -190,6 +191,6 @@ def tiny_recommender(seed: int = 0) -> Recommender:
             "category": [f"c{row % N_CATEGORIES}" for row in range(N_ITEMS)],
         }
     )
-    memory = Memory(torch.tensor([0, 3, 5, 5]), torch.tensor([1, 2, 3, 7, 9]))
+    max_history = UserHistories(torch.tensor([0, 3, 5, 5]), torch.tensor([1, 2, 3, 7, 9]))
     users = Vocabulary.of(["a", "b", "c"])
-    return Recommender(tiny(seed), Catalog(ids, table), users, memory, {"name": "tiny", "ends": 1000})
+    return Recommender(tiny(seed), Catalog(ids, table), users, max_history, {"name": "tiny", "ends": 1000})

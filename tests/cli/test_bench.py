@@ -3,8 +3,8 @@ import sys
 
 from typer.testing import CliRunner
 
-from shortlist.bench import bench_pipeline
 from shortlist.cli import app
+from shortlist.lab.bench import bench_pipeline
 
 
 def test_a_benchmark_answers_in_the_shape_of_results(monkeypatch):

@@ -4,36 +4,38 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.artifact import Lineage
+from shortlist.artifact.store import Lineage
 from shortlist.cli import app
 from shortlist.cli.compare import cuts_for, facts_of, named, same_split
-from shortlist.cli.train import train_bundle
 from shortlist.data import save_dataset
 from shortlist.errors import ConfigError
 from shortlist.pipeline import parse_recipe
 from shortlist.progress import silent
 from shortlist.simulate import embedded
+from shortlist.train.bundle import train_bundle
 
 COUNTED = """
 name = "counted"
 pipeline = "last % 60"
 [stages.last]
 type = "last-click"
-fresh = {fresh}
+exclude_seen = {exclude_seen}
 """
 
 
 @pytest.fixture(scope="module")
 def counted(world, tmp_path_factory):
     folder = tmp_path_factory.mktemp("counted") / "counted"
-    train_bundle(parse_recipe(COUNTED.format(fresh="true"), "counted.toml"), world, folder, 0, silent)
+    train_bundle(parse_recipe(COUNTED.format(exclude_seen="true"), "counted.toml"), world, folder, 0, silent)
     return folder
 
 
 @pytest.fixture(scope="module")
 def repeating(world, tmp_path_factory):
     folder = tmp_path_factory.mktemp("repeating") / "repeating"
-    train_bundle(parse_recipe(COUNTED.format(fresh="false"), "repeating.toml"), world, folder, 7, silent)
+    train_bundle(
+        parse_recipe(COUNTED.format(exclude_seen="false"), "repeating.toml"), world, folder, 7, silent
+    )
     return folder
 
 
@@ -130,7 +132,7 @@ def test_the_same_bundle_twice_is_told_and_no_difference(bundle, data_folder):
 
 
 def test_another_split_is_refused_with_what_differs(bundle, data_folder, world, tmp_path):
-    recipe = parse_recipe(COUNTED.format(fresh="true"), "counted.toml")
+    recipe = parse_recipe(COUNTED.format(exclude_seen="true"), "counted.toml")
     train_bundle(recipe, world, tmp_path / "late", 0, silent, protocol="global-time")
     answer = run("compare", bundle, tmp_path / "late", "--data", data_folder)
     assert answer.exit_code == 2

@@ -5,8 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.cli.trees import affordable, trees_of
 from shortlist.data import save_dataset
+from shortlist.diagnose.tree.bundle import affordable, trees_of
 from shortlist.pipeline import load_recommender
 from shortlist.simulate import embedded
 

@@ -4,9 +4,8 @@ from io import StringIO
 from rich.console import Console
 
 from shortlist.cli.diagnosed import calibration_lines, segment_lines, shift_lines, show_funnel, verdict_line
-from shortlist.evaluate.advice import advice
-
-from ..evaluate.told import between, segment, whole
+from shortlist.diagnose.findings.findings import advice
+from tests.diagnose.made_up import between, segment, whole
 
 
 def shown(told):

@@ -18,7 +18,7 @@ def test_every_item_of_the_catalogue_has_an_answer(bundle, recommender):
     )
     assert (first["verdict"], first["position"]) == ("returned", 1)
     assert first["namings"]
-    met = recommender.catalog.vocabulary.id(recommender.memory.of(3)[-1])
+    met = recommender.catalog.vocabulary.id(recommender.max_history.of(3)[-1])
     seen = json.loads(run("explain", bundle, "--user", user, "--item", met, "--json").stdout)
     assert (seen["verdict"], seen["dropped_at"]) in (("removed", "seen"), ("not nominated", "pool"))
 

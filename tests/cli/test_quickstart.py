@@ -3,7 +3,7 @@ import sys
 
 from typer.testing import CliRunner
 
-from shortlist.artifact import load
+from shortlist.artifact.store import load
 from shortlist.cli import app
 from shortlist.pipeline import read_recipe
 from tests.conftest import TINY

@@ -5,8 +5,8 @@ import torch
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.report.result import claim, result, row, start
-from shortlist.reproduce.kept import Kept
+from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.result import claim, result, row, start
 
 
 def fake(data, profile, seeds, progress):

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from shortlist.serve.shapes import Ask
+from shortlist.serve.schemas import Ask
 
 # The command line has a function of the same name, which hides the module.
 verb = importlib.import_module("shortlist.cli.serve")

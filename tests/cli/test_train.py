@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.artifact import load
+from shortlist.artifact.store import load
 from shortlist.cli import app
 from shortlist.errors import ShortlistError
-from shortlist.train.sasrec import SASRecTrainer
+from shortlist.train.models.sasrec import SASRecTrainer
 from shortlist.train.tree.rounds import TreeTraining
 from tests.conftest import TINY
 
@@ -154,8 +154,8 @@ type = "seen"
 def test_a_training_that_was_cut_short_goes_on_to_the_same_bundle(data_folder, tmp_path, monkeypatch, method):
     recipe = tmp_path / "small-tree.toml"
     recipe.write_text(SMALL_TREE.format(method=method))
-    monkeypatch.setattr("shortlist.train.trees.KEEP_SECONDS", 0.0)
-    monkeypatch.setattr("shortlist.train.trees.SASRecTrainer", partial(SASRecTrainer, epochs=1))
+    monkeypatch.setattr("shortlist.train.tree.trainer.KEEP_SECONDS", 0.0)
+    monkeypatch.setattr("shortlist.train.tree.trainer.SASRecTrainer", partial(SASRecTrainer, epochs=1))
     asked = ("train", recipe, "--data", data_folder)
     assert run(*asked, "--out", tmp_path / "whole").exit_code == 0
 
@@ -206,7 +206,7 @@ def test_trainings_are_not_kept_where_the_bundle_goes(recipe_file, data_folder, 
 
 
 def test_other_trainings_are_kept_elsewhere_and_damage_is_told(data_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("shortlist.train.trees.SASRecTrainer", partial(SASRecTrainer, epochs=1))
+    monkeypatch.setattr("shortlist.train.tree.trainer.SASRecTrainer", partial(SASRecTrainer, epochs=1))
     recipe, kept = tmp_path / "small-tree.toml", tmp_path / "kept"
     recipe.write_text(SMALL_TREE.format(method="dtr-t-rl"))
     asked = ("train", recipe, "--data", data_folder, "--keep", kept, "--force", "--out", tmp_path / "out")

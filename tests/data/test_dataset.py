@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shortlist.artifact import load, save
+from shortlist.artifact.store import load, save
 from shortlist.data import Raw, from_raw, load_dataset, save_dataset
 from shortlist.errors import ArtifactError, DataError
 

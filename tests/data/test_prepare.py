@@ -1,7 +1,7 @@
 import pytest
 
 from shortlist.data import load_dataset, save_dataset
-from shortlist.data.filters import Filters
+from shortlist.data.cleaning import Filters
 from shortlist.data.prepare import prepare
 from shortlist.errors import ConfigError, DataError
 

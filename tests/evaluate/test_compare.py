@@ -6,9 +6,9 @@ import torch
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.compare import Contest, Pair, compare
-from shortlist.evaluate.holm import holm
-from shortlist.evaluate.significance import Comparison, paired
-from shortlist.evaluate.table import Scores
+from shortlist.evaluate.scores import Scores
+from shortlist.metrics.holm import holm
+from shortlist.metrics.significance import Comparison, paired
 
 USERS = 40
 
@@ -109,15 +109,15 @@ def test_plain_values_hold_everything(contest):
 
 def test_other_users_and_names_that_mean_two_things_are_refused():
     few = Scores({"recall@20": torch.tensor([0.1])}, {})
-    for systems, yardsticks in (
+    for systems, baselines in (
         ({"a": few}, {"popularity": scores(0.1)}),
         ({"a": few}, {"a": few}),
         ({}, {"a": few}),
     ):
         with pytest.raises(DataError, match="scores of the same users"):
-            compare(systems, yardsticks)
+            compare(systems, baselines)
 
 
 def test_a_metric_that_was_not_measured_is_refused(contest):
     with pytest.raises(ConfigError, match="expected one of recall@20, ndcg@20, got 'luck@20'"):
-        compare(contest.systems, contest.yardsticks, "luck@20")
+        compare(contest.systems, contest.baselines, "luck@20")

@@ -4,9 +4,9 @@ import torch
 from shortlist.data import Candidates, Query
 from shortlist.evaluate.protocol import rules, seen_rule
 from shortlist.grammar import as_pipeline
+from shortlist.models.counts.popular_window import PopularWindow
 from shortlist.nominate import ModelNominator, Popular
 from shortlist.pipeline.guards import Optional
-from shortlist.represent.popular_window import PopularWindow
 from shortlist.stages import Seen
 
 COUNTS = torch.tensor([3, 2, 1])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from shortlist.artifact import Lineage, load, save
+from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.index import make_index, packed_index, search, unpacked_index
 from tests.index.worlds import grouped, recall

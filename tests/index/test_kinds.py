@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from shortlist.artifact import Lineage, load, save
+from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError, ConfigError, DataError, MissingExtraError
 from shortlist.index import INDEXES, make_index, open_index, packed_index, search, unpacked_index
 from shortlist.index.kinds import ABOUT, index_type

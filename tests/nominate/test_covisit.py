@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError
 from shortlist.nominate import CoVisit
-from shortlist.pipeline import check_stage
+from shortlist.testing.stages import check_stage
 from tests.worlds import N_ITEMS, asked, covisit, run_checked
 
 # Item 0 is like 1 (0.5) and 2 (0.25); 1 is like 2 (0.5); 2 is like nothing.
 HAND = CoVisit(
-    torch.tensor([[1, 2], [2, -1], [-1, -1]]), torch.tensor([[0.5, 0.25], [0.5, 0.0], [0.0, 0.0]]), fade=0.5
+    torch.tensor([[1, 2], [2, -1], [-1, -1]]),
+    torch.tensor([[0.5, 0.25], [0.5, 0.0], [0.0, 0.0]]),
+    history_decay=0.5,
 )
 
 
@@ -27,7 +29,7 @@ def slow(stage, history):
             stage.neighbour[item].tolist(), stage.likeness[item].tolist(), strict=True
         ):
             if other >= 0:
-                total[other] += stage.fade**age * likeness
+                total[other] += stage.history_decay**age * likeness
     return {item: score for item, score in total.items() if score > 0}
 
 
@@ -66,7 +68,10 @@ def test_it_keeps_the_contract_and_comes_back_from_settings_and_tensors():
     assert torch.equal(run_checked(back, query).scores, run_checked(stage, query).scores)
 
 
-@pytest.mark.parametrize("settings_", [{"last": 0}, {"fade": 0.0}, {"fade": 1.5}, {"fade": float("nan")}])
+@pytest.mark.parametrize(
+    "settings_",
+    [{"last": 0}, {"history_decay": 0.0}, {"history_decay": 1.5}, {"history_decay": float("nan")}],
+)
 def test_settings_without_meaning_are_refused(settings_):
-    with pytest.raises(ConfigError, match="expected last >= 1 and 0 < fade <= 1"):
+    with pytest.raises(ConfigError, match="expected last >= 1 and 0 < history_decay <= 1"):
         HAND.renewed(**settings_)

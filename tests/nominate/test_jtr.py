@@ -7,10 +7,10 @@ from shortlist.data import Query
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import as_pipeline
 from shortlist.index.jtr import JTRIndex, grow
+from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.nominate import JTRNominator, ModelNominator
 from shortlist.nominate.jtr import ABOUT
-from shortlist.pipeline import check_stage
-from shortlist.represent.sasrec import SASRec, SASRecConfig
+from shortlist.testing.stages import check_stage
 from tests.index.jtr.groves import shared
 from tests.worlds import asked, run_checked
 
@@ -24,16 +24,19 @@ def nominator(copies=2, n_items=N, leaf=7, **given):
     return JTRNominator(model, index, name="jtr", **given)
 
 
-@pytest.mark.parametrize("given", [{}, {"fresh": True}, {"beam": 1}, {"copies": 1}], ids=str)
+@pytest.mark.parametrize("given", [{}, {"exclude_seen": True}, {"beam": 1}, {"copies": 1}], ids=str)
 def test_it_keeps_the_contract(given):
     check_stage(nominator(**given) % 12, N)
 
 
-@pytest.mark.parametrize("fresh", [False, True])
-def test_a_wide_beam_names_what_scoring_everything_names(fresh):
-    stage = nominator(beam=N, fresh=fresh) % 9
+@pytest.mark.parametrize("exclude_seen", [False, True])
+def test_a_wide_beam_names_what_scoring_everything_names(exclude_seen):
+    stage = nominator(beam=N, exclude_seen=exclude_seen) % 9
     query = asked([1, 2, 3], [7, 50], [])
-    named, full = stage.nominate(query), (ModelNominator(stage.model, fresh=fresh) % 9).nominate(query)
+    named, full = (
+        stage.nominate(query),
+        (ModelNominator(stage.model, exclude_seen=exclude_seen) % 9).nominate(query),
+    )
     assert torch.equal(named.items, full.items)
     torch.testing.assert_close(named.scores, full.scores)
     assert not named.scores.requires_grad
@@ -46,14 +49,14 @@ def test_a_user_without_history_gets_what_the_encoder_says_of_anybody():
 
 
 def test_items_of_a_history_that_nobody_knows_are_as_if_not_there():
-    stage = nominator(fresh=True) % 5
+    stage = nominator(exclude_seen=True) % 5
     one, two = (stage.nominate(Query.of([met])) for met in ([1, 2], [1, 999, 2, 60]))
     assert torch.equal(one.items, two.items)
 
 
 def test_what_is_fresh_was_not_met_and_takes_no_place():
     met = list(range(20))
-    named = (nominator(beam=N, fresh=True) % 30).nominate(asked(met)).items[0].tolist()
+    named = (nominator(beam=N, exclude_seen=True) % 30).nominate(asked(met)).items[0].tolist()
     assert not set(met) & set(named)
     assert len(set(named) - {-1}) == 30
 
@@ -78,7 +81,7 @@ def test_a_beam_of_nothing_is_refused(beam):
         nominator(beam=beam)
 
 
-@pytest.mark.parametrize("given", [{}, {"beam": 1, "fresh": True}, {"copies": 3}], ids=str)
+@pytest.mark.parametrize("given", [{}, {"beam": 1, "exclude_seen": True}, {"copies": 3}], ids=str)
 def test_it_answers_the_same_after_a_trip_through_its_tensors(given):
     stage = nominator(**given) % 12
     assert all(one.isfinite().all() for one in stage.tensors().values())

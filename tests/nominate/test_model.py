@@ -10,10 +10,10 @@ from shortlist.data import Query
 from shortlist.errors import ConfigError
 from shortlist.grammar import Pipeline
 from shortlist.index import INDEXES
+from shortlist.models.collaborative.ease import EASE
+from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.nominate import ModelNominator
 from shortlist.pipeline import assemble, parse_recipe, to_recipe, to_toml
-from shortlist.represent.linear import EASE
-from shortlist.represent.sasrec import SASRec, SASRecConfig
 from tests.worlds import asked
 
 N_ITEMS = 300
@@ -22,7 +22,7 @@ FAISS = [kind for kind in INDEXES if kind not in ("exact", "scann")]
 
 def sasrec(seed: int = 0) -> SASRec:
     torch.manual_seed(seed)
-    return SASRec(SASRecConfig(N_ITEMS, memory=5, width=8, blocks=1, heads=1)).eval()
+    return SASRec(SASRecConfig(N_ITEMS, max_history=5, width=8, blocks=1, heads=1)).eval()
 
 
 def ease(seed: int = 0) -> EASE:
@@ -38,22 +38,22 @@ def query() -> Query:
     return asked([3, 4, 5], [], [17, 290])
 
 
-def slow(model, query: Query, k: int, fresh: bool) -> list[list[int]]:
+def slow(model, query: Query, k: int, exclude_seen: bool) -> list[list[int]]:
     """Sort all scores, then leave out what was met."""
     told = []
     with torch.no_grad():
         scores = model.scores(query.history, query.user)
     for own, met in zip(scores.tolist(), query.history.tolist(), strict=True):
         order = sorted(range(N_ITEMS), key=lambda item, own=own: -own[item])
-        told.append([item for item in order if not (fresh and item in met)][:k])
+        told.append([item for item in order if not (exclude_seen and item in met)][:k])
     return told
 
 
 @pytest.mark.parametrize("model", [sasrec(), ease()], ids=["vectors", "scores"])
-@pytest.mark.parametrize("fresh", [False, True])
-def test_the_best_are_named(model, query, fresh):
-    found = ModelNominator(model, fresh, limit=7).nominate(query)
-    assert found.items.tolist() == slow(model, query, 7, fresh)
+@pytest.mark.parametrize("exclude_seen", [False, True])
+def test_the_best_are_named(model, query, exclude_seen):
+    found = ModelNominator(model, exclude_seen, limit=7).nominate(query)
+    assert found.items.tolist() == slow(model, query, 7, exclude_seen)
     assert found.valid.all()
     with torch.no_grad():
         expected = model.scores(query.history, query.user).gather(1, found.items)
@@ -61,7 +61,7 @@ def test_the_best_are_named(model, query, fresh):
 
 
 def test_no_place_is_lost_to_what_was_met_until_nothing_is_left(query):
-    found = ModelNominator(sasrec(), fresh=True, limit=N_ITEMS).nominate(query)
+    found = ModelNominator(sasrec(), exclude_seen=True, limit=N_ITEMS).nominate(query)
     assert found.valid.sum(1).tolist() == [N_ITEMS - 3, N_ITEMS, N_ITEMS - 2]
     assert (found.scores[~found.valid] == 0).all()
 
@@ -70,9 +70,9 @@ def test_no_place_is_lost_to_what_was_met_until_nothing_is_left(query):
 def test_an_index_names_most_of_the_best_and_travels_with_the_stage(index, query):
     pytest.importorskip("faiss", reason="faiss is not installed")
     model = sasrec()
-    stage = ModelNominator(model, fresh=True, index=index, limit=20, name="m")
+    stage = ModelNominator(model, exclude_seen=True, index=index, limit=20, name="m")
     found = stage.nominate(query)
-    truth = slow(model, query, 20, fresh=True)
+    truth = slow(model, query, 20, exclude_seen=True)
     hits = sum(len(set(a) & set(b)) for a, b in zip(found.items.tolist(), truth, strict=True))
     assert hits > (59 if index == "flat" else 10)
     back = ModelNominator.build(stage.settings(), stage.tensors())

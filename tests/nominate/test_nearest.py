@@ -3,7 +3,7 @@
 import torch
 
 from shortlist.nominate import Nearest
-from shortlist.pipeline import check_stage
+from shortlist.testing.stages import check_stage
 from tests.worlds import N_ITEMS, asked, run_checked, towers
 
 

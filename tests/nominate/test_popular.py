@@ -8,7 +8,7 @@ import torch
 from shortlist.data import Query
 from shortlist.errors import ConfigError
 from shortlist.nominate import Popular, Recent
-from shortlist.pipeline import check_stage
+from shortlist.testing.stages import check_stage
 from tests.worlds import asked, run_checked
 
 ORDER = torch.tensor([4, 2, 0, 1, 3])

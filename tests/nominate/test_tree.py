@@ -5,15 +5,16 @@ import json
 import pytest
 import torch
 
-from shortlist.artifact import Lineage
+from shortlist.artifact.store import Lineage
 from shortlist.data import Catalog, Query, Vocabulary
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import as_pipeline
 from shortlist.index.tree import exhaustive
 from shortlist.nominate import TreeNominator
 from shortlist.nominate.tree import ABOUT
-from shortlist.pipeline import Recommender, check_stage, load_recommender, save_recommender
-from shortlist.pipeline.recommender import Memory, Request
+from shortlist.pipeline import Recommender, load_recommender, save_recommender
+from shortlist.pipeline.recommender import Request, UserHistories
+from shortlist.testing.stages import check_stage
 from tests.train.tree.small import small_index
 from tests.worlds import asked, run_checked
 
@@ -27,7 +28,7 @@ def nominator(branch=2, leaf_vectors="slot", spare=0.0, history="ancestor", kind
 
 
 @pytest.mark.parametrize("kind", ["attention", "mlp", "linear"])
-@pytest.mark.parametrize("given", [{}, {"fresh": True}, {"product": True}, {"beam": 3}], ids=str)
+@pytest.mark.parametrize("given", [{}, {"exclude_seen": True}, {"product": True}, {"beam": 3}], ids=str)
 def test_it_keeps_the_contract(kind, given):
     check_stage(nominator(kind=kind, **given) % 12, N)
 
@@ -51,9 +52,9 @@ def test_users_without_history_get_no_names():
 def test_what_is_fresh_was_not_met_and_takes_no_place():
     met = list(range(20))
     query = asked(met)
-    old, fresh = (nominator(beam=N, fresh=one) % 30 for one in (False, True))
+    old, exclude_seen = (nominator(beam=N, exclude_seen=one) % 30 for one in (False, True))
     assert set(met) & set(old.nominate(query).items[0].tolist())
-    named = fresh.nominate(query).items[0].tolist()
+    named = exclude_seen.nominate(query).items[0].tolist()
     assert not set(met) & set(named)
     assert len(set(named) - {-1}) == 30
 
@@ -88,7 +89,7 @@ def test_a_beam_of_nothing_is_refused(beam):
         {},
         {"leaf_vectors": "item", "spare": 0.2},
         {"history": "item", "branch": 5},
-        {"beam": 7, "fresh": True, "product": True},
+        {"beam": 7, "exclude_seen": True, "product": True},
     ],
     ids=str,
 )
@@ -96,7 +97,7 @@ def test_it_answers_the_same_after_a_trip_through_its_tensors(given):
     stage = nominator(**given) % 12
     back = TreeNominator.build(stage.settings(), stage.tensors())
     assert repr(back) == repr(stage)
-    assert (back.beam, back.fresh, back.product) == (stage.beam, stage.fresh, stage.product)
+    assert (back.beam, back.exclude_seen, back.product) == (stage.beam, stage.exclude_seen, stage.product)
     query = asked([1, 2], [9, 4, 33])
     one, two = stage.nominate(query), back.nominate(query)
     assert torch.equal(one.items, two.items)
@@ -105,8 +106,10 @@ def test_it_answers_the_same_after_a_trip_through_its_tensors(given):
 
 def recommender(stage):
     catalog = Catalog.bare(Vocabulary.of(list(range(N))))
-    memory = Memory(torch.tensor([0, 3]), torch.tensor([1, 2, 3]))
-    return Recommender(as_pipeline(stage), catalog, Vocabulary.of(["a"]), memory, {"name": "tree", "ends": 9})
+    max_history = UserHistories(torch.tensor([0, 3]), torch.tensor([1, 2, 3]))
+    return Recommender(
+        as_pipeline(stage), catalog, Vocabulary.of(["a"]), max_history, {"name": "tree", "ends": 9}
+    )
 
 
 def test_it_answers_the_same_after_a_trip_through_an_artifact(tmp_path):

@@ -21,8 +21,8 @@ from shortlist.pipeline import (
     to_recipe,
     to_toml,
 )
-from shortlist.pipeline.recipe import Ingredient, leaves, line_of
-from shortlist.pipeline.types import TYPES
+from shortlist.pipeline.recipe import StageConfig, leaves, line_of
+from shortlist.pipeline.registry import TYPES
 from shortlist.stages import Explore, Seen
 from tests.worlds import Dice, Drawn, Label, Last, Sieve, asked, listed, run_checked, tiny
 
@@ -52,7 +52,7 @@ def test_a_recipe_says_what_the_file_says():
     recipe = parse_recipe(TEXT, "some/classic.toml")
     assert recipe.name == "classic"
     assert list(recipe.stages) == ["popular", "seen", "diverse"]
-    assert recipe.stages["popular"] == Ingredient("popular", {"days": 14.0})
+    assert recipe.stages["popular"] == StageConfig("popular", {"days": 14.0})
     assert recipe.stages["seen"].train == {"anything": [1, 2]}
     assert recipe.training == {"requests": 100}
     assert recipe.where("seen") == "some/classic.toml: [stages.seen]"
@@ -215,7 +215,7 @@ def test_a_pipeline_comes_back_from_the_toml_it_is_written_as(called, column, sa
 @settings(max_examples=80, deadline=None)
 @given(texts, st.dictionaries(texts, plain, max_size=3), st.dictionaries(texts, plain, max_size=3))
 def test_a_recipe_comes_back_from_its_toml_word_for_word(name, training, train):
-    recipe = Recipe(name, "seen_1 % 3", {"seen_1": Ingredient("seen", {"last": 4}, train)}, training)
+    recipe = Recipe(name, "seen_1 % 3", {"seen_1": StageConfig("seen", {"last": 4}, train)}, training)
     text = to_toml(recipe)
     assert tomllib.loads(text)["name"] == name
     back = parse_recipe(text)
@@ -228,7 +228,7 @@ def test_a_recipe_comes_back_from_its_toml_word_for_word(name, training, train):
 
 
 def test_a_table_inside_the_training_settings_comes_back_too():
-    recipe = Recipe("x", "seen", {"seen": Ingredient("seen")}, {"deep": {"a b": 1, "c": [1.5, True]}})
+    recipe = Recipe("x", "seen", {"seen": StageConfig("seen")}, {"deep": {"a b": 1, "c": [1.5, True]}})
     assert parse_recipe(to_toml(recipe)).training == recipe.training
 
 

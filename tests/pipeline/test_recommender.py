@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from shortlist.artifact import Lineage, load, save
+from shortlist.artifact.store import Lineage, load, save
 from shortlist.data import Vocabulary
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Pipeline, as_pipeline

@@ -1,6 +1,6 @@
 import pytest
 
-from shortlist.cli.trees import look_at_trees
+from shortlist.diagnose.tree.bundle import look_at_trees
 from shortlist.pipeline import load_recommender
 from shortlist.progress import silent
 

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from shortlist.artifact import Lineage
+from shortlist.artifact.store import Lineage
 from shortlist.cli.compare import comparison
 from shortlist.progress import silent
 from shortlist.report.compare import compare_drawing, compare_page

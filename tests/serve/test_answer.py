@@ -6,9 +6,9 @@ from shortlist.pipeline.recommender import Request
 from shortlist.serve import Limits
 from shortlist.serve.answer import explain_item, plain, recommend, understand
 from shortlist.serve.problems import RefusedError
+from shortlist.serve.request_context import Visit
+from shortlist.serve.schemas import Ask, ExplainAsk
 from shortlist.serve.service import Service
-from shortlist.serve.shapes import Ask, ExplainAsk
-from shortlist.serve.visit import Visit
 
 from .tiny import recommender_of
 

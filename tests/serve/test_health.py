@@ -5,8 +5,8 @@ import pytest
 from fastapi import Response
 
 from shortlist import __version__
+from shortlist.serve.openapi import surface
 from shortlist.serve.routes.health import get_livez, get_readyz
-from shortlist.serve.surface import surface
 
 from .tiny import client_of, served
 

@@ -6,8 +6,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from shortlist.serve.problems import MEDIA_TYPE, MOST_ERRORS, MOST_POINTER, RefusedError, declare, install
-from shortlist.serve.shapes import FieldError
-from shortlist.serve.visit import Visit
+from shortlist.serve.request_context import Visit
+from shortlist.serve.schemas import FieldError
 
 
 def handled(error):

@@ -6,7 +6,7 @@ from shortlist.data import Note
 from shortlist.pipeline import Optional, Within
 from shortlist.pipeline.recommender import Request
 from shortlist.serve.answer import degradations, degraded_header
-from shortlist.serve.shapes import Degradation
+from shortlist.serve.schemas import Degradation
 from shortlist.stages import Explore
 
 from .tiny import ITEMS, Broken, Event, Odd, pipeline_of, recommender_of, served, stages

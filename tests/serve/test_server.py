@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from shortlist.artifact import Lineage
+from shortlist.artifact.store import Lineage
 from shortlist.errors import ConfigError
 from shortlist.pipeline import load_recommender, save_recommender
 from shortlist.pipeline.recommender import Request

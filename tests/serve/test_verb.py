@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from shortlist.artifact import Lineage
+from shortlist.artifact.store import Lineage
 from shortlist.pipeline import save_recommender
 
 from .tiny import recommender_of

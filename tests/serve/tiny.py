@@ -12,11 +12,10 @@ import torch
 
 from shortlist.data import Candidates, Catalog, Vocabulary
 from shortlist.grammar import Nominator, Scorer, as_pipeline
+from shortlist.models.sequence.two_tower import TowerConfig, TwoTower
 from shortlist.nominate import CoVisit, Popular
 from shortlist.pipeline import Recommender
-from shortlist.pipeline.recommender import Memory
-from shortlist.represent import TwoTower
-from shortlist.represent.towers import TowerConfig
+from shortlist.pipeline.recommender import UserHistories
 from shortlist.serve import Limits, make_app
 from shortlist.stages import Diverse, Seen, TowerScorer
 
@@ -57,10 +56,12 @@ def recommender_of(pipeline=None, ids=None):
     table = pa.table(
         {"title": [f"Item {row}" for row in range(ITEMS)], "category": ["abc"[r % 3] for r in range(ITEMS)]}
     )
-    memory = Memory(torch.arange(0, 3 * USERS + 1, 3), torch.arange(3 * USERS, dtype=torch.int32))
+    histories = UserHistories(torch.arange(0, 3 * USERS + 1, 3), torch.arange(3 * USERS, dtype=torch.int32))
     users = Vocabulary.of([f"u{row}" for row in range(USERS)])
     about = {"name": "tiny", "ends": 0}
-    return Recommender(pipeline or pipeline_of(), Catalog(Vocabulary.of(names), table), users, memory, about)
+    return Recommender(
+        pipeline or pipeline_of(), Catalog(Vocabulary.of(names), table), users, histories, about
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.data import Cases, Dataset
+from shortlist.data import Dataset, HeldOut
 from shortlist.errors import ConfigError
-from shortlist.evaluate import recall
+from shortlist.metrics.ranking import recall
 from shortlist.simulate import embedded
 
 
@@ -31,7 +31,7 @@ def test_an_unknown_size_is_named() -> None:
         embedded(size="big")
 
 
-def top(scores: np.ndarray, cases: Cases, k: int) -> torch.Tensor:
+def top(scores: np.ndarray, cases: HeldOut, k: int) -> torch.Tensor:
     """The k best items no case has seen."""
     hidden = scores.copy()
     for row, (start, cut) in enumerate(zip(cases.starts, cases.cuts, strict=True)):

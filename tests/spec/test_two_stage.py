@@ -16,36 +16,36 @@ import pytest
 import torch
 
 from shortlist.data import Catalog, Interactions, Query, Vocabulary
-from shortlist.evaluate.accounting import decompose
-from shortlist.evaluate.bounds import model_complexity, retrieval_bound
-from shortlist.evaluate.bounds_dtr import corollary1, dtr_bound, lemma1, lemma2
-from shortlist.evaluate.bounds_inputs import bottom_aligned, pair_factor, same_level_pairs, top_aligned
-from shortlist.evaluate.bounds_ranker import ranker_bound, shift_term, weight_shift
-from shortlist.evaluate.bounds_sampler import sampler_gap
-from shortlist.evaluate.diagnose import diagnose
-from shortlist.evaluate.flat import threshold
-from shortlist.evaluate.follow import follow
-from shortlist.evaluate.heap import level_values
-from shortlist.evaluate.margin import beam_candidates, lead, level_margins, path_margin
-from shortlist.evaluate.margin_checks import found_by_walk, random_trees
-from shortlist.evaluate.panel import panel
-from shortlist.evaluate.what_if import by_arithmetic, replayed
+from shortlist.diagnose.diagnosis import diagnose
+from shortlist.diagnose.follow_items import follow
+from shortlist.diagnose.full_catalog import threshold
+from shortlist.diagnose.sample import panel
+from shortlist.diagnose.tree.heap import level_values
+from shortlist.diagnose.what_if import by_arithmetic, replayed
+from shortlist.evaluate.losses import decompose
 from shortlist.grammar import as_pipeline
 from shortlist.index.tree import TreeShape, by_vectors, exhaustive, pifa, search
 from shortlist.index.tree.kmeans import improve, labels, objective, split, start
+from shortlist.lab.theory.bounds import model_complexity, retrieval_bound
+from shortlist.lab.theory.bounds_dtr import corollary1, dtr_bound, lemma1, lemma2
+from shortlist.lab.theory.bounds_inputs import bottom_aligned, pair_factor, same_level_pairs, top_aligned
+from shortlist.lab.theory.bounds_ranker import ranker_bound, shift_term, weight_shift
+from shortlist.lab.theory.bounds_sampler import sampler_gap
+from shortlist.lab.theory.margin import beam_candidates, lead, level_margins, path_margin
+from shortlist.lab.theory.margin_checks import found_by_walk, random_trees
+from shortlist.models.nodes import NormLimits, ScorerConfig, make_scorer, norm_report, project_
 from shortlist.pipeline import run
-from shortlist.represent.nodes import NormLimits, ScorerConfig, make_scorer, norm_report, project_
-from shortlist.train.harmony import weigh
+from shortlist.train.rankers.weights import weigh
 from shortlist.train.tree.beam_sampler import BeamSampler
 from shortlist.train.tree.loss import level_softmax, margin, surrogate, top_k_hinge
-from tests.evaluate.test_accounting import nested
-from tests.evaluate.test_bounds_inputs import inputs
-from tests.evaluate.test_bounds_sampler import exact_gap
-from tests.evaluate.test_follow import wants
+from tests.diagnose.test_follow_items import wants
+from tests.evaluate.test_losses import nested
 from tests.index.tree.tabular import nobody, random_rows
 from tests.index.tree.test_kmeans import draws, optimum, vectors
+from tests.lab.theory.test_bounds_inputs import inputs
+from tests.lab.theory.test_bounds_sampler import exact_gap
+from tests.models.nodes.worlds import lively, rows_of, small
 from tests.nominate.test_tree import nominator
-from tests.represent.nodes.worlds import lively, rows_of, small
 from tests.worlds import N_ITEMS, Dice, Drawn, listed, tiny
 
 THEORY = {"norm": "none", "output": "linear", "bias": False, "history": "item"}
@@ -158,7 +158,7 @@ def test_i06_the_amount_of_padding_is_irrelevant(kind):
 
 def test_i06_windows_hold_the_whole_history_and_are_those_of_the_paper_read_backwards():
     config = ScorerConfig(1)
-    assert config.memory == sum(config.windows) == 69
+    assert config.max_history == sum(config.windows) == 69
     assert config.windows[::-1] == (1, 1, 1, 2, 2, 2, 10, 10, 20, 20)  # printed with the newest first
 
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from shortlist.errors import ArtifactError
-from shortlist.pipeline import check_stage
-from shortlist.represent.boosted import Trees
+from shortlist.models.ranking.boosted_trees import Trees
 from shortlist.stages import BoostedScorer
 from shortlist.stages.boosted import read_sheet
+from shortlist.testing.stages import check_stage
 from tests.stages.sheets import sheet
 from tests.stages.test_calibrated import logistic
 from tests.worlds import N_ITEMS, asked, listed, run_checked

@@ -7,8 +7,8 @@ import torch
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError
-from shortlist.pipeline import check_stage
 from shortlist.stages.calibrated import LEAN, Calibrated, Calibration
+from shortlist.testing.stages import check_stage
 from tests.worlds import N_ITEMS, asked, found
 
 NOTHING = torch.empty(0, dtype=torch.float64)

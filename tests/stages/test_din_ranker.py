@@ -5,16 +5,16 @@ import torch
 
 from shortlist.data import Candidates
 from shortlist.errors import ArtifactError
-from shortlist.pipeline import check_stage
-from shortlist.represent.din_ranker import DINRanker, DINRankerConfig
+from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.stages import DINScorer
+from shortlist.testing.stages import check_stage
 from tests.stages.test_calibrated import logistic
 from tests.worlds import N_ITEMS, asked, found, listed, run_checked
 
 
 def scorer(**more) -> DINScorer:
     torch.manual_seed(0)
-    config = DINRankerConfig(N_ITEMS, memory=6, width=8, attention=(5, 3), hidden=(7, 4))
+    config = DINRankerConfig(N_ITEMS, max_history=6, width=8, attention=(5, 3), hidden=(7, 4))
     return DINScorer(DINRanker(config).eval(), name="rank", **more)
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from shortlist.data import Candidates
 from shortlist.errors import ConfigError
-from shortlist.pipeline import check_stage
 from shortlist.stages import Diverse
+from shortlist.testing.stages import check_stage
 from tests.worlds import N_ITEMS, asked, found, listed, run_checked
 
 AXES = torch.eye(4)[torch.arange(N_ITEMS) % 4]

@@ -11,18 +11,18 @@ from scipy import stats
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
-from shortlist.pipeline import check_stage
 from shortlist.stages import Explore
 from shortlist.stages.explore import PROPENSITY, gumbel
+from shortlist.testing.stages import check_stage
 from tests.worlds import N_ITEMS, asked, found, listed, run_checked, tiny
 
 SCORES = [0.3, 0.1, 0.0, 0.25]
 HEAT = 0.2
 
 
-def odds(slate, scores=SCORES, heat=HEAT):
+def odds(slate, scores=SCORES, temperature=HEAT):
     """The probability of each draw of a slate given those before it, by the definition of Plackett and Luce."""
-    weight = {item: math.exp(score / heat) for item, score in enumerate(scores)}
+    weight = {item: math.exp(score / temperature) for item, score in enumerate(scores)}
     drawn = []
     for item in slate:
         drawn.append(weight[item] / sum(weight.values()))
@@ -30,12 +30,12 @@ def odds(slate, scores=SCORES, heat=HEAT):
     return drawn
 
 
-def draws(seeds, k, scores=SCORES, heat=HEAT):
+def draws(seeds, k, scores=SCORES, temperature=HEAT):
     query = Query.of([[]] * len(seeds), seeds=seeds)
     field = Candidates.of(
         torch.arange(len(scores)).repeat(len(seeds), 1), torch.tensor([scores] * len(seeds))
     )
-    return (Explore(heat) % k)(query, field)
+    return (Explore(temperature) % k)(query, field)
 
 
 def test_the_propensities_of_all_slates_are_the_exact_probabilities_and_sum_to_one():
@@ -109,7 +109,7 @@ def test_broken_scores_are_drawn_among_each_other_as_often_as_their_propensities
 
 
 def test_little_heat_is_the_order_of_the_scores():
-    assert draws(range(50), 4, heat=1e-4).items.unique(dim=0).tolist() == [[0, 3, 1, 2]]
+    assert draws(range(50), 4, temperature=1e-4).items.unique(dim=0).tolist() == [[0, 3, 1, 2]]
 
 
 def test_the_noise_is_that_of_gumbel():
@@ -125,7 +125,7 @@ def test_it_keeps_the_contract_in_and_out_of_a_pipeline():
     assert run_checked(listed("a", []) >> Explore(), asked()).candidates.columns[PROPENSITY].shape == (1, 0)
 
 
-@pytest.mark.parametrize("heat", [0.0, -1.0, math.nan])
-def test_heat_must_be_above_0(heat):
-    with pytest.raises(ConfigError, match="explore 'explore': heat must be above 0"):
-        Explore(heat)
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan])
+def test_heat_must_be_above_0(temperature):
+    with pytest.raises(ConfigError, match="explore 'explore': temperature must be above 0"):
+        Explore(temperature)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
-from shortlist.pipeline import check_stage
 from shortlist.stages import Available, Seen
 from shortlist.stages.filters import Excluded
+from shortlist.testing.stages import check_stage
 from tests.worlds import asked, found, listed, run_checked
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from shortlist.errors import ArtifactError
-from shortlist.pipeline import check_stage
-from shortlist.represent.mlp_ranker import MLPRanker, MLPRankerConfig
+from shortlist.models.ranking.mlp_ranker import MLPRanker, MLPRankerConfig
 from shortlist.stages import MLPScorer
+from shortlist.testing.stages import check_stage
 from tests.stages.sheets import sheet
 from tests.stages.test_calibrated import logistic
 from tests.worlds import N_ITEMS, asked, listed, run_checked

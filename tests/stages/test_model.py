@@ -3,17 +3,17 @@
 import pytest
 import torch
 
-from shortlist.pipeline import check_stage
-from shortlist.represent.linear import EASE, LinearConfig
-from shortlist.represent.model import Model
-from shortlist.represent.sasrec import SASRec, SASRecConfig
+from shortlist.models.collaborative.ease import EASE, LinearConfig
+from shortlist.models.model import Model
+from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.stages import ModelScorer
+from shortlist.testing.stages import check_stage
 from tests.worlds import N_ITEMS, asked, found, listed, run_checked
 
 
 def sasrec() -> Model:
     torch.manual_seed(0)
-    return SASRec(SASRecConfig(N_ITEMS, memory=6, width=8)).eval()
+    return SASRec(SASRecConfig(N_ITEMS, max_history=6, width=8)).eval()
 
 
 def ease() -> Model:

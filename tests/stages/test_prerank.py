@@ -2,8 +2,8 @@
 
 import torch
 
-from shortlist.pipeline import check_stage
 from shortlist.stages import TowerScorer
+from shortlist.testing.stages import check_stage
 from tests.worlds import N_ITEMS, asked, found, listed, run_checked, towers
 
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from shortlist.pipeline import check_stage
 from shortlist.stages import FeatureRanker
+from shortlist.testing.stages import check_stage
 from tests.worlds import N_ITEMS, asked, listed, ranker, run_checked
 
 POOL = listed("a", [1, 2, 3]) + listed("b", [3, 4])

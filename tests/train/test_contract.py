@@ -7,25 +7,8 @@ import pytest
 import torch
 
 from shortlist.data import Query, Split, global_time, half_history
-from shortlist.represent.model import Model
-from shortlist.train.bert4rec import BERT4RecTrainer
-from shortlist.train.din import DINTrainer
-from shortlist.train.fmlp import FMLPTrainer
-from shortlist.train.gru4rec import GRU4RecTrainer
-from shortlist.train.knn import ItemKNNTrainer
-from shortlist.train.last_click import LastClickTrainer
-from shortlist.train.lightgcn import LightGCNTrainer
-from shortlist.train.linear import EASETrainer
-from shortlist.train.mf import LOSSES as MF_LOSSES
-from shortlist.train.mf import MFTrainer
-from shortlist.train.model import ModelTrainer
-from shortlist.train.pooling import SumPoolingTrainer
-from shortlist.train.popular_window import PopularWindowTrainer
-from shortlist.train.sasrec import SASRecTrainer
-from shortlist.train.sequence import LOSSES as SEQUENCE_LOSSES
-from shortlist.train.trainers import MODEL_TRAINERS
-from shortlist.train.youtube import YouTubeDNNTrainer
-from tests.contract import (
+from shortlist.models.model import Model
+from shortlist.testing.models import (
     CLOSE,
     check_bad_input_has_an_answer,
     check_better_than_popularity,
@@ -37,9 +20,26 @@ from tests.contract import (
     check_saved_and_loaded,
     check_what_is_older_than_the_memory_says_nothing,
 )
+from shortlist.train.models.bert4rec import BERT4RecTrainer
+from shortlist.train.models.din import DINTrainer
+from shortlist.train.models.ease import EASETrainer
+from shortlist.train.models.fmlp import FMLPTrainer
+from shortlist.train.models.gru4rec import GRU4RecTrainer
+from shortlist.train.models.item_knn import ItemKNNTrainer
+from shortlist.train.models.last_click import LastClickTrainer
+from shortlist.train.models.lightgcn import LightGCNTrainer
+from shortlist.train.models.mf import LOSSES as MF_LOSSES
+from shortlist.train.models.mf import MFTrainer
+from shortlist.train.models.popular_window import PopularWindowTrainer
+from shortlist.train.models.sasrec import SASRecTrainer
+from shortlist.train.models.sequence import LOSSES as SEQUENCE_LOSSES
+from shortlist.train.models.sum_pooling import SumPoolingTrainer
+from shortlist.train.models.trainer import ModelTrainer
+from shortlist.train.models.youtube_dnn import YouTubeDNNTrainer
+from shortlist.train.registry import MODEL_TRAINERS
 
 # Patience is long: on sixty cases to choose by, a lucky early epoch would end a training that has hardly begun.
-SEQUENCE: Mapping[str, Any] = {"memory": 30, "width": 32, "batch": 32, "rate": 1e-2, "device": "cpu"}
+SEQUENCE: Mapping[str, Any] = {"max_history": 30, "width": 32, "batch": 32, "rate": 1e-2, "device": "cpu"}
 SASREC: Mapping[str, Any] = {**SEQUENCE, "blocks": 1, "epochs": 20, "patience": 8}
 MF: Mapping[str, Any] = {"width": 16, "epochs": 25, "batch": 1024, "rate": 2e-2, "device": "cpu"}
 SMALL: Mapping[str, Mapping[str, ModelTrainer]] = {  # name -> loss, where there is a choice -> trainer
@@ -64,7 +64,7 @@ SMALL: Mapping[str, Mapping[str, ModelTrainer]] = {  # name -> loss, where there
     "ease": {"": EASETrainer(ridge=100.0)},
     "fmlp": {
         "": FMLPTrainer(
-            memory=20,
+            max_history=20,
             width=32,
             blocks=1,
             epochs=15,

@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.artifact import Lineage
+from shortlist.artifact.store import Lineage
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError, DataError
-from shortlist.pipeline import check_stage, load_recommender, parse_recipe, save_recommender
+from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.recipe import leaves
 from shortlist.pipeline.recommender import Request
+from shortlist.testing.stages import check_stage
 from shortlist.train import TRAINERS, train
-from shortlist.train.counts import PopularTrainer
-from shortlist.train.flags import fold_of
-from shortlist.train.material import forget
+from shortlist.train.context import forget
+from shortlist.train.models.counts import PopularTrainer
 from shortlist.train.pipeline import remember
-from shortlist.train.second import FeatureRankerTrainer, TowerScorerTrainer
+from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer, TowerScorerTrainer
+from shortlist.train.rankers.retrieved import fold_of
 from tests.worlds import run_checked
 
 SMALL = """
@@ -100,12 +101,12 @@ def test_unknown_training_keys_and_missing_trainers_are_refused(world):
 
 def test_what_is_remembered_is_what_each_user_may_be_known_to_have_met(world: Dataset):
     split = world.split()
-    memory = remember(split)
+    histories = remember(split)
     for cases in (split.valid, split.test):
         for user, start, cut in zip(cases.users, cases.starts, cases.cuts, strict=True):
-            assert memory.of(int(user)) == world.events.items[start:cut].tolist()
+            assert histories.of(int(user)) == world.events.items[start:cut].tolist()
     learner = int(np.flatnonzero(split.train.lengths)[0])
-    assert memory.of(learner) == split.train.items[split.train.of_user(learner)].tolist()
+    assert histories.of(learner) == split.train.items[split.train.of_user(learner)].tolist()
 
 
 def test_memory_keeps_the_last_items_only(world: Dataset):
@@ -124,9 +125,9 @@ def test_no_request_teaches_two_stages(world, recipe, monkeypatch):
     fit = FeatureRankerTrainer.fit, TowerScorerTrainer.fit
 
     def spied(which):
-        def wrapped(self, settings, material):
-            seen.append({int(user) for one in material.rounds for user in one.query.user})
-            return fit[which](self, settings, material)
+        def wrapped(self, settings, context):
+            seen.append({int(user) for one in context.rounds for user in one.query.user})
+            return fit[which](self, settings, context)
 
         return wrapped
 
@@ -151,9 +152,9 @@ def test_how_the_training_of_every_learned_stage_went_stands_in_the_recommender(
 def test_what_only_rehearses_is_not_told_of(world, monkeypatch):
     unheard, fit = [], PopularTrainer.fit
 
-    def spied(self, settings, material):
-        unheard.append(material.note is forget)
-        return fit(self, settings, material)
+    def spied(self, settings, context):
+        unheard.append(context.note is forget)
+        return fit(self, settings, context)
 
     monkeypatch.setattr(PopularTrainer, "fit", spied)
     train(parse_recipe(SMALL), world)
@@ -167,9 +168,9 @@ def test_nominators_of_a_rehearsal_by_other_users_never_met_who_is_asked(world):
     met = []
 
     class Watched(PopularTrainer):
-        def fit(self, settings, material):
-            met.append(set(material.events.users.tolist()))
-            return super().fit(settings, material)
+        def fit(self, settings, context):
+            met.append(set(context.events.users.tolist()))
+            return super().fit(settings, context)
 
     trained = train(parse_recipe(OTHERS), world, trainers={**TRAINERS, "popular": Watched})
     *parts, everyone = met
@@ -184,9 +185,9 @@ def test_who_judges_a_ranker_comes_from_all_parts_of_the_users(world):
     met = []
 
     class Watched(FeatureRankerTrainer):
-        def fit(self, settings, material):
-            met.extend(material.rounds)
-            return super().fit(settings, material)
+        def fit(self, settings, context):
+            met.extend(context.rounds)
+            return super().fit(settings, context)
 
     recipe = parse_recipe(OTHERS.replace("folds = 3", "folds = 5"))
     train(recipe, world, trainers={**TRAINERS, "feature-ranker": Watched})
@@ -199,8 +200,8 @@ def test_who_judges_a_ranker_comes_from_all_parts_of_the_users(world):
 
 def test_a_ranker_that_nothing_is_found_for_is_named(world):
     class Nothing(PopularTrainer):
-        def fit(self, settings, material):
-            made = super().fit(settings, material)
+        def fit(self, settings, context):
+            made = super().fit(settings, context)
             return made.renewed(order=made.order[:0], share=made.share[:0])
 
     recipe = SMALL.replace("popular % 30 + covisit % 40", "popular").replace("feature-ranker", "mlp-ranker")

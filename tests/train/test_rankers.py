@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from shortlist.cli.train import train_bundle
 from shortlist.pipeline import load_recommender, run, shipped_recipe
 from shortlist.pipeline.recipe import parse_recipe
 from shortlist.progress import silent
+from shortlist.train.bundle import train_bundle
 
 HEAD = """
 name = "ranked"

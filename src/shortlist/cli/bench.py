@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from shortlist.bench import BENCHES
 from shortlist.cli.frame import Json, Seed, doors, emit, progress
 from shortlist.errors import ConfigError
+from shortlist.lab.bench import BENCHES
 
 
 @doors()

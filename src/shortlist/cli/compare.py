@@ -11,18 +11,19 @@ from rich.console import Console
 from rich.table import Table
 
 from shortlist import __version__
-from shortlist.artifact import Lineage
+from shortlist.artifact.as_json import as_json
+from shortlist.artifact.store import Lineage
 from shortlist.cli.evaluate import bundle_of, held_out
-from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
+from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
 from shortlist.data import Dataset, load_dataset
 from shortlist.errors import ConfigError
+from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW, baselines
 from shortlist.evaluate.compare import compare as contest_of
-from shortlist.evaluate.doubts import doubts
+from shortlist.evaluate.evaluation import KS, check_asked, scorer, slates_of
 from shortlist.evaluate.latency import latencies
-from shortlist.evaluate.metrics import METRICS
 from shortlist.evaluate.protocol import rules, seen_rule
-from shortlist.evaluate.run import KS, check_asked, scorer, slates_of
-from shortlist.evaluate.yardsticks import LAST, POPULARITY, WINDOW, yardsticks
+from shortlist.evaluate.warnings import doubts
+from shortlist.metrics.ranking import METRICS
 from shortlist.pipeline import Recommender
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress
@@ -123,15 +124,20 @@ def comparison(
     slates = {name: slates_of(one, cases, max(ks), tell) for name, one in pipelines.items()}
     contest = contest_of(
         {name: scored(one) for name, one in slates.items()},
-        {name: scored(one) for name, one in yardsticks(cases, learned, max(ks), dataset.clock).items()},
+        {name: scored(one) for name, one in baselines(cases, learned, max(ks), dataset.clock).items()},
         metric,
         seed,
     )
     took = latencies(pipelines, cases, progress=tell)
     about = {name: facts_of(*one) for name, one in systems.items()}
-    told: dict[str, Any] = plain(contest.as_dict(seed))
+    told: dict[str, Any] = as_json(contest.as_dict(seed))
     told["systems"] = {
-        name: {**one, **about[name], "pipeline": repr(pipelines[name]), "latency": plain(asdict(took[name]))}
+        name: {
+            **one,
+            **about[name],
+            "pipeline": repr(pipelines[name]),
+            "latency": as_json(asdict(took[name])),
+        }
         for name, one in told["systems"].items()
     }
     return {

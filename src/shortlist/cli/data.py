@@ -9,16 +9,16 @@ from rich.console import Console
 from rich.table import Table
 
 from shortlist import __version__
-from shortlist.artifact import load
+from shortlist.artifact.staging import check_target
+from shortlist.artifact.store import load
 from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
+from shortlist.data.cleaning import Filters
 from shortlist.data.dataset import KIND, Dataset, load_dataset, save_dataset
-from shortlist.data.filters import Filters
 from shortlist.data.prepare import prepare
 from shortlist.data.sources import FORMS, SOURCES, options_of
 from shortlist.data.summary import as_json, summarise
 from shortlist.errors import ConfigError
 from shortlist.report.data import data_page
-from shortlist.staging import check_target
 
 app = typer.Typer(help="Bring a log in, and look at what came.", no_args_is_help=True)
 

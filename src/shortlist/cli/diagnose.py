@@ -8,28 +8,35 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from shortlist.artifact import Lineage, load
+from shortlist.artifact.as_json import as_json
+from shortlist.artifact.store import Lineage, load
 from shortlist.cli.diagnosed import say, show_funnel, show_tree
 from shortlist.cli.evaluate import held_out, opened
-from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
-from shortlist.cli.retrain import RANKERS, Trial, has_recipe, recipe_of, retrained, tree_plans, trials
-from shortlist.cli.train import spoken
-from shortlist.cli.trees import look_at_trees, trees_of
-from shortlist.data import Cases, Dataset
+from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
+from shortlist.data import Dataset
+from shortlist.diagnose.coverage import covered
+from shortlist.diagnose.diagnosis import USERS
+from shortlist.diagnose.diagnosis import diagnose as look_at_funnel
+from shortlist.diagnose.findings.findings import advice
+from shortlist.diagnose.knobs.budget import advise, parse_budget
+from shortlist.diagnose.knobs.retrain import (
+    RANKERS,
+    Trial,
+    has_recipe,
+    recipe_of,
+    retrained,
+    trials,
+)
+from shortlist.diagnose.sample import UserSample, panel
+from shortlist.diagnose.shift import rehearsals
+from shortlist.diagnose.tree.bundle import look_at_trees, trees_of
 from shortlist.errors import ConfigError
-from shortlist.evaluate.advice import advice
-from shortlist.evaluate.budget import advise, parse_budget
-from shortlist.evaluate.covered import covered
-from shortlist.evaluate.diagnose import USERS
-from shortlist.evaluate.diagnose import diagnose as look_at_funnel
 from shortlist.evaluate.latency import one_thread
-from shortlist.evaluate.panel import Panel, panel
-from shortlist.evaluate.shift import rehearsals
-from shortlist.evaluate.tree_theory import theory_told
 from shortlist.pipeline import Recommender
 from shortlist.progress import Progress
-from shortlist.report.budget import budget_lines
-from shortlist.report.diagnosis import diagnosis_page
+from shortlist.report.diagnosis.budget import budget_lines
+from shortlist.report.diagnosis.page import diagnosis_page
+from shortlist.train.bundle import spoken
 
 SECONDS = 30.0  # for measuring settings within a budget
 
@@ -75,7 +82,6 @@ def diagnose(
         with one_thread():  # batches are small: a second thread would wait more than it works
             told = funnel_told(bundle, recommender, dataset, asked, tell)
             told["trees"] = look_at_trees(recommender, dataset, cases, seed, tell, users, k, beam)
-            add_theory(told["trees"], bundle, recommender, dataset, cases, seed)
         if allowed is not None:
             told["budget"] = budget_told(recommender, asked, allowed, tell)
         if retrain:
@@ -95,7 +101,7 @@ def diagnose(
 
 
 def funnel_told(
-    bundle: Path, recommender: Recommender, dataset: Dataset, asked: Panel, tell: Progress
+    bundle: Path, recommender: Recommender, dataset: Dataset, asked: UserSample, tell: Progress
 ) -> dict[str, Any]:
     """The diagnosis of the whole funnel in plain values."""
     split = dataset.split(**recommender.about["split"])
@@ -109,33 +115,22 @@ def funnel_told(
         rehearsed=rehearsals(load(bundle)),
         progress=tell,
     )
-    told: dict[str, Any] = plain(found.as_dict())
-    told["rehearsal"] = plain(recommender.about.get("rehearsal", {}))
-    told["training"] = plain(recommender.about.get("training", {}))
-    told["coverage"] = plain(covered(recommender.pipeline, asked, tell).as_dict())
+    told: dict[str, Any] = as_json(found.as_dict())
+    told["rehearsal"] = as_json(recommender.about.get("rehearsal", {}))
+    told["training"] = as_json(recommender.about.get("training", {}))
+    told["coverage"] = as_json(covered(recommender.pipeline, asked, tell).as_dict())
     return told
 
 
-def add_theory(
-    told: dict[str, Any], bundle: Path, recommender: Recommender, dataset: Dataset, cases: Cases, seed: int
-) -> None:
-    """To what was told of every tree, what drawing negatives costs it, leads, and bounds."""
-    plans, split = tree_plans(bundle), dataset.split(**recommender.about["split"])
-    for name, tree in trees_of(recommender).items():
-        one = told[name]
-        found = theory_told(
-            tree.index, plans.get(name), split.train, cases, one["k"], one["beam"], tree.product, seed
-        )
-        one["theory"] = plain(found)
-
-
-def budget_told(recommender: Recommender, asked: Panel, allowed: float, tell: Progress) -> dict[str, Any]:
+def budget_told(
+    recommender: Recommender, asked: UserSample, allowed: float, tell: Progress
+) -> dict[str, Any]:
     """What can be had within so many milliseconds, in plain values."""
     n_items, seed = len(recommender.catalog), asked.seed
     found = advise(
         recommender.pipeline, asked.cases, allowed, n_items, seconds=SECONDS, seed=seed, progress=tell
     )
-    told: dict[str, Any] = plain(found.as_dict())
+    told: dict[str, Any] = as_json(found.as_dict())
     return told
 
 

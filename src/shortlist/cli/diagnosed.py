@@ -7,9 +7,8 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from shortlist.evaluate.advice import avoidable, in_short, worst_of
-from shortlist.evaluate.words import around, counted, percent, points
-from shortlist.report.diagnosis_trees import theory_lines
+from shortlist.diagnose.findings.findings import avoidable, in_short, worst_of
+from shortlist.diagnose.findings.text import around, counted, percent, points
 
 FURTHEST = 3  # segments that are told
 
@@ -190,8 +189,6 @@ def show_tree(name: str, tree: Told, console: Console) -> None:
         say(console, f"{number}. {one['what']}")
         say(console, f"   -> {one['knob']}")
     console.print(levels_table(tree))
-    for line in theory_lines(tree.get("theory") or {}):
-        say(console, line)
 
 
 def levels_table(tree: Told) -> Table:

@@ -9,15 +9,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from shortlist.artifact import Lineage, load
-from shortlist.cli.example import worked_example
-from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
-from shortlist.cli.trees import look_at_trees
-from shortlist.data import Cases, Dataset, load_dataset
+from shortlist.artifact.as_json import as_json
+from shortlist.artifact.store import Lineage, load
+from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
+from shortlist.data import Dataset, HeldOut, load_dataset
+from shortlist.diagnose.tree.bundle import look_at_trees
 from shortlist.errors import ConfigError
-from shortlist.evaluate import evaluate as put_to_test
+from shortlist.evaluate.evaluation import KS
+from shortlist.evaluate.evaluation import evaluate as put_to_test
+from shortlist.evaluate.example import worked_example
 from shortlist.evaluate.protocol import rules, seen_rule
-from shortlist.evaluate.run import KS
 from shortlist.pipeline import Recommender, load_recommender
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress
@@ -75,7 +76,7 @@ def evaluation(
     """Everything the report shows, as plain values."""
     split, cases = dataset.split(**recommender.about["split"]), held_out(recommender, dataset, on)
     found = put_to_test(recommender.pipeline, cases, split.train, progress=tell, clock=dataset.clock)
-    told: dict[str, Any] = plain(found.as_dict(seed))
+    told: dict[str, Any] = as_json(found.as_dict(seed))
     row = typical_case(found.scores["recall@20"])
     told["example"] = worked_example(recommender, dataset, cases, row, seed)
     told["trees"] = look_at_trees(recommender, dataset, cases, seed, tell)
@@ -95,7 +96,7 @@ def evaluation(
     return told
 
 
-def held_out(recommender: Recommender, dataset: Dataset, on: str) -> Cases:
+def held_out(recommender: Recommender, dataset: Dataset, on: str) -> HeldOut:
     """The cases that the split of a bundle held out."""
     if on not in ("test", "valid"):
         raise ConfigError(f"--on must be test or valid, got {on!r}")

@@ -1,7 +1,6 @@
 """What every verb of the command line shares: how it answers, how it fails, how it shows that it works."""
 
 import json
-import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,12 +9,12 @@ from pathlib import Path
 from threading import Timer
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from shortlist.artifact.as_json import as_json
 from shortlist.errors import ShortlistError
 from shortlist.progress import Progress, silent
 
@@ -50,21 +49,8 @@ def doors() -> Iterator[None]:
 
 def emit(answer: Mapping[str, Any]) -> None:
     """Print one JSON object on stdout; what JSON cannot say (NaN, infinity) becomes null."""
-    sys.stdout.write(json.dumps(plain(answer), allow_nan=False, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(as_json(answer), allow_nan=False, ensure_ascii=False) + "\n")
     sys.stdout.flush()
-
-
-def plain(value: Any) -> Any:
-    """The same value in the words of JSON."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return str(value) if isinstance(value, Path) else value
 
 
 def write_whole(path: Path, text: str) -> None:

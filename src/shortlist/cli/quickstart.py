@@ -13,12 +13,12 @@ from shortlist import __version__
 from shortlist.cli.evaluate import evaluation, metrics_table, stages_table
 from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
 from shortlist.cli.recommend import slate_table
-from shortlist.cli.train import train_bundle
 from shortlist.data import save_dataset
 from shortlist.pipeline import Recommender, shipped_recipe
 from shortlist.pipeline.recommender import Request
 from shortlist.report import run_page
 from shortlist.simulate import embedded
+from shortlist.train.bundle import train_bundle
 
 RECIPE = "classic"
 

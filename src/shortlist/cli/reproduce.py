@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, doors, emit, plain, progress, write_whole
+from shortlist.artifact.as_json import as_json
+from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
 from shortlist.errors import ConfigError, DataError
-from shortlist.report.results import claims_page, result_drawing, result_page
-from shortlist.reproduce import EXPERIMENTS
-from shortlist.reproduce.kept import Kept
+from shortlist.lab.experiments import EXPERIMENTS
+from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.render import claims_page, result_drawing, result_page
 
 
 @doors()
@@ -42,7 +43,7 @@ def reproduce(
     _joined(keep, take or [])
     with progress() as tell:
         more = {"keep": keep} if _keeps(name, keep) else {}
-        told = plain(EXPERIMENTS[name](data, profile, range(seed, seed + runs), tell, **more))
+        told = as_json(EXPERIMENTS[name](data, profile, range(seed, seed + runs), tell, **more))
     file = name if profile == "full" else f"{name}-{profile}"  # a quick run never hides a full one
     write_whole(out / f"{file}.json", words.dumps(told, indent=1, allow_nan=False) + "\n")
     write_whole(out / f"{file}.md", result_page(told))

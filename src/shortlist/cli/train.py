@@ -1,25 +1,19 @@
 """shortlist train: from a recipe and a prepared data set to a bundle that can be served."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 import typer
 
-from shortlist import __version__
-from shortlist.artifact import Artifact, Lineage
+from shortlist.artifact.staging import check_target
 from shortlist.cli.frame import Json, Seed, doors, emit, progress
-from shortlist.data import Dataset, load_dataset
+from shortlist.data import load_dataset
 from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError
-from shortlist.pipeline import Recipe, Recommender, find_recipe, save_recommender, to_toml
+from shortlist.pipeline import find_recipe
 from shortlist.pipeline.shipped import shipped_names
-from shortlist.progress import Progress
-from shortlist.staging import check_target
-from shortlist.train import train as fit
+from shortlist.train.bundle import spoken, train_bundle, unfinished, warned
 
 
 @doors()
@@ -89,61 +83,3 @@ def _check_keep(keep: Path | None, out: Path) -> None:
 def _check_protocol(protocol: str | None) -> None:
     if protocol is not None and protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
-
-
-def spoken(split: Mapping[str, Any]) -> str:
-    """The settings of a split in words."""
-    chosen = ", ".join(f"{name} {value}" for name, value in split.items() if name != "protocol")
-    return f"{split['protocol']} ({chosen})"
-
-
-def unfinished(about: Mapping[str, Any]) -> list[str]:
-    """The stages of a bundle whose epochs ran out while their judge was still pleased."""
-    return [name for name, one in about.get("training", {}).items() if one["converged"] is False]
-
-
-def warned(about: Mapping[str, Any]) -> list[str]:
-    """What trainers warned of, stage by stage."""
-    return [one for went in about.get("training", {}).values() for one in went.get("warnings", [])]
-
-
-def train_bundle(
-    recipe: Recipe,
-    dataset: Dataset,
-    out: Path,
-    seed: int,
-    tell: Progress,
-    force: bool = False,
-    keep: Path | None = None,
-    protocol: str | None = None,
-) -> tuple[Recommender, Artifact]:
-    """Train and write a bundle; nothing is written unless all of it could be."""
-    split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
-    trained = fit(recipe, dataset, seed, split, tell, keep=keep)
-    about = {
-        **trained.about,
-        "pipeline": repr(trained.pipeline),
-        "split": dict(split.settings),
-        "events": len(split.train),
-    }
-    trained = replace(trained, about=about)
-    lineage = Lineage(
-        dataset.fingerprint,
-        seed,
-        __version__,
-        {"recipe": to_toml(recipe), "split": dict(split.settings), "threads": torch.get_num_threads()},
-    )
-    card = {"README.md": _card(about, dataset, seed)}
-    return trained, save_recommender(trained, out, lineage, recipe, card, overwrite=force)
-
-
-def _card(about: dict[str, Any], dataset: Dataset, seed: int) -> str:
-    """What a person should know who finds the bundle."""
-    return (
-        f"# {about['name']}\n\n"
-        f"A multi-stage recommender by shortlist {__version__} on {dataset.name!r}: {about['events']:,} events, "
-        f"{len(dataset.users):,} users, {len(dataset.items):,} items, seed {seed}.\n\n"
-        f"    {about['pipeline']}\n\n"
-        f"Held out by {about['split']}. `recipe.toml` is what it was made from, `pipeline.toml` what it is.\n\n"
-        "Answer a request with `shortlist recommend`, follow an item with `shortlist explain`.\n"
-    )

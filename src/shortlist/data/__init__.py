@@ -1,9 +1,9 @@
 """What happened, and what is asked."""
 
 from shortlist.data.candidates import Candidates, Note, merge
-from shortlist.data.cases import Cases
 from shortlist.data.catalog import Catalog
 from shortlist.data.dataset import Dataset, from_raw, load_dataset, save_dataset
+from shortlist.data.held_out import HeldOut
 from shortlist.data.interactions import Interactions
 from shortlist.data.query import Query
 from shortlist.data.raw import Raw
@@ -14,9 +14,9 @@ from shortlist.data.windows import Windows, sliding
 __all__ = [
     "UNKNOWN",
     "Candidates",
-    "Cases",
     "Catalog",
     "Dataset",
+    "HeldOut",
     "Interactions",
     "Note",
     "Query",

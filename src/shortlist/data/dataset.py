@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shortlist.artifact import Artifact, Lineage, Part, load, save
+from shortlist.artifact.store import Artifact, Lineage, Part, load, save
 from shortlist.data.catalog import Catalog
 from shortlist.data.interactions import Interactions
 from shortlist.data.raw import Raw, encode

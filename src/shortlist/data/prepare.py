@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shortlist.data.cleaning import Filters, sieve, told
 from shortlist.data.dataset import Dataset, from_raw
-from shortlist.data.filters import Filters, sieve, told
 from shortlist.data.raw import Raw
 from shortlist.data.sources import read
 from shortlist.data.split import PROTOCOLS

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.blocks import marked, taken
-from shortlist.data.cases import Cases, Positions
+from shortlist.data.held_out import HeldOut, Positions
 from shortlist.data.interactions import Interactions
 from shortlist.errors import ConfigError, DataError
 
@@ -20,8 +20,8 @@ class Split:
 
     events: Interactions
     learned: NDArray[np.bool_]  # [E] over `events`
-    valid: Cases
-    test: Cases
+    valid: HeldOut
+    test: HeldOut
     settings: Mapping[str, Any]
 
     @cached_property
@@ -90,8 +90,8 @@ def leave_last_out(events: Interactions, min_length: int = 3) -> Split:
     return Split(
         events,
         learn,
-        Cases(events, start, stop - 2, stop - 1),
-        Cases(events, start, stop - 1, stop),
+        HeldOut(events, start, stop - 2, stop - 1),
+        HeldOut(events, start, stop - 1, stop),
         {"protocol": "leave-last-out", "min_length": min_length},
     )
 
@@ -145,11 +145,11 @@ def _first_half(events: Interactions) -> NDArray[np.bool_]:
     return np.arange(len(events)) < _cuts(events)[events.users]
 
 
-def _halves(events: Interactions, users: NDArray[np.int64]) -> Cases:
-    return Cases(events, events.starts[users], _cuts(events)[users], events.starts[users + 1])
+def _halves(events: Interactions, users: NDArray[np.int64]) -> HeldOut:
+    return HeldOut(events, events.starts[users], _cuts(events)[users], events.starts[users + 1])
 
 
-def _between(events: Interactions, first: int, last: int) -> Cases:
+def _between(events: Interactions, first: int, last: int) -> HeldOut:
     """Users with events in [first, last); they see what came before `first`."""
     inside = (events.times >= first) & (events.times < last)
     before = np.bincount(events.users, weights=events.times < first, minlength=events.n_users).astype(
@@ -158,4 +158,4 @@ def _between(events: Interactions, first: int, last: int) -> Cases:
     within = np.bincount(events.users, weights=inside, minlength=events.n_users).astype(np.int64)
     users = np.flatnonzero(within)
     starts = events.starts[users]
-    return Cases(events, starts, starts + before[users], starts + before[users] + within[users])
+    return HeldOut(events, starts, starts + before[users], starts + before[users] + within[users])

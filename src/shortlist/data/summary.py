@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.catalog import Catalog
+from shortlist.data.cleaning import duplicates
 from shortlist.data.dataset import Dataset
-from shortlist.data.filters import duplicates
 from shortlist.data.interactions import Interactions
 
 FEW = 5  # events below which a user or an item counts as cold

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shortlist.errors import DataError
-from shortlist.evaluate.holm import holm
-from shortlist.evaluate.significance import Comparison
-from shortlist.evaluate.table import Scores
+from shortlist.evaluate.scores import Scores
+from shortlist.metrics.holm import holm
+from shortlist.metrics.significance import Comparison
 
 SURE = 0.05  # a p-value below this, corrected for all pairs, is no chance
 SAMPLES = 2000  # draws for an interval and for a p-value, which cannot be smaller than one in so many
@@ -51,7 +51,7 @@ class Contest:
 
     metric: str
     systems: Mapping[str, Scores]
-    yardsticks: Mapping[str, Scores]
+    baselines: Mapping[str, Scores]
     best_yardstick: str
     pairs: tuple[Pair, ...]
     popularity: tuple[Pair, ...]  # every system against popularity, for warnings; no part of the correction
@@ -67,14 +67,14 @@ class Contest:
             "metric": self.metric,
             "best yardstick": self.best_yardstick,
             "systems": {name: one.as_dict(seed) for name, one in self.systems.items()},
-            "yardsticks": {name: one.as_dict(seed) for name, one in self.yardsticks.items()},
+            "yardsticks": {name: one.as_dict(seed) for name, one in self.baselines.items()},
             "comparisons": [pair.as_dict() for pair in self.pairs],
         }
 
 
 def compare(
     systems: Mapping[str, Scores],
-    yardsticks: Mapping[str, Scores],
+    baselines: Mapping[str, Scores],
     metric: str = "recall@20",
     seed: int = 0,
     samples: int = SAMPLES,
@@ -83,23 +83,23 @@ def compare(
 
     The first of the yardsticks is popularity.
     """
-    _check(systems, yardsticks)
-    everyone = {**yardsticks, **systems}
+    _check(systems, baselines)
+    everyone = {**baselines, **systems}
     first, *others = systems
-    best = max(yardsticks, key=lambda name: float(yardsticks[name][metric].nanmean().nan_to_num()))
+    best = max(baselines, key=lambda name: float(baselines[name][metric].nanmean().nan_to_num()))
 
     def paired(system: str, against: str) -> Pair:
         found = everyone[system].against(everyone[against], metric, seed, samples)
         return Pair(system, against, found, found.p_value)
 
     pairs = [paired(name, first) for name in others] + [paired(name, best) for name in systems]
-    popular = tuple(paired(name, next(iter(yardsticks))) for name in systems)
-    return Contest(metric, systems, yardsticks, best, _corrected(pairs), popular)
+    popular = tuple(paired(name, next(iter(baselines))) for name in systems)
+    return Contest(metric, systems, baselines, best, _corrected(pairs), popular)
 
 
-def _check(systems: Mapping[str, Scores], yardsticks: Mapping[str, Scores]) -> None:
-    counts = {name: len(one) for name, one in {**systems, **yardsticks}.items()}
-    if not systems or not yardsticks or set(systems) & set(yardsticks) or len(set(counts.values())) != 1:
+def _check(systems: Mapping[str, Scores], baselines: Mapping[str, Scores]) -> None:
+    counts = {name: len(one) for name, one in {**systems, **baselines}.items()}
+    if not systems or not baselines or set(systems) & set(baselines) or len(set(counts.values())) != 1:
         raise DataError(
             "compare: expected systems and yardsticks of different names with scores of the same users, "
             f"got {counts}"

@@ -9,8 +9,8 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from shortlist.data import Cases, Query
-from shortlist.evaluate.run import longest
+from shortlist.data import HeldOut, Query
+from shortlist.evaluate.evaluation import longest
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import run
 from shortlist.progress import Progress, silent
@@ -36,7 +36,7 @@ class Latency:
 
 def latencies(
     pipelines: Mapping[str, Pipeline],
-    cases: Cases,
+    cases: HeldOut,
     requests: int = 200,
     batches: int = 10,
     seconds: float = 20.0,
@@ -72,7 +72,7 @@ Turn = tuple[float, int]  # seconds, requests
 
 def _turns(
     pipelines: Mapping[str, Pipeline],
-    asked: Sequence[Cases],
+    asked: Sequence[HeldOut],
     count: int,
     seconds: float,
     clock: Clock,

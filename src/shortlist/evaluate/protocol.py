@@ -63,7 +63,7 @@ def _reach(stage: Stage) -> float:
     """How many of the last items a plain stage leaves out."""
     if isinstance(stage, Seen):
         return stage.last or math.inf
-    return math.inf if getattr(stage, "fresh", False) else 0
+    return math.inf if getattr(stage, "exclude_seen", False) else 0
 
 
 def _words(reach: float) -> str:

@@ -16,14 +16,7 @@ from torch import Tensor
 
 from shortlist.errors import ArtifactError
 from shortlist.index.approximate import ApproximateIndex
-from shortlist.index.choices import (
-    FEW,
-    Choices,
-    HnswChoices,
-    IvfChoices,
-    IvfPqChoices,
-    ResidualChoices,
-)
+from shortlist.index.choices import FEW, Choices, HnswChoices, IvfChoices, IvfPqChoices, ResidualChoices
 from shortlist.index.vectors import checked_vectors
 
 SAMPLE = 64  # vectors for each list or code that are looked at when these are learned, at most

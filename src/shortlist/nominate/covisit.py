@@ -18,18 +18,18 @@ class CoVisit(Nominator):
     neighbour: Tensor  # [N, M] item rows most like each item, -1 = none
     likeness: Tensor  # [N, M] cosine of their meetings, 0 where none
     last: int = 30
-    fade: float = 0.95
+    history_decay: float = 0.95
 
     def __post_init__(self) -> None:
-        if self.last < 1 or not 0 < self.fade <= 1:
+        if self.last < 1 or not 0 < self.history_decay <= 1:
             raise ConfigError(
-                f"covisit {self.title!r}: expected last >= 1 and 0 < fade <= 1, got {self.last} and {self.fade}"
+                f"covisit {self.title!r}: expected last >= 1 and 0 < history_decay <= 1, got {self.last} and {self.history_decay}"
             )
 
     def nominate(self, query: Query) -> Candidates:
         history = query.history[:, -self.last :]  # [B, H]
         age = torch.arange(history.shape[1] - 1, -1, -1, device=history.device)
-        weight = (self.fade**age) * (history >= 0)  # [B, H]
+        weight = (self.history_decay**age) * (history >= 0)  # [B, H]
         rows = history.clamp(min=0)
         named = self.neighbour[rows].flatten(1)  # [B, H * M]
         likeness = (self.likeness[rows] * weight[:, :, None]).flatten(1)

@@ -12,8 +12,8 @@ from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Nominator
 from shortlist.index.jtr import JTRIndex, search
-from shortlist.represent.model import VectorModel
-from shortlist.represent.models import packed, unpacked
+from shortlist.models.model import VectorModel
+from shortlist.models.registry import packed, unpacked
 
 PREFIX = "tree."
 ABOUT = "tree.about"  # the plain values of the tree travel with its tensors, as JSON in bytes
@@ -32,7 +32,7 @@ class JTRNominator(Nominator):
     model: VectorModel
     index: JTRIndex
     beam: int = 10
-    fresh: bool = False
+    exclude_seen: bool = False
 
     def __post_init__(self) -> None:
         if self.beam < 1:
@@ -41,7 +41,7 @@ class JTRNominator(Nominator):
     @torch.no_grad()
     def nominate(self, query: Query) -> Candidates:
         users = self.model.users(query.history, query.user)  # [B, D]
-        exclude = query.history if self.fresh else None
+        exclude = query.history if self.exclude_seen else None
         found = search(self.index, self.model.vectors(), users, self.limit, self.wide, exclude)
         return Candidates.of(found.items, found.scores.masked_fill(found.items < 0, 0.0))
 

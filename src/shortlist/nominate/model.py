@@ -12,8 +12,8 @@ from shortlist.errors import ConfigError
 from shortlist.grammar import Nominator
 from shortlist.index import INDEXES, VectorIndex, make_index, packed_index, top, unpacked_index
 from shortlist.index.exact import without
-from shortlist.represent.model import Model, VectorModel
-from shortlist.represent.models import packed, unpacked
+from shortlist.models.model import Model, VectorModel
+from shortlist.models.registry import packed, unpacked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +30,7 @@ class ModelNominator(Nominator):
     ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"ef": (0, 1e6), "nprobe": (0, 1e6)}
 
     model: Model
-    fresh: bool = False
+    exclude_seen: bool = False
     index: str = "exact"
     ef: int = 0
     nprobe: int = 0
@@ -41,7 +41,7 @@ class ModelNominator(Nominator):
 
     @torch.no_grad()
     def nominate(self, query: Query) -> Candidates:
-        met = query.history if self.fresh else None
+        met = query.history if self.exclude_seen else None
         if isinstance(self.model, VectorModel) and self.built is not None:
             users = self.model.users(query.history, query.user)  # [B, D]
             items, scores = self.built.search(users, self.limit, met)

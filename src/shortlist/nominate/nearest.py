@@ -11,7 +11,7 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Nominator
 from shortlist.index import search
-from shortlist.represent import TwoTower
+from shortlist.models.sequence.two_tower import TwoTower
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -28,7 +28,7 @@ class TreeNominator(Nominator):
 
     index: TreeIndex
     beam: int = 150
-    fresh: bool = False
+    exclude_seen: bool = False
     product: bool = False
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class TreeNominator(Nominator):
 
     def nominate(self, query: Query) -> Candidates:
         wide = max(self.beam, -(-self.limit // self.index.tree.shape.branch))
-        exclude = query.history if self.fresh else None
+        exclude = query.history if self.exclude_seen else None
         found = search(self.index, query.history, self.limit, wide, exclude, path=self.product)
         known = (query.history >= 0).any(1, keepdim=True)
         there = known & (found.items >= 0)

@@ -1,14 +1,13 @@
 """From stages to an answer, explained."""
 
-from shortlist.pipeline.check import check_stage
 from shortlist.pipeline.explain import Explanation, explain
 from shortlist.pipeline.guards import Optional, Within
 from shortlist.pipeline.recipe import Recipe, assemble, parse_recipe, read_recipe, to_recipe, to_toml
 from shortlist.pipeline.recommender import Recommender, load_recommender, save_recommender
+from shortlist.pipeline.registry import TYPES
 from shortlist.pipeline.run import Slate, run
 from shortlist.pipeline.shipped import find_recipe, shipped_recipe
 from shortlist.pipeline.trace import Step, Trace
-from shortlist.pipeline.types import TYPES
 
 __all__ = [
     "TYPES",
@@ -21,7 +20,6 @@ __all__ = [
     "Trace",
     "Within",
     "assemble",
-    "check_stage",
     "explain",
     "find_recipe",
     "load_recommender",

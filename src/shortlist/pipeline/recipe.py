@@ -14,15 +14,15 @@ from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Pipeline, Pool, Stage, Top
 from shortlist.pipeline.expression import GUARDS, names_in, parse
 from shortlist.pipeline.guards import Guard
+from shortlist.pipeline.registry import TYPES, type_name
 from shortlist.pipeline.settings import check_settings, plain_fields
-from shortlist.pipeline.types import TYPES, type_name
 
 Types = Mapping[str, type[Stage]]
 Weights = Mapping[str, Mapping[str, Tensor]]  # stage -> tensors
 
 
 @dataclass(frozen=True)
-class Ingredient:
+class StageConfig:
     """One stage of a recipe: its type, its settings, and how to train it."""
 
     type: str
@@ -36,7 +36,7 @@ class Recipe:
 
     name: str
     expression: str
-    stages: Mapping[str, Ingredient]
+    stages: Mapping[str, StageConfig]
     training: Mapping[str, Any] = field(default_factory=dict)
     path: str = "pipeline"
 
@@ -84,7 +84,7 @@ def assemble(recipe: Recipe, weights: Weights, types: Types = TYPES) -> Pipeline
 
 def to_recipe(pipeline: Pipeline, name: str = "pipeline", types: Types = TYPES) -> Recipe:
     """The recipe that gives this pipeline back."""
-    stages: dict[str, Ingredient] = {}
+    stages: dict[str, StageConfig] = {}
     for stage in leaves(pipeline):
         _check_name(stage.title, f"stage {stage.title!r}")
         if stage.title in stages:
@@ -127,7 +127,7 @@ def line_of(text: str, table: str, key: str = "") -> int:
     return 1
 
 
-def _ingredient(name: str, table: object, path: str, text: str, types: Types) -> Ingredient:
+def _ingredient(name: str, table: object, path: str, text: str, types: Types) -> StageConfig:
     where = f"{path}:{line_of(text, f'stages.{name}')}: [stages.{name}]"
     if not isinstance(table, dict) or not isinstance(table.get("type"), str):
         raise ConfigError(f"{where}: expected a table with a type of {', '.join(types)}")
@@ -142,7 +142,7 @@ def _ingredient(name: str, table: object, path: str, text: str, types: Types) ->
     if not isinstance(table.get("train", {}), dict):
         line = line_of(text, f"stages.{name}", "train")
         raise ConfigError(f"{path}:{line}: [stages.{name}]: train must be a table, got {table['train']!r}")
-    return Ingredient(table["type"], settings, table.get("train", {}))
+    return StageConfig(table["type"], settings, table.get("train", {}))
 
 
 def _check_range(kind: type[Stage], key: str, value: Any, where: str) -> None:
@@ -180,14 +180,14 @@ def _built(recipe: Recipe, name: str, tensors: Mapping[str, Tensor], types: Type
         ) from error
 
 
-def _told(stage: Stage, types: Types) -> Ingredient:
+def _told(stage: Stage, types: Types) -> StageConfig:
     kind = type_name(stage, types)
     if kind is None:
         raise ConfigError(
             f"stage {stage.title!r}: {type(stage).__name__} is not among the known types; pass types="
         )
     allowed = _allowed(type(stage))
-    return Ingredient(kind, {name: value for name, value in stage.settings().items() if name in allowed})
+    return StageConfig(kind, {name: value for name, value in stage.settings().items() if name in allowed})
 
 
 def _with_names(stage: Stage) -> Stage:
@@ -209,7 +209,7 @@ def _unnamed(stage: Stage) -> Stage:
     return stage
 
 
-def _check_use(used: list[str], stages: Mapping[str, Ingredient], path: str, text: str) -> None:
+def _check_use(used: list[str], stages: Mapping[str, StageConfig], path: str, text: str) -> None:
     for name in used:
         if name not in stages:
             line = line_of(text, "", "pipeline")

@@ -9,15 +9,15 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from shortlist.artifact import Artifact, Lineage, Part, load, save
+from shortlist.artifact.store import Artifact, Lineage, Part, load, save
 from shortlist.data import UNKNOWN, Catalog, Query, Vocabulary
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Pipeline, Selector, Stage, Top
 from shortlist.pipeline.explain import Explanation, explain
 from shortlist.pipeline.guards import Guard
 from shortlist.pipeline.recipe import Recipe, Types, assemble, leaves, parse_recipe, to_recipe, to_toml
+from shortlist.pipeline.registry import TYPES
 from shortlist.pipeline.run import Slate, run
-from shortlist.pipeline.types import TYPES
 from shortlist.stages.filters import Excluded
 
 KIND = "recommender"
@@ -26,7 +26,7 @@ MEMORY = 2000  # how many of a user's last items an artifact remembers
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class UserHistories:
     """What every known user met last: user u owns items[starts[u]:starts[u + 1]], oldest first."""
 
     starts: Tensor  # [U + 1]
@@ -64,7 +64,7 @@ class Recommender:
     pipeline: Pipeline
     catalog: Catalog
     users: Vocabulary
-    memory: Memory
+    histories: UserHistories
     about: Mapping[str, Any] = field(default_factory=dict)
     record: Mapping[str, Tensor] = field(default_factory=dict)  # a sample of what its scorers learned on
 
@@ -85,7 +85,7 @@ class Recommender:
         """The item rows a request is answered from."""
         if request.history is not None:
             return self._known(request.history)
-        return self.memory.of(UNKNOWN if request.user is None else self.users.row(request.user))
+        return self.histories.of(UNKNOWN if request.user is None else self.users.row(request.user))
 
     def recommend(self, request: Request) -> Slate:
         """Answer one request."""
@@ -195,9 +195,9 @@ def save_recommender(
         "pipeline.toml": to_toml(built),
         "items.parquet": _with_ids(recommender.catalog.vocabulary, recommender.catalog.table),
         "users.parquet": pa.table({"id": recommender.users.ids}),
-        "weights/memory.safetensors": {
-            "starts": recommender.memory.starts,
-            "items": recommender.memory.items,
+        "weights/histories.safetensors": {
+            "starts": recommender.histories.starts,
+            "items": recommender.histories.items,
         },
         **(extra or {}),
     }
@@ -218,13 +218,13 @@ def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
     names = {name: f"weights/stage-{name}.safetensors" for name in recipe.stages}
     weights = {name: artifact.tensors(file) for name, file in names.items() if file in artifact}
     catalog = _catalog(artifact.table("items.parquet"))
-    memory = Memory(**artifact.tensors("weights/memory.safetensors"))
+    histories = UserHistories(**artifact.tensors("weights/histories.safetensors"))
     users = Vocabulary(artifact.table("users.parquet")["id"].combine_chunks())
-    if len(memory.starts) != len(users) + 1:
-        raise ArtifactError(f"{folder}: remembers {len(memory.starts) - 1} users but names {len(users)}")
+    if len(histories.starts) != len(users) + 1:
+        raise ArtifactError(f"{folder}: remembers {len(histories.starts) - 1} users but names {len(users)}")
     about = {**artifact.about, "version": artifact.version}
     record = artifact.tensors(RECORD) if RECORD in artifact else {}
-    return Recommender(assemble(recipe, weights, types), catalog, users, memory, about, record)
+    return Recommender(assemble(recipe, weights, types), catalog, users, histories, about, record)
 
 
 def _with_ids(vocabulary: Vocabulary, table: pa.Table) -> pa.Table:

@@ -2,10 +2,10 @@
 
 from shortlist.report.compare import compare_drawing, compare_page
 from shortlist.report.data import data_page
-from shortlist.report.diagnosis import diagnosis_page
+from shortlist.report.diagnosis.page import diagnosis_page
 from shortlist.report.page import Html, Section, code, facts, figure, page, table
 from shortlist.report.run import run_page
-from shortlist.report.tree import tree_page, tree_section
+from shortlist.report.tree.page import tree_page, tree_section
 
 __all__ = [
     "Html",

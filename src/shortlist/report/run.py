@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shortlist.evaluate.significance import Comparison
+from shortlist.metrics.significance import Comparison
 from shortlist.report.page import Html, Section, code, facts, figure, interval, page, table
 from shortlist.report.plots import bars, funnel, whiskers
-from shortlist.report.tree import tree_section
+from shortlist.report.tree.page import tree_section
 
 SHOWN = ("recall@20", "ndcg@20", "precision@20", "hit_rate@20", "mrr@20", "map@20", "f1@20")
 

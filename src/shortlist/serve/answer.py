@@ -8,9 +8,9 @@ from shortlist.data import UNKNOWN, Vocabulary
 from shortlist.pipeline import Slate, Trace, explain
 from shortlist.pipeline.recommender import Request
 from shortlist.serve.problems import RefusedError
+from shortlist.serve.request_context import Visit
+from shortlist.serve.schemas import Answer, Ask, Degradation, ExplainAsk, Explained, Item, StageCount
 from shortlist.serve.service import Service
-from shortlist.serve.shapes import Answer, Ask, Degradation, ExplainAsk, Explained, Item, StageCount
-from shortlist.serve.visit import Visit
 
 CAUSES = ("timeout", "busy")
 

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from shortlist.pipeline import Recommender
-from shortlist.serve.door import Door
+from shortlist.serve.access_log import Watch
+from shortlist.serve.body_limits import Door
 from shortlist.serve.limits import Limits
+from shortlist.serve.openapi import document, surface
 from shortlist.serve.service import Service
-from shortlist.serve.surface import document, surface
-from shortlist.serve.watch import Watch
 
 DEFAULT = Limits()
 

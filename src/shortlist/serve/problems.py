@@ -8,8 +8,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from shortlist.serve.shapes import FieldError, Problem
-from shortlist.serve.visit import visit_of
+from shortlist.serve.request_context import visit_of
+from shortlist.serve.schemas import FieldError, Problem
 
 MEDIA_TYPE = "application/problem+json"
 MOST_ERRORS = 20  # of one body; a thousand wrong ids need no thousand lines

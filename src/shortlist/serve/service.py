@@ -10,9 +10,9 @@ from shortlist.pipeline import Recommender
 from shortlist.serve.limits import Limits
 from shortlist.serve.metrics import Metrics
 from shortlist.serve.problems import RefusedError
-from shortlist.serve.shapes import Model
+from shortlist.serve.schemas import Model
 from shortlist.serve.threads import pinned
-from shortlist.serve.warm import warm_up
+from shortlist.serve.warmup import warm_up
 from shortlist.serve.worker import Worker
 
 T = TypeVar("T")

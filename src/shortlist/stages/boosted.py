@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from shortlist.artifact.json_tensor import under
 from shortlist.data import Candidates, Query
-from shortlist.represent.boosted import Trees
+from shortlist.models.ranking.boosted_trees import Trees
 from shortlist.stages.calibrated import Calibrated, Calibration
 from shortlist.stages.sheet import Sheet
-from shortlist.stages.words import under
 
 PREFIX = "trees."
 

@@ -8,10 +8,10 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+from shortlist.artifact.json_tensor import under
 from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError
 from shortlist.grammar import Scorer
-from shortlist.stages.words import under
 
 LEAN = 1e-3  # how much of a probability follows the bare score, so that nothing becomes a tie
 FAR = 1e30  # a score further out says no more

@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from torch import Tensor
 
+from shortlist.artifact.json_tensor import spelled, told, under
 from shortlist.data import Candidates, Query
-from shortlist.represent.din_ranker import DINRanker
+from shortlist.models.ranking.din_ranker import DINRanker
 from shortlist.stages.calibrated import Calibrated, Calibration
-from shortlist.stages.words import spelled, told, under
 
 ABOUT = "about"  # the sizes of the model, as JSON in bytes
 PREFIX = "model."

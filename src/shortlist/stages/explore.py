@@ -15,17 +15,17 @@ PROPENSITY = "propensity"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explore(Selector):
-    """Draw without replacement with odds exp(score / heat); the column `propensity` holds each draw's probability.
+    """Draw without replacement with odds exp(score / temperature); the column `propensity` holds each draw's probability.
 
     The probability is that of the draw given the draws before it in the same slate. All chance comes from the
     request's seed and the item, so the same request is answered alike whatever stands beside it in a batch.
     """
 
-    heat: float = 0.1
+    temperature: float = 0.1
 
     def __post_init__(self) -> None:
-        if not self.heat > 0:
-            raise ConfigError(f"explore {self.title!r}: heat must be above 0, got {self.heat}")
+        if not self.temperature > 0:
+            raise ConfigError(f"explore {self.title!r}: temperature must be above 0, got {self.temperature}")
 
     def select(self, query: Query, found: Candidates) -> Tensor:
         # The largest of logit + Gumbel noise are a draw without replacement by softmax odds.
@@ -49,7 +49,7 @@ class Explore(Selector):
 
     def _logits(self, found: Candidates) -> Tensor:
         # Doubles, and a floor that noise still tells apart: draws among broken scores are as likely as they claim.
-        logits = (found.standing().to(torch.float64) / self.heat).clamp(min=-1e9)
+        logits = (found.standing().to(torch.float64) / self.temperature).clamp(min=-1e9)
         return logits.masked_fill(~found.valid, -torch.inf)
 
 

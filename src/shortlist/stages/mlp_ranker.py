@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Self
 
 from torch import Tensor
 
+from shortlist.artifact.json_tensor import spelled, told, under
 from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError
-from shortlist.represent.mlp_ranker import MLPRanker, MLPRankerConfig
+from shortlist.models.ranking.mlp_ranker import MLPRanker, MLPRankerConfig
 from shortlist.stages.calibrated import Calibrated, Calibration
 from shortlist.stages.sheet import Sheet
-from shortlist.stages.words import spelled, told, under
 
 ABOUT = "about"  # the sizes of the network, as JSON in bytes
 PREFIX = "network."

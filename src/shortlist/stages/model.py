@@ -9,8 +9,8 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Scorer
-from shortlist.represent.model import Model
-from shortlist.represent.models import packed, unpacked
+from shortlist.models.model import Model
+from shortlist.models.registry import packed, unpacked
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Scorer
-from shortlist.represent import TwoTower
+from shortlist.models.sequence.two_tower import TwoTower
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Scorer
-from shortlist.represent import FeatureMLP
+from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.stages.features import Features
 
 

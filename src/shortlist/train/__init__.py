@@ -1,7 +1,7 @@
 """From a log to something that can be served."""
 
-from shortlist.train.material import Material, Round
+from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.pipeline import train
-from shortlist.train.trainers import TRAINERS, Trainer
+from shortlist.train.registry import TRAINERS, Trainer
 
-__all__ = ["TRAINERS", "Material", "Round", "Trainer", "train"]
+__all__ = ["TRAINERS", "RequestBatch", "TrainContext", "Trainer", "train"]

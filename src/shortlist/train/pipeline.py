@@ -15,14 +15,14 @@ from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Sel
 from shortlist.pipeline import TYPES, Recipe, Recommender
 from shortlist.pipeline.expression import parse
 from shortlist.pipeline.recipe import Types, leaves
-from shortlist.pipeline.recommender import MEMORY, Memory
+from shortlist.pipeline.recommender import MEMORY, UserHistories
 from shortlist.pipeline.settings import check_settings, plain_fields
 from shortlist.progress import Progress, silent
-from shortlist.train.material import Material, Round, forget
-from shortlist.train.ranges import check_ranges, check_word
-from shortlist.train.record import recorded
-from shortlist.train.rehearse import WAYS, apart, rehearse, rounds_of
-from shortlist.train.trainers import TRAINERS, Renewer, Trainer
+from shortlist.train.context import RequestBatch, TrainContext, forget
+from shortlist.train.loop.ranges import check_ranges, check_word
+from shortlist.train.rankers.out_of_fold import WAYS, apart, rehearse, rounds_of
+from shortlist.train.rankers.sample import recorded
+from shortlist.train.registry import TRAINERS, Renewer, Trainer
 
 Stages = dict[str, Stage]
 Record = dict[str, Tensor]
@@ -51,7 +51,7 @@ def train(
     _check_way(recipe)
     makers = {name: _maker(recipe, name, trainers) for name in recipe.stages}
     went: dict[str, Any] = {}
-    material = Material(
+    context = TrainContext(
         split.train,
         dataset.catalog,
         dataset.clock,
@@ -61,29 +61,29 @@ def train(
         keep=keep,
         note=lambda name, facts: went.update({name: dict(facts)}),
     )
-    kitchen = _Kitchen(recipe, makers, types)
+    kitchen = _PipelineTrainer(recipe, makers, types)
     early = kitchen.early()
     later: Stages = {}
     record: Record = {}
     if kitchen.later():
-        later, record = _rehearsed(kitchen, material, split)
-    stages = kitchen.fit_all(early, material, {}, "")
-    known = replace(material, fitted=stages)
+        later, record = _rehearsed(kitchen, context, split)
+    stages = kitchen.fit_all(early, context, {}, "")
+    known = replace(context, fitted=stages)
     later = {name: kitchen.renewed(name, stage, known) for name, stage in later.items()}
     pipeline = kitchen.parsed({**stages, **later})
-    memory = remember(split)
+    histories = remember(split)
     about = {
         "name": recipe.name,
         "data": dataset.name,
         "clock": dataset.clock,
-        "ends": material.ends,
+        "ends": context.ends,
         "training": {name: went[name] for name in sorted(went)},
         "rehearsal": kitchen.rehearsal(),
     }
-    return Recommender(pipeline, dataset.catalog, dataset.users, memory, about, record)
+    return Recommender(pipeline, dataset.catalog, dataset.users, histories, about, record)
 
 
-def remember(split: Split, last: int = MEMORY) -> Memory:
+def remember(split: Split, last: int = MEMORY) -> UserHistories:
     """What each user is known to have met: learning events, and what held-out cases show of theirs."""
     edges = np.zeros(len(split.events) + 1, np.int64)  # +1 where a shown stretch begins, -1 where it ends
     for cases in (split.valid, split.test):
@@ -91,12 +91,12 @@ def remember(split: Split, last: int = MEMORY) -> Memory:
         np.add.at(edges, cases.cuts, -1)
     known = split.events.where(split.learned | (edges[:-1].cumsum() > 0))
     kept = known.where(known.starts[1:][known.users] - np.arange(len(known)) <= last)
-    return Memory(torch.from_numpy(kept.starts.astype(np.int64)), torch.from_numpy(kept.items.copy()))
+    return UserHistories(torch.from_numpy(kept.starts.astype(np.int64)), torch.from_numpy(kept.items.copy()))
 
 
-def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> tuple[Stages, Record]:
+def _rehearsed(kitchen: "_PipelineTrainer", context: TrainContext, split: Split) -> tuple[Stages, Record]:
     """The stages after the nominators, each learned on what would be passed to it; and a sample of that."""
-    casts = _casts(kitchen, material, split)
+    casts = _casts(kitchen, context, split)
     made: Stages = {}
     record: Record = {}
     waiting = kitchen.later()
@@ -106,53 +106,53 @@ def _rehearsed(kitchen: "_Kitchen", material: Material, split: Split) -> tuple[S
         for name in [leaf.title for leaf in leaves(names)]:
             if name in waiting:
                 # Rounds are dealt out among the learners: none is judged by a stage that learned on the same requests.
-                rounds = _together(casts, material.seed)
+                rounds = _together(casts, context.seed)
                 share = tuple(rounds[number % len(rounds) :: kitchen.learners()]) if rounds else ()
                 known = casts[0].stages | made
                 made |= kitchen.fit_all([name], replace(casts[0].past, rounds=share), known, "")
                 number += kitchen.learns(name)
                 if kitchen.learns(name):
-                    record |= recorded(name, made[name], share, material.seed)
+                    record |= recorded(name, made[name], share, context.seed)
         casts = [one.through(kitchen, made, position) for one in casts]
     return made, record
 
 
 @dataclass(frozen=True, eq=False)
-class _Cast:
+class _Fold:
     """Nominators and filters that rehearse, what they learned from, and the requests they never saw the answers of."""
 
     stages: Stages
-    past: Material
-    rounds: tuple[Round, ...]
+    past: TrainContext
+    rounds: tuple[RequestBatch, ...]
 
-    def through(self, kitchen: "_Kitchen", made: Stages, position: int) -> "_Cast":
+    def through(self, kitchen: "_PipelineTrainer", made: Stages, position: int) -> "_Fold":
         """The same one stage further."""
         step = kitchen.parsed({**self.stages, **made}).stages[position]
         with torch.no_grad():
             return replace(self, rounds=tuple(one.through(step) for one in self.rounds))
 
 
-def _casts(kitchen: "_Kitchen", material: Material, split: Split) -> list[_Cast]:
+def _casts(kitchen: "_PipelineTrainer", context: TrainContext, split: Split) -> list[_Fold]:
     """One that learned from all users' earlier events, or one for every part of the users, taught by the others."""
     most = int(kitchen.option("requests", 20_000))
-    rehearsal = rehearse(material.events, split.settings, material.seed, most)
-    past = replace(material, events=rehearsal.past)
+    rehearsal = rehearse(context.events, split.settings, context.seed, most)
+    past = replace(context, events=rehearsal.past)
     # What only rehearses is not what will serve: nobody is told how its training went.
     quiet = replace(past, note=forget)
     if kitchen.way() == "earlier":
         stages = kitchen.fit_all(kitchen.early(), quiet, {}, "rehearsal: ")
-        return [_Cast(stages, past, tuple(rounds_of(rehearsal.cases, kitchen.learners())))]
+        return [_Fold(stages, past, tuple(rounds_of(rehearsal.cases, kitchen.learners())))]
     kitchen.check_other_users()
     casts, folds = [], int(kitchen.option("folds", 2))
-    for number, (events, cases) in enumerate(apart(rehearsal, folds, material.seed), start=1):
+    for number, (events, cases) in enumerate(apart(rehearsal, folds, context.seed), start=1):
         stages = kitchen.fit_all(
             kitchen.early(), replace(quiet, events=events), {}, f"rehearsal {number} of {folds}: "
         )
-        casts.append(_Cast(stages, past, tuple(rounds_of(cases, kitchen.learners()))))
+        casts.append(_Fold(stages, past, tuple(rounds_of(cases, kitchen.learners()))))
     return casts
 
 
-def _together(casts: list[_Cast], seed: int) -> list[Round]:
+def _together(casts: list[_Fold], seed: int) -> list[RequestBatch]:
     """The rounds of all casts; those of several by lot, so that every learner, and who judges it, has some of each."""
     rounds = [one for cast in casts for one in cast.rounds]
     if len(casts) == 1:
@@ -161,7 +161,7 @@ def _together(casts: list[_Cast], seed: int) -> list[Round]:
 
 
 @dataclass(frozen=True)
-class _Kitchen:
+class _PipelineTrainer:
     """A recipe with its trainers: which stages come first, and how the expression reads while some are missing."""
 
     recipe: Recipe
@@ -208,26 +208,26 @@ class _Kitchen:
                     "from users it would be asked for; use rehearse = 'earlier', or leave out start"
                 )
 
-    def fit_all(self, names: list[str], material: Material, ready: Stages, label: str) -> Stages:
+    def fit_all(self, names: list[str], context: TrainContext, ready: Stages, label: str) -> Stages:
         """Fit stages in turn, each seeing those before it."""
         made: Stages = {}
         for name in names:
             settings = {**self.recipe.stages[name].settings, "name": name}
-            seen = replace(material, fitted={**ready, **made}, progress=_labelled(material.progress, label))
+            seen = replace(context, fitted={**ready, **made}, progress=_labelled(context.progress, label))
             made[name] = self._fitted(name, settings, seen)
         return made
 
-    def _fitted(self, name: str, settings: Mapping[str, Any], material: Material) -> Stage:
+    def _fitted(self, name: str, settings: Mapping[str, Any], context: TrainContext) -> Stage:
         """A stage; what its trainer refuses is told with its place in the recipe."""
         try:
-            return self.makers[name].fit(settings, material)
+            return self.makers[name].fit(settings, context)
         except (ConfigError, DataError) as error:
             raise type(error)(f"{self.recipe.where(name)}: {error}") from error
 
-    def renewed(self, name: str, stage: Stage, material: Material) -> Stage:
+    def renewed(self, name: str, stage: Stage, context: TrainContext) -> Stage:
         """A stage that learned in the rehearsal, knowing now what all events say."""
         maker = self.makers[name]
-        return maker.renew(stage, material) if isinstance(maker, Renewer) else stage
+        return maker.renew(stage, context) if isinstance(maker, Renewer) else stage
 
     def parsed(self, stages: Stages) -> Pipeline:
         """The pipeline, a stand-in at every place whose stage is not ready."""

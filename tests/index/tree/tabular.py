@@ -3,7 +3,7 @@
 import torch
 
 from shortlist.index.tree import TreeIndex, grow, n_rows
-from shortlist.represent.nodes import NodeScorer, ScorerConfig
+from shortlist.models.nodes import NodeScorer, ScorerConfig
 
 
 class Rows(NodeScorer):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree import TreeIndex, exhaustive, grow, search
 from shortlist.index.tree.beam import SORTED, top
-from shortlist.represent.nodes import ScorerConfig, make_scorer
+from shortlist.models.nodes import ScorerConfig, make_scorer
 from tests.index.tree.tabular import Rows, leaf_scores, nobody, random_pairs, random_rows, rows_index
 
 SHAPES = [(1, 2), (2, 2), (3, 4), (7, 2), (16, 2), (17, 2), (40, 3), (125, 5), (64, 8)]

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from shortlist.artifact import Lineage, load, save
+from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.index.tree import TreeIndex, TreeShape, grow, n_rows, search
-from shortlist.represent.nodes import ScorerConfig, make_scorer
+from shortlist.models.nodes import ScorerConfig, make_scorer
 
 ORDER = torch.tensor([3, 0, 4, 1, 2])
 

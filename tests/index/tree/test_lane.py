@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.index.tree import TreeIndex, beam, delete, exhaustive, grow, lane, n_rows, search, warm
-from shortlist.represent.nodes import ScorerConfig, make_scorer
+from shortlist.models.nodes import ScorerConfig, make_scorer
 
 CLOSE = {"atol": 1e-6, "rtol": 1e-6}
 TINY = {"width": 3, "hidden": 2, "layers": (5, 4, 3), "windows": (3, 1, 2), "spread": 1.0}

@@ -1,6 +1,6 @@
 """A million items on a laptop."""
 
-from shortlist.bench.tree_job import life
+from shortlist.lab.bench.tree_job import life
 
 GIB = 2**30
 

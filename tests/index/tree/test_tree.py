@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from shortlist.artifact import Lineage, load, save
+from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError, ConfigError, DataError
 from shortlist.index.tree import Tree, grow
 

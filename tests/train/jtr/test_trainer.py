@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.artifact import Lineage
+from shortlist.artifact.store import Lineage
 from shortlist.data import Interactions, half_history
 from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError
@@ -15,14 +15,14 @@ from shortlist.index.jtr import lost_by_beam
 from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.recommender import Request
 from shortlist.train import train
-from shortlist.train.converged import course
+from shortlist.train.context import TrainContext
 from shortlist.train.jtr import JTRTrainer
-from shortlist.train.jtr.judge import judge_of
-from shortlist.train.material import Material
+from shortlist.train.jtr.validation import judge_of
+from shortlist.train.loop.convergence import course
 
 TINY = JTRTrainer(
     width=16,
-    memory=8,
+    max_history=8,
     epochs=2,
     batch=32,
     leaf=4,
@@ -82,7 +82,7 @@ def test_it_finds_more_than_popularity_and_loses_little_by_its_beam(world):
     split = half_history(world.events, seed=0, held_out=0.2)
     trainer = JTRTrainer(
         width=32,
-        memory=30,
+        max_history=30,
         epochs=25,
         batch=32,
         rate=3e-3,
@@ -115,17 +115,17 @@ def test_the_best_round_is_kept(chains, monkeypatch):
 def test_how_the_epochs_of_its_encoder_went_is_told(world):
     split = world.split()
     heard = {}
-    material = Material(split.train, world.catalog, valid=split.valid, note=heard.__setitem__)
+    context = TrainContext(split.train, world.catalog, valid=split.valid, note=heard.__setitem__)
     trainer = replace(TINY, epochs=3)
-    trainer.fit({"name": "grove"}, material)
-    judged = trainer.sasrec().learn(split.train, split.valid, material.seed).judged
+    trainer.fit({"name": "grove"}, context)
+    judged = trainer.sasrec().learn(split.train, split.valid, context.seed).judged
     assert len(judged) == 3
     assert heard == {"grove": course(judged, 3, trainer.patience)}
 
 
 def test_without_cases_nobody_knows_how_well_it_went(chains, world):
     heard = {}
-    TINY.fit({}, Material(chains, world.catalog, note=heard.__setitem__))
+    TINY.fit({}, TrainContext(chains, world.catalog, note=heard.__setitem__))
     assert (heard["jtr"]["epochs"], heard["jtr"]["converged"]) == (2, None)
 
 
@@ -181,11 +181,11 @@ pipeline = "jtr % 30 >> seen % 10"
 [stages.jtr]
 type = "jtr"
 beam = 2
-fresh = true
+exclude_seen = true
 
 [stages.jtr.train]
 width = 16
-memory = 10
+max_history = 10
 epochs = 1
 leaf = 10
 rounds = 2

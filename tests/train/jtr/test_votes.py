@@ -5,7 +5,7 @@ import torch
 
 from shortlist.data import Interactions
 from shortlist.index.jtr import grow, reached
-from shortlist.represent.sasrec import SASRec, SASRecConfig
+from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.train.jtr.votes import batches_of, votes_of
 
 LENGTHS = [1, 5, 0, 9, 3]
@@ -17,9 +17,9 @@ def events_of(n_items=30):
     return Interactions.of(users, random.integers(0, n_items, len(users)), n_users=5, n_items=n_items)
 
 
-def encoder_of(n_items=30, memory=12):
+def encoder_of(n_items=30, max_history=12):
     torch.manual_seed(0)
-    return SASRec(SASRecConfig(n_items, memory, 8, 1, 2)).eval()
+    return SASRec(SASRecConfig(n_items, max_history, 8, 1, 2)).eval()
 
 
 def test_an_epoch_shows_every_event_once():

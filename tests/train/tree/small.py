@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from shortlist.data import Cases, Interactions
+from shortlist.data import HeldOut, Interactions
 from shortlist.index.tree import TreeIndex, grow, n_rows
-from shortlist.represent.nodes import ScorerConfig, make_scorer
+from shortlist.models.nodes import ScorerConfig, make_scorer
 from shortlist.train.tree.plan import TreePlan, plan_of
-from shortlist.train.tree.rounds import Lesson, TreeTraining
+from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet
 
 SIZES = {
     "width": 8,
@@ -40,11 +40,11 @@ def walks(n_items: int = 40, users: int = 32, length: int = 14, seed: int = 0) -
     return Interactions.of(np.repeat(np.arange(users), length), items.ravel(), n_items=n_items)
 
 
-def held_out(events: Interactions, last: int = 8) -> tuple[Interactions, Cases]:
+def held_out(events: Interactions, last: int = 8) -> tuple[Interactions, HeldOut]:
     """The events of all but the last users, and theirs as cases cut in the middle."""
     users = np.arange(events.n_users - last, events.n_users)
     starts, stops = events.starts[users], events.starts[users + 1]
-    cases = Cases(events, starts, (starts + stops) // 2, stops)
+    cases = HeldOut(events, starts, (starts + stops) // 2, stops)
     return events.where(events.users < users[0]), cases
 
 
@@ -55,10 +55,10 @@ def likely(histories: torch.Tensor, n_items: int = 40) -> torch.Tensor:
     return -(torch.arange(n_items) - after).abs().float()
 
 
-def lesson(n_items: int = 40, **given: object) -> Lesson:
+def lesson(n_items: int = 40, **given: object) -> TreeTrainingSet:
     events, cases = held_out(walks(n_items))
     categories = torch.arange(n_items) // (n_items // 4)
-    made = Lesson(events, categories, valid=cases, estimator=lambda rows: likely(rows, n_items))
+    made = TreeTrainingSet(events, categories, valid=cases, estimator=lambda rows: likely(rows, n_items))
     return replace(made, **given)
 
 
@@ -85,7 +85,7 @@ def everything(one: TreeTraining) -> dict[str, torch.Tensor]:
     standing, chosen = one.standing, one.chosen()
     parts = {
         "now": standing.index.tensors(),
-        "memory": standing.optimiser.tensors(),
+        "optimiser": standing.optimiser.tensors(),
         "best": standing.best,
         "chosen": chosen.tensors(),
         "": {"losses": standing.losses, "version": torch.tensor(standing.index.tree.version)},

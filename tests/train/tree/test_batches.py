@@ -16,11 +16,11 @@ def uneven(seed=0):
     return Interactions.of(users, random.integers(0, 30, len(users)), n_users=26, n_items=30)
 
 
-@pytest.mark.parametrize(("memory", "min_history"), [(6, 2), (3, 5), (20, 1)])
-def test_instances_are_the_windows_of_the_log(memory, min_history):
+@pytest.mark.parametrize(("max_history", "min_history"), [(6, 2), (3, 5), (20, 1)])
+def test_instances_are_the_windows_of_the_log(max_history, min_history):
     events = uneven()
-    windows = sliding(events, memory + 1, min_history)
-    found = instances_of(events, memory, min_history, "every", CPU)
+    windows = sliding(events, max_history + 1, min_history)
+    found = instances_of(events, max_history, min_history, "every", CPU)
     rows = np.random.default_rng(1).permutation(len(windows))
     query, labels = windows.batch(rows)
     assert len(found) == len(windows) > 20

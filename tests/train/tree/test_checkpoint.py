@@ -4,8 +4,8 @@ import json
 import pytest
 import torch
 
-from shortlist import staging
-from shortlist.artifact import Lineage, load, save
+from shortlist.artifact import staging
+from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError
 from shortlist.train.tree import optimise
 from shortlist.train.tree.checkpoint import FACTS, KIND, TENSORS, is_kept

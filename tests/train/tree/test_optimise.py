@@ -28,7 +28,13 @@ def walk(one, optimiser, steps, first=0):
 
 def test_the_released_schedule_is_that_of_the_authors_code():
     plan_ = TreePlan(
-        rate=1e-3, warmup=5000, fade="exponential", fade_steps=15_000, steps=80_000, rounds=12, restart=True
+        rate=1e-3,
+        warmup=5000,
+        lr_schedule="exponential",
+        fade_steps=15_000,
+        steps=80_000,
+        rounds=12,
+        restart=True,
     )
     for step in (0, 10, 4999, 5000, 7000, 79_999):
         expected = max(1e-3 * min((step + 1) / 5000, math.exp((5000 - step - 1) / 15_000)), 1e-6)
@@ -37,23 +43,23 @@ def test_the_released_schedule_is_that_of_the_authors_code():
 
 
 def test_without_a_restart_the_schedule_goes_over_all_rounds():
-    plan_ = TreePlan(rate=1.0, warmup=10, fade="cosine", rounds=4, steps=25)
+    plan_ = TreePlan(rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25)
     rates = [rate_at(plan_, step) for step in range(100)]
     assert rates[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
     assert all(one >= two for one, two in pairwise(rates[9:]))
     assert rates[-1] == pytest.approx(0.02)
-    again = TreePlan(rate=1.0, warmup=10, fade="cosine", rounds=4, steps=25, restart=True)
+    again = TreePlan(rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25, restart=True)
     assert [rate_at(again, step) for step in range(25)] == [rate_at(again, step + 50) for step in range(25)]
 
 
 def test_no_fade_keeps_the_rate_and_no_rate_falls_below_a_millionth():
-    assert {rate_at(TreePlan(rate=0.5, warmup=0, fade="none"), step) for step in range(50)} == {0.5}
-    assert rate_at(TreePlan(rate=1e-3, warmup=0, fade="exponential", fade_steps=1), 1000) == 1e-6
+    assert {rate_at(TreePlan(rate=0.5, warmup=0, lr_schedule="none"), step) for step in range(50)} == {0.5}
+    assert rate_at(TreePlan(rate=1e-3, warmup=0, lr_schedule="exponential", fade_steps=1), 1000) == 1e-6
 
 
 @pytest.mark.parametrize(("word", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
 def test_a_step_is_that_of_the_optimizer_in_the_plan(word, kind):
-    told = plan(optimizer=word, decay=0.1, fade="none", warmup=0, clip=0.0, amsgrad=True)
+    told = plan(optimizer=word, decay=0.1, lr_schedule="none", warmup=0, clip=0.0, amsgrad=True)
     ours, theirs = scorer(), scorer()
     walk(ours, Optimiser(told, ours), 3)
     other = kind(theirs.parameters(), lr=told.rate, weight_decay=0.1, amsgrad=True)

@@ -4,8 +4,8 @@ import pytest
 
 from shortlist.data import half_history
 from shortlist.errors import ConfigError
-from shortlist.evaluate import metrics
-from shortlist.represent.nodes import config
+from shortlist.metrics import ranking as metrics
+from shortlist.models.nodes import config
 from shortlist.train.tree.plan import CHOICES, METHODS, POSITIVE, PROFILES, TreePlan, plan_of
 
 PLANS = {name: plan_of("dtr-t-rl", name) for name in PROFILES}

@@ -8,13 +8,13 @@ import torch
 
 from shortlist.data import Interactions
 from shortlist.errors import ArtifactError, ConfigError, ShortlistError
-from shortlist.evaluate.metrics import f1
 from shortlist.index.tree import by_category, by_vectors, random_order, search
+from shortlist.metrics.ranking import f1
 from shortlist.train.tree import rounds
-from shortlist.train.tree.judge import answers
 from shortlist.train.tree.plan import METHODS
 from shortlist.train.tree.rectify import Top
-from shortlist.train.tree.rounds import Lesson, TreeTraining, quality, scorer_config
+from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet, quality, scorer_config
+from shortlist.train.tree.validation import answers
 from tests.train.tree.small import everything, lesson, likely, plan, same, training
 
 LONG = {"steps": 40, "rounds": 2, "batch": 64, "judge_every": 1000, "beam": 10, "negatives": 8}
@@ -250,7 +250,7 @@ def few(n_items, users=3, length=6):
 )
 def test_the_smallest_worlds_train_and_answer(method, events):
     n = events.n_items
-    taught = Lesson(events, estimator=lambda rows: torch.zeros(len(rows), n))
+    taught = TreeTrainingSet(events, estimator=lambda rows: torch.zeros(len(rows), n))
     found = training(method, taught=taught, branch=METHODS[method].get("branch", 4), min_history=2).run()
     items = search(
         found, torch.tensor([[0, -1, 0], [-1, -1, -1]]), n, path=METHODS[method].get("product", False)
@@ -259,7 +259,7 @@ def test_the_smallest_worlds_train_and_answer(method, events):
 
 
 def test_where_there_is_nothing_to_learn_no_step_is_taken():
-    one = training(taught=Lesson(few(5, users=4, length=2)))
+    one = training(taught=TreeTrainingSet(few(5, users=4, length=2)))
     one.run()
     assert one.standing.step == 0
     assert one.standing.told == []
@@ -280,7 +280,7 @@ def test_spare_slots_stay_free():
 
 
 def test_a_loss_that_is_no_number_ends_training():
-    one = training(taught=lesson(valid=None), rate=1e30, warmup=0, clip=0.0, norm="none", fade="none")
+    one = training(taught=lesson(valid=None), rate=1e30, warmup=0, clip=0.0, norm="none", lr_schedule="none")
     with pytest.raises(ShortlistError, match="lower the rate"):
         one.run()
 

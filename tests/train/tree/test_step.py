@@ -13,12 +13,12 @@ from tests.train.tree.small import plan, small_index
 USERS = 9
 
 
-def batch(n, memory=6, seed=3):
+def batch(n, max_history=6, seed=3):
     """Histories [U, K] with padding in front, and labels [U]."""
     random = torch.Generator().manual_seed(seed)
-    histories = torch.randint(0, n, (USERS, memory), generator=random)
-    lengths = torch.randint(0, memory + 1, (USERS, 1), generator=random)
-    histories = torch.where(torch.arange(memory) >= memory - lengths, histories, -1)
+    histories = torch.randint(0, n, (USERS, max_history), generator=random)
+    lengths = torch.randint(0, max_history + 1, (USERS, 1), generator=random)
+    histories = torch.where(torch.arange(max_history) >= max_history - lengths, histories, -1)
     return histories, torch.randint(0, n, (USERS,), generator=random)
 
 

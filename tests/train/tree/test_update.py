@@ -12,14 +12,9 @@ from hypothesis import strategies as st
 from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree import TreeIndex, TreeShape, grow, n_rows
 from shortlist.index.tree.assign import balanced_assign
-from shortlist.represent.nodes import ScorerConfig, make_scorer
+from shortlist.models.nodes import ScorerConfig, make_scorer
 from shortlist.train.tree import update
-from shortlist.train.tree.update import (
-    UpdateRule,
-    dtr_update,
-    jtm_update,
-    tdm_update,
-)
+from shortlist.train.tree.update import UpdateRule, dtr_update, jtm_update, tdm_update
 from tests.train.tree.told import Told, by_hand, likelihood, sigmoid_by_hand, softmax_by_hand, world
 
 worlds = st.fixed_dictionaries(

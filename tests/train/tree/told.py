@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.index.tree import Tree, TreeIndex, grow, n_rows
-from shortlist.represent.nodes import NodeScorer, ScorerConfig
+from shortlist.models.nodes import NodeScorer, ScorerConfig
 from shortlist.train.tree.votes import steps_of
 
 
@@ -56,7 +56,7 @@ def by_hand(index, histories, labels, stride, measure):
     nodes, total = {(0, 0): [item for item in leaves if item >= 0]}, 0.0
     for level in range(0, shape.height, stride):
         below = min(level + stride, shape.height)
-        fresh = {}
+        exclude_seen = {}
         for (_, node), items in nodes.items():
             width = shape.width(below)
             room = {}
@@ -65,14 +65,14 @@ def by_hand(index, histories, labels, stride, measure):
                     room[slot // width] = room.get(slot // width, 0) + 1
             order = sorted(items, key=lambda item: (-len(of[item]), leaves.index(item)))
             for item in order:
-                free = [one for one in room if room[one] > sum(1 for _ in fresh.get((below, one), []))]
+                free = [one for one in room if room[one] > sum(1 for _ in exclude_seen.get((below, one), []))]
                 gains = [measure(index, of[item], level, below, sorted(room), one) for one in free]
                 best = int(np.argmax(gains)) if of[item] else 0
                 total += gains[best]
-                fresh.setdefault((below, free[best]), []).append(item)
-        for items in fresh.values():
+                exclude_seen.setdefault((below, free[best]), []).append(item)
+        for items in exclude_seen.values():
             items.sort(key=leaves.index)
-        nodes = fresh
+        nodes = exclude_seen
     found = [-1] * shape.n
     for (_, slot), items in nodes.items():
         found[slot] = items[0]

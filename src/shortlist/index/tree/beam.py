@@ -9,8 +9,8 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree.index import TreeIndex
 from shortlist.index.tree.lane import found_on_core
 from shortlist.index.tree.shape import TreeShape
-from shortlist.represent.nodes import AttentionScorer, State
-from shortlist.represent.nodes.kernel import Core
+from shortlist.models.nodes import AttentionScorer, State
+from shortlist.models.nodes.kernel import Core
 
 NOTHING = float("-inf")
 SORTED = 4096  # wider rows are not sorted as a whole

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from shortlist.errors import DataError
 from shortlist.index.tree.index import TreeIndex
 from shortlist.index.tree.tree import Tree, grow
-from shortlist.represent.nodes import NodeScorer
+from shortlist.models.nodes import NodeScorer
 
 MOST = 2**31 - 1  # leaves hold items as int32
 
@@ -148,9 +148,9 @@ class _Move:
     def _item_table(self, table: Tensor) -> Tensor:
         """Vectors of items in histories [n_items, D]: what they were, and fresh ones for a longer catalogue."""
         longer = _longer(table, self.tree.n_items)
-        fresh = self._fresh(longer, longer[self.items])
+        exclude_seen = self._fresh(longer, longer[self.items])
         known = (self.items < len(table))[:, None]
-        return longer.index_put((self.items,), torch.where(known, longer[self.items], fresh))
+        return longer.index_put((self.items,), torch.where(known, longer[self.items], exclude_seen))
 
     def _fresh(self, own: Tensor, otherwise: Tensor) -> Tensor:
         """Vectors for new items [m, D] from those of all items: siblings' mean, else the near item's, else others."""
@@ -171,9 +171,9 @@ def with_tables(scorer: NodeScorer, nodes: Tensor, items: Tensor | None) -> Node
     if scorer.items is not None and items is not None:
         kept[id(scorer.items)] = _embedding(items, scorer.items)
     n_items = scorer.config.n_items if items is None else len(items)
-    fresh = deepcopy(scorer, kept)
-    fresh.config = replace(scorer.config, n_rows=len(nodes), n_items=n_items)
-    return fresh
+    exclude_seen = deepcopy(scorer, kept)
+    exclude_seen.config = replace(scorer.config, n_rows=len(nodes), n_items=n_items)
+    return exclude_seen
 
 
 def _embedding(vectors: Tensor, like: nn.Embedding) -> nn.Embedding:

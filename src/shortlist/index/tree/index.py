@@ -11,7 +11,7 @@ from torch import Tensor
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree
-from shortlist.represent.nodes import NodeScorer, State, load_scorer
+from shortlist.models.nodes import NodeScorer, State, load_scorer
 
 KINDS = ("slot", "item")
 

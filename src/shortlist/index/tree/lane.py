@@ -13,9 +13,9 @@ from torch import Tensor
 
 from shortlist.index.tree.index import TreeIndex
 from shortlist.index.tree.tree import flat, grow
-from shortlist.represent.nodes import AttentionScorer, ScorerConfig, make_scorer
-from shortlist.represent.nodes.kernel import Core, compiled, fill_user, score_user, turn
-from shortlist.represent.nodes.scorer import last
+from shortlist.models.nodes import AttentionScorer, ScorerConfig, make_scorer
+from shortlist.models.nodes.kernel import Core, compiled, fill_user, score_user, turn
+from shortlist.models.nodes.scorer import last
 
 Wholes = NDArray[np.int64]
 NOTHING = float("-inf")
@@ -47,7 +47,7 @@ def found_on_core(
     """Items and scores [U, k] as `search` gives them when it begins at level `first`."""
     tree, own = index.tree, index.scorer.config.history == "item"
     past = index.history_rows(0, history) if own else tree.leaves(history)
-    past = last(past, index.scorer.config.memory).long().contiguous()
+    past = last(past, index.scorer.config.max_history).long().contiguous()
     none = past.new_empty((len(past), 0)) if exclude is None else tree.leaves(exclude).contiguous()
     leaves, scores = past.new_full((len(past), k), -1), torch.full((len(past), k), NOTHING)
     ground, arrays = _ground(index, allowed), (past.numpy(), none.numpy(), leaves.numpy(), scores.numpy())
@@ -117,13 +117,13 @@ def walk(
 
 
 @compiled
-def _state(core: Any, memory: int) -> Any:
+def _state(core: Any, max_history: int) -> Any:
     """Room for an AttentionState of one user."""
     return (
-        np.empty((memory, core.past.shape[1]), np.float32),
-        np.empty(memory, np.bool_),
-        np.empty((memory, len(core.unit.bias1)), np.float32),
-        np.empty((memory, len(core.layers[0].bias)), np.float32),
+        np.empty((max_history, core.past.shape[1]), np.float32),
+        np.empty(max_history, np.bool_),
+        np.empty((max_history, len(core.unit.bias1)), np.float32),
+        np.empty((max_history, len(core.layers[0].bias)), np.float32),
     )
 
 

@@ -4,10 +4,10 @@ from fastapi import APIRouter, Request
 
 from shortlist.serve.answer import explain_item
 from shortlist.serve.problems import declare
+from shortlist.serve.request_context import visit_of
 from shortlist.serve.routes.asking import BODY_CODES
+from shortlist.serve.schemas import ExplainAsk, Explained
 from shortlist.serve.service import TheService
-from shortlist.serve.shapes import ExplainAsk, Explained
-from shortlist.serve.visit import visit_of
 
 router = APIRouter()
 

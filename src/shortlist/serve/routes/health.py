@@ -4,8 +4,8 @@ from fastapi import APIRouter, Response
 
 from shortlist import __version__
 from shortlist.serve.problems import declare
+from shortlist.serve.schemas import Readiness, Version
 from shortlist.serve.service import TheService
-from shortlist.serve.shapes import Readiness, Version
 
 router = APIRouter()
 

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Request, Response
 
 from shortlist.serve.answer import degraded_header, recommend
+from shortlist.serve.request_context import visit_of
 from shortlist.serve.routes.asking import BODY_PROBLEMS
+from shortlist.serve.schemas import Answer, Ask
 from shortlist.serve.service import TheService
-from shortlist.serve.shapes import Answer, Ask
-from shortlist.serve.visit import visit_of
 
 router = APIRouter()
 

@@ -9,20 +9,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from shortlist.data import Cases, Interactions
+from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ConfigError
 from shortlist.index.jtr import JTRIndex, grow, overlap
+from shortlist.models.sequence.model import SequenceModel
 from shortlist.nominate.jtr import JTRNominator
 from shortlist.progress import Progress, silent
-from shortlist.represent.sequence import SequenceModel
-from shortlist.train.converged import course
-from shortlist.train.jtr.judge import judge_of
+from shortlist.train.context import TrainContext
 from shortlist.train.jtr.loss import PathLoss
+from shortlist.train.jtr.validation import judge_of
 from shortlist.train.jtr.votes import batches_of, votes_of
-from shortlist.train.loop import Batches, Loop
-from shortlist.train.material import Material
-from shortlist.train.ranges import check_ranges
-from shortlist.train.sasrec import SASRecTrainer
+from shortlist.train.loop.convergence import course
+from shortlist.train.loop.loop import Batches, Loop
+from shortlist.train.loop.ranges import check_ranges
+from shortlist.train.models.sasrec import SASRecTrainer
 
 LEAST = {"branch": 2, "leaf": 1, "copies": 1, "round_epochs": 1, "taught_beam": 1, "vote_beam": 1}
 Learned = tuple[SequenceModel, JTRIndex]
@@ -41,7 +41,7 @@ class JTRTrainer:
     width: int = 64
     blocks: int = 2
     heads: int = 2
-    memory: int = 69
+    max_history: int = 69
     dropout: float = 0.2
     epochs: int = 60
     batch: int = 128  # pieces of sequences
@@ -66,18 +66,16 @@ class JTRTrainer:
         if not 0 < self.round_rate <= 10:
             raise ConfigError(f"jtr: round_rate must lie above 0 and up to 10, got {self.round_rate!r}")
 
-    def fit(self, settings: Mapping[str, Any], material: Material) -> JTRNominator:
+    def fit(self, settings: Mapping[str, Any], context: TrainContext) -> JTRNominator:
         beam = int(settings.get("beam", JTRNominator.beam))
-        encoder, index = self.learn(
-            material.events, material.valid, material.seed, material.progress, beam=beam
-        )
-        material.note(str(settings.get("name", "jtr")), course(encoder.judged, self.epochs, self.patience))
+        encoder, index = self.learn(context.events, context.valid, context.seed, context.progress, beam=beam)
+        context.note(str(settings.get("name", "jtr")), course(encoder.judged, self.epochs, self.patience))
         return JTRNominator(encoder.cpu(), index.to("cpu"), **settings)
 
     def learn(
         self,
         events: Interactions,
-        valid: Cases | None = None,
+        valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
         beam: int = JTRNominator.beam,
@@ -102,7 +100,7 @@ class JTRTrainer:
     def sasrec(self) -> SASRecTrainer:
         """How the encoder is taught before there is a tree."""
         return SASRecTrainer(
-            memory=self.memory,
+            max_history=self.max_history,
             epochs=self.epochs,
             batch=self.batch,
             rate=self.rate,
@@ -148,7 +146,7 @@ class JTRTrainer:
 
     def _steps(self, events: Interactions) -> int:
         """The most batches an epoch may have."""
-        reach = self.memory + 1
+        reach = self.max_history + 1
         count = np.where(events.lengths > reach, events.lengths // reach + 2, events.lengths > 0).sum()
         return -(-int(count) // self.batch)
 
@@ -162,7 +160,7 @@ class JTRTrainer:
             def draw(count: int, below: int) -> Tensor:
                 return torch.from_numpy(generator.integers(0, below, count)).to(device)
 
-            for piece in batches_of(events, self.memory + 1, self.batch, generator):
+            for piece in batches_of(events, self.max_history + 1, self.batch, generator):
                 moved = piece.to(device)
                 yield lambda piece=moved: joint.loss(piece, paths, draw)  # type: ignore[misc]
 

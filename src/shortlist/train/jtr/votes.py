@@ -9,8 +9,8 @@ from torch import Tensor
 
 from shortlist.data import Interactions
 from shortlist.index.jtr import JTRIndex, reached
-from shortlist.represent.sequence import SequenceModel
-from shortlist.train.sequence import pieces
+from shortlist.models.sequence.model import SequenceModel
+from shortlist.train.models.sequence import pieces
 
 
 @torch.no_grad()
@@ -24,7 +24,7 @@ def votes_of(
     leaves = index.tree.leaves.contiguous()
     shape = (events.n_items, len(leaves))
     counted = sparse.csr_matrix(shape, dtype=np.float32)
-    for cut in batches_of(events, encoder.config.memory + 1, batch, np.random.default_rng(0)):
+    for cut in batches_of(events, encoder.config.max_history + 1, batch, np.random.default_rng(0)):
         piece = cut.to(leaves.device)
         there = piece >= 0
         queries = encoder(piece[:, :-1])[there]  # [Q, D]

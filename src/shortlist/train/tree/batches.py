@@ -17,7 +17,7 @@ class Instances:
     starts: Tensor  # int64 [M] first event of the user
     ends: Tensor  # int64 [M] the event to foretell
     lasts: Tensor  # int64 [M] last event of the user
-    memory: int
+    max_history: int
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -28,7 +28,7 @@ class Instances:
 
     def histories(self, rows: Tensor) -> Tensor:
         """The items met before, newest last [m, K], -1 = padding."""
-        at = self.ends[rows, None] - torch.arange(self.memory, 0, -1, device=rows.device)  # [m, K]
+        at = self.ends[rows, None] - torch.arange(self.max_history, 0, -1, device=rows.device)  # [m, K]
         met = self.items[at.clamp(min=0)].to(torch.int64)
         return torch.where(at >= self.starts[rows, None], met, -1)
 
@@ -52,10 +52,10 @@ def forgotten(histories: Tensor, share: float, generator: torch.Generator) -> Te
 
 
 def instances_of(
-    events: Interactions, memory: int, min_history: int, which: str, device: torch.device
+    events: Interactions, max_history: int, min_history: int, which: str, device: torch.device
 ) -> Instances:
     """Every window with enough history, or only each user's last one."""
-    windows = sliding(events, memory + 1, min_history)
+    windows = sliding(events, max_history + 1, min_history)
     if which == "last":
         windows = _last(windows)
     ends = windows.ends.astype(np.int64)
@@ -63,7 +63,7 @@ def instances_of(
     columns = (events.starts[users], ends, events.starts[users + 1] - 1)
     starts, stops, lasts = (torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in columns)
     items = torch.from_numpy(events.items.astype(np.int32)).to(device)
-    return Instances(items, starts, stops, lasts, memory)
+    return Instances(items, starts, stops, lasts, max_history)
 
 
 def _last(windows: Windows) -> Windows:

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.artifact import Artifact, Lineage, load, save
-from shortlist.data import Cases, Interactions
+from shortlist.artifact.staging import standing as place_of
+from shortlist.artifact.store import Artifact, Lineage, load, save
+from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ArtifactError
 from shortlist.index.tree import TreeIndex
-from shortlist.staging import standing as place_of
 from shortlist.train.tree.optimise import Optimiser
 from shortlist.train.tree.plan import TreePlan
 
@@ -96,7 +96,7 @@ def mark_of(part: object) -> str | None:
         return None
     if isinstance(part, Interactions):
         return part.fingerprint
-    if isinstance(part, Cases):
+    if isinstance(part, HeldOut):
         return _digest(part.events.fingerprint.encode(), part.starts, part.cuts, part.stops)
     if isinstance(part, Mapping):
         return _digest(*(f"{name} {mark_of(part[name])}".encode() for name in sorted(part)))

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from shortlist.represent.nodes import NodeScorer
+from shortlist.models.nodes import NodeScorer
 from shortlist.train.tree.plan import TreePlan
 
 LAZY = 200_000  # rows of a table above which only touched rows are moved
@@ -89,9 +89,9 @@ def rate_at(plan: TreePlan, step: int) -> float:
     at, length = (step % plan.steps, plan.steps) if plan.restart else (step, plan.total)
     rise = min(1.0, (at + 1) / plan.warmup) if plan.warmup else 1.0
     past = max(at + 1 - plan.warmup, 0)
-    if plan.fade == "cosine":
+    if plan.lr_schedule == "cosine":
         fall = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(past / max(length - plan.warmup, 1), 1.0)))
-    elif plan.fade == "exponential":
+    elif plan.lr_schedule == "exponential":
         fall = math.exp(-past / plan.fade_steps)
     else:
         fall = 1.0

@@ -27,7 +27,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "update": ("none", "dtr", "jtm", "tdm"),
     "priority": ("count", "regret", "score"),
     "optimizer": ("adamw", "adam"),
-    "fade": ("cosine", "exponential", "none"),
+    "lr_schedule": ("cosine", "exponential", "none"),
     "precision": ("auto", "float32", "bfloat16"),
 }
 POSITIVE = (
@@ -107,7 +107,7 @@ class TreePlan:
     optimizer: str = "adamw"
     amsgrad: bool = False
     warmup: int = 200
-    fade: str = "cosine"
+    lr_schedule: str = "cosine"
     fade_steps: int = 15_000  # of the exponential
     restart: bool = False  # a fresh optimizer and schedule in every round
     clip: float = 5.0
@@ -194,7 +194,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "decay": 0.0,
         "optimizer": "adam",
         "warmup": 0,
-        "fade": "exponential",
+        "lr_schedule": "exponential",
     },
     "released": {
         "vectors": "random",
@@ -225,7 +225,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "optimizer": "adam",
         "amsgrad": True,
         "warmup": 5000,
-        "fade": "exponential",
+        "lr_schedule": "exponential",
         "fade_steps": 15_000,
         "restart": True,
         "clip": 0.0,

@@ -11,35 +11,35 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import Cases, Interactions
+from shortlist.data import HeldOut, Interactions
 from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError, ShortlistError
 from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, grow, n_rows, random_order
+from shortlist.models.nodes import AttentionScorer, ScorerConfig, make_scorer, take_weights
 from shortlist.progress import Progress, silent
-from shortlist.represent.nodes import AttentionScorer, ScorerConfig, make_scorer, take_weights
-from shortlist.train.device import device_of
-from shortlist.train.recorded import Recorded, on, stream_for
+from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
+from shortlist.train.loop.device import device_of
 from shortlist.train.tree.batches import forgotten, instances_of
-from shortlist.train.tree.begin import item_vectors, settle
 from shortlist.train.tree.checkpoint import Marks, Standing, is_kept, keep, marks_of, resume
-from shortlist.train.tree.judge import answers
+from shortlist.train.tree.init_vectors import item_vectors, settle
 from shortlist.train.tree.optimise import Optimiser
 from shortlist.train.tree.plan import TreePlan
 from shortlist.train.tree.rectify import Estimator, Labels, label_weights, rectified
 from shortlist.train.tree.step import Step, first_taught
 from shortlist.train.tree.turn import updated
+from shortlist.train.tree.validation import answers
 
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class TreeTrainingSet:
     """What a tree is taught with."""
 
     events: Interactions
     categories: Tensor | None = None  # [n_items], -1 = unknown
     vectors: Tensor | None = None  # [n_items, D] for the order "vectors"
-    valid: Cases | None = None
+    valid: HeldOut | None = None
     estimator: Estimator | None = None  # for rectified labels
     order: Tensor | None = None  # a tree to begin with
     weights: Mapping[str, Tensor] | None = None  # a scorer to begin with, on a tree of the same shape
@@ -56,7 +56,7 @@ class TreeTraining:
     def __init__(
         self,
         plan: TreePlan,
-        lesson: Lesson,
+        lesson: TreeTrainingSet,
         seed: int = 0,
         device: str = "auto",
         progress: Progress = silent,
@@ -71,8 +71,10 @@ class TreeTraining:
             raise ConfigError(
                 "tree: precision 'bfloat16' needs a GPU, this is a CPU; say 'auto' or 'float32'"
             )
-        memory = sum(plan.windows)
-        self.instances = instances_of(lesson.events, memory, plan.min_history, plan.instances, self.device)
+        max_history = sum(plan.windows)
+        self.instances = instances_of(
+            lesson.events, max_history, plan.min_history, plan.instances, self.device
+        )
         self.folder, self.keep_every = folder, keep_every or plan.judge_every
         self.keep_seconds, self._kept_at = keep_seconds, time.monotonic()
         self._marks = self._marked() if folder else {}
@@ -328,7 +330,7 @@ def scorer_config(plan: TreePlan, shape: TreeShape, n_items: int) -> ScorerConfi
     )
 
 
-def quality(index: TreeIndex, cases: Cases, plan: TreePlan, k: int = 20) -> Mapping[str, float]:
+def quality(index: TreeIndex, cases: HeldOut, plan: TreePlan, k: int = 20) -> Mapping[str, float]:
     """Recall and F of the k best, without what was seen."""
     items, truth = answers(index, cases, k, plan.beam, product=plan.product), cases.truth()
     hits, wanted = is_in(items, truth).sum(1), (truth >= 0).sum(1).clamp(min=1)
@@ -339,7 +341,7 @@ def quality(index: TreeIndex, cases: Cases, plan: TreePlan, k: int = 20) -> Mapp
     }
 
 
-def _some(valid: Cases | None, seed: int, most: int = 1000) -> Cases | None:
+def _some(valid: HeldOut | None, seed: int, most: int = 1000) -> HeldOut | None:
     if valid is None or not len(valid):
         return None
     return valid.take(np.sort(np.random.default_rng(seed).permutation(len(valid))[:most]))

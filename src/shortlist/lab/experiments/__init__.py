@@ -1,0 +1,90 @@
+"""Experiments: one file each, results as data."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from shortlist.lab.experiments.models.baselines import baselines_ml1m
+from shortlist.lab.experiments.models.classic import classic_ml1m
+from shortlist.lab.experiments.models.indexes import dtr_table2_indexes
+from shortlist.lab.experiments.models.sasrec_time import sasrec_time
+from shortlist.lab.experiments.models.world import demo_world
+from shortlist.lab.experiments.trees.branches import bounds_fig1, dtr_fig5
+from shortlist.lab.experiments.trees.fig3 import dtr_fig3
+from shortlist.lab.experiments.trees.quality_time import dtr_time
+from shortlist.lab.experiments.trees.sensitivity import dtr_fig4, dtr_fig6, dtr_fig8
+from shortlist.lab.experiments.trees.table2 import OTHERWISE, dtr_table2
+from shortlist.lab.experiments.trees.table3 import dtr_table3
+from shortlist.lab.experiments.trees.table5 import dtr_table5
+from shortlist.lab.experiments.trees.table6 import dtr_table6
+from shortlist.lab.experiments.trees.table7 import dtr_table7
+from shortlist.lab.experiments.trees.table9 import dtr_table9
+from shortlist.lab.experiments.trees.tree_speed import tree_speed
+from shortlist.lab.experiments.two_stage.bounds_trend import bounds_trend
+from shortlist.lab.experiments.two_stage.planted import planted_stage
+from shortlist.lab.experiments.two_stage.sampler_trend import bounds_sampler
+from shortlist.lab.experiments.two_stage.table1 import bounds_table1
+
+FIGURES = {
+    "bounds-fig1": bounds_fig1,
+    "bounds-sampler": bounds_sampler,
+    "bounds-trend": bounds_trend,
+    "dtr-fig3": dtr_fig3,
+    "dtr-fig4": dtr_fig4,
+    "dtr-fig5": dtr_fig5,
+    "dtr-fig6": dtr_fig6,
+    "dtr-fig8": dtr_fig8,
+}
+
+EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "baselines-ml1m": baselines_ml1m,
+    "bounds-table1": bounds_table1,
+    "bounds-table1-mind": partial(bounds_table1, where="mind"),
+    "classic-ml1m": classic_ml1m,
+    "demo-world": demo_world,
+    "dtr-table2": dtr_table2,
+    "dtr-table2-mind": partial(dtr_table2, where="mind"),
+    "dtr-table2-indexes": dtr_table2_indexes,
+    "dtr-table2-indexes-mind": partial(dtr_table2_indexes, where="mind"),
+    **{f"dtr-table2-{variant}": partial(dtr_table2, variant=variant) for variant in OTHERWISE},
+    "dtr-table3": dtr_table3,
+    "dtr-table5": dtr_table5,
+    "dtr-table6": dtr_table6,
+    "dtr-table6-mind": partial(dtr_table6, where="mind"),
+    "dtr-table7": dtr_table7,
+    "dtr-table9": dtr_table9,
+    "dtr-time": dtr_time,
+    "planted-stage": planted_stage,
+    "sasrec-time": sasrec_time,
+    "tree-speed-h200": tree_speed,
+    **FIGURES,
+    **{f"{name}-mind": partial(one, where="mind") for name, one in FIGURES.items()},
+}
+
+__all__ = [
+    "EXPERIMENTS",
+    "FIGURES",
+    "baselines_ml1m",
+    "bounds_fig1",
+    "bounds_sampler",
+    "bounds_table1",
+    "bounds_trend",
+    "classic_ml1m",
+    "demo_world",
+    "dtr_fig3",
+    "dtr_fig4",
+    "dtr_fig5",
+    "dtr_fig6",
+    "dtr_fig8",
+    "dtr_table2",
+    "dtr_table2_indexes",
+    "dtr_table3",
+    "dtr_table5",
+    "dtr_table6",
+    "dtr_table7",
+    "dtr_table9",
+    "dtr_time",
+    "planted_stage",
+    "sasrec_time",
+    "tree_speed",
+]

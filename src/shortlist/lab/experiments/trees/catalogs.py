@@ -1,0 +1,28 @@
+"""The catalogues of the DTR paper by size: what time and memory depend on, without the events."""
+
+from collections.abc import Mapping
+
+import torch
+
+from shortlist.errors import ConfigError
+from shortlist.index.tree import TreeIndex, grow, random_order
+from shortlist.models.nodes import make_scorer
+from shortlist.train.tree.plan import TreePlan
+from shortlist.train.tree.rounds import scorer_config
+
+ITEMS: Mapping[str, int] = {"movie": 10_677, "mind": 7_129, "amazon": 67_402, "tmall": 135_293}
+FEW: Mapping[str, int] = {"small": 200, "smaller": 100}
+
+
+def catalogues(profile: str, who: str) -> Mapping[str, int]:
+    """Names and numbers of items."""
+    if profile not in ("quick", "full"):
+        raise ConfigError(f"{who}: expected the profile quick or full, got {profile!r}")
+    return ITEMS if profile == "full" else FEW
+
+
+def untaught(plan: TreePlan, items: int, seed: int, device: torch.device | str = "cpu") -> TreeIndex:
+    """An index as it is before its first lesson."""
+    tree = grow(random_order(items, seed), items, plan.branch or items)
+    scorer = make_scorer(scorer_config(plan, tree.shape, items), seed)
+    return TreeIndex(tree, scorer.eval(), plan.leaf_vectors).to(device)

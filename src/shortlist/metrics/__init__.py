@@ -1,0 +1,36 @@
+"""Ranking and catalogue metrics, intervals, paired tests: pure functions, used by training and evaluation alike."""
+
+from shortlist.metrics.coverage import coverage, gini, novelty
+from shortlist.metrics.ranking import (
+    METRICS,
+    Metric,
+    average_precision,
+    f1,
+    hit_rate,
+    list_recall,
+    mrr,
+    ndcg,
+    precision,
+    recall,
+)
+from shortlist.metrics.significance import Comparison, Interval, bootstrap, paired
+
+__all__ = [
+    "METRICS",
+    "Comparison",
+    "Interval",
+    "Metric",
+    "average_precision",
+    "bootstrap",
+    "coverage",
+    "f1",
+    "gini",
+    "hit_rate",
+    "list_recall",
+    "mrr",
+    "ndcg",
+    "novelty",
+    "paired",
+    "precision",
+    "recall",
+]

@@ -1,0 +1,77 @@
+"""Scorers from a configuration, fresh or with the weights they had."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from shortlist.errors import ArtifactError
+from shortlist.models.nodes.attention import AttentionScorer
+from shortlist.models.nodes.config import ScorerConfig
+from shortlist.models.nodes.linear import LinearScorer
+from shortlist.models.nodes.mlp import MLPScorer
+from shortlist.models.nodes.scorer import NodeScorer
+
+KINDS: dict[str, Callable[[ScorerConfig], NodeScorer]] = {
+    "linear": LinearScorer,
+    "mlp": MLPScorer,
+    "attention": AttentionScorer,
+}
+
+
+def make_scorer(config: ScorerConfig, seed: int) -> NodeScorer:
+    """A fresh scorer in training mode; the seed alone decides its weights."""
+    scorer = _empty(config)
+    scorer.renew(Generator().manual_seed(seed))
+    return scorer
+
+
+def load_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NodeScorer:
+    """The scorer back from its settings and weights, in eval mode."""
+    config = ScorerConfig.of(settings)
+    _check_weights(config, tensors)
+    scorer = _empty(config)
+    scorer.load_state_dict(dict(tensors))
+    return scorer.eval()
+
+
+def take_weights(scorer: NodeScorer, tensors: Mapping[str, Tensor]) -> None:
+    """Give a scorer the weights of another of the same configuration."""
+    _check_weights(scorer.config, tensors)
+    scorer.load_state_dict(dict(tensors))
+
+
+def _check_weights(config: ScorerConfig, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse weights of another scorer before room is made for them, and numbers that are none."""
+    with torch.device("meta"):
+        wanted = KINDS[config.kind](config).state_dict()
+    if other := sorted(set(wanted) ^ set(tensors)):
+        raise ArtifactError(
+            f"the weights do not fit the settings of the node scorer: {other[0]} is not in both"
+        )
+    for name, tensor in tensors.items():
+        if tensor.shape != wanted[name].shape:
+            sizes = f"expected {list(wanted[name].shape)}, got {list(tensor.shape)}"
+            raise ArtifactError(f"the weights do not fit the settings of the node scorer: {name}: {sizes}")
+        if not torch.isfinite(tensor).all():
+            raise ArtifactError(
+                f"the weights of the node scorer hold numbers that are none: {name}; train it again"
+            )
+
+
+@torch.no_grad()
+def warm(layers: int = 3) -> None:
+    """Compile the CPU kernel for scorers of so many hidden layers now, not at the first query."""
+    scorer = make_scorer(
+        ScorerConfig(1, width=1, hidden=1, layers=(1,) * layers, windows=(1,)), seed=0
+    ).eval()
+    row = torch.zeros(1, 1, dtype=torch.int64)
+    scorer.score(scorer.prepare(row), row)
+
+
+def _empty(config: ScorerConfig) -> NodeScorer:
+    """Weights without values: nothing is drawn from the global generator."""
+    with torch.device("meta"):
+        scorer = KINDS[config.kind](config)
+    return scorer.to_empty(device="cpu")

@@ -1,0 +1,84 @@
+"""The door for bodies: small, plain JSON, in time; everything else is refused before it is read further."""
+
+import asyncio
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shortlist.serve.json_body import check_json
+from shortlist.serve.limits import Limits
+from shortlist.serve.problems import RefusedError
+
+WITH_BODY = ("POST", "PUT", "PATCH")
+
+
+class Door:
+    """ASGI middleware that passes on a body only when it keeps the limits."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self.app, self.limits = app, limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] not in WITH_BODY:
+            await self.app(scope, receive, send)
+            return
+        try:
+            body = await self._admit(scope, receive)
+        except RefusedError as refused:
+            await refused.response(scope["state"]["visit"].request_id)(scope, receive, send)
+            return
+        if body is not None:
+            await self.app(scope, _replay(body, receive), send)
+
+    async def _admit(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The body, or None when the client went away before its end."""
+        _check_headers(Headers(scope=scope))
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                body = await self._read(receive)
+        except TimeoutError as error:
+            late = f"the body was not complete after {self.limits.body_seconds:g} seconds"
+            raise RefusedError("body-timeout", late, headers={"Connection": "close"}) from error
+        if body is not None:
+            check_json(body)
+        return body
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """All of the body, counted as it comes: a chunked one announces no length.
+
+        What is too much is thrown away piece by piece, up to ten times the limit: a client that is still
+        sending would otherwise meet a closed connection instead of the answer.
+        """
+        kept, size, more = bytearray(), 0, True
+        while more and size <= 10 * self.limits.body_bytes:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            piece, more = message.get("body", b""), message.get("more_body", False)
+            size += len(piece)
+            kept += piece if size <= self.limits.body_bytes else b""
+        if size > self.limits.body_bytes:
+            large = f"the body is larger than {self.limits.body_bytes} bytes"
+            raise RefusedError("body-too-large", large, headers={"Connection": "close"})
+        return bytes(kept)
+
+
+def _check_headers(headers: Headers) -> None:
+    media, _, parameters = headers.get("content-type", "").lower().partition(";")
+    charset = parameters.replace(" ", "").replace('"', "")
+    if media.strip() != "application/json" or charset not in ("", "charset=utf-8"):
+        raise RefusedError(
+            "unsupported-media-type", "send the body with Content-Type: application/json, in UTF-8"
+        )
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise RefusedError("unsupported-media-type", "send the body without Content-Encoding")
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body in one piece, then what comes after it."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again

@@ -1,0 +1,28 @@
+"""Answers that several experiments share, as they would in a long session."""
+
+from pathlib import Path
+
+import pytest
+
+from shortlist.lab.experiments.trees.common import Ground, Trial, grounds_of
+
+
+@pytest.fixture(scope="session")
+def keep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kept") / "answers.safetensors"
+
+
+@pytest.fixture(scope="session")
+def ground() -> Ground:
+    return grounds_of(["ml-1m"], None, "quick", "test")[0]
+
+
+@pytest.fixture
+def untaught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing may be trained from here on."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("trained although the answer is kept")
+
+    monkeypatch.setattr(Trial, "train", refuse)
+    monkeypatch.setattr(Trial, "_block", refuse)

@@ -1,0 +1,30 @@
+import torch
+
+from shortlist.evaluate.scores import Scores
+from shortlist.lab.experiments.sweeps import curve_rows, name_of, titled
+from shortlist.lab.experiments.trees.common import Trial
+
+
+def runs(*values: float):
+    return [{"": Scores({"f1@20": torch.tensor(values, dtype=torch.float64)}, {})}]
+
+
+def test_a_usual_plan_has_the_name_of_its_method(ground):
+    trial = Trial(ground, 0)
+    assert name_of(trial, "dtr-u", {}) == "dtr-u"
+    assert name_of(trial, "dtr-u", {"width": 24, "negatives": 8}) == "dtr-u"
+
+
+def test_what_is_unusual_stands_in_the_name(ground):
+    name = name_of(Trial(ground, 0), "dtr-t", {"width": 12, "rounds": 1})
+    assert name == "dtr-t, width 12, rounds 1"
+
+
+def test_movielens_goes_without_saying():
+    assert (titled("dtr-fig4", "ml-1m"), titled("dtr-fig4", "mind")) == ("dtr-fig4", "dtr-fig4-mind")
+
+
+def test_every_point_is_a_row_with_its_place():
+    rows = curve_rows({"dtr-u": {4: runs(0.0, 0.2), 8: runs(0.2, 0.4)}}, "world", ["f1@20"], [""])
+    assert [(one["x"], round(one["mean"], 3)) for one in rows] == [(4, 0.1), (8, 0.3)]
+    assert rows[0]["method"] == "dtr-u on world"

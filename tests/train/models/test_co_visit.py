@@ -1,0 +1,43 @@
+import numpy as np
+
+from shortlist.data import Catalog, Interactions, Vocabulary
+from shortlist.testing.stages import check_stage
+from shortlist.train.context import TrainContext
+from shortlist.train.models.co_visit import CoVisitTrainer
+
+
+def context(users, items, n_items):
+    events = Interactions.of(np.array(users), np.array(items), n_items=n_items)
+    return TrainContext(events, Catalog.bare(Vocabulary.of(list(range(n_items)))))
+
+
+def test_what_is_met_together_is_alike_and_what_is_not_is_not():
+    stage = CoVisitTrainer(shrink=0.0).fit({"name": "c"}, context([0, 0, 1, 1, 2], [0, 1, 0, 1, 2], 4))
+    assert stage.neighbour[0, 0].item() == 1
+    assert stage.likeness[0, 0].item() > 0.999
+    assert stage.neighbour[2].tolist() == [-1, -1, -1]  # met alone
+    check_stage(stage, 4)
+
+
+def test_likeness_equals_the_cosines_of_weighted_columns():
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 30, 300), rng.integers(0, 12, 300)
+    stage = CoVisitTrainer(neighbours=11, shrink=0.0).fit({}, context(users, items, 12))
+    dense = np.zeros((30, 12))
+    dense[users, items] = 1
+    dense /= np.log2(2 + dense.sum(1, keepdims=True))
+    cosine = dense.T @ dense / np.outer(np.linalg.norm(dense, axis=0), np.linalg.norm(dense, axis=0))
+    for item in range(12):
+        for row, likeness in zip(stage.neighbour[item].tolist(), stage.likeness[item].tolist(), strict=True):
+            assert row < 0 or abs(cosine[item, row] - likeness) < 1e-5
+
+
+def test_only_the_last_events_of_a_user_count():
+    stage = CoVisitTrainer(last=2, shrink=0.0).fit({}, context([0, 0, 0], [0, 1, 2], 3))
+    assert stage.neighbour[0, 0].item() == -1
+    assert stage.neighbour[1, 0].item() == 2
+
+
+def test_one_item_has_no_neighbour():
+    stage = CoVisitTrainer().fit({}, context([0, 1], [0, 0], 1))
+    assert stage.neighbour.tolist() == [[-1]]

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import torch
+
+from shortlist.data import HeldOut, Interactions
+from shortlist.index.tree import exhaustive
+from shortlist.metrics.ranking import f1, recall
+from shortlist.train.tree.rounds import quality
+from shortlist.train.tree.validation import answers, everything_seen
+from tests.train.tree.small import held_out, plan, small_index, walks
+
+CASES = held_out(walks(40), last=12)[1]
+
+
+def index(**given):
+    made = small_index(40, **given)
+    made.scorer.eval()
+    return made
+
+
+def test_quality_is_what_the_metrics_say_of_the_same_answers():
+    told = quality(index(), CASES, plan(), k=5)
+    items, truth = answers(index(), CASES, 5, plan().beam), CASES.truth()
+    assert told["recall"] == pytest.approx(float(recall(items, truth, 5).mean()))
+    assert told["f1"] == pytest.approx(float(f1(items, truth, 5).mean()))
+    assert told["distinct"] == len(set(items.flatten().tolist()) - {-1})
+
+
+def test_answers_are_the_best_leaves_of_every_case_without_what_was_seen():
+    found = answers(index(), CASES, 10, full=True)
+    histories = CASES.query(width=6).history
+    for case, items in enumerate(found.tolist()):
+        seen = set(CASES.events.items[CASES.starts[case] : CASES.cuts[case]].tolist())
+        ranked = exhaustive(index(), histories[case : case + 1], 40).items[0].tolist()
+        assert items == [item for item in ranked if item not in seen][:10]
+
+
+def test_everything_seen_is_more_than_a_scorer_remembers():
+    seen = everything_seen(CASES)
+    assert seen.shape[1] == int(CASES.seen().max()) > 6
+    for case, row in enumerate(seen.tolist()):
+        kept = CASES.events.items[CASES.starts[case] : CASES.cuts[case]].tolist()
+        assert [item for item in row if item >= 0] == kept
+
+
+def test_what_was_seen_may_stay():
+    kept, exclude_seen = (answers(index(), CASES, 40, beam=40, exclude_seen=one) for one in (False, True))
+    assert (kept >= 0).all()
+    assert (
+        (exclude_seen < 0).sum(1)
+        == torch.tensor([len(set(row) - {-1}) for row in everything_seen(CASES).tolist()])
+    ).all()
+
+
+@pytest.mark.parametrize("product", [False, True])
+def test_a_beam_as_wide_as_the_tree_answers_as_all_leaves_do(product):
+    wide, full = (
+        answers(index(branch=3), CASES, 7, beam=beam, product=product, full=full)
+        for beam, full in ((100, False), (1, True))
+    )
+    assert torch.equal(wide, full)
+
+
+def test_the_product_of_a_path_is_another_ranking():
+    one, two = (answers(index(), CASES, 10, full=True, product=product) for product in (False, True))
+    assert not torch.equal(one, two)
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 12])
+def test_answers_do_not_depend_on_how_many_are_asked_at_once(chunk):
+    assert torch.equal(answers(index(), CASES, 9, chunk=chunk), answers(index(), CASES, 9))
+
+
+def test_no_cases_have_no_answers():
+    events = Interactions.of(np.empty(0, int), np.empty(0, int), n_items=40)
+    none = np.empty(0, np.int64)
+    cases = HeldOut(events, none, none, none)
+    assert answers(index(), cases, 4).shape == (0, 4)
+    assert everything_seen(cases).shape == (0, 0)
