@@ -11,7 +11,7 @@ import pytest
 import shortlist
 
 ARROW = """
-errors progress artifact data metrics grammar models index nominate stages pipeline feedback train
+errors progress settings artifact data metrics grammar models index nominate stages pipeline feedback train
 evaluate diagnose simulate report tune scale serve lab testing cli __main__
 """
 ROOMS = ARROW.split()

@@ -1,0 +1,147 @@
+"""Settings: a parameter with its default, range and meaning is written once, on the field that holds it.
+
+    @dataclass(frozen=True)
+    class Diverse(Selector):
+        strength: float = setting(0.3, "Weight of diversity against the score.", least=0, most=1)
+
+TOML checks, `shortlist settings`, trainers and the tables of the docs read these fields.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from shortlist.errors import ConfigError
+
+RENAMED: Mapping[str, str] = {
+    "drawn": "n_negatives",
+    "fade": "lr_schedule (trees) or history_decay (co-visit)",
+    "fresh": "exclude_seen",
+    "heat": "temperature",
+    "memory": "max_history",
+    "wants": "positives_per_request",
+}
+"""Keys of recipes before version 0.2.0, and what they are called now."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One parameter of a stage, a model or a trainer."""
+
+    name: str
+    type: Any
+    default: Any  # MISSING where it must be given
+    meaning: str = ""
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def type_name(self) -> str:
+        """The type as a person says it."""
+        return spoken(self.type)
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+    @property
+    def range(self) -> str:
+        """The allowed values, empty where any value of the type is allowed."""
+        if self.choices:
+            return ", ".join(self.choices)
+        if self.least is None and self.most is None:
+            return ""
+        if self.most is None:
+            return f"from {self.least:g}"
+        return f"{self.least:g} to {self.most:g}" if self.least is not None else f"up to {self.most:g}"
+
+    def check(self, value: Any, where: str) -> None:
+        """Refuse a value of another type, outside the range or not among the choices."""
+        if not fits(value, self.type):
+            raise ConfigError(f"{where}: {self.name} must be {self.type_name}, got {value!r}")
+        for one in value if isinstance(value, list | tuple) else (value,):
+            self._check_one(one, where)
+
+    def _check_one(self, value: Any, where: str) -> None:
+        if isinstance(value, str):
+            if self.choices and value not in self.choices:
+                raise ConfigError(
+                    f"{where}: {self.name} must be one of {', '.join(self.choices)}, got {value!r}"
+                )
+        elif isinstance(value, int | float) and not isinstance(value, bool) and not self._inside(value):
+            raise ConfigError(f"{where}: {self.name} must lie in {self.range}, got {value!r}")
+
+    def _inside(self, value: float) -> bool:
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+
+def setting(
+    default: Any = MISSING,
+    meaning: str = "",
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    choices: Sequence[str] = (),
+    kw_only: bool = False,
+) -> Any:
+    """A dataclass field that carries its meaning and its range."""
+    facts = {"meaning": meaning, "least": least, "most": most, "choices": tuple(choices)}
+    return field(default=default, metadata={"setting": facts}, kw_only=kw_only)
+
+
+def settings_of(kind: type[Any]) -> tuple[Setting, ...]:
+    """The plain parameters of a dataclass; a subclass that changes a default keeps meaning and range."""
+    hints = get_type_hints(kind)
+    return tuple(
+        Setting(one.name, hints[one.name], one.default, **_facts(kind, one.name))
+        for one in fields(kind)
+        if one.init and is_plain(hints[one.name])
+    )
+
+
+def check_settings(values: Mapping[str, Any], allowed: Sequence[Setting], where: str) -> None:
+    """Refuse keys that do not exist and values that do not fit; a renamed key is named with its new name."""
+    known = {one.name: one for one in allowed}
+    for name, value in values.items():
+        if name not in known:
+            renamed = f"; {name} was renamed to {RENAMED[name]} in 0.2.0" if name in RENAMED else ""
+            expected = ", ".join(sorted(known)) or "none"
+            raise ConfigError(f"{where}: unknown key {name!r}{renamed}; expected one of {expected}")
+        known[name].check(value, where)
+
+
+def _facts(kind: type[Any], name: str) -> dict[str, Any]:
+    for base in kind.__mro__:
+        own = base.__dict__.get("__dataclass_fields__", {}).get(name)
+        if own is not None and "setting" in own.metadata:
+            return dict(own.metadata["setting"])
+    return {}
+
+
+def is_plain(hint: Any) -> bool:
+    """Whether TOML can hold a value of this type."""
+    if get_origin(hint) in (tuple, list, UnionType, Union):
+        return all(is_plain(one) for one in get_args(hint) if one is not Ellipsis)
+    return hint in (str, int, float, bool, NoneType)
+
+
+def fits(value: object, hint: Any) -> bool:
+    """Whether a value from TOML has this type."""
+    if get_origin(hint) in (tuple, list):
+        return isinstance(value, list | tuple) and all(fits(one, get_args(hint)[0]) for one in value)
+    if get_origin(hint) in (UnionType, Union):
+        return any(fits(value, one) for one in get_args(hint))
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+
+
+def spoken(hint: Any) -> str:
+    """A type in words."""
+    if get_origin(hint) in (tuple, list):
+        return f"a list of {spoken(get_args(hint)[0])}"
+    if get_origin(hint) in (UnionType, Union):
+        return " or ".join(spoken(one) for one in get_args(hint) if one is not NoneType)
+    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(hint, str(hint))
