@@ -1,0 +1,72 @@
+"""What a bundle records about itself: data, split, seed, and how every stage was trained."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RetrievedTargets:
+    """How many training targets of a ranker the nominators retrieved, and whether training on those is safe."""
+
+    level: str  # "ok", "warn" or "refuse"
+    recall: float  # share of targets among the candidates, on requests the nominators were not trained on
+    instances: int
+    retrieved: int
+    effective_share: float  # effective sample size of the weights over the number of instances
+    missing_items: int  # target items that are never retrieved
+    missing_share: float  # share of instances whose target is such an item
+    clipped_share: float = 0.0  # share of instances whose weight was clipped
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TrainingHistory:
+    """How the training of one stage went."""
+
+    epochs: int  # epochs that were run
+    max_epochs: int
+    best_epoch: int | None = None  # counted from 1; None without validation
+    validation: tuple[float | None, ...] = ()  # early-stopping metric after every epoch
+    converged: bool | None = None  # None without validation
+    mode: str | None = None  # rankers: which targets are trained on
+    negatives: str | None = None  # rankers: where negatives are sampled from
+    retrieved: RetrievedTargets | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """How the training requests of rankers were kept out of the nominators' training data."""
+
+    out_of_fold: str = "earlier"  # "earlier": nominators see earlier events; "other-users": other folds of users
+    requests: int = 0
+    folds: int | None = None
+
+
+@dataclass(frozen=True)
+class About:
+    """Facts about a trained bundle."""
+
+    name: str = "pipeline"
+    data: str = ""  # name of the data set
+    fingerprint: str = ""  # hash of the data set
+    clock: str = "ms"  # or "order": times are positions, not milliseconds
+    ends: int = 0  # time of the last training event
+    events: int = 0  # number of training events
+    split: Mapping[str, Any] = field(default_factory=dict)  # settings of the split, protocol among them
+    seed: int = 0
+    package: str = ""  # version of shortlist that trained it
+    version: str = ""  # hash of the bundle's files; empty until it is saved
+    training: Mapping[str, TrainingHistory] = field(default_factory=dict)  # by stage
+    out_of_fold: OutOfFold = OutOfFold()
+
+    @property
+    def not_converged(self) -> tuple[str, ...]:
+        """Stages whose epochs ran out while the validation metric still improved."""
+        return tuple(name for name, history in self.training.items() if history.converged is False)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings of all trainers."""
+        return tuple(text for history in self.training.values() for text in history.warnings)
