@@ -9,7 +9,7 @@ import torch
 
 from shortlist.index import make_index
 from shortlist.index.approximate import ApproximateIndex
-from shortlist.index.kinds import OPTIONAL
+from shortlist.index.registry import OPTIONAL
 from tests.index.worlds import grouped
 
 NARROW = {"flat": {}, "hnsw": {"ef": 8}, "scann": {"nprobe": 2}}  # all others: nprobe 2

@@ -1,8 +1,8 @@
 """Something searchable, no learning."""
 
 from shortlist.index.exact import search, top
-from shortlist.index.kinds import INDEXES, make_index, open_index, packed_index, unpacked_index
-from shortlist.index.vectors import VectorIndex
+from shortlist.index.registry import INDEXES, make_index, open_index, packed_index, unpacked_index
+from shortlist.index.vector_index import VectorIndex
 
 __all__ = [
     "INDEXES",

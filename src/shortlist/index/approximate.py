@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.index.sift import Floats, Wholes, prepared, sift
-from shortlist.index.vectors import VectorIndex
+from shortlist.index.postfilter import Floats, Wholes, prepared, sift
+from shortlist.index.vector_index import VectorIndex
 
 HARDER = 4  # times the effort when too little was found
 

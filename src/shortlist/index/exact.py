@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.index.products import SIDE
-from shortlist.index.scan import SPARE, scan
+from shortlist.index.simd_products import SIDE
+from shortlist.index.topk_kernel import SPARE, scan
 
 ROOM = 1 << 26  # bytes for the best so far of queries that are asked together
 TOGETHER = 256  # queries at most: their vectors stay in the second-level cache

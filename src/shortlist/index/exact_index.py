@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.index.exact import search
-from shortlist.index.vectors import VectorIndex, plain_vectors
+from shortlist.index.vector_index import VectorIndex, plain_vectors
 
 
 class ExactIndex(VectorIndex):

@@ -36,7 +36,7 @@ def test_the_benchmark_claims_what_it_should():
 
 def test_without_faiss_the_benchmark_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    monkeypatch.delitem(sys.modules, "shortlist.index.ann", raising=False)
+    monkeypatch.delitem(sys.modules, "shortlist.index.faiss_index", raising=False)
     with pytest.raises(MissingExtraError, match=r"shortlist\[ann\]"):
         bench_index(items=300, users=5, repeats=1)
 

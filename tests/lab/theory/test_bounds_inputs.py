@@ -17,7 +17,7 @@ from shortlist.lab.theory.bounds_inputs import (
     top_aligned,
 )
 from shortlist.models.nodes import ScorerConfig, make_scorer
-from shortlist.models.nodes.norms import norm_report
+from shortlist.models.nodes.weight_norms import norm_report
 
 
 def enumerated(sizes):

@@ -16,7 +16,7 @@ from shortlist.lab.theory.bounds_measured import (
     tree_losses,
 )
 from shortlist.models.nodes.linear import mean_vector
-from shortlist.models.nodes.norms import norm_report
+from shortlist.models.nodes.weight_norms import norm_report
 from tests.index.tree.tabular import random_rows
 from tests.lab.theory.test_bounds_inputs import theory_index
 

@@ -1,9 +1,9 @@
 """The tree as arrays: shape, orders, search, change."""
 
 from shortlist.index.tree.beam import Beam, Found, exhaustive, search
-from shortlist.index.tree.change import delete, insert, rebalance
+from shortlist.index.tree.updates import delete, insert, rebalance
 from shortlist.index.tree.index import TreeIndex, n_rows
-from shortlist.index.tree.lane import warm
+from shortlist.index.tree.cpu_search import warm
 from shortlist.index.tree.order import by_category, by_popularity, by_vectors, pifa, project, random_order
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree, grow

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree.index import TreeIndex
-from shortlist.index.tree.lane import found_on_core
+from shortlist.index.tree.cpu_search import found_on_core
 from shortlist.index.tree.shape import TreeShape
 from shortlist.models.nodes import AttentionScorer, State
-from shortlist.models.nodes.kernel import Core
+from shortlist.models.nodes.cpu_kernel import Core
 
 NOTHING = float("-inf")
 SORTED = 4096  # wider rows are not sorted as a whole

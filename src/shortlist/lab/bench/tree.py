@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
 from shortlist.index.tree import TreeIndex, delete, exhaustive, insert, random_order, search
-from shortlist.index.tree.swap import improve
+from shortlist.index.tree.local_search import improve
 from shortlist.lab.bench.tree_job import large_index
 from shortlist.lab.result import at_least, at_most, result, row, start
 from shortlist.models.nodes import NodeScorer, State

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree import TreeIndex, TreeShape
-from shortlist.models.nodes.norms import Norms, norm_report
+from shortlist.models.nodes.weight_norms import Norms, norm_report
 
 NOT_APPLICABLE = "not_applicable"
 SCORERS = ("linear", "mlp", "attention")

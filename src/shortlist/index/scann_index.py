@@ -18,8 +18,8 @@ from torch import Tensor
 
 from shortlist.errors import ArtifactError
 from shortlist.index.approximate import ApproximateIndex
-from shortlist.index.choices import FEW, ScannChoices
-from shortlist.index.vectors import VectorIndex, checked_vectors
+from shortlist.index.params import FEW, ScannChoices
+from shortlist.index.vector_index import VectorIndex, checked_vectors
 
 BLOCK = 2  # floats of a code
 STRETCH = 0.2  # the threshold of anisotropic quantisation that its authors use

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from shortlist.models.nodes.lanes import LANES, ROWS, attend_block, product_block
+from shortlist.models.nodes.simd_blocks import LANES, ROWS, attend_block, product_block
 
 
 @numba.njit

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from shortlist.errors import DataError
-from shortlist.index.vectors import VectorIndex, checked_vectors, plain_vectors
+from shortlist.index.vector_index import VectorIndex, checked_vectors, plain_vectors
 
 
 def test_vectors_are_made_plain():

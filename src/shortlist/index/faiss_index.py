@@ -16,8 +16,8 @@ from torch import Tensor
 
 from shortlist.errors import ArtifactError
 from shortlist.index.approximate import ApproximateIndex
-from shortlist.index.choices import FEW, Choices, HnswChoices, IvfChoices, IvfPqChoices, ResidualChoices
-from shortlist.index.vectors import checked_vectors
+from shortlist.index.params import FEW, Choices, HnswChoices, IvfChoices, IvfPqChoices, ResidualChoices
+from shortlist.index.vector_index import checked_vectors
 
 SAMPLE = 64  # vectors for each list or code that are looked at when these are learned, at most
 ROUNDS = 10  # of k-means

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from shortlist.errors import ArtifactError, ConfigError, MissingExtraError
 from shortlist.index.exact_index import ExactIndex
-from shortlist.index.vectors import VectorIndex
+from shortlist.index.vector_index import VectorIndex
 
 # The file that holds a kind, the package it needs and the extra that brings it.
-FAISS = ("shortlist.index.ann", "faiss", "ann")
-SCANN = ("shortlist.index.scann", "scann", "scann")
+FAISS = ("shortlist.index.faiss_index", "faiss", "ann")
+SCANN = ("shortlist.index.scann_index", "scann", "scann")
 OPTIONAL: Mapping[str, tuple[str, str, str]] = {
     "flat": FAISS,
     "hnsw": FAISS,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.index.scan import compiled, is_excluded, key_of, tell
+from shortlist.index.topk_kernel import compiled, is_excluded, key_of, tell
 
 Floats = NDArray[np.float32]
 Wholes = NDArray[np.int64]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from shortlist.index.products import LANES
-from shortlist.index.scan import laid, scan
+from shortlist.index.simd_products import LANES
+from shortlist.index.topk_kernel import laid, scan
 
 
 @pytest.mark.parametrize("width", [16, 17, 20, 32, 33])

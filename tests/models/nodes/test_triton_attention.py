@@ -6,7 +6,7 @@ import torch
 
 from shortlist.models.nodes import ScorerConfig, attention, fused, make_scorer
 from shortlist.models.nodes.attention import plain_weights
-from shortlist.models.nodes.fused import _chunks, _pair, _tiles, fused_is_here, fused_weights
+from shortlist.models.nodes.triton_attention import _chunks, _pair, _tiles, fused_is_here, fused_weights
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

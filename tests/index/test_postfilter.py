@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from shortlist.index.sift import prepared, sift
+from shortlist.index.postfilter import prepared, sift
 
 
 def empty(count, k):

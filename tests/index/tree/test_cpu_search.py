@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.index.tree import TreeIndex, beam, delete, exhaustive, grow, lane, n_rows, search, warm
+from shortlist.index.tree import TreeIndex, beam, cpu_search, delete, exhaustive, grow, n_rows, search, warmup
 from shortlist.models.nodes import ScorerConfig, make_scorer
 
 CLOSE = {"atol": 1e-6, "rtol": 1e-6}
@@ -148,7 +148,7 @@ def test_the_best_are_chosen_as_a_stable_sort_does(values, count):
     values = np.array(values, np.float32)
     there = np.flatnonzero(values > -np.inf)
     oracle = there[np.argsort(-values[there], kind="stable")[:count]]
-    assert lane._best(values, count).tolist() == sorted(oracle.tolist())
+    assert cpu_search._best(values, count).tolist() == sorted(oracle.tolist())
 
 
 def test_what_is_not_a_number_does_not_hang_the_search():
@@ -160,7 +160,7 @@ def test_what_is_not_a_number_does_not_hang_the_search():
 
 def test_warming_up_leaves_nothing_to_compile():
     warm()
-    compiled = len(lane.walk.signatures)
+    compiled = len(cpu_search.walk.signatures)
     index = random_index(20, leaf_vectors="item", history="item", spare=0.2)
     search(index, torch.randint(0, 20, (2, 6)), 5, 4, torch.zeros(2, 1, dtype=torch.int64), path=True)
-    assert len(lane.walk.signatures) == compiled
+    assert len(cpu_search.walk.signatures) == compiled

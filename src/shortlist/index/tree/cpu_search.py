@@ -14,7 +14,7 @@ from torch import Tensor
 from shortlist.index.tree.index import TreeIndex
 from shortlist.index.tree.tree import flat, grow
 from shortlist.models.nodes import AttentionScorer, ScorerConfig, make_scorer
-from shortlist.models.nodes.kernel import Core, compiled, fill_user, score_user, turn
+from shortlist.models.nodes.cpu_kernel import Core, compiled, fill_user, score_user, turn
 from shortlist.models.nodes.scorer import last
 
 Wholes = NDArray[np.int64]

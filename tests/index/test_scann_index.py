@@ -8,7 +8,7 @@ from shortlist.index import make_index, search
 from tests.index.worlds import grouped, recall
 
 pytest.importorskip("scann", reason="scann is not installed: pip install 'shortlist[scann]'")
-scann = pytest.importorskip("shortlist.index.scann")
+scann = pytest.importorskip("shortlist.index.scann_index")
 
 
 def test_looking_further_finds_more_and_nothing_is_made_anew():

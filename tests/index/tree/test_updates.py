@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shortlist.errors import DataError
 from shortlist.index.tree import TreeIndex, delete, exhaustive, grow, insert, n_rows, rebalance, search
-from shortlist.index.tree.change import _nearest_free
+from shortlist.index.tree.updates import _nearest_free
 from shortlist.models.nodes import ScorerConfig, make_scorer
 
 BOTH = pytest.mark.parametrize("leaf_vectors", ["slot", "item"])

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.models.nodes import ScorerConfig, make_scorer, mlp, normed
-from shortlist.models.nodes.normed import _sizes, normed_bent, normed_is_here
+from shortlist.models.nodes.triton_norm import _sizes, normed_bent, normed_is_here
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from shortlist.models.nodes.kernel import BATCH_NORM, LAYER_NORM, NO_NORM, Layer, Unit
+from shortlist.models.nodes.cpu_kernel import BATCH_NORM, LAYER_NORM, NO_NORM, Layer, Unit
 from shortlist.models.nodes.mlp import Layers
 from shortlist.models.nodes.scorer import PReLU
 

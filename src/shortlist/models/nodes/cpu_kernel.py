@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shortlist.models.nodes.lanes import LANES, ROWS, attend_block, product_block
+from shortlist.models.nodes.simd_blocks import LANES, ROWS, attend_block, product_block
 
 Floats = NDArray[np.float32]
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -1,7 +1,7 @@
 import pytest
 
 from shortlist.errors import ConfigError
-from shortlist.index.choices import (
+from shortlist.index.params import (
     Choices,
     HnswChoices,
     IvfChoices,

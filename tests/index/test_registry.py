@@ -9,7 +9,7 @@ import torch
 from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError, ConfigError, DataError, MissingExtraError
 from shortlist.index import INDEXES, make_index, open_index, packed_index, search, unpacked_index
-from shortlist.index.kinds import ABOUT, index_type
+from shortlist.index.registry import ABOUT, index_type
 from tests.index.worlds import grouped, recall
 
 NEEDS = {"exact": "numpy", "scann": "scann"}  # all others: faiss
@@ -167,8 +167,8 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch,
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules, "shortlist.index.ann", raising=False)
-    monkeypatch.delitem(sys.modules, "shortlist.index.scann", raising=False)
+    monkeypatch.delitem(sys.modules, "shortlist.index.faiss_index", raising=False)
+    monkeypatch.delitem(sys.modules, "shortlist.index.scann_index", raising=False)
     with pytest.raises(MissingExtraError, match=rf"needs the package '{package}'.*shortlist\[{extra}\]"):
         index_type(kind)
 

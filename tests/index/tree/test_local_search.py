@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from shortlist.errors import DataError
 from shortlist.index.tree import swap
 from shortlist.index.tree.assign import balanced_assign
-from shortlist.index.tree.swap import improve
+from shortlist.index.tree.local_search import improve
 from tests.index.tree.test_assign import heavy_tailed, optimum, total
 
 worlds = st.tuples(

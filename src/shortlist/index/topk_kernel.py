@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shortlist.index.products import LANES, SIDE, square_tile, tall_tile
+from shortlist.index.simd_products import LANES, SIDE, square_tile, tall_tile
 
 Floats = NDArray[np.float32]
 Wholes = NDArray[np.int64]

@@ -5,7 +5,7 @@ import torch
 
 from shortlist.errors import ConfigError
 from shortlist.models.nodes import ScorerConfig, load_scorer, make_scorer
-from shortlist.models.nodes.norms import NormLimits, excess, norm_report, project_, score_range, steepest
+from shortlist.models.nodes.weight_norms import NormLimits, excess, norm_report, project_, score_range, steepest
 from tests.models.nodes.worlds import lively, rows_of, small
 
 PLAIN = {"norm": "none", "output": "linear", "bias": False, "history": "item"}

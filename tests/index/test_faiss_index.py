@@ -11,7 +11,7 @@ from shortlist.index import make_index, packed_index, search, unpacked_index
 from tests.index.worlds import grouped, recall
 
 faiss = pytest.importorskip("faiss", reason="faiss is not installed")
-ann = pytest.importorskip("shortlist.index.ann")
+ann = pytest.importorskip("shortlist.index.faiss_index")
 
 
 def big_arrays(inner):

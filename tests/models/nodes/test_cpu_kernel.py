@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from shortlist.models.nodes import NodeScorer, attention, warm
-from shortlist.models.nodes.kernel import TILE
+from shortlist.models.nodes.cpu_kernel import TILE
 from tests.models.nodes.worlds import SIZES, WORDS, lively, rows_of, small
 
 BOUND = 1e-5  # of the largest score; seen: 2e-6

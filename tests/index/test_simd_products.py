@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from shortlist.index.products import LANES, ROUNDS, SIDE, square_tile, tall_tile
-from shortlist.index.scan import laid
+from shortlist.index.simd_products import LANES, ROUNDS, SIDE, square_tile, tall_tile
+from shortlist.index.topk_kernel import laid
 
 
 @njit
