@@ -31,7 +31,7 @@ type = "two-tower"
 width = 16
 hidden = 16
 epochs = 3
-batch = 256
+batch_size = 256
 
 [stages.seen]
 type = "seen"
@@ -67,7 +67,7 @@ method = "dtr-u"
 scorer = "linear"
 windows = [4, 2, 1, 1]
 negatives = 8
-batch = 64
+batch_size = 64
 rounds = 1
 steps = 40
 min_history = 1

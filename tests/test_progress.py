@@ -1,28 +1,28 @@
-"""Progress: told before the first thing and after each."""
+"""Progress is reported before the first step and after each."""
 
-from shortlist.progress import silent, told
-
-
-def test_progress_is_told_before_the_first_thing_and_after_each():
-    heard = []
-    for thing in told(["a", "b"], "spelling", lambda *said: heard.append(said)):
-        heard.append(thing)
-    assert heard == [("spelling", 0, 2), "a", ("spelling", 1, 2), "b", ("spelling", 2, 2)]
+from shortlist.progress import silent, tracked
 
 
-def test_nothing_to_do_is_told_as_nothing_of_nothing():
-    heard = []
-    assert list(told([], "resting", lambda *said: heard.append(said))) == []
-    assert heard == [("resting", 0, 0)]
+def test_progress_is_reported_before_the_first_step_and_after_each():
+    log = []
+    for step in tracked(["a", "b"], "spelling", lambda *report: log.append(report)):
+        log.append(step)
+    assert log == [("spelling", 0, 2), "a", ("spelling", 1, 2), "b", ("spelling", 2, 2)]
 
 
-def test_silence_changes_nothing():
-    assert list(told(range(3), "counting", silent)) == [0, 1, 2]
+def test_empty_sequence_reports_zero_of_zero():
+    log = []
+    assert list(tracked([], "resting", lambda *report: log.append(report))) == []
+    assert log == [("resting", 0, 0)]
 
 
-def test_whoever_stops_early_is_told_no_further():
-    heard = []
-    for thing in told("abc", "spelling", lambda *said: heard.append(said[1])):
-        if thing == "b":
+def test_silent_progress_yields_the_same_steps():
+    assert list(tracked(range(3), "counting", silent)) == [0, 1, 2]
+
+
+def test_stopping_early_ends_the_reports():
+    log = []
+    for step in tracked("abc", "spelling", lambda *report: log.append(report[1])):
+        if step == "b":
             break
-    assert heard == [0, 1]
+    assert log == [0, 1]

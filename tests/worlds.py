@@ -15,7 +15,7 @@ from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Sel
 from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.models.sequence.two_tower import TowerConfig, TwoTower
 from shortlist.nominate import CoVisit, Nearest, Popular
-from shortlist.pipeline import Recommender, Slate, Trace, run
+from shortlist.pipeline import About, Recommender, Slate, Trace, run
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.stages import Available, Diverse, FeatureRanker, Features, Seen, TowerScorer
 
@@ -191,6 +191,6 @@ def tiny_recommender(seed: int = 0) -> Recommender:
             "category": [f"c{row % N_CATEGORIES}" for row in range(N_ITEMS)],
         }
     )
-    max_history = UserHistories(torch.tensor([0, 3, 5, 5]), torch.tensor([1, 2, 3, 7, 9]))
+    histories = UserHistories(torch.tensor([0, 3, 5, 5]), torch.tensor([1, 2, 3, 7, 9]))
     users = Vocabulary.of(["a", "b", "c"])
-    return Recommender(tiny(seed), Catalog(ids, table), users, max_history, {"name": "tiny", "ends": 1000})
+    return Recommender(tiny(seed), Catalog(ids, table), users, histories, About(name="tiny", ends=1000))

@@ -97,7 +97,7 @@ class Nominator(Stage):
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         named = self.nominate(query)
-        sunk = named.sunk(self.title)
+        sunk = named.nonfinite_last(self.title)
         return sunk.best(self.limit) if sunk is not named or named.shape[1] > self.limit else named
 
     def at_most(self, k: int) -> Stage:
@@ -146,7 +146,7 @@ class Scorer(Stage):
         """A number per candidate [B, K]; what stands at invalid places is ignored."""
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
-        return found.score(self.score(query, found).to(torch.float32)).sunk(self.title)
+        return found.score(self.score(query, found).to(torch.float32)).nonfinite_last(self.title)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

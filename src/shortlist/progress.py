@@ -1,24 +1,21 @@
-"""How long work tells the outside how far it is, without knowing who listens."""
+"""Progress reports of long work, without knowing who displays them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-Progress = Callable[[str, int, int], None]  # (what, done, total)
+Progress = Callable[[str, int, int], None]  # (task, done, total)
 
-Thing = TypeVar("Thing")
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
+Step = TypeVar("Step")
 
 
-def told(things: Sequence[Thing], what: str, progress: Progress) -> Iterator[Thing]:
-    """Walk through `things`, telling `progress` before the first and after each."""
-    return _told(things, len(things), what, progress)
+def silent(task: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
-def _told(things: Iterable[Thing], total: int, what: str, progress: Progress) -> Iterator[Thing]:
-    progress(what, 0, total)
-    for done, thing in enumerate(things, start=1):
-        yield thing
-        progress(what, done, total)
+def tracked(steps: Sequence[Step], task: str, progress: Progress) -> Iterator[Step]:
+    """Iterate over `steps` and call `progress` before the first one and after each."""
+    total = len(steps)
+    progress(task, 0, total)
+    for done, step in enumerate(steps, start=1):
+        yield step
+        progress(task, done, total)

@@ -15,7 +15,7 @@ def test_the_answer_is_that_of_the_library(bundle, recommender):
     told = json.loads(run("recommend", bundle, "--user", user, "-k", 5, "--json").stdout)
     assert told["known_user"]
     assert told["items"] == json.loads(
-        json.dumps(recommender.listed(recommender.recommend(Request(user, k=5))))
+        json.dumps(recommender.recommendations(recommender.recommend(Request(user, k=5))))
     )
     assert [one["rank"] for one in told["items"]] == [1, 2, 3, 4, 5]
 

@@ -69,7 +69,7 @@ def test_half_history_keeps_80_10_10_of_the_users_with_15_events_or_more():
     assert max(cut.train.users.max(), cut.test.users.max(), cut.valid.users.max()) < 100, (
         "the short are left out"
     )
-    assert cut.test.seen().tolist() == [8] * 10
+    assert cut.test.history_lengths().tolist() == [8] * 10
     assert cut.train.n_users == 150
 
 
@@ -85,8 +85,8 @@ def test_a_half_leaves_at_least_one_event_to_foretell():
     lengths = [2] * 10
     events = Interactions.of(np.repeat(np.arange(10), lengths), np.arange(20))
     cut = half_history(events, min_length=2)
-    assert cut.test.seen().tolist() == [1]
-    assert cut.test.truth().shape == (1, 1)
+    assert cut.test.history_lengths().tolist() == [1]
+    assert cut.test.relevant().shape == (1, 1)
 
 
 @settings(max_examples=60, deadline=None)

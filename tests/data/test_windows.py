@@ -34,11 +34,11 @@ def test_windows_equal_slicing_every_users_list(events, length, min_history):
     assert len(windows) == len(expected)
     rows = slice(None)
     assert windows.histories(rows).tolist() == [inputs for inputs, _, _ in expected]
-    assert windows.labels.tolist() == [label for _, label, _ in expected]
+    assert windows.targets.tolist() == [label for _, label, _ in expected]
     query, labels = windows.batch(rows)
     assert query.user.tolist() == [user for _, _, user in expected]
     assert query.history.tolist() == windows.histories(rows).tolist()
-    assert labels.tolist() == windows.labels.tolist()
+    assert labels.tolist() == windows.targets.tolist()
     assert query.time.tolist() == events.times[windows.ends].tolist()
 
 
@@ -47,7 +47,7 @@ def test_n_events_give_n_minus_14_instances_and_the_first_label_is_the_fifteenth
     windows = sliding(one_user(count))
     assert len(windows) == instances
     if instances:
-        assert windows.labels[0] == 14
+        assert windows.targets[0] == 14
         assert windows.histories(slice(0, 1))[0].tolist() == [-1] * 55 + list(range(14))
 
 

@@ -18,7 +18,7 @@ def test_every_scorer_is_told_what_it_was_given_and_what_of_it_was_wanted(world,
             step = next(
                 s for s in run(recommender.pipeline, alone.query(width=500)).trace.steps if s.name == name
             )
-            truth = set(alone.truth()[0].tolist())
+            truth = set(alone.relevant()[0].tolist())
             for place in step.judged.valid[0].nonzero().flatten().tolist():
                 item = int(step.judged.items[0, place])
                 expected.append((row, item, item in truth, float(step.before.scores[0, place])))
@@ -28,7 +28,7 @@ def test_every_scorer_is_told_what_it_was_given_and_what_of_it_was_wanted(world,
         )
         assert got.pool == pytest.approx([pool for *_, pool in expected], abs=1e-5)
         assert got.found == sum(w for _, _, w, _ in expected)
-        assert got.sought == len(one.truth) == int((cases.truth() >= 0).sum())
+        assert got.sought == len(one.truth) == int((cases.relevant() >= 0).sum())
         assert got.recall == got.found / got.sought
         assert not one.probabilities
 
@@ -40,9 +40,9 @@ def test_a_pipeline_without_a_scorer_has_nothing_to_tell(world, recommender):
 
 def test_histories_and_wants_outside_the_catalogue_are_no_error(world, recommender):
     cases = world.split().test.take(slice(0, 4))
-    known = int(cases.truth().max())  # one row and more are outside
+    known = int(cases.relevant().max())  # one row and more are outside
     found = served(recommender.pipeline, panel(cases, known))["rank"].sample
-    assert found.sought == int((cases.truth() >= 0).sum())
+    assert found.sought == int((cases.relevant() >= 0).sum())
 
 
 def test_a_guarded_scorer_is_told_all_it_was_given_before_its_cut():

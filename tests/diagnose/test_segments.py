@@ -118,7 +118,7 @@ def test_pairs_follow_the_order_in_which_items_were_met(world):
     pairs = Pairs.of(cases)
     expected = [
         (int(user), item, int(seen), place)
-        for user, seen, row in zip(cases.users, cases.seen(), cases.truth().tolist(), strict=True)
+        for user, seen, row in zip(cases.users, cases.history_lengths(), cases.relevant().tolist(), strict=True)
         for place, item in enumerate(one for one in row if one >= 0)
     ]
     assert list(zip(*(a.tolist() for a in vars(pairs).values()), strict=True)) == expected

@@ -15,7 +15,7 @@ PROTOCOLS = ("half-history", "global-time", "leave-last-out")
 
 def asked(model, cases, k):
     """The model over the whole catalogue: the obvious way."""
-    query = cases.query(width=int(cases.seen().max()))
+    query = cases.query(width=int(cases.history_lengths().max()))
     return ModelNominator(model, fresh=True, limit=k).nominate(query).items
 
 
@@ -43,7 +43,7 @@ def test_nothing_after_the_learning_part_is_counted(world):
     first = int(split.events.times[split.test.cuts].min())
     late = world.events.times >= first
     other = dataclasses.replace(world.events, items=np.where(late, 0, world.events.items).astype(np.int32))
-    again = split.__class__(other, split.learned, split.valid, split.test, split.settings)
+    again = split.__class__(other, split.in_train, split.valid, split.test, split.settings)
     told, blind = (baselines(split.test, one.train, 20) for one in (split, again))
     assert all(torch.equal(told[name], blind[name]) for name in told)
     assert split.train.times.max() < first

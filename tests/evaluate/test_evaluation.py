@@ -27,8 +27,8 @@ def test_a_trained_pipeline_beats_popularity_and_its_account_balances(world, rec
 def test_metrics_are_those_of_the_slates(world, recommender):
     split = world.split()
     found = evaluate(recommender.pipeline, split.test, split.train)
-    assert torch.equal(found.scores["recall@20"], recall(found.slates, split.test.truth(), 20))
-    hits = (found.scores["recall@20"] * (split.test.truth() >= 0).sum(1)).sum()
+    assert torch.equal(found.scores["recall@20"], recall(found.slates, split.test.relevant(), 20))
+    hits = (found.scores["recall@20"] * (split.test.relevant() >= 0).sum(1)).sum()
     assert round(hits.item()) == found.funnel.returned
 
 
@@ -62,7 +62,7 @@ def test_the_yardsticks_stand_beside_the_pipeline_on_the_same_users(world, recom
     assert {one["users"] for one in told["metrics"].values()} == {len(split.test)}
     assert told["difference"] == told["differences"]["popularity"]
     for name, slates in baselines(split.test, split.train, 20).items():
-        assert torch.equal(found.baselines[name]["recall@20"], recall(slates, split.test.truth(), 20))
+        assert torch.equal(found.baselines[name]["recall@20"], recall(slates, split.test.relevant(), 20))
 
 
 def test_slates_alone_are_those_of_the_whole_evaluation(world, recommender):

@@ -9,7 +9,7 @@ def test_the_example_tells_history_slate_stages_and_losses(world, recommender):
     assert [stage["name"] for stage in told["stages"]] == [
         stage.title for stage in recommender.pipeline.stages
     ]
-    wanted = set(cases.truth()[0].tolist())
+    wanted = set(cases.relevant()[0].tolist())
     for one in told["items"]:
         assert one["wanted"] == (recommender.item_row(one["item_id"]) in wanted)
     assert len({one["dropped_at"] for one in told["lost"]}) == len(told["lost"])

@@ -113,7 +113,7 @@ def test_evaluating_in_batches_equals_scoring_the_dense_rankings() -> None:
         progress=lambda *news: told.append(news),
     )
     history = test.query(width=8).history
-    expected = score_slates(dense(matrix[test.users], 10, history), test.truth(), (5, 10))
+    expected = score_slates(dense(matrix[test.users], 10, history), test.relevant(), (5, 10))
     for name, values in expected.values.items():
         torch.testing.assert_close(found[name], values, equal_nan=True)
     assert told[-1] == ("evaluate", 4, 4)

@@ -4,7 +4,7 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import ks_2samp
 
 from shortlist.errors import DataError
-from shortlist.metrics.two_samples import auc, jensen_shannon, kolmogorov_smirnov, told_apart
+from shortlist.metrics.two_samples import auc, jensen_shannon, kolmogorov_smirnov, classifier_two_sample
 
 
 def test_histograms_apart_by_hand_and_by_scipy():
@@ -32,7 +32,7 @@ def test_auc_counts_pairs():
 
 def test_samples_of_the_same_kind_cannot_be_told_apart():
     rng = np.random.default_rng(0)
-    area, accuracy = told_apart(rng.normal(size=(4000, 3)), rng.random(4000) < 0.2, np.arange(4000))
+    area, accuracy = classifier_two_sample(rng.normal(size=(4000, 3)), rng.random(4000) < 0.2, np.arange(4000))
     assert area == pytest.approx(0.5, abs=0.04)
     assert accuracy == pytest.approx(0.5, abs=0.04)
 
@@ -41,17 +41,17 @@ def test_samples_far_apart_are_told_apart_whatever_their_sizes():
     rng = np.random.default_rng(0)
     yes = np.arange(2000) < 100
     features = rng.normal(size=(2000, 2)) + 3.0 * yes[:, None]
-    area, accuracy = told_apart(features, yes, np.arange(2000))
+    area, accuracy = classifier_two_sample(features, yes, np.arange(2000))
     assert area > 0.99
     assert accuracy > 0.96
     clear = np.where(yes, 1.0, -1.0)[:, None]  # without any overlap weights would run away
-    assert told_apart(clear, yes, np.arange(2000)) == (1.0, 1.0)
+    assert classifier_two_sample(clear, yes, np.arange(2000)) == (1.0, 1.0)
 
 
 def test_shifted_normals_are_told_apart_as_well_as_theory_says():
     rng = np.random.default_rng(1)
     yes = np.arange(20_000) % 2 == 0
-    _, accuracy = told_apart((rng.normal(size=20_000) + yes)[:, None], yes, np.arange(20_000))
+    _, accuracy = classifier_two_sample((rng.normal(size=20_000) + yes)[:, None], yes, np.arange(20_000))
     assert accuracy == pytest.approx(0.6915, abs=0.01)  # the best there is: normal cdf of 1 / 2
     assert 2 * accuracy - 1 <= 0.3829 + 0.02  # total variation of the two
 
@@ -61,8 +61,8 @@ def test_a_group_is_judged_by_a_regression_that_did_not_see_it():
     group = np.repeat(np.arange(40), 50)
     yes = group % 2 == 0
     marks = np.eye(40)[group]  # who each row's group is says everything, and nothing of other groups
-    area, _ = told_apart(marks + rng.normal(size=marks.shape) * 0.01, yes, group)
-    leaky, _ = told_apart(marks, yes, np.arange(2000))
+    area, _ = classifier_two_sample(marks + rng.normal(size=marks.shape) * 0.01, yes, group)
+    leaky, _ = classifier_two_sample(marks, yes, np.arange(2000))
     assert leaky > 0.99
     assert area < 0.65
 
@@ -70,11 +70,11 @@ def test_a_group_is_judged_by_a_regression_that_did_not_see_it():
 def test_the_same_seed_gives_the_same_answer():
     rng = np.random.default_rng(0)
     rows, yes = rng.normal(size=(300, 2)), rng.random(300) < 0.5
-    first = told_apart(rows, yes, np.arange(300), seed=1)
+    first = classifier_two_sample(rows, yes, np.arange(300), seed=1)
     assert (
         first
-        == told_apart(rows, yes, np.arange(300), seed=1)
-        != told_apart(rows, yes, np.arange(300), seed=2)
+        == classifier_two_sample(rows, yes, np.arange(300), seed=1)
+        != classifier_two_sample(rows, yes, np.arange(300), seed=2)
     )
 
 

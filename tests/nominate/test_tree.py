@@ -106,9 +106,9 @@ def test_it_answers_the_same_after_a_trip_through_its_tensors(given):
 
 def recommender(stage):
     catalog = Catalog.bare(Vocabulary.of(list(range(N))))
-    max_history = UserHistories(torch.tensor([0, 3]), torch.tensor([1, 2, 3]))
+    histories = UserHistories(torch.tensor([0, 3]), torch.tensor([1, 2, 3]))
     return Recommender(
-        as_pipeline(stage), catalog, Vocabulary.of(["a"]), max_history, {"name": "tree", "ends": 9}
+        as_pipeline(stage), catalog, Vocabulary.of(["a"]), histories, About(name="tree", ends=9)
     )
 
 

@@ -33,7 +33,7 @@ def recommender():
 def ids(recommender, request):
     slate = recommender.recommend(request)
     slate.trace.check()
-    return [entry["item_id"] for entry in recommender.listed(slate)]
+    return [entry["item_id"] for entry in recommender.recommendations(slate)]
 
 
 def test_a_recommender_gives_the_same_slates_after_a_trip_to_disk(recommender, tmp_path):
@@ -41,7 +41,7 @@ def test_a_recommender_gives_the_same_slates_after_a_trip_to_disk(recommender, t
     back = load_recommender(tmp_path / "r")
     assert repr(back.pipeline) == repr(recommender.pipeline)
     for request in REQUESTS:
-        one, other = (who.listed(who.recommend(request)) for who in (recommender, back))
+        one, other = (who.recommendations(who.recommend(request)) for who in (recommender, back))
         assert one == other
     assert back.about == {**recommender.about, "version": load(tmp_path / "r").version}
 
@@ -100,7 +100,7 @@ def test_a_batch_of_requests_is_answered_like_each_alone(recommender):
     pipeline = recommender.prepared(Request(exclude=["i4"]))
     slate = run_checked(pipeline, recommender.query(requests))
     for row, request in enumerate(requests):
-        assert [entry["item_id"] for entry in recommender.listed(slate, row)] == ids(recommender, request)
+        assert [entry["item_id"] for entry in recommender.recommendations(slate, row)] == ids(recommender, request)
 
 
 def test_the_time_of_a_request_is_the_end_of_the_log_unless_told(recommender):
@@ -109,7 +109,7 @@ def test_the_time_of_a_request_is_the_end_of_the_log_unless_told(recommender):
 
 
 def test_an_entry_says_what_it_is_and_who_named_it(recommender):
-    first, *_ = recommender.listed(recommender.recommend(Request(user="a")))
+    first, *_ = recommender.recommendations(recommender.recommend(Request(user="a")))
     assert set(first) == {"item_id", "title", "category", "rank", "score", "nominators"}
     assert first["title"] == first["item_id"].replace("i", "Title ")
     assert first["rank"] == 1
@@ -119,7 +119,7 @@ def test_an_entry_says_what_it_is_and_who_named_it(recommender):
 
 def test_a_slate_drawn_by_chance_says_how_likely_each_draw_was(recommender):
     drawing = replace(recommender, pipeline=recommender.pipeline >> Explore() % 3)
-    entries = drawing.listed(drawing.recommend(Request(user="a", seed=4)))
+    entries = drawing.recommendations(drawing.recommend(Request(user="a", seed=4)))
     assert all(0 < entry["propensity"] <= 1 for entry in entries)
 
 
@@ -129,7 +129,7 @@ def test_a_score_that_is_no_number_is_told_as_nothing(recommender):
             return torch.full(found.shape, math.nan)
 
     broken = replace(recommender, pipeline=listed("a", [1, 2]) >> Nan())
-    entries = broken.listed(broken.recommend(Request()))
+    entries = broken.recommendations(broken.recommend(Request()))
     assert [entry["score"] for entry in entries] == [None, None]
     json.dumps(entries, allow_nan=False)
 

@@ -27,7 +27,7 @@ LIBRARY = recommender_of()
 def test_http_answers_as_the_library_does(client, body, request_):
     answer = client.recommend(**body)
     assert answer.status_code == 200
-    assert answer.json()["items"] == LIBRARY.listed(LIBRARY.recommend(request_))
+    assert answer.json()["items"] == LIBRARY.recommendations(LIBRARY.recommend(request_))
 
 
 def test_the_same_request_is_answered_alike(client):
@@ -131,7 +131,7 @@ def test_a_guarded_stage_in_time_changes_nothing():
     with served(guarded) as client:
         answer = client.recommend(user_id="u1").json()
     assert answer["degraded"] == []
-    assert answer["items"] == LIBRARY.listed(LIBRARY.recommend(Request(user="u1")))
+    assert answer["items"] == LIBRARY.recommendations(LIBRARY.recommend(Request(user="u1")))
 
 
 def test_chance_comes_from_the_seed_and_its_odds_are_told():
@@ -139,5 +139,5 @@ def test_chance_comes_from_the_seed_and_its_odds_are_told():
     with served(library) as client:
         slates = [client.recommend(user_id="u1", seed=seed).json()["items"] for seed in (1, 1, 2)]
     assert slates[0] == slates[1] != slates[2]
-    assert slates[0] == library.listed(library.recommend(Request(user="u1", seed=1)))
+    assert slates[0] == library.recommendations(library.recommend(Request(user="u1", seed=1)))
     assert all(0 < one["propensity"] <= 1 for one in slates[0])

@@ -48,7 +48,7 @@ def test_the_verb_serves_an_artifact_and_ends_well_on_sigterm(bundle):
         assert ready["model"] == {"name": "tiny", "version": library.about["version"]}
         assert http.get("/readyz").json()["ready"]
         answer = http.post("/v1/recommend", json={"user_id": "u1", "k": 5})
-        assert answer.json()["items"] == library.listed(library.recommend(Request(user="u1", k=5)))
+        assert answer.json()["items"] == library.recommendations(library.recommend(Request(user="u1", k=5)))
         assert answer.json()["model"]["version"] == library.about["version"]
         assert "server" not in answer.headers
         check_problem(http.post("/v1/recommend", json={"k": 0}), 422, "invalid-request")

@@ -14,7 +14,7 @@ from shortlist.data import Candidates, Catalog, Vocabulary
 from shortlist.grammar import Nominator, Scorer, as_pipeline
 from shortlist.models.sequence.two_tower import TowerConfig, TwoTower
 from shortlist.nominate import CoVisit, Popular
-from shortlist.pipeline import Recommender
+from shortlist.pipeline import About, Recommender
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.serve import Limits, make_app
 from shortlist.stages import Diverse, Seen, TowerScorer
@@ -58,7 +58,7 @@ def recommender_of(pipeline=None, ids=None):
     )
     histories = UserHistories(torch.arange(0, 3 * USERS + 1, 3), torch.arange(3 * USERS, dtype=torch.int32))
     users = Vocabulary.of([f"u{row}" for row in range(USERS)])
-    about = {"name": "tiny", "ends": 0}
+    about = About(name="tiny")
     return Recommender(
         pipeline or pipeline_of(), Catalog(Vocabulary.of(names), table), users, histories, about
     )

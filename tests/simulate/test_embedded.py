@@ -54,7 +54,7 @@ def test_neighbours_beat_popularity_and_popularity_beats_chance() -> None:
         "popular": np.broadcast_to(popularity, seen.shape),
         "neighbours": seen @ alike,
     }
-    truth = parts.test.truth()
+    truth = parts.test.relevant()
     means = {name: float(recall(top(of, parts.test, 20), truth, 20).mean()) for name, of in methods.items()}
     assert means["popular"] > 3 * means["chance"]
     assert means["neighbours"] > 1.5 * means["popular"]

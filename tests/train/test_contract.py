@@ -39,12 +39,12 @@ from shortlist.train.models.youtube_dnn import YouTubeDNNTrainer
 from shortlist.train.registry import MODEL_TRAINERS
 
 # Patience is long: on sixty cases to choose by, a lucky early epoch would end a training that has hardly begun.
-SEQUENCE: Mapping[str, Any] = {"max_history": 30, "width": 32, "batch": 32, "rate": 1e-2, "device": "cpu"}
+SEQUENCE: Mapping[str, Any] = {"max_history": 30, "width": 32, "batch_size": 32, "learning_rate": 1e-2, "device": "cpu"}
 SASREC: Mapping[str, Any] = {**SEQUENCE, "blocks": 1, "epochs": 20, "patience": 8}
-MF: Mapping[str, Any] = {"width": 16, "epochs": 25, "batch": 1024, "rate": 2e-2, "device": "cpu"}
+MF: Mapping[str, Any] = {"width": 16, "epochs": 25, "batch_size": 1024, "learning_rate": 2e-2, "device": "cpu"}
 SMALL: Mapping[str, Mapping[str, ModelTrainer]] = {  # name -> loss, where there is a choice -> trainer
     "bert4rec": {
-        "": BERT4RecTrainer(**SEQUENCE, epochs=50, patience=25, blocks=1, dropout=0.1, gaps=0.3, tail=0.3)
+        "": BERT4RecTrainer(**SEQUENCE, epochs=50, patience=25, blocks=1, dropout=0.1, mask_share=0.3, mask_last_share=0.3)
     },
     "din": {
         "": DINTrainer(
@@ -54,9 +54,9 @@ SMALL: Mapping[str, Mapping[str, ModelTrainer]] = {  # name -> loss, where there
             windows=(10, 5, 2, 1),
             negatives=20,
             epochs=12,
-            batch=128,
+            batch_size=128,
             instances=7000,
-            rate=5e-3,
+            learning_rate=5e-3,
             patience=8,
             device="cpu",
         )
@@ -68,9 +68,9 @@ SMALL: Mapping[str, Mapping[str, ModelTrainer]] = {  # name -> loss, where there
             width=32,
             blocks=1,
             epochs=15,
-            batch=128,
+            batch_size=128,
             instances=2500,
-            rate=1e-2,
+            learning_rate=1e-2,
             patience=8,
             device="cpu",
         )
@@ -79,7 +79,7 @@ SMALL: Mapping[str, Mapping[str, ModelTrainer]] = {  # name -> loss, where there
     "item-knn": {"": ItemKNNTrainer(neighbours=100)},
     "last-click": {"": LastClickTrainer()},
     "lightgcn": {
-        "": LightGCNTrainer(width=32, epochs=40, batch=1024, rate=1e-2, patience=15, device="cpu"),
+        "": LightGCNTrainer(width=32, epochs=40, batch_size=1024, learning_rate=1e-2, patience=15, device="cpu"),
     },
     "mf": {
         "bpr": MFTrainer(**MF, loss="bpr"),
@@ -92,7 +92,7 @@ SMALL: Mapping[str, Mapping[str, ModelTrainer]] = {  # name -> loss, where there
         "sampled": SASRecTrainer(**SASREC, loss="sampled", negatives=128),
         "bce": SASRecTrainer(**SASREC, loss="bce", negatives=8),
     },
-    "sum-pooling": {"": SumPoolingTrainer(**{**SEQUENCE, "rate": 5e-3}, hidden=32, epochs=20, patience=8)},
+    "sum-pooling": {"": SumPoolingTrainer(**{**SEQUENCE, "learning_rate": 5e-3}, hidden=32, epochs=20, patience=8)},
     "youtube-dnn": {
         "": YouTubeDNNTrainer(**SEQUENCE, layers=(32,), epochs=40, patience=8, negatives=128),
     },

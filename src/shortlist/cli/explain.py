@@ -29,7 +29,7 @@ def explain(
     told = recommender.explain(as_request(user, history, k, seed), item)
     title = recommender.catalog.title(told.item)
     if json:
-        emit({**recommender.item(told.item), "sentence": told.sentence(title), **told.as_dict()})
+        emit({**vars(recommender.item(told.item)), "sentence": told.sentence(title), **told.as_dict()})
         return
     typer.echo(told.sentence(title))
     for naming in told.namings:

@@ -78,7 +78,7 @@ def show(told: dict[str, Any], recommender: Recommender, out: Path, seconds: flo
     console.print(f"\nuser {example['user']} last met: {met}")
     request = Request(example["user"])
     slate = recommender.recommend(request)
-    console.print(slate_table(recommender, recommender.listed(slate)))
+    console.print(slate_table(recommender, recommender.recommendations(slate)))
     typer.echo(str(slate.trace))
     for one in example["lost"]:
         typer.echo(f"  {one['sentence']}")

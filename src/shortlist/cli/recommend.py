@@ -30,13 +30,13 @@ def recommend(
     recommender = load_recommender(bundle)
     request = as_request(user, history, k, seed)
     slate = recommender.recommend(request)
-    items = recommender.listed(slate)
+    items = recommender.recommendations(slate)
     given = request.history or ()
     unknown = [one for one in given if recommender.catalog.vocabulary.row(one) < 0]
     answer = {
         "user": user,
         "known_user": user is not None and recommender.users.row(user) >= 0,
-        "model": {"name": recommender.about["name"], "version": recommender.about["version"]},
+        "model": {"name": recommender.about.name, "version": recommender.about.version},
         "ignored": len(unknown),
         "items": items,
         "degraded": [{"stage": note.stage, "cause": note.detail} for note in slate.trace.degraded],
@@ -71,20 +71,13 @@ def as_request(user: str | None, history: str | None, k: int | None, seed: int) 
     return Request(user, items, k, seed=seed)
 
 
-def slate_table(recommender: Recommender, items: list[dict[str, Any]]) -> Table:
+def slate_table(recommender: Recommender, items: Sequence[Recommendation]) -> Table:
     """A slate for the eyes of a person."""
-    table = Table(title=str(recommender.about["name"]), title_justify="left")
-    for name in ("rank", "item", "title", "category", "score", "named by"):
+    table = Table(title=recommender.about.name, title_justify="left")
+    for name in ("rank", "item", "title", "category", "score", "nominated by"):
         table.add_column(name, justify="right" if name in ("rank", "score") else "left")
     for one in items:
-        score = "" if one["score"] is None else f"{one['score']:.3f}"
-        cells = (
-            one["rank"],
-            one["item_id"],
-            one["title"],
-            one["category"],
-            score,
-            ", ".join(one["nominators"]),
-        )
+        score = "" if one.score is None else f"{one.score:.3f}"
+        cells = (one.rank, one.item_id, one.title, one.category, score, ", ".join(one.nominators))
         table.add_row(*(str(cell) for cell in cells))
     return table

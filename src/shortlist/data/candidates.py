@@ -68,7 +68,7 @@ class Candidates:
         """The same candidates with other scores [B, K]."""
         return Candidates(self.items, scores, self.valid, self.slot, self.origin, self.columns, self.notes)
 
-    def sunk(self, stage: str) -> "Candidates":
+    def nonfinite_last(self, stage: str) -> "Candidates":
         """The same candidates, scores that are no finite number below all others and counted in a note."""
         if math.isfinite(self.scores.sum()):  # one number tells whether a closer look is needed
             return self
@@ -93,10 +93,10 @@ class Candidates:
 
     def best(self, k: int) -> "Candidates":
         """The k best by score; equal scores keep their order, so that a slate is reproducible."""
-        order = self.standing().sort(dim=1, descending=True, stable=True).indices
+        order = self.sort_keys().sort(dim=1, descending=True, stable=True).indices
         return self._gathered(order[:, :k])
 
-    def standing(self) -> Tensor:
+    def sort_keys(self) -> Tensor:
         """Scores for ordering [B, K]: what is no finite number lies below all numbers, empty places below that."""
         low = torch.finfo(self.scores.dtype).min
         finite = torch.nan_to_num(self.scores, nan=low, posinf=low, neginf=low)

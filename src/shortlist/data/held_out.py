@@ -46,7 +46,7 @@ class HeldOut:
             torch.from_numpy(some.users.copy()),
         )
 
-    def truth(self, rows: Positions | slice = slice(None)) -> Tensor:
+    def relevant(self, rows: Positions | slice = slice(None)) -> Tensor:
         """What came next, each item once, padded with -1 [C, R]."""
         some = self.take(rows)
         sets = [_distinct(self.events.items[a:b]) for a, b in zip(some.cuts, some.stops, strict=True)]
@@ -56,7 +56,7 @@ class HeldOut:
             row[: len(one)] = one
         return torch.from_numpy(padded)
 
-    def seen(self) -> NDArray[np.int64]:
+    def history_lengths(self) -> NDArray[np.int64]:
         """How many events each case sees [C]."""
         return self.cuts - self.starts
 

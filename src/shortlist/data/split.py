@@ -19,7 +19,7 @@ class Split:
     """Which events to learn from, cases to choose by, cases to report on; `settings` make it again."""
 
     events: Interactions
-    learned: NDArray[np.bool_]  # [E] over `events`
+    in_train: NDArray[np.bool_]  # [E] over `events`
     valid: HeldOut
     test: HeldOut
     settings: Mapping[str, Any]
@@ -27,7 +27,7 @@ class Split:
     @cached_property
     def train(self) -> Interactions:
         """The events to learn from."""
-        return self.events.where(self.learned)
+        return self.events.where(self.in_train)
 
 
 def half_history(

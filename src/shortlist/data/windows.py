@@ -28,7 +28,7 @@ class Windows:
         return len(self.ends)
 
     @property
-    def labels(self) -> NDArray[np.int32]:
+    def targets(self) -> NDArray[np.int32]:
         """The item to foretell in each instance [M]."""
         return self.events.items[self.ends]
 

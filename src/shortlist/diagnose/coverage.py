@@ -12,7 +12,7 @@ from shortlist.errors import DataError
 from shortlist.grammar import Stage, as_pipeline
 from shortlist.metrics.coverage import coverage, gini
 from shortlist.pipeline import run
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def covered(pipeline: Stage, asked: UserSample, progress: Progress = silent) -> 
     """Ask all cases and look at what of the catalogue comes up."""
     pipeline, slates = as_pipeline(pipeline), []
     nominated = torch.zeros(asked.n_items, dtype=torch.int64)
-    for batch in told(asked.batches, "catalogue", progress):
+    for batch in tracked(asked.batches, "catalogue", progress):
         slate = run(pipeline, batch.query)
         named = slate.trace.named
         nominated += torch.bincount(named.items[named.valid], minlength=asked.n_items)

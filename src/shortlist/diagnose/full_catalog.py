@@ -163,7 +163,7 @@ def _best(found: Candidates) -> tuple[Tensor, Tensor]:
     """The best score and its item [B] each; the lower row at ties, -inf and -1 where there is none."""
     if not found.shape[1]:
         return torch.full((len(found.items),), -torch.inf), torch.full((len(found.items),), -1)
-    standing = found.standing()
+    standing = found.sort_keys()
     best = standing.amax(1)
     ties = found.valid & (standing == best[:, None])
     rows = found.items.masked_fill(~ties, torch.iinfo(torch.int64).max).amin(1)

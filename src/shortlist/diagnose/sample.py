@@ -121,7 +121,7 @@ def _batch(cases: HeldOut, n_items: int) -> Batch:
     query = cases.query(width=longest(cases))
     if bool((query.history >= n_items).any()):
         query = replace(query, history=_known(query.history, n_items))
-    return Batch(query, cases.truth())
+    return Batch(query, cases.relevant())
 
 
 def _known(history: Tensor, n_items: int) -> Tensor:

@@ -14,7 +14,7 @@ from shortlist.diagnose.sample import UserSample
 from shortlist.grammar import Pipeline, Stage, kind_of
 from shortlist.pipeline import Step, run
 from shortlist.pipeline.recipe import leaves
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 
 Rows = NDArray[np.int64]
 
@@ -73,7 +73,7 @@ def served(pipeline: Stage, asked: UserSample, progress: Progress = silent) -> d
     pipeline = offline(pipeline)
     parts: dict[str, list[Sample]] = {stage.title: [] for stage in scorers(pipeline)}
     start = 0
-    for batch in told(asked.batches, "candidates of the scorers", progress):
+    for batch in tracked(asked.batches, "candidates of the scorers", progress):
         for step in run(pipeline, batch.query).trace.steps:
             if step.name in parts:
                 parts[step.name].append(_rows(step, batch.truth, start))

@@ -31,9 +31,9 @@ class Pairs:
     @classmethod
     def of(cls, cases: HeldOut) -> "Pairs":
         """The pairs of cases, as `Cases.truth` lists them."""
-        truth = cases.truth().numpy()
+        truth = cases.relevant().numpy()
         case, place = np.nonzero(truth >= 0)
-        return cls(cases.users[case], truth[case, place], cases.seen()[case], place)
+        return cls(cases.users[case], truth[case, place], cases.history_lengths()[case], place)
 
     def __len__(self) -> int:
         return len(self.user)

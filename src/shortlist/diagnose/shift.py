@@ -12,7 +12,7 @@ from shortlist.data import Catalog
 from shortlist.diagnose.scorer_inputs import Sample, Served
 from shortlist.errors import ArtifactError
 from shortlist.metrics.estimate import FEWEST
-from shortlist.metrics.two_samples import Floats, Ints, jensen_shannon, kolmogorov_smirnov, told_apart
+from shortlist.metrics.two_samples import Floats, Ints, jensen_shannon, kolmogorov_smirnov, classifier_two_sample
 
 RECORD = "weights/rehearsal.safetensors"
 COLUMNS = ("items", "scores", "pool", "wanted", "request", "recall")
@@ -191,7 +191,7 @@ def _classified(
     served = np.repeat([False, True], [len(side) for side in sides])
     # Requests of both sides may have the same number; they are different groups.
     group = np.concatenate([sides[0].request * 2, sides[1].request * 2 + 1])
-    return told_apart(features, served, group, seed)
+    return classifier_two_sample(features, served, group, seed)
 
 
 def _some(sample: Sample, rng: np.random.Generator) -> Sample:

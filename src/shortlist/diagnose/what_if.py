@@ -139,7 +139,7 @@ def oracle(
     most = came if room is None else came.clamp(max=room)
     added = torch.minimum(lost.sum(1) - moved, (most - after.valid.sum(1)).clamp(min=0))
     left = after.keep(~(spare & (_from_last(after, spare, step.kind) <= moved[:, None])))
-    order = source.standing().masked_fill(~lost, -torch.inf).sort(dim=1, descending=True, stable=True).indices
+    order = source.sort_keys().masked_fill(~lost, -torch.inf).sort(dim=1, descending=True, stable=True).indices
     taken = (moved + added)[:, None]  # [B, 1]
     order = order[:, : int(taken.max()) if len(taken) else 0]
     places = torch.arange(order.shape[1], device=order.device)
@@ -195,7 +195,7 @@ def _unnamed(step: Step, truth: Tensor, n_items: int, first: bool) -> Candidates
     origin = torch.cat([step.judged.origin, torch.zeros(width, dtype=torch.int64, device=truth.device)])
     if not step.after.shape[1]:
         return Candidates(truth.clamp(min=0), torch.zeros(truth.shape), there, slot, origin)
-    standing = step.after.standing()
+    standing = step.after.sort_keys()
     lowest = standing.masked_fill(~step.after.valid, torch.inf).argmin(1, keepdim=True)
     at = (standing.argmax(1, keepdim=True) if first else lowest).expand(count, width)
     said = {name: column.gather(1, at) for name, column in step.after.columns.items()}
@@ -206,7 +206,7 @@ def _from_last(found: Candidates, among: Tensor, kind: str) -> Tensor:
     """How many of `among` [B, K] stand from each place to the end; a selector's order is that of its places."""
     if kind == "selector":
         return among.flip(1).cumsum(1).flip(1)
-    order = found.standing().sort(dim=1, descending=True, stable=True).indices
+    order = found.sort_keys().sort(dim=1, descending=True, stable=True).indices
     ends = among.gather(1, order).flip(1).cumsum(1).flip(1)
     return torch.empty_like(ends).scatter_(1, order, ends)
 

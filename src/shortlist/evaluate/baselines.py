@@ -57,7 +57,7 @@ def _met(cases: HeldOut) -> Iterator[Tensor]:
     """What each case has seen, in batches [B, H]."""
     for start in range(0, len(cases), BATCH):
         some = cases.take(slice(start, start + BATCH))
-        yield some.query(width=max(int(some.seen().max()), 1)).history
+        yield some.query(width=max(int(some.history_lengths().max()), 1)).history
 
 
 def _ordered(items: Tensor, scores: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from shortlist.evaluate.scores import Scores, score_slates
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.pipeline import run
 from shortlist.pipeline.recommender import resized
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 
 KS = (10, 20)
 BATCH = 128
@@ -100,19 +100,19 @@ def check_asked(cases: HeldOut) -> None:
 
 def scorer(cases: HeldOut, learned: Interactions, ks: Sequence[int] = KS) -> Callable[[Tensor], Scores]:
     """What turns slates [C, k] into scores: it knows what came next, and how often items were met before."""
-    truth, met = cases.truth(), torch.from_numpy(users_per_item(learned))
+    truth, met = cases.relevant(), torch.from_numpy(users_per_item(learned))
     n_users = int((learned.lengths > 0).sum())
     return lambda slates: score_slates(slates, truth, ks, met, n_users)
 
 
 def segments(cases: HeldOut, learned: Interactions) -> dict[str, Tensor]:
     """Masks over cases: users with long and short histories, and wants that are popular or in the tail."""
-    seen = torch.from_numpy(cases.seen().copy())
+    seen = torch.from_numpy(cases.history_lengths().copy())
     active = seen >= torch.quantile(seen.double(), ACTIVE)
     counts = torch.from_numpy(learned.popularity.copy())
     ranked = counts.sort(descending=True).values.cumsum(0)
     head = counts >= counts.sort(descending=True).values[int((ranked < ranked[-1] * 0.5).sum())]
-    wants = cases.truth()
+    wants = cases.relevant()
     share = (head[wants.clamp(min=0)] & (wants >= 0)).sum(1) / (wants >= 0).sum(1).clamp(min=1)
     fresh = torch.from_numpy(np.isin(cases.users, learned.users, invert=True))
     return {
@@ -129,7 +129,7 @@ def slates_of(pipeline: Stage, cases: HeldOut, k: int, progress: Progress = sile
     """What a pipeline answers to all cases, k items each [C, k], -1 = an empty place."""
     sized = resized(as_pipeline(pipeline), k)
     parts = [cases.take(slice(start, start + BATCH)) for start in range(0, len(cases), BATCH)]
-    slates = [run(sized, one.query(width=longest(one))).items for one in told(parts, "evaluate", progress)]
+    slates = [run(sized, one.query(width=longest(one))).items for one in tracked(parts, "evaluate", progress)]
     return _stacked(slates)
 
 
@@ -142,12 +142,12 @@ class _Asked:
 def _ask(pipeline: Pipeline, cases: HeldOut, progress: Progress, check: bool) -> _Asked:
     """All cases in batches; memory stays that of one batch."""
     items, passages, trace = [], [], None
-    for start in told(range(0, len(cases), BATCH), "evaluate", progress):
+    for start in tracked(range(0, len(cases), BATCH), "evaluate", progress):
         rows = slice(start, start + BATCH)
         with torch.no_grad():
             slate = run(pipeline, cases.query(rows, longest(cases.take(rows))))
         trace = slate.trace.check() if check else slate.trace
-        passages.append(passage(trace, cases.truth(rows)))
+        passages.append(passage(trace, cases.relevant(rows)))
         items.append(slate.items)
     assert trace is not None
     return _Asked(_stacked(items), funnel(trace, passages))
@@ -166,4 +166,4 @@ def users_per_item(learned: Interactions) -> NDArray[np.int64]:
 
 def longest(cases: HeldOut) -> int:
     """How wide histories must be for nothing that was seen to be forgotten."""
-    return int(cases.seen().max(initial=1))
+    return int(cases.history_lengths().max(initial=1))

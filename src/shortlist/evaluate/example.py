@@ -18,8 +18,8 @@ def worked_example(
     case = cases.take(slice(row, row + 1))
     query = case.query(width=longest(case))
     slate = run(recommender.pipeline, query)
-    wanted = set(case.truth()[0].tolist())
-    items = recommender.listed(slate)
+    wanted = set(case.relevant()[0].tolist())
+    items = recommender.recommendations(slate)
     for one in items:
         one["wanted"] = recommender.item_row(one["item_id"]) in wanted
     met = [item for item in query.history[0].flip(0).tolist() if item >= 0]
@@ -28,7 +28,7 @@ def worked_example(
         "history": [recommender.item(item) for item in met[:SHOWN]],
         "items": items,
         "stages": slate.trace.counts(),
-        "lost": _lost(recommender, slate.trace, case.truth()[0]),
+        "lost": _lost(recommender, slate.trace, case.relevant()[0]),
     }
 
 

@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 from shortlist.data import HeldOut, Query
 from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.scores import Scores, score_slates
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 
 ScoreBlock = Callable[[Query, slice], Tensor]  # (requests, item rows start:stop) -> [B, stop - start]
 
@@ -59,12 +59,12 @@ def evaluate_full(
     Items of a case's whole history are left out of its ranking, unless `repeats` are welcome.
     """
     ranked = [torch.empty((0, max(ks)), dtype=torch.int64)]
-    for rows in told(list(_blocks(len(cases), user_batch)), "evaluate", progress):
+    for rows in tracked(list(_blocks(len(cases), user_batch)), "evaluate", progress):
         met = None if repeats else cases.query(rows, width=_longest(cases.take(rows))).history
         query = cases.query(rows, width=width)
         found, _ = top_k_full(score_block, query, n_items, max(ks), met, item_block=item_block)
         ranked.append(found.cpu())
-    return score_slates(torch.cat(ranked), cases.truth(), ks, popularity, n_users)
+    return score_slates(torch.cat(ranked), cases.relevant(), ks, popularity, n_users)
 
 
 def _blocks(total: int, size: int) -> Iterator[slice]:
@@ -72,7 +72,7 @@ def _blocks(total: int, size: int) -> Iterator[slice]:
 
 
 def _longest(cases: HeldOut) -> int:
-    return int(cases.seen().max(initial=0))
+    return int(cases.history_lengths().max(initial=0))
 
 
 def _checked(scores: Tensor, count: int, items: slice) -> Tensor:

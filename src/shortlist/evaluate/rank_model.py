@@ -65,7 +65,7 @@ def _in_batches(best: Best, cases: HeldOut, k: int, repeats: bool, size: int, de
     ranked = torch.full((len(cases), k), -1)
     for start in range(0, len(cases), size):
         some = cases.take(slice(start, start + size))
-        query = some.query(width=int(some.seen().max(initial=0)))
+        query = some.query(width=int(some.history_lengths().max(initial=0)))
         history, user = query.history.to(device), query.user.to(device)
         items = best(history, user, None if repeats else history).cpu()
         ranked[start : start + size] = pad(items, (0, k - items.shape[1]), value=-1)

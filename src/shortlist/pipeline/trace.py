@@ -111,7 +111,7 @@ class Trace:
     def ranks(self, number: int) -> Tensor:
         """The rank, from 1, of every nominated candidate among those judged at a step, 0 where absent [B, K0]."""
         judged = self.steps[number].judged
-        order = judged.standing().argsort(dim=1, descending=True, stable=True)
+        order = judged.sort_keys().argsort(dim=1, descending=True, stable=True)
         return self._placed(judged, order.argsort(dim=1) + 1, 0)
 
     def check(self) -> "Trace":

@@ -29,7 +29,7 @@ def recommend(service: Service, ask: Ask, visit: Visit) -> Answer:
     understood = understand(service, ask)
     slate = service.recommender.recommend(understood.request)
     service.metrics.ran(slate.trace)
-    items = [Item(**plain(entry)) for entry in service.recommender.listed(slate)]
+    items = [Item(**vars(entry)) for entry in service.recommender.recommendations(slate)]
     return Answer(**_told(service, ask, visit, understood, slate), items=items)
 
 
@@ -44,9 +44,9 @@ def explain_item(service: Service, ask: ExplainAsk, visit: Visit) -> Explained:
     known = service.recommender.item(item)
     return Explained(
         **_told(service, ask, visit, understood, slate),
-        item_id=known["item_id"],
-        title=known["title"],
-        sentence=way.sentence(known["title"]),
+        item_id=known.item_id,
+        title=known.title,
+        sentence=way.sentence(known.title),
         **plain({name: value for name, value in asdict(way).items() if name != "item"}),
     )
 

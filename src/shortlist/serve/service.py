@@ -60,7 +60,7 @@ class Service:
     def model(self) -> Model:
         """What answers."""
         about = self.recommender.about
-        name, version = str(about.get("name", "pipeline")), str(about.get("version", "unsaved"))
+        name, version = about.name, about.version or "unsaved"
         return Model(name=name, version=version, pipeline=repr(self.recommender.pipeline))
 
 

@@ -16,4 +16,4 @@ def warm_up(recommender: Recommender) -> None:
         *(Request(user=users.id(row)) for row in range(min(1, len(users)))),
     ]
     for request in requests * ROUNDS:
-        recommender.listed(recommender.recommend(request))
+        recommender.recommendations(recommender.recommend(request))

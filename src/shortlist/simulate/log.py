@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shortlist.data import Catalog, Dataset, Interactions, Vocabulary
 from shortlist.errors import ConfigError
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 from shortlist.simulate.shelves import Shelves
 from shortlist.simulate.titles import category_names, make_titles
 from shortlist.simulate.visits import Visits, event_counts, plan
@@ -32,7 +32,7 @@ def simulate_log(world: World, n_events: int, seed: int = 0, progress: Progress 
         raise ConfigError(f"world: expected 1 event or more and a seed from 0, got {n_events!r} and {seed!r}")
     shelves, counts = Shelves.of(world), event_counts(world, n_events)
     parts = []
-    for at, group in enumerate(told(_groups(world, counts), "simulate", progress)):
+    for at, group in enumerate(tracked(_groups(world, counts), "simulate", progress)):
         rng = np.random.default_rng([seed, at])
         visits = plan(world, group, counts[group], rng)
         parts.append(_columns(visits, _walk(world, shelves, visits, rng)))

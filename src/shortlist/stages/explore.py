@@ -49,7 +49,7 @@ class Explore(Selector):
 
     def _logits(self, found: Candidates) -> Tensor:
         # Doubles, and a floor that noise still tells apart: draws among broken scores are as likely as they claim.
-        logits = (found.standing().to(torch.float64) / self.temperature).clamp(min=-1e9)
+        logits = (found.sort_keys().to(torch.float64) / self.temperature).clamp(min=-1e9)
         return logits.masked_fill(~found.valid, -torch.inf)
 
 

@@ -37,7 +37,7 @@ def check_better_than_popularity(model: Model, split: Split) -> None:
 
 def recall_of(model: Model, cases: HeldOut, k: int = 20) -> float:
     """The mean recall@k over cases."""
-    return float(METRICS["recall"](rank_model(model, cases, k), cases.truth(), k).nanmean())
+    return float(METRICS["recall"](rank_model(model, cases, k), cases.relevant(), k).nanmean())
 
 
 def check_same_bytes_with_the_same_seed(trainer: ModelTrainer, events: Interactions, valid: HeldOut) -> None:

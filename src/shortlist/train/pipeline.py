@@ -89,7 +89,7 @@ def remember(split: Split, last: int = MEMORY) -> UserHistories:
     for cases in (split.valid, split.test):
         np.add.at(edges, cases.starts, 1)
         np.add.at(edges, cases.cuts, -1)
-    known = split.events.where(split.learned | (edges[:-1].cumsum() > 0))
+    known = split.events.where(split.in_train | (edges[:-1].cumsum() > 0))
     kept = known.where(known.starts[1:][known.users] - np.arange(len(known)) <= last)
     return UserHistories(torch.from_numpy(kept.starts.astype(np.int64)), torch.from_numpy(kept.items.copy()))
 
@@ -284,7 +284,7 @@ class _PendingSelector(Selector):
     """Stands where a selector will be."""
 
     def select(self, query: Query, found: Candidates) -> Tensor:
-        return found.standing().sort(dim=1, descending=True, stable=True).indices
+        return found.sort_keys().sort(dim=1, descending=True, stable=True).indices
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -63,7 +63,7 @@ def test_labels_and_divergences_are_means_over_users():
     shape, values = index.tree.shape, level_values(index, nobody(12))
     scores = values[-1][:, index.tree.leaf_of_item.long()]
     levels = tuple(range(1, shape.height + 1))
-    made = label_weights(scores, cases.truth()[:, 0], index.tree, levels)
+    made = label_weights(scores, cases.relevant()[:, 0], index.tree, levels)
     assert [level.label for level in told.levels] == pytest.approx(made.mean(0).tolist())
     proposals = log_proposal(shape, dict(enumerate(values)), shape.start(11))
     for level in told.levels:

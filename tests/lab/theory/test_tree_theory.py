@@ -47,7 +47,7 @@ def test_the_levels_are_those_of_the_instances_it_learned_from(index, split):
 
 def test_an_item_is_found_exactly_where_it_leads_on_every_level(index, split):
     cases = split.test
-    histories, wanted = cases.query(width=longest(cases)).history, cases.truth()[:, 0]
+    histories, wanted = cases.query(width=longest(cases)).history, cases.relevant()[:, 0]
     found = (search(index, histories, 10, beam=8).items == wanted[:, None]).any(1)
     for one in range(len(wanted)):
         told = leads(index, histories[one : one + 1], wanted[one : one + 1], 10, 8)
@@ -57,7 +57,7 @@ def test_an_item_is_found_exactly_where_it_leads_on_every_level(index, split):
 
 def test_a_level_that_fits_into_the_beam_has_no_lead(index, split):
     cases = split.test
-    histories, wanted = cases.query(width=longest(cases)).history, cases.truth()[:, 0]
+    histories, wanted = cases.query(width=longest(cases)).history, cases.relevant()[:, 0]
     told = leads(index, histories, wanted, 10, 8)
     assert told[0] == {"level": 1, "instances": 0, "q10": None, "q50": None, "q90": None, "trail": None}
     assert told[-1]["q10"] <= told[-1]["q50"] <= told[-1]["q90"]

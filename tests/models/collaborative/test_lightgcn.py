@@ -21,7 +21,7 @@ def events() -> Interactions:
 @pytest.fixture(scope="module", params=[1, 3], ids=["one hop", "three hops"])
 def model(request, events) -> LightGCN:
     torch.manual_seed(0)
-    trainer = LightGCNTrainer(width=4, hops=request.param, device="cpu")
+    trainer = LightGCNTrainer(width=4, layers=request.param, device="cpu")
     made = trainer.begin(events, torch.device("cpu"))
     for table in (made.people, made.items):
         torch.nn.init.normal_(table.weight)
@@ -37,7 +37,7 @@ def spread(model, events):
     degrees = np.maximum(graph.sum(0), 1)
     graph = graph / np.sqrt(np.outer(degrees, degrees))
     x = torch.cat([model.people.weight, model.items.weight]).detach().double().numpy()
-    layers = [np.linalg.matrix_power(graph, hop) @ x for hop in range(model.config.hops + 1)]
+    layers = [np.linalg.matrix_power(graph, hop) @ x for hop in range(model.config.layers + 1)]
     return torch.from_numpy(np.mean(layers, axis=0)).float()
 
 
@@ -82,7 +82,7 @@ def test_a_newcomer_is_what_the_history_says_alone(model, events, stranger):
     history = history_of(events, 2)
     told = model.users(history, torch.tensor([stranger]))
     assert torch.equal(told, model.users(history))
-    own = model.people.weight[2] / (model.config.hops + 1)
+    own = model.people.weight[2] / (model.config.layers + 1)
     assert torch.allclose(told[0], spread(model, events)[2] - own, atol=1e-6)
 
 
@@ -101,7 +101,7 @@ def test_the_gradient_of_a_hop_is_that_of_the_dense_matrix(model):
     ours = torch.autograd.grad((torch.stack(model.spread()).mean(0) * pull).sum(), weights)
     x, dense = torch.cat(weights).detach().requires_grad_(), model.graph.to_dense()
     layers = [x]
-    for _ in range(model.config.hops):
+    for _ in range(model.config.layers):
         layers.append(dense @ layers[-1])
     (oracle,) = torch.autograd.grad((torch.stack(layers).mean(0) * pull).sum(), x)
     assert torch.allclose(torch.cat(ours), oracle, atol=1e-5)

@@ -24,7 +24,7 @@ TINY = JTRTrainer(
     width=16,
     max_history=8,
     epochs=2,
-    batch=32,
+    batch_size=32,
     leaf=4,
     branch=3,
     rounds=2,
@@ -65,8 +65,8 @@ def test_items_stand_in_as_many_leaves_as_they_may(chains):
 
 
 def test_encoder_items_and_nodes_all_learn(chains):
-    start = parts(replace(TINY, rounds=1, round_rate=1e-9).learn(chains))
-    end = parts(replace(TINY, rounds=1, round_rate=1e-2).learn(chains))
+    start = parts(replace(TINY, rounds=1, round_learning_rate=1e-9).learn(chains))
+    end = parts(replace(TINY, rounds=1, round_learning_rate=1e-2).learn(chains))
     for name in ("items.weight", "begin", "nodes"):
         assert (end[name] - start[name]).abs().max() > 1e-3
 
@@ -84,8 +84,8 @@ def test_it_finds_more_than_popularity_and_loses_little_by_its_beam(world):
         width=32,
         max_history=30,
         epochs=25,
-        batch=32,
-        rate=3e-3,
+        batch_size=32,
+        learning_rate=3e-3,
         patience=4,
         leaf=20,
         rounds=2,
@@ -94,7 +94,7 @@ def test_it_finds_more_than_popularity_and_loses_little_by_its_beam(world):
     )
     encoder, index = trainer.learn(split.train, split.valid, beam=3)
     reached = judge_of(encoder, split.test, 0, beam=3)(index)
-    history, truth = split.test.query(width=100).history, split.test.truth()
+    history, truth = split.test.query(width=100).history, split.test.relevant()
     popular = torch.from_numpy(split.train.popularity).float().expand(len(history), -1)
     hits = is_in(without(popular, history).topk(20).indices, truth).sum(1)
     assert reached > 1.1 * float((hits / (truth >= 0).sum(1).clamp(min=1)).mean())
@@ -160,7 +160,7 @@ def test_one_item_is_enough():
         ({"taught_beam": 0}, "taught_beam must be at least 1"),
         ({"vote_beam": 0}, "vote_beam must be at least 1"),
         ({"round_epochs": 0}, "round_epochs must be at least 1"),
-        ({"round_rate": 0.0}, "round_rate must lie above 0"),
+        ({"round_learning_rate": 0.0}, "round_learning_rate must lie above 0"),
     ],
     ids=str,
 )

@@ -34,7 +34,7 @@ def test_an_epoch_shows_every_event_once():
 def test_votes_are_the_product_of_who_wanted_what_and_who_walks_where():
     events, encoder = events_of(), encoder_of()
     index = grow(encoder.vectors(), 3, 5)
-    counted = votes_of(encoder, index, events, beam=2, batch=2).toarray()
+    counted = votes_of(encoder, index, events, beam=2, batch_size=2).toarray()
     leaves = index.tree.leaves.tolist()
     expected = np.zeros((30, len(leaves)))
     for at, item in enumerate(events.items.tolist()):

@@ -28,7 +28,7 @@ def line(target: float):
 def test_the_loop_learns_and_tells_how_far_it_is():
     model, batches = line(1.0)
     told = []
-    Loop(epochs=20, rate=0.05).run(model, batches, 10, "line", lambda *what: told.append(what))
+    Loop(epochs=20, learning_rate=0.05).run(model, batches, 10, "line", lambda *what: told.append(what))
     assert model.weight.item() == pytest.approx(1.0, abs=0.05)
     assert told[-1] == ("line", 200, 200)
     assert not model.training
@@ -43,7 +43,7 @@ def test_the_best_epoch_stays_and_patience_ends_the_rest():
         kept[len(kept)] = model.weight.item()
         return next(verdicts)
 
-    said = Loop(epochs=5, rate=0.1, patience=2).run(model, batches, 10, "line", lambda *_: None, judge)
+    said = Loop(epochs=5, learning_rate=0.1, patience=2).run(model, batches, 10, "line", lambda *_: None, judge)
     assert said == [1.0, 3.0, 2.0, 2.0]
     assert model.weight.item() == kept[1]
 
@@ -65,7 +65,7 @@ def test_the_first_of_equal_epochs_stays_and_patience_counts_from_it(verdicts, b
         kept.append(model.weight.item())
         return verdicts[len(kept) - 1]
 
-    said = Loop(epochs=5, rate=0.1, patience=2).run(model, batches, 10, "line", lambda *_: None, judge)
+    said = Loop(epochs=5, learning_rate=0.1, patience=2).run(model, batches, 10, "line", lambda *_: None, judge)
     assert len(said) == heard
     assert best_of(said) == best
     assert model.weight.item() == kept[best]
@@ -107,10 +107,10 @@ def test_a_loss_that_comes_as_the_same_function_again_is_recorded(monkeypatch):
     def steady():
         return (model(torch.ones(1, 1)) - 1.0).square().mean()
 
-    Loop(epochs=3, rate=0.05).run(model, lambda epoch: iter([steady] * 10), 10, "line", lambda *_: None)
+    Loop(epochs=3, learning_rate=0.05).run(model, lambda epoch: iter([steady] * 10), 10, "line", lambda *_: None)
     assert [one.done for one in made] == [30]
     made.clear()
-    Loop(epochs=1, rate=0.05).run(model, fresh, 10, "line", lambda *_: None)
+    Loop(epochs=1, learning_rate=0.05).run(model, fresh, 10, "line", lambda *_: None)
     assert [one.done for one in made] == [1] * 10
 
 
@@ -130,6 +130,6 @@ def test_on_a_gpu_a_recorded_loss_learns_what_a_fresh_one_learns():
                 x.copy_(torch.randn(8, 4, generator=torch.Generator().manual_seed(20 * epoch + step)))
                 yield loss if recorded else partial(loss)
 
-        Loop(epochs=3, rate=0.05).run(model, batches, 20, "line", lambda *_: None)
+        Loop(epochs=3, learning_rate=0.05).run(model, batches, 20, "line", lambda *_: None)
         found.append(model.weight.detach().clone())
     assert torch.equal(*found)

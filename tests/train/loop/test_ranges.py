@@ -17,7 +17,7 @@ FREE = {
     "device",
     "guard",
     "improve",
-    "judged_by",
+    "early_stop_metric",
     "own",
     "mode",
     "correct",
@@ -38,10 +38,10 @@ def test_every_number_of_every_trainer_has_a_range_that_holds_its_default():
     ("name", "value"),
     [
         ("epochs", 0),
-        ("batch", -1),
+        ("batch_size", -1),
         ("width", 0),
         ("dropout", 1.0),
-        ("rate", 0.0),
+        ("learning_rate", 0.0),
         ("hidden", (64, -1)),
         ("days", -1.0),
         ("steps", 0),
@@ -59,5 +59,5 @@ def test_words_and_what_is_left_open_are_not_numbers():
 
 
 def test_not_a_number_is_out_of_range():
-    with pytest.raises(ConfigError, match="rate must lie"):
-        check_ranges({"rate": float("nan")})
+    with pytest.raises(ConfigError, match="learning_rate must lie"):
+        check_ranges({"learning_rate": float("nan")})

@@ -67,7 +67,7 @@ def test_without_events_nothing_is_learned_and_settings_are_still_checked():
     trainer = Told()
     assert not trainer.learn(nothing()).training
     assert trainer.done == ["checked"]
-    with pytest.raises(ConfigError, match="judged_by must be"):
-        Told(judged_by="joy").learn(nothing())
+    with pytest.raises(ConfigError, match="early_stop_metric must be"):
+        Told(early_stop_metric="joy").learn(nothing())
     with pytest.raises(ConfigError, match="epochs must lie between"):
         Told(epochs=0).learn(nothing())

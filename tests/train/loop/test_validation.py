@@ -39,7 +39,7 @@ def test_it_says_what_the_metrics_say_of_the_same_rankings(word, k):
     """Also where the list is longer than what is left of the catalogue, and where truth was seen before."""
     cases, model = last_ones(n_users=700, n_items=30, length=12, held=4), Fixed(700, 30)
     judge = judge_of(model, cases, 0, f"{word}@{k}", most=10_000)
-    expected = score_slates(rank_model(model, cases, k), cases.truth(), [k])[f"{word}@{k}"]
+    expected = score_slates(rank_model(model, cases, k), cases.relevant(), [k])[f"{word}@{k}"]
     assert judge() == pytest.approx(float(expected.nanmean()), abs=1e-6)
 
 
@@ -85,5 +85,5 @@ def test_a_metric_is_a_word_and_a_cut():
     "metric", ["recall", "recall@", "recall@0", "recall@-1", "recall@ten", "f1@20", "@20", ""]
 )
 def test_other_words_are_refused(metric):
-    with pytest.raises(ConfigError, match=r"judged_by must be recall@k or ndcg@k, got"):
+    with pytest.raises(ConfigError, match=r"early_stop_metric must be recall@k or ndcg@k, got"):
         judge_of(Fixed(1, 2), None, 0, metric)

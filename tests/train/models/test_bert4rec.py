@@ -21,7 +21,7 @@ def test_a_share_of_the_items_is_hidden_at_least_one_and_never_padding(share):
     sequence = sequences(lengths, 20)
     for seed in range(5):
         torch.manual_seed(seed)
-        chosen, counts = hidden_places(sequence, share, tail=0.0)
+        chosen, counts = hidden_places(sequence, share, mask_last_share=0.0)
         hidden = counts.sum(1).tolist()
         assert hidden == [0, *(max(int(length * share + 1e-6), 1) for length in lengths[1:])]
         for row in range(len(lengths)):
@@ -32,7 +32,7 @@ def test_a_share_of_the_items_is_hidden_at_least_one_and_never_padding(share):
 
 def test_the_lot_falls_on_every_item_alike():
     torch.manual_seed(0)
-    chosen, counts = hidden_places(sequences([5] * 4000, 8), 0.4, tail=0.0)
+    chosen, counts = hidden_places(sequences([5] * 4000, 8), 0.4, mask_last_share=0.0)
     often = torch.bincount(chosen[counts], minlength=8) / 4000
     assert often[:3].tolist() == [0.0, 0.0, 0.0]
     assert often[3:].tolist() == pytest.approx([0.4] * 5, abs=0.04)  # five standard deviations
@@ -40,18 +40,18 @@ def test_the_lot_falls_on_every_item_alike():
 
 def test_a_tail_is_the_last_item_alone():
     sequence = sequences([0, 1, 4, 10], 10)
-    chosen, counts = hidden_places(sequence, 0.5, tail=1.0)
+    chosen, counts = hidden_places(sequence, 0.5, mask_last_share=1.0)
     assert counts.sum(1).tolist() == [0, 1, 1, 1]
     assert chosen[counts].tolist() == [9, 9, 9]
     torch.manual_seed(0)
-    _, counts = hidden_places(sequences([10] * 4000, 10), 0.5, tail=0.25)
+    _, counts = hidden_places(sequences([10] * 4000, 10), 0.5, mask_last_share=0.25)
     assert (counts.sum(1) == 1).float().mean().item() == pytest.approx(0.25, abs=0.035)
 
 
 @pytest.mark.parametrize("tail", [0.0, 0.5, 1.0])
 def test_what_must_be_told_is_never_shown(tail, monkeypatch):
     """Also where the last place was drawn by lot and is the tail, too."""
-    trainer = BERT4RecTrainer(width=8, max_history=9, gaps=0.5, tail=tail, device="cpu")
+    trainer = BERT4RecTrainer(width=8, max_history=9, mask_share=0.5, mask_last_share=tail, device="cpu")
     seen = {}
     forward = BERT4Rec.forward
     monkeypatch.setattr(
@@ -78,7 +78,7 @@ def test_what_must_be_told_is_never_shown(tail, monkeypatch):
 
 
 def test_an_empty_piece_changes_nothing():
-    trainer = BERT4RecTrainer(width=8, max_history=5, dropout=0.0, gaps=1.0, tail=0.0, device="cpu")
+    trainer = BERT4RecTrainer(width=8, max_history=5, dropout=0.0, mask_share=1.0, mask_last_share=0.0, device="cpu")
     torch.manual_seed(0)
     model = trainer.model(6)
     full = torch.tensor([[0, 1, 2, -1, -1, -1], [3, 4, 5, 0, 1, 2]])
@@ -105,11 +105,11 @@ def test_it_learns_a_pattern_by_heart():
         blocks=1,
         max_history=8,
         epochs=60,
-        batch=16,
-        rate=5e-3,
+        batch_size=16,
+        learning_rate=5e-3,
         dropout=0.0,
-        gaps=0.3,
-        tail=0.5,
+        mask_share=0.3,
+        mask_last_share=0.5,
         device="cpu",
     )
     model = trainer.learn(chains())

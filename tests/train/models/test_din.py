@@ -9,7 +9,7 @@ from shortlist.train.loop.negatives import Proposal
 from shortlist.train.models.din import DINTrainer
 from tests.train.logs import chains
 
-TINY = DINTrainer(width=8, hidden=8, layers=(8,), windows=(2, 1, 1), batch=64, negatives=6, device="cpu")
+TINY = DINTrainer(width=8, hidden=8, layers=(8,), windows=(2, 1, 1), batch_size=64, negatives=6, device="cpu")
 
 
 def test_the_memory_is_the_sum_of_the_windows_whatever_else_was_said():
@@ -57,9 +57,9 @@ def test_it_learns_a_pattern_by_heart():
         hidden=8,
         layers=(16,),
         windows=(2, 1, 1),
-        batch=32,
+        batch_size=32,
         epochs=12,
-        rate=1e-2,
+        learning_rate=1e-2,
         negatives=10,
         device="cpu",
     )

@@ -28,7 +28,7 @@ def test_the_loss_is_the_softmax_over_all_items_where_an_event_is_wanted():
 
 
 def test_it_learns_a_pattern_by_heart():
-    trainer = FMLPTrainer(width=16, max_history=8, epochs=6, batch=32, rate=1e-2, dropout=0.0, device="cpu")
+    trainer = FMLPTrainer(width=16, max_history=8, epochs=6, batch_size=32, learning_rate=1e-2, dropout=0.0, device="cpu")
     model = trainer.learn(chains())
     with torch.no_grad():
         found = model.scores(torch.tensor([[5, 6, 7, 8, 9, 0, 1, 2], [12, 13, 14, 15, 16, 17, 18, 19]]))

@@ -13,7 +13,7 @@ def test_the_sizes_are_those_of_the_model():
 
 def test_it_learns_a_pattern_by_heart():
     trainer = GRU4RecTrainer(
-        width=16, hidden=16, max_history=8, epochs=20, batch=16, rate=1e-2, dropout=0.0, device="cpu"
+        width=16, hidden=16, max_history=8, epochs=20, batch_size=16, learning_rate=1e-2, dropout=0.0, device="cpu"
     )
     model = trainer.learn(chains())
     with torch.no_grad():

@@ -11,7 +11,7 @@ from shortlist.train.models.pairs import Pairs
 from tests.train.logs import log, tastes
 
 CPU = torch.device("cpu")
-TINY = LightGCNTrainer(width=8, hops=2, epochs=20, batch=64, rate=0.02, device="cpu")
+TINY = LightGCNTrainer(width=8, layers=2, epochs=20, batch_size=64, learning_rate=0.02, device="cpu")
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_the_loss_is_that_of_vectors_spread_by_hand(few):
 def test_it_learns_whose_taste_is_whose(own):
     model = replace(TINY, own=own).learn(tastes())
     assert isinstance(model, LightGCN)
-    assert model.config == LightGCNConfig(20, n_users=40, width=8, hops=2)
+    assert model.config == LightGCNConfig(20, n_users=40, width=8, layers=2)
     with torch.no_grad():
         best = model.scores(torch.tensor([[2, 4], [13, 17]])).topk(7).indices  # newcomers
     assert (best[0] < 10).all()

@@ -12,7 +12,7 @@ from shortlist.train.models.pairs import Pairs
 from tests.train.logs import log, tastes
 
 CPU = torch.device("cpu")
-TINY = MFTrainer(width=8, epochs=30, batch=32, rate=0.02, negatives=10, device="cpu")
+TINY = MFTrainer(width=8, epochs=30, batch_size=32, learning_rate=0.02, negatives=10, device="cpu")
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ class PlainTrainer(PairTrainer):
         model.settle(torch.from_numpy(events.lengths > 0))
 
 
-TINY = PlainTrainer(width=4, epochs=3, batch=16, rate=0.05, device="cpu")
+TINY = PlainTrainer(width=4, epochs=3, batch_size=16, learning_rate=0.05, device="cpu")
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_an_epoch_shows_every_event_and_fills_the_last_batch_from_the_beginning(
     monkeypatch.setattr(
         PlainTrainer, "loss_of", lambda self, _, users, items, __: shown.append((users, items))
     )
-    batches = replace(TINY, batch=4)._batches(None, few, 0, CPU)
+    batches = replace(TINY, batch_size=4)._batches(None, few, 0, CPU)
     orders = []
     for epoch in range(2):
         shown.clear()
@@ -126,7 +126,7 @@ def test_nothing_to_learn_from_still_gives_a_model():
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [({"alpha": -1.0}, "alpha must lie between"), ({"judged_by": "recall"}, "judged_by must be")],
+    [({"alpha": -1.0}, "alpha must lie between"), ({"early_stop_metric": "recall"}, "early_stop_metric must be")],
 )
 def test_settings_no_training_can_run_with_are_refused(wrong, said):
     with pytest.raises(ConfigError, match=said):

@@ -11,7 +11,7 @@ from shortlist.train.loop.validation import judge_of
 from shortlist.train.models.sasrec import SASRecTrainer
 from tests.train.logs import chains as walked
 
-TINY = SASRecTrainer(width=16, epochs=2, max_history=8, batch=32, device="cpu")
+TINY = SASRecTrainer(width=16, epochs=2, max_history=8, batch_size=32, device="cpu")
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def chains() -> Interactions:
 
 def test_it_learns_a_pattern_by_heart(chains):
     model = SASRecTrainer(
-        width=16, max_history=8, epochs=40, batch=16, rate=1e-2, dropout=0.0, device="cpu"
+        width=16, max_history=8, epochs=40, batch_size=16, learning_rate=1e-2, dropout=0.0, device="cpu"
     ).learn(chains)
     starts = torch.tensor([[0, 1, 2], [-1, 5, 6], [17, 18, 19]])
     with torch.no_grad():
@@ -44,7 +44,7 @@ def test_progress_never_tells_more_than_there_is(chains):
 def test_it_foretells_better_than_popularity(world):
     split = half_history(world.events, seed=0, held_out=0.2)
     trainer = SASRecTrainer(
-        width=32, max_history=30, epochs=25, batch=32, rate=3e-3, patience=4, device="cpu"
+        width=32, max_history=30, epochs=25, batch_size=32, learning_rate=3e-3, patience=4, device="cpu"
     )
     model = trainer.learn(split.train, split.valid)
     reached = judge_of(model, split.test, 0)()
@@ -61,7 +61,7 @@ def test_nothing_to_learn_from_still_gives_a_model():
 
 def test_users_with_one_event_are_enough_to_learn_what_is_common():
     events = Interactions.of(np.arange(30), np.array([2] * 20 + [0] * 10), n_items=3)
-    model = SASRecTrainer(width=8, epochs=30, batch=8, rate=1e-2, device="cpu").learn(events)
+    model = SASRecTrainer(width=8, epochs=30, batch_size=8, learning_rate=1e-2, device="cpu").learn(events)
     assert model.scores(torch.full((1, 0), -1)).argsort(descending=True).tolist() == [[2, 0, 1]]
 
 
@@ -82,7 +82,7 @@ def test_auto_takes_a_gpu_where_there_is_one(monkeypatch):
 
 
 def test_it_learns_with_labels_from_further_ahead(chains):
-    model = replace(TINY, ahead=3, epochs=30, rate=1e-2, dropout=0.0).learn(chains)
+    model = replace(TINY, ahead=3, epochs=30, learning_rate=1e-2, dropout=0.0).learn(chains)
     with torch.no_grad():
         best = model.scores(torch.tensor([[0, 1, 2]])).topk(3).indices[0].tolist()
     assert set(best) == {3, 4, 5}

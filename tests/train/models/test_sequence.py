@@ -51,7 +51,7 @@ class ConstantTrainer(SequenceTrainer):
         return Constant(ModelConfig(n_items, self.max_history))
 
 
-TINY = ConstantTrainer(max_history=8, epochs=3, batch=16, negatives=4, device="cpu")
+TINY = ConstantTrainer(max_history=8, epochs=3, batch_size=16, negatives=4, device="cpu")
 
 
 def given(places=(3, 5), width=4, n_items=9, seed=0):
@@ -185,7 +185,7 @@ def test_batches_hold_the_pieces_of_an_epoch_filled_up_behind(monkeypatch):
     events = log([0, 1, 2], [3], [], [4, 5, 6, 7, 0, 1, 2, 3], n_items=8)
     shown = []
     monkeypatch.setattr(ConstantTrainer, "loss_of", lambda self, model, piece, proposal: shown.append(piece))
-    trainer = replace(TINY, max_history=3, batch=2)
+    trainer = replace(TINY, max_history=3, batch_size=2)
     batches = trainer._batches(None, events, 0, CPU)
     for epoch in range(3):
         shown.clear()
@@ -214,7 +214,7 @@ def test_what_is_foretold_is_one_of_the_next_events_of_the_piece(ahead):
 def test_every_loss_learns_what_is_common(loss):
     """Most users meet item 0 alone, the others item 1 alone."""
     events = log(*([0] * 20 for _ in range(20)), *([1] * 20 for _ in range(8)), n_items=6)
-    trainer = replace(TINY, loss=loss, epochs=30, rate=0.05, alpha=0.0)
+    trainer = replace(TINY, loss=loss, epochs=30, learning_rate=0.05, alpha=0.0)
     scores = trainer.learn(events).scores(torch.tensor([[2]]))
     assert scores.argsort(descending=True)[0, :2].tolist() == [0, 1]
 
@@ -236,7 +236,7 @@ def judged(monkeypatch, *verdicts):
 
 def test_the_best_epoch_stays_and_every_judgement_is_heard(monkeypatch):
     kept, heard = judged(monkeypatch, 0.1, 0.4, 0.2, 0.3, 0.9), []
-    trainer = replace(TINY, epochs=5, patience=2, rate=0.1)
+    trainer = replace(TINY, epochs=5, patience=2, learning_rate=0.1)
     model = trainer.learn(chains(), watch=heard.append)
     assert heard == list(model.judged) == [0.1, 0.4, 0.2, 0.3]
     assert torch.equal(model.said, kept[1])
@@ -247,7 +247,7 @@ def test_the_judge_is_asked_as_the_trainer_says(monkeypatch):
     asked = []
     monkeypatch.setattr(looped, "judge_of", lambda model, *rest: asked.append(rest))
     split = half_history(chains(), seed=0, held_out=0.2)
-    model = replace(TINY, judged_by="ndcg@5", cases=7).learn(split.train, split.valid, seed=3)
+    model = replace(TINY, early_stop_metric="ndcg@5", validation_cases=7).learn(split.train, split.valid, seed=3)
     assert asked == [(split.valid, 3, "ndcg@5", 7)]
     assert list(model.judged) == []
 
@@ -262,7 +262,7 @@ def test_nothing_to_learn_from_still_gives_a_model_that_answers():
     ("wrong", "said"),
     [
         ({"loss": "hinge"}, "loss must be one of softmax, sampled, bce, got 'hinge'"),
-        ({"judged_by": "auc"}, "judged_by must be recall@k or ndcg@k"),
+        ({"early_stop_metric": "auc"}, "early_stop_metric must be recall@k or ndcg@k"),
         ({"negatives": 0}, "negatives must lie between"),
         ({"ahead": 0}, "ahead must lie between"),
         ({"device": "tpu"}, 'device must be "auto"'),
@@ -273,7 +273,7 @@ def test_settings_no_training_can_run_with_are_refused(wrong, said):
         replace(TINY, **wrong).learn(chains())
 
 
-@pytest.mark.parametrize("trainer", [SASRecTrainer(), BERT4RecTrainer(), FMLPTrainer(batch=2048)])
+@pytest.mark.parametrize("trainer", [SASRecTrainer(), BERT4RecTrainer(), FMLPTrainer(batch_size=2048)])
 def test_a_softmax_that_no_memory_holds_is_refused_with_what_to_do(trainer):
     events = Interactions.of(np.array([0, 0]), np.array([0, 1]), n_items=2_000_000)
     with pytest.raises(ConfigError, match=r'over 2,000,000 items.*say loss = "sampled"'):

@@ -13,7 +13,7 @@ def test_the_sizes_are_those_of_the_model():
 
 def test_it_learns_which_items_belong_together():
     trainer = SumPoolingTrainer(
-        width=16, hidden=16, max_history=8, epochs=30, batch=16, rate=1e-2, dropout=0.0, device="cpu"
+        width=16, hidden=16, max_history=8, epochs=30, batch_size=16, learning_rate=1e-2, dropout=0.0, device="cpu"
     )
     model = trainer.learn(tastes())
     with torch.no_grad():

@@ -18,7 +18,7 @@ def chains() -> TrainContext:
 
 @pytest.mark.parametrize("full", [20_000, 5], ids=["whole catalogue", "drawn negatives"])
 def test_towers_learn_who_walks_where(chains, full):
-    stage = TowerTrainer(width=8, hidden=8, epochs=8, batch=64, rate=1e-2, full=full, negatives=8).fit(
+    stage = TowerTrainer(width=8, hidden=8, epochs=8, batch_size=64, learning_rate=1e-2, full=full, negatives=8).fit(
         {}, chains
     )
     found = stage.nominate(Query.of([[0, 1, 2], [10, 11, 12]]))

@@ -38,7 +38,7 @@ class LastTrainer(WindowTrainer):
         return softmax_where(model.scores(history), wanted)
 
 
-TINY = LastTrainer(max_history=3, epochs=2, batch=4, instances=1000, device="cpu")
+TINY = LastTrainer(max_history=3, epochs=2, batch_size=4, instances=1000, device="cpu")
 
 
 def asked_of(events, at, max_history):
@@ -84,7 +84,7 @@ def test_an_epoch_draws_events_once_each_afresh_and_no_more_than_wished(monkeypa
 
 
 def test_it_learns_what_follows_what():
-    model = replace(TINY, epochs=8, batch=32, rate=0.1).learn(chains())
+    model = replace(TINY, epochs=8, batch_size=32, learning_rate=0.1).learn(chains())
     best = model.scores(torch.arange(20)[:, None]).argmax(1).tolist()
     assert best == [(item + 1) % 10 + item // 10 * 10 for item in range(20)]
 
@@ -100,7 +100,7 @@ def test_the_best_epoch_stays_and_every_judgement_is_heard(monkeypatch):
         return judge
 
     monkeypatch.setattr(looped, "judge_of", judge_of)
-    model = replace(TINY, epochs=5, patience=2, batch=64).learn(chains(), watch=heard.append)
+    model = replace(TINY, epochs=5, patience=2, batch_size=64).learn(chains(), watch=heard.append)
     assert heard == list(model.judged) == [0.1, 0.4, 0.2, 0.3]
     assert torch.equal(model.table, kept[1])
     assert not torch.equal(kept[1], kept[2])
@@ -127,7 +127,7 @@ def test_nothing_to_learn_from_still_gives_a_model():
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [({"instances": 0}, "instances must lie between"), ({"judged_by": "f1@9"}, "judged_by must be")],
+    [({"instances": 0}, "instances must lie between"), ({"early_stop_metric": "f1@9"}, "early_stop_metric must be")],
 )
 def test_settings_no_training_can_run_with_are_refused(wrong, said):
     with pytest.raises(ConfigError, match=said):

@@ -13,7 +13,7 @@ def test_the_sizes_are_those_of_the_model():
 
 def test_as_published_it_learns_by_a_sampled_softmax_which_items_belong_together():
     trainer = YouTubeDNNTrainer(
-        width=16, layers=(16,), max_history=8, epochs=40, batch=16, rate=1e-2, negatives=10, device="cpu"
+        width=16, layers=(16,), max_history=8, epochs=40, batch_size=16, learning_rate=1e-2, negatives=10, device="cpu"
     )
     assert trainer.loss == "sampled"
     model = trainer.learn(tastes())

@@ -14,7 +14,7 @@ from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer, planted
 from tests.train.rankers.requests import rehearsed, share_right
 
 library = pytest.importorskip("lightgbm")
-QUICK = BoostedRankerTrainer(epochs=20, rate=0.2, patience=5, leaves=7, n_negatives=12)
+QUICK = BoostedRankerTrainer(epochs=20, learning_rate=0.2, patience=5, leaves=7, n_negatives=12)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.worlds import towers
 
 QUICK = DINRankerTrainer(
     epochs=12,
-    rate=5e-3,
+    learning_rate=5e-3,
     n_negatives=10,
     positives_per_request=4,
     width=8,

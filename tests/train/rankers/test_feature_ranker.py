@@ -24,7 +24,7 @@ def rehearsed(world) -> TrainContext:
 
 
 def test_the_ranker_learns_that_the_nominators_rank_is_right(rehearsed):
-    ranker = FeatureRankerTrainer(epochs=10, rate=1e-2).fit({"name": "rank"}, rehearsed)
+    ranker = FeatureRankerTrainer(epochs=10, learning_rate=1e-2).fit({"name": "rank"}, rehearsed)
     round_ = rehearsed.rounds[0]
     scores = ranker.score(round_.query, round_.found)
     assert scores[:, :5].mean() > scores[:, 5:].mean() + 1

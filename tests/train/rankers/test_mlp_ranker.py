@@ -10,7 +10,7 @@ from shortlist.train.context import TrainContext
 from shortlist.train.rankers.mlp_ranker import MLPRankerTrainer
 from tests.train.rankers.requests import rehearsed, share_right
 
-QUICK = MLPRankerTrainer(epochs=8, rate=1e-2, n_negatives=12, width=4, hidden=(16,))
+QUICK = MLPRankerTrainer(epochs=8, learning_rate=1e-2, n_negatives=12, width=4, hidden=(16,))
 
 
 @pytest.fixture(scope="module")

@@ -220,7 +220,7 @@ def test_what_is_always_wanted_rises_in_every_mode(mode: str, negatives: str) ->
         truth[:, 1] = 9
         rounds.append(RequestBatch(one.query, replace(one.found, items=items), truth))
     table, told = Table(), dict[str, object]()
-    trainer = RankerTrainer(mode=mode, negatives=negatives, n_negatives=6, epochs=5, rate=0.1)
+    trainer = RankerTrainer(mode=mode, negatives=negatives, n_negatives=6, epochs=5, learning_rate=0.1)
     trainer.learn(table, table.score, context(tuple(rounds), told), "rank")
     assert int(table.worth.argmax()) in (7, 9)
     facts = told["rank"]

@@ -104,7 +104,7 @@ def test_in_sample_everything_is_shown() -> None:
 
 def test_the_place_of_an_item_serves_every_smaller_number() -> None:
     _, flags = asked("crossfit", most=20)
-    labels = sliding(log(), 6, 2).labels
+    labels = sliding(log(), 6, 2).targets
     for k in (1, 7, 20):
         slow = [labels[row] in flags.found[row, :k].tolist() for row in range(len(labels))]
         assert flags.hit(k).tolist() == slow

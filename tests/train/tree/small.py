@@ -21,10 +21,10 @@ SIZES = {
     "beam": 6,
     "rounds": 2,
     "steps": 5,
-    "batch": 32,
+    "batch_size": 32,
     "judge_every": 5,
     "warmup": 2,
-    "rate": 1e-2,
+    "learning_rate": 1e-2,
     "cap": 20,
 }
 

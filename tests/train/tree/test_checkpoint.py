@@ -86,7 +86,7 @@ def test_what_is_kept_holds_no_code_and_says_where_it_stands(tmp_path):
 
 
 OTHERS = {
-    "plan.rate is 0.01 there, 0.02 here": {"rate": 0.02},
+    "plan.learning_rate is 0.01 there, 0.02 here": {"learning_rate": 0.02},
     "plan.sampler is 'tree' there, 'uniform' here": {"method": "dtr-u"},
     "plan.layers": {"layers": (6, 6)},
     "seed is 0 there, 3 here": {"seed": 3},

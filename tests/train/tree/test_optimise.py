@@ -28,7 +28,7 @@ def walk(one, optimiser, steps, first=0):
 
 def test_the_released_schedule_is_that_of_the_authors_code():
     plan_ = TreePlan(
-        rate=1e-3,
+        learning_rate=1e-3,
         warmup=5000,
         lr_schedule="exponential",
         fade_steps=15_000,
@@ -43,26 +43,26 @@ def test_the_released_schedule_is_that_of_the_authors_code():
 
 
 def test_without_a_restart_the_schedule_goes_over_all_rounds():
-    plan_ = TreePlan(rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25)
+    plan_ = TreePlan(learning_rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25)
     rates = [rate_at(plan_, step) for step in range(100)]
     assert rates[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
     assert all(one >= two for one, two in pairwise(rates[9:]))
     assert rates[-1] == pytest.approx(0.02)
-    again = TreePlan(rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25, restart=True)
+    again = TreePlan(learning_rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25, restart=True)
     assert [rate_at(again, step) for step in range(25)] == [rate_at(again, step + 50) for step in range(25)]
 
 
 def test_no_fade_keeps_the_rate_and_no_rate_falls_below_a_millionth():
-    assert {rate_at(TreePlan(rate=0.5, warmup=0, lr_schedule="none"), step) for step in range(50)} == {0.5}
-    assert rate_at(TreePlan(rate=1e-3, warmup=0, lr_schedule="exponential", fade_steps=1), 1000) == 1e-6
+    assert {rate_at(TreePlan(learning_rate=0.5, warmup=0, lr_schedule="none"), step) for step in range(50)} == {0.5}
+    assert rate_at(TreePlan(learning_rate=1e-3, warmup=0, lr_schedule="exponential", fade_steps=1), 1000) == 1e-6
 
 
 @pytest.mark.parametrize(("word", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
 def test_a_step_is_that_of_the_optimizer_in_the_plan(word, kind):
-    told = plan(optimizer=word, decay=0.1, lr_schedule="none", warmup=0, clip=0.0, amsgrad=True)
+    told = plan(optimizer=word, weight_decay=0.1, lr_schedule="none", warmup=0, clip=0.0, amsgrad=True)
     ours, theirs = scorer(), scorer()
     walk(ours, Optimiser(told, ours), 3)
-    other = kind(theirs.parameters(), lr=told.rate, weight_decay=0.1, amsgrad=True)
+    other = kind(theirs.parameters(), lr=told.learning_rate, weight_decay=0.1, amsgrad=True)
     for _ in range(3):
         other.zero_grad()
         loss_of(theirs).backward()
@@ -84,7 +84,7 @@ def test_rows_of_a_large_table_that_were_not_touched_stay(monkeypatch):
     monkeypatch.setattr(optimise, "LAZY", 10)
     one = scorer(history="item")
     before = one.nodes.weight.detach().clone()
-    optimiser = Optimiser(plan(decay=0.5, history="item"), one)
+    optimiser = Optimiser(plan(weight_decay=0.5, history="item"), one)
     assert one.lazy
     assert [type(part).__name__ for part in optimiser.parts] == ["AdamW", "SparseAdam"]
     walk(one, optimiser, 3)

@@ -27,7 +27,7 @@ DIFFERENCES = {
         "warmup": (0, 5000),
         "restart": (False, True),
         "amsgrad": (False, True),
-        "decay": (0.0, 1e-2),
+        "weight_decay": (0.0, 1e-2),
         "dropout": (0.0, 0.1),
     },
 }

@@ -17,7 +17,7 @@ from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet, quality, 
 from shortlist.train.tree.validation import answers
 from tests.train.tree.small import everything, lesson, likely, plan, same, training
 
-LONG = {"steps": 40, "rounds": 2, "batch": 64, "judge_every": 1000, "beam": 10, "negatives": 8}
+LONG = {"steps": 40, "rounds": 2, "batch_size": 64, "judge_every": 1000, "beam": 10, "negatives": 8}
 SLOW = {"otm": {"steps": 100}, "tdm": {"steps": 100}}  # a yes or no for every node takes longer to learn
 
 
@@ -30,7 +30,7 @@ def test_every_method_learns_where_people_walk(method):
     found = one.run()
     after = quality(found, taught.valid, one.plan, k=5)["f1"]
     popular = torch.from_numpy(np.argsort(-taught.events.popularity, kind="stable")[:5].copy())
-    usual = float(f1(popular.expand(len(taught.valid), 5), taught.valid.truth(), 5).mean())
+    usual = float(f1(popular.expand(len(taught.valid), 5), taught.valid.relevant(), 5).mean())
     assert after > max(before, usual), (before, usual, after)
     assert not same(found.tensors(), untaught)
     assert not found.scorer.training
@@ -38,7 +38,7 @@ def test_every_method_learns_where_people_walk(method):
 
 @pytest.mark.parametrize("profile", ["paper", "released"])
 def test_the_profiles_of_paper_and_code_learn_too(profile):
-    one = training("dtr-t-rl", profile, **{**LONG, "rate": 2e-2, "warmup": 5})
+    one = training("dtr-t-rl", profile, **{**LONG, "learning_rate": 2e-2, "warmup": 5})
     before = quality(one.chosen(), one.lesson.valid, one.plan, k=5)["f1"]
     assert quality(one.run(), one.lesson.valid, one.plan, k=5)["f1"] > before
 
@@ -133,7 +133,7 @@ def test_what_is_told_of_quality_is_measured_on_the_cases():
     one.run(until=5)
     told, cases = one.standing.told[0], one.lesson.valid
     one.standing.index.scorer.eval()
-    expected = float(f1(answers(one.standing.index, cases, 20, one.plan.beam), cases.truth(), 20).mean())
+    expected = float(f1(answers(one.standing.index, cases, 20, one.plan.beam), cases.relevant(), 20).mean())
     assert told["f1"] == pytest.approx(expected)
     assert told["step"] == 5
 
@@ -173,7 +173,7 @@ def test_a_restart_forgets_the_optimizer_and_keeps_the_weights():
 
 
 def test_an_epoch_shows_every_instance_at_most_once_in_an_order_of_its_own():
-    one = training(batch=50)
+    one = training(batch_size=50)
     count, shown = len(one.instances), []
     for step in range(2 * (count // 50)):
         one.standing.step = step
@@ -186,7 +186,7 @@ def test_an_epoch_shows_every_instance_at_most_once_in_an_order_of_its_own():
 
 
 def test_a_batch_larger_than_all_instances_takes_all_of_them():
-    one = training(batch=100_000)
+    one = training(batch_size=100_000)
     one.run(until=2)
     assert sorted(one._rows().tolist()) == list(range(len(one.instances)))
 
@@ -280,7 +280,7 @@ def test_spare_slots_stay_free():
 
 
 def test_a_loss_that_is_no_number_ends_training():
-    one = training(taught=lesson(valid=None), rate=1e30, warmup=0, clip=0.0, norm="none", lr_schedule="none")
+    one = training(taught=lesson(valid=None), learning_rate=1e30, warmup=0, clip=0.0, norm="none", lr_schedule="none")
     with pytest.raises(ShortlistError, match="lower the rate"):
         one.run()
 

@@ -29,7 +29,7 @@ SMALL = {
     "min_history": 2,
     "negatives": 4,
     "rounds": 2,
-    "batch": 64,
+    "batch_size": 64,
     "device": "cpu",
 }
 # Not for recipes: how a beam is wide is the stage's, the rest is for those who write plans.
@@ -66,7 +66,7 @@ def context(events=None, seed=0):
 def test_every_shipped_recipe_of_a_tree_trains_saves_and_recommends(name, world, tmp_path):
     text = (FOLDER / f"{name}.toml").read_text()
     assert "epochs = 5\n" in text
-    sizes = {**SMALL, "layers": [12], "windows": [3, 2, 1], "batch": 512}
+    sizes = {**SMALL, "layers": [12], "windows": [3, 2, 1], "batch_size": 512}
     words = "\n".join(f"{key} = {value!r}" for key, value in sizes.items())
     recommender = train(parse_recipe(text.replace("epochs = 5\n", f"epochs = 1\n{words}\n")), world)
     save_recommender(recommender, tmp_path / "kept", Lineage())
@@ -92,7 +92,7 @@ def test_the_same_seed_gives_the_same_bytes(method):
 
 
 def test_a_tree_learns_what_comes_next_on_a_walk():
-    stage = TreeTrainer("dtr-t", epochs=30, rate=2e-2, **SMALL).fit({"beam": 10}, context())
+    stage = TreeTrainer("dtr-t", epochs=30, learning_rate=2e-2, **SMALL).fit({"beam": 10}, context())
     places = torch.arange(40).view(4, 10, 1)
     steps = torch.arange(6)
     walked = (places % 10 + steps) % 10 + places // 10 * 10  # [4, 10, 6]
@@ -146,7 +146,7 @@ def test_epochs_set_the_steps_of_a_round():
     given = context()
     count = sum(max(length - 2, 0) for length in given.events.lengths)
     for epochs, batch in ((10, 64), (3, 1), (7, 100_000)):
-        trainer = TreeTrainer("dtr-t", epochs=epochs, **{**SMALL, "batch": batch})
+        trainer = TreeTrainer("dtr-t", epochs=epochs, **{**SMALL, "batch_size": batch})
         plan = trainer._paced(given, trainer.plan())
         shown = plan.total * min(batch, count)
         assert epochs * count - plan.rounds * min(batch, count) < shown <= epochs * count
@@ -168,8 +168,8 @@ def test_otm_begins_with_a_tree_that_jtm_grew(monkeypatch):
     stage = TreeTrainer("otm", epochs=2, spare=0.2, **SMALL).fit({}, context())
     (first, _), (second, lesson) = plans
     assert (first.update, first.loss, first.sampler, first.labels) == ("jtm", "binary", "uniform", "plain")
-    assert second == replace(first, sampler="beam", labels="model", update="none", negatives=4, rate=1e-3)
-    assert first.rate == TreePlan.rate
+    assert second == replace(first, sampler="beam", labels="model", update="none", negatives=4, learning_rate=1e-3)
+    assert first.learning_rate == TreePlan.learning_rate
     assert sorted(lesson.order.tolist()) == list(range(40))
     leaves = stage.index.tree.item_of_leaf
     assert leaves[leaves >= 0].tolist() == lesson.order.tolist()

@@ -20,7 +20,7 @@ def index(**given):
 
 def test_quality_is_what_the_metrics_say_of_the_same_answers():
     told = quality(index(), CASES, plan(), k=5)
-    items, truth = answers(index(), CASES, 5, plan().beam), CASES.truth()
+    items, truth = answers(index(), CASES, 5, plan().beam), CASES.relevant()
     assert told["recall"] == pytest.approx(float(recall(items, truth, 5).mean()))
     assert told["f1"] == pytest.approx(float(f1(items, truth, 5).mean()))
     assert told["distinct"] == len(set(items.flatten().tolist()) - {-1})
@@ -37,7 +37,7 @@ def test_answers_are_the_best_leaves_of_every_case_without_what_was_seen():
 
 def test_everything_seen_is_more_than_a_scorer_remembers():
     seen = everything_seen(CASES)
-    assert seen.shape[1] == int(CASES.seen().max()) > 6
+    assert seen.shape[1] == int(CASES.history_lengths().max()) > 6
     for case, row in enumerate(seen.tolist()):
         kept = CASES.events.items[CASES.starts[case] : CASES.cuts[case]].tolist()
         assert [item for item in row if item >= 0] == kept

@@ -27,7 +27,7 @@ from shortlist.evaluate.latency import WARM, Clock
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.metrics.estimate import FEWEST
 from shortlist.pipeline.recommender import resized, slate_size
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 
 METRICS = ("recall", "precision_at_1")
 COUNTS = "what 95 % of single requests stay within, the faster of two tries each, on one thread"
@@ -218,7 +218,7 @@ class _Bench:
         pipelines = {one.label: one.pipeline for one in settings}
         times = stage_times(pipelines, queries, requests, seconds, self.clock, self.progress)
         found: dict[str, Returned] = {}
-        for one in told(settings, "what settings return", self.progress):
+        for one in tracked(settings, "what settings return", self.progress):
             seen = known.get(one.label)
             found[one.label] = returned(one.pipeline, self.asked, self.k) if seen is None else seen.returned
         return {

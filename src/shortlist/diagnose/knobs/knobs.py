@@ -16,7 +16,7 @@ from shortlist.metrics.estimate import Estimate
 from shortlist.nominate import JTRNominator, ModelNominator, TreeNominator
 from shortlist.pipeline import run
 from shortlist.pipeline.recipe import leaves
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 from shortlist.stages import Diverse, Explore
 
 TIMES = (2, 4)  # limits of nominators
@@ -70,7 +70,7 @@ def rules(pipeline: Stage, one: UserSample, base: Ints, progress: Progress = sil
 
 def _measured(turns: list[Turn], one: UserSample, base: Ints, progress: Progress) -> tuple[Knob, ...]:
     found = []
-    for turn in told(turns, "turn knobs", progress):
+    for turn in tracked(turns, "turn knobs", progress):
         after, kept = _asked(turn, one)
         found.append(Knob(turn.stage, turn.label, turn.setting, one.share(after - base), kept))
     return tuple(found)

@@ -47,7 +47,7 @@ class Best(Selector):
     """Chooses by score alone."""
 
     def select(self, query: Query, found: Candidates) -> Tensor:
-        order = found.standing().sort(dim=1, descending=True, stable=True).indices[:, : self.k]
+        order = found.sort_keys().sort(dim=1, descending=True, stable=True).indices[:, : self.k]
         return torch.where(found.valid.gather(1, order), order, -1)
 
 

@@ -19,7 +19,7 @@ from shortlist.diagnose.tree.walk import Walk, walk
 from shortlist.errors import DataError
 from shortlist.evaluate.evaluation import longest
 from shortlist.index.tree import TreeIndex
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 from shortlist.train.tree.rectify import ScoreAll
 
 CELLS = 2**23  # numbers held at once for a batch of users
@@ -119,7 +119,7 @@ def diagnose_tree(
     searches what the user had met.
     """
     rows = _sample(cases, users, seed)
-    history, truth = cases.query(rows, longest(cases.take(rows))).history, cases.truth(rows)
+    history, truth = cases.query(rows, longest(cases.take(rows))).history, cases.relevant(rows)
     asked, beams = Asked(k, beam, product, exclude_seen), _beams(beam, index.tree.shape.n)
     looking = Looking(index, asked, beams, estimator, negatives, seed)
     looks = _looks(looking, history, truth, progress)
@@ -149,7 +149,7 @@ def diagnose_tree(
 
 def _sample(cases: HeldOut, users: int, seed: int) -> NDArray[np.int64]:
     """Some cases with a history, in their order."""
-    known = np.flatnonzero(cases.seen() > 0)
+    known = np.flatnonzero(cases.history_lengths() > 0)
     if not len(known) or users < 1:
         raise DataError(
             f"diagnose: expected held-out cases with a history and at least 1 user, got {len(known)} cases "
@@ -168,7 +168,7 @@ def _looks(looking: Looking, history: Tensor, truth: Tensor, progress: Progress)
     """All users, so many at a time that memory stays small."""
     shape = looking.index.tree.shape
     step = max(1, CELLS // max(shape.n_nodes, min(looking.asked.beam, shape.n) * min(OTHERS, shape.n)))
-    starts = told(range(0, len(history), step), "diagnose the tree", progress)
+    starts = tracked(range(0, len(history), step), "diagnose the tree", progress)
     return [looking.at(history[start : start + step], truth[start : start + step]) for start in starts]
 
 

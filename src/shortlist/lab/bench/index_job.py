@@ -50,7 +50,7 @@ def ranked(users: int, items: int, seed: int) -> dict[str, float]:
     began, before = time.perf_counter(), peak_bytes()
     best = rank_model(model, cases, K)
     popularity, people = torch.from_numpy(cases.events.popularity.copy()), len(cases)
-    told = score_slates(best, cases.truth(), (10, 20), popularity, people).as_dict(seed)
+    told = score_slates(best, cases.relevant(), (10, 20), popularity, people).as_dict(seed)
     seconds = time.perf_counter() - began
     some = slice(0, 1000)
     met = is_in(best[some], cases.query(some, width=EVENTS).history).any()

@@ -121,11 +121,11 @@ def _lead(level: int, found: Tensor) -> dict[str, Any]:
 
 def _asked(index: TreeIndex, cases: HeldOut, count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Histories [n, K] of some held-out cases, what came next [n] and whose they are [n]."""
-    known = np.flatnonzero(cases.seen() > 0)
-    truth = cases.truth(known)[:, 0] if len(known) else torch.empty(0, dtype=torch.int64)
+    known = np.flatnonzero(cases.history_lengths() > 0)
+    truth = cases.relevant(known)[:, 0] if len(known) else torch.empty(0, dtype=torch.int64)
     rows = known[_known(index, truth, count, seed).numpy()]
     some = cases.take(rows)
-    return some.query(width=longest(some)).history, some.truth()[:, 0], torch.from_numpy(some.users.copy())
+    return some.query(width=longest(some)).history, some.relevant()[:, 0], torch.from_numpy(some.users.copy())
 
 
 def _known(index: TreeIndex, labels: Tensor, count: int, seed: int) -> Tensor:

@@ -17,7 +17,7 @@ class LightGCNConfig(ModelConfig):
     max_history: int = 10_000
     n_users: int = 0
     width: int = 64
-    hops: int = 3
+    layers: int = 3
 
 
 class LightGCN(VectorModel):
@@ -49,7 +49,7 @@ class LightGCN(VectorModel):
     def spread(self) -> list[Tensor]:
         """Vectors of users, then of items, after 0, 1, ... hops, each [n_users + N, D]; it needs the graph."""
         layers = [torch.cat([self.people.weight, self.items.weight])]
-        for _ in range(self.config.hops):
+        for _ in range(self.config.layers):
             layers.append(_along(self.graph, layers[-1]))
         return layers
 
@@ -75,7 +75,7 @@ class LightGCN(VectorModel):
         vector = met / count.clamp(min=1).sqrt()
         if user is not None and self.config.n_users:
             row, known = who(user, self.met)
-            own = self.people(row) / (self.config.hops + 1)
+            own = self.people(row) / (self.config.layers + 1)
             vector = vector + torch.where(known[:, None] & (count > 0), own, 0.0)
         return torch.where(count > 0, vector, self.usual)
 

@@ -34,7 +34,7 @@ class JTRTrainer:
 
     In a round the encoder, the items' and the nodes' vectors learn; between two rounds items move to the leaves that
     the queries which want them walk to (overlapped clustering). What is kept is what did best on the cases to choose
-    by, searched as it will be; without cases, the last round. `epochs`, `rate` and `patience` are those of SASRec,
+    by, searched as it will be; without cases, the last round. `epochs`, `learning_rate` and `patience` are those of SASRec,
     whose epochs are also what is told of the training.
     """
 
@@ -44,16 +44,16 @@ class JTRTrainer:
     max_history: int = 69
     dropout: float = 0.2
     epochs: int = 60
-    batch: int = 128  # pieces of sequences
-    rate: float = 1e-3
-    decay: float = 1e-4
+    batch_size: int = 128  # pieces of sequences
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
     patience: int = 5
     branch: int = 10
     leaf: int = 100  # the most items of a leaf
     copies: int = 2  # the most leaves of an item
     rounds: int = 4
     round_epochs: int = 5
-    round_rate: float = 3e-4
+    round_learning_rate: float = 3e-4
     negatives: int = 50  # drawn at a depth with more nodes than that
     taught_beam: int = 10  # nodes of a depth with more that are negatives because the beam takes them
     vote_beam: int = 3  # leaves that a history votes for, with the item that came next
@@ -63,8 +63,8 @@ class JTRTrainer:
         for name, least in LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(f"jtr: {name} must be at least {least}, got {getattr(self, name)!r}")
-        if not 0 < self.round_rate <= 10:
-            raise ConfigError(f"jtr: round_rate must lie above 0 and up to 10, got {self.round_rate!r}")
+        if not 0 < self.round_learning_rate <= 10:
+            raise ConfigError(f"jtr: round_learning_rate must lie above 0 and up to 10, got {self.round_learning_rate!r}")
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> JTRNominator:
         beam = int(settings.get("beam", JTRNominator.beam))
@@ -102,9 +102,9 @@ class JTRTrainer:
         return SASRecTrainer(
             max_history=self.max_history,
             epochs=self.epochs,
-            batch=self.batch,
-            rate=self.rate,
-            decay=self.decay,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
             patience=self.patience,
             device=self.device,
             width=self.width,
@@ -118,7 +118,7 @@ class JTRTrainer:
         index = joint.index
         # A third of the leaves at most: a history that votes for all of them tells nothing.
         beam = max(1, min(self.vote_beam, len(index.tree.leaves) // 3))
-        votes = votes_of(joint.encoder, index, events, beam, self.batch)
+        votes = votes_of(joint.encoder, index, events, beam, self.batch_size)
         tree = overlap(index.tree, votes, joint.encoder.vectors(), self.copies)
         return Joint(joint.encoder, JTRIndex(tree, index.nodes))
 
@@ -131,7 +131,7 @@ class JTRTrainer:
         progress: Progress,
     ) -> float:
         """Learn in place; what the judge said of the epoch that is kept."""
-        loop = Loop(self.round_epochs, self.round_rate, self.decay, self.patience)
+        loop = Loop(self.round_epochs, self.round_learning_rate, self.weight_decay, self.patience)
         torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
         judged = None if judge is None else lambda: judge(joint.index)
         said = loop.run(
@@ -148,7 +148,7 @@ class JTRTrainer:
         """The most batches an epoch may have."""
         reach = self.max_history + 1
         count = np.where(events.lengths > reach, events.lengths // reach + 2, events.lengths > 0).sum()
-        return -(-int(count) // self.batch)
+        return -(-int(count) // self.batch_size)
 
     def _batches(self, joint: "Joint", events: Interactions, seed: tuple[int, int]) -> Batches:
         paths = PathLoss(joint.tree, self.negatives, self.taught_beam)
@@ -160,7 +160,7 @@ class JTRTrainer:
             def draw(count: int, below: int) -> Tensor:
                 return torch.from_numpy(generator.integers(0, below, count)).to(device)
 
-            for piece in batches_of(events, self.max_history + 1, self.batch, generator):
+            for piece in batches_of(events, self.max_history + 1, self.batch_size, generator):
                 moved = piece.to(device)
                 yield lambda piece=moved: joint.loss(piece, paths, draw)  # type: ignore[misc]
 

@@ -24,8 +24,8 @@ def judge_of(
         return None
     cases = valid.take(np.random.default_rng(seed).permutation(len(valid))[:most])
     device = encoder.vectors().device
-    history = cases.query(width=max(int(cases.seen().max()), 1)).history.to(device)
-    truth = cases.truth().to(device)
+    history = cases.query(width=max(int(cases.history_lengths().max()), 1)).history.to(device)
+    truth = cases.relevant().to(device)
     count = (truth >= 0).sum(1).clamp(min=1)
 
     @torch.no_grad()

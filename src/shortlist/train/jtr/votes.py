@@ -15,7 +15,7 @@ from shortlist.train.models.sequence import pieces
 
 @torch.no_grad()
 def votes_of(
-    encoder: SequenceModel, index: JTRIndex, events: Interactions, beam: int, batch: int = 128
+    encoder: SequenceModel, index: JTRIndex, events: Interactions, beam: int, batch_size: int = 128
 ) -> sparse.csr_matrix:
     """How many events of an item come after a history that walks to a leaf, float32 [N, leaves].
 
@@ -24,7 +24,7 @@ def votes_of(
     leaves = index.tree.leaves.contiguous()
     shape = (events.n_items, len(leaves))
     counted = sparse.csr_matrix(shape, dtype=np.float32)
-    for cut in batches_of(events, encoder.config.max_history + 1, batch, np.random.default_rng(0)):
+    for cut in batches_of(events, encoder.config.max_history + 1, batch_size, np.random.default_rng(0)):
         piece = cut.to(leaves.device)
         there = piece >= 0
         queries = encoder(piece[:, :-1])[there]  # [Q, D]
@@ -37,14 +37,14 @@ def votes_of(
 
 
 def batches_of(
-    events: Interactions, reach: int, batch: int, generator: np.random.Generator
+    events: Interactions, reach: int, batch_size: int, generator: np.random.Generator
 ) -> Iterator[Tensor]:
     """All events once, in shuffled pieces of sequences [B, reach], -1 = padding at the end."""
     starts, stops = pieces(events.lengths, reach, generator)
     order = generator.permutation(len(starts))
     items = torch.from_numpy(events.items.astype(np.int64))
-    for first in range(0, len(order), batch):
-        some = order[first : first + batch]
+    for first in range(0, len(order), batch_size):
+        some = order[first : first + batch_size]
         at = torch.from_numpy(starts[some])[:, None] + torch.arange(int((stops - starts)[some].max()))
         inside = at < torch.from_numpy(stops[some])[:, None]
         yield torch.where(inside, items[torch.where(inside, at, 0)], -1)

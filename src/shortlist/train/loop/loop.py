@@ -24,8 +24,8 @@ class Loop:
     """How long and how fast to learn; with a judge, until it has not been pleased for `patience` epochs."""
 
     epochs: int = 10
-    rate: float = 1e-3
-    decay: float = 0.0
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
     patience: int = 2
 
     def run(
@@ -43,7 +43,7 @@ class Loop:
         """
         fused = next(model.parameters()).is_cuda or None  # one launch for all weights where launches cost
         optimizer = torch.optim.AdamW(
-            model.parameters(), lr=self.rate, weight_decay=self.decay, fused=fused, capturable=bool(fused)
+            model.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=fused, capturable=bool(fused)
         )
         best, said = copy.deepcopy(model.state_dict()), list[float]()
         turns = _Turns(model, optimizer)

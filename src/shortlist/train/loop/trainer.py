@@ -26,20 +26,20 @@ class LoopTrainer(ModelTrainer):
     title: ClassVar[str]
 
     epochs: int = 60
-    batch: int = 128
-    rate: float = 1e-3
-    decay: float = 1e-4
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
     patience: int = 5
     negatives: int = 256
     alpha: float = (
         0.5  # negatives are drawn by popularity to this power: 0 all alike, 1 as often as they were met
     )
-    judged_by: str = "recall@20"
-    cases: int = 1000  # the most cases to judge by
+    early_stop_metric: str = "recall@20"
+    validation_cases: int = 1000  # the most cases to judge by
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        parsed(self.judged_by)
+        parsed(self.early_stop_metric)
 
     @abstractmethod
     def begin(self, events: Interactions, device: torch.device) -> Any:
@@ -74,8 +74,8 @@ class LoopTrainer(ModelTrainer):
         model = self.begin(events, device)
         if not len(events):
             return model.eval()  # nothing to learn from
-        judge = self._judge(model, events, judge_of(model, valid, seed, self.judged_by, self.cases), watch)
-        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
+        judge = self._judge(model, events, judge_of(model, valid, seed, self.early_stop_metric, self.validation_cases), watch)
+        loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
         batches = self._batches(model, events, seed, device)
         model.judged = loop.run(model, batches, self._steps(events), self.title, progress, judge)
         self.settle(model, events)

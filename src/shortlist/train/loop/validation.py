@@ -32,7 +32,7 @@ def judge_of(
     size = max(min(BATCH, CELLS // max(model.config.n_items, 1)), 1)
     parts = [cases.take(slice(start, start + size)) for start in range(0, len(cases), size)]
     asked = [
-        (part.query(width=max(int(part.seen().max()), 1)).to(device), part.truth().to(device))
+        (part.query(width=max(int(part.history_lengths().max()), 1)).to(device), part.relevant().to(device))
         for part in parts
     ]
 
@@ -51,7 +51,7 @@ def parsed(metric: str) -> tuple[str, int]:
     """The word and the cut of a metric that can be judged by."""
     word, _, cut = metric.partition("@")
     if word not in WORDS or not cut.isdecimal() or int(cut) < 1:
-        raise ConfigError(f"judged_by must be recall@k or ndcg@k, got {metric!r}")
+        raise ConfigError(f"early_stop_metric must be recall@k or ndcg@k, got {metric!r}")
     return word, int(cut)
 
 

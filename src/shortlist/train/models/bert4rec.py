@@ -13,9 +13,9 @@ from shortlist.train.models.sequence import SequenceTrainer, place_loss
 
 @dataclass(frozen=True)
 class BERT4RecTrainer(SequenceTrainer):
-    """A share `gaps` of the places of every piece is hidden and must be told from all others, at least one.
+    """A share `mask_share` of the places of every piece is hidden and must be told from all others, at least one.
 
-    With probability `tail` it is the last place alone: that is the gap there will be when it is asked.
+    With probability `mask_last_share` it is the last place alone: that is the gap there will be when it is asked.
     """
 
     title: ClassVar[str] = "bert4rec"
@@ -26,19 +26,19 @@ class BERT4RecTrainer(SequenceTrainer):
     blocks: int = 2
     heads: int = 2
     dropout: float = 0.2
-    gaps: float = 0.2
-    tail: float = 0.1
+    mask_share: float = 0.2
+    mask_last_share: float = 0.1
 
     def model(self, n_items: int) -> BERT4Rec:
         sizes = (self.max_history, self.width, self.blocks, self.heads, self.dropout)
         return BERT4Rec(BERT4RecConfig(n_items, *sizes))
 
     def _places(self) -> int:
-        return hidden_at_most(self.max_history + 1, self.gaps)
+        return hidden_at_most(self.max_history + 1, self.mask_share)
 
     def loss_of(self, model: BERT4Rec, piece: Tensor, proposal: Proposal) -> Tensor:
         sequence = padding_first(piece)  # [B, R]
-        chosen, counts = hidden_places(sequence, self.gaps, self.tail)  # [B, M]
+        chosen, counts = hidden_places(sequence, self.mask_share, self.mask_last_share)  # [B, M]
         # Added up, not written: a place may be chosen twice and count once.
         gaps = torch.zeros_like(sequence).scatter_add(1, chosen, counts.long()) > 0
         wanted = sequence.gather(1, chosen).masked_fill(~counts, -1)
@@ -48,10 +48,10 @@ class BERT4RecTrainer(SequenceTrainer):
         return place_loss(self, known, model.vectors(), wanted, proposal)
 
 
-def hidden_places(sequence: Tensor, share: float, tail: float) -> tuple[Tensor, Tensor]:
+def hidden_places(sequence: Tensor, share: float, mask_last_share: float) -> tuple[Tensor, Tensor]:
     """Places [B, M] to hide by lot in each sequence, and which of them count: a share of its items, at least one.
 
-    In a share `tail` of the sequences it is the last item alone. None counts where there is no item.
+    In a share `mask_last_share` of the sequences it is the last item alone. None counts where there is no item.
     """
     there = sequence >= 0
     most = hidden_at_most(sequence.shape[1], share)
@@ -60,7 +60,7 @@ def hidden_places(sequence: Tensor, share: float, tail: float) -> tuple[Tensor, 
     lengths = there.sum(1, keepdim=True)
     wished = (lengths * share).long().clamp(min=1)
     counts = (torch.arange(most, device=sequence.device) < wished) & (lengths > 0)
-    at_the_end = torch.rand(len(sequence), 1, device=sequence.device) < tail
+    at_the_end = torch.rand(len(sequence), 1, device=sequence.device) < mask_last_share
     first = torch.arange(most, device=sequence.device)[None, :] == 0
     chosen = torch.where(at_the_end & first, sequence.shape[1] - 1, chosen)
     return chosen, torch.where(at_the_end, first & (lengths > 0), counts)

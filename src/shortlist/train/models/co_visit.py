@@ -11,7 +11,7 @@ from scipy import sparse
 
 from shortlist.data import Interactions
 from shortlist.nominate import CoVisit
-from shortlist.progress import told
+from shortlist.progress import tracked
 from shortlist.train.context import TrainContext
 
 CELLS = 1 << 25  # likenesses in memory at a time
@@ -37,7 +37,7 @@ class CoVisitTrainer:
         blocks = range(0, matrix.shape[1], block)
         found = [
             nearest_items(matrix, norms, slice(start, start + block), width, self.shrink)
-            for start in told(blocks, "co-visits", context.progress)
+            for start in tracked(blocks, "co-visits", context.progress)
         ]
         rows, likeness = (np.concatenate(part) for part in zip(*found, strict=True))
         return CoVisit(torch.from_numpy(rows), torch.from_numpy(likeness), **settings)

@@ -20,7 +20,7 @@ class DINTrainer(WindowTrainer):
     title: ClassVar[str] = "din"
 
     negatives: int = 70
-    rate: float = 2e-3
+    learning_rate: float = 2e-3
     width: int = 24
     hidden: int = 36
     layers: tuple[int, ...] = (128, 64, 24)

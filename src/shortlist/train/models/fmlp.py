@@ -27,7 +27,7 @@ class FMLPTrainer(WindowTrainer):
         return FMLP(FMLPConfig(n_items, self.max_history, self.width, self.blocks, self.dropout))
 
     def check(self, events: Interactions) -> None:
-        check_softmax(self.title, self.batch, events.n_items)
+        check_softmax(self.title, self.batch_size, events.n_items)
 
     def loss_of(self, model: FMLP, history: Tensor, wanted: Tensor, proposal: Proposal) -> Tensor:
         with torch.autocast(history.device.type, torch.bfloat16, enabled=history.is_cuda):

@@ -7,7 +7,7 @@ import torch
 
 from shortlist.data import HeldOut, Interactions
 from shortlist.models.collaborative.item_knn import ItemKNN, ItemKNNConfig
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 from shortlist.train.loop.ranges import check_ranges
 from shortlist.train.models.co_visit import CELLS, USUAL, nearest_items
 from shortlist.train.models.trainer import ModelTrainer, Watch, unwatched
@@ -38,7 +38,7 @@ class ItemKNNTrainer(ModelTrainer):
         block = max(min(CELLS // events.n_items, 1024), 1)
         found = [
             nearest_items(met, norms, slice(start, start + block), width, self.shrink / USUAL)
-            for start in told(range(0, events.n_items, block), "item-knn", progress)
+            for start in tracked(range(0, events.n_items, block), "item-knn", progress)
         ]
         rows, likeness = (np.concatenate(part) for part in zip(*found, strict=True))
         model.rows.copy_(torch.from_numpy(rows))

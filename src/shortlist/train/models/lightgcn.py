@@ -26,14 +26,14 @@ class LightGCNTrainer(PairTrainer):
 
     title: ClassVar[str] = "lightgcn"
 
-    rate: float = 2e-3
-    decay: float = 0.0
-    hops: int = 3
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.0
+    layers: int = 3
     reg: float = 1e-4
     own: bool = True
 
     def begin(self, events: Interactions, device: torch.device) -> LightGCN:
-        config = LightGCNConfig(events.n_items, n_users=events.n_users, width=self.width, hops=self.hops)
+        config = LightGCNConfig(events.n_items, n_users=events.n_users, width=self.width, layers=self.layers)
         model = LightGCN(config).to(device)
         model.graph = graph_of(events.matrix(), device)
         if not self.own:

@@ -53,11 +53,11 @@ class Pairs:
 
 @dataclass(frozen=True)
 class PairTrainer(LoopTrainer):
-    """An epoch shows every event once, in batches of `batch`."""
+    """An epoch shows every event once, in batches of `batch_size`."""
 
     width: int = 64
     epochs: int = 100
-    batch: int = 4096
+    batch_size: int = 4096
     negatives: int = 1
     alpha: float = 0.0
 
@@ -66,13 +66,13 @@ class PairTrainer(LoopTrainer):
         """The mean loss of events, as users [B] and items [B]."""
 
     def _steps(self, events: Interactions) -> int:
-        return -(-len(events) // self.batch)
+        return -(-len(events) // self.batch_size)
 
     def _batches(
         self, model: VectorModel, events: Interactions, seed: int, device: torch.device
     ) -> Callable[[int], Iterator[Callable[[], Tensor]]]:
         pairs = Pairs.of(events, self.alpha, device)
-        size = min(self.batch, len(events))
+        size = min(self.batch_size, len(events))
         held = torch.zeros(size, dtype=torch.int64, device=device)
 
         def steady() -> Tensor:

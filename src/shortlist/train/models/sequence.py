@@ -58,7 +58,7 @@ class SequenceTrainer(LoopTrainer):
 
     def check(self, events: Interactions) -> None:
         if self.loss == "softmax":
-            check_softmax(self.title, self.batch * self._places(), events.n_items)
+            check_softmax(self.title, self.batch_size * self._places(), events.n_items)
 
     def _places(self) -> int:
         """How many places of a piece foretell."""
@@ -67,7 +67,7 @@ class SequenceTrainer(LoopTrainer):
     def _steps(self, events: Interactions) -> int:
         reach = self.max_history + 1
         count = np.where(events.lengths > reach, events.lengths // reach + 2, events.lengths > 0).sum()
-        return -(-int(count) // self.batch)
+        return -(-int(count) // self.batch_size)
 
     def _batches(
         self, model: VectorModel, events: Interactions, seed: int, device: torch.device
@@ -76,7 +76,7 @@ class SequenceTrainer(LoopTrainer):
         proposal = Proposal.of(events.popularity, self.alpha, device)
         reach = min(self.max_history + 1, int(events.lengths.max()))
         places = torch.arange(reach, device=device)
-        held = torch.zeros((2, self.batch), dtype=torch.int64, device=device)  # where pieces start and stop
+        held = torch.zeros((2, self.batch_size), dtype=torch.int64, device=device)  # where pieces start and stop
 
         def steady() -> Tensor:
             return self.loss_of(model, _cut(items, held[0], held[1], places), proposal)
@@ -86,7 +86,7 @@ class SequenceTrainer(LoopTrainer):
             starts, stops = pieces(events.lengths, self.max_history + 1, generator)
             order = generator.permutation(len(starts))
             edges = torch.from_numpy(np.stack([starts[order], stops[order]])).to(device)
-            for part in torch.split(edges, self.batch, dim=1):
+            for part in torch.split(edges, self.batch_size, dim=1):
                 if device.type == "cuda":  # one function on the same tensors: it can be recorded
                     held.zero_()[:, : part.shape[1]] = part  # a batch that is not full ends with empty pieces
                     yield steady

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shortlist.data import HeldOut, Interactions
-from shortlist.index.kinds import index_type
+from shortlist.index.registry import index_type
 from shortlist.models.model import Model
 from shortlist.nominate import ModelNominator
 from shortlist.progress import Progress, silent

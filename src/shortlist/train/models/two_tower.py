@@ -36,9 +36,9 @@ class TowerTrainer:
     ahead: int = 10
     min_history: int = 2
     epochs: int = 10
-    batch: int = 512
-    rate: float = 3e-3
-    decay: float = 1e-4
+    batch_size: int = 512
+    learning_rate: float = 3e-3
+    weight_decay: float = 1e-4
     patience: int = 2
     instances: int = 120_000
     negatives: int = 2048  # drawn when the catalogue has more than `full` items
@@ -59,8 +59,8 @@ class TowerTrainer:
             return (
                 towers.eval()
             )  # nothing to learn from: silent users stay silent, others get an untaught answer
-        steps = -(-min(len(windows), self.instances) // self.batch)
-        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
+        steps = -(-min(len(windows), self.instances) // self.batch_size)
+        loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
         judged = loop.run(
             towers,
             self._batches(towers, windows, context),
@@ -79,7 +79,7 @@ class TowerTrainer:
             generator = np.random.default_rng((context.seed, epoch))
             count = min(len(windows), self.instances)
             chosen = generator.choice(len(windows), count, replace=False) if count < len(windows) else None
-            for rows in shuffled(count, self.batch, generator):
+            for rows in shuffled(count, self.batch_size, generator):
                 at = rows if chosen is None else chosen[rows]
                 yield lambda at=at: self._loss(towers, windows, at, generator)  # type: ignore[misc]
 
@@ -118,7 +118,7 @@ def _judge(towers: TwoTower, context: TrainContext, most: int = 1000) -> Callabl
         return None
     chosen = np.random.default_rng(context.seed).permutation(len(context.valid))[:most]
     cases = context.valid.take(chosen)
-    query, truth = cases.query(width=towers.config.max_history), cases.truth()
+    query, truth = cases.query(width=towers.config.max_history), cases.relevant()
 
     @torch.no_grad()
     def judge() -> float:

@@ -22,7 +22,7 @@ class WindowTrainer(LoopTrainer):
 
     max_history: int = 69
     epochs: int = 40
-    batch: int = 512
+    batch_size: int = 512
     instances: int = 200_000
 
     @abstractmethod
@@ -37,7 +37,7 @@ class WindowTrainer(LoopTrainer):
         return self.model(events.n_items).to(device)
 
     def _steps(self, events: Interactions) -> int:
-        return -(-min(len(events), self.instances) // self.batch)
+        return -(-min(len(events), self.instances) // self.batch_size)
 
     def _batches(
         self, model: Model, events: Interactions, seed: int, device: torch.device
@@ -48,7 +48,7 @@ class WindowTrainer(LoopTrainer):
         )  # [E] of the same user
         proposal = Proposal.of(events.popularity, self.alpha, device)
         back = torch.arange(-min(self.max_history, int(events.lengths.max())), 0, device=device)
-        held = torch.zeros(self.batch, dtype=torch.int64, device=device)  # events to foretell, -1 = none
+        held = torch.zeros(self.batch_size, dtype=torch.int64, device=device)  # events to foretell, -1 = none
 
         def loss(at: Tensor) -> Tensor:
             return self.loss_of(model, *_windows(items, first, at, back), proposal)
@@ -60,7 +60,7 @@ class WindowTrainer(LoopTrainer):
             generator = np.random.default_rng((seed, epoch))
             count = min(len(events), self.instances)
             drawn = generator.choice(len(events), count, replace=False)
-            for part in torch.split(torch.from_numpy(drawn).to(device), self.batch):
+            for part in torch.split(torch.from_numpy(drawn).to(device), self.batch_size):
                 if device.type == "cuda":  # one function on the same tensors: it can be recorded
                     held.fill_(UNKNOWN)[: len(part)] = part
                     yield steady

@@ -27,14 +27,14 @@ CUT = 10  # the first so many places are what the trees are judged by
 
 @dataclass(frozen=True)
 class BoostedRankerTrainer(RankerTrainer):
-    """LambdaMART over the same lists as the other rankers; `epochs` counts trees, `decay` holds leaf values back.
+    """LambdaMART over the same lists as the other rankers; `epochs` counts trees, `weight_decay` holds leaf values back.
 
     What stands for the whole catalogue in a softmax (`correct`) has no meaning for trees and is not added.
     """
 
     epochs: int = 300
-    rate: float = 0.05
-    decay: float = 1.0
+    learning_rate: float = 0.05
+    weight_decay: float = 1.0
     patience: int = 30
     leaves: int = 31
     least: int = 20  # candidates that a leaf must hold
@@ -87,10 +87,10 @@ class BoostedRankerTrainer(RankerTrainer):
             "objective": "lambdarank",
             "metric": "ndcg",
             "eval_at": [CUT],
-            "learning_rate": self.rate,
+            "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
             "min_data_in_leaf": self.least,
-            "lambda_l2": self.decay,
+            "lambda_l2": self.weight_decay,
             "seed": seed,
         }
 

@@ -28,8 +28,8 @@ class TowerScorerTrainer:
     start: str = ""
     width: int = 64
     epochs: int = 20
-    rate: float = 5e-4
-    decay: float = 1e-4
+    learning_rate: float = 5e-4
+    weight_decay: float = 1e-4
     patience: int = 3
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> TowerScorer:
@@ -39,7 +39,7 @@ class TowerScorerTrainer:
             logits: Tensor = towers(round_.query.history, round_.found.items.clamp(min=0))
             return logits
 
-        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
+        loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
         _learn(towers, score, context, loop, str(settings.get("name", "pre-ranker")))
         return TowerScorer(towers, **settings)
 
@@ -61,8 +61,8 @@ class FeatureRankerTrainer:
     hidden: tuple[int, ...] = (64, 32)
     dropout: float = 0.1
     epochs: int = 30
-    rate: float = 2e-3
-    decay: float = 1e-4
+    learning_rate: float = 2e-3
+    weight_decay: float = 1e-4
     patience: int = 4
     days: float = 30.0
 
@@ -73,7 +73,7 @@ class FeatureRankerTrainer:
         network = FeatureMLP([len(features.names), *self.hidden], self.dropout)
         told = {id(r): features(r.query, r.found) for r in context.rounds}
         _set_scale(network, [told[id(r)][r.found.valid] for r in context.rounds])
-        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
+        loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
         _learn(network, lambda r: network(told[id(r)]), context, loop, what)
         kept = {name: value for name, value in settings.items() if name != "nominators"}
         return FeatureRanker(features, network, **kept)

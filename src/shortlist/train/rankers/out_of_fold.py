@@ -85,6 +85,6 @@ def rounds_of(cases: HeldOut, learners: int = 1) -> list[RequestBatch]:
     rounds = []
     for start in range(0, len(cases), batch):
         rows = slice(start, start + batch)
-        query = cases.query(rows, int(cases.take(rows).seen().max()))
-        rounds.append(RequestBatch(query, Candidates.none(len(query)), cases.truth(rows)))
+        query = cases.query(rows, int(cases.take(rows).history_lengths().max()))
+        rounds.append(RequestBatch(query, Candidates.none(len(query)), cases.relevant(rows)))
     return rounds

@@ -61,8 +61,8 @@ class RankerTrainer:
     correct: bool = True  # draws from the catalogue stand for all of it: log(N / drawn) is added
     min_recall: float = 0.10  # below it, learning on the retrieved is warned of
     epochs: int = 20
-    rate: float = 1e-3
-    decay: float = 1e-4
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
     patience: int = 3
     calibrate: str = "none"
 
@@ -97,7 +97,7 @@ class RankerTrainer:
             ]
             return -float(torch.stack(losses).sum())
 
-        loop = Loop(self.epochs, self.rate, self.decay, self.patience)
+        loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
         steps = len(lessons.taught)
         judged = loop.run(model, batches, steps, what, context.progress, judge if lessons.held else None)
         context.note(what, course(judged, loop.epochs, loop.patience) | lessons.told())

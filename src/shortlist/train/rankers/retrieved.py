@@ -90,7 +90,7 @@ def retrieved_flags(
     seed: int = 0,
 ) -> Flags:
     """Flags for the instances `rows`; see `parts_of` for who is asked for which of them."""
-    wanted = torch.from_numpy(windows.labels[rows].astype(np.int64))
+    wanted = torch.from_numpy(windows.targets[rows].astype(np.int64))
     found = torch.full((len(rows), most), -1, dtype=torch.int32)
     fold = np.full(len(rows), NOBODY, np.uint8)
     sources = []

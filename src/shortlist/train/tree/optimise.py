@@ -23,7 +23,7 @@ class Optimiser:
         first = next(scorer.parameters())
         fused = first.is_cuda
         # On a GPU the rate is a number on the device, so that steps can be replayed.
-        rate = torch.tensor(plan.rate, device=first.device) if fused else plan.rate
+        rate = torch.tensor(plan.learning_rate, device=first.device) if fused else plan.learning_rate
         self.dense = dense
         self.parts: list[torch.optim.Optimizer] = []
         if dense:  # a linear scorer is nothing but tables
@@ -31,7 +31,7 @@ class Optimiser:
                 kind(
                     dense,
                     lr=rate,
-                    weight_decay=plan.decay,
+                    weight_decay=plan.weight_decay,
                     amsgrad=plan.amsgrad,
                     fused=fused,
                     capturable=fused,
@@ -39,7 +39,7 @@ class Optimiser:
             )
         if scorer.lazy:
             large = [one for one in scorer.parameters() if id(one) in tables]
-            self.parts.append(torch.optim.SparseAdam(large, lr=plan.rate))
+            self.parts.append(torch.optim.SparseAdam(large, lr=plan.learning_rate))
 
     def pace(self, step: int) -> None:
         """Set the rate of a step."""
@@ -95,4 +95,4 @@ def rate_at(plan: TreePlan, step: int) -> float:
         fall = math.exp(-past / plan.fade_steps)
     else:
         fall = 1.0
-    return max(plan.rate * min(rise, fall), 1e-6)
+    return max(plan.learning_rate * min(rise, fall), 1e-6)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.index.tree.assign import balanced_assign, priority_of
-from shortlist.index.tree.swap import improve
+from shortlist.index.tree.local_search import improve
 from shortlist.train.tree.votes import Whole
 
 # Stay, be served in the order of priority, change places from where all stand, or the better of the last two with

@@ -37,7 +37,7 @@ POSITIVE = (
     "cap",
     "rounds",
     "steps",
-    "batch",
+    "batch_size",
     "fade_steps",
     "beam",
     "judge_every",
@@ -101,9 +101,9 @@ class TreePlan:
     # optimisation
     rounds: int = 6  # D12: an update lies between two rounds
     steps: int = 2000
-    batch: int = 250
-    rate: float = 5e-3
-    decay: float = 1e-4
+    batch_size: int = 250
+    learning_rate: float = 5e-3
+    weight_decay: float = 1e-4
     optimizer: str = "adamw"
     amsgrad: bool = False
     warmup: int = 200
@@ -164,7 +164,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
         "sampler": "beam",
         "labels": "model",
         "update": "none",
-        "rate": 1e-3,  # smaller, for it goes on from a scorer that JTM taught
+        "learning_rate": 1e-3,  # smaller, for it goes on from a scorer that JTM taught
     },
     "plt": {"loss": "binary", "sampler": "siblings", "product": True, "update": "none", "levels": "all"},
     "din": {"branch": 0, "sampler": "uniform", "update": "none", "levels": "all"},
@@ -189,9 +189,9 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "guard": False,
         "improve": False,
         "rounds": 13,
-        "batch": 100,
-        "rate": 1e-3,
-        "decay": 0.0,
+        "batch_size": 100,
+        "learning_rate": 1e-3,
+        "weight_decay": 0.0,
         "optimizer": "adam",
         "warmup": 0,
         "lr_schedule": "exponential",
@@ -219,9 +219,9 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "improve": False,
         "rounds": 12,
         "steps": 80_000,
-        "batch": 100,
-        "rate": 1e-3,
-        "decay": 1e-2,
+        "batch_size": 100,
+        "learning_rate": 1e-3,
+        "weight_decay": 1e-2,
         "optimizer": "adam",
         "amsgrad": True,
         "warmup": 5000,

@@ -90,7 +90,7 @@ class TreeTraining:
         self._step = Step(plan, self.standing.index)
         self._generator = torch.Generator(self.device)
         self._taken = torch.zeros(
-            min(plan.batch, len(self.instances)), dtype=torch.int64, device=self.device
+            min(plan.batch_size, len(self.instances)), dtype=torch.int64, device=self.device
         )  # instances of the step
         self._stream = stream_for(self.device) if self._recordable() else None
         self._turn: Callable[[], None] | None = None
@@ -203,7 +203,7 @@ class TreeTraining:
 
     def _rows(self) -> Tensor:
         """The instances of this step: an epoch shows each at most once, in an order of its own, in whole batches."""
-        count, batch = len(self.instances), min(self.plan.batch, len(self.instances))
+        count, batch = len(self.instances), min(self.plan.batch_size, len(self.instances))
         epoch, place = divmod(self.standing.step, count // batch)
         if self._turned[0] != epoch:
             generator = torch.Generator(self.device).manual_seed(self._seed(3, epoch))
@@ -332,7 +332,7 @@ def scorer_config(plan: TreePlan, shape: TreeShape, n_items: int) -> ScorerConfi
 
 def quality(index: TreeIndex, cases: HeldOut, plan: TreePlan, k: int = 20) -> Mapping[str, float]:
     """Recall and F of the k best, without what was seen."""
-    items, truth = answers(index, cases, k, plan.beam, product=plan.product), cases.truth()
+    items, truth = answers(index, cases, k, plan.beam, product=plan.product), cases.relevant()
     hits, wanted = is_in(items, truth).sum(1), (truth >= 0).sum(1).clamp(min=1)
     return {
         "recall": float((hits / wanted).mean()),

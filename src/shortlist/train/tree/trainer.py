@@ -82,9 +82,9 @@ class TreeTrainer:
     improve: bool | None = None
     rounds: int | None = None
     steps: int | None = None
-    batch: int | None = None
-    rate: float | None = None
-    decay: float | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    weight_decay: float | None = None
     optimizer: str | None = None
     warmup: int | None = None
     lr_schedule: str | None = None
@@ -127,7 +127,7 @@ class TreeTrainer:
             )
         if self.epochs is None:
             return plan
-        steps = max(1, self.epochs * found // (min(plan.batch, found) * plan.rounds))
+        steps = max(1, self.epochs * found // (min(plan.batch_size, found) * plan.rounds))
         return replace(plan, steps=steps, judge_every=steps, warmup=min(plan.warmup, steps))
 
     def _estimator(self, context: TrainContext, width: int) -> Estimator:
@@ -175,9 +175,9 @@ class TreeTrainer:
         Its labels come from its own scores, so a scorer that knows nothing teaches itself nothing.
         """
         usual = (
-            self.rate or plan_of("jtm", self.profile).rate
+            self.learning_rate or plan_of("jtm", self.profile).learning_rate
         )  # OTM's own is for a scorer that knows something
-        before = replace(plan, labels="plain", rate=usual, **METHODS["jtm"])
+        before = replace(plan, labels="plain", learning_rate=usual, **METHODS["jtm"])
         index = self._train(before, lesson, replace(context, note=forget), "jtm")
         order = index.tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()

@@ -36,5 +36,5 @@ def answers(
 
 def everything_seen(cases: HeldOut) -> Tensor:
     """All events before the cut of each case [C, E], -1 = padding."""
-    widest = int(cases.seen().max()) if len(cases) else 0
+    widest = int(cases.history_lengths().max()) if len(cases) else 0
     return torch.from_numpy(gather(cases.events, cases.starts, cases.cuts, widest).astype("int64"))

@@ -61,7 +61,7 @@ def test_popularity_is_what_counting_says(told, world):
         order = [
             row for row in np.argsort(-split.train.popularity, kind="stable").tolist() if row not in seen
         ]
-        hits.append(split.test.truth(slice(case, case + 1)).item() in order[:10])
+        hits.append(split.test.relevant(slice(case, case + 1)).item() in order[:10])
     (found,) = [one for one in told["rows"] if (one["method"], one["metric"]) == (POPULARITY, "recall@10")]
     assert found["mean"] == pytest.approx(np.mean(hits))
 
@@ -194,7 +194,7 @@ def test_a_quick_trainer_is_the_same_but_for_its_sizes(name):
     assert not changed & {
         "loss",
         "alpha",
-        "judged_by",
+        "early_stop_metric",
         "cases",
         "rate",
         "decay",
@@ -206,9 +206,9 @@ def test_a_quick_trainer_is_the_same_but_for_its_sizes(name):
 
 
 def test_full_trainers_are_judged_by_all_cases_and_the_metric_of_the_table():
-    learning = [one for one in TRAINERS.values() if hasattr(one, "judged_by")]
+    learning = [one for one in TRAINERS.values() if hasattr(one, "early_stop_metric")]
     assert len(learning) == 13
-    assert all((one.judged_by, one.cases) == ("ndcg@10", 10_000) for one in learning)
+    assert all((one.early_stop_metric, one.validation_cases) == ("ndcg@10", 10_000) for one in learning)
 
 
 def test_what_is_learned_does_not_know_the_held_out_events(told, world):

@@ -10,7 +10,7 @@ from shortlist.errors import ArtifactError, ConfigError, MissingExtraError
 from shortlist.evaluate.rank_model import rank_model
 from shortlist.evaluate.scores import score_slates
 from shortlist.index import search
-from shortlist.index.kinds import OPTIONAL, index_type
+from shortlist.index.registry import OPTIONAL, index_type
 from shortlist.lab.experiments.cache import Kept
 from shortlist.lab.experiments.models import indexes
 from shortlist.lab.experiments.models.indexes import (

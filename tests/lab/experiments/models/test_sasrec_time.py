@@ -78,7 +78,7 @@ def claimed(world, tmp_path, seconds, places):
     test = world.split(protocol="leave-last-out").test
     for seed, (place, took) in enumerate(zip(places, seconds, strict=True)):
         items = torch.full((len(test), DEEP), -1, dtype=torch.int32)
-        items[:, place] = test.truth()[:, 0]
+        items[:, place] = test.relevant()[:, 0]
         facts = {"seconds": took, "judged": [[took / 2, 0.1], [took, 0.2]]}
         Kept.at(path).get(f"world/{ALONE}/{seed}", lambda items=items, facts=facts: (items, facts))
     told = sasrec_time(None, "quick", range(len(places)), keep=path)

@@ -16,7 +16,7 @@ from tests.lab.experiments.watching import watch_lessons
 
 LAST = {"protocol": "leave-last-out"}
 TINY = SumPoolingTrainer(
-    width=8, hidden=8, max_history=10, epochs=2, batch=256, judged_by="ndcg@10", device="cpu"
+    width=8, hidden=8, max_history=10, epochs=2, batch_size=256, early_stop_metric="ndcg@10", device="cpu"
 )
 
 
@@ -28,7 +28,7 @@ def course(world: Dataset) -> Course:
 def test_scores_are_those_of_the_model_on_the_test_users_what_was_seen_left_out(course):
     found = course.scores("steps", LastClickTrainer())
     ranked = rank_model(course.models["steps"], course.split.test, DEEP)
-    expected = score_slates(ranked, course.split.test.truth(), (10, 20))
+    expected = score_slates(ranked, course.split.test.relevant(), (10, 20))
     assert all(torch.equal(found[name], expected[name]) for name in expected.values)
     assert len(found) == len(course.split.test)
     items = course.kept.tensors["world/steps/0"]
@@ -41,7 +41,7 @@ def test_what_the_judge_said_is_told_with_the_seconds(course):
     course.scores("pooled", TINY)
     facts = course.facts("pooled")
     assert facts["kind"] == "SumPoolingTrainer"
-    assert facts["settings"]["judged_by"] == "ndcg@10"
+    assert facts["settings"]["early_stop_metric"] == "ndcg@10"
     seconds = [at for at, _ in facts["judged"]]
     assert seconds == sorted(seconds)
     assert 0 < seconds[0] < seconds[-1] <= facts["seconds"]

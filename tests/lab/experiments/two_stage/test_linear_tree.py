@@ -23,7 +23,7 @@ def sides(ground):
 
 
 def plan(**given):
-    return LinearPlan(**{"steps": 8, "batch": 100, "windows": WINDOWS, "min_history": 4, **given})
+    return LinearPlan(**{"steps": 8, "batch_size": 100, "windows": WINDOWS, "min_history": 4, **given})
 
 
 def test_training_test_and_validation_users_share_nobody(sides):

@@ -87,13 +87,13 @@ def test_what_is_liked_is_the_best_that_was_not_met(small):
         query = cases.query(slice(row, row + 1))
         odds = liking(world, query, torch.arange(world.n_items)[None, :])[0]
         order = [item for item in odds.sort(descending=True, stable=True).indices.tolist() if item not in met]
-        assert set(cases.truth(slice(row, row + 1))[0].tolist()) == set(order[:WANTED])
+        assert set(cases.relevant(slice(row, row + 1))[0].tolist()) == set(order[:WANTED])
 
 
 def test_what_was_met_next_was_not_met_before(small):
     world, dataset = small
     cases = cases_of(world, dataset, "met")
-    query, truth = cases.query(width=999), cases.truth()
+    query, truth = cases.query(width=999), cases.relevant()
     for row in range(len(cases)):
         assert not set(query.history[row].tolist()) & (set(truth[row].tolist()) - {-1})
     assert len(WANTS) == 2

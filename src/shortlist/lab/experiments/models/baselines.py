@@ -40,7 +40,7 @@ from shortlist.train.models.youtube_dnn import YouTubeDNNTrainer
 SOURCE = "issue 4"
 METRICS = ("recall@10", "ndcg@10", "recall@20", "ndcg@20", "mrr@10")
 LEAVE_LAST_OUT: Mapping[str, Any] = {"protocol": "leave-last-out"}
-BY: Mapping[str, Any] = {"judged_by": "ndcg@10", "cases": 10_000}
+BY: Mapping[str, Any] = {"early_stop_metric": "ndcg@10", "validation_cases": 10_000}
 SASREC = SASRecTrainer(width=256, heads=4, max_history=200, epochs=80, patience=10, **BY)
 
 # Settings were chosen by the validation events of seed 0.
@@ -50,14 +50,14 @@ TRAINERS: Mapping[str, ModelTrainer] = {
     "sasrec, bce": replace(SASREC, loss="bce", negatives=1, alpha=0.0, epochs=120),
     "bert4rec": BERT4RecTrainer(width=256, heads=4, max_history=100, epochs=150, patience=25, **BY),
     "gru4rec": GRU4RecTrainer(width=128, hidden=256, max_history=200, epochs=60, patience=8, **BY),
-    "fmlp": FMLPTrainer(max_history=50, batch=2048, rate=2e-3, instances=400_000, patience=5, **BY),
-    "din": DINTrainer(batch=1024, instances=100_000, epochs=20, patience=4, **BY),
+    "fmlp": FMLPTrainer(max_history=50, batch_size=2048, learning_rate=2e-3, instances=400_000, patience=5, **BY),
+    "din": DINTrainer(batch_size=1024, instances=100_000, epochs=20, patience=4, **BY),
     "youtube-dnn": YouTubeDNNTrainer(width=128, max_history=200, epochs=80, patience=8, **BY),
     "sum-pooling": SumPoolingTrainer(width=128, max_history=200, epochs=60, patience=8, **BY),
-    "mf, softmax": MFTrainer(rate=3e-3, decay=0.01, patience=10, **BY),
-    "mf, bpr": MFTrainer(loss="bpr", rate=3e-3, decay=0.01, alpha=0.0, patience=10, **BY),
-    "mf, ccf": MFTrainer(loss="ccf", negatives=64, alpha=0.0, rate=3e-3, decay=0.01, patience=10, **BY),
-    "lightgcn": LightGCNTrainer(rate=5e-3, batch=8192, patience=8, **BY),
+    "mf, softmax": MFTrainer(learning_rate=3e-3, weight_decay=0.01, patience=10, **BY),
+    "mf, bpr": MFTrainer(loss="bpr", learning_rate=3e-3, weight_decay=0.01, alpha=0.0, patience=10, **BY),
+    "mf, ccf": MFTrainer(loss="ccf", negatives=64, alpha=0.0, learning_rate=3e-3, weight_decay=0.01, patience=10, **BY),
+    "lightgcn": LightGCNTrainer(learning_rate=5e-3, batch_size=8192, patience=8, **BY),
     "ease": EASETrainer(ridge=250.0),
     "item-knn": ItemKNNTrainer(neighbours=5),
     "last-click": LastClickTrainer(),
@@ -171,7 +171,7 @@ def quick(trainer: ModelTrainer) -> ModelTrainer:
         "heads": 1,
         "max_history": 12,
         "epochs": 2,
-        "batch": 256,
+        "batch_size": 256,
         "instances": 1000,
         "negatives": 8,
         "device": "cpu",

@@ -25,7 +25,7 @@ from shortlist.errors import MissingExtraError
 from shortlist.evaluate.scores import score_slates
 from shortlist.index import VectorIndex, make_index
 from shortlist.index.jtr import search as jtr_search
-from shortlist.index.kinds import index_type
+from shortlist.index.registry import index_type
 from shortlist.index.tree import search as tree_search
 from shortlist.lab.experiments.cache import Kept
 from shortlist.lab.experiments.models.trials import settings_of
@@ -35,7 +35,7 @@ from shortlist.lab.result import at_least, claim, result, row, start
 from shortlist.models.model import VectorModel
 from shortlist.nominate import ModelNominator, TreeNominator
 from shortlist.nominate.jtr import JTRNominator
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.tree.validation import everything_seen
 
@@ -250,7 +250,7 @@ def _times(
     """
     seconds: dict[tuple[str, float], list[float]] = {way: [] for way in ways}
     lot = np.random.default_rng(0)
-    for at in told(range(min(asked, count)), "search", progress):
+    for at in tracked(range(min(asked, count)), "search", progress):
         for turn in lot.permutation(len(ways)):
             way = list(ways)[turn]
             ways[way](slice(at - 1 if at else count - 1, at or count))

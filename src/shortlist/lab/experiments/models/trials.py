@@ -41,7 +41,7 @@ class Course:
 
     @cached_property
     def truth(self) -> Tensor:
-        return self.split.test.truth()
+        return self.split.test.relevant()
 
     def scores(self, name: str, trainer: ModelTrainer) -> Scores:
         """A model's scores on the test users, what was seen left out."""

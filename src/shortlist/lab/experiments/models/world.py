@@ -16,7 +16,7 @@ from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.claims import better
 from shortlist.lab.experiments.simple import cosine, linear
 from shortlist.lab.result import result, row, start
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 from shortlist.simulate import World, make_world, simulate_log
 from shortlist.simulate.embedded import SIZES
 from shortlist.train.context import DAY
@@ -36,7 +36,7 @@ def demo_world(
     if size is None:
         raise ConfigError(f"demo-world: expected the profile quick or full, got {profile!r}")
     found: dict[str, list[Scores]] = {}
-    for seed in told(seeds, "demo-world", progress):
+    for seed in tracked(seeds, "demo-world", progress):
         for name, scores in _scored(size, seed).items():
             found.setdefault(name, []).append(scores)
     rows = [

@@ -142,7 +142,7 @@ def _answered(
 ) -> tuple[list[Scores], Mapping[str, list[float]]]:
     """The scores of one tree for every way to search, and what each looked at per user."""
     asked = {**given, "branch": branch, "order": "random", "levels": "all"}
-    asked |= {**TINY, "batch": trial.ground.sizes["batch"]} if trial.ground.quick else {}
+    asked |= {**TINY, "batch_size": trial.ground.sizes["batch_size"]} if trial.ground.quick else {}
     two = TreeShape(len(trial.ground.dataset.items), 2)
     total = drawn(two, trial.ground.few(NEGATIVES))
     asked["negatives"] = even_negatives(TreeShape(two.n, branch), total)

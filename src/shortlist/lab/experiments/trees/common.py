@@ -41,12 +41,12 @@ Settings = Mapping[str, Any]
 Answer = Callable[[], tuple[Tensor, dict[str, Any]]]
 
 # Sizes were set on the validation users of one split of MovieLens-1M, and are the same for all methods.
-FULL: Settings = {"batch": 250, "rounds": 4, "steps": 800, "spread": 0.3, "judge_every": 800}
+FULL: Settings = {"batch_size": 250, "rounds": 4, "steps": 800, "spread": 0.3, "judge_every": 800}
 QUICK: Settings = {
-    "batch": 64,
+    "batch_size": 64,
     "rounds": 2,
     "steps": 5,
-    "rate": 5e-3,
+    "learning_rate": 5e-3,
     "warmup": 2,
     "judge_every": 5,
     "beam": 12,
@@ -121,7 +121,7 @@ class Trial:
 
     @cached_property
     def truth(self) -> Tensor:
-        return self.split.test.truth()
+        return self.split.test.relevant()
 
     @cached_property
     def sasrec(self) -> SASRec:
@@ -134,7 +134,7 @@ class Trial:
     def sasrec_trainer(self, width: int = TreePlan.sasrec_width) -> SASRecTrainer:
         """How the estimator is taught."""
         small: dict[str, Any] = (
-            {"blocks": 1, "heads": 1, "epochs": 2, "batch": 32} if self.ground.quick else {}
+            {"blocks": 1, "heads": 1, "epochs": 2, "batch_size": 32} if self.ground.quick else {}
         )
         max_history = sum(self.ground.sizes.get("windows", TreePlan.windows))
         return SASRecTrainer(

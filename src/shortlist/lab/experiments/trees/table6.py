@@ -27,8 +27,8 @@ TREE = "dtr-t-rl"
 RIVALS = ("gru4rec", "sasrec", "fmlp", "lightgcn")  # those of the paper
 MODELS: Mapping[str, ModelTrainer] = {
     "gru4rec": GRU4RecTrainer(width=64, hidden=128),
-    "fmlp": FMLPTrainer(batch=2048, rate=2e-3),
-    "lightgcn": LightGCNTrainer(rate=5e-3, batch=8192, patience=8),
+    "fmlp": FMLPTrainer(batch_size=2048, learning_rate=2e-3),
+    "lightgcn": LightGCNTrainer(learning_rate=5e-3, batch_size=8192, patience=8),
     "youtube-dnn": YouTubeDNNTrainer(),
     "popular in window": PopularWindowTrainer(),
     "last-click": LastClickTrainer(),

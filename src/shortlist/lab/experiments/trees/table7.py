@@ -41,7 +41,7 @@ def dtr_table7(
     items = next(iter(catalogues(profile, "dtr-table7").values()))
     events = random_events(items, 30 if quick else 4000, seed)
     sizes: dict[str, Any] = (
-        {"batch": 16, "repeats": 2, "windows": (4, 2, 1, 1), "negatives": 8, "beam": 10} if quick else {}
+        {"batch_size": 16, "repeats": 2, "windows": (4, 2, 1, 1), "negatives": 8, "beam": 10} if quick else {}
     )
     course = _Course(events, seed, **sizes)
     times: dict[str, list[float]] = {}
@@ -63,12 +63,12 @@ class _Course:
         self,
         events: Interactions,
         seed: int,
-        batch: int = 1000,
+        batch_size: int = 1000,
         repeats: int = 15,
         negatives: int = 70,
         **given: Any,
     ) -> None:
-        self.events, self.seed, self.batch, self.repeats = events, seed, batch, repeats
+        self.events, self.seed, self.batch_size, self.repeats = events, seed, batch_size, repeats
         self.negatives, self.given = negatives, given
 
     def seconds(self, method: str) -> list[float]:
@@ -83,7 +83,7 @@ class _Course:
         config = SASRecConfig(self.events.n_items, max_history=training.instances.max_history)
         model = SASRec(config).to(training.device).eval()
         tree, instances = training.standing.index.tree, training.instances
-        rows = torch.arange(self.batch, device=training.device) % len(instances)
+        rows = torch.arange(self.batch_size, device=training.device) % len(instances)
         half = torch.autocast(training.device.type, torch.bfloat16, enabled=training.device.type == "cuda")
         with torch.no_grad(), half:
             whole = seconds_of(lambda: rectified(tree, instances, model.scores), 1)
@@ -102,7 +102,7 @@ class _Course:
             "steps": 10**6,
             "judge_every": 10**7,
             "order": "random",
-            "batch": self.batch,
+            "batch_size": self.batch_size,
         }
         plan = plan_of(method, **endless, **self.given)
         return replace(plan, negatives=min(plan.negatives, self.negatives))

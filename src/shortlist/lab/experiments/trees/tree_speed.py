@@ -58,7 +58,7 @@ def random_events(items: int, users: int, seed: int, length: int = 120) -> Inter
 
 
 def _plan(method: str, batch: int, **given: Any) -> TreePlan:
-    return plan_of(method, batch=batch, steps=10**6, judge_every=10**7, order="random", **given)
+    return plan_of(method, batch_size=batch, steps=10**6, judge_every=10**7, order="random", **given)
 
 
 def _training(events: Interactions, sizes: dict[str, Any], seed: int, progress: Progress) -> Times:

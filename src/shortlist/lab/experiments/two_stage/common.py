@@ -50,8 +50,8 @@ class Sizes:
     steps: int = 300  # of an epoch
     epochs: int = 12
     patience: int = 12  # all epochs are run: the judge's few hundred users are too few to stop by
-    batch: int = 256
-    rate: float = 1e-3
+    batch_size: int = 256
+    learning_rate: float = 1e-3
     folds: int = 2
     ks: tuple[int, ...] = KS
     others: int = OTHERS
@@ -119,7 +119,7 @@ class TwoStages:
         return np.asarray(drawn[~again], np.int64)
 
     def _again(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        labels = self.windows.labels[rows].astype(np.int64)
+        labels = self.windows.targets[rows].astype(np.int64)
         return np.asarray((self.seen(rows) == labels[:, None]).any(1))
 
     def seen(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -139,7 +139,7 @@ class TwoStages:
 
     @cached_property
     def wanted(self) -> Tensor:
-        return torch.from_numpy(self.windows.labels[self.rows].astype(np.int64)).to(self.device)
+        return torch.from_numpy(self.windows.targets[self.rows].astype(np.int64)).to(self.device)
 
     @property
     def n_items(self) -> int:
@@ -223,7 +223,7 @@ class TwoStages:
     def valid(self) -> tuple[HeldOut, Tensor, Tensor]:
         """Validation cases, what is retrieved for them and what they want."""
         cases = self.trial.split.valid
-        return cases, self.candidates(cases), cases.truth().to(self.device)
+        return cases, self.candidates(cases), cases.relevant().to(self.device)
 
     def advice(self, arm: Arm) -> Advice:
         """What the guard says of an arm."""

@@ -31,8 +31,8 @@ class LinearPlan:
     share: float = 1.0  # of the training users
     limit: float | None = None  # on the length of node vectors
     steps: int = 600
-    batch: int = 1000
-    rate: float = 0.05
+    batch_size: int = 1000
+    learning_rate: float = 0.05
     windows: tuple[int, ...] = (20, 20, 10, 10, 2, 2, 2, 1, 1, 1)
     min_history: int = 14
 
@@ -96,15 +96,15 @@ def teach_linear(plan: LinearPlan, sides: Sides) -> tuple[TreeIndex, Tensor]:
     """The tree after training, and the instances it was shown."""
     index, rows = _begun(plan, sides), sides.shown(plan.share)
     table, limits = index.scorer.nodes.weight, NormLimits(b0=plan.limit)
-    optimizer = torch.optim.Adam([table], lr=plan.rate)
+    optimizer = torch.optim.Adam([table], lr=plan.learning_rate)
     generator = torch.Generator().manual_seed(sides.seed)
-    batch = min(plan.batch, len(rows))
+    batch = min(plan.batch_size, len(rows))
     order, place = torch.empty(0, dtype=torch.int64), 0
     for step in range(plan.steps):
         if place + batch > len(order):
             order, place = torch.randperm(len(rows), generator=generator), 0
         taken, place = rows[order[place : place + batch].to(rows.device)], place + batch
-        optimizer.param_groups[0]["lr"] = plan.rate * 0.5 * (1 + math.cos(math.pi * step / plan.steps))
+        optimizer.param_groups[0]["lr"] = plan.learning_rate * 0.5 * (1 + math.cos(math.pi * step / plan.steps))
         optimizer.zero_grad()
         loss = level_loss(index, sides.train.histories(taken), sides.train.labels(taken))
         loss.backward()  # type: ignore[no-untyped-call]

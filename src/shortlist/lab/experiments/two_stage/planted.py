@@ -20,7 +20,7 @@ from shortlist.diagnose.what_if import what_if
 from shortlist.errors import ConfigError
 from shortlist.grammar import Nominator, Pipeline, Scorer, Stage, as_pipeline
 from shortlist.lab.result import claim, result, row, start
-from shortlist.progress import Progress, silent, told
+from shortlist.progress import Progress, silent, tracked
 from shortlist.simulate import World, make_world, simulate_log
 from shortlist.stages import Available, Seen
 from shortlist.stages.explore import gumbel
@@ -66,7 +66,7 @@ def planted_stage(
     began = start()
     if profile not in SIZES:
         raise ConfigError(f"planted-stage: expected the profile quick or full, got {profile!r}")
-    tries = [found for seed in told(seeds, "planted-stage", progress) for found in _tried(profile, seed)]
+    tries = [found for seed in tracked(seeds, "planted-stage", progress) for found in _tried(profile, seed)]
     rows, claims = [], []
     for wants in WANTS:
         for plant in PLANTS:

@@ -29,7 +29,7 @@ def ranker(stages: TwoStages, arm: Arm) -> tuple[DINRanker, dict[str, Any]]:
     ).to(stages.device)
     if stages.device.type == "cuda":
         model._score = _fast(model._score)  # type: ignore[method-assign, assignment]
-    loop = Loop(sizes.epochs, sizes.rate, 1e-4, sizes.patience)
+    loop = Loop(sizes.epochs, sizes.learning_rate, 1e-4, sizes.patience)
     judged = loop.run(
         model,
         _batches(stages, model, arm, weights),
@@ -57,7 +57,7 @@ def _batches(
     even = weights.values / weights.values[weights.values > 0].mean()
     weight = torch.from_numpy(even.astype(np.float32)).to(stages.device)
     near = _near(stages, arm)
-    held = torch.zeros(min(stages.sizes.batch, len(counted)), dtype=torch.int64, device=stages.device)
+    held = torch.zeros(min(stages.sizes.batch_size, len(counted)), dtype=torch.int64, device=stages.device)
 
     def loss() -> Tensor:
         return _loss(stages, model, arm, held, weight, near)

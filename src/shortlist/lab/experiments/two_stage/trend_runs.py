@@ -157,9 +157,9 @@ def _sizes(trial: Trial, setting: Setting) -> Settings:
     if trial.ground.quick:
         quick = trial.ground.sizes
         shown = {name: quick[name] for name in ("windows", "min_history", "beam")}
-        return {**shown, "instances": 300, "steps": 25, "batch": 200}
+        return {**shown, "instances": 300, "steps": 25, "batch_size": 200}
     instances = 8000 if setting.scorer == "linear" else 4000
-    linear = {"steps": LinearPlan.steps, "batch": LinearPlan.batch}
+    linear = {"steps": LinearPlan.steps, "batch_size": LinearPlan.batch_size}
     usual = {"windows": TreePlan.windows, "min_history": TreePlan.min_history, "beam": BEAM}
     return {**usual, "instances": instances, **linear}
 
@@ -173,10 +173,10 @@ def _taught(trial: Trial, setting: Setting, sizes: Settings, sides: Sides) -> tu
     """The tree, and the instances it was shown."""
     if setting.scorer == "linear":
         shape = {name: getattr(setting, name) for name in ("branch", "width", "share", "limit")}
-        lesson = {name: sizes[name] for name in ("steps", "batch", "windows", "min_history")}
+        lesson = {name: sizes[name] for name in ("steps", "batch_size", "windows", "min_history")}
         return teach_linear(LinearPlan(**shape, **lesson), sides)
     asked: dict[str, Any] = {**STAYING, "scorer": setting.scorer, "branch": setting.branch}
-    asked |= {**TINY, "batch": trial.ground.sizes["batch"]} if trial.ground.quick else {"beam": BEAM}
+    asked |= {**TINY, "batch_size": trial.ground.sizes["batch_size"]} if trial.ground.quick else {"beam": BEAM}
     two = TreeShape(len(trial.ground.dataset.items), 2)
     total = drawn(two, trial.ground.few(NEGATIVES))
     asked["negatives"] = even_negatives(TreeShape(two.n, setting.branch), total)
