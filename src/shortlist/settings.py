@@ -15,11 +15,20 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from shortlist.errors import ConfigError
 
 RENAMED: Mapping[str, str] = {
+    "batch": "batch_size",
+    "cases": "validation_cases",
+    "decay": "weight_decay",
     "drawn": "n_negatives",
     "fade": "lr_schedule (trees) or history_decay (co-visit)",
     "fresh": "exclude_seen",
+    "gaps": "mask_share",
     "heat": "temperature",
+    "hops": "layers",
+    "judged_by": "early_stop_metric",
     "memory": "max_history",
+    "rate": "learning_rate",
+    "round_rate": "round_learning_rate",
+    "tail": "mask_last_share",
     "wants": "positives_per_request",
 }
 """Keys of recipes before version 0.2.0, and what they are called now."""

@@ -43,7 +43,9 @@ def test_the_best_epoch_stays_and_patience_ends_the_rest():
         kept[len(kept)] = model.weight.item()
         return next(verdicts)
 
-    said = Loop(epochs=5, learning_rate=0.1, patience=2).run(model, batches, 10, "line", lambda *_: None, judge)
+    said = Loop(epochs=5, learning_rate=0.1, patience=2).run(
+        model, batches, 10, "line", lambda *_: None, judge
+    )
     assert said == [1.0, 3.0, 2.0, 2.0]
     assert model.weight.item() == kept[1]
 
@@ -65,7 +67,9 @@ def test_the_first_of_equal_epochs_stays_and_patience_counts_from_it(verdicts, b
         kept.append(model.weight.item())
         return verdicts[len(kept) - 1]
 
-    said = Loop(epochs=5, learning_rate=0.1, patience=2).run(model, batches, 10, "line", lambda *_: None, judge)
+    said = Loop(epochs=5, learning_rate=0.1, patience=2).run(
+        model, batches, 10, "line", lambda *_: None, judge
+    )
     assert len(said) == heard
     assert best_of(said) == best
     assert model.weight.item() == kept[best]
@@ -77,7 +81,7 @@ def test_a_loss_that_is_no_number_is_named():
     def batches(epoch):
         yield lambda: model(torch.ones(1, 1)).sum() * torch.nan
 
-    with pytest.raises(ShortlistError, match="after epoch 1; lower the rate"):
+    with pytest.raises(ShortlistError, match="after epoch 1; lower the learning rate"):
         Loop(epochs=2).run(model, batches, 1, "line", lambda *_: None)
 
 
@@ -107,7 +111,9 @@ def test_a_loss_that_comes_as_the_same_function_again_is_recorded(monkeypatch):
     def steady():
         return (model(torch.ones(1, 1)) - 1.0).square().mean()
 
-    Loop(epochs=3, learning_rate=0.05).run(model, lambda epoch: iter([steady] * 10), 10, "line", lambda *_: None)
+    Loop(epochs=3, learning_rate=0.05).run(
+        model, lambda epoch: iter([steady] * 10), 10, "line", lambda *_: None
+    )
     assert [one.done for one in made] == [30]
     made.clear()
     Loop(epochs=1, learning_rate=0.05).run(model, fresh, 10, "line", lambda *_: None)

@@ -280,8 +280,10 @@ def test_spare_slots_stay_free():
 
 
 def test_a_loss_that_is_no_number_ends_training():
-    one = training(taught=lesson(valid=None), learning_rate=1e30, warmup=0, clip=0.0, norm="none", lr_schedule="none")
-    with pytest.raises(ShortlistError, match="lower the rate"):
+    one = training(
+        taught=lesson(valid=None), learning_rate=1e30, warmup=0, clip=0.0, norm="none", lr_schedule="none"
+    )
+    with pytest.raises(ShortlistError, match="lower the learning rate"):
         one.run()
 
 

@@ -2,11 +2,11 @@
 
 from shortlist.models.nodes.attention import AttentionScorer, AttentionState, plain_weights
 from shortlist.models.nodes.config import ScorerConfig
-from shortlist.models.nodes.linear import LinearScorer
 from shortlist.models.nodes.factory import load_scorer, make_scorer, take_weights, warm
+from shortlist.models.nodes.linear import LinearScorer
 from shortlist.models.nodes.mlp import MLPScorer
-from shortlist.models.nodes.weight_norms import NormLimits, Norms, norm_report, project_
 from shortlist.models.nodes.scorer import NodeScorer, State
+from shortlist.models.nodes.weight_norms import NormLimits, Norms, norm_report, project_
 
 __all__ = [
     "AttentionScorer",

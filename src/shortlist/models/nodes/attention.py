@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.models.nodes.config import ScorerConfig
-from shortlist.models.nodes.triton_attention import fused_is_here, fused_weights
 from shortlist.models.nodes.cpu_kernel import Core, fill_state, score_rows
 from shortlist.models.nodes.mlp import Layers
 from shortlist.models.nodes.scorer import NodeScorer, PReLU, State, at_least_float32, last, without_bias
+from shortlist.models.nodes.triton_attention import fused_is_here, fused_weights
 from shortlist.models.nodes.weight_views import Views, array, take_views
 
 CPU_BLOCK = 2**20  # bytes of pre-activations at a time, without gradients: the second-level cache

@@ -8,8 +8,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.models.nodes.config import ScorerConfig
 from shortlist.models.nodes.linear import mean_vector
-from shortlist.models.nodes.triton_norm import normed_bent, normed_is_here
 from shortlist.models.nodes.scorer import NodeScorer, PReLU, State, at_least_float32, without_bias
+from shortlist.models.nodes.triton_norm import normed_bent, normed_is_here
 
 
 class Layers(nn.Module):

@@ -43,7 +43,11 @@ class Loop:
         """
         fused = next(model.parameters()).is_cuda or None  # one launch for all weights where launches cost
         optimizer = torch.optim.AdamW(
-            model.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=fused, capturable=bool(fused)
+            model.parameters(),
+            lr=self.learning_rate,
+            weight_decay=self.weight_decay,
+            fused=fused,
+            capturable=bool(fused),
         )
         best, said = copy.deepcopy(model.state_dict()), list[float]()
         turns = _Turns(model, optimizer)
@@ -99,7 +103,7 @@ class _Turns:
 
 def _check_finite(loss: float, what: str, epoch: int) -> None:
     if not math.isfinite(loss):
-        raise ShortlistError(f"{what}: the loss is {loss} after epoch {epoch + 1}; lower the rate")
+        raise ShortlistError(f"{what}: the loss is {loss} after epoch {epoch + 1}; lower the learning rate")
 
 
 def shuffled(count: int, batch: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:

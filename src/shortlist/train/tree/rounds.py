@@ -245,7 +245,9 @@ class TreeTraining:
         self.standing.losses.zero_()
         self.standing.since = 0
         if not np.isfinite(mean[0]):
-            raise ShortlistError(f"tree: the loss is {mean[0]} at step {self.standing.step}; lower the rate")
+            raise ShortlistError(
+                f"tree: the loss is {mean[0]} at step {self.standing.step}; lower the learning rate"
+            )
         told = {"step": self.standing.step, "loss": mean[0], "skipped": mean[1], **self._time()}
         if self._cases is not None:
             self.standing.index.scorer.eval()
