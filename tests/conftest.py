@@ -8,9 +8,8 @@ import torch
 
 from shortlist.data import Dataset, save_dataset
 from shortlist.pipeline import Recipe, Recommender, load_recommender, parse_recipe
-from shortlist.progress import silent
 from shortlist.simulate import embedded
-from shortlist.train.bundle import train_bundle
+from shortlist.train import train
 
 torch.set_num_threads(1)  # tests run side by side
 
@@ -98,14 +97,14 @@ def data_folder(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Pat
 @pytest.fixture(scope="session")
 def bundle(world: Dataset, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "bundle"
-    train_bundle(recipe, world, folder, 0, silent)
+    train(recipe, world, folder)
     return folder
 
 
 @pytest.fixture(scope="session")
 def tree_bundle(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("grown") / "bundle"
-    train_bundle(parse_recipe(TREE, "tree.toml"), world, folder, 0, silent)
+    train(parse_recipe(TREE, "tree.toml"), world, folder)
     return folder
 
 

@@ -1,11 +1,11 @@
-"""The way in: `shortlist`, or `python -m shortlist`."""
+"""Entry point: `shortlist`, or `python -m shortlist`."""
 
 import sys
 
 try:
     from shortlist.cli import app
-except KeyboardInterrupt:  # importing takes a moment, and a hasty user need not see where
-    sys.exit("stopped; nothing was begun")
+except KeyboardInterrupt:  # Ctrl-C while importing
+    sys.exit("stopped; nothing was started")
 
 
 def main() -> None:

@@ -1,31 +1,78 @@
-"""The command line: one file per verb."""
+"""The command line: one file per verb, imported when the verb is used."""
 
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
 import typer
+from typer.core import TyperGroup
 
 from shortlist import __version__
-from shortlist.cli import data
-from shortlist.cli.bench import bench
-from shortlist.cli.compare import compare
-from shortlist.cli.diagnose import diagnose
-from shortlist.cli.evaluate import evaluate
-from shortlist.cli.explain import explain
-from shortlist.cli.quickstart import quickstart
-from shortlist.cli.recommend import recommend
-from shortlist.cli.reproduce import reproduce
-from shortlist.cli.serve import serve
-from shortlist.cli.train import train
+
+ABOUT = "From an interaction log to a multi-stage recommender that says which stage lost what."
+
+VERBS: Mapping[str, str] = {
+    "quickstart": "Train a pipeline on the embedded data and show which stage loses what.",
+    "data": "Import a log and inspect it.",
+    "train": "Train every stage of a pipeline on what the stages before it pass on.",
+    "evaluate": "Metrics with intervals beside baselines, and which stage lost what.",
+    "compare": "Several bundles on the same users: paired tests, intervals, latency.",
+    "diagnose": "Which stage loses relevant items, why, and which knob brings how much back.",
+    "recommend": "The slate of a user or of a history.",
+    "explain": "Which stage dropped an item, and by how much.",
+    "serve": "Serve a bundle over HTTP.",
+    "settings": "Every stage type with its settings, defaults, ranges and meanings.",
+    "bench": "Speed as ratios measured in one run.",
+    "reproduce": "Run an experiment and write its result as JSON, Markdown and plot.",
+}
+"""Verb -> what `shortlist --help` says of it. The module shortlist.cli.VERB holds the function of that name."""
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+class LazyVerbs(TyperGroup):
+    """Imports the module of a verb when the verb runs, so that `--help` needs neither torch nor matplotlib."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """What the list of verbs shows; the real command comes from `resolve_command`."""
+        return click.Command(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in VERBS:
+            return args[0], load_verb(args[0]), args[1:]
+        return super().resolve_command(ctx, args)
+
+
+def load_verb(name: str) -> click.Command:
+    """The command of a verb, from its module."""
+    module: Any = import_module(f"shortlist.cli.{name}")
+    verb = getattr(module, "app", None)
+    if verb is None:
+        verb = typer.Typer(add_completion=False, context_settings=CONTEXT)
+        verb.command(name, help=VERBS[name])(getattr(module, name))
+    command = typer.main.get_command(verb)
+    command.name = name
+    return command
+
 
 app = typer.Typer(
     name="shortlist",
-    help="From an interaction log to a multi-stage recommender that says which stage lost what.",
+    cls=LazyVerbs,
+    help=ABOUT,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=CONTEXT,
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(asked: bool) -> None:
+    if asked:
         typer.echo(__version__)
         raise typer.Exit
 
@@ -35,11 +82,4 @@ def _root(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Print the version."
     ),
-) -> None:
-    """From an interaction log to a multi-stage recommender that says which stage lost what."""
-
-
-app.command()(quickstart)
-app.add_typer(data.app, name="data")
-for verb in (train, evaluate, compare, diagnose, recommend, explain, serve, bench, reproduce):
-    app.command()(verb)
+) -> None: ...

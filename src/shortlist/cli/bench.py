@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, doors, emit, progress
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.errors import ConfigError
 from shortlist.lab.bench import BENCHES
 
 
-@doors()
+@errors_to_exit_codes()
 def bench(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(BENCHES)}.")],
     seed: Seed = 0,

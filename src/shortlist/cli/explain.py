@@ -7,12 +7,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from shortlist.cli.frame import Json, Seed, doors, emit
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
 from shortlist.cli.recommend import as_request
 from shortlist.pipeline import Explanation, load_recommender
 
 
-@doors()
+@errors_to_exit_codes()
 def explain(
     bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
     item: Annotated[str, typer.Option(help="The id of the item to follow.")],

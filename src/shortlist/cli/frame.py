@@ -1,9 +1,9 @@
-"""What every verb of the command line shares: how it answers, how it fails, how it shows that it works."""
+"""What every verb shares: JSON output, errors as exit codes, progress bars."""
 
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -18,43 +18,43 @@ from shortlist.artifact.as_json import as_json
 from shortlist.errors import ShortlistError
 from shortlist.progress import Progress, silent
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="The seed of all that is drawn by lot.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Random seed.")]
 
-PATIENCE = 2.0  # seconds of work before a bar appears
+DELAY = 2.0  # seconds of work before a bar appears
 
 
 @contextmanager
-def doors() -> Iterator[None]:
-    """Around a verb, as a decorator or a block: an error becomes one sentence on stderr and an exit code."""
+def errors_to_exit_codes() -> Iterator[None]:
+    """Decorator or context: an error becomes one sentence on stderr and an exit code."""
     try:
         yield
     except ShortlistError as error:
         typer.echo(f"error: {_sentence(error)}", err=True)
         raise typer.Exit(2) from error
     except BrokenPipeError:
-        # Whoever read our output has gone; what is left of it must not raise again at exit.
+        # The reader of our output has closed the pipe; what is left of it must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         typer.echo(
-            f"error: {where}{error.strerror or error}; choose a place that can be read and written", err=True
+            f"error: {where}{error.strerror or error}; choose a path that can be read and written", err=True
         )
         raise typer.Exit(2) from error
     except KeyboardInterrupt:
-        typer.echo("stopped; nothing half-written was left", err=True)
+        typer.echo("stopped; no partial file was left", err=True)
         raise typer.Exit(1) from None
 
 
-def emit(answer: Mapping[str, Any]) -> None:
-    """Print one JSON object on stdout; what JSON cannot say (NaN, infinity) becomes null."""
+def emit(answer: Any) -> None:
+    """Print one JSON object on stdout; NaN and infinity become null."""
     sys.stdout.write(json.dumps(as_json(answer), allow_nan=False, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that is either all there or not there."""
+    """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:
@@ -66,7 +66,7 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """A callback that draws bars with the time left on a terminal, and keeps still everywhere else."""
+    """A callback that draws progress bars on a terminal and does nothing elsewhere."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield silent
@@ -76,28 +76,28 @@ def progress() -> Iterator[Progress]:
 
 
 @contextmanager
-def bars(console: Console, patience: float = PATIENCE) -> Iterator[Progress]:
-    """Bars that appear once the work has lasted `patience` seconds."""
-    drawn = Bars(
+def bars(console: Console, delay: float = DELAY) -> Iterator[Progress]:
+    """Progress bars that appear after `delay` seconds of work."""
+    display = Bars(
         TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console, transient=True
     )
     tasks: dict[str, TaskID] = {}
-    # A timer, not the next word from the work: one long step may say nothing for minutes.
-    timer = Timer(patience, drawn.start)
+    # A timer, because one long step may report nothing for minutes.
+    timer = Timer(delay, display.start)
     timer.daemon = True
 
-    def tell(what: str, done: int, total: int) -> None:
+    def update(what: str, done: int, total: int) -> None:
         if what not in tasks:
-            tasks[what] = drawn.add_task(what, total=total)
-        drawn.update(tasks[what], completed=done, total=total)
+            tasks[what] = display.add_task(what, total=total)
+        display.update(tasks[what], completed=done, total=total)
 
     try:
         timer.start()
-        yield tell
+        yield update
     finally:
         timer.cancel()
         timer.join()
-        drawn.stop()
+        display.stop()
 
 
 def _sentence(error: ShortlistError) -> str:

@@ -1,18 +1,19 @@
 """shortlist recommend: the slate of one user."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from shortlist.cli.frame import Json, Seed, doors, emit
-from shortlist.pipeline import Recommender, load_recommender
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
+from shortlist.pipeline import Recommendation, Recommender, load_recommender
 from shortlist.pipeline.recommender import Request
 
 
-@doors()
+@errors_to_exit_codes()
 def recommend(
     bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
     user: Annotated[

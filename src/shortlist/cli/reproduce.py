@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from shortlist.artifact.as_json import as_json
-from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
 from shortlist.errors import ConfigError, DataError
 from shortlist.lab.experiments import EXPERIMENTS
 from shortlist.lab.experiments.cache import Kept
 from shortlist.lab.render import claims_page, result_drawing, result_page
 
 
-@doors()
+@errors_to_exit_codes()
 def reproduce(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPERIMENTS)}.")],
     data: Annotated[

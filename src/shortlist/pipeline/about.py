@@ -39,7 +39,9 @@ class TrainingHistory:
 class OutOfFold:
     """How the training requests of rankers were kept out of the nominators' training data."""
 
-    out_of_fold: str = "earlier"  # "earlier": nominators see earlier events; "other-users": other folds of users
+    out_of_fold: str = (
+        "earlier"  # "earlier": nominators see earlier events; "other-users": other folds of users
+    )
     requests: int = 0
     folds: int | None = None
 

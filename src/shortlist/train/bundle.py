@@ -1,4 +1,4 @@
-"""Train a recipe and save the bundle."""
+"""Train a recipe on a data set, and save the bundle."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,66 +8,80 @@ from typing import Any
 import torch
 
 from shortlist import __version__
-from shortlist.artifact import Artifact, Lineage
-from shortlist.data import Dataset
-from shortlist.pipeline import Recipe, Recommender, save_recommender, to_toml
-from shortlist.progress import Progress
-from shortlist.train.pipeline import train
+from shortlist.artifact import Lineage
+from shortlist.artifact.staging import check_target
+from shortlist.data import Dataset, load_dataset
+from shortlist.data.split import PROTOCOLS
+from shortlist.errors import ConfigError
+from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_recommender, to_toml
+from shortlist.progress import Progress, silent
+from shortlist.train.pipeline import train as train_pipeline
 
 
-def spoken(split: Mapping[str, Any]) -> str:
-    """The settings of a split in words."""
-    chosen = ", ".join(f"{name} {value}" for name, value in split.items() if name != "protocol")
-    return f"{split['protocol']} ({chosen})"
-
-
-def unfinished(about: Mapping[str, Any]) -> list[str]:
-    """The stages of a bundle whose epochs ran out while their judge was still pleased."""
-    return [name for name, one in about.get("training", {}).items() if one["converged"] is False]
-
-
-def warned(about: Mapping[str, Any]) -> list[str]:
-    """What trainers warned of, stage by stage."""
-    return [one for went in about.get("training", {}).values() for one in went.get("warnings", [])]
-
-
-def train_bundle(
-    recipe: Recipe,
-    dataset: Dataset,
-    out: Path,
-    seed: int,
-    tell: Progress,
-    force: bool = False,
-    keep: Path | None = None,
+def train(
+    recipe: Recipe | Path | str,
+    data: Dataset | Path | str,
+    out: Path | str | None = None,
+    *,
     protocol: str | None = None,
-) -> tuple[Recommender, Artifact]:
-    """Train and write a bundle; nothing is written unless all of it could be."""
+    seed: int = 0,
+    force: bool = False,
+    checkpoint_dir: Path | str | None = None,
+    progress: Progress = silent,
+) -> Recommender:
+    """A recommender trained on the training part of the split; with `out`, also saved there.
+
+    `recipe` is a `Recipe`, a TOML file or the name of a shipped recipe; `data` a `Dataset` or its folder. `protocol`
+    replaces the split of the data set. `force` replaces a bundle that exists. Long trainings write checkpoints to
+    `checkpoint_dir` and resume from there.
+    """
+    parsed = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
+    folder = None if out is None else Path(out)
+    checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
+    _check(folder, force, checkpoints, protocol)
+    dataset = data if isinstance(data, Dataset) else load_dataset(data)
     split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
-    trained = train(recipe, dataset, seed, split, tell, keep=keep)
-    about = {
-        **trained.about,
-        "pipeline": repr(trained.pipeline),
-        "split": dict(split.settings),
-        "events": len(split.train),
-    }
-    trained = replace(trained, about=about)
-    lineage = Lineage(
-        dataset.fingerprint,
-        seed,
-        __version__,
-        {"recipe": to_toml(recipe), "split": dict(split.settings), "threads": torch.get_num_threads()},
-    )
-    card = {"README.md": _card(about, dataset, seed)}
-    return trained, save_recommender(trained, out, lineage, recipe, card, overwrite=force)
+    trained = replace(train_pipeline(parsed, dataset, seed, split, progress, keep=checkpoints), recipe=parsed)
+    return trained if folder is None else _save(trained, dataset, folder, force)
 
 
-def _card(about: dict[str, Any], dataset: Dataset, seed: int) -> str:
-    """What a person should know who finds the bundle."""
+def spoken_split(split: Mapping[str, Any]) -> str:
+    """The settings of a split in one line."""
+    chosen = ", ".join(f"{name} {value}" for name, value in split.items() if name != "protocol")
+    return f"{split['protocol']} ({chosen})" if chosen else str(split["protocol"])
+
+
+def _check(out: Path | None, force: bool, checkpoints: Path | None, protocol: str | None) -> None:
+    """Refuse before the work what cannot be written or has no meaning."""
+    if out is not None:
+        check_target(out, force)
+    if protocol is not None and protocol not in PROTOCOLS:
+        raise ConfigError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+    if checkpoints is None:
+        return
+    if checkpoints.exists() and not checkpoints.is_dir():
+        raise ConfigError(f"{checkpoints}: is not a folder; expected a folder for checkpoints")
+    if out is not None and checkpoints.resolve().is_relative_to(out.resolve()):
+        raise ConfigError(f"{checkpoints}: lies inside the bundle {out}; choose a folder outside of it")
+
+
+def _save(trained: Recommender, dataset: Dataset, out: Path, force: bool) -> Recommender:
+    about, recipe = trained.about, trained.recipe
+    assert recipe is not None
+    config = {"recipe": to_toml(recipe), "split": dict(about.split), "threads": torch.get_num_threads()}
+    lineage = Lineage(about.fingerprint, about.seed, __version__, config)
+    card = {"README.md": _card(about, repr(trained.pipeline), dataset)}
+    artifact = save_recommender(trained, out, lineage, card, overwrite=force)
+    return replace(trained, about=replace(about, version=artifact.version))
+
+
+def _card(about: About, pipeline: str, dataset: Dataset) -> str:
+    """What a person who finds the bundle should know."""
     return (
-        f"# {about['name']}\n\n"
-        f"A multi-stage recommender by shortlist {__version__} on {dataset.name!r}: {about['events']:,} events, "
-        f"{len(dataset.users):,} users, {len(dataset.items):,} items, seed {seed}.\n\n"
-        f"    {about['pipeline']}\n\n"
-        f"Held out by {about['split']}. `recipe.toml` is what it was made from, `pipeline.toml` what it is.\n\n"
+        f"# {about.name}\n\n"
+        f"A multi-stage recommender, trained by shortlist {__version__} on {dataset.name!r}: {about.events:,} events, "
+        f"{len(dataset.users):,} users, {len(dataset.items):,} items, seed {about.seed}.\n\n"
+        f"    {pipeline}\n\n"
+        f"Split: {spoken_split(about.split)}. `recipe.toml` is the recipe, `pipeline.toml` the trained pipeline.\n\n"
         "Answer a request with `shortlist recommend`, follow an item with `shortlist explain`.\n"
     )
