@@ -15,11 +15,11 @@ def test_coverage_counts_each_shown_item_once() -> None:
     assert coverage(ranked, 10, 3) == pytest.approx(3 / 10)
 
 
-def test_gini_is_zero_when_all_items_are_shown_alike() -> None:
+def test_gini_is_zero_for_uniform_exposure() -> None:
     assert gini(torch.tensor([[0, 1], [2, 3]]), 4, 2) == pytest.approx(0)
 
 
-def test_gini_of_one_item_that_has_it_all_is_one_less_one_nth() -> None:
+def test_gini_of_a_single_shown_item_is_one_minus_one_over_n() -> None:
     assert gini(torch.tensor([[2], [2], [2]]), 4, 1) == pytest.approx(1 - 1 / 4)
 
 
@@ -30,11 +30,11 @@ def test_gini_equals_the_mean_difference_of_all_pairs() -> None:
     assert gini(ranked, 5, 3) == pytest.approx(pairs / (2 * 5 * sum(shown)))
 
 
-def test_gini_of_nothing_is_no_number() -> None:
+def test_gini_without_shown_items_is_nan() -> None:
     assert math.isnan(gini(torch.full((2, 3), -1), 4, 3))
 
 
-def test_novelty_is_the_mean_self_information_of_what_is_shown() -> None:
+def test_novelty_is_mean_self_information_of_shown_items() -> None:
     popularity = torch.tensor([8, 4, 1, 0])
     ranked = torch.tensor([[0, 1, 2], [1, -1, -1], [3, -1, -1], [-1, -1, -1]])
     values = novelty(ranked, popularity, 8, 3)
@@ -42,7 +42,7 @@ def test_novelty_is_the_mean_self_information_of_what_is_shown() -> None:
     assert math.isnan(values[3])
 
 
-def test_items_outside_the_catalogue_and_empty_cuts_are_named() -> None:
+def test_items_outside_the_catalogue_and_invalid_k_are_refused() -> None:
     with pytest.raises(DataError, match="item row 7 is outside the catalogue of 5 items"):
         coverage(torch.tensor([[7]]), 5, 1)
     with pytest.raises(ConfigError, match="must be positive"):

@@ -1,15 +1,17 @@
-"""Intervals and tests against scipy, and what they promise on simulated users."""
+"""Intervals and tests against scipy, and their error rates on simulated users."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.metrics import significance
-from shortlist.metrics.significance import bootstrap, paired
+from shortlist.metrics.significance import bootstrap, holm, paired
 
 
 def normal(seed: int, count: int, mean: float = 0.0) -> torch.Tensor:
@@ -26,21 +28,21 @@ def test_the_interval_agrees_with_scipy() -> None:
     assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=0.15 * spread)
 
 
-def test_chance_follows_from_the_seed() -> None:
+def test_results_are_determined_by_the_seed() -> None:
     values, others = normal(0, 50), normal(1, 50)
     assert bootstrap(values, seed=4) == bootstrap(values, seed=4)
     assert bootstrap(values, seed=4) != bootstrap(values, seed=5)
     assert paired(values, others, seed=4) == paired(values, others, seed=4)
 
 
-def test_small_portions_draw_the_same_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_sampling_gives_the_same_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     values, others = normal(0, 50), normal(1, 50)
     whole = paired(values, others, seed=4)
     monkeypatch.setattr(significance, "CELLS", 170)  # three samples at a time
     assert paired(values, others, seed=4) == whole
 
 
-def test_a_95_percent_interval_holds_the_mean_about_95_times_in_100() -> None:
+def test_95_percent_interval_has_nominal_coverage() -> None:
     held = 0
     for trial in range(300):
         found = bootstrap(normal(trial, 60, 0.3), seed=trial, samples=400)
@@ -53,7 +55,7 @@ def test_a_wider_level_gives_a_wider_interval() -> None:
     assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
 
 
-def test_users_without_a_value_are_left_out_of_both() -> None:
+def test_users_with_nan_are_left_out_of_both_systems() -> None:
     a = torch.tensor([1.0, math.nan, 3.0, 4.0, 9.0])
     b = torch.tensor([0.0, 5.0, 3.0, 6.0, math.nan])
     found = paired(a, b, seed=0)
@@ -62,7 +64,7 @@ def test_users_without_a_value_are_left_out_of_both() -> None:
     assert bootstrap(a, seed=0).mean == pytest.approx(17 / 4)
 
 
-def test_nobody_left_gives_no_number() -> None:
+def test_no_users_left_gives_nan() -> None:
     nobody = torch.full((3,), math.nan)
     assert all(math.isnan(value) for value in vars(bootstrap(nobody, seed=0)).values())
     assert math.isnan(paired(nobody, nobody, seed=0).p_value)
@@ -85,7 +87,7 @@ def test_the_p_value_agrees_with_scipys_permutation_and_t_tests() -> None:
     assert found.effect_size == pytest.approx(stats.ttest_rel(a.numpy(), b.numpy()).statistic / math.sqrt(40))
 
 
-def test_all_four_flips_of_two_users_are_equally_likely() -> None:
+def test_all_four_sign_flips_of_two_users_are_equally_likely() -> None:
     found = paired(torch.tensor([1.0, 1.0]), torch.zeros(2), seed=0, samples=20_000)
     assert found.p_value == pytest.approx(0.5, abs=0.02)  # ++ and --
 
@@ -107,7 +109,7 @@ def test_one_in_twenty_tests_of_equal_systems_rejects() -> None:
     assert 0.02 <= rejected / 300 <= 0.085
 
 
-def test_swapping_the_systems_mirrors_the_comparison() -> None:
+def test_swapping_the_systems_mirrors_the_paired_test() -> None:
     a, b = normal(0, 30, 0.2), normal(1, 30)
     there, back = paired(a, b, seed=0), paired(b, a, seed=0)
     assert there.difference == pytest.approx(-back.difference)
@@ -115,7 +117,7 @@ def test_swapping_the_systems_mirrors_the_comparison() -> None:
     assert (there.p_value, there.wins) == (back.p_value, back.losses)
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(DataError, match=r"same users, got \[3\] and \[4\]"):
         paired(torch.zeros(3), torch.zeros(4), seed=0)
     with pytest.raises(DataError, match="one value per user"):
@@ -131,15 +133,15 @@ def thirds(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("seed", [24, 36, 56, 71])
-def test_a_bound_that_is_0_but_for_rounding_is_0(seed: int) -> None:
+def test_bound_within_rounding_error_of_zero_counts_as_zero(seed: int) -> None:
     a, b = thirds(seed)
     there, back = paired(a, b, seed=0, samples=200), paired(b, a, seed=0, samples=200)
-    assert 0 < there.low < 1e-15  # what a sum of thirds leaves
+    assert 0 < there.low < 1e-15  # rounding error of a sum of thirds
     assert not there.above
     assert not back.below
 
 
-def test_a_small_difference_that_is_there_is_clear() -> None:
+def test_small_systematic_difference_is_significant() -> None:
     values = normal(0, 100)
     better = paired(values + 1e-6 * (1 + 0.1 * normal(1, 100)), values, seed=0)
     assert (better.above, better.below) == (True, False)
@@ -147,7 +149,7 @@ def test_a_small_difference_that_is_there_is_clear() -> None:
     assert (worse.above, worse.below) == (False, True)
 
 
-def test_values_that_are_equal_but_for_rounding_are_ties() -> None:
+def test_values_equal_within_rounding_error_are_ties() -> None:
     third = torch.full((20,), 1 / 3, dtype=torch.float64)
     found = paired(1 - third, 2 * third, seed=0)
     assert ((1 - third) != 2 * third).all()
@@ -161,7 +163,30 @@ def test_values_that_are_equal_but_for_rounding_are_ties() -> None:
     assert not found.above
 
 
-def test_of_nobody_nothing_is_clear() -> None:
+def test_no_users_give_no_significant_difference() -> None:
     nobody = torch.full((3,), math.nan)
     found = paired(nobody, nobody, seed=0)
     assert (found.above, found.below) == (False, False)
+
+
+def test_holm_on_a_case_worked_out_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_holm_leaves_a_single_p_value_unchanged() -> None:
+    assert holm([0.2]) == [0.2]
+    assert holm([]) == []
+
+
+def test_holm_does_not_count_nan() -> None:
+    first, second = holm([0.02, float("nan")])
+    assert first == 0.02
+    assert math.isnan(second)
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_keeps_the_order_and_never_lowers_a_p_value(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    assert all(p <= after <= 1 for p, after in zip(p_values, adjusted, strict=True))
+    by_p = sorted(range(len(p_values)), key=lambda at: p_values[at])
+    assert [adjusted[at] for at in by_p] == sorted(adjusted)

@@ -13,19 +13,20 @@ from shortlist.metrics.ranking import (
     precision,
     recall,
 )
-from shortlist.metrics.significance import Comparison, Interval, bootstrap, paired
+from shortlist.metrics.significance import Interval, PairedTest, bootstrap, holm, paired
 
 __all__ = [
     "METRICS",
-    "Comparison",
     "Interval",
     "Metric",
+    "PairedTest",
     "average_precision",
     "bootstrap",
     "coverage",
     "f1",
     "gini",
     "hit_rate",
+    "holm",
     "list_recall",
     "mrr",
     "ndcg",

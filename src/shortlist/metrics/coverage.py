@@ -1,4 +1,4 @@
-"""What rankings do to the catalogue: how much of it is shown, how evenly, and how far from the obvious."""
+"""Catalogue metrics of rankings: coverage, Gini index of exposure, and novelty."""
 
 import torch
 from torch import Tensor
@@ -7,14 +7,14 @@ from shortlist.errors import ConfigError, DataError
 
 
 def coverage(ranked: Tensor, n_items: int, k: int) -> float:
-    """The share of all items that stand among the first k of somebody: |union of slates| / n_items."""
+    """The share of all items that are in the top k of any user: |union of slates| / n_items."""
     return float((_exposure(ranked, n_items, k) > 0).double().mean())
 
 
 def gini(ranked: Tensor, n_items: int, k: int) -> float:
-    """Σ (2i - n - 1) x_i / (n Σ x), x ascending: 0 when all are shown alike, near 1 when one has it all.
+    """Gini index of exposure: Σ (2i - n - 1) x_i / (n Σ x), x ascending; 0 is uniform, near 1 is concentrated.
 
-    Items never shown count with 0; NaN when nothing was shown at all.
+    Items that are never shown count with 0; NaN when no item was shown.
     """
     shown = _exposure(ranked, n_items, k).sort().values.to(torch.float64)
     weight = 2 * torch.arange(1, n_items + 1, dtype=torch.float64, device=shown.device) - n_items - 1
@@ -22,10 +22,10 @@ def gini(ranked: Tensor, n_items: int, k: int) -> float:
 
 
 def novelty(ranked: Tensor, popularity: Tensor, n_users: int, k: int) -> Tensor:
-    """The mean of -log2(popularity / n_users) over the first k items of each user [B], in bits.
+    """Mean self-information, -log2(popularity / n_users), of the top k items of each user [B], in bits.
 
-    `popularity` [n_items] says how many of `n_users` users met each item. An item nobody met counts as met by
-    one user, so that the value stays finite; empty places do not count; NaN for an empty ranking.
+    `popularity` [n_items] is the number of users, of `n_users`, who interacted with each item. An item without
+    interactions counts as one user, so that the value is finite. Empty places do not count; NaN for an empty ranking.
     """
     top = ranked[:, :k]
     share = popularity.to(torch.float64).clamp(min=1, max=n_users) / n_users
@@ -35,7 +35,7 @@ def novelty(ranked: Tensor, popularity: Tensor, n_users: int, k: int) -> Tensor:
 
 
 def _exposure(ranked: Tensor, n_items: int, k: int) -> Tensor:
-    """How often each item stands among the first k [n_items]."""
+    """How often each item is in the top k [n_items]."""
     if n_items < 1 or k < 1:
         raise ConfigError(f"exposure: n_items and k must be positive, got {n_items} and {k}")
     top = ranked[:, :k]

@@ -1,4 +1,4 @@
-"""A share with its interval over users: a bootstrap of sums, an exact interval, an exact test of pairs."""
+"""Shares with intervals over users: bootstrap of sums, exact binomial interval, McNemar's test."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +11,14 @@ from shortlist.errors import ConfigError
 
 Floats = NDArray[np.float64]
 
-FEWEST = 30  # users, for an interval to mean anything
+MIN_USERS = 30  # no interval is given for fewer users
 DRAWS = 1000
-CELLS = 1 << 22  # weights drawn at a time
+CELLS = 1 << 22  # bootstrap weights held in memory at a time
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A share and where it would lie with other users of the same kind; no interval with too few users."""
+    """A share with its 95 % interval; no interval with too few users."""
 
     mean: float | None
     low: float | None = None
@@ -41,15 +41,15 @@ class Estimate:
 def resampled(
     per_user: NDArray[Any], seed: int, draws: int = DRAWS, kind: str = "multinomial"
 ) -> NDArray[np.float64]:
-    """Sums over users [U, M] as other users of the same kind would give them [draws, M].
+    """Bootstrap samples of the sums over users of `per_user` [U, M]: [draws, M].
 
-    Users are drawn whole. The same seed and number of users give the same draws, so that sums of several systems on the
-    same users are paired. A "multinomial" draw has as many users as there are, in a "poisson" one each is there 0, 1, 2
-    ... times on its own.
+    The resampling unit is a user. The same seed and number of users give the same samples, so sums of several systems
+    on the same users are paired. "multinomial" samples U users with replacement; "poisson" repeats each user a
+    Poisson(1) number of times.
     """
     if kind not in ("multinomial", "poisson") or draws < 1 or seed < 0:
         raise ConfigError(
-            f"bootstrap: expected multinomial or poisson, 1 draw or more and a seed from 0, got {kind!r}, {draws} "
+            f"bootstrap: expected multinomial or poisson, draws >= 1 and seed >= 0, got {kind!r}, {draws} "
             f"and {seed}"
         )
     count = len(per_user)
@@ -62,26 +62,26 @@ def resampled(
 
 
 def shares(
-    top: NDArray[Any], bottom: NDArray[Any], seed: int = 0, draws: int = DRAWS, fewest: int = FEWEST
+    top: NDArray[Any], bottom: NDArray[Any], seed: int = 0, draws: int = DRAWS, min_users: int = MIN_USERS
 ) -> tuple[Estimate, ...]:
     """The sums of each column of `top` [U, M] over the sum of `bottom` [U], with 95 % percentile intervals.
 
-    Below `fewest` users there is no interval; without anything below the line there is no share.
+    Below `min_users` users there is no interval; where the denominator is 0 there is no share.
     """
     count, whole = len(bottom), float(bottom.sum())
     if not whole:
         return tuple(Estimate(None) for _ in range(top.shape[1]))
     means = top.sum(axis=0) / whole
-    if count < fewest:
+    if count < min_users:
         return tuple(Estimate(float(mean)) for mean in means)
-    drawn = resampled(np.concatenate([top, bottom[:, None]], axis=1), seed, draws)
-    drawn = drawn[drawn[:, -1] > 0]
-    low, high = np.quantile(drawn[:, :-1] / drawn[:, -1:], [0.025, 0.975], axis=0)
+    sums = resampled(np.concatenate([top, bottom[:, None]], axis=1), seed, draws)
+    sums = sums[sums[:, -1] > 0]
+    low, high = np.quantile(sums[:, :-1] / sums[:, -1:], [0.025, 0.975], axis=0)
     return tuple(Estimate(float(m), float(a), float(b)) for m, a, b in zip(means, low, high, strict=True))
 
 
 def share(top: NDArray[Any], bottom: NDArray[Any], seed: int = 0, draws: int = DRAWS) -> Estimate:
-    """One share, of sums per user [U]."""
+    """The sum of `top` [U] over the sum of `bottom` [U], with its interval."""
     return shares(top[:, None], bottom, seed, draws)[0]
 
 
@@ -98,19 +98,19 @@ def exact_share(successes: int, trials: int, level: float = 0.95) -> Estimate:
 
 
 def mcnemar(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
-    """How likely so uneven a split of the users on whom two rankers differ is by chance: exact, two-sided."""
+    """Exact two-sided p-value of McNemar's test: a and b [U] say whether each of two systems was right."""
     if a.shape != b.shape:
         raise ConfigError(
-            f"mcnemar: expected answers to the same users, got {list(a.shape)} and {list(b.shape)}"
+            f"mcnemar: expected results of the same users, got {list(a.shape)} and {list(b.shape)}"
         )
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
-    # Half the users either way: both tails are alike.
+    # Under the null hypothesis both tails are equal.
     return min(1.0, 2 * float(special.bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
 
 
 def _weights(rng: np.random.Generator, draws: int, count: int, kind: str) -> Floats:
-    """How often each user is in each draw [draws, U]."""
+    """How often each user is in each bootstrap sample [draws, U]."""
     if kind == "poisson":
         return rng.poisson(1.0, (draws, count)).astype(np.float64)
-    drawn = rng.integers(0, count, (draws, count)) + np.arange(draws)[:, None] * count
-    return np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
+    chosen = rng.integers(0, count, (draws, count)) + np.arange(draws)[:, None] * count
+    return np.bincount(chosen.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)

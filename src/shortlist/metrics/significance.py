@@ -1,5 +1,7 @@
-"""How sure a mean or a difference is: bootstrap over users, and a randomisation test for pairs."""
+"""Bootstrap intervals over users, paired tests of two systems, and Holm's correction for many tests."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,15 +10,15 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError, DataError
 
-CELLS = 1 << 22  # numbers drawn at a time
-NOISE = 1e-9  # what is smaller than this share of the values it was computed from is 0
+CELLS = 1 << 22  # random numbers held in memory at a time
+NOISE = 1e-9  # a difference below this share of the values it was computed from counts as 0
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and where it would lie with other users of the same kind."""
+    """A mean over users with its bootstrap interval."""
 
     mean: float
     low: float
@@ -24,13 +26,13 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What a is above b, user by user."""
+class PairedTest:
+    """System a against system b on the same users: differences are a - b."""
 
     difference: float  # mean of a - b
     low: float
     high: float
-    p_value: float  # of the difference, were a and b exchangeable; two-sided
+    p_value: float  # two-sided randomisation test
     effect_size: float  # Cohen's d_z: mean over standard deviation of a - b
     wins: int
     ties: int
@@ -38,12 +40,12 @@ class Comparison:
 
     @property
     def above(self) -> bool:
-        """Whether the whole interval lies above 0, by more than sums of floating-point numbers err."""
+        """Whether the whole interval lies above 0, by more than rounding errors."""
         return self.low > self._noise
 
     @property
     def below(self) -> bool:
-        """Whether the whole interval lies below 0, by more than sums of floating-point numbers err."""
+        """Whether the whole interval lies below 0, by more than rounding errors."""
         return self.high < -self._noise
 
     @property
@@ -52,26 +54,27 @@ class Comparison:
 
 
 def bootstrap(values: Tensor, seed: int, samples: int = 1000, level: float = 0.95) -> Interval:
-    """The mean over users [U] and its percentile bootstrap interval; NaN users are left out.
+    """The mean over users [U] with its percentile bootstrap interval; users with NaN are left out.
 
-    All NaN without any user left: there is nothing to be sure of.
+    All values are NaN when no user is left.
     """
     known = _numbers(values)
     known = known[~np.isnan(known)]
     return Interval(_mean(known), *_interval(known, seed, samples, level))
 
 
-def paired(a: Tensor, b: Tensor, seed: int, samples: int = 1000, level: float = 0.95) -> Comparison:
+def paired(a: Tensor, b: Tensor, seed: int, samples: int = 1000, level: float = 0.95) -> PairedTest:
     """Compare two systems on the same users [U]; a user without a value in either is left out of both.
 
-    The interval is a bootstrap over users. The p-value is the share of random flips of the users' signs whose
-    mean lies at least as far from 0 as the one seen, which counts itself: never below 1 / (samples + 1).
+    The interval is a bootstrap over users. The p-value is the share of random sign flips of the users'
+    differences whose mean is at least as far from 0 as the observed mean. The observed one counts, so it is never below
+    1 / (samples + 1).
     """
     if a.shape != b.shape:
         raise DataError(f"paired: expected values of the same users, got {list(a.shape)} and {list(b.shape)}")
-    differences = _apart(_numbers(a), _numbers(b))
+    differences = _differences(_numbers(a), _numbers(b))
     low, high = _interval(differences, seed, samples, level)
-    return Comparison(
+    return PairedTest(
         _mean(differences),
         low,
         high,
@@ -83,14 +86,28 @@ def paired(a: Tensor, b: Tensor, seed: int, samples: int = 1000, level: float = 
     )
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values in the same order (Holm, 1979): they control the family-wise error rate.
+
+    The i-th smallest of m is multiplied by m - i + 1, and made at least as large as the one before. NaN is not a test:
+    it stays NaN and is not counted.
+    """
+    order = sorted((at for at, p in enumerate(p_values) if not math.isnan(p)), key=lambda at: p_values[at])
+    adjusted, least = list(p_values), 0.0
+    for place, at in enumerate(order):
+        least = max(least, min(1.0, p_values[at] * (len(order) - place)))
+        adjusted[at] = least
+    return adjusted
+
+
 def _numbers(values: Tensor) -> Floats:
     if values.ndim != 1:
         raise DataError(f"significance: expected one value per user [U], got shape {list(values.shape)}")
     return np.asarray(values.detach().cpu().double().numpy(), np.float64)
 
 
-def _apart(a: Floats, b: Floats) -> Floats:
-    """What a is above b where both are known; equal values may differ in their last bits."""
+def _differences(a: Floats, b: Floats) -> Floats:
+    """a - b where both are numbers; differences within rounding error are 0."""
     differences = a - b
     noise = abs(differences) <= NOISE * np.maximum(abs(a), abs(b))
     return np.where(noise, 0.0, differences)[~np.isnan(differences)]
@@ -118,15 +135,17 @@ def _interval(values: Floats, seed: int, samples: int, level: float) -> tuple[fl
 def _sign_flips(differences: Floats, seed: int, samples: int) -> float:
     if len(differences) == 0:
         return float("nan")
-    seen = abs(differences.sum()) * (1 - 1e-12)  # equal sums may differ in their last bits
+    observed = abs(differences.sum()) * (1 - 1e-12)  # equal sums may differ in their last bits
     rng = np.random.default_rng([seed, 1])
     shapes = ((size, len(differences)) for size in _chunks(samples, len(differences)))
-    far = sum(int((abs((rng.integers(0, 2, shape) * 2 - 1) @ differences) >= seen).sum()) for shape in shapes)
+    far = sum(
+        int((abs((rng.integers(0, 2, shape) * 2 - 1) @ differences) >= observed).sum()) for shape in shapes
+    )
     return (far + 1) / (samples + 1)
 
 
 def _effect(differences: Floats) -> float:
-    """Mean over standard deviation; 0 where nothing differs, NaN where it is not defined."""
+    """Cohen's d_z; 0 where all differences are 0, NaN where it is not defined."""
     if len(differences) and not differences.any():
         return 0.0
     if len(differences) < 2 or np.ptp(differences) == 0:
@@ -135,6 +154,6 @@ def _effect(differences: Floats) -> float:
 
 
 def _chunks(samples: int, users: int) -> list[int]:
-    """Samples in portions that need bounded memory, whatever the number of users."""
+    """Sizes of chunks of samples that fit in bounded memory for any number of users."""
     size = max(1, CELLS // users)
     return [min(size, samples - start) for start in range(0, samples, size)]

@@ -38,7 +38,9 @@ def auc(scores: Floats, positive: Bools) -> float:
     positives, negatives = int(positive.sum()), int((~positive).sum())
     if not positives or not negatives:
         raise DataError("auc: expected rows of both classes, got only one")
-    return float((rankdata(scores)[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    return float(
+        (rankdata(scores)[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives)
+    )
 
 
 def classifier_two_sample(
