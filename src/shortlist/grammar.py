@@ -5,15 +5,15 @@
 `a + b` pools nominators, `a % k` lets at most k through, `a >> b` is a then b. Python binds `%` tighter than `+`
 and `+` tighter than `>>`, so a pipeline needs no parentheses.
 
-A kind returns only what it owns: a filter can only say no, a scorer can only give numbers, a selector can only
-choose among what is there. What a stage must not do, it has no way to do.
+A kind returns only what it owns: a filter returns a mask, a scorer returns scores, a selector returns positions.
+A filter therefore cannot reorder candidates, and a scorer cannot drop them.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from functools import cache, cached_property
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -21,26 +21,44 @@ from torch import Tensor
 from shortlist.data import Candidates, Query, merge
 from shortlist.data.candidates import repeats
 from shortlist.errors import GrammarError
+from shortlist.settings import Setting, setting, settings_of
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A setting of a stage that can be changed without training, its current value and which others to try.
+
+    "scale": any size from `least` on, smaller or larger; "double": only larger; "off": only `Stage.switched_off`.
+    """
+
+    name: str
+    value: float
+    rule: Literal["scale", "double", "off"]
+    least: int = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One step from a request and what was found so far to what is found now."""
+    """One step of a pipeline: a request and the candidates so far -> candidates."""
 
     kind: ClassVar[str] = "stage"
-    # Of settings, by name: the types of those that are no field, the least and the most, the words they may say.
+    nested: ClassVar[str] = ""  # field that holds the sub-stages: one stage or a tuple of them
     extra_settings: ClassVar[Mapping[str, Any]] = {}
     ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     name: str = field(default="", kw_only=True)
 
+    def __post_init__(self) -> None:
+        for one in _with_meaning(type(self)):
+            one.check(self.__dict__[one.name], self.title)
+
     @abstractmethod
     def __call__(self, query: Query, found: Candidates) -> Candidates: ...
 
     @property
     def title(self) -> str:
-        """The name in traces and expressions: the given one, or that of the class."""
+        """The name in traces and expressions: the given name, or the class name."""
         return self.name or type(self).__name__.lower()
 
     def __rshift__(self, then: "Stage") -> "Pipeline":
@@ -56,16 +74,41 @@ class Stage:
         """This stage, then only the k best by score."""
         return Top(self, k)
 
+    def children(self) -> tuple["Stage", ...]:
+        """The direct sub-stages; empty for a leaf."""
+        inner = self.__dict__.get(self.nested, ())
+        return (inner,) if isinstance(inner, Stage) else inner
+
+    def map(self, change: Callable[["Stage"], "Stage"]) -> Self:
+        """The same stage with `change` applied to every child."""
+        changed = tuple(map(change, self.children()))
+        single = isinstance(self.__dict__.get(self.nested), Stage)
+        return replace(self, **{self.nested: changed[0] if single else changed}) if changed else self
+
+    def knobs(self) -> tuple[Knob, ...]:
+        """The settings of this stage, without its children, that can be changed without training."""
+        return ()
+
+    def switched_off(self, knob: str) -> "Stage":
+        """This stage without the effect of one of its knobs."""
+        return self.renewed(**{knob: 0})
+
     def expression(self) -> str:
-        """How this stage stands in the repr of a pipeline."""
+        """This stage in the repr of a pipeline."""
         return self.name or repr(self)
 
+    @classmethod
+    def declared(cls) -> tuple[Setting, ...]:
+        """The settings a TOML table may hold: the table gives the name, the expression gives the sizes."""
+        own = [one for one in settings_of(cls) if one.name not in ("name", "limit", "k")]
+        return (*own, *(Setting(name, hint, None) for name, hint in cls.extra_settings.items()))
+
     def settings(self) -> dict[str, Any]:
-        """The plain values that configure this stage, as they stand in TOML."""
+        """The plain values that configure this stage, as in TOML."""
         return {f.name: value for f in fields(self) if _is_setting(value := self.__dict__[f.name])}
 
     def tensors(self) -> dict[str, Tensor]:
-        """What the stage has learned or was given, as it stands in an artifact."""
+        """The tensors of this stage, as in an artifact."""
         return {f.name: value for f in fields(self) if isinstance(value := self.__dict__[f.name], Tensor)}
 
     def renewed(self, **changes: Any) -> Self:
@@ -74,34 +117,39 @@ class Stage:
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """The stage back from its settings and tensors."""
+        """Rebuild the stage from its settings and tensors."""
         parts: dict[str, Any] = {**settings, **tensors}
         return cls(**parts)
 
     def __repr__(self) -> str:
-        told = (f"{name}={value!r}" for name, value in self.settings().items() if name != "name" or value)
-        return f"{type(self).__name__}({', '.join(told)})"
+        shown = (f"{name}={value!r}" for name, value in self.settings().items() if name != "name" or value)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Nominator(Stage):
-    """Proposes items from the whole catalogue, at most `limit` for a request."""
+    """Candidate generator: nominates at most `limit` items of the whole catalogue per request."""
 
     kind: ClassVar[str] = "nominator"
 
-    limit: int = field(default=100, kw_only=True)
+    limit: int = setting(100, "Largest number of candidates per request.", least=1, kw_only=True)
 
     @abstractmethod
     def nominate(self, query: Query) -> Candidates:
-        """Items with scores, best first; negative items are empty places."""
+        """Items with scores, best first; a negative item is an empty place."""
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
-        named = self.nominate(query)
-        sunk = named.nonfinite_last(self.title)
-        return sunk.best(self.limit) if sunk is not named or named.shape[1] > self.limit else named
+        nominated = self.nominate(query)
+        ordered = nominated.nonfinite_last(self.title)
+        return (
+            ordered.best(self.limit) if ordered is not nominated or ordered.shape[1] > self.limit else ordered
+        )
 
     def at_most(self, k: int) -> Stage:
         return replace(self, limit=k)
+
+    def knobs(self) -> tuple[Knob, ...]:
+        return (Knob("limit", self.limit, "scale"),)
 
     def expression(self) -> str:
         return f"{super().expression()} % {self.limit}" if self.name else repr(self)
@@ -109,13 +157,13 @@ class Nominator(Stage):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Filter(Stage):
-    """Says no to candidates, and nothing else."""
+    """Removes candidates; it cannot add, score or reorder them."""
 
     kind: ClassVar[str] = "filter"
 
     @abstractmethod
     def keep(self, query: Query, found: Candidates) -> Tensor:
-        """True where a candidate may stay [B, K]."""
+        """True where a candidate is kept [B, K]."""
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         return found.keep(self.keep(query, found))
@@ -123,7 +171,7 @@ class Filter(Stage):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hydrator(Stage):
-    """Adds columns to candidates, and nothing else."""
+    """Adds columns to candidates; it cannot add, drop or reorder them."""
 
     kind: ClassVar[str] = "hydrator"
 
@@ -137,13 +185,13 @@ class Hydrator(Stage):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scorer(Stage):
-    """Gives every candidate a number, the better the higher; it cannot drop or reorder."""
+    """Scores every candidate, higher is better; it cannot drop or reorder them."""
 
     kind: ClassVar[str] = "scorer"
 
     @abstractmethod
     def score(self, query: Query, found: Candidates) -> Tensor:
-        """A number per candidate [B, K]; what stands at invalid places is ignored."""
+        """One score per candidate [B, K]; scores at invalid places are ignored."""
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         return found.score(self.score(query, found).to(torch.float32)).nonfinite_last(self.title)
@@ -151,27 +199,30 @@ class Scorer(Stage):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selector(Stage):
-    """Chooses at most `k` candidates and their order."""
+    """Selects at most `k` candidates and their order."""
 
     kind: ClassVar[str] = "selector"
 
-    k: int = field(default=10, kw_only=True)
+    k: int = setting(10, "Largest number of selected candidates.", least=1, kw_only=True)
 
     @abstractmethod
     def select(self, query: Query, found: Candidates) -> Tensor:
-        """Positions of the chosen, best first [B, k]; negative for an empty place."""
+        """Positions of the selected candidates, best first [B, k]; negative for an empty place."""
 
-    def remark(self, query: Query, found: Candidates, positions: Tensor) -> Mapping[str, Tensor]:
-        """What is worth knowing of each choice, as columns [B, k]; a propensity, say."""
+    def selection_columns(self, query: Query, found: Candidates, positions: Tensor) -> Mapping[str, Tensor]:
+        """Columns about the selected candidates [B, k], such as a propensity."""
         return {}
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         positions = self.select(query, found)[:, : self.k if found.shape[1] else 0]
         positions = positions.masked_fill(repeats(positions), -1)
-        return found.take(positions).add(self.remark(query, found, positions))
+        return found.take(positions).add(self.selection_columns(query, found, positions))
 
     def at_most(self, k: int) -> Stage:
         return replace(self, k=k)
+
+    def knobs(self) -> tuple[Knob, ...]:
+        return (Knob("k", self.k, "scale"),)
 
     def expression(self) -> str:
         return f"{super().expression()} % {self.k}" if self.name else repr(self)
@@ -182,12 +233,19 @@ class Top(Stage):
     """A stage, then only the k best by score."""
 
     kind: ClassVar[str] = "top"
+    nested: ClassVar[str] = "inner"
 
     inner: Stage
     k: int
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         return self.inner(query, found).best(self.k)
+
+    def knobs(self) -> tuple[Knob, ...]:
+        return Knob("k", self.k, "scale"), Knob("k", self.k, "off")
+
+    def switched_off(self, knob: str) -> Stage:
+        return bare(self)
 
     @property
     def title(self) -> str:
@@ -203,9 +261,10 @@ class Top(Stage):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pool(Stage):
-    """Nominators side by side; what two of them name belongs to the first."""
+    """Nominators side by side; an item that two of them nominate belongs to the first."""
 
     kind: ClassVar[str] = "nominator"
+    nested: ClassVar[str] = "parts"
 
     parts: tuple[Stage, ...]
 
@@ -222,9 +281,9 @@ class Pool(Stage):
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         return self.pooled([part(query, found) for part in self.parts])
 
-    def pooled(self, named: Sequence[Candidates]) -> Candidates:
-        """One field of candidates from what each part named."""
-        return merge(named, [part.title for part in self.parts])
+    def pooled(self, nominated: Sequence[Candidates]) -> Candidates:
+        """The candidates of all parts merged, each item once."""
+        return merge(nominated, [part.title for part in self.parts])
 
     @property
     def title(self) -> str:
@@ -239,14 +298,16 @@ class Pool(Stage):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pipeline(Stage):
-    """Stages one after the other; itself a stage, and a nominator when it begins with one."""
+    """A sequence of stages; itself a stage, and a nominator when it begins with one."""
+
+    nested: ClassVar[str] = "stages"
 
     stages: tuple[Stage, ...]
 
     def __post_init__(self) -> None:
         if not self.stages:
             raise GrammarError("a pipeline needs at least one stage")
-        # A lone nominator becomes a pool of one, so that every pipeline begins alike.
+        # A lone nominator becomes a pool of one, so that every pipeline begins with a pool.
         object.__setattr__(self, "stages", (_pooled(self.stages[0]), *self.stages[1:]))
         for stage in self.stages:
             if kind_of(stage) == "stage":
@@ -272,7 +333,7 @@ class Pipeline(Stage):
     @cached_property
     def nominators(self) -> tuple[Stage, ...]:
         """The parts of the pool the pipeline begins with."""
-        first = _bare(self.stages[0])
+        first = bare(self.stages[0])
         return first.parts if isinstance(first, Pool) else ()
 
     @property
@@ -287,7 +348,7 @@ class Pipeline(Stage):
 
 
 def kind_of(stage: Stage) -> str:
-    """The kind a stage counts as: a pipeline that begins with nominators is one, a cut is what it cuts."""
+    """The kind of a stage: a pipeline that begins with a nominator is one, a cut has the kind of what it cuts."""
     if isinstance(stage, Pipeline):
         return "nominator" if kind_of(stage.stages[0]) == "nominator" else "pipeline"
     if isinstance(stage, Top):
@@ -296,18 +357,38 @@ def kind_of(stage: Stage) -> str:
 
 
 def as_pipeline(stage: Stage) -> Pipeline:
-    """A pipeline that can run: it begins with a pool."""
+    """The stage as a pipeline that can run: it begins with a pool."""
     pipeline = stage if isinstance(stage, Pipeline) else Pipeline((stage,))
     if (kind := kind_of(pipeline.stages[0])) != "nominator":
         raise GrammarError(f"{pipeline!r} begins with a {kind}; begin with a nominator")
     return pipeline
 
 
-def _stage(thing: object) -> Stage:
-    if isinstance(thing, Stage):
-        return thing
-    made = f"; make one with {thing.__name__}(...)" if isinstance(thing, type) else ""
-    raise GrammarError(f"expected a stage beside + or >>, got {thing!r}{made}")
+def leaves(stage: Stage) -> list[Stage]:
+    """The stages without children, in order."""
+    return [leaf for child in stage.children() for leaf in leaves(child)] or [stage]
+
+
+def map_leaves(stage: Stage, change: Callable[[Stage], Stage]) -> Stage:
+    """The same stage with `change` applied to every leaf."""
+    return stage.map(lambda child: map_leaves(child, change)) if stage.children() else change(stage)
+
+
+def bare(stage: Stage) -> Stage:
+    """The stage without the cuts around it."""
+    return bare(stage.inner) if isinstance(stage, Top) else stage
+
+
+@cache
+def _with_meaning(kind: type[Stage]) -> tuple[Setting, ...]:
+    return tuple(one for one in settings_of(kind) if one.meaning)
+
+
+def _stage(value: object) -> Stage:
+    if isinstance(value, Stage):
+        return value
+    hint = f"; make one with {value.__name__}(...)" if isinstance(value, type) else ""
+    raise GrammarError(f"expected a stage beside + or >>, got {value!r}{hint}")
 
 
 def _flat(stage: Stage) -> tuple[Stage, ...]:
@@ -315,11 +396,7 @@ def _flat(stage: Stage) -> tuple[Stage, ...]:
 
 
 def _pooled(stage: Stage) -> Stage:
-    return Pool((stage,)) if kind_of(stage) == "nominator" and not isinstance(_bare(stage), Pool) else stage
-
-
-def _bare(stage: Stage) -> Stage:
-    return _bare(stage.inner) if isinstance(stage, Top) else stage
+    return Pool((stage,)) if kind_of(stage) == "nominator" and not isinstance(bare(stage), Pool) else stage
 
 
 def _parts(stage: Stage) -> tuple[Stage, ...]:
@@ -340,5 +417,5 @@ def _distinct(titles: list[str], what: str) -> None:
 
 def _is_setting(value: object) -> bool:
     if isinstance(value, list | tuple):
-        return all(_is_setting(one) for one in value)
+        return all(map(_is_setting, value))
     return isinstance(value, str | int | float | bool)

@@ -1,34 +1,39 @@
-"""Plain values travel as bytes, and what is wrong with them is said."""
+"""Plain values stored as JSON bytes; damage is reported."""
 
 import pytest
 import torch
 
-from shortlist.artifact.json_tensor import spelled, told, under
+from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor, with_prefix, without_prefix
 from shortlist.errors import ArtifactError
 
 
-def test_values_come_back_as_they_were():
+def as_bytes(text):
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8)
+
+
+def test_values_survive_the_round_trip():
     values = {"sizes": [1, 2], "word": "größe", "rate": 0.5, "no": None}
-    assert told({"about": spelled(values)}, "about", "ranker") == values
+    assert json_from_tensor({"about": json_to_tensor(values)}, "about", "ranker") == values
 
 
 @pytest.mark.parametrize(
-    ("tensors", "said"),
+    ("tensors", "message"),
     [
-        ({}, "ranker: its tensors lack 'about'; make the artifact again"),
-        ({"about": torch.tensor([1, 2], dtype=torch.uint8)}, "not what a stage wrote"),
-        ({"about": torch.tensor([1.5])}, "not what a stage wrote"),
-        ({"about": torch.tensor([300])}, "not what a stage wrote"),
-        ({"about": torch.tensor([[1, 2]])}, "not what a stage wrote"),
-        ({"about": torch.frombuffer(bytearray(b"[" * 100_000), dtype=torch.uint8)}, "not what a stage wrote"),
-        ({"about": torch.frombuffer(bytearray(b"[1]"), dtype=torch.uint8)}, "must hold names and values"),
+        ({}, "ranker: tensor 'about' is missing; make the artifact again"),
+        ({"about": torch.tensor([1, 2], dtype=torch.uint8)}, "ranker: 'about' is not JSON"),
+        ({"about": torch.tensor([1.5])}, "is not JSON"),
+        ({"about": torch.tensor([300])}, "is not JSON"),
+        ({"about": torch.tensor([[1, 2]])}, "is not JSON"),
+        ({"about": as_bytes(b"[" * 100_000)}, "is not JSON"),
+        ({"about": as_bytes(b"[1]")}, r"must be a JSON object, got \[1\]"),
     ],
 )
-def test_what_no_stage_wrote_is_refused(tensors, said):
-    with pytest.raises(ArtifactError, match=said):
-        told(tensors, "about", "ranker")
+def test_damaged_values_are_refused(tensors, message):
+    with pytest.raises(ArtifactError, match=message):
+        json_from_tensor(tensors, "about", "ranker")
 
 
-def test_tensors_are_found_by_how_their_names_begin():
+def test_tensors_are_selected_by_the_prefix_of_their_names():
     one = torch.zeros(1)
-    assert under("a.", {"a.b": one, "b.a.c": one, "a.": one}) == {"b": one, "": one}
+    assert without_prefix("a.", {"a.b": one, "b.a.c": one, "a.": one}) == {"b": one, "": one}
+    assert with_prefix("a.", {"b": one}) == {"a.b": one}

@@ -1,4 +1,4 @@
-"""Plain values as a tensor of bytes, so that they travel in an artifact beside the weights."""
+"""Plain values as a tensor of JSON bytes, so that they are stored in an artifact next to the weights."""
 
 import json
 from collections.abc import Mapping
@@ -10,26 +10,31 @@ from torch import Tensor
 from shortlist.errors import ArtifactError
 
 
-def spelled(values: Mapping[str, Any]) -> Tensor:
-    """Plain values as JSON in bytes [L]."""
+def json_to_tensor(values: Mapping[str, Any]) -> Tensor:
+    """Plain values as JSON bytes [L]."""
     return torch.frombuffer(bytearray(json.dumps(values, sort_keys=True).encode()), dtype=torch.uint8)
 
 
-def told(tensors: Mapping[str, Tensor], name: str, stage: str) -> dict[str, Any]:
-    """The values back from the tensor of this name; whatever is wrong with it is an ArtifactError."""
+def json_from_tensor(tensors: Mapping[str, Tensor], name: str, owner: str) -> dict[str, Any]:
+    """The values stored in the tensor called `name`; ArtifactError if it is missing or damaged."""
     if name not in tensors:
-        raise ArtifactError(f"{stage}: its tensors lack {name!r}; make the artifact again")
+        raise ArtifactError(f"{owner}: tensor {name!r} is missing; make the artifact again")
     try:
         values = json.loads(bytes(tensors[name].tolist()))
     except (ValueError, TypeError, RecursionError) as error:
-        raise ArtifactError(
-            f"{stage}: {name!r} is not what a stage wrote ({error}); make the artifact again"
-        ) from error
+        raise ArtifactError(f"{owner}: {name!r} is not JSON ({error}); make the artifact again") from error
     if not isinstance(values, dict):
-        raise ArtifactError(f"{stage}: {name!r} must hold names and values; make the artifact again")
+        raise ArtifactError(
+            f"{owner}: {name!r} must be a JSON object, got {values!r}; make the artifact again"
+        )
     return values
 
 
-def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin so, without that beginning."""
-    return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
+def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same tensors, each name after `prefix`."""
+    return {prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names start with `prefix`, without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,18 +1,17 @@
-"""All kinds of indexes by the names recipes know them by, how one is made, and how they travel in files."""
+"""Index kinds by the names recipes use, how an index is built, and how it is stored in an artifact."""
 
-import json
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor, with_prefix, without_prefix
 from shortlist.errors import ArtifactError, ConfigError, MissingExtraError
 from shortlist.index.exact_index import ExactIndex
 from shortlist.index.vector_index import VectorIndex
 
-# The file that holds a kind, the package it needs and the extra that brings it.
+# Module of a kind, the package it needs and the extra that installs it.
 FAISS = ("shortlist.index.faiss_index", "faiss", "ann")
 SCANN = ("shortlist.index.scann_index", "scann", "scann")
 OPTIONAL: Mapping[str, tuple[str, str, str]] = {
@@ -26,7 +25,7 @@ OPTIONAL: Mapping[str, tuple[str, str, str]] = {
 INDEXES = ("exact", *OPTIONAL)
 
 PREFIX = "index."
-ABOUT = "index.about"  # kind and settings, as JSON in bytes
+HEADER = "index.header"  # kind and settings, as JSON bytes
 
 
 def make_index(kind: str, vectors: Tensor, seed: int = 0, **settings: Any) -> VectorIndex:
@@ -35,9 +34,9 @@ def make_index(kind: str, vectors: Tensor, seed: int = 0, **settings: Any) -> Ve
 
 
 def open_index(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> VectorIndex:
-    """An index back from its kind and settings, and its tensors; what is mapped stays mapped."""
-    told = dict(settings)
-    return index_type(told.pop("kind")).build(told, tensors)
+    """An index back from its kind, settings and tensors; memory-mapped tensors stay mapped."""
+    values = dict(settings)
+    return index_type(values.pop("kind")).build(values, tensors)
 
 
 def index_type(kind: str) -> type[VectorIndex]:
@@ -46,9 +45,9 @@ def index_type(kind: str) -> type[VectorIndex]:
         return ExactIndex
     if kind not in OPTIONAL:
         raise ConfigError(f"index must be one of {', '.join(INDEXES)}, got {kind!r}")
-    file, package, extra = OPTIONAL[kind]
+    module, package, extra = OPTIONAL[kind]
     try:
-        found: type[VectorIndex] = import_module(file).KINDS[kind]
+        found: type[VectorIndex] = import_module(module).KINDS[kind]
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
@@ -56,22 +55,21 @@ def index_type(kind: str) -> type[VectorIndex]:
     return found
 
 
-def packed_index(index: VectorIndex) -> dict[str, Tensor]:
-    """An index as tensors, all that `unpacked_index` needs."""
-    about = json.dumps({"kind": index.kind, **index.settings()}, sort_keys=True).encode()
-    own = {PREFIX + name: one for name, one in index.tensors().items()}
-    return {**own, ABOUT: torch.frombuffer(bytearray(about), dtype=torch.uint8)}
+def index_to_tensors(index: VectorIndex) -> dict[str, Tensor]:
+    """An index as named tensors, everything `index_from_tensors` needs."""
+    header = json_to_tensor({"kind": index.kind, **index.settings()})
+    return {**with_prefix(PREFIX, index.tensors()), HEADER: header}
 
 
-def unpacked_index(tensors: Mapping[str, Tensor]) -> VectorIndex | None:
-    """The index among some tensors, None where there is none."""
-    if ABOUT not in tensors:
+def index_from_tensors(tensors: Mapping[str, Tensor]) -> VectorIndex | None:
+    """The index stored in these tensors, None if they hold none."""
+    if HEADER not in tensors:
         return None
-    names = [name for name in tensors if name.startswith(PREFIX) and name != ABOUT]
+    header = json_from_tensor(tensors, HEADER, "index")
+    own = {name: tensor for name, tensor in tensors.items() if name != HEADER}
     try:
-        told = json.loads(bytes(tensors[ABOUT].tolist()))
-        return open_index(told, {name.removeprefix(PREFIX): tensors[name] for name in names})
+        return open_index(header, without_prefix(PREFIX, own))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ArtifactError(
-            f"index: {ABOUT!r} does not tell of an index that is there ({error!r}); make the artifact again"
+            f"index: {HEADER!r} does not describe the stored index ({error!r}); make the artifact again"
         ) from error

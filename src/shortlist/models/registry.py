@@ -1,11 +1,10 @@
 """All models of the catalogue by the names recipes know them by, and how they travel in files."""
 
-import json
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor
 
+from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor, with_prefix, without_prefix
 from shortlist.errors import ArtifactError
 from shortlist.models.collaborative.ease import EASE
 from shortlist.models.collaborative.item_knn import ItemKNN
@@ -49,21 +48,18 @@ def model_name(model: Model) -> str:
 
 def packed(model: Model) -> dict[str, Tensor]:
     """A model as tensors, all that `unpacked` needs."""
-    about = json.dumps({"model": model_name(model), "settings": model.settings()}, sort_keys=True).encode()
-    weights = {PREFIX + name: one.detach().cpu() for name, one in model.state_dict().items()}
-    return {**weights, ABOUT: torch.frombuffer(bytearray(about), dtype=torch.uint8)}
+    about = json_to_tensor({"model": model_name(model), "settings": model.settings()})
+    weights = {name: weight.detach().cpu() for name, weight in model.state_dict().items()}
+    return {**with_prefix(PREFIX, weights), ABOUT: about}
 
 
 def unpacked(tensors: Mapping[str, Tensor]) -> Model:
     """The model back from its tensors."""
-    if ABOUT not in tensors:
-        raise ArtifactError(f"model: its tensors lack {ABOUT!r}; make the artifact again")
+    about = json_from_tensor(tensors, ABOUT, "model")
     try:
-        about = json.loads(bytes(tensors[ABOUT].tolist()))
         kind, settings = MODELS[about["model"]], dict(about["settings"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise ArtifactError(
             f"model: {ABOUT!r} names no model of {', '.join(MODELS)} ({error}); make the artifact again"
         ) from error
-    weights = {name.removeprefix(PREFIX): one for name, one in tensors.items() if name.startswith(PREFIX)}
-    return kind.build(settings, weights)
+    return kind.build(settings, without_prefix(PREFIX, tensors))

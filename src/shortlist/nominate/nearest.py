@@ -1,4 +1,4 @@
-"""The items nearest to the user in the space of two towers."""
+"""The items nearest to the user in the embedding space of two towers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from shortlist.models.sequence.two_tower import TwoTower
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Nearest(Nominator):
-    """Exact search with the user vector among all item vectors; silent for users without any history."""
+    """Exact search with the user vector among all item vectors; nominates nothing for users without history."""
 
     towers: TwoTower
 

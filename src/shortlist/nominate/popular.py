@@ -1,4 +1,4 @@
-"""What everybody takes: of all time, or of late."""
+"""Nominators that ignore the user: most popular and most recent items."""
 
 from dataclasses import dataclass
 
@@ -6,21 +6,19 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
-from shortlist.errors import ConfigError
 from shortlist.grammar import Nominator
+from shortlist.settings import setting
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Popular(Nominator):
-    """The items with the most events in the last `days` before the log ended; 0 days means all time."""
+    """The items with the most events, of all time or of the last `days` of the log."""
 
     order: Tensor  # [N] item rows, most popular first
-    share: Tensor  # [N] of events, by place in `order`
-    days: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not self.days >= 0:
-            raise ConfigError(f"popular {self.title!r}: days must be 0 or more, got {self.days}")
+    share: Tensor  # [N] share of events, by position in `order`
+    days: float = setting(
+        0.0, "Length of the window before the end of the log in days; 0 = all time.", least=0
+    )
 
     def nominate(self, query: Query) -> Candidates:
         width = min(self.limit, len(self.order))
@@ -30,10 +28,10 @@ class Popular(Nominator):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recent(Nominator):
-    """The items that appeared last: the door by which new ones come in."""
+    """The items whose first event is the most recent, so that new items can enter the pool."""
 
     order: Tensor  # [N] item rows, newest first
-    age: Tensor  # [N] days between the item's first event and the end of the log, by place in `order`
+    age: Tensor  # [N] days between the item's first event and the end of the log, by position in `order`
 
     def nominate(self, query: Query) -> Candidates:
         width = min(self.limit, len(self.order))

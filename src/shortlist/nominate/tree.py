@@ -1,62 +1,56 @@
-"""The items a beam finds on its way down a learned tree."""
+"""The items a beam search finds in a trained tree."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-import torch
 from torch import Tensor
 
+from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor
 from shortlist.data import Candidates, Query
-from shortlist.errors import ArtifactError, ConfigError
-from shortlist.grammar import Nominator
+from shortlist.grammar import Knob, Nominator
 from shortlist.index.tree import TreeIndex, search
+from shortlist.settings import setting
 
-ABOUT = "about"  # the plain values of tree and scorer travel with the tensors, as JSON in bytes
+ABOUT = "about"  # plain values of tree and scorer, as JSON bytes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeNominator(Nominator):
-    """Beam search with a deep scorer; silent for users without any history.
-
-    `fresh` leaves out what the request's history holds before the best are taken, so that no place is lost to it.
-    `product` ranks by the product of probabilities on a path, as probabilistic label trees do.
-    """
-
-    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"beam": (1, 1e9)}
+    """Beam search with a deep node scorer; nominates nothing for users without history."""
 
     index: TreeIndex
-    beam: int = 150
-    exclude_seen: bool = False
-    product: bool = False
-
-    def __post_init__(self) -> None:
-        if self.beam < 1:
-            raise ConfigError(f"tree: beam must be at least 1, got {self.beam}")
+    beam: int = setting(150, "Nodes kept per level; widened where the limit needs more.", least=1)
+    exclude_seen: bool = setting(False, "Leave out the request's history before the best items are taken.")
+    product: bool = setting(
+        False, "Rank by the product of the path's probabilities, as probabilistic label trees do."
+    )
 
     def nominate(self, query: Query) -> Candidates:
-        wide = max(self.beam, -(-self.limit // self.index.tree.shape.branch))
         exclude = query.history if self.exclude_seen else None
-        found = search(self.index, query.history, self.limit, wide, exclude, path=self.product)
+        found = search(self.index, query.history, self.limit, self.beam_width, exclude, path=self.product)
         known = (query.history >= 0).any(1, keepdim=True)
-        there = known & (found.items >= 0)
-        return Candidates.of(found.items.masked_fill(~there, -1), found.scores.masked_fill(~there, 0.0))
+        valid = known & (found.items >= 0)
+        return Candidates.of(found.items.masked_fill(~valid, -1), found.scores.masked_fill(~valid, 0.0))
+
+    @property
+    def beam_width(self) -> int:
+        """The width of the search: `beam`, or the width that the limit needs."""
+        return max(self.beam, self._least_beam)
+
+    @property
+    def _least_beam(self) -> int:
+        return -(-self.limit // self.index.tree.shape.branch)
+
+    def knobs(self) -> tuple[Knob, ...]:
+        return (*super().knobs(), Knob("beam", self.beam_width, "scale", self._least_beam))
 
     def tensors(self) -> dict[str, Tensor]:
-        about = json.dumps(self.index.settings(), sort_keys=True).encode()
-        kept = {name: one.cpu() for name, one in self.index.tensors().items()}
-        return {**kept, ABOUT: torch.frombuffer(bytearray(about), dtype=torch.uint8)}
+        own = {name: tensor.cpu() for name, tensor in self.index.tensors().items()}
+        return {**own, ABOUT: json_to_tensor(self.index.settings())}
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        kept = dict(tensors)
-        if ABOUT not in kept:
-            raise ArtifactError(f"tree: its tensors lack {ABOUT!r}; make the artifact again")
-        try:
-            about = json.loads(bytes(kept.pop(ABOUT).tolist()))
-        except (ValueError, TypeError, RecursionError) as error:
-            raise ArtifactError(f"tree: {ABOUT!r} is no JSON ({error}); make the artifact again") from error
-        if not isinstance(about, dict):
-            raise ArtifactError(f"tree: {ABOUT!r} must hold settings, got {about!r}; make the artifact again")
-        return cls(TreeIndex.build(about, kept), **settings)
+        about = json_from_tensor(tensors, ABOUT, "tree")
+        own = {name: tensor for name, tensor in tensors.items() if name != ABOUT}
+        return cls(TreeIndex.build(about, own), **settings)

@@ -1,25 +1,30 @@
-"""Stages that may fail or be late without failing the request, in sight of whoever reads the pipeline."""
+"""Guards: stages that may fail or be late without failing the request, visible in the pipeline's expression."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 from shortlist.data import Candidates, Note, Query
 from shortlist.errors import GrammarError
 from shortlist.grammar import Pipeline, Selector, Stage, Top, kind_of
+from shortlist.settings import setting
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Guard(Stage):
-    """A stage the pipeline can do without: a nominator then names nothing, a scorer leaves the order as it was."""
+    """A stage the pipeline can do without: a skipped nominator nominates nothing, a skipped scorer keeps the order."""
+
+    nested: ClassVar[str] = "inner"
 
     inner: Stage
 
     def __post_init__(self) -> None:
-        if _lets_through(self.inner):
+        super().__post_init__()
+        if _contains_filter(self.inner):
             raise GrammarError(
-                f"{type(self).__name__}({self.inner.title}): a filter that may fail lets everything through; "
-                "leave the guard away, so that the request fails instead"
+                f"{type(self).__name__}({self.inner.title}): a skipped filter would let every candidate pass; "
+                "remove the guard, so that the request fails instead"
             )
 
     @property
@@ -38,59 +43,55 @@ class Guard(Stage):
         return f"{type(self).__name__}({self.inner.expression()}{self.arguments()})"
 
     def arguments(self) -> str:
-        """What stands after the inner stage in the expression."""
+        """Text after the inner stage in the expression."""
         return ""
 
     def without(self, query: Query, found: Candidates, cause: str) -> Candidates:
-        """What goes on when the inner stage gave nothing, with a note of why."""
+        """The candidates that go on without the inner stage, with a note of the cause."""
         note = Note(self.title, "degraded", cause)
         if self.kind == "nominator":
             return Candidates.none(len(query), query.history.device).note(note)
-        return _spared(self.inner, found).note(note)
+        return _cuts_only(self.inner, found).note(note)
 
     def __repr__(self) -> str:
         return self.expression()
 
 
-def _lets_through(stage: Stage) -> bool:
-    """Whether something stays in the running that the stage would have said no to, were it left out."""
+def _contains_filter(stage: Stage) -> bool:
+    """Whether skipping the stage would keep candidates that one of its filters removes."""
     if isinstance(stage, Pipeline):
-        return kind_of(stage) != "nominator" and any(_lets_through(step) for step in stage.stages)
+        return kind_of(stage) != "nominator" and any(map(_contains_filter, stage.children()))
     return kind_of(stage) == "filter"
 
 
-def _spared(stage: Stage, found: Candidates) -> Candidates:
-    """What the stage would pass on without judging: its cuts stay, by the scores so far."""
-    if isinstance(stage, Pipeline):
-        for step in stage.stages:
-            found = _spared(step, found)
-        return found
-    if isinstance(stage, Top | Guard):
-        found = _spared(stage.inner, found)
+def _cuts_only(stage: Stage, found: Candidates) -> Candidates:
+    """The candidates after the stage's cuts alone, by the scores so far."""
+    for child in stage.children():
+        found = _cuts_only(child, found)
     return found.best(stage.k) if isinstance(stage, Top | Selector) else found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Optional(Guard):
-    """Go on without the inner stage when it raises; the trace says so."""
+    """Skip the inner stage when it raises; the trace records it."""
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         try:
             return self.inner(query, found)
-        # Whatever a stage raises is its failure, and it goes into the trace with its words.
+        # Any exception of a stage is its failure; the trace records its type and message.
         except Exception as error:  # noqa: BLE001
             return self.without(query, found, f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Within(Guard):
-    """Go on without the inner stage when it takes longer than `ms`; the trace says so.
+    """Skip the inner stage when it takes longer than `ms`; the trace records it.
 
-    Python cannot stop a thread, so a late call runs on; until it ends, further calls are answered without the inner
-    stage, so that late work never piles up.
+    Python cannot stop a thread, so a late call keeps running. Until it ends, further calls skip the inner stage, so
+    that late work never piles up.
     """
 
-    ms: float
+    ms: float = setting(meaning="Time limit in milliseconds.", least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

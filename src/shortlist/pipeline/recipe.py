@@ -11,11 +11,10 @@ from typing import Any
 from torch import Tensor
 
 from shortlist.errors import ArtifactError, ConfigError
-from shortlist.grammar import Pipeline, Pool, Stage, Top
+from shortlist.grammar import Pipeline, Stage, leaves
 from shortlist.pipeline.expression import GUARDS, names_in, parse
-from shortlist.pipeline.guards import Guard
 from shortlist.pipeline.registry import TYPES, type_name
-from shortlist.pipeline.settings import check_settings, plain_fields
+from shortlist.settings import check_settings
 
 Types = Mapping[str, type[Stage]]
 Weights = Mapping[str, Mapping[str, Tensor]]  # stage -> tensors
@@ -105,14 +104,6 @@ def to_toml(recipe: Recipe) -> str:
     return "\n".join(lines) + "\n"
 
 
-def leaves(stage: Stage) -> list[Stage]:
-    """The plain stages of a pipeline, in order."""
-    if isinstance(stage, Pipeline | Pool):
-        inner = stage.stages if isinstance(stage, Pipeline) else stage.parts
-        return [leaf for one in inner for leaf in leaves(one)]
-    return leaves(stage.inner) if isinstance(stage, Top | Guard) else [stage]
-
-
 def line_of(text: str, table: str, key: str = "") -> int:
     """The line of a table or of a key in it, as a person would look for it; 1 when it cannot be found."""
     inside = not table
@@ -137,20 +128,11 @@ def _ingredient(name: str, table: object, path: str, text: str, types: Types) ->
     settings = {key: value for key, value in table.items() if key not in ("type", "train")}
     for key, value in settings.items():
         line = line_of(text, f"stages.{name}", key)
-        check_settings({key: value}, _allowed(types[table["type"]]), f"{path}:{line}: [stages.{name}]")
-        _check_range(types[table["type"]], key, value, f"{path}:{line}: [stages.{name}]")
+        check_settings({key: value}, types[table["type"]].declared(), f"{path}:{line}: [stages.{name}]")
     if not isinstance(table.get("train", {}), dict):
         line = line_of(text, f"stages.{name}", "train")
         raise ConfigError(f"{path}:{line}: [stages.{name}]: train must be a table, got {table['train']!r}")
     return StageConfig(table["type"], settings, table.get("train", {}))
-
-
-def _check_range(kind: type[Stage], key: str, value: Any, where: str) -> None:
-    least, most = kind.ranges.get(key, (float("-inf"), float("inf")))
-    if isinstance(value, int | float) and not least <= value <= most:
-        raise ConfigError(f"{where}: {key} must lie between {least:g} and {most:g}, got {value!r}")
-    if key in kind.words and value not in kind.words[key]:
-        raise ConfigError(f"{where}: {key} must be one of {', '.join(kind.words[key])}, got {value!r}")
 
 
 def _check_name(name: str, where: str) -> None:
@@ -159,12 +141,6 @@ def _check_name(name: str, where: str) -> None:
         raise ConfigError(f"{where}: a stage's name must be letters, digits and _, got {name!r}")
     if iskeyword(name) or name in GUARDS:
         raise ConfigError(f"{where}: {name!r} has a meaning of its own; choose another name")
-
-
-def _allowed(kind: type[Stage]) -> dict[str, Any]:
-    """What a stage's table may say; its name is the table's, its size stands in the expression."""
-    known = {**plain_fields(kind), **kind.extra_settings}
-    return {name: hint for name, hint in known.items() if name not in ("name", "limit", "k")}
 
 
 def _built(recipe: Recipe, name: str, tensors: Mapping[str, Tensor], types: Types) -> Stage:
@@ -186,25 +162,23 @@ def _told(stage: Stage, types: Types) -> StageConfig:
         raise ConfigError(
             f"stage {stage.title!r}: {type(stage).__name__} is not among the known types; pass types="
         )
-    allowed = _allowed(type(stage))
-    return StageConfig(kind, {name: value for name, value in stage.settings().items() if name in allowed})
+    declared = {one.name for one in stage.declared()}
+    return StageConfig(kind, {name: value for name, value in stage.settings().items() if name in declared})
 
 
 def _with_names(stage: Stage) -> Stage:
-    """The same pipeline, every plain stage carrying its title as its name."""
-    if isinstance(stage, Pipeline):
-        return stage.renewed(stages=tuple(_with_names(_unnamed(one)) for one in stage.stages))
-    if isinstance(stage, Pool):
-        return stage.renewed(parts=tuple(_with_names(_unnamed(one)) for one in stage.parts))
-    if isinstance(stage, Top | Guard):
-        return stage.renewed(inner=_with_names(stage.inner))
-    return stage.renewed(name=stage.title)
+    """The same pipeline, every leaf with its title as its name."""
+    return (
+        stage.map(lambda child: _with_names(_unnamed(child)))
+        if stage.children()
+        else stage.renewed(name=stage.title)
+    )
 
 
 def _unnamed(stage: Stage) -> Stage:
-    if stage.name and isinstance(stage, Pipeline | Pool | Top | Guard):
+    if stage.name and stage.children():
         raise ConfigError(
-            f"{stage.name!r}: only plain stages have names in TOML; leave away the name of {stage!r}"
+            f"{stage.name!r}: only leaf stages have names in TOML; remove the name of {stage!r}"
         )
     return stage
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from shortlist.artifact.json_tensor import under
+from shortlist.artifact.json_tensor import without_prefix
 from shortlist.data import Candidates, Query
 from shortlist.models.ranking.boosted_trees import Trees
 from shortlist.stages.calibrated import Calibrated, Calibration
@@ -38,7 +38,7 @@ class BoostedScorer(Calibrated):
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
         sheet = Sheet.build(settings, tensors)
-        trees = Trees.build(under(PREFIX, tensors), sheet.size + sheet.columns.codes.shape[1])
+        trees = Trees.build(without_prefix(PREFIX, tensors), sheet.size + sheet.columns.codes.shape[1])
         own = {name: one for name, one in settings.items() if name not in Sheet.settings_of}
         return cls(sheet, trees, calibration=Calibration.of(tensors), **own)
 

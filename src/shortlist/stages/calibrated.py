@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from shortlist.artifact.json_tensor import under
+from shortlist.artifact.json_tensor import without_prefix
 from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError
 from shortlist.grammar import Scorer
@@ -49,7 +49,7 @@ class Calibration:
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor]) -> Self | None:
         """The calibration among a stage's tensors, None where it has none."""
-        own = under(PREFIX, tensors)
+        own = without_prefix(PREFIX, tensors)
         if not own:
             return None
         if set(own) != {"line", "knots", "heights"}:

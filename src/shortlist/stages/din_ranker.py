@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from torch import Tensor
 
-from shortlist.artifact.json_tensor import spelled, told, under
+from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor, without_prefix
 from shortlist.data import Candidates, Query
 from shortlist.models.ranking.din_ranker import DINRanker
 from shortlist.stages.calibrated import Calibrated, Calibration
@@ -26,9 +26,9 @@ class DINScorer(Calibrated):
 
     def tensors(self) -> dict[str, Tensor]:
         weights = {PREFIX + name: one.detach() for name, one in self.model.state_dict().items()}
-        return {**super().tensors(), **weights, ABOUT: spelled(self.model.settings())}
+        return {**super().tensors(), **weights, ABOUT: json_to_tensor(self.model.settings())}
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        model = DINRanker.build(told(tensors, ABOUT, "din-ranker"), under(PREFIX, tensors))
+        model = DINRanker.build(json_from_tensor(tensors, ABOUT, "din-ranker"), without_prefix(PREFIX, tensors))
         return cls(model, calibration=Calibration.of(tensors), **settings)

@@ -34,7 +34,7 @@ class Explore(Selector):
         positions = noisy.sort(dim=1, descending=True, stable=True).indices[:, : self.k]
         return torch.where(found.valid.gather(1, positions), positions, -1)
 
-    def remark(self, query: Query, found: Candidates, positions: Tensor) -> Mapping[str, Tensor]:
+    def selection_columns(self, query: Query, found: Candidates, positions: Tensor) -> Mapping[str, Tensor]:
         if positions.shape[1] == 0:
             return {PROPENSITY: positions.to(torch.float32)}
         logits = self._logits(found)

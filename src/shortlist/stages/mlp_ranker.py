@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from torch import Tensor
 
-from shortlist.artifact.json_tensor import spelled, told, under
+from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor, without_prefix
 from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError
 from shortlist.models.ranking.mlp_ranker import MLPRanker, MLPRankerConfig
@@ -41,12 +41,12 @@ class MLPScorer(Calibrated):
             **super().tensors(),
             **self.sheet.tensors(),
             **weights,
-            ABOUT: spelled(self.network.settings()),
+            ABOUT: json_to_tensor(self.network.settings()),
         }
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        network = MLPRanker.build(told(tensors, ABOUT, "mlp-ranker"), under(PREFIX, tensors))
+        network = MLPRanker.build(json_from_tensor(tensors, ABOUT, "mlp-ranker"), without_prefix(PREFIX, tensors))
         sheet = Sheet.build(settings, tensors)
         _check_fit(network.config, sheet)
         own = {name: one for name, one in settings.items() if name not in Sheet.settings_of}

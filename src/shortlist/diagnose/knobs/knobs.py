@@ -109,10 +109,10 @@ def _nominator_turns(pipeline: Pipeline, leaf: Stage) -> Iterator[Turn]:
     for times in TIMES:
         yield _changed(pipeline, 0, leaf, "limit", leaf.limit * times, limit=leaf.limit * times)
     if isinstance(leaf, TreeNominator):
-        wide = max(leaf.beam, -(-leaf.limit // leaf.index.tree.shape.branch))
-        yield _changed(pipeline, 0, leaf, "beam", 2 * wide, beam=2 * wide)
+        beam_width = max(leaf.beam, -(-leaf.limit // leaf.index.tree.shape.branch))
+        yield _changed(pipeline, 0, leaf, "beam", 2 * beam_width, beam=2 * beam_width)
     if isinstance(leaf, JTRNominator):
-        yield _changed(pipeline, 0, leaf, "beam", 2 * leaf.wide, beam=2 * leaf.wide)
+        yield _changed(pipeline, 0, leaf, "beam", 2 * leaf.beam_width, beam=2 * leaf.beam_width)
     if isinstance(leaf, ModelNominator):
         for name, value in _reach(leaf).items():
             yield _changed(pipeline, 0, leaf, name, 2 * value, **{name: 2 * value})
@@ -128,8 +128,8 @@ def _reach(leaf: ModelNominator) -> dict[str, int]:
 def _cut_turns(pipeline: Pipeline, number: int, stage: Stage) -> Iterator[Turn]:
     """A wider cut and none; a selector in the middle is a cut too."""
     if isinstance(stage, Top):
-        wide, off = Top(bare(stage), stage.k * 2), bare(stage)
-        yield _step(pipeline, number, "cut", str(stage.k * 2), wide)
+        beam_width, off = Top(bare(stage), stage.k * 2), bare(stage)
+        yield _step(pipeline, number, "cut", str(stage.k * 2), beam_width)
         yield _step(pipeline, number, "cut", "none", off)
     if isinstance(stage, Selector):
         yield _step(pipeline, number, "places", str(stage.k * 2), stage.renewed(k=stage.k * 2))

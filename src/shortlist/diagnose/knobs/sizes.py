@@ -111,5 +111,5 @@ def _beam(stage: Nominator) -> tuple[int, int] | None:
         least = -(-stage.limit // stage.index.tree.shape.branch)
         return max(stage.beam, least), least
     if isinstance(stage, JTRNominator):
-        return stage.wide, stage.renewed(beam=1).wide
+        return stage.beam_width, stage.renewed(beam=1).beam_width
     return None
