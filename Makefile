@@ -1,5 +1,5 @@
-# make demo   set everything up, train a multi-stage recommender on the embedded world, show its report
-# make test   set everything up, run all tests
+# make demo   set everything up, train a multi-stage recommender on the embedded data, show its report
+# make test   set everything up, run all tests      make test-fast  the quick ones, under 90 seconds
 # make check  ruff and mypy strict         make bench  the speed ratios as JSON         make docs  the site
 PYTHON ?= python3
 VENV   := .venv
@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
 RUN    ?= runs/demo
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test test-fast check bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.ready
@@ -15,6 +15,9 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
+
+test-fast: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
@@ -27,9 +30,10 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench tree --json
 	$(BIN)/shortlist bench index --json
 	$(BIN)/shortlist bench ranker --json
+	$(BIN)/shortlist bench startup --json
 
 docs: $(VENV)/.ready-docs
-	$(BIN)/mkdocs build --strict
+	$(BIN)/sphinx-build -W --keep-going -b html docs site
 
 clean:
 	rm -rf $(VENV) runs site
