@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
-from shortlist.grammar import Selector
+from shortlist.grammar import Knob, Selector
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,6 +25,9 @@ class Diverse(Selector):
             raise ConfigError(
                 f"diverse {self.title!r}: strength must lie between 0 and 1, got {self.strength}"
             )
+
+    def knobs(self) -> tuple[Knob, ...]:
+        return (*super().knobs(), *([Knob("strength", self.strength, "off")] if self.strength > 0 else []))
 
     def select(self, query: Query, found: Candidates) -> Tensor:
         if found.shape[1] == 0:

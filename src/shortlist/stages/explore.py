@@ -8,7 +8,7 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
-from shortlist.grammar import Selector
+from shortlist.grammar import Knob, Selector, Stage
 
 PROPENSITY = "propensity"
 
@@ -26,6 +26,12 @@ class Explore(Selector):
     def __post_init__(self) -> None:
         if not self.temperature > 0:
             raise ConfigError(f"explore {self.title!r}: temperature must be above 0, got {self.temperature}")
+
+    def knobs(self) -> tuple[Knob, ...]:
+        return (*super().knobs(), Knob("temperature", self.temperature, "off"))
+
+    def switched_off(self, knob: str) -> Stage:
+        return Best(name=self.title, k=self.k)
 
     def select(self, query: Query, found: Candidates) -> Tensor:
         # The largest of logit + Gumbel noise are a draw without replacement by softmax odds.
@@ -51,6 +57,15 @@ class Explore(Selector):
         # Doubles, and a floor that noise still tells apart: draws among broken scores are as likely as they claim.
         logits = (found.sort_keys().to(torch.float64) / self.temperature).clamp(min=-1e9)
         return logits.masked_fill(~found.valid, -torch.inf)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Best(Selector):
+    """The k candidates with the highest scores."""
+
+    def select(self, query: Query, found: Candidates) -> Tensor:
+        order = found.standing().sort(dim=1, descending=True, stable=True).indices[:, : self.k]
+        return torch.where(found.valid.gather(1, order), order, -1)
 
 
 def gumbel(seed: Tensor, items: Tensor) -> Tensor:
