@@ -1,4 +1,4 @@
-"""A folder that takes its name only when it is whole, whatever kills the writer."""
+"""Atomic folder writes: a folder gets its name only when it is complete, even if the writer is killed."""
 
 import glob
 import os
@@ -16,9 +16,9 @@ STAGING = ".staging-"
 
 @contextmanager
 def staged(folder: Path, overwrite: bool = False) -> Iterator[Path]:
-    """A folder to write into that takes the name `folder` when the block ends well, and vanishes when it does not."""
+    """A temporary folder that is renamed to `folder` when the block succeeds and removed when it fails."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
+    _clean_up(folder)
     check_target(folder, overwrite)
     staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}{STAGING}{os.getpid()}-", dir=folder.parent))
     try:
@@ -41,15 +41,13 @@ def check_target(folder: Path, overwrite: bool) -> None:
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder}: holds files that are not an artifact; choose another folder")
     if not overwrite:
-        raise ArtifactError(
-            f"{folder}: already holds an artifact; choose another folder or ask to overwrite it"
-        )
+        raise ArtifactError(f"{folder}: already holds an artifact; choose another folder or overwrite it")
 
 
-def _sweep(folder: Path) -> None:
-    """Mend what a killed writer left: its staging folder goes, an old artifact it had set aside comes back."""
-    if standing(folder) != folder:
-        _aside(folder).rename(folder)
+def _clean_up(folder: Path) -> None:
+    """Clean up after a killed writer: remove its staging folder, restore an old artifact it had renamed."""
+    if current_folder(folder) != folder:
+        _backup(folder).rename(folder)
     for left in folder.parent.glob(f".{glob.escape(folder.name)}{STAGING}*"):
         if not _alive(left.name.rpartition(STAGING)[2].partition("-")[0]):
             shutil.rmtree(left, ignore_errors=True)
@@ -65,13 +63,13 @@ def _alive(process: str) -> bool:
     return True
 
 
-def _aside(folder: Path) -> Path:
+def _backup(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
-def standing(folder: Path) -> Path:
-    """Where the artifact is: under its name, or still set aside."""
-    return _aside(folder) if not folder.exists() and _aside(folder).is_dir() else folder
+def current_folder(folder: Path) -> Path:
+    """The folder that holds the artifact: `folder`, or its backup after a killed writer."""
+    return _backup(folder) if not folder.exists() and _backup(folder).is_dir() else folder
 
 
 def _sync_tree(folder: Path) -> None:
@@ -90,16 +88,16 @@ def _sync(path: Path) -> None:
 
 
 def _swap(staging: Path, folder: Path) -> None:
-    """Put `staging` where `folder` is; the old one stays whole beside it until the new one has the name."""
-    _discard(_aside(folder), staging)
+    """Rename `staging` to `folder`; the old folder stays complete as a backup until then."""
+    _discard(_backup(folder), staging)
     if folder.exists():
-        folder.rename(_aside(folder))
+        folder.rename(_backup(folder))
     staging.rename(folder)
     _sync(folder.parent)
-    _discard(_aside(folder), staging)
+    _discard(_backup(folder), staging)
 
 
 def _discard(old: Path, staging: Path) -> None:
-    """Remove what was set aside; it loses its name first, so that half of it is never taken for an artifact."""
+    """Remove a backup; it is renamed first, so that a half-removed folder is never taken for an artifact."""
     if old.is_dir():
         shutil.rmtree(old.rename(staging.with_name(f"{staging.name}-old")), ignore_errors=True)

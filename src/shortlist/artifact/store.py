@@ -1,4 +1,4 @@
-"""A folder on disk that is either whole or not there: a manifest, hashes, safetensors and Parquet, no code."""
+"""Artifacts: folders that are written atomically and verified before use: manifest, sha256, safetensors, Parquet."""
 
 import hashlib
 import json
@@ -16,17 +16,21 @@ from safetensors.torch import load_file as map_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from shortlist.artifact.staging import MANIFEST, staged, standing
+from shortlist.artifact.staging import MANIFEST, current_folder, staged
 from shortlist.errors import ArtifactError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+REMEDIES = {  # how to make an artifact of a kind again
+    "dataset": "prepare the data again with: shortlist data prepare",
+    "recommender": "train again with: shortlist train",
+}
 MAX_MANIFEST = 4 << 20
 MAX_HEADER = 1 << 20  # bytes of a safetensors header; ours are a few kilobytes
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """Where an artifact comes from: enough to make it again."""
+    """Provenance of an artifact: enough to make it again."""
 
     data: str = ""  # fingerprint of the data it was made from
     seed: int = 0
@@ -36,7 +40,7 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A verified folder; what it holds is read on demand."""
+    """A verified folder; its files are read on demand."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -47,7 +51,7 @@ class Artifact:
 
     @property
     def version(self) -> str:
-        """A short name for exactly these bytes."""
+        """A short hash of the files."""
         return _digest(json.dumps(self.manifest["files"], sort_keys=True).encode())[:12]
 
     @property
@@ -56,7 +60,7 @@ class Artifact:
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What the maker of the artifact wanted to say of it."""
+        """Facts about the artifact, given by its writer."""
         about: Mapping[str, Any] = self.manifest["about"]
         return about
 
@@ -73,10 +77,10 @@ class Artifact:
         return pq.read_table(self._path(name))
 
     def tensors(self, name: str) -> dict[str, Tensor]:
-        """Tensors that stay on disk: pages are read when they are first looked at, and shared with who else maps them.
+        """Memory-mapped tensors: pages are read on first access and shared between processes.
 
-        What is written to one goes to memory of its own, never to the file; the file may be replaced or removed, but
-        must not be changed where it lies.
+        Writing to a tensor copies the page and never changes the file. The file may be replaced or removed, but must
+        not be modified in place.
         """
         mapped: dict[str, Tensor] = map_tensors(self._path(name))
         return mapped
@@ -100,22 +104,22 @@ def save(
     about: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> Artifact:
-    """Write `parts` (file name -> text, bytes, table or tensors) so that `folder` appears whole or not at all."""
+    """Write `parts` (file name -> text, bytes, table or tensors) atomically: `folder` is complete or absent."""
     folder = Path(folder)
     _check_names(folder, parts)
     with staged(folder, overwrite) as staging:
         files = {name: _write(staging, name, part) for name, part in sorted(parts.items())}
-        manifest = _sealed(kind, lineage, about or {}, files)
+        manifest = _manifest(kind, lineage, about or {}, files)
         _write(staging, MANIFEST, json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     return Artifact(folder, manifest)
 
 
 def load(folder: Path | str, kind: str | None = None) -> Artifact:
-    """Open a folder after checking all of it; the error names the file and the check that failed.
+    """Verify every file of a folder and open it; an error names the file and the failed check.
 
-    Where a killed writer got as far as setting the old artifact aside, that one is opened; the next save mends it.
+    After a writer was killed, the backup of the old artifact is opened; the next save restores it.
     """
-    folder = standing(Path(folder))
+    folder = current_folder(Path(folder))
     manifest = _read_manifest(folder)
     if kind is not None and manifest["kind"] != kind:
         raise ArtifactError(f"{folder / MANIFEST}: expected kind {kind!r}, got {manifest['kind']!r}")
@@ -126,18 +130,18 @@ def load(folder: Path | str, kind: str | None = None) -> Artifact:
     return Artifact(folder, manifest)
 
 
-def _sealed(
+def _manifest(
     kind: str, lineage: Lineage, about: Mapping[str, Any], files: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The manifest in the words JSON will give back, so that it has one digest on both ways."""
-    said = {
+    """The manifest as JSON reads it back, so that its digest is the same when written and when read."""
+    values = {
         "schema_version": SCHEMA_VERSION,
         "kind": kind,
         "lineage": asdict(lineage),
         "about": dict(about),
         "files": files,
     }
-    manifest: dict[str, Any] = json.loads(json.dumps(said, allow_nan=False))
+    manifest: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
     return {**manifest, "digest": _digest_of(manifest)}
 
 
@@ -158,7 +162,7 @@ def _as_bytes(part: str | bytes | Mapping[str, Tensor]) -> bytes:
         return part.encode()
     if isinstance(part, bytes):
         return part
-    # Each tensor gets memory of its own: safetensors refuses those that share it.
+    # Every tensor is copied: safetensors refuses tensors that share memory.
     blob: bytes = save_tensors(
         {name: tensor.detach().cpu().contiguous().clone() for name, tensor in part.items()}
     )
@@ -175,22 +179,33 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{path}: is not JSON ({error}); the artifact is damaged") from error
-    if not isinstance(manifest, dict) or manifest.get("schema_version") != SCHEMA_VERSION:
-        found = manifest.get("schema_version") if isinstance(manifest, dict) else type(manifest).__name__
-        raise ArtifactError(
-            f"{path}: expected schema_version {SCHEMA_VERSION}, got {found!r}; made by another version"
-        )
+    if not isinstance(manifest, dict):
+        raise ArtifactError(f"{path}: expected a JSON object, got {type(manifest).__name__}; it is damaged")
+    _check_schema(path, manifest)
     _check_manifest(path, manifest)
     return manifest
 
 
+def _check_schema(path: Path, manifest: Mapping[str, Any]) -> None:
+    version = manifest.get("schema_version")
+    if version == 1:
+        remedy = REMEDIES.get(str(manifest.get("kind")), "make it again")
+        raise ArtifactError(
+            f"{path}: written by shortlist before 0.2.0, which this version cannot read; {remedy}"
+        )
+    if version != SCHEMA_VERSION:
+        raise ArtifactError(
+            f"{path}: expected schema_version {SCHEMA_VERSION}, got {version!r}; written by another version"
+        )
+
+
 def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
-    wanted = {"kind": str, "lineage": dict, "about": dict, "files": dict, "digest": str}
-    wrong = [key for key, kind in wanted.items() if not isinstance(manifest.get(key), kind)]
+    expected = {"kind": str, "lineage": dict, "about": dict, "files": dict, "digest": str}
+    wrong = [key for key, kind in expected.items() if not isinstance(manifest.get(key), kind)]
     if wrong:
         raise ArtifactError(f"{path}: lacks {', '.join(wrong)}; the artifact is damaged")
     if manifest["digest"] != _digest_of(manifest):
-        raise ArtifactError(f"{path}: its digest differs from what it says; the manifest is damaged")
+        raise ArtifactError(f"{path}: its digest does not match its content; the manifest is damaged")
     if set(manifest["lineage"]) != {one.name for one in fields(Lineage)}:
         raise ArtifactError(
             f"{path}: expected a lineage of data, seed, package, config; got {manifest['lineage']}"
@@ -234,7 +249,7 @@ def _check_file(path: Path, facts: Mapping[str, Any]) -> None:
     size = path.stat().st_size
     if size != facts["bytes"]:
         raise ArtifactError(
-            f"{path}: expected {facts['bytes']} bytes, found {size}; the file is cut or changed"
+            f"{path}: expected {facts['bytes']} bytes, found {size}; the file is truncated or changed"
         )
     if _hash(path) != facts["sha256"]:
         raise ArtifactError(f"{path}: its sha256 differs from the manifest; the file is damaged")
@@ -257,9 +272,9 @@ def _check_tensors(path: Path) -> None:
 
 
 def _digest_of(manifest: Mapping[str, Any]) -> str:
-    """The digest of everything a manifest says beside it."""
-    said = {key: value for key, value in manifest.items() if key != "digest"}
-    return _digest(json.dumps(said, sort_keys=True).encode())
+    """The digest of a manifest without its own `digest` entry."""
+    values = {key: value for key, value in manifest.items() if key != "digest"}
+    return _digest(json.dumps(values, sort_keys=True).encode())
 
 
 def _hash(path: Path) -> str:

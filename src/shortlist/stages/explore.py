@@ -1,4 +1,4 @@
-"""A slate drawn by chance, with the odds on record."""
+"""Softmax-sampled slates with logged propensities."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,32 +9,28 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.grammar import Knob, Selector, Stage
+from shortlist.settings import setting
 
 PROPENSITY = "propensity"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explore(Selector):
-    """Draw without replacement with odds exp(score / temperature); the column `propensity` holds each draw's probability.
+    """Sample without replacement by softmax(score / temperature); the column `propensity` holds the probabilities.
 
-    The probability is that of the draw given the draws before it in the same slate. All chance comes from the
-    request's seed and the item, so the same request is answered alike whatever stands beside it in a batch.
+    A propensity is the probability of an item given the items sampled before it in the same slate. Randomness comes
+    from the request's seed and the item alone, so a request gets the same slate in every batch.
     """
 
-    temperature: float = 0.1
+    temperature: float = setting(0.1, "Softmax temperature: higher samples more evenly; above 0.", least=0)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.temperature > 0:
             raise ConfigError(f"explore {self.title!r}: temperature must be above 0, got {self.temperature}")
 
-    def knobs(self) -> tuple[Knob, ...]:
-        return (*super().knobs(), Knob("temperature", self.temperature, "off"))
-
-    def switched_off(self, knob: str) -> Stage:
-        return Best(name=self.title, k=self.k)
-
     def select(self, query: Query, found: Candidates) -> Tensor:
-        # The largest of logit + Gumbel noise are a draw without replacement by softmax odds.
+        # The largest of logit + Gumbel noise are a sample without replacement from the softmax.
         noisy = self._logits(found) + gumbel(query.seed, found.items)
         noisy = noisy.masked_fill(~found.valid, -torch.inf)
         positions = noisy.sort(dim=1, descending=True, stable=True).indices[:, : self.k]
@@ -44,28 +40,33 @@ class Explore(Selector):
         if positions.shape[1] == 0:
             return {PROPENSITY: positions.to(torch.float32)}
         logits = self._logits(found)
-        drawn = logits.gather(1, positions.clamp(min=0)).masked_fill(positions < 0, -torch.inf)  # [B, k]
-        urn = torch.cat([logits, logits[:, :1]], dim=1)  # empty places draw from a place of their own
-        urn = urn.scatter(1, positions.masked_fill(positions < 0, logits.shape[1]), -torch.inf)
-        left = urn[:, :-1].logsumexp(1, keepdim=True)  # [B, 1] what is never drawn
-        # What is still in the urn at each draw: the never drawn, and the draws from this one on.
-        later = drawn.flip(1).logcumsumexp(1).flip(1)
-        odds = (drawn - torch.logaddexp(left, later)).exp()
-        return {PROPENSITY: torch.where(positions >= 0, odds, 0.0).to(torch.float32)}
+        sampled = logits.gather(1, positions.clamp(min=0)).masked_fill(positions < 0, -torch.inf)  # [B, k]
+        rest = torch.cat([logits, logits[:, :1]], dim=1)  # empty places are scattered to an extra column
+        rest = rest.scatter(1, positions.masked_fill(positions < 0, logits.shape[1]), -torch.inf)
+        never = rest[:, :-1].logsumexp(1, keepdim=True)  # [B, 1] items that are not sampled
+        # Available at each draw: the items that are never sampled, and those sampled from this draw on.
+        later = sampled.flip(1).logcumsumexp(1).flip(1)
+        propensity = (sampled - torch.logaddexp(never, later)).exp()
+        return {PROPENSITY: torch.where(positions >= 0, propensity, 0.0).to(torch.float32)}
+
+    def knobs(self) -> tuple[Knob, ...]:
+        return (*super().knobs(), Knob("temperature", self.temperature, "off"))
+
+    def switched_off(self, knob: str) -> Stage:
+        return Best(k=self.k, name=self.title) if knob == "temperature" else super().switched_off(knob)
 
     def _logits(self, found: Candidates) -> Tensor:
-        # Doubles, and a floor that noise still tells apart: draws among broken scores are as likely as they claim.
+        # float64, and a floor that the noise still separates: items without a finite score are equally likely.
         logits = (found.sort_keys().to(torch.float64) / self.temperature).clamp(min=-1e9)
         return logits.masked_fill(~found.valid, -torch.inf)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Best(Selector):
-    """The k candidates with the highest scores."""
+    """The k best candidates by score."""
 
     def select(self, query: Query, found: Candidates) -> Tensor:
-        order = found.standing().sort(dim=1, descending=True, stable=True).indices[:, : self.k]
-        return torch.where(found.valid.gather(1, order), order, -1)
+        return found.sort_keys().sort(dim=1, descending=True, stable=True).indices[:, : self.k]
 
 
 def gumbel(seed: Tensor, items: Tensor) -> Tensor:

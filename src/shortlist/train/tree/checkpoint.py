@@ -1,4 +1,4 @@
-"""Where training stands, kept on disk whole or not at all, and taken up again only by the run it belongs to."""
+"""Checkpoints of tree training: written atomically, resumed only by the run they belong to."""
 
 import hashlib
 import json
@@ -11,87 +11,85 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.artifact.staging import standing as place_of
+from shortlist.artifact.staging import current_folder as place_of
 from shortlist.artifact.store import Artifact, Lineage, load, save
 from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ArtifactError
 from shortlist.index.tree import TreeIndex
-from shortlist.train.tree.optimise import Optimiser
+from shortlist.train.tree.optimizer import TreeOptimizer
 from shortlist.train.tree.plan import TreePlan
 
 KIND = "tree-training"
-TENSORS, FACTS = "standing.safetensors", "standing.json"
-KEYS = {"index": dict, "step": int, "updates": int, "since": int, "told": list}
+TENSORS, FACTS = "state.safetensors", "state.json"
+KEYS = {"index": dict, "step": int, "updates": int, "since": int, "log": list}
 
-Marks = Mapping[str, Any]
-"""What the future depends on besides the standing, by name, in the words of JSON."""
+RunId = Mapping[str, Any]
+"""What a run is identified by besides its state (plan, seed, device, data), in JSON types."""
 
 
 @dataclass(eq=False)
-class Standing:
-    """Where training stands: with the plan, the lesson and the seed it is all that the future depends on."""
+class TrainingState:
+    """Everything that changes during training."""
 
     index: TreeIndex
-    optimiser: Optimiser
-    losses: Tensor  # [2] the loss and the share of skipped levels, summed since the last judgement
+    optimizer: TreeOptimizer
+    losses: Tensor  # [2] the loss and the share of skipped levels, summed since the last evaluation
     since: int = 0  # steps since then
     step: int = 0
     updates: int = 0
-    told: list[dict[str, Any]] = field(default_factory=list)
+    log: list[dict[str, Any]] = field(default_factory=list)  # an entry per evaluation and per tree update
     best: dict[str, Tensor] = field(default_factory=dict)
     best_order: Tensor | None = None
 
 
-def marks_of(plan: TreePlan, seed: int, device: torch.device, lesson: Mapping[str, object]) -> Marks:
-    """The marks of a run; the parts of a lesson are told by fingerprints."""
-    told = {name: mark_of(part) for name, part in lesson.items()}
-    made: Marks = json.loads(
-        json.dumps({"plan": asdict(plan), "seed": seed, "device": device.type, "lesson": told})
-    )
-    return made
+def run_id(plan: TreePlan, seed: int, device: torch.device, data: Mapping[str, object]) -> RunId:
+    """The identity of a run; parts of the data are given by their fingerprints."""
+    parts = {name: fingerprint(part) for name, part in data.items()}
+    values = {"plan": asdict(plan), "seed": seed, "device": device.type, "data": parts}
+    plain: RunId = json.loads(json.dumps(values))
+    return plain
 
 
-def is_kept(folder: Path) -> bool:
-    """Whether there is anything in a folder to take up."""
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a folder holds anything to resume."""
     place = place_of(folder)
     return place.exists() and not (place.is_dir() and not any(place.iterdir()))
 
 
-def keep(folder: Path, standing: Standing, marks: Marks) -> None:
-    """Write where training stands in place of what was kept before."""
-    index = standing.index
+def save_checkpoint(folder: Path, state: TrainingState, run: RunId) -> None:
+    """Write the state, replacing an earlier checkpoint."""
+    index = state.index
     tensors = {
-        **_named("index.", index.tensors()),
-        **_named("memory.", standing.optimiser.tensors()),
-        **_named("best.", standing.best),
-        "losses": standing.losses,
+        **_with_prefix("index.", index.tensors()),
+        **_with_prefix("optimizer.", state.optimizer.tensors()),
+        **_with_prefix("best.", state.best),
+        "losses": state.losses,
     }
-    if standing.best_order is not None:
-        tensors["best_order"] = standing.best_order
-    facts = {"index": index.settings(), **{name: getattr(standing, name) for name in KEYS if name != "index"}}
-    lineage = Lineage(str(marks["lesson"].get("events")), int(marks["seed"]), config=marks)
-    about = {"step": standing.step, "updates": standing.updates}
+    if state.best_order is not None:
+        tensors["best_order"] = state.best_order
+    facts = {"index": index.settings(), **{name: getattr(state, name) for name in KEYS if name != "index"}}
+    lineage = Lineage(str(run["data"].get("events")), int(run["seed"]), config=run)
+    about = {"step": state.step, "updates": state.updates}
     save(folder, KIND, {TENSORS: tensors, FACTS: json.dumps(facts)}, lineage, about, overwrite=True)
 
 
-def resume(folder: Path, plan: TreePlan, device: torch.device, marks: Marks) -> Standing:
-    """What was kept, after checking all of it, if it belongs to a run with these marks."""
-    kept = load(folder, KIND)
-    _check_same(folder, kept.lineage.config, marks)
-    tensors, facts = kept.tensors(TENSORS), _facts(kept)
-    index = TreeIndex.build(facts.pop("index"), _under("index.", tensors)).to(device)
-    standing = Standing(
-        index, Optimiser(plan, index.scorer), _one(folder, tensors, "losses").to(device), **facts
-    )
-    standing.optimiser.restore(_under("memory.", tensors))
-    standing.best = {name: one.to(device) for name, one in _under("best.", tensors).items()}
-    if standing.best:
-        standing.best_order = _one(folder, tensors, "best_order").to(device)
-    return standing
+def load_checkpoint(folder: Path, plan: TreePlan, device: torch.device, run: RunId) -> TrainingState:
+    """The saved state, checked to be whole and to belong to this run."""
+    saved = load(folder, KIND)
+    _check_same(folder, saved.lineage.config, run)
+    tensors, facts = saved.tensors(TENSORS), _facts(saved)
+    index = TreeIndex.build(facts.pop("index"), _under_prefix("index.", tensors)).to(device)
+    losses = _tensor(folder, tensors, "losses").to(device)
+    state = TrainingState(index, TreeOptimizer(plan, index.scorer), losses, **facts)
+    state.optimizer.restore(_under_prefix("optimizer.", tensors))
+    state.best = {name: one.to(device) for name, one in _under_prefix("best.", tensors).items()}
+    if state.best:
+        state.best_order = _tensor(folder, tensors, "best_order").to(device)
+    return state
 
 
-def mark_of(part: object) -> str | None:
-    """A short name for exactly this part of a lesson."""
+def fingerprint(part: object) -> str | None:
+    """A hash of one part of the training data."""
     if part is None:
         return None
     if isinstance(part, Interactions):
@@ -99,12 +97,12 @@ def mark_of(part: object) -> str | None:
     if isinstance(part, HeldOut):
         return _digest(part.events.fingerprint.encode(), part.starts, part.cuts, part.stops)
     if isinstance(part, Mapping):
-        return _digest(*(f"{name} {mark_of(part[name])}".encode() for name in sorted(part)))
+        return _digest(*(f"{name} {fingerprint(part[name])}".encode() for name in sorted(part)))
     if isinstance(part, tuple):
-        return _digest(*(str(mark_of(one)).encode() for one in part))
-    assert isinstance(part, Tensor), "a lesson is made of events, cases and tensors"
-    shown = part.detach().cpu().contiguous()
-    return _digest(f"{shown.dtype} {list(shown.shape)}".encode(), shown.numpy())
+        return _digest(*(str(fingerprint(one)).encode() for one in part))
+    assert isinstance(part, Tensor), "training data is made of events, held-out users and tensors"
+    values = part.detach().cpu().contiguous()
+    return _digest(f"{values.dtype} {list(values.shape)}".encode(), values.numpy())
 
 
 def _digest(*parts: bytes | np.ndarray[Any, Any]) -> str:
@@ -114,49 +112,51 @@ def _digest(*parts: bytes | np.ndarray[Any, Any]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _check_same(folder: Path, kept: Marks, wanted: Marks) -> None:
-    """Refuse what another run left."""
-    here, there = _flat(wanted), _flat(kept)
+def _check_same(folder: Path, saved: RunId, current: RunId) -> None:
+    """Refuse the checkpoint of another run."""
+    here, there = _flat(current), _flat(saved)
     names = [name for name in sorted(here | there) if here.get(name) != there.get(name)]
     if names:
-        told = "; ".join(f"{name} is {there.get(name)!r} there, {here.get(name)!r} here" for name in names)
+        differences = "; ".join(
+            f"{name} is {there.get(name)!r} there, {here.get(name)!r} here" for name in names
+        )
         raise ArtifactError(
-            f"{folder}: holds the training of another run: {told}; resume with what it began with, "
+            f"{folder}: holds the checkpoint of another run: {differences}; resume with the same settings and data, "
             "or choose another folder"
         )
 
 
-def _flat(marks: Marks) -> dict[str, Any]:
-    """Marks with a name for each switch of the plan and each part of the lesson."""
-    found: dict[str, Any] = {}
-    for name, value in marks.items():
-        found |= (
-            {f"{name}.{one}": it for one, it in value.items()}
+def _flat(run: RunId) -> dict[str, Any]:
+    """One key per setting of the plan and per part of the data."""
+    flat: dict[str, Any] = {}
+    for name, value in run.items():
+        flat |= (
+            {f"{name}.{key}": part for key, part in value.items()}
             if isinstance(value, Mapping)
             else {name: value}
         )
-    return found
+    return flat
 
 
-def _facts(kept: Artifact) -> dict[str, Any]:
-    facts = kept.json(FACTS)
+def _facts(saved: Artifact) -> dict[str, Any]:
+    facts = saved.json(FACTS)
     wrong = [key for key, kind in KEYS.items() if not isinstance(dict(facts).get(key), kind)]
     if wrong or len(facts) != len(KEYS):
         raise ArtifactError(
-            f"{kept.folder / FACTS}: expected {', '.join(KEYS)}, got {', '.join(facts)}; train again from the start"
+            f"{saved.folder / FACTS}: expected {', '.join(KEYS)}, got {', '.join(facts)}; train again from the start"
         )
     return dict(facts)
 
 
-def _one(folder: Path, tensors: Mapping[str, Tensor], name: str) -> Tensor:
+def _tensor(folder: Path, tensors: Mapping[str, Tensor], name: str) -> Tensor:
     if name not in tensors:
         raise ArtifactError(f"{folder / TENSORS}: lacks {name!r}; train again from the start")
     return tensors[name]
 
 
-def _named(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {start + name: one for name, one in tensors.items()}
+def _with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {prefix + name: one for name, one in tensors.items()}
 
 
-def _under(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(start): one for name, one in tensors.items() if name.startswith(start)}
+def _under_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}

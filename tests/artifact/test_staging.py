@@ -1,9 +1,11 @@
+"""Folders appear under their name complete or not at all."""
+
 import os
 from pathlib import Path
 
 import pytest
 
-from shortlist.artifact.staging import MANIFEST, check_target, staged, standing
+from shortlist.artifact.staging import MANIFEST, check_target, current_folder, staged
 from shortlist.errors import ArtifactError
 
 
@@ -11,7 +13,7 @@ def listing(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_folder_appears_when_the_block_ends_well(tmp_path):
+def test_folder_appears_when_the_block_succeeds(tmp_path):
     with staged(tmp_path / "deep" / "a") as staging:
         (staging / "x").write_text("1")
         assert not (tmp_path / "deep" / "a").exists()
@@ -20,7 +22,7 @@ def test_the_folder_appears_when_the_block_ends_well(tmp_path):
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
-def test_nothing_is_left_when_it_does_not(tmp_path, failure):
+def test_failed_block_leaves_nothing(tmp_path, failure):
     def write() -> None:
         with staged(tmp_path / "a") as staging:
             (staging / "x").write_text("1")
@@ -31,7 +33,7 @@ def test_nothing_is_left_when_it_does_not(tmp_path, failure):
     assert listing(tmp_path) == []
 
 
-def test_what_a_dead_writer_left_is_swept_and_what_a_living_one_holds_stays(tmp_path):
+def test_staging_folders_of_dead_processes_are_removed_and_of_running_ones_kept(tmp_path):
     dead, alive = tmp_path / ".a.staging-999999999-x", tmp_path / f".a.staging-{os.getpid()}-x"
     dead.mkdir()
     alive.mkdir()
@@ -40,17 +42,17 @@ def test_what_a_dead_writer_left_is_swept_and_what_a_living_one_holds_stays(tmp_
     assert listing(tmp_path) == sorted(["a", alive.name])
 
 
-def test_an_artifact_set_aside_is_found_and_comes_back(tmp_path):
-    aside = tmp_path / ".a.old"
-    aside.mkdir()
-    (aside / MANIFEST).write_text("{}")
-    assert standing(tmp_path / "a") == aside
+def test_backup_of_a_killed_writer_is_found_and_restored(tmp_path):
+    backup = tmp_path / ".a.old"
+    backup.mkdir()
+    (backup / MANIFEST).write_text("{}")
+    assert current_folder(tmp_path / "a") == backup
     with pytest.raises(ArtifactError, match="already holds"), staged(tmp_path / "a"):
         pass
     assert listing(tmp_path) == ["a"]
 
 
-def test_what_may_not_be_written_over(tmp_path):
+def test_targets_that_must_not_be_overwritten_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / "full").mkdir()

@@ -1,4 +1,4 @@
-"""Artifacts: whole or not there, trusted only after every check, and no code anywhere."""
+"""Artifacts: complete or absent, trusted only after every check, and free of code."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def folder(tmp_path):
     return tmp_path / "m"
 
 
-def test_what_was_saved_comes_back(folder):
+def test_saved_parts_are_loaded_unchanged(folder):
     back = load(folder, "toy")
     assert (back.kind, back.lineage, back.about) == ("toy", LINEAGE, {"name": "it"})
     assert back.text("notes.txt") == "hello"
@@ -52,7 +52,7 @@ def test_what_was_saved_comes_back(folder):
         back.text("other.txt")
 
 
-def test_saving_returns_what_loading_does(tmp_path):
+def test_save_returns_the_same_manifest_as_load(tmp_path):
     made = save(tmp_path / "m", "toy", PARTS, LINEAGE, {"by row": {10: "x", 9: "y"}, "pair": (1, 2.5)})
     back = load(tmp_path / "m")
     assert made.manifest == back.manifest
@@ -60,7 +60,7 @@ def test_saving_returns_what_loading_does(tmp_path):
     assert back.about == {"by row": {"10": "x", "9": "y"}, "pair": [1, 2.5]}
 
 
-def test_the_same_input_gives_the_same_bytes(tmp_path):
+def test_same_input_gives_the_same_bytes(tmp_path):
     one = save(tmp_path / "one", "toy", PARTS, LINEAGE)
     other = save(tmp_path / "other", "toy", dict(reversed(PARTS.items())), LINEAGE)
     assert one.version == other.version
@@ -76,13 +76,13 @@ def test_the_same_input_gives_the_same_bytes(tmp_path):
     assert again[0].version == again[1].version
 
 
-def test_another_byte_is_another_version(tmp_path):
+def test_changed_byte_changes_the_version(tmp_path):
     one = save(tmp_path / "one", "toy", {"a.txt": "x"}, LINEAGE)
     other = save(tmp_path / "other", "toy", {"a.txt": "y"}, LINEAGE)
     assert one.version != other.version
 
 
-def test_tensors_that_share_memory_or_lie_crosswise_are_saved_all_the_same(tmp_path):
+def test_tensors_that_share_memory_or_are_not_contiguous_are_saved(tmp_path):
     base = torch.arange(6.0).reshape(2, 3)
     save(tmp_path / "m", "toy", {"w.safetensors": {"a": base, "b": base, "c": base.T}}, LINEAGE)
     back = load(tmp_path / "m").tensors("w.safetensors")
@@ -90,30 +90,30 @@ def test_tensors_that_share_memory_or_lie_crosswise_are_saved_all_the_same(tmp_p
     assert torch.equal(back["c"], base.T)
 
 
-@pytest.mark.skipif(not Path("/proc/self/maps").is_file(), reason="only Linux tells what is mapped")
-def test_tensors_stay_on_disk_until_they_are_looked_at(tmp_path):
+@pytest.mark.skipif(not Path("/proc/self/maps").is_file(), reason="only Linux lists memory maps")
+def test_tensors_are_memory_mapped_and_writes_never_change_the_file(tmp_path):
     base = torch.arange(6.0)
     save(tmp_path / "m", "toy", {"w.safetensors": {"a": base, "none": torch.empty(0, 3)}}, LINEAGE)
     back = load(tmp_path / "m").tensors("w.safetensors")
     assert back["none"].shape == (0, 3)
     assert str(tmp_path / "m" / "w.safetensors") in Path("/proc/self/maps").read_text()
-    back["a"][0] = 7  # what is written stays here
+    back["a"][0] = 7
     assert torch.equal(load(tmp_path / "m").tensors("w.safetensors")["a"], base)
     save(tmp_path / "m", "toy", {"w.safetensors": {"a": -base}}, LINEAGE, overwrite=True)
-    assert back["a"].tolist() == [7, 1, 2, 3, 4, 5]  # the old file lives as long as it is looked at
+    assert back["a"].tolist() == [7, 1, 2, 3, 4, 5]  # the old file lives as long as it is mapped
 
 
-def test_an_empty_file_is_no_file_of_tensors(tmp_path):
+def test_empty_safetensors_file_is_refused(tmp_path):
     with pytest.raises(ArtifactError, match="is not a safetensors file"):
         save(tmp_path / "m", "toy", {"w.safetensors": b""}, LINEAGE)
 
 
 def edit(folder, **changes):
-    """Change the manifest and seal it again, as one who wishes us ill would."""
+    """Change the manifest and its digest, as an attacker would."""
     path = folder / MANIFEST
-    told = {**json.loads(path.read_text()), **changes}
-    told["digest"] = artifact._digest_of(told)
-    path.write_text(json.dumps(told))
+    manifest = {**json.loads(path.read_text()), **changes}
+    manifest["digest"] = artifact._digest_of(manifest)
+    path.write_text(json.dumps(manifest))
 
 
 def put(folder, name, blob):
@@ -194,26 +194,29 @@ DAMAGE = {
     "no JSON": (lambda f: (f / MANIFEST).write_text('{"kind": '), r"manifest.json: is not JSON \(.*damaged"),
     "no text": (lambda f: (f / MANIFEST).write_bytes(b"\xff\xfe"), r"manifest.json: is not JSON"),
     "deep JSON": (lambda f: (f / MANIFEST).write_text("[" * 100_000), "manifest.json: is not JSON"),
-    "a list": (lambda f: (f / MANIFEST).write_text("[]"), "expected schema_version 1, got 'list'"),
-    "other schema": (lambda f: edit(f, schema_version=2), "manifest.json: expected schema_version 1, got 2"),
-    "changed words": (
+    "a list": (lambda f: (f / MANIFEST).write_text("[]"), "expected a JSON object, got list"),
+    "other schema": (lambda f: edit(f, schema_version=3), "manifest.json: expected schema_version 2, got 3"),
+    "changed text": (
         lambda f: (f / MANIFEST).write_text((f / MANIFEST).read_text().replace('"it"', '"is"')),
-        "manifest.json: its digest differs from what it says",
+        "manifest.json: its digest does not match its content",
     ),
     "no files": (lambda f: edit(f, files=None), "manifest.json: lacks files"),
     "no lineage": (lambda f: edit(f, lineage={"seed": 1}), "manifest.json: expected a lineage of data, seed"),
     "no facts": (listed_as(3), "expected bytes and sha256 of 'notes.txt', got 3"),
     "half the facts": (listed_as({"bytes": 5}), "expected bytes and sha256 of 'notes.txt'"),
-    "climbing path": (
+    "parent path": (
         outside("../outside.txt"),
         "manifest.json: lists '../outside.txt'; expected the path of a file inside",
     ),
-    "hidden climb": (
+    "hidden parent path": (
         outside("weights/../../outside.txt"),
         "manifest.json: lists 'weights/../../outside.txt'",
     ),
     "absolute path": (outside("{}/outside.txt"), "manifest.json: lists '/"),
-    "crooked path": (outside("weights//one.safetensors"), "manifest.json: lists 'weights//one.safetensors'"),
+    "path that is not normalised": (
+        outside("weights//one.safetensors"),
+        "manifest.json: lists 'weights//one.safetensors'",
+    ),
     "manifest in itself": (outside(MANIFEST), "manifest.json: lists 'manifest.json'"),
     "NaN weight": (nan_weights, "weights/one.safetensors: tensor 'w' holds NaN or infinite weights"),
     "huge header": (
@@ -222,11 +225,11 @@ DAMAGE = {
     ),
     "long header": (header(1000), "weights/one.safetensors: is not a safetensors file"),
     "empty header": (header(2), "weights/one.safetensors: is not a safetensors file"),
-    "code for weights": (
+    "pickle instead of weights": (
         lambda f: put(f, "weights/one.safetensors", b"\x80\x04cos\nsystem\n(S'touch canary'\ntR."),
         "weights/one.safetensors: (is not a safetensors file|safetensors header)",
     ),
-    "unknown kind of number": (
+    "unknown dtype": (
         lambda f: put(
             f,
             "weights/one.safetensors",
@@ -237,27 +240,43 @@ DAMAGE = {
 }
 
 
-def with_header(words):
-    blob = json.dumps(words).encode()
+def with_header(header):
+    blob = json.dumps(header).encode()
     return len(blob).to_bytes(8, "little") + blob + bytes(4)
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE.keys())
-def test_a_damaged_folder_is_refused_with_the_file_and_the_check(folder, damage, message):
+def test_damaged_folder_is_refused_with_the_file_and_the_failed_check(folder, damage, message):
     damage(folder)
     with pytest.raises(ArtifactError, match=message):
         load(folder)
     assert not Path("canary").exists()
 
 
-def test_a_folder_of_another_kind_is_refused(folder):
+def test_artifact_of_another_kind_is_refused(folder):
     with pytest.raises(ArtifactError, match=r"manifest.json: expected kind 'dataset', got 'toy'"):
         load(folder, "dataset")
 
 
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("recommender", "train again with: shortlist train"),
+        ("dataset", "prepare the data again with: shortlist data prepare"),
+        ("toy", "make it again"),
+    ],
+)
+def test_artifact_from_before_0_2_0_is_refused_with_the_command_that_makes_it_again(folder, kind, remedy):
+    edit(folder, schema_version=1, kind=kind)
+    with pytest.raises(
+        ArtifactError, match=rf"manifest.json: written by shortlist before 0\.2\.0.*; {remedy}"
+    ):
+        load(folder, kind)
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_no_flipped_bit_and_no_cut_goes_unnoticed(folder, data):
+def test_every_flipped_bit_and_truncation_is_detected(folder, data):
     whole = load(folder).manifest
     path = data.draw(st.sampled_from(sorted(path for path in folder.rglob("*") if path.is_file())))
     blob = path.read_bytes()
@@ -269,15 +288,15 @@ def test_no_flipped_bit_and_no_cut_goes_unnoticed(folder, data):
         else blob[:at] + bytes([blob[at] ^ 1 << data.draw(st.integers(0, 7))]) + blob[at + 1 :]
     )
     try:
-        if not says(path, whole):
+        if not same_content(path, whole):
             with pytest.raises(ArtifactError, match=path.name):
                 load(folder)
     finally:
         path.write_bytes(blob)
 
 
-def says(path, manifest):
-    """Some blanks of a manifest may change without changing what it says."""
+def same_content(path, manifest):
+    """Whether a changed manifest still has the same values: some whitespace may change."""
     try:
         return path.name == MANIFEST and json.loads(path.read_bytes()) == manifest
     except ValueError:
@@ -285,21 +304,21 @@ def says(path, manifest):
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "a//b", ".", MANIFEST])
-def test_a_part_outside_the_folder_or_in_place_of_the_manifest_is_not_written(tmp_path, name):
+def test_part_outside_the_folder_or_named_like_the_manifest_is_not_written(tmp_path, name):
     with pytest.raises(ArtifactError, match="expected the path of a file inside the artifact"):
         save(tmp_path / "m", "toy", {name: "x"}, LINEAGE)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_weights_that_could_not_be_loaded_are_not_saved(tmp_path):
+def test_nonfinite_weights_are_not_saved(tmp_path):
     with pytest.raises(ArtifactError, match=r"w.safetensors: tensor 'w' holds NaN or infinite weights"):
         save(tmp_path / "m", "toy", {"w.safetensors": {"w": torch.tensor([float("inf")])}}, LINEAGE)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_artifact_is_overwritten_only_when_asked(folder):
+def test_artifact_is_overwritten_only_on_request(folder):
     with pytest.raises(
-        ArtifactError, match="m: already holds an artifact; choose another folder or ask to overwrite it"
+        ArtifactError, match="m: already holds an artifact; choose another folder or overwrite it"
     ):
         save(folder, "toy", {"a.txt": "new"}, LINEAGE)
     assert load(folder).text("notes.txt") == "hello"
@@ -308,7 +327,7 @@ def test_an_artifact_is_overwritten_only_when_asked(folder):
     assert os.listdir(folder.parent) == ["m"]
 
 
-def test_a_folder_of_other_things_is_never_overwritten(tmp_path):
+def test_folder_that_is_not_an_artifact_is_never_overwritten(tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m/thesis.tex").write_text("years of work")
     with pytest.raises(ArtifactError, match="holds files that are not an artifact; choose another folder"):
@@ -322,13 +341,13 @@ def test_a_folder_of_other_things_is_never_overwritten(tmp_path):
     assert (tmp_path / "m/thesis.tex").read_text() == "years of work"
 
 
-def test_an_empty_folder_may_be_filled(tmp_path):
+def test_empty_folder_may_be_written_to(tmp_path):
     (tmp_path / "deep/m").mkdir(parents=True)
     save(tmp_path / "deep/m", "toy", {"a.txt": "x"}, LINEAGE)
     assert load(tmp_path / "deep/m").text("a.txt") == "x"
 
 
-def test_a_save_that_fails_leaves_nothing_but_what_was_there(folder):
+def test_failed_save_leaves_the_old_artifact(folder):
     with pytest.raises(ValueError, match="not JSON compliant"):
         save(folder, "toy", {"a.txt": "new"}, LINEAGE, {"loss": float("nan")}, overwrite=True)
     assert os.listdir(folder.parent) == ["m"]
@@ -336,39 +355,41 @@ def test_a_save_that_fails_leaves_nothing_but_what_was_there(folder):
 
 
 @pytest.mark.parametrize("before", ["old", "nothing"])
-def test_killed_at_any_step_a_save_leaves_the_old_or_the_new_and_the_next_one_sweeps_up(tmp_path, before):
-    command = [sys.executable, "-m", "tests.killed", str(tmp_path), before]
-    told = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, cwd=Path(__file__).parents[1], check=False
+def test_save_killed_at_any_step_leaves_the_old_or_the_new_artifact_and_the_next_save_cleans_up(
+    tmp_path, before
+):
+    command = [sys.executable, "-m", "tests.artifact.killed_writer", str(tmp_path), before]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, cwd=Path(__file__).parents[2], check=False
     )
-    assert told.returncode == 0, told.stderr
-    steps = [json.loads(line) for line in told.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    steps = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(steps) > 20
     assert [step["killed"] for step in steps] == [True] * (len(steps) - 1) + [False]
     for step in steps:
         assert step["then"] == "newer", step
         assert step["files"] == ["m"], step
     left = [step["left"] for step in steps]
-    turn = left.index("new")
-    assert set(left[turn:]) == {"new"}
+    first_new = left.index("new")
+    assert set(left[first_new:]) == {"new"}
     if before == "old":
-        assert set(left[:turn]) == {"old"}
+        assert set(left[:first_new]) == {"old"}
     else:
-        assert all("manifest.json: not found" in words for words in left[:turn])
+        assert all("manifest.json: not found" in message for message in left[:first_new])
 
 
-def test_what_a_killed_writer_set_aside_is_what_loads_and_comes_back_with_the_next_save(folder):
-    aside = folder.with_name(".m.old")
-    folder.rename(aside)
+def test_backup_of_a_killed_writer_is_loaded_and_restored_by_the_next_save(folder):
+    backup = folder.with_name(".m.old")
+    folder.rename(backup)
     assert load(folder).text("notes.txt") == "hello"
     assert not folder.exists(), "loading changes nothing on disk"
     with pytest.raises(ArtifactError, match="already holds an artifact"):
         save(folder, "toy", {"a.txt": "new"}, LINEAGE)
     assert load(folder).folder == folder
-    assert not aside.exists()
+    assert not backup.exists()
 
 
-def test_the_leftovers_of_the_dead_are_swept_and_those_of_the_living_are_not(tmp_path):
+def test_staging_folders_of_dead_processes_are_removed_and_of_running_ones_kept(tmp_path):
     name = "m[1]*"
     dead, alive = (tmp_path / f".{name}.staging-{process}-x" for process in (2**22 + 1, os.getpid()))
     stranger = tmp_path / ".other.staging-4194305-x"

@@ -1,6 +1,6 @@
-"""Saves an artifact again and again, killed one step later each time; tells on stdout what was left.
+"""Save an artifact repeatedly, killed one step later each time; print what was left.
 
-Run as a program of its own, so that the killed children are copies of something small and quiet.
+Run as its own program, so that the killed children are copies of a small process.
 """
 
 import json
@@ -22,19 +22,19 @@ def save(folder: Path, word: str) -> None:
     artifact.save(folder, "toy", parts, artifact.Lineage(), {"word": word}, overwrite=True)
 
 
-def deadly(step: int) -> None:
-    """From now on, the process is killed before or after the step-th thing it does to the disk."""
+def kill_at(step: int) -> None:
+    """Kill this process before or after its step-th change of the disk."""
     count = 0
 
     def wrap(call):
-        def wrapped(*given, **named):
-            for turn in (0, 1):
+        def wrapped(*args, **kwargs):
+            for after in (False, True):
                 nonlocal count
                 count += 1
                 if count == step:
                     os.kill(os.getpid(), signal.SIGKILL)
-                if turn == 0:
-                    result = call(*given, **named)
+                if not after:
+                    result = call(*args, **kwargs)
             return result
 
         return wrapped
@@ -44,16 +44,16 @@ def deadly(step: int) -> None:
 
 
 def killed_at(step: int, folder: Path) -> bool:
-    """Whether a save was killed at this step; False once it comes to its end first."""
+    """Whether a save was killed at this step; False if it ended before."""
     child = os.fork()
     if child == 0:
-        deadly(step)
+        kill_at(step)
         save(folder, "new")
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-def stands(folder: Path) -> str:
+def content(folder: Path) -> str:
     try:
         return artifact.load(folder).text("a.txt")
     except ArtifactError as error:
@@ -68,10 +68,10 @@ def main(root: Path, old: bool) -> None:
         if old:
             save(folder, "old")
         again = killed_at(step, folder)
-        left = stands(folder)
+        left = content(folder)
         save(folder, "newer")
-        said = {"left": left, "then": stands(folder), "files": sorted(os.listdir(folder.parent))}
-        print(json.dumps({"step": step, "killed": again, **said}), flush=True)
+        outcome = {"left": left, "then": content(folder), "files": sorted(os.listdir(folder.parent))}
+        print(json.dumps({"step": step, "killed": again, **outcome}), flush=True)
         shutil.rmtree(folder.parent)
 
 
