@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,39 +13,40 @@ from torch import Tensor
 from shortlist.data import Candidates, Catalog, HeldOut, Interactions, Query
 from shortlist.data.membership import is_in
 from shortlist.grammar import Stage
+from shortlist.pipeline.about import TrainingHistory
 from shortlist.progress import Progress, silent
 
 DAY = 86_400_000  # milliseconds
 
-Note = Callable[[str, Mapping[str, Any]], None]
-"""Hears how the training of a stage went: its name, and the facts that `shortlist.train.loop.convergence.course` makes."""
+Note = Callable[[str, TrainingHistory], None]
+"""Records the training history of a stage by its name."""
 
 
-def forget(name: str, facts: Mapping[str, Any]) -> None:
-    """Nobody wants to know how a training went."""
+def forget(name: str, history: TrainingHistory) -> None:
+    """Record nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class RequestBatch:
-    """A batch of rehearsed requests: what was found so far, and which of it the user met later."""
+    """A batch of training requests: the candidates so far, and the targets."""
 
     query: Query
     found: Candidates
-    truth: Tensor  # [B, R] rows, -1 = padding
+    targets: Tensor  # [B, R] rows of items the user interacts with later, -1 = padding
 
     @cached_property
-    def wanted(self) -> Tensor:
-        """True where a candidate is one the user met later [B, K]."""
-        return is_in(self.found.items, self.truth) & self.found.valid
+    def is_target(self) -> Tensor:
+        """True where a candidate is a target [B, K]."""
+        return is_in(self.found.items, self.targets) & self.found.valid
 
     def through(self, stage: Callable[[Query, Candidates], Candidates]) -> "RequestBatch":
-        """The same requests one stage further."""
-        return RequestBatch(self.query, stage(self.query, self.found), self.truth)
+        """The same requests after one more stage."""
+        return RequestBatch(self.query, stage(self.query, self.found), self.targets)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainContext:
-    """Events to learn from, what is known of the items, and, for stages after the nominators, rehearsed requests."""
+    """Training events, the catalogue, and, for stages after the nominators, requests with out-of-fold candidates."""
 
     events: Interactions
     catalog: Catalog
@@ -54,7 +54,7 @@ class TrainContext:
     seed: int = 0
     progress: Progress = silent
     valid: HeldOut | None = None  # cases to stop early by, never to learn from
-    rounds: tuple[RequestBatch, ...] = ()
+    batches: tuple[RequestBatch, ...] = ()
     fitted: Mapping[str, Stage] = field(default_factory=dict)  # stages that are ready, by name
     keep: Path | None = None  # where long trainings keep how far they are
     note: Note = forget  # a trainer that was judged calls it once, when it is done

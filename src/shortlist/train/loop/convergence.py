@@ -2,23 +2,21 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+
+from shortlist.pipeline.about import TrainingHistory
 
 LATE = 0.1  # a best look this share of all looks before the end is no accident
 
 
-def course(judged: Sequence[float], most: int, patience: int) -> dict[str, Any]:
-    """How a training went, in plain values for `Material.note`: what `Loop.run` returned, its `epochs` and `patience`.
-
-    `best` counts epochs from 1. Without a judge all epochs were run, and nobody knows how well.
-    """
-    return {
-        "epochs": len(judged) or most,
-        "most": most,
-        "best": best_of(judged) + 1 if judged else None,
-        "judged": [one if math.isfinite(one) else None for one in judged],
-        "converged": converged(judged, most, patience),
-    }
+def course(values: Sequence[float], max_epochs: int, patience: int) -> TrainingHistory:
+    """The history of a training from the validation values that `Loop.run` returned, empty without validation."""
+    return TrainingHistory(
+        epochs=len(values) or max_epochs,
+        max_epochs=max_epochs,
+        best_epoch=best_of(values) + 1 if values else None,
+        validation=tuple(one if math.isfinite(one) else None for one in values),
+        converged=converged(values, max_epochs, patience),
+    )
 
 
 def converged(judged: Sequence[float], most: int, patience: int) -> bool | None:
