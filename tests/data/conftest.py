@@ -38,7 +38,7 @@ def real():
 
 
 @pytest.fixture
-def told():
+def events_of():
     """Events as plain tuples (user, item, time, weight)."""
 
     def tell(raw):

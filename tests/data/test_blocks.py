@@ -15,9 +15,9 @@ def small(monkeypatch):
 def test_blocks_equal_the_whole(count):
     rng = np.random.default_rng(count)
     column, places = rng.random((7, 2)), rng.integers(0, 7, count).astype(np.int32)
-    assert (blocks.taken(column, places) == column[places]).all()
-    assert (blocks.marked(places, 7) == np.isin(np.arange(7), places)).all()
+    assert (blocks.take(column, places) == column[places]).all()
+    assert (blocks.mask_of(places, 7) == np.isin(np.arange(7), places)).all()
     mask = rng.random(count) < 0.5
-    found = blocks.places_of(mask, 3)
+    found = blocks.positions_of(mask, 3)
     assert found.dtype == np.int32
     assert found.tolist() == (np.flatnonzero(mask) + 3).tolist()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.data import Candidates, Note, merge
-from shortlist.data.candidates import RRF, first_places, repeats
+from shortlist.data.candidates import RRF, first_positions, repeats
 
 nan = math.nan
 
@@ -87,7 +87,7 @@ def test_notes_add_up():
 def test_the_first_place_of_an_item_is_found_by_row_and_empty_places_match_nothing():
     items = torch.tensor([[4, 9, 4, 4], [4, 4, 9, 9]])
     valid = torch.tensor([[True, True, True, True], [False, True, True, True]])
-    first, leads = first_places(items, valid)
+    first, leads = first_positions(items, valid)
     assert first.tolist() == [[0, 1, 0, 0], [0, 1, 2, 2]]
     assert leads.tolist() == [[True, True, False, False], [True, True, True, False]]
 

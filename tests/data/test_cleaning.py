@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.data import Interactions, Raw, from_raw
-from shortlist.data.cleaning import Filters, duplicates, sieve
+from shortlist.data import Interactions, RawEvents, build_dataset
+from shortlist.data.cleaning import LogFilters, duplicates, apply_filters
 from shortlist.errors import DataError
 
 
 def log(rows, **rest):
     users, items, times, weights = zip(*rows, strict=True)
-    described = pa.table({"item": ["a", "b", "c"], "title": ["A", "B", "C"]})
-    people = pa.table({"user": ["x", "y", "z"], "age": [1, 2, 3]})
+    item_table = pa.table({"item": ["a", "b", "c"], "title": ["A", "B", "C"]})
+    user_table = pa.table({"user": ["x", "y", "z"], "age": [1, 2, 3]})
     columns = {"place": np.arange(len(rows))}
-    raw = Raw(pa.array(users), pa.array(items), np.array(times), np.array(weights, np.float32), columns)
-    return from_raw(Raw(raw.users, raw.items, raw.times, raw.weights, columns, described, people), **rest)
+    raw = RawEvents(pa.array(users), pa.array(items), np.array(times), np.array(weights, np.float32), columns)
+    return build_dataset(RawEvents(raw.users, raw.items, raw.times, raw.weights, columns, item_table, user_table), **rest)
 
 
 LOG = [
@@ -35,27 +35,27 @@ def events(dataset):
 
 def test_a_log_without_losses_is_the_same_log():
     dataset = log(LOG[3:])
-    assert sieve(dataset, Filters()) == (dataset, {})
+    assert apply_filters(dataset, LogFilters()) == (dataset, {})
 
 
 def test_an_exact_duplicate_leaves_and_the_first_one_stays():
-    dataset, dropped = sieve(log(LOG), Filters())
+    dataset, dropped = apply_filters(log(LOG), LogFilters())
     assert events(dataset) == [("x", "a"), ("x", "b"), ("y", "b"), ("z", "c"), ("z", "b")]
     assert dataset.events.weights[0] == 5
     assert dropped == {"exact duplicate": 1}
 
 
 def test_where_only_the_order_is_known_a_repeat_is_an_event():
-    dataset = from_raw(Raw(pa.array([1, 1]), pa.array([7, 7])))
-    assert sieve(dataset, Filters())[1] == {}
+    dataset = build_dataset(RawEvents(pa.array([1, 1]), pa.array([7, 7])))
+    assert apply_filters(dataset, LogFilters())[1] == {}
 
 
 def test_weak_events_leave_and_with_them_users_and_items_without_events():
-    dataset, dropped = sieve(log(LOG), Filters(min_weight=3))
+    dataset, dropped = apply_filters(log(LOG), LogFilters(min_weight=3))
     assert events(dataset) == [("x", "a"), ("x", "b"), ("z", "b")]
     assert dropped == {"exact duplicate": 1, "weight below 3": 2}
     assert dataset.users.ids.to_pylist() == ["x", "z"]
-    assert dataset.people["age"].to_pylist() == [1, 3]
+    assert dataset.user_table["age"].to_pylist() == [1, 3]
     assert dataset.catalog.table["title"].to_pylist() == ["A", "B"]
     assert (dataset.events.n_users, dataset.events.n_items) == (2, 2)
     assert dataset.events.columns["place"].tolist() == [0, 1, 5]
@@ -70,22 +70,22 @@ def test_the_minima_hold_for_items_first_then_users():
         ("z", "c", 5, 1),
         ("z", "b", 6, 1),
     ]
-    dataset, dropped = sieve(log(rows), Filters(min_user_events=2, min_item_events=2))
+    dataset, dropped = apply_filters(log(rows), LogFilters(min_user_events=2, min_item_events=2))
     assert events(dataset) == [("y", "b"), ("y", "c"), ("z", "c"), ("z", "b")]
     assert dropped == {"item with fewer than 2 events": 1, "user with fewer than 2 events": 1}
 
 
 def test_the_core_repeats_until_both_minima_hold():
     chain = [("x", "a", 1, 1), ("x", "b", 2, 1), ("y", "b", 3, 1), ("y", "c", 4, 1), ("z", "c", 5, 1)]
-    once, _ = sieve(log(chain), Filters(min_item_events=2, min_user_events=2))
+    once, _ = apply_filters(log(chain), LogFilters(min_item_events=2, min_user_events=2))
     assert events(once) == [("y", "b"), ("y", "c")]
     with pytest.raises(DataError, match=r"no event is left"):
-        sieve(log(chain), Filters(min_item_events=2, min_user_events=2, core=True))
+        apply_filters(log(chain), LogFilters(min_item_events=2, min_user_events=2, core=True))
 
 
 def test_nothing_left_is_an_error_that_says_why():
     with pytest.raises(DataError, match=r"data: no event is left \(1 exact duplicate, 5 weight below 9\)"):
-        sieve(log(LOG), Filters(min_weight=9))
+        apply_filters(log(LOG), LogFilters(min_weight=9))
 
 
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=30)
@@ -104,9 +104,9 @@ def test_duplicates_are_what_a_set_finds(found):
 @given(rows, st.integers(1, 4), st.integers(1, 4))
 def test_after_the_core_every_user_and_item_has_enough(found, least_user, least_item):
     users, items, times = (np.array(column) for column in zip(*found, strict=True))
-    dataset = from_raw(Raw(pa.array(users), pa.array(items), times))
+    dataset = build_dataset(RawEvents(pa.array(users), pa.array(items), times))
     try:
-        left, dropped = sieve(dataset, Filters(False, None, least_user, least_item, core=True))
+        left, dropped = apply_filters(dataset, LogFilters(False, None, least_user, least_item, core=True))
     except DataError:
         return
     assert left.events.lengths.min() >= least_user

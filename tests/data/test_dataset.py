@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from shortlist.artifact.store import load, save
-from shortlist.data import Raw, from_raw, load_dataset, save_dataset
+from shortlist.data import RawEvents, build_dataset, load_dataset, save_dataset
 from shortlist.errors import ArtifactError, DataError
 
 
@@ -21,43 +21,43 @@ def raw(order=slice(None), **changes):
         "described": pa.table({"item": [30, 99, 10], "title": ["Thirty", "Never met", "Ten"]}),
         "people": pa.table({"user": ["u3"], "age": [44]}),
     }
-    return Raw(**{**base, **changes})
+    return RawEvents(**{**base, **changes})
 
 
 def test_ids_become_sorted_rows_and_tables_are_aligned_to_them():
-    data = from_raw(raw(), "toy")
+    data = build_dataset(raw(), "toy")
     assert data.users.ids.to_pylist() == ["u1", "u2", "u3"]
     assert data.items.ids.to_pylist() == [10, 20, 30]
     assert data.events.users.tolist() == [0, 1, 1, 2]
     assert data.events.items.tolist() == [0, 2, 1, 0]
     assert data.events.columns["rating"].tolist() == [2, 3, 1, 4]
     assert [data.catalog.title(row) for row in range(3)] == ["Ten", "20", "Thirty"]
-    assert data.people["age"].to_pylist() == [None, None, 44]
+    assert data.user_table["age"].to_pylist() == [None, None, 44]
     assert data.clock == "ms"
 
 
 def test_the_order_of_the_rows_does_not_matter():
-    assert from_raw(raw([3, 1, 0, 2])).fingerprint == from_raw(raw()).fingerprint
+    assert build_dataset(raw([3, 1, 0, 2])).fingerprint == build_dataset(raw()).fingerprint
 
 
 def test_without_times_the_clock_is_the_order():
-    data = from_raw(raw(times=None, described=None, people=None))
+    data = build_dataset(raw(times=None, item_table=None, user_table=None))
     assert data.clock == "order"
     assert data.catalog.title(0) == "10"
-    assert data.people.num_columns == 0
+    assert data.user_table.num_columns == 0
 
 
 @pytest.mark.parametrize("bare", [False, True])
 def test_a_saved_data_set_comes_back_whole(tmp_path, bare):
     settings = {"protocol": "leave-last-out", "min_length": 3}
-    told = raw(described=None, people=None, columns={}) if bare else raw()
-    data = from_raw(told, "toy", split_settings=settings, facts={"read": 4})
+    told = raw(item_table=None, user_table=None, columns={}) if bare else raw()
+    data = build_dataset(told, "toy", split_settings=settings, facts={"read": 4})
     save_dataset(data, tmp_path / "d", "1.0", {"notes.txt": "hello"})
     back = load_dataset(tmp_path / "d")
     assert back.fingerprint == data.fingerprint
     assert (back.name, back.clock, back.split_settings, back.facts) == ("toy", "ms", settings, {"read": 4})
     assert back.catalog.table.equals(data.catalog.table)
-    assert back.people.equals(data.people)
+    assert back.user_table.equals(data.user_table)
     assert list(back.events.columns) == list(data.events.columns)
     assert back.users == data.users
     assert load(tmp_path / "d").text("notes.txt") == "hello"
@@ -65,7 +65,7 @@ def test_a_saved_data_set_comes_back_whole(tmp_path, bare):
 
 def test_the_same_data_set_gives_the_same_bytes(tmp_path):
     for name in ("one", "two"):
-        save_dataset(from_raw(raw(), "toy"), tmp_path / name, "1.0")
+        save_dataset(build_dataset(raw(), "toy"), tmp_path / name, "1.0")
     files = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert files == ["events.parquet", "items.parquet", "manifest.json", "users.parquet"]
     for file in files:
@@ -73,7 +73,7 @@ def test_the_same_data_set_gives_the_same_bytes(tmp_path):
 
 
 def test_the_folder_carries_its_split_and_another_protocol_starts_from_its_own_defaults():
-    data = from_raw(raw(), split_settings={"protocol": "half-history", "min_length": 1, "held_out": 0.4})
+    data = build_dataset(raw(), split_settings={"protocol": "half-history", "min_length": 1, "held_out": 0.4})
     assert data.split().settings["min_length"] == 1
     assert data.split(seed=7).settings["seed"] == 7
     with pytest.raises(DataError, match="leave-last-out: expected users with 3 events"):
@@ -81,10 +81,10 @@ def test_the_folder_carries_its_split_and_another_protocol_starts_from_its_own_d
 
 
 def test_events_that_do_not_belong_to_their_manifest_are_refused(tmp_path):
-    artifact = save_dataset(from_raw(raw(), "toy"), tmp_path / "d", "1.0")
+    artifact = save_dataset(build_dataset(raw(), "toy"), tmp_path / "d", "1.0")
     told = json.loads((artifact.folder / "manifest.json").read_text())
-    assert told["about"]["fingerprint"] == from_raw(raw()).fingerprint
-    other = from_raw(raw(times=np.array([5, 6, 4, 8])), "toy")
+    assert told["about"]["fingerprint"] == build_dataset(raw()).fingerprint
+    other = build_dataset(raw(times=np.array([5, 6, 4, 8])), "toy")
     parts = {name: artifact.table(name) for name in ("items.parquet", "users.parquet")}
     parts["events.parquet"] = save_dataset(other, tmp_path / "e", "1.0").table("events.parquet")
     from_other = tmp_path / "f"
@@ -94,6 +94,6 @@ def test_events_that_do_not_belong_to_their_manifest_are_refused(tmp_path):
 
 
 def test_a_folder_of_another_kind_is_no_data_set(tmp_path):
-    save_dataset(from_raw(raw()), tmp_path / "d", "1.0")
+    save_dataset(build_dataset(raw()), tmp_path / "d", "1.0")
     with pytest.raises(ArtifactError, match="expected kind 'recommender', got 'dataset'"):
         load(tmp_path / "d", "recommender")

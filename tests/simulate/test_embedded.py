@@ -44,15 +44,15 @@ def test_neighbours_beat_popularity_and_popularity_beats_chance() -> None:
     parts = data.split()
     met = parts.train.matrix()
     popularity = np.asarray(met.sum(axis=0)).ravel()
-    alike = (met.T @ met).toarray() / np.sqrt(np.outer(popularity, popularity) + 1)
-    np.fill_diagonal(alike, 0)
+    similarity = (met.T @ met).toarray() / np.sqrt(np.outer(popularity, popularity) + 1)
+    np.fill_diagonal(similarity, 0)
     seen = np.zeros((len(parts.test), len(data.items)), np.float32)
     for row, (start, cut) in enumerate(zip(parts.test.starts, parts.test.cuts, strict=True)):
         seen[row, data.events.items[start:cut]] = 1
     methods = {
         "chance": np.random.default_rng(0).random(seen.shape),
         "popular": np.broadcast_to(popularity, seen.shape),
-        "neighbours": seen @ alike,
+        "neighbours": seen @ similarity,
     }
     truth = parts.test.relevant()
     means = {name: float(recall(top(of, parts.test, 20), truth, 20).mean()) for name, of in methods.items()}

@@ -6,7 +6,7 @@ import pytest
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError
 from shortlist.simulate import World, log, make_world, simulate_log
-from shortlist.simulate.visits import event_counts, plan
+from shortlist.simulate.sessions import event_counts, plan
 from shortlist.simulate.world import DAY
 
 

@@ -43,10 +43,10 @@ def test_users_stay_within_the_world_and_the_busiest_is_at_most_ten_times_as_bus
 
 def test_vectors_have_unit_length_and_items_of_a_category_lie_closer() -> None:
     world = make_world(1, 200, 4)
-    alike = world.vectors @ world.vectors.T  # [I, I]
+    similarity = world.vectors @ world.vectors.T  # [I, I]
     same = world.categories[:, None] == world.categories
-    np.testing.assert_allclose(np.diag(alike), 1, rtol=1e-5)
-    assert alike[same & ~np.eye(200, dtype=bool)].mean() > alike[~same].mean() + 0.1
+    np.testing.assert_allclose(np.diag(similarity), 1, rtol=1e-5)
+    assert similarity[same & ~np.eye(200, dtype=bool)].mean() > similarity[~same].mean() + 0.1
 
 
 def test_settings_change_what_they_name_and_nothing_else() -> None:

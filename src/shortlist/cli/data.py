@@ -1,112 +1,116 @@
-"""`shortlist data`: bring a log in, and look at what came."""
+"""shortlist data: import a log and inspect it."""
 
-from collections.abc import Mapping
+import json as json_text
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from shortlist import __version__
+from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import check_target
-from shortlist.artifact.store import load
-from shortlist.cli.frame import Json, Seed, doors, emit, progress, write_whole
-from shortlist.data.cleaning import Filters
-from shortlist.data.dataset import KIND, Dataset, load_dataset, save_dataset
-from shortlist.data.prepare import prepare
-from shortlist.data.sources import FORMS, SOURCES, options_of
-from shortlist.data.summary import as_json, summarise
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
+from shortlist.data.dataset import Dataset, load_dataset, save_dataset
+from shortlist.data.read import read
+from shortlist.data.report import DataReport, data_report
+from shortlist.data.sources import READERS, TABLE_FORMATS
+from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError
 from shortlist.report.data import data_page
 
-app = typer.Typer(help="Bring a log in, and look at what came.", no_args_is_help=True)
+app = typer.Typer(help="Import a log and inspect it.", no_args_is_help=True)
 
-PAGE, REPORT = "report.html", "report.json"
+FORMATS = ", ".join(sorted({*READERS, *TABLE_FORMATS}))
 
 
 @app.command("prepare")
-@doors()
+@errors_to_exit_codes()
 def prepare_command(
     *,
-    source: Annotated[str, typer.Argument(help=f"The format: {', '.join(sorted({*SOURCES, *FORMS}))}.")],
-    path: Annotated[Path, typer.Argument(help="The file, folder or zip to read.")],
-    out: Annotated[Path, typer.Option(help="The folder to write.")],
-    name: Annotated[str, typer.Option(help="What to call the data set.")] = "",
-    min_weight: Annotated[float | None, typer.Option(help="Leave out events that weigh less.")] = None,
-    min_user_events: Annotated[int, typer.Option(help="Leave out users with fewer events.")] = 0,
-    min_item_events: Annotated[int, typer.Option(help="Leave out items with fewer events.")] = 0,
-    core: Annotated[bool, typer.Option(help="Repeat the two minima until both hold.")] = False,
-    bad_lines: Annotated[str, typer.Option(help="refuse, or skip and count, bad lines.")] = "refuse",
-    strict: Annotated[bool, typer.Option(help="Refuse the log if any row would be left out.")] = False,
-    split: Annotated[str, typer.Option(help="half-history, global-time or leave-last-out.")] = "half-history",
-    column: Annotated[list[str] | None, typer.Option(help="ours=theirs, e.g. user=uid; repeat it.")] = None,
-    option: Annotated[list[str] | None, typer.Option(help="key=value for the reader; repeat it.")] = None,
+    format: Annotated[str, typer.Argument(help=f"Format of the log: {FORMATS}.")],
+    path: Annotated[Path, typer.Argument(help="File, folder or zip to read.")],
+    out: Annotated[Path, typer.Option(help="Folder for the data set.")],
+    name: Annotated[str, typer.Option(help="Name of the data set. Default: the file name.")] = "",
+    user: Annotated[str | None, typer.Option(help="Column of user ids in a table.")] = None,
+    item: Annotated[str | None, typer.Option(help="Column of item ids in a table.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column of times in a table.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of weights in a table.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", help="Further columns as ours=theirs; repeatable.")
+    ] = None,
+    options: Annotated[
+        list[str] | None, typer.Option("--option", help="Option of the reader as key=value; repeatable.")
+    ] = None,
+    min_weight: Annotated[float | None, typer.Option(help="Drop events with a lower weight.")] = None,
+    min_user_events: Annotated[int, typer.Option(help="Drop users with fewer events.")] = 0,
+    min_item_events: Annotated[int, typer.Option(help="Drop items with fewer events.")] = 0,
+    core: Annotated[bool, typer.Option(help="Repeat both minimum counts until both hold (k-core).")] = False,
+    bad_lines: Annotated[
+        str, typer.Option(help="refuse unparsable lines, or skip and count them.")
+    ] = "refuse",
+    strict: Annotated[bool, typer.Option(help="Fail if any row would be dropped.")] = False,
+    split: Annotated[str, typer.Option(help=f"Default split: {', '.join(PROTOCOLS)}.")] = "half-history",
     seed: Seed = 0,
-    force: Annotated[bool, typer.Option(help="Write over a data set that is there.")] = False,
+    force: Annotated[bool, typer.Option(help="Replace a data set that exists.")] = False,
     json: Json = False,
 ) -> None:
-    """Read a log, check it, and write a data set that all else starts from."""
-    options = _options(source, bad_lines, column or [], option or [])
+    """Read and check a log, and write a data set for the other verbs."""
     check_target(out, force)  # before the work, not after it
-    with progress() as tell:
-        tell(f"read {path.name}", 0, 2)
-        dataset = prepare(
-            source,
+    with progress() as show:
+        show(f"read {path.name}", 0, 2)
+        dataset = read(
             path,
-            name,
-            options=options,
-            filters=Filters(True, min_weight, min_user_events, min_item_events, core),
+            format,
+            name=name,
+            user=user,
+            item=item,
+            time=time,
+            weight=weight,
+            columns=_pairs(columns or [], "--column"),
+            options=_pairs(options or [], "--option"),
+            min_weight=min_weight,
+            min_user_events=min_user_events,
+            min_item_events=min_item_events,
+            core=core,
+            bad_lines=bad_lines,
             strict=strict,
-            split_settings=_split(split, seed),
+            split=split,
+            seed=seed,
         )
-        tell(f"read {path.name}", 1, 2)
-        summary = _save(dataset, out, force)
-        tell(f"read {path.name}", 2, 2)
-    _tell({"out": str(out), **summary}, json)
+        show(f"read {path.name}", 1, 2)
+        report = _save(dataset, out, force)
+        show(f"read {path.name}", 2, 2)
+    _print(report, out, json)
 
 
 @app.command("report")
-@doors()
+@errors_to_exit_codes()
 def report_command(
-    folder: Annotated[Path, typer.Argument(help="A folder that `prepare` wrote.")],
-    out: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
+    folder: Annotated[Path, typer.Argument(help="A folder made by `shortlist data prepare`.")],
+    out: Annotated[Path | None, typer.Option(help="Write the HTML page to this file.")] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Say what is in a data set; nothing is drawn by lot, so the seed changes nothing."""
-    summary = _summary(folder)
+    """Show what a data set contains; nothing is random, the seed has no effect."""
+    report = data_report(load_dataset(folder))
     if out is not None:
-        write_whole(out, data_page(summary))
-    _tell({**summary, **({"out": str(out)} if out else {})}, json)
+        write_whole(out, data_page(report))
+    _print(report, out, json)
 
 
-def _save(dataset: Dataset, out: Path, force: bool) -> dict[str, Any]:
-    summary = summarise(dataset)
-    extra = {REPORT: as_json(summary), PAGE: data_page(summary)}
+def _save(dataset: Dataset, out: Path, force: bool) -> DataReport:
+    report = data_report(dataset)
+    text = json_text.dumps(as_json(report), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    extra = {"report.json": text, "report.html": data_page(report)}
     save_dataset(dataset, out, f"shortlist {__version__}", extra, overwrite=force)
-    return summary
+    return report
 
 
-def _summary(folder: Path) -> dict[str, Any]:
-    artifact = load(folder, KIND)
-    if REPORT in artifact:
-        summary: dict[str, Any] = artifact.json(REPORT)
-        return summary
-    return summarise(load_dataset(folder))
-
-
-def _options(source: str, bad_lines: str, columns: list[str], options: list[str]) -> dict[str, Any]:
-    given: dict[str, Any] = dict(_pair(text, "--option") for text in options)
-    if "columns" in given:
-        raise ConfigError("--option: columns are named with --column ours=theirs")
-    if bad_lines != "refuse":
-        given["bad_lines"] = bad_lines
-    if columns:
-        given["columns"] = dict(_pair(text, "--column") for text in columns)
-    if source in SOURCES and "columns" in given and "columns" not in options_of(source):
-        raise ConfigError(f"{source}: its columns are known and cannot be named; leave out --column")
-    return given
+def _pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
+    return dict(_pair(text, flag) for text in texts)
 
 
 def _pair(text: str, flag: str) -> tuple[str, str]:
@@ -116,31 +120,25 @@ def _pair(text: str, flag: str) -> tuple[str, str]:
     return key, value
 
 
-def _split(protocol: str, seed: int) -> dict[str, Any]:
-    return {"protocol": protocol, **({"seed": seed} if protocol == "half-history" else {})}
-
-
-def _tell(summary: Mapping[str, Any], json: bool) -> None:
+def _print(report: DataReport, out: Path | None, json: bool) -> None:
     if json:
-        emit(summary)
+        emit({**as_json(report), **({"out": str(out)} if out else {})})
         return
-    table = Table(title=str(summary["name"]), show_header=False)
-    for label, value in _lines(summary):
+    table = Table(title=report.name, show_header=False)
+    for label, value in _lines(report, out):
         table.add_row(label, value)
     Console(stderr=True).print(table)
 
 
-def _lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    rows = summary["rows"]
-    dropped = [(f"left out: {reason}", f"{count:,}") for reason, count in rows["dropped"].items()]
-    span = summary["time"]
+def _lines(report: DataReport, out: Path | None) -> list[tuple[str, str]]:
+    rows, time = report.rows, report.time
     return [
-        ("rows read", f"{rows['read']:,}"),
-        *dropped,
-        ("events", f"{rows['kept']:,}"),
-        ("users", f"{summary['users']:,}"),
-        ("items", f"{summary['items']:,}"),
-        ("density", f"{summary['density']:.4%}"),
-        ("time", f"{span['first']} to {span['last']}" if span["clock"] == "ms" else "order only"),
-        *([("written to", str(summary["out"]))] if "out" in summary else []),
+        ("rows read", f"{rows.read:,}"),
+        *((f"dropped: {reason}", f"{count:,}") for reason, count in rows.dropped.items()),
+        ("events", f"{rows.kept:,}"),
+        ("users", f"{report.users:,}"),
+        ("items", f"{report.items:,}"),
+        ("density", f"{report.density:.4%}"),
+        ("time", f"{time.first} to {time.last}" if time.clock == "ms" else "no times"),
+        *([("written to", str(out))] if out else []),
     ]

@@ -1,12 +1,13 @@
-"""What happened, and what is asked."""
+"""Interactions, requests, candidates, splits and prepared data sets."""
 
 from shortlist.data.candidates import Candidates, Note, merge
 from shortlist.data.catalog import Catalog
-from shortlist.data.dataset import Dataset, from_raw, load_dataset, save_dataset
+from shortlist.data.dataset import Dataset, build_dataset, load_dataset, save_dataset
 from shortlist.data.held_out import HeldOut
 from shortlist.data.interactions import Interactions
 from shortlist.data.query import Query
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
+from shortlist.data.read import read
 from shortlist.data.split import Split, global_time, half_history, leave_last_out, split
 from shortlist.data.vocabulary import UNKNOWN, Vocabulary
 from shortlist.data.windows import Windows, sliding
@@ -20,16 +21,17 @@ __all__ = [
     "Interactions",
     "Note",
     "Query",
-    "Raw",
+    "RawEvents",
     "Split",
     "Vocabulary",
     "Windows",
-    "from_raw",
+    "build_dataset",
     "global_time",
     "half_history",
     "leave_last_out",
     "load_dataset",
     "merge",
+    "read",
     "save_dataset",
     "sliding",
     "split",

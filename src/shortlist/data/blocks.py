@@ -1,4 +1,4 @@
-"""Long columns looked at block by block, because numpy widens every index to 64 bits before it uses it."""
+"""Indexing of long columns block by block: numpy widens every index array to 64 bits before it uses it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,32 +10,32 @@ BLOCK = 1 << 18
 
 
 def blocks(count: int) -> Iterator[slice]:
-    """The places 0 .. count - 1 in runs."""
+    """Slices that cover 0 .. count - 1."""
     return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
 
 
-def taken(column: NDArray[Any], places: NDArray[np.integer[Any]]) -> NDArray[Any]:
-    """`column[places]`."""
-    found = np.empty((len(places), *column.shape[1:]), column.dtype)
-    for block in blocks(len(places)):
-        found[block] = column[places[block]]
-    return found
+def take(column: NDArray[Any], positions: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """`column[positions]`."""
+    values = np.empty((len(positions), *column.shape[1:]), column.dtype)
+    for block in blocks(len(positions)):
+        values[block] = column[positions[block]]
+    return values
 
 
-def marked(places: NDArray[np.integer[Any]], count: int) -> NDArray[np.bool_]:
-    """Which of 0 .. count - 1 are among `places` [count]."""
-    found = np.zeros(count, bool)
-    for block in blocks(len(places)):
-        found[places[block]] = True
-    return found
+def mask_of(positions: NDArray[np.integer[Any]], count: int) -> NDArray[np.bool_]:
+    """Mask [count] that is true at `positions`."""
+    mask = np.zeros(count, bool)
+    for block in blocks(len(positions)):
+        mask[positions[block]] = True
+    return mask
 
 
-def places_of(mask: NDArray[np.bool_], offset: int = 0) -> NDArray[np.int32]:
-    """Where a mask is true, as int32, counted from `offset`."""
-    found = np.empty(np.count_nonzero(mask), np.int32)
+def positions_of(mask: NDArray[np.bool_], offset: int = 0) -> NDArray[np.int32]:
+    """Positions where a mask is true, plus `offset`, as int32."""
+    positions = np.empty(np.count_nonzero(mask), np.int32)
     filled = 0
     for block in blocks(len(mask)):
-        some = np.flatnonzero(mask[block])
-        found[filled : filled + len(some)] = some + (block.start + offset)
-        filled += len(some)
-    return found
+        inside = np.flatnonzero(mask[block])
+        positions[filled : filled + len(inside)] = inside + (block.start + offset)
+        filled += len(inside)
+    return positions

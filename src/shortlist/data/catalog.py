@@ -1,4 +1,4 @@
-"""What is known of the items: titles, categories and any further column."""
+"""Item metadata: titles, categories and any further column."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +13,9 @@ from shortlist.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """The items by row: their outside ids, and a table whose row i describes item i.
+    """Item ids by row, and a table whose row i describes item i.
 
-    The columns `title` (text) and `category` (text) are known to the stages; every other one is carried along.
+    Stages use the text columns `title` and `category`. All other columns are stored and not used.
     """
 
     vocabulary: Vocabulary
@@ -23,34 +23,37 @@ class Catalog:
 
     def __post_init__(self) -> None:
         if self.table.num_columns and self.table.num_rows != len(self.vocabulary):
-            raise DataError(f"catalog: {len(self.vocabulary)} items but {self.table.num_rows} described")
+            raise DataError(
+                f"catalog: expected one row per item, got {self.table.num_rows} rows "
+                f"for {len(self.vocabulary)} items"
+            )
 
     @classmethod
     def bare(cls, vocabulary: Vocabulary) -> "Catalog":
-        """Items of which only the id is known."""
+        """A catalog of ids without metadata."""
         return cls(vocabulary, pa.table({}))
 
     def __len__(self) -> int:
         return len(self.vocabulary)
 
     def title(self, row: int) -> str:
-        """The title of an item, or its id where it has none."""
-        known = self.table["title"][int(row)].as_py() if "title" in self.table.column_names else None
-        return str(known) if known else str(self.vocabulary.id(row))
+        """The title of an item, or its id if it has no title."""
+        title = self.table["title"][int(row)].as_py() if "title" in self.table.column_names else None
+        return str(title) if title else str(self.vocabulary.id(row))
 
     def category(self, row: int) -> str:
-        """The category of an item, empty where unknown."""
-        known = self.table["category"][int(row)].as_py() if "category" in self.table.column_names else None
-        return str(known) if known else ""
+        """The category of an item, empty if unknown."""
+        category = self.table["category"][int(row)].as_py() if "category" in self.table.column_names else None
+        return str(category) if category else ""
 
     @cached_property
     def categories(self) -> Vocabulary:
-        """The names of all categories, sorted; items without one belong to ''."""
+        """All category names, sorted; an item without category has the category ''."""
         return Vocabulary.of(sorted(set(self._names())))
 
     @cached_property
     def category_rows(self) -> NDArray[np.int64]:
-        """The row in `categories` of every item."""
+        """For every item, the row of its category in `categories`."""
         return self.categories.encode(pa.array(self._names(), type=pa.string())).astype(np.int64)
 
     def _names(self) -> list[str]:

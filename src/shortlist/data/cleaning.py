@@ -1,4 +1,4 @@
-"""What leaves a log after it was read: repeats, weak events, rare users and items, each counted."""
+"""Filters of a log: duplicates, low weights, rare users and items; every removed event is counted by reason."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ Rows = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Filters:
-    """Which events to leave out; `core` repeats the two minimum counts until both hold."""
+class LogFilters:
+    """Which events to remove; `core` repeats the two minimum counts until both hold (k-core)."""
 
     duplicates: bool = True
     min_weight: float | None = None
@@ -29,64 +29,68 @@ class Filters:
     core: bool = False
 
 
-def sieve(dataset: Dataset, filters: Filters) -> tuple[Dataset, Mapping[str, int]]:
-    """The data set that remains, without users and items that lost all events, and the losses by reason."""
+def apply_filters(dataset: Dataset, filters: LogFilters) -> tuple[Dataset, Mapping[str, int]]:
+    """The filtered data set and the number of removed events by reason; users and items without events go too."""
     events, dropped = dataset.events, Counter[str]()
     keep = np.ones(len(events), bool)
-    # Where only the order is known, a repeat is another event, not the same one twice.
+    # Without times, equal (user, item) rows are separate events, not one event logged twice.
     if filters.duplicates and dataset.clock == "ms":
-        keep = _less(keep, "exact duplicate", duplicates(events), dropped)
+        keep = _remove(keep, "exact duplicate", duplicates(events), dropped)
     if filters.min_weight is not None:
-        weak = events.weights < filters.min_weight
-        keep = _less(keep, f"weight below {filters.min_weight:g}", weak, dropped)
-    keep = _common(events, keep, filters, dropped)
+        low = events.weights < filters.min_weight
+        keep = _remove(keep, f"weight below {filters.min_weight:g}", low, dropped)
+    keep = _remove_rare(events, keep, filters, dropped)
     if not keep.any():
-        raise DataError(f"{dataset.name}: no event is left ({told(dropped)}); ask for less")
-    return (narrowed(dataset, keep) if dropped else dataset), dict(dropped)
+        raise DataError(f"{dataset.name}: no event is left ({format_counts(dropped)}); relax the filters")
+    return (select_events(dataset, keep) if dropped else dataset), dict(dropped)
 
 
 def duplicates(events: Interactions) -> Mask:
-    """Events that repeat an earlier one: same user, same item, same time."""
+    """Events with the user, item and time of an earlier event [E]."""
     same = (events.users[1:] == events.users[:-1]) & (events.times[1:] == events.times[:-1])
     at = np.flatnonzero(np.append(same, False) | np.append(False, same))  # only these share user and time
     order = at[np.lexsort((at, events.items[at], events.times[at], events.users[at]))]
     columns = (events.users[order], events.items[order], events.times[order])
-    again = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
-    found = np.zeros(len(events), bool)
-    found[order[1:][again]] = True
-    return found
+    repeated = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
+    mask = np.zeros(len(events), bool)
+    mask[order[1:][repeated]] = True
+    return mask
 
 
-def narrowed(dataset: Dataset, keep: Mask) -> Dataset:
+def select_events(dataset: Dataset, keep: Mask) -> Dataset:
     """The events under a mask; users and items without events lose their rows."""
     events = dataset.events.where(keep)
     users, items = events.lengths > 0, events.popularity > 0
     return replace(
         dataset,
-        users=_some(dataset.users, users),
-        events=_renumbered(events, users, items),
-        catalog=Catalog(_some(dataset.items, items), _filtered(dataset.catalog.table, items)),
-        people=_filtered(dataset.people, users),
+        users=_select_ids(dataset.users, users),
+        events=_renumber(events, users, items),
+        catalog=Catalog(_select_ids(dataset.items, items), _select_rows(dataset.catalog.table, items)),
+        user_table=_select_rows(dataset.user_table, users),
     )
 
 
-def told(dropped: Mapping[str, int]) -> str:
-    """Reasons and counts in one line."""
+def format_counts(dropped: Mapping[str, int]) -> str:
+    """Counts with their reasons in one line."""
     return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
 
 
-def _common(events: Interactions, keep: Mask, filters: Filters, dropped: Counter[str]) -> Mask:
+def _remove_rare(events: Interactions, keep: Mask, filters: LogFilters, dropped: Counter[str]) -> Mask:
     items, users = filters.min_item_events, filters.min_user_events
-    again = True
-    while again:
+    changed = True
+    while changed:
         before = keep
-        keep = _less(keep, f"item with fewer than {items} events", _rare(events.items, keep, items), dropped)
-        keep = _less(keep, f"user with fewer than {users} events", _rare(events.users, keep, users), dropped)
-        again = filters.core and not np.array_equal(before, keep)
+        keep = _remove(
+            keep, f"item with fewer than {items} events", _rare(events.items, keep, items), dropped
+        )
+        keep = _remove(
+            keep, f"user with fewer than {users} events", _rare(events.users, keep, users), dropped
+        )
+        changed = filters.core and not np.array_equal(before, keep)
     return keep
 
 
-def _less(keep: Mask, reason: str, out: Mask, dropped: Counter[str]) -> Mask:
+def _remove(keep: Mask, reason: str, out: Mask, dropped: Counter[str]) -> Mask:
     if count := int(np.count_nonzero(keep & out)):
         dropped[reason] += count
         return keep & ~out
@@ -101,15 +105,15 @@ def _rare(rows: Rows, keep: Mask, least: int) -> Mask:
     return rare
 
 
-def _some(vocabulary: Vocabulary, keep: Mask) -> Vocabulary:
+def _select_ids(vocabulary: Vocabulary, keep: Mask) -> Vocabulary:
     return Vocabulary(vocabulary.ids.filter(pa.array(keep)))
 
 
-def _filtered(table: pa.Table, keep: Mask) -> pa.Table:
+def _select_rows(table: pa.Table, keep: Mask) -> pa.Table:
     return table.filter(pa.array(keep)) if table.num_columns else table
 
 
-def _renumbered(events: Interactions, users: Mask, items: Mask) -> Interactions:
+def _renumber(events: Interactions, users: Mask, items: Mask) -> Interactions:
     new_users, new_items = ((np.cumsum(kept) - 1).astype(np.int32) for kept in (users, items))
     return replace(
         events,

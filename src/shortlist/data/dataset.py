@@ -1,4 +1,4 @@
-"""A prepared data set: vocabularies, events and catalogue in one folder of Parquet with a manifest."""
+"""A prepared data set: vocabularies, events and catalog in one folder of Parquet files with a manifest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,29 +8,45 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shortlist.artifact.as_json import as_json
 from shortlist.artifact.store import Artifact, Lineage, Part, load, save
 from shortlist.data.catalog import Catalog
 from shortlist.data.interactions import Interactions
-from shortlist.data.raw import Raw, encode
-from shortlist.data.split import Split, split
+from shortlist.data.raw_events import RawEvents, encode_ids
+from shortlist.data.split import Split, SplitSettings, split
 from shortlist.data.vocabulary import Vocabulary
 from shortlist.errors import DataError
 
 KIND = "dataset"
 
 
+@dataclass(frozen=True)
+class LogFacts:
+    """Where a log came from, and how many of its rows were kept."""
+
+    format: str = ""  # name of the reader; "world" for a simulated log
+    path: str = ""  # file name without its folder
+    read: int | None = None  # rows read
+    kept: int | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)  # rows by reason
+    settings: Mapping[str, float] = field(default_factory=dict)  # of the world that simulated the log
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Everything known of a log. `split` settings belong to it, so that all who use the folder split alike."""
+    """Events, vocabularies and metadata of a log.
+
+    The split settings are part of it, so that every user of the folder gets the same split.
+    """
 
     name: str
     users: Vocabulary
     events: Interactions
     catalog: Catalog
-    people: pa.Table = field(default_factory=lambda: pa.table({}))
-    clock: str = "ms"  # "ms" since 1970, or "order" where the source knows only the order
-    split_settings: Mapping[str, Any] = field(default_factory=lambda: {"protocol": "half-history"})
-    facts: Mapping[str, Any] = field(default_factory=dict)  # rows read, dropped and why, the source's options
+    user_table: pa.Table = field(default_factory=lambda: pa.table({}))  # row i describes user i
+    clock: str = "ms"  # "ms" since 1970, or "order" if the log has no times
+    split_settings: SplitSettings = field(default_factory=lambda: {"protocol": "half-history"})
+    facts: LogFacts = field(default_factory=LogFacts)
 
     @property
     def items(self) -> Vocabulary:
@@ -42,48 +58,48 @@ class Dataset:
         return f"{self.events.fingerprint}-{self.users.fingerprint}-{self.items.fingerprint}"
 
     def split(self, **changes: Any) -> Split:
-        """The split of this data set, or another protocol or other settings."""
+        """The split of this data set, or one with another protocol or other settings."""
         protocol = changes.get("protocol", self.split_settings.get("protocol"))
         base = self.split_settings if protocol == self.split_settings.get("protocol") else {}
         return split(self.events, **{**base, **changes})
 
 
-def from_raw(raw: Raw, name: str = "data", **rest: Any) -> Dataset:
-    """Turn outside ids into rows; items that are only described and never met are left out."""
+def build_dataset(raw: RawEvents, name: str = "data", **rest: Any) -> Dataset:
+    """Replace ids by rows; items that are described but have no event are left out."""
     columns: list[Any] = [raw.users, raw.items, raw.times, raw.weights]
-    described, people, further = raw.described, raw.people, raw.columns
+    item_table, user_table, further = raw.item_table, raw.user_table, raw.columns
     clock = "order" if raw.times is None else "ms"
-    del raw  # so that a column nobody else holds is freed as soon as the next form of it is there
-    users, items = _encoded(columns, 0), _encoded(columns, 1)
+    del raw  # frees each column that nobody else holds as soon as its next form exists
+    users, items = _encode(columns, 0), _encode(columns, 1)
     events = Interactions.of(
         columns.pop(0), columns.pop(0), columns.pop(0), columns.pop(0), len(users), len(items), further
     )
-    pa.default_memory_pool().release_unused()  # what the columns lay in before they were sorted
+    pa.default_memory_pool().release_unused()  # memory of the unsorted columns
     return Dataset(
         name,
         users,
         events,
-        Catalog(items, _aligned(described, "item", items)),
-        _aligned(people, "user", users),
+        Catalog(items, _aligned(item_table, "item", items)),
+        _aligned(user_table, "user", users),
         clock=clock,
         **rest,
     )
 
 
-def _encoded(columns: list[Any], place: int) -> Vocabulary:
-    """The vocabulary of a column of outside ids, in whose place its rows are left."""
-    vocabulary, columns[place] = encode(columns[place])
+def _encode(columns: list[Any], at: int) -> Vocabulary:
+    """The vocabulary of the ids in columns[at], which are replaced by rows."""
+    vocabulary, columns[at] = encode_ids(columns[at])
     pa.default_memory_pool().release_unused()
     return vocabulary
 
 
 def _aligned(table: pa.Table | None, key: str, vocabulary: Vocabulary) -> pa.Table:
-    """A table whose row i describes row i of the vocabulary, empty where nothing is known."""
+    """A table whose row i describes row i of the vocabulary, null where nothing is known."""
     if table is None:
         return pa.table({})
     ids = pc.cast(table[key], vocabulary.ids.type)
-    where = pc.index_in(vocabulary.ids, value_set=ids.combine_chunks())
-    return table.drop_columns([key]).take(where)
+    at = pc.index_in(vocabulary.ids, value_set=ids.combine_chunks())
+    return table.drop_columns([key]).take(at)
 
 
 def save_dataset(
@@ -93,42 +109,44 @@ def save_dataset(
     extra: Mapping[str, Part] | None = None,
     overwrite: bool = False,
 ) -> Artifact:
-    """Write the folder: `events.parquet`, `items.parquet`, `users.parquet`, further files, and the manifest."""
+    """Write `events.parquet`, `items.parquet`, `users.parquet`, the files of `extra`, and the manifest."""
     about = {
         "name": dataset.name,
         "clock": dataset.clock,
         "split": dict(dataset.split_settings),
-        "facts": dict(dataset.facts),
+        "facts": as_json(dataset.facts),
         "fingerprint": dataset.fingerprint,
     }
     parts: dict[str, Part] = {
         "events.parquet": _events_table(dataset.events),
         "items.parquet": _with_ids(dataset.items, dataset.catalog.table, "item"),
-        "users.parquet": _with_ids(dataset.users, dataset.people, "user"),
+        "users.parquet": _with_ids(dataset.users, dataset.user_table, "user"),
         **(extra or {}),
     }
     return save(folder, KIND, parts, Lineage(package=package), about, overwrite)
 
 
 def load_dataset(folder: Path | str) -> Dataset:
-    """Read a prepared folder after checking all of it."""
+    """Read a prepared folder after verifying the hash of every file."""
     artifact = load(folder, KIND)
-    users, people = _without_ids(artifact.table("users.parquet"), "user")
-    items, described = _without_ids(artifact.table("items.parquet"), "item")
+    users, user_table = _without_ids(artifact.table("users.parquet"), "user")
+    items, item_table = _without_ids(artifact.table("items.parquet"), "item")
     events = _events(artifact.table("events.parquet"), len(users), len(items))
     about = artifact.about
     dataset = Dataset(
         about["name"],
         users,
         events,
-        Catalog(items, described),
-        people,
+        Catalog(items, item_table),
+        user_table,
         about["clock"],
         about["split"],
-        about["facts"],
+        LogFacts(**about["facts"]),
     )
     if dataset.fingerprint != about["fingerprint"]:
-        raise DataError(f"{folder}: its events do not have the fingerprint of its manifest; prepare it again")
+        raise DataError(
+            f"{folder}: its events do not match the fingerprint in its manifest; prepare it again"
+        )
     return dataset
 
 

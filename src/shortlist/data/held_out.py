@@ -1,4 +1,4 @@
-"""Held-out requests: what a user had met, and what the user met next."""
+"""Held-out requests: a user's history before a cut, and the relevant items after it."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,10 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Case i sees events[starts[i]:cuts[i]] and must foretell events[cuts[i]:stops[i]]; positions, not copies."""
+    """Request i has the history events[starts[i]:cuts[i]] and the relevant items of events[cuts[i]:stops[i]].
+
+    The arrays hold positions in `events`; no event is copied.
+    """
 
     events: Interactions
     starts: Positions  # [C]
@@ -28,40 +31,40 @@ class HeldOut:
 
     @property
     def users(self) -> NDArray[np.int64]:
-        """The user of each case [C]."""
+        """The user of each request [C]."""
         return self.events.users[self.cuts].astype(np.int64)
 
     def take(self, rows: Positions | slice) -> "HeldOut":
-        """Some of the cases."""
+        """A subset of the requests."""
         return HeldOut(self.events, self.starts[rows], self.cuts[rows], self.stops[rows])
 
     def query(self, rows: Positions | slice = slice(None), width: int = 69) -> Query:
-        """Cases as requests that see the last `width` events before the cut."""
-        some = self.take(rows)
-        history = gather(self.events, some.starts, some.cuts, width)
+        """Requests with the last `width` items of their histories, at the time of the first relevant event."""
+        part = self.take(rows)
+        history = gather(self.events, part.starts, part.cuts, width)
         return Query(
-            torch.from_numpy(some.users),
+            torch.from_numpy(part.users),
             torch.from_numpy(history.astype(np.int64)),
-            torch.from_numpy(self.events.times[some.cuts].copy()),
-            torch.from_numpy(some.users.copy()),
+            torch.from_numpy(self.events.times[part.cuts].copy()),
+            torch.from_numpy(part.users.copy()),
         )
 
     def relevant(self, rows: Positions | slice = slice(None)) -> Tensor:
-        """What came next, each item once, padded with -1 [C, R]."""
-        some = self.take(rows)
-        sets = [_distinct(self.events.items[a:b]) for a, b in zip(some.cuts, some.stops, strict=True)]
-        widest = max((len(one) for one in sets), default=0)
+        """The distinct items after the cut in order of time, padded with -1 [C, R]."""
+        part = self.take(rows)
+        sets = [_distinct(self.events.items[a:b]) for a, b in zip(part.cuts, part.stops, strict=True)]
+        widest = max((len(items) for items in sets), default=0)
         padded = np.full((len(sets), widest), -1, np.int64)
-        for row, one in zip(padded, sets, strict=True):
-            row[: len(one)] = one
+        for row, items in zip(padded, sets, strict=True):
+            row[: len(items)] = items
         return torch.from_numpy(padded)
 
     def history_lengths(self) -> NDArray[np.int64]:
-        """How many events each case sees [C]."""
+        """Number of events in each history [C]."""
         return self.cuts - self.starts
 
 
 def _distinct(items: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Items once each, in the order of their first event."""
+    """Each item once, in the order of its first event."""
     _, first = np.unique(items, return_index=True)
     return items[np.sort(first)]

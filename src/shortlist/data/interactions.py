@@ -1,4 +1,4 @@
-"""What happened: who met what, when and how strongly, as columns."""
+"""Interaction events as columns: user, item, time, weight."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from shortlist.data.blocks import taken
+from shortlist.data.blocks import take
 from shortlist.errors import DataError
 
 Column = NDArray[Any]
@@ -22,8 +22,8 @@ LIMIT = 2**31  # rows and positions are int32
 class Interactions:
     """Events as equal-length columns of rows, sorted by (user, time); build with `Interactions.of`.
 
-    Times are milliseconds since 1970, or positions where a source knows only the order of events.
-    `n_users` and `n_items` are the sizes of the vocabularies, so that every split of a log speaks of the same rows.
+    Times are milliseconds since 1970, or positions if the log has only an order of events. `n_users` and `n_items` are
+    the sizes of the vocabularies, so rows mean the same in every split of a log.
     """
 
     users: NDArray[np.int32]  # [E]
@@ -45,7 +45,7 @@ class Interactions:
         n_items: int | None = None,
         columns: Mapping[str, Column] | None = None,
     ) -> "Interactions":
-        """Check and sort events; without times, the order in which they come is their time."""
+        """Check and sort events; without times, their position is their time."""
         _check_count(len(users))
         users, items = _rows(users, "users"), _rows(items, "items")
         times = np.arange(len(users)) if times is None else np.asarray(times)
@@ -62,7 +62,7 @@ class Interactions:
             times.astype(np.int64, copy=False),
             weights.astype(np.float32, copy=False),
         ]
-        del users, items, times, weights  # so that each is freed as soon as it is sorted
+        del users, items, times, weights  # frees each column as soon as it is sorted
         return cls(
             _sorted(given.pop(0), order),
             _sorted(given.pop(0), order),
@@ -77,21 +77,21 @@ class Interactions:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Where each user's events begin; user u owns starts[u]:starts[u + 1]."""
+        """First position of each user; user u has the events starts[u]:starts[u + 1]."""
         return np.searchsorted(self.users, np.arange(self.n_users + 1, dtype=self.users.dtype))
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """How many events each user has."""
+        """Number of events of each user."""
         return np.diff(self.starts)
 
     @cached_property
     def popularity(self) -> NDArray[np.int64]:
-        """How many events each item has."""
+        """Number of events of each item."""
         return np.bincount(self.items, minlength=self.n_items)
 
     def where(self, mask: Column) -> "Interactions":
-        """The events under a mask or at sorted positions; rows keep their meaning."""
+        """The events under a mask or at sorted positions; user and item rows stay valid."""
         return Interactions(
             _frozen(self.users[mask]),
             _frozen(self.items[mask]),
@@ -107,9 +107,9 @@ class Interactions:
         return slice(int(self.starts[user]), int(self.starts[user + 1]))
 
     def matrix(self) -> sparse.csr_matrix:
-        """Users x items, 1 where they met."""
-        seen = (np.ones(len(self), np.float32), (self.users, self.items))
-        matrix = sparse.csr_matrix(seen, shape=(self.n_users, self.n_items))
+        """Binary user x item matrix: 1 where the user interacted with the item."""
+        entries = (np.ones(len(self), np.float32), (self.users, self.items))
+        matrix = sparse.csr_matrix(entries, shape=(self.n_users, self.n_items))
         matrix.data[:] = 1.0
         return matrix
 
@@ -124,7 +124,7 @@ class Interactions:
 
 def _rows(column: Column, name: str) -> NDArray[np.int32]:
     column = np.asarray(column)
-    if len(column) and not column.min() >= 0:  # nor is NaN
+    if len(column) and not column.min() >= 0:  # also refuses NaN
         raise DataError(f"interactions: {name} must be rows 0 or above, got {column.min()}")
     if len(column) and not column.max() < LIMIT:
         raise DataError(f"interactions: {name} must be rows below 2**31, got {column.max()}")
@@ -132,20 +132,20 @@ def _rows(column: Column, name: str) -> NDArray[np.int32]:
 
 
 def by_user_then_time(users: NDArray[np.int32], times: Column) -> NDArray[np.int32] | None:
-    """The stable order by (user, time), or None when the events already have it.
+    """The stable order by (user, time), or None if the events already have it.
 
-    A counting sort by user after a sort by time: linear where a comparison sort of both keys is not.
+    A sort by time followed by a counting sort by user, which is faster than a comparison sort by both keys.
     """
     if _ordered(users, times):
         return None
     if len(times) and bool((times[1:] < times[:-1]).any()):
         by_time = np.argsort(times, kind="stable").astype(np.int32)
-        return taken(by_time, _counting_order(taken(users, by_time)))
+        return take(by_time, _counting_order(take(users, by_time)))
     return _counting_order(users)
 
 
 def _counting_order(users: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Positions grouped by user, each group in the order it came; a sparse transpose is a counting sort."""
+    """Positions grouped by user in their original order; a sparse transpose is a counting sort."""
     count = len(users)
     n_users = int(users.max(initial=-1)) + 1
     flags = np.broadcast_to(np.int8(1), count)
@@ -163,7 +163,7 @@ def _ordered(users: NDArray[np.int32], times: Column) -> bool:
 
 
 def _sorted(column: Column, order: NDArray[np.int32] | None) -> Column:
-    return _frozen(np.ascontiguousarray(column if order is None else taken(column, order)))
+    return _frozen(np.ascontiguousarray(column if order is None else take(column, order)))
 
 
 def _frozen(column: Column) -> Column:
@@ -183,13 +183,13 @@ def _check_lengths(columns: Mapping[str, Column]) -> None:
 
 
 def _check_times(times: Column) -> None:
-    """A time must fit into int64; int64 itself does, so the usual log is not looked at."""
+    """Times must fit into int64; a column that is int64 already needs no scan."""
     if times.dtype == np.int64 or times.dtype.kind not in "iufO" or not len(times):
         return
     low, high = times.min(), times.max()
-    if not (low >= -(2**63) and high < 2**63):  # nor does NaN
-        came = high if low >= -(2**63) else low
-        raise DataError(f"interactions: times must be finite numbers of 64 bits, got {came}; mend them")
+    if not (low >= -(2**63) and high < 2**63):  # also refuses NaN
+        value = high if low >= -(2**63) else low
+        raise DataError(f"interactions: times must be finite numbers of 64 bits, got {value}; fix them")
 
 
 def _size(rows: NDArray[np.int32], given: int | None, what: str) -> int:

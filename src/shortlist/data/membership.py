@@ -1,13 +1,13 @@
-"""Which items of a row are among others of the same row."""
+"""Membership of items in the sets of their own batch row."""
 
 import torch
 from torch import Tensor
 
 
 def is_in(items: Tensor, rows: Tensor) -> Tensor:
-    """Whether each item [B, K] stands in its row of `rows` [B, R]; negative items, which are padding, never do.
+    """Whether each item [B, K] is in its row of `rows` [B, R]; negative items are padding and never are.
 
-    By sorting, so that memory stays at B * (K + R) where comparing all with all would take B * K * R.
+    Sorting needs memory for B * (K + R) values; comparing all pairs would need B * K * R.
     """
     if rows.shape[1] == 0 or items.shape[1] == 0:
         return torch.zeros_like(items, dtype=torch.bool)

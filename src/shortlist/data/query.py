@@ -1,4 +1,4 @@
-"""What is asked: a batch of requests."""
+"""A batch of requests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """B requests; rows inside, -1 for an unknown user and for padding. Histories are padded on the left."""
+    """B requests as rows; -1 is an unknown user or padding. Histories are padded on the left."""
 
     user: Tensor  # [B] row of the user
     history: Tensor  # [B, H] item rows, oldest first
-    time: Tensor  # [B] when it is asked, on the clock of the log
-    seed: Tensor  # [B] the source of all chance in answering
-    context: Mapping[str, Tensor] = field(default_factory=dict)  # anything else known, each [B, ...]
+    time: Tensor  # [B] time of the request, on the clock of the log
+    seed: Tensor  # [B] random seed of each request
+    context: Mapping[str, Tensor] = field(default_factory=dict)  # further inputs, each [B, ...]
 
     @classmethod
     def of(
@@ -26,7 +26,7 @@ class Query:
         seeds: Sequence[int] | None = None,
         width: int | None = None,
     ) -> "Query":
-        """A batch from plain lists; `width` keeps the last so many of each history."""
+        """A batch from plain lists; `width` keeps only the last items of each history."""
         count = len(histories)
         longest = max((len(history) for history in histories), default=0)
         width = max(longest, 1) if width is None else width
@@ -43,7 +43,7 @@ class Query:
         return self.user.shape[0]
 
     def take(self, rows: Tensor | slice) -> "Query":
-        """Some of the requests."""
+        """A subset of the requests."""
         context = {name: value[rows] for name, value in self.context.items()}
         return Query(self.user[rows], self.history[rows], self.time[rows], self.seed[rows], context)
 

@@ -1,4 +1,4 @@
-"""What a model may learn from, and what it is asked afterwards."""
+"""Train, validation and test splits of a log."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,25 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.blocks import marked, taken
+from shortlist.data.blocks import mask_of, take
 from shortlist.data.held_out import HeldOut, Positions
 from shortlist.data.interactions import Interactions
 from shortlist.errors import ConfigError, DataError
 
+SplitSettings = Mapping[str, str | int | float | bool]
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which events to learn from, cases to choose by, cases to report on; `settings` make it again."""
+    """Training events, validation requests and test requests; `settings` reproduce the split."""
 
     events: Interactions
     in_train: NDArray[np.bool_]  # [E] over `events`
     valid: HeldOut
     test: HeldOut
-    settings: Mapping[str, Any]
+    settings: SplitSettings
 
     @cached_property
     def train(self) -> Interactions:
-        """The events to learn from."""
+        """The training events."""
         return self.events.where(self.in_train)
 
 
@@ -37,23 +39,23 @@ def half_history(
     min_length: int = 15,
     first_halves: bool = False,
 ) -> Split:
-    """By user, 80/10/10: a held-out user's first half goes in, the second half must come out.
+    """Split users 80/10/10: the first half of a held-out history is the input, the second half is relevant.
 
-    Users with fewer than `min_length` events are left out altogether. The cut lies after n // 2 + 1 events, and at
-    least one event stays to be foretold. `first_halves` lets the model also learn from the first halves of held-out
-    users, as the published code of the tree papers does.
+    Users with fewer than `min_length` events are left out. The cut lies after n // 2 + 1 events, and at least one event
+    follows it. `first_halves` adds the first halves of held-out users to the training events, as the published code of
+    the tree papers does.
     """
     users = np.flatnonzero(events.lengths >= min_length)
     shuffled = np.random.default_rng(seed).permutation(users)
     count = _share(len(users), held_out, "half-history", min_length)
     test, valid, rest = shuffled[:count], shuffled[count : 2 * count], shuffled[2 * count :]
-    learn = _of_users(events, rest)
+    train = _of_users(events, rest)
     if first_halves:
-        learn |= _first_half(events) & _of_users(events, shuffled[: 2 * count])
+        train |= _first_half(events) & _of_users(events, shuffled[: 2 * count])
     settings = {"seed": seed, "held_out": held_out, "min_length": min_length, "first_halves": first_halves}
     return Split(
         events,
-        learn,
+        train,
         _halves(events, np.sort(valid)),
         _halves(events, np.sort(test)),
         {"protocol": "half-history", **settings},
@@ -61,7 +63,7 @@ def half_history(
 
 
 def global_time(events: Interactions, train: float = 0.7, valid: float = 0.1) -> Split:
-    """By time, 70/10/20 of the events: no model sees an event that is not older than what it must foretell."""
+    """Split events by time 70/10/20: all training events and histories are older than the relevant events."""
     if not (train > 0 and valid > 0 and train + valid < 1):
         raise ConfigError(f"global-time: expected shares with 0 < train + valid < 1, got {train} and {valid}")
     ordered = np.sort(events.times)
@@ -80,16 +82,16 @@ def global_time(events: Interactions, train: float = 0.7, valid: float = 0.1) ->
 
 
 def leave_last_out(events: Interactions, min_length: int = 3) -> Split:
-    """Every user's last event is the test, the one before it the validation, the rest is learned from."""
+    """The last event of every user is for test, the one before it for validation, the rest for training."""
     users = np.flatnonzero(events.lengths >= max(min_length, 3))
     if len(users) == 0:
         raise DataError(f"leave-last-out: expected users with {max(min_length, 3)} events or more, got none")
     start, stop = events.starts[users], events.starts[users + 1]
-    learn = np.ones(len(events), bool)
-    learn[np.concatenate([stop - 1, stop - 2])] = False
+    train = np.ones(len(events), bool)
+    train[np.concatenate([stop - 1, stop - 2])] = False
     return Split(
         events,
-        learn,
+        train,
         HeldOut(events, start, stop - 2, stop - 1),
         HeldOut(events, start, stop - 1, stop),
         {"protocol": "leave-last-out", "min_length": min_length},
@@ -104,13 +106,18 @@ PROTOCOLS: Mapping[str, Callable[..., Split]] = {
 
 
 def split(events: Interactions, protocol: str = "half-history", **settings: Any) -> Split:
-    """Split by the name of a protocol and its settings."""
-    if protocol not in PROTOCOLS:
-        raise ConfigError(f"split: expected a protocol of {', '.join(PROTOCOLS)}, got {protocol!r}")
+    """The split of a protocol, given by name, with its settings."""
+    check_protocol(protocol)
     try:
         return PROTOCOLS[protocol](events, **settings)
     except TypeError as error:
         raise ConfigError(f"split {protocol}: {error}") from error
+
+
+def check_protocol(protocol: str) -> None:
+    """Raise an error if no protocol has this name."""
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"split: expected one of {', '.join(PROTOCOLS)}, got {protocol!r}")
 
 
 def _share(users: int, held_out: float, name: str, min_length: int) -> int:
@@ -126,17 +133,18 @@ def _share(users: int, held_out: float, name: str, min_length: int) -> int:
 
 
 def _of_users(events: Interactions, users: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which events are those of some users [E]."""
-    return taken(marked(users, events.n_users), events.users)
+    """Mask of the events of some users [E]."""
+    return take(mask_of(users, events.n_users), events.users)
 
 
 def _time_at(ordered: NDArray[np.int64], share: float) -> int:
-    """The time before which a share of the events lies; 0.7 + 0.1 is a little less than 0.8, and must not be."""
+    """The time before which a share of the events lies."""
+    # 0.7 + 0.1 is slightly less than 0.8 in floating point.
     return int(ordered[int(share * len(ordered) + 1e-6)]) if len(ordered) else 0
 
 
 def _cuts(events: Interactions) -> Positions:
-    """Where each user's first half ends [U]."""
+    """The position after each user's first half [U]."""
     lengths = events.lengths
     return events.starts[:-1] + np.minimum(lengths // 2 + 1, np.maximum(lengths - 1, 0))
 
@@ -150,7 +158,7 @@ def _halves(events: Interactions, users: NDArray[np.int64]) -> HeldOut:
 
 
 def _between(events: Interactions, first: int, last: int) -> HeldOut:
-    """Users with events in [first, last); they see what came before `first`."""
+    """Requests of users with events in [first, last); their histories end before `first`."""
     inside = (events.times >= first) & (events.times < last)
     before = np.bincount(events.users, weights=events.times < first, minlength=events.n_users).astype(
         np.int64

@@ -1,4 +1,4 @@
-"""Outside ids and the rows that stand for them inside."""
+"""Vocabularies: ids outside the library, rows inside."""
 
 import hashlib
 import re
@@ -17,7 +17,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Outside id <-> row 0..n-1; an unknown id is row -1."""
+    """id <-> row 0..n-1; an unknown id has row -1."""
 
     ids: pa.Array  # int64 or string, distinct
 
@@ -35,30 +35,30 @@ class Vocabulary:
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
-    def row(self, outside: object) -> int:
-        """The row of one id; an id given as text finds an integer id too, as on a command line."""
-        if outside in self._rows:
-            return self._rows[outside]
-        return self._rows.get(_retyped(outside, pa.types.is_integer(self.ids.type)), UNKNOWN)
+    def row(self, value: object) -> int:
+        """The row of one id; "5" also finds the integer 5, because a command line passes text."""
+        if value in self._rows:
+            return self._rows[value]
+        return self._rows.get(_retyped(value, pa.types.is_integer(self.ids.type)), UNKNOWN)
 
-    def rows(self, outside: Sequence[object]) -> NDArray[np.int64]:
-        """The rows of many ids, -1 where unknown."""
-        return np.fromiter((self.row(one) for one in outside), np.int64, len(outside))
+    def rows(self, ids: Sequence[object]) -> NDArray[np.int64]:
+        """The rows of several ids, -1 if unknown."""
+        return np.fromiter((self.row(value) for value in ids), np.int64, len(ids))
 
     def encode(self, column: pa.Array | pa.ChunkedArray) -> NDArray[np.int32]:
-        """The rows of a whole column of ids, -1 where unknown."""
-        found = pc.index_in(column, value_set=self.ids)
-        return np.asarray(pc.fill_null(found, UNKNOWN)).astype(np.int32, copy=False)
+        """The rows of a column of ids, -1 if unknown."""
+        rows = pc.index_in(column, value_set=self.ids)
+        return np.asarray(pc.fill_null(rows, UNKNOWN)).astype(np.int32, copy=False)
 
     def id(self, row: int) -> int | str:
-        """The outside id of one row."""
-        outside: int | str = self.ids[int(row)].as_py()
-        return outside
+        """The id of one row."""
+        value: int | str = self.ids[int(row)].as_py()
+        return value
 
     def ids_of(self, rows: Sequence[int] | NDArray[Any]) -> list[int | str]:
-        """The outside ids of many rows."""
-        found: list[int | str] = self.ids.take(pa.array(rows, type=pa.int64())).to_pylist()
-        return found
+        """The ids of several rows."""
+        ids: list[int | str] = self.ids.take(pa.array(rows, type=pa.int64())).to_pylist()
+        return ids
 
     @cached_property
     def fingerprint(self) -> str:
@@ -70,11 +70,11 @@ class Vocabulary:
 
     @cached_property
     def _rows(self) -> dict[object, int]:
-        return {outside: row for row, outside in enumerate(self.ids.to_pylist())}
+        return {value: row for row, value in enumerate(self.ids.to_pylist())}
 
 
-def _retyped(outside: object, integer: bool) -> object:
-    text = str(outside)
+def _retyped(value: object, integer: bool) -> object:
+    text = str(value)
     if not integer:
         return text
     return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None

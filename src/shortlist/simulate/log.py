@@ -12,7 +12,7 @@ from shortlist.errors import ConfigError
 from shortlist.progress import Progress, silent, tracked
 from shortlist.simulate.shelves import Shelves
 from shortlist.simulate.titles import category_names, make_titles
-from shortlist.simulate.visits import Visits, event_counts, plan
+from shortlist.simulate.sessions import Visits, event_counts, plan
 from shortlist.simulate.world import Floats, Rows, World
 
 LOOKS = 32  # items a user considers before taking one

@@ -111,10 +111,10 @@ class World:
         """What draws a user to items [B, K] beside their category and their appeal, as a logarithm [B, K]."""
         liked = self._between(self.tastes, users, times)  # [B, D]
         liked += self.law.closeness * np.where(after[:, None] >= 0, self.vectors[after], 0)
-        alike = np.einsum("bd,bkd->bk", liked, self.vectors[items])
+        similarity = np.einsum("bd,bkd->bk", liked, self.vectors[items])
         days = (times[:, None] - self.births[items]) / DAY
         fresh = self.law.freshness * np.exp2(-np.maximum(days, 0) / self.law.half_life)
-        return np.where(days >= 0, alike + fresh, -np.inf).astype(np.float32)
+        return np.where(days >= 0, similarity + fresh, -np.inf).astype(np.float32)
 
     def age(self, times: Rows) -> Floats:
         """The age of the world at a time, 0 as it begins and 1 from its end on."""

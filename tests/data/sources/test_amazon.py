@@ -8,31 +8,31 @@ NEW = '{"user_id":"AE2","asin":"B0X","parent_asin":"B00AAAAAA1","rating":4,"time
 
 
 @pytest.mark.parametrize("name", ["Books_5.json.gz", "Books.jsonl"])
-def test_json_lines_of_both_forms(put, told, name):
-    assert told(read_amazon(put(name, OLD))) == [("A1B2", "B00AAAAAA1", 1252800000000, 5.0)]
-    assert told(read_amazon(put(name, NEW))) == [("AE2", "B00AAAAAA1", 1588687728923, 4.0)]
+def test_json_lines_of_both_forms(put, events_of, name):
+    assert events_of(read_amazon(put(name, OLD))) == [("A1B2", "B00AAAAAA1", 1252800000000, 5.0)]
+    assert events_of(read_amazon(put(name, NEW))) == [("AE2", "B00AAAAAA1", 1588687728923, 4.0)]
 
 
 @pytest.mark.parametrize(
     "line",
     ["A1B2,B00AAAAAA1,5.0,1252800000\n", "B00AAAAAA1,A1B2,5.0,1252800000\n"],
 )
-def test_the_order_of_a_ratings_file_is_seen_from_the_asin(put, told, line):
-    assert told(read_amazon(put("ratings.csv", line))) == [("A1B2", "B00AAAAAA1", 1252800000000, 5.0)]
+def test_the_order_of_a_ratings_file_is_seen_from_the_asin(put, events_of, line):
+    assert events_of(read_amazon(put("ratings.csv", line))) == [("A1B2", "B00AAAAAA1", 1252800000000, 5.0)]
 
 
-def test_an_order_that_cannot_be_seen_must_be_said(put, told):
+def test_an_order_that_cannot_be_seen_must_be_said(put, events_of):
     path = put("ratings.csv", "u,i,5.0,1252800000\n")
     with pytest.raises(DataError, match=r"ratings.csv:1: expected one ASIN among"):
         read_amazon(path)
-    assert told(read_amazon(path, order="item,user")) == [("i", "u", 1252800000000, 5.0)]
+    assert events_of(read_amazon(path, order="item,user")) == [("i", "u", 1252800000000, 5.0)]
     with pytest.raises(ConfigError, match=r"order: expected user,item or item,user"):
         read_amazon(path, order="any")
 
 
-def test_the_2023_ratings_have_a_header(put, told):
+def test_the_2023_ratings_have_a_header(put, events_of):
     path = put("Books.csv.gz", "user_id,parent_asin,rating,timestamp\nAE2,B00AAAAAA1,4.0,1588687728923\n")
-    assert told(read_amazon(path)) == [("AE2", "B00AAAAAA1", 1588687728923, 4.0)]
+    assert events_of(read_amazon(path)) == [("AE2", "B00AAAAAA1", 1588687728923, 4.0)]
 
 
 def test_a_bad_line_is_named(put):

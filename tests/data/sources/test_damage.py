@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.data.prepare import prepare
+from shortlist.data.read import prepare
 from shortlist.data.sources import SOURCES
 from shortlist.errors import ShortlistError
 
@@ -62,7 +62,7 @@ def damages(draw):
     return source, files
 
 
-def refusal(source, path):
+def parse_error(source, path):
     try:
         prepare(source, path)
     except ShortlistError as error:
@@ -77,8 +77,8 @@ def test_a_damaged_log_is_read_or_refused(damage):
     with tempfile.TemporaryDirectory() as folder:
         for name, blob in files.items():
             Path(folder, name).write_bytes(bytes(blob))
-        told = refusal(source, Path(folder, next(iter(files))))
-    assert "\n" not in told
+        events_of = parse_error(source, Path(folder, next(iter(files))))
+    assert "\n" not in events_of
 
 
 @settings(deadline=None, max_examples=60)
@@ -96,5 +96,5 @@ def test_a_damaged_archive_is_read_or_refused(data):
         else:
             blob[at] ^= data.draw(st.integers(1, 255))
         path.write_bytes(bytes(blob))
-        told = refusal("movielens", path)
-    assert "\n" not in told
+        events_of = parse_error("movielens", path)
+    assert "\n" not in events_of

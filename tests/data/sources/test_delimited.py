@@ -36,7 +36,7 @@ def test_the_first_line_that_does_not_fit_is_named_or_skipped(put, line, problem
     )
     found = read_delimited(file, LAYOUT, bad_lines="skip")
     assert (found.table["stars"].to_pylist(), found.bad) == ([3.0, 6.0], 1)
-    assert [found.where(row) for row in range(2)] == [f"{file.name}:1", f"{file.name}:4"]
+    assert [found.locate(row) for row in range(2)] == [f"{file.name}:1", f"{file.name}:4"]
 
 
 def test_where_every_line_is_bad_none_is_left_and_all_are_counted(put):
@@ -46,8 +46,8 @@ def test_where_every_line_is_bad_none_is_left_and_all_are_counted(put):
 
 def test_times_of_two_forms_are_refused_at_the_first_that_differs(put):
     file = File(put("log.csv", "1,2020-01-01\n1,2021-12-31\n1,1577836800\n"))
-    told = r"log.csv:3: expected a time written like '2020-01-01', got '1577836800'; write all alike$"
-    with pytest.raises(DataError, match=told):
+    events_of = r"log.csv:3: expected a time written like '2020-01-01', got '1577836800'; write all alike$"
+    with pytest.raises(DataError, match=events_of):
         read_delimited(file, Layout(("user", "time"), {"user": "id", "time": "time"}))
 
 
@@ -61,8 +61,8 @@ def test_a_long_delimiter_and_another_encoding_are_read(put):
 
 def test_a_file_without_rows_is_refused_at_the_line_where_they_should_begin(put):
     layout = Layout(("user",), {"user": "id"}, header=True)
-    told = r"log.csv:2: expected at least one row of events, got only a line of column names; fill the file$"
-    with pytest.raises(DataError, match=told):
+    events_of = r"log.csv:2: expected at least one row of events, got only a line of column names; fill the file$"
+    with pytest.raises(DataError, match=events_of):
         read_delimited(File(put("log.csv", "user\n")), layout)
 
 

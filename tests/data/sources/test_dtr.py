@@ -1,13 +1,13 @@
 import pytest
 
-from shortlist.data import from_raw
+from shortlist.data import build_dataset
 from shortlist.data.sources.dtr import read_dtr
 from shortlist.errors import DataError
 
 
-def test_history_comes_before_labels_and_padding_is_no_event(put, told):
+def test_history_comes_before_labels_and_padding_is_no_event(put, events_of):
     raw = read_dtr(put("test_instances", "5|-1,-1,3|4,3\n6|7,-1,8|9\n"))
-    assert told(raw) == [
+    assert events_of(raw) == [
         (5, 3, None, None),
         (5, 4, None, None),
         (5, 3, None, None),
@@ -18,10 +18,10 @@ def test_history_comes_before_labels_and_padding_is_no_event(put, told):
     assert raw.times is None
 
 
-def test_a_folder_joins_its_parts_and_empty_lists_are_fine(put, told):
+def test_a_folder_joins_its_parts_and_empty_lists_are_fine(put, events_of):
     put("d/validation_instances", "1|2,3|\n")
     path = put("d/test_instances", "4||5\n")
-    assert [event[:2] for event in told(read_dtr(path.parent))] == [(1, 2), (1, 3), (4, 5)]
+    assert [event[:2] for event in events_of(read_dtr(path.parent))] == [(1, 2), (1, 3), (4, 5)]
 
 
 @pytest.mark.parametrize("line", ["6|7,8", "6|7,x|8", "u|1|2", "6|1,,2|3"])
@@ -40,6 +40,6 @@ def test_an_empty_folder_is_refused(tmp_path):
 
 @pytest.mark.data
 def test_the_counted_figures_hold(real):
-    dataset = from_raw(read_dtr(real("mind")))
+    dataset = build_dataset(read_dtr(real("mind")))
     assert (len(dataset.users), len(dataset.items), len(dataset.events)) == (6_800, 6_988, 863_097)
     assert dataset.clock == "order"

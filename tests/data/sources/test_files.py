@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from shortlist.data.sources.files import File, find, members, need, one_file
+from shortlist.data.sources.files import File, find_file, members, require_file, one_file
 from shortlist.errors import DataError
 
 
@@ -31,49 +31,49 @@ def test_plain_and_packed_files_give_the_same_bytes_again_and_again(tmp_path):
 def test_a_cut_file_is_refused_by_name(tmp_path, end, pack):
     path = tmp_path / f"a.{end}"
     path.write_bytes(pack(b"1,2\n")[:-6])
-    told = rf"a.{end}: cannot be read to its end \(.+\); it is cut or damaged, fetch it again$"
-    with pytest.raises(DataError, match=told), File(path).opened() as stream:
+    events_of = rf"a.{end}: cannot be read to its end \(.+\); it is cut or damaged, fetch it again$"
+    with pytest.raises(DataError, match=events_of), File(path).opened() as stream:
         stream.read()
 
 
 def test_a_file_must_be_there_and_hold_something(tmp_path):
     (tmp_path / "empty").touch()
-    for name, told in (
+    for name, events_of in (
         ("nothing", "not found; expected a file"),
         (".", "is a folder; expected a file"),
         ("empty", "is empty; expected at least one line"),
     ):
         with pytest.raises(DataError) as caught:
             one_file(tmp_path / name)
-        assert str(caught.value) == f"{tmp_path / name}: {told}"
+        assert str(caught.value) == f"{tmp_path / name}: {events_of}"
 
 
 def test_a_file_is_found_in_a_folder_before_one_below_and_next_to_its_like(put, tmp_path):
     below, aside = put("b/x.csv", "1"), put("c/y.csv", "1")
     put("a/deep/x.csv", "1")
-    assert find(tmp_path, "x.csv") == File(below)
+    assert find_file(tmp_path, "x.csv") == File(below)
     above = put("x.csv", "1")
-    assert find(tmp_path, "x.csv") == File(above)
-    assert find(aside, "x.csv") is None
-    assert find(below, "x.csv") == File(below)
+    assert find_file(tmp_path, "x.csv") == File(above)
+    assert find_file(aside, "x.csv") is None
+    assert find_file(below, "x.csv") == File(below)
     with pytest.raises(DataError, match=r"none: not found; expected a folder, a zip or a file$"):
-        find(tmp_path / "none", "x.csv")
+        find_file(tmp_path / "none", "x.csv")
 
 
 def test_a_member_of_a_zip_is_found_by_its_last_name(tmp_path):
     archive = packed(tmp_path / "a.zip", ml__notes="n", ml__x="1")
-    assert find(archive, "x") == File(archive, "ml/x")
-    assert find(archive, "ml") is None
+    assert find_file(archive, "x") == File(archive, "ml/x")
+    assert find_file(archive, "ml") is None
     assert members(archive) == ["ml/notes", "ml/x"]
 
 
 def test_the_first_wanted_name_wins_but_a_file_that_is_named_goes_first(put, tmp_path):
     first, second = put("a.csv", "1"), put("b.csv", "1")
-    assert need(tmp_path, ("a.csv", "b.csv")) == File(first)
-    assert need(second, ("a.csv", "b.csv")) == File(second)
-    told = r": expected one of c.csv, d.csv in it, found none; check the path$"
-    with pytest.raises(DataError, match=told):
-        need(tmp_path, ("c.csv", "d.csv"))
+    assert require_file(tmp_path, ("a.csv", "b.csv")) == File(first)
+    assert require_file(second, ("a.csv", "b.csv")) == File(second)
+    events_of = r": expected one of c.csv, d.csv in it, found none; check the path$"
+    with pytest.raises(DataError, match=events_of):
+        require_file(tmp_path, ("c.csv", "d.csv"))
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "..\\x", "C:\\x", "C:/x"])

@@ -7,9 +7,9 @@ HEADER = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features
 LOG = HEADER + "0,0,0.0,0,-0.1,0.2\n1,0,36.5,1,0.3,0.4\n"
 
 
-def test_rows_may_be_wider_than_the_header(put, told):
+def test_rows_may_be_wider_than_the_header(put, events_of):
     raw = read_jodie(put("wikipedia.csv", LOG))
-    assert told(raw) == [(0, 0, 0, None), (1, 0, 36500, None)]
+    assert events_of(raw) == [(0, 0, 0, None), (1, 0, 36500, None)]
     assert raw.columns["state_label"].tolist() == [0.0, 1.0]
     assert list(raw.columns) == ["state_label"]
 

@@ -13,7 +13,7 @@ def test_only_the_named_keys_are_read_in_any_order(put):
     file = File(put("a.jsonl", '{"n":1,"u":"a","deep":{"x":[1]}}\n\n{"u":"b","n":2.5}\n'))
     found = read_jsonlines(file, KINDS)
     assert found.table.to_pylist() == [{"u": "a", "n": 1.0}, {"u": "b", "n": 2.5}]
-    assert [found.where(row) for row in range(2)] == [f"{file.name}:1", f"{file.name}:3"]
+    assert [found.locate(row) for row in range(2)] == [f"{file.name}:1", f"{file.name}:3"]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_first_line_that_does_not_fit_is_named_or_skipped(put, line, problem
     assert str(caught.value) == f"{file.name}:2: {problem}; {MEND}"
     found = read_jsonlines(file, KINDS, bad_lines="skip")
     assert (found.table.to_pylist(), found.bad) == ([{"u": "a", "n": 1.0}, {"u": "c", "n": 3.0}], 1)
-    assert found.where(1) == f"{file.name}:3"
+    assert found.locate(1) == f"{file.name}:3"
 
 
 def test_the_first_good_object_shows_what_the_keys_hold(put):
@@ -53,8 +53,8 @@ def test_dates_become_moments_whether_they_tell_a_zone_or_not(put):
 
 
 def test_a_number_in_quotes_is_no_time(put):
-    told = r"a.jsonl:1: expected a time \(a number or an ISO date\) as 't', got '1577836800'; mend"
-    with pytest.raises(DataError, match=told):
+    events_of = r"a.jsonl:1: expected a time \(a number or an ISO date\) as 't', got '1577836800'; mend"
+    with pytest.raises(DataError, match=events_of):
         read_jsonlines(File(put("a.jsonl", '{"t":"1577836800"}\n')), {"t": "time"})
 
 

@@ -9,15 +9,15 @@ LOG = (
 )
 
 
-def test_artists_or_tracks_are_items_and_a_name_stands_in_for_an_id(put, told):
+def test_artists_or_tracks_are_items_and_a_name_stands_in_for_an_id(put, events_of):
     folder = put(FILE, LOG).parent
-    assert told(read_lastfm(folder)) == [
+    assert events_of(read_lastfm(folder)) == [
         ("user_000001", "f1b1", 1241478537000, None),
         ("user_000001", "Underworld", 1241445250000, None),
     ]
     tracks = read_lastfm(folder, item="track")
     assert tracks.items.to_pylist() == ["So Far", "t2"]
-    assert tracks.described["title"].to_pylist() == ["So Far", "Boy, Boy"]
+    assert tracks.item_table["title"].to_pylist() == ["So Far", "Boy, Boy"]
 
 
 def test_what_is_wrong_is_named(put):

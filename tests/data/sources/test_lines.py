@@ -4,7 +4,7 @@ import pytest
 
 from shortlist.data.sources.files import File
 from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.lines import LONGEST, Lines, Record, line_of, records, refusal, sift
+from shortlist.data.sources.lines import LONGEST, Lines, Record, line_of, records, parse_error, split_records
 
 TWO = Layout(("a", "b"), {"a": "id", "b": "number"}, quoted=True)
 GOOD, BAD = Record(1, b"1,2\r\n", ("1", "2"), ""), Record(2, b"x\n", ("x",), "expected more")
@@ -49,20 +49,20 @@ def test_lines_that_were_given_back_come_again_in_order():
 
 def test_good_records_are_sifted_from_bad_ones_and_found_by_their_row():
     last = Record(4, b"5,6", ("5", "6"), "")
-    assert sift([GOOD, BAD, last]) == (b"1,2\n5,6\n", 1)
+    assert split_records([GOOD, BAD, last]) == (b"1,2\n5,6\n", 1)
     assert [line_of([GOOD, BAD, last], row) for row in range(3)] == [1, 4, 0]
 
 
 def test_a_refusal_names_the_first_bad_line_then_the_odd_one_then_only_the_file():
     cut = Record(2, b"x", ("x",), "expected more")
     odd = Record(3, b"1,2020-01-01\n", ("1", "2020-01-01"), "")
-    assert str(refusal("f", [GOOD, odd, BAD], "?", alike=1)) == (
+    assert str(parse_error("f", [GOOD, odd, BAD], "?", same_form=1)) == (
         "f:2: expected more; mend the line, or leave such lines out with bad_lines='skip'"
     )
-    assert str(refusal("f", [GOOD, cut], "?")) == (
+    assert str(parse_error("f", [GOOD, cut], "?")) == (
         "f:2: expected more; the file seems cut in the middle of its last line, fetch it again"
     )
-    assert str(refusal("f", [GOOD, odd], "?", alike=1)) == (
+    assert str(parse_error("f", [GOOD, odd], "?", same_form=1)) == (
         "f:3: expected a time written like '2', got '2020-01-01'; write all alike"
     )
-    assert str(refusal("f", [GOOD, odd], "is odd\nin many words")) == "f: is odd; check the file"
+    assert str(parse_error("f", [GOOD, odd], "is odd\nin many words")) == "f: is odd; check the file"

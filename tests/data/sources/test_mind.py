@@ -1,6 +1,6 @@
 import pytest
 
-from shortlist.data import from_raw
+from shortlist.data import build_dataset
 from shortlist.data.sources.mind import read_mind
 from shortlist.errors import DataError
 
@@ -14,7 +14,7 @@ NEWS = 'N1\tsports\tgolf\tA "quoted title\thello\turl\t[]\t[]\nN4\tnews\tworld\t
 
 
 def test_history_comes_once_before_the_first_impression_and_clicks_at_their_time(put):
-    dataset = from_raw(read_mind(put("behaviors.tsv", LOG).parent))
+    dataset = build_dataset(read_mind(put("behaviors.tsv", LOG).parent))
     user = dataset.events.of_user(dataset.users.row("U1"))
     assert dataset.items.ids_of(dataset.events.items[user]) == ["N1", "N2", "N1", "N5", "N6", "N4"]
     assert dataset.events.times[user].tolist() == [FIRST - 3, FIRST - 2, FIRST - 1, FIRST, FIRST, SECOND]
@@ -32,7 +32,7 @@ def test_nothing_vanishes(put):
 def test_news_gives_titles_and_categories(put):
     put("news.tsv", NEWS)
     raw = read_mind(put("behaviors.tsv", LOG).parent)
-    assert raw.described.to_pylist() == [
+    assert raw.item_table.to_pylist() == [
         {"item": "N1", "title": 'A "quoted title', "category": "sports", "subcategory": "golf"},
         {"item": "N4", "title": "Other", "category": "news", "subcategory": "world"},
     ]

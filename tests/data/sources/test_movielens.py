@@ -2,7 +2,7 @@ import zipfile
 
 import pytest
 
-from shortlist.data import from_raw
+from shortlist.data import build_dataset
 from shortlist.data.sources.movielens import read_movielens
 from shortlist.errors import DataError
 
@@ -19,17 +19,17 @@ def packed(path, files):
     return path
 
 
-def test_the_1m_archive_is_read_without_unpacking(tmp_path, told):
+def test_the_1m_archive_is_read_without_unpacking(tmp_path, events_of):
     files = {"ml-1m/ratings.dat": RATINGS_1M, "ml-1m/movies.dat": MOVIES_1M, "ml-1m/users.dat": USERS_1M}
     raw = read_movielens(packed(tmp_path / "ml-1m.zip", files))
-    assert told(raw) == EVENTS
-    assert raw.described.to_pylist()[0] == {
+    assert events_of(raw) == EVENTS
+    assert raw.item_table.to_pylist()[0] == {
         "item": 10,
         "title": "Amélie (2001)",
         "category": "Comedy",
         "genres": "Comedy|Romance",
     }
-    assert raw.people.to_pylist()[1] == {
+    assert raw.user_table.to_pylist()[1] == {
         "user": 2,
         "gender": "M",
         "age": 56,
@@ -41,18 +41,18 @@ def test_the_1m_archive_is_read_without_unpacking(tmp_path, told):
 
 def test_what_is_described_but_never_rated_is_no_item(put):
     put("ml/movies.dat", MOVIES_1M.encode("latin-1"))
-    dataset = from_raw(read_movielens(put("ml/ratings.dat", RATINGS_1M).parent))
+    dataset = build_dataset(read_movielens(put("ml/ratings.dat", RATINGS_1M).parent))
     assert dataset.catalog.table["title"].to_pylist() == ["Amélie (2001)", "Heat (1995)"]
 
 
-def test_10m_has_half_stars_and_no_users(put, told):
+def test_10m_has_half_stars_and_no_users(put, events_of):
     put("movies.dat", MOVIES_1M.encode("latin-1"))
     raw = read_movielens(put("ratings.dat", "1::10::4.5::978300760\n").parent)
-    assert told(raw) == [(1, 10, 978300760000, 4.5)]
-    assert raw.people is None
+    assert events_of(raw) == [(1, 10, 978300760000, 4.5)]
+    assert raw.user_table is None
 
 
-def test_csv_editions_have_quoted_titles(put, told):
+def test_csv_editions_have_quoted_titles(put, events_of):
     put(
         "ml-25m/movies.csv", 'movieId,title,genres\n10,"American, The (2010)",Drama|Thriller\n20,Heat,Crime\n'
     )
@@ -60,22 +60,22 @@ def test_csv_editions_have_quoted_titles(put, told):
         "ml-25m/ratings.csv", "userId,movieId,rating,timestamp\n1,10,4.5,978300760\n2,20,3.0,978300761\n"
     )
     raw = read_movielens(path.parent)
-    assert told(raw) == [(1, 10, 978300760000, 4.5), (2, 20, 978300761000, 3.0)]
-    assert raw.described["title"].to_pylist() == ["American, The (2010)", "Heat"]
-    assert raw.described["category"].to_pylist() == ["Drama", "Crime"]
+    assert events_of(raw) == [(1, 10, 978300760000, 4.5), (2, 20, 978300761000, 3.0)]
+    assert raw.item_table["title"].to_pylist() == ["American, The (2010)", "Heat"]
+    assert raw.item_table["category"].to_pylist() == ["Drama", "Crime"]
 
 
-def test_100k_has_flags_for_genres(put, told):
+def test_100k_has_flags_for_genres(put, events_of):
     put("u.genre", "unknown|0\nAction|1\nDrama|2\n\n")
     put(
         "u.item", "10|Heat (1995)|01-Jan-1995||http://x|0|1|1\n20|Amélie|||http://y|0|0|1\n".encode("latin-1")
     )
     put("u.user", "1|24|M|technician|85711\n2|53|F|other|94043\n")
     raw = read_movielens(put("u.data", "1\t10\t5\t978300760\n2\t20\t3\t978300761\n1\t20\t4\t978300762\n"))
-    assert told(raw) == EVENTS
-    assert raw.described["genres"].to_pylist() == ["Action|Drama", "Drama"]
-    assert raw.described["category"].to_pylist() == ["Action", "Drama"]
-    assert raw.people["age"].to_pylist() == [24, 53]
+    assert events_of(raw) == EVENTS
+    assert raw.item_table["genres"].to_pylist() == ["Action|Drama", "Drama"]
+    assert raw.item_table["category"].to_pylist() == ["Action", "Drama"]
+    assert raw.user_table["age"].to_pylist() == [24, 53]
 
 
 def test_a_bad_line_in_an_archive_is_named_by_member_and_line(tmp_path):
@@ -118,9 +118,9 @@ def test_seconds_that_look_like_milliseconds_are_refused(put):
         read_movielens(put("ratings.dat", "1::2::3::978300760000\n"))
 
 
-def test_a_file_that_is_named_is_the_one_that_is_read(put, told):
+def test_a_file_that_is_named_is_the_one_that_is_read(put, events_of):
     put("u.data", "9\t9\t5\t978300760\n")
-    assert told(read_movielens(put("ratings.dat", RATINGS_1M))) == EVENTS
+    assert events_of(read_movielens(put("ratings.dat", RATINGS_1M))) == EVENTS
 
 
 def test_a_folder_without_ratings_is_refused(tmp_path):
@@ -136,7 +136,7 @@ def test_a_folder_without_ratings_is_refused(tmp_path):
     [("ml-1m/ml-1m.zip", (1_000_209, 6_040, 3_706)), ("ml-100k", (100_000, 943, 1_682))],
 )
 def test_the_published_counts_hold(real, name, counts):
-    dataset = from_raw(read_movielens(real(name)))
+    dataset = build_dataset(read_movielens(real(name)))
     assert (len(dataset.events), len(dataset.users), len(dataset.items)) == counts
     assert None not in dataset.catalog.table["category"].to_pylist()
-    assert None not in dataset.people["age"].to_pylist()
+    assert None not in dataset.user_table["age"].to_pylist()

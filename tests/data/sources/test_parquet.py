@@ -24,7 +24,7 @@ def test_only_the_columns_asked_for_are_read_and_rows_count_from_one(write):
     found = read_parquet(path, {"t": "time", "u": "id"})
     assert found.table.to_pydict() == {"t": [3, 1, 2], "u": ["b", "a", "b"]}
     assert pa.types.is_dictionary(found.table["u"].type)
-    assert (found.where(0), found.where(2)) == (f"{path}:row 1", f"{path}:row 3")
+    assert (found.locate(0), found.locate(2)) == (f"{path}:row 1", f"{path}:row 3")
 
 
 def test_the_names_are_those_of_the_file_in_its_order(write):

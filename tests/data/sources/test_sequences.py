@@ -4,10 +4,10 @@ from shortlist.data.sources.sequences import read_sequences
 from shortlist.errors import DataError
 
 
-def test_pairs_and_whole_histories_read_alike(put, told):
+def test_pairs_and_whole_histories_read_alike(put, events_of):
     pairs = read_sequences(put("pairs.txt", "1 10\n1 11\n2 10\n"))
     lines = read_sequences(put("lines.txt", "1 10 11\n2 10 \n"))
-    assert told(pairs) == told(lines) == [(1, 10, None, None), (1, 11, None, None), (2, 10, None, None)]
+    assert events_of(pairs) == events_of(lines) == [(1, 10, None, None), (1, 11, None, None), (2, 10, None, None)]
     assert pairs.times is None
 
 

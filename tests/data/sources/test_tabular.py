@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.data.raw import encode
+from shortlist.data.raw_events import encode_ids
 from shortlist.data.sources import read
 from shortlist.data.sources.tabular import read_tabular
 from shortlist.errors import ConfigError, DataError
@@ -43,32 +43,32 @@ def as_parquet(path):
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.tsv", "log.jsonl", "log.jsonl.gz"])
-def test_text_tables_give_the_same_events(put, told, name):
+def test_text_tables_give_the_same_events(put, events_of, name):
     text = as_jsonl() if "jsonl" in name else LOG.replace(",", "\t") if "tsv" in name else LOG
     raw = read_tabular(put(name, text), columns=NAMED)
-    assert told(raw) == EVENTS
+    assert events_of(raw) == EVENTS
     assert raw.columns["page"].tolist() == ["home", "list", "home"]
     assert (raw.read, raw.dropped) == (3, {})
 
 
-def test_parquet_gives_the_same_events(tmp_path, told):
+def test_parquet_gives_the_same_events(tmp_path, events_of):
     raw = read_tabular(as_parquet(tmp_path / "log.parquet"), columns=NAMED)
-    assert told(raw) == EVENTS
+    assert events_of(raw) == EVENTS
     assert raw.columns["page"].tolist() == ["home", "list", "home"]
 
 
-def test_columns_of_our_own_names_need_no_mapping(put, told):
+def test_columns_of_our_own_names_need_no_mapping(put, events_of):
     raw = read_tabular(put("log.csv", "item,user,time\n7,1,1700000000\n"))
-    assert told(raw) == [(1, 7, 1700000000000, None)]
+    assert events_of(raw) == [(1, 7, 1700000000000, None)]
 
 
 def test_without_a_time_only_the_order_is_known(put):
     assert read_tabular(put("log.csv", "item,user\n7,1\n")).times is None
 
 
-def test_a_file_without_header_takes_names(put, told):
+def test_a_file_without_header_takes_names(put, events_of):
     path = put("log.txt", "1|7|1700000000\n")
-    assert told(read_tabular(path, names="user,item,time", delimiter="|")) == [(1, 7, 1700000000000, None)]
+    assert events_of(read_tabular(path, names="user,item,time", delimiter="|")) == [(1, 7, 1700000000000, None)]
 
 
 def test_further_columns_become_numbers_where_they_are(put):
@@ -81,10 +81,10 @@ def test_further_columns_become_numbers_where_they_are(put):
         assert raw.columns["s"].tolist() == ["a", "7"]
 
 
-def test_longer_delimiters_work_too(put, told):
+def test_longer_delimiters_work_too(put, events_of):
     path = put("log.txt", "user::item\n1::7\n")
-    assert told(read_tabular(path, delimiter="::")) == [(1, 7, None, None)]
-    assert told(read_tabular(put("log.txt", "user\titem\n1\t7\n"), delimiter="\\t")) == [(1, 7, None, None)]
+    assert events_of(read_tabular(path, delimiter="::")) == [(1, 7, None, None)]
+    assert events_of(read_tabular(put("log.txt", "user\titem\n1\t7\n"), delimiter="\\t")) == [(1, 7, None, None)]
     with pytest.raises(ConfigError, match=r"delimiter: expected plain characters"):
         read_tabular(path, delimiter='"')
 
@@ -117,15 +117,15 @@ def test_a_second_file_tells_of_items(put):
     items = put("items.csv", "id,name,category,color\n11,Second,b,red\nzz,Other,c,blue\n10,First,a,green\n")
     columns = {"item.id": "id", "item.title": "name", "item.color": "color"}
     raw = read_tabular(log, items=str(items), columns=columns)
-    assert raw.described.to_pylist() == [
+    assert raw.item_table.to_pylist() == [
         {"item": 11, "category": "b", "title": "Second", "color": "red"},
         {"item": 10, "category": "a", "title": "First", "color": "green"},
     ]
 
 
-def test_rows_with_an_empty_id_are_counted(put, told):
+def test_rows_with_an_empty_id_are_counted(put, events_of):
     raw = read_tabular(put("log.csv", "user,item\n1,7\n,7\n2,\n"))
-    assert told(raw) == [(1, 7, None, None)]
+    assert events_of(raw) == [(1, 7, None, None)]
     assert (raw.read, raw.dropped) == (3, {"empty id": 2})
     gaps = read_tabular(put("log.jsonl", '{"user":1,"item":7}\n{"user":null,"item":7}\n'))
     assert gaps.dropped == {"empty id": 1}
@@ -166,28 +166,28 @@ def test_bad_bytes_are_named(put):
         read_tabular(path)
 
 
-def test_quoted_newlines_keep_the_line_numbers_right(put, told):
+def test_quoted_newlines_keep_the_line_numbers_right(put, events_of):
     text = 'user,item,note\n1,7,"two\nlines"\n2,8,plain\n'
-    assert told(read_tabular(put("log.csv", text))) == [(1, 7, None, None), (2, 8, None, None)]
+    assert events_of(read_tabular(put("log.csv", text))) == [(1, 7, None, None), (2, 8, None, None)]
     with pytest.raises(DataError, match=r"log.csv:5: expected 3 fields"):
         read_tabular(put("log.csv", text + "3,9\n"))
 
 
-def test_bad_lines_can_be_skipped_and_are_counted(put, told):
+def test_bad_lines_can_be_skipped_and_are_counted(put, events_of):
     path = put("log.csv", 'user,item,time\n1,7,1700000000\n1,7\n"2,7,soon\n2,8,1700000001\n')
     raw = read_tabular(path, bad_lines="skip")
-    assert told(raw) == [(1, 7, 1700000000000, None), (2, 8, 1700000001000, None)]
+    assert events_of(raw) == [(1, 7, 1700000000000, None), (2, 8, 1700000001000, None)]
     assert (raw.read, raw.dropped) == (4, {"unparsable line": 2})
 
 
-def test_bad_json_lines_are_named_or_skipped(put, told):
+def test_bad_json_lines_are_named_or_skipped(put, events_of):
     path = put(
         "log.jsonl", '{"user":1,"item":7,"time":1700000000}\n{"user":1,"item"\n[]\n{"user":2,"item":8}\n'
     )
     with pytest.raises(DataError, match=r"log.jsonl:2: expected a JSON object"):
         read_tabular(path)
     raw = read_tabular(path, bad_lines="skip")
-    assert told(raw) == [(1, 7, 1700000000000, None)]
+    assert events_of(raw) == [(1, 7, 1700000000000, None)]
     assert raw.dropped == {"unparsable line": 3}
 
 
@@ -207,9 +207,9 @@ def test_an_empty_file_says_so(put, name):
 
 
 def test_a_header_alone_is_no_log(put, tmp_path):
-    told = r"log.csv:2: expected at least one row of events, got only a line of column names"
+    events_of = r"log.csv:2: expected at least one row of events, got only a line of column names"
     for header in ("user,item\n", "user,item,time,weight\n", "user,item,time"):
-        with pytest.raises(DataError, match=told):
+        with pytest.raises(DataError, match=events_of):
             read_tabular(put("log.csv", header))
     pq.write_table(pa.table({"user": pa.array([], pa.int64()), "item": [""][:0]}), tmp_path / "log.parquet")
     with pytest.raises(DataError, match=r"log.parquet:row 1: expected at least one row of events, got none"):
@@ -229,8 +229,8 @@ def test_a_header_alone_is_no_log(put, tmp_path):
 )
 def test_a_time_far_from_the_others_is_refused(put, times, line):
     rows = "\n".join(f"1,{at},{time}" for at, time in enumerate(times.split()))
-    told = rf"log.csv:{line}: expected a time near 16016000\S+ .*, got \S+; the line may be cut or the unit mixed"
-    with pytest.raises(DataError, match=told):
+    events_of = rf"log.csv:{line}: expected a time near 16016000\S+ .*, got \S+; the line may be cut or the unit mixed"
+    with pytest.raises(DataError, match=events_of):
         read_tabular(put("log.csv", "user,item,time\n" + rows))
 
 
@@ -254,10 +254,10 @@ def test_small_clocks_and_long_logs_are_taken(put, times):
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
-def test_a_form_is_a_source_by_itself(put, told, tmp_path, form):
+def test_a_form_is_a_source_by_itself(put, events_of, tmp_path, form):
     texts = {"csv": LOG, "tsv": LOG.replace(",", "\t"), "jsonl": as_jsonl()}
     path = as_parquet(tmp_path / "log.dump") if form == "parquet" else put("log.dump", texts[form])
-    assert told(read(form, path, columns=NAMED)) == EVENTS
+    assert events_of(read(form, path, columns=NAMED)) == EVENTS
     with pytest.raises(
         ConfigError, match=rf"{form}: expected an option of columns, items, delimiter, .*'form'"
     ):
@@ -302,12 +302,12 @@ def test_bad_parquet_rows_are_named(tmp_path, table, message):
         read_tabular(path)
 
 
-def test_parquet_ids_of_any_width_and_gaps(tmp_path, told):
+def test_parquet_ids_of_any_width_and_gaps(tmp_path, events_of):
     path = tmp_path / "log.parquet"
     users = pa.array(["a", "b", None]).dictionary_encode()
     pq.write_table(pa.table({"user": users, "item": pa.array([1, 2, 3], pa.uint16())}), path)
     raw = read_tabular(path)
-    assert told(raw) == [("a", 1, None, None), ("b", 2, None, None)]
+    assert events_of(raw) == [("a", 1, None, None), ("b", 2, None, None)]
     assert raw.dropped == {"empty id": 1}
 
 
@@ -395,7 +395,7 @@ def test_a_damaged_parquet_file_is_read_or_refused_and_nothing_else(data):
 
 def test_the_vocabulary_holds_only_ids_in_use_and_no_word_twice():
     repeated = pa.DictionaryArray.from_arrays(pa.array([2, 1, 1, 3]), pa.array(["never", "b", "a", "b"]))
-    vocabulary, rows = encode(repeated)
+    vocabulary, rows = encode_ids(repeated)
     assert vocabulary.ids.to_pylist() == ["a", "b"]
     assert rows.tolist() == [0, 1, 1, 1]
-    assert np.asarray(encode(pa.chunked_array([], pa.string()))[1]).tolist() == []
+    assert np.asarray(encode_ids(pa.chunked_array([], pa.string()))[1]).tolist() == []

@@ -6,12 +6,12 @@ from shortlist.errors import ConfigError, DataError
 LOG = "1,10,5,pv,1511544070\n1,11,6,buy,1511544071\n2,10,5,cart,1511544072\n2,10,5,stare,1511544073\n"
 
 
-def test_behaviours_are_carried_and_unknown_ones_counted(put, told):
+def test_behaviours_are_carried_and_unknown_ones_counted(put, events_of):
     raw = read_taobao(put("UserBehavior.csv", LOG))
-    assert told(raw)[0] == (1, 10, 1511544070000, None)
+    assert events_of(raw)[0] == (1, 10, 1511544070000, None)
     assert raw.columns["behaviour"].tolist() == ["pv", "buy", "cart"]
     assert (raw.read, raw.dropped) == (4, {"behaviour not kept": 1})
-    assert raw.described["category"].to_pylist()[:2] == ["5", "6"]
+    assert raw.item_table["category"].to_pylist()[:2] == ["5", "6"]
 
 
 def test_some_behaviours_can_be_kept(put):

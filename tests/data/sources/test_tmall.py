@@ -8,17 +8,17 @@ from shortlist.errors import ConfigError, DataError
 HEADER = "user_id,item_id,cat_id,seller_id,brand_id,time_stamp,action_type\n"
 
 
-def test_month_and_day_become_a_date(put, told):
+def test_month_and_day_become_a_date(put, events_of):
     raw = read_tmall(put("user_log_format1.csv", HEADER + "1,10,5,7,,829,0\n1,11,6,7,3,1111,2\n"))
     days = [int(datetime(2014, *day, tzinfo=UTC).timestamp() * 1000) for day in ((8, 29), (11, 11))]
-    assert told(raw) == [(1, 10, days[0], None), (1, 11, days[1], None)]
+    assert events_of(raw) == [(1, 10, days[0], None), (1, 11, days[1], None)]
     assert raw.columns["behaviour"].tolist() == ["click", "buy"]
-    assert raw.described["category"].to_pylist() == ["5", "6"]
+    assert raw.item_table["category"].to_pylist() == ["5", "6"]
 
 
-def test_the_five_field_form_has_no_header(put, told):
+def test_the_five_field_form_has_no_header(put, events_of):
     raw = read_tmall(put("tmall.csv", "1,10,5,click,1511544070\n2,10,5,buy,1511544071\n"), behaviours="buy")
-    assert told(raw) == [(2, 10, 1511544071000, None)]
+    assert events_of(raw) == [(2, 10, 1511544071000, None)]
     assert raw.dropped == {"behaviour not kept": 1}
 
 

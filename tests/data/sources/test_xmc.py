@@ -9,9 +9,9 @@ from shortlist.errors import DataError
 TEXT = "3 4 5\n0,4 0:0.5 3:1\n 1:2.5\n2 \n"
 
 
-def test_documents_are_users_and_labels_are_items(put, told):
+def test_documents_are_users_and_labels_are_items(put, events_of):
     raw = read_xmc(put("train.txt", TEXT))
-    assert [event[:2] for event in told(raw)] == [(0, 0), (0, 4), (2, 2)]
+    assert [event[:2] for event in events_of(raw)] == [(0, 0), (0, 4), (2, 2)]
     assert (raw.read, raw.dropped) == (4, {"document without labels": 1})
 
 

@@ -1,11 +1,11 @@
-"""Readers by name, one small file per format."""
+"""Readers of log formats by name, one file per format."""
 
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.amazon import read_amazon
 from shortlist.data.sources.dtr import read_dtr
 from shortlist.data.sources.jodie import read_jodie
@@ -20,9 +20,9 @@ from shortlist.data.sources.tmall import read_tmall
 from shortlist.data.sources.xmc import read_xmc
 from shortlist.errors import ConfigError
 
-Reader = Callable[..., Raw]
+Reader = Callable[..., RawEvents]
 
-SOURCES: Mapping[str, Reader] = {
+READERS: Mapping[str, Reader] = {
     "amazon": read_amazon,
     "dtr": read_dtr,
     "jodie": read_jodie,
@@ -37,22 +37,26 @@ SOURCES: Mapping[str, Reader] = {
     "xmc": read_xmc,
 }
 
-FORMS = ("csv", "tsv", "jsonl", "parquet")  # other names of `tabular`, which tell it the form
+TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")  # `tabular` with this file format
 
 
-def read(name: str, path: Path | str, **options: Any) -> Raw:
-    """Read a log with the reader called `name`."""
-    if name not in SOURCES and name not in FORMS:
-        told = f"{', '.join(SOURCES)}, or a form of table ({', '.join(FORMS)})"
-        raise ConfigError(f"source: expected one of {told}, got {name!r}")
-    known = options_of(name)
+def read_source(format: str, path: Path | str, **options: Any) -> RawEvents:
+    """Read a log with the reader of a format."""
+    known = options_of(format)
     for option in options:
         if option not in known:
-            raise ConfigError(f"{name}: expected an option of {', '.join(known) or 'none'}, got {option!r}")
-    return read_tabular(path, form=name, **options) if name in FORMS else SOURCES[name](path, **options)
+            raise ConfigError(f"{format}: expected an option of {', '.join(known) or 'none'}, got {option!r}")
+    if format in TABLE_FORMATS:
+        return read_tabular(path, file_format=format, **options)
+    return READERS[format](path, **options)
 
 
-def options_of(name: str) -> tuple[str, ...]:
-    """What the reader called `name` can be told besides the path."""
-    known = tuple(inspect.signature(SOURCES["tabular" if name in FORMS else name]).parameters)[1:]
-    return tuple(option for option in known if not (option == "form" and name in FORMS))
+def options_of(format: str) -> tuple[str, ...]:
+    """The options of a reader besides the path."""
+    if format not in READERS and format not in TABLE_FORMATS:
+        names = f"{', '.join(READERS)}, or a table format ({', '.join(TABLE_FORMATS)})"
+        raise ConfigError(f"format: expected one of {names}, got {format!r}")
+    options = tuple(inspect.signature(READERS["tabular" if format in TABLE_FORMATS else format]).parameters)[
+        1:
+    ]
+    return tuple(option for option in options if not (option == "file_format" and format in TABLE_FORMATS))

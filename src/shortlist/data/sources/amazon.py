@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import check_columns, header_of, read_delimited
-from shortlist.data.sources.door import admit
 from shortlist.data.sources.files import File, one_file
-from shortlist.data.sources.found import Found
 from shortlist.data.sources.jsonlines import first_object, read_jsonlines
 from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.sources.to_events import to_events
 from shortlist.errors import ConfigError, DataError
 
 OLD = {"reviewerID": "id", "asin": "id", "overall": "number", "unixReviewTime": "time"}
@@ -18,8 +18,8 @@ ASIN = re.compile(r"B[0-9A-Z]{9}|[0-9]{9}[0-9X]")
 ORDERS = ("user,item", "item,user")
 
 
-def read_amazon(path: Path | str, order: str = "", bad_lines: str = "refuse") -> Raw:
-    """Read reviews as ratings; `order` (`user,item` or `item,user`) tells of a CSV without header."""
+def read_amazon(path: Path | str, order: str = "", bad_lines: str = "refuse") -> RawEvents:
+    """Read reviews as ratings; `order` is `user,item` or `item,user`, for a CSV without header."""
     file = one_file(path)
     if ".csv" in file.path.suffixes:
         found = _from_csv(file, order, bad_lines)
@@ -27,10 +27,10 @@ def read_amazon(path: Path | str, order: str = "", bad_lines: str = "refuse") ->
         kinds = NEW if "user_id" in first_object(file, {}) else OLD
         found = read_jsonlines(file, kinds, bad_lines)
     user, item, rating, time = NEW if "user_id" in found.table.column_names else OLD
-    return admit(found, user=user, item=item, time=time, weight=rating)
+    return to_events(found, user=user, item=item, time=time, weight=rating)
 
 
-def _from_csv(file: File, order: str, bad_lines: str) -> Found:
+def _from_csv(file: File, order: str, bad_lines: str) -> ParsedTable:
     first = header_of(file)
     if "user_id" in first:
         check_columns(file, first, NEW)
@@ -41,12 +41,12 @@ def _from_csv(file: File, order: str, bad_lines: str) -> Found:
 
 
 def _order(file: File, first: tuple[str, ...], order: str) -> str:
-    """Which of the first two fields is the item: the one that looks like an ASIN."""
+    """The order of the first two fields: the one that matches an ASIN is the item."""
     if order and order not in ORDERS:
         raise ConfigError(f"order: expected {' or '.join(ORDERS)}, got {order!r}")
-    looks = [bool(ASIN.fullmatch(field)) for field in first[:2]]
-    if not order and looks not in ([True, False], [False, True]):
+    is_asin = [bool(ASIN.fullmatch(field)) for field in first[:2]]
+    if not order and is_asin not in ([True, False], [False, True]):
         raise DataError(
-            f"{file.name}:1: expected one ASIN among {first[:2]}; say order='user,item' or 'item,user'"
+            f"{file.name}:1: expected one ASIN among {first[:2]}; set order to user,item or item,user"
         )
-    return order or ORDERS[int(looks[0])]
+    return order or ORDERS[int(is_asin[0])]

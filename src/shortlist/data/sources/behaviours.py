@@ -8,45 +8,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.door import Mask, admit, describe
 from shortlist.data.sources.files import File
-from shortlist.data.sources.found import Found
 from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.sources.to_events import Mask, attribute_table, to_events
 from shortlist.errors import ConfigError
 
 FIELDS = {"user": "id", "item": "id", "category": "text", "behaviour": "text", "time": "number"}
 
 
-def read_behaviours(file: File, known: Mapping[str, str], keep: str, bad_lines: str = "refuse") -> Raw:
-    """Read a log without header; `known` maps the words of the file to ours, `keep` lists those to keep."""
+def read_behaviours(file: File, known: Mapping[str, str], keep: str, bad_lines: str = "refuse") -> RawEvents:
+    """Read a log without header; `known` maps the names in the file to ours, `keep` lists those to keep."""
     found = read_delimited(file, Layout(tuple(FIELDS), FIELDS), bad_lines)
-    return with_categories(found, known, keep, unit="s")
+    return to_shopping_events(found, known, keep, unit="s")
 
 
-def with_categories(found: Found, known: Mapping[str, str], keep: str, unit: str) -> Raw:
-    """Events of the kept behaviours; the category of an item is the one on its first line."""
-    refused, spoken = unwanted(found.table["behaviour"], known, keep)
-    named = replace(found, table=found.table.append_column("spoken", spoken))
-    raw = admit(
+def to_shopping_events(found: ParsedTable, known: Mapping[str, str], keep: str, unit: str) -> RawEvents:
+    """Events of the kept behaviours; the first line of an item gives its category."""
+    dropped, names = behaviour_mask(found.table["behaviour"], known, keep)
+    named = replace(found, table=found.table.append_column("name", names))
+    raw = to_events(
         named,
         user="user",
         item="item",
         time="time",
         unit=unit,
-        carry={"behaviour": "spoken"},
-        refused={"behaviour not kept": refused},
+        carry={"behaviour": "name"},
+        dropped={"behaviour not kept": dropped},
     )
-    return replace(raw, described=describe(found, "item", "item", {"category": "category"}, raw.items))
+    return replace(
+        raw, item_table=attribute_table(found, "item", "item", {"category": "category"}, raw.items)
+    )
 
 
-def unwanted(column: pa.ChunkedArray, known: Mapping[str, str], keep: str) -> tuple[Mask, pa.Array]:
-    """Which rows have a behaviour that is not kept (or not known), and every behaviour in our words."""
-    wanted = [word.strip() for word in keep.split(",") if word.strip()]
-    if not wanted or not set(wanted) <= set(known.values()):
+def behaviour_mask(column: pa.ChunkedArray, known: Mapping[str, str], keep: str) -> tuple[Mask, pa.Array]:
+    """Mask of rows whose behaviour is unknown or not kept, and the behaviours under our names."""
+    kept = [word.strip() for word in keep.split(",") if word.strip()]
+    if not kept or not set(kept) <= set(known.values()):
         raise ConfigError(f"behaviours: expected some of {', '.join(known.values())}, got {keep!r}")
     at = pc.index_in(column, value_set=pa.array(list(known), pa.string())).combine_chunks()
-    spoken = pa.array(list(known.values()), pa.string()).take(at)
-    refused: NDArray[np.bool_] = ~np.asarray(pc.is_in(spoken, value_set=pa.array(wanted, pa.string())))
-    return refused, spoken
+    names = pa.array(list(known.values()), pa.string()).take(at)
+    dropped: NDArray[np.bool_] = ~np.asarray(pc.is_in(names, value_set=pa.array(kept, pa.string())))
+    return dropped, names

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from shortlist.data.sources.files import File
-from shortlist.data.sources.found import Found
 from shortlist.data.sources.layout import PATTERNS, Layout
-from shortlist.data.sources.lines import line_of, records, refusal, sift
+from shortlist.data.sources.lines import line_of, parse_error, records, split_records
+from shortlist.data.sources.parsed import ParsedTable
 from shortlist.errors import ConfigError, DataError
 
-STAND_IN = "\x1f"  # one character for the fast reader where a file has a longer delimiter
+STAND_IN = "\x1f"  # replaces a delimiter of several characters, which Arrow does not support
 BLOCK = 8 << 20
 
 TYPES: Mapping[str, pa.DataType] = {
@@ -30,8 +30,8 @@ TYPES: Mapping[str, pa.DataType] = {
 }
 
 
-def read_delimited(file: File, layout: Layout, bad_lines: str = "refuse") -> Found:
-    """The columns of `layout.kinds`; a slow reader finds the line where the fast one stumbles."""
+def read_delimited(file: File, layout: Layout, bad_lines: str = "refuse") -> ParsedTable:
+    """The columns of `layout.kinds`, read by Arrow; after an error, a slow reader finds the line."""
     if bad_lines not in ("refuse", "skip"):
         raise ConfigError(f"bad_lines: expected 'refuse' or 'skip', got {bad_lines!r}")
     try:
@@ -40,7 +40,7 @@ def read_delimited(file: File, layout: Layout, bad_lines: str = "refuse") -> Fou
     except pa.ArrowInvalid as error:
         if bad_lines == "refuse":
             raise _refusal(file, layout, error) from error
-    return _sifted(file, layout)
+    return _without_bad_lines(file, layout)
 
 
 def header_of(file: File, delimiter: str = ",") -> tuple[str, ...]:
@@ -54,12 +54,12 @@ def header_of(file: File, delimiter: str = ",") -> tuple[str, ...]:
     return tuple(name.strip() for name in first.fields)
 
 
-def check_columns(file: File, names: tuple[str, ...], wanted: Mapping[str, str]) -> None:
-    """Every wanted column must be among the names, once."""
-    for name in wanted:
+def check_columns(file: File, names: tuple[str, ...], columns: Mapping[str, str]) -> None:
+    """Raise an error unless every column occurs exactly once among the names."""
+    for name in columns:
         if names.count(name) != 1:
             found = "it twice" if name in names else ", ".join(names)[:200]
-            raise DataError(f"{file.name}:1: expected a column {name!r}, found {found}; name another")
+            raise DataError(f"{file.name}:1: expected a column {name!r}, found {found}; map another column")
 
 
 def _refusal(file: File, layout: Layout, error: Exception) -> DataError:
@@ -67,11 +67,11 @@ def _refusal(file: File, layout: Layout, error: Exception) -> DataError:
         return _no_rows(file, layout)
     times = [layout.positions[name] for name, kind in layout.kinds.items() if kind == "time"]
     otherwise = f"cannot be read ({error})"
-    return refusal(file.name, records(file, layout), otherwise, alike=times[0] if times else None)
+    return parse_error(file.name, records(file, layout), otherwise, same_form=times[0] if times else None)
 
 
-def _sifted(file: File, layout: Layout) -> Found:
-    good, bad = sift(records(file, layout))
+def _without_bad_lines(file: File, layout: Layout) -> ParsedTable:
+    good, bad = split_records(records(file, layout))
     try:
         table = _fast(io.BytesIO(good), replace(layout, header=False)) if good else _nothing(layout)
     except pa.ArrowInvalid as error:
@@ -79,15 +79,17 @@ def _sifted(file: File, layout: Layout) -> Found:
     return _found(file, layout, table, bad)
 
 
-def _found(file: File, layout: Layout, table: pa.Table, bad: int = 0) -> Found:
+def _found(file: File, layout: Layout, table: pa.Table, bad: int = 0) -> ParsedTable:
     if not table.num_rows and not bad:
         raise _no_rows(file, layout)
-    return Found(table, file.name, lambda row: f"{file.name}:{line_of(records(file, layout), row)}", bad)
+    return ParsedTable(
+        table, file.name, lambda row: f"{file.name}:{line_of(records(file, layout), row)}", bad
+    )
 
 
 def _no_rows(file: File, layout: Layout) -> DataError:
-    line, came = (2, "only a line of column names") if layout.header else (1, "none")
-    return DataError(f"{file.name}:{line}: expected at least one row of events, got {came}; fill the file")
+    line, found = (2, "only a line of column names") if layout.header else (1, "none")
+    return DataError(f"{file.name}:{line}: expected at least one row of events, got {found}; add events")
 
 
 def _fast(stream: BinaryIO | io.BytesIO, layout: Layout) -> pa.Table:
@@ -122,7 +124,7 @@ def _conversion(layout: Layout) -> arrow_csv.ConvertOptions:
 
 
 def _check_gaps(table: pa.Table, layout: Layout) -> None:
-    """What the fast reader lets pass and we do not."""
+    """Refuse missing and malformed values that Arrow accepts."""
     for name, kind in layout.kinds.items() if table.num_rows else ():  # without rows no column has a type
         if problem := _gap(table[name], kind):
             raise pa.ArrowInvalid(f"column {name!r} holds {problem}")
@@ -136,7 +138,7 @@ def _gap(column: pa.ChunkedArray, kind: str) -> str:
     if kind == "time" and not _is_clock(column.type):
         return "no times"
     if kind in PATTERNS and not _all(pc.match_substring_regex(column, PATTERNS[kind])):
-        return "texts of another form"
+        return "text of another form"
     return ""
 
 

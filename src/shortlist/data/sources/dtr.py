@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.door import settled
-from shortlist.data.sources.files import File, find, one_file
-from shortlist.data.sources.found import Found
+from shortlist.data.sources.files import File, find_file, one_file
 from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.sources.to_events import compact_ids
 from shortlist.errors import DataError
 
 PADDING = -1
@@ -20,34 +20,34 @@ PARTS = ("train_instances", "validation_instances", "test_instances")
 KINDS = {"user": "integer", "history": "list", "labels": "list"}
 
 
-def read_dtr(path: Path | str, bad_lines: str = "refuse") -> Raw:
-    """Read one file of instances or all of a folder; only the order is known: history first, then labels."""
+def read_dtr(path: Path | str, bad_lines: str = "refuse") -> RawEvents:
+    """Read one file of instances or all of a folder; events have an order and no times: history, then labels."""
     layout = Layout(tuple(KINDS), KINDS, "|")
-    founds = [read_delimited(file, layout, bad_lines) for file in _files(Path(path))]
-    users, items = (pa.chunked_array(parts) for parts in zip(*map(_events, founds), strict=True))
-    bad = sum(found.bad for found in founds)
+    tables = [read_delimited(file, layout, bad_lines) for file in _files(Path(path))]
+    users, items = (pa.chunked_array(parts) for parts in zip(*map(_events, tables), strict=True))
+    bad = sum(found.bad for found in tables)
     dropped = {"unparsable line": bad} if bad else {}
-    return Raw(settled(users), settled(items), read=len(users) + bad, dropped=dropped)
+    return RawEvents(compact_ids(users), compact_ids(items), read=len(users) + bad, dropped=dropped)
 
 
 def _files(path: Path) -> list[File]:
     if not path.is_dir():
         return [one_file(path)]
-    files = [file for part in PARTS if (file := find(path, part))]
+    files = [file for part in PARTS if (file := find_file(path, part))]
     if not files:
         raise DataError(f"{path}: expected one of {', '.join(PARTS)} in it, found none; check the path")
     return files
 
 
-def _events(found: Found) -> tuple[pa.Array, pa.Array]:
+def _events(found: ParsedTable) -> tuple[pa.Array, pa.Array]:
     """Users and items of one file, without the padding."""
     history, labels = (_lists(found.table[name]) for name in ("history", "labels"))
     counts = np.stack([_lengths(history), _lengths(labels)], axis=1)  # [rows, 2]
     both = np.concatenate([np.asarray(history.flatten()), np.asarray(labels.flatten())])
-    items = both[_woven(counts)]
+    items = both[_interleaved(counts)]
     users = np.repeat(found.table["user"].to_numpy(), counts.sum(1))
-    met = items != PADDING
-    return pa.array(users[met]), pa.array(items[met])
+    real = items != PADDING
+    return pa.array(users[real]), pa.array(items[real])
 
 
 def _lists(column: pa.ChunkedArray) -> pa.Array:
@@ -60,8 +60,8 @@ def _lengths(lists: pa.Array) -> NDArray[np.int64]:
     return np.asarray(pc.list_value_length(lists)).astype(np.int64)
 
 
-def _woven(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Positions that lay out all histories, then all labels, as history and labels of row 0, of row 1, ..."""
+def _interleaved(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions in (all histories, all labels) that give history and labels of row 0, of row 1, ..."""
     starts = np.cumsum(counts, axis=0) - counts
     starts[:, 1] += counts[:, 0].sum()
     flat = counts.ravel()

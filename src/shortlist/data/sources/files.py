@@ -1,4 +1,4 @@
-"""A file a reader can open again and again: plain, packed (.gz, .xz) or inside a zip."""
+"""Input files that can be opened repeatedly: plain, compressed (.gz, .xz) or inside a zip."""
 
 import gzip
 import lzma
@@ -18,7 +18,7 @@ OPENERS: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 @dataclass(frozen=True)
 class File:
-    """Bytes with a name; a member of a zip is called `archive.zip:member`."""
+    """A file; a member of a zip has the name `archive.zip:member`."""
 
     path: Path
     member: str = ""
@@ -29,14 +29,14 @@ class File:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """The bytes, unpacked on the way; what a damaged file raises becomes a `DataError`."""
+        """The decompressed bytes; an error of a damaged file becomes a `DataError`."""
         try:
             with self._open() as stream:
                 yield stream
         except DAMAGE as error:
             raise DataError(
                 f"{self.name}: cannot be read to its end ({_brief(error)}); "
-                "it is cut or damaged, fetch it again"
+                "it is truncated or damaged, download it again"
             ) from error
 
     @contextmanager
@@ -50,7 +50,7 @@ class File:
 
 
 def one_file(path: Path | str) -> File:
-    """A file that must be there and must not be empty."""
+    """A file that must exist and must not be empty."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: not found; expected a file")
@@ -61,41 +61,41 @@ def one_file(path: Path | str) -> File:
     return File(path)
 
 
-def find(path: Path | str, wanted: str) -> File | None:
-    """The file called `wanted` in a folder (or one below), in a zip, or next to a file of the same set."""
+def find_file(path: Path | str, name: str) -> File | None:
+    """The file `name` in a folder (or one below), in a zip, or next to a given file; None if there is none."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: not found; expected a folder, a zip or a file")
     if path.is_file() and path.suffix == ".zip":
-        return next((File(path, name) for name in members(path) if PurePosixPath(name).name == wanted), None)
+        return next((File(path, one) for one in members(path) if PurePosixPath(one).name == name), None)
     folder = path if path.is_dir() else path.parent
-    found = [folder / wanted, *sorted(folder.glob(f"*/{wanted}") if path.is_dir() else ())]
-    return next((one_file(candidate) for candidate in found if candidate.is_file()), None)
+    candidates = [folder / name, *sorted(folder.glob(f"*/{name}") if path.is_dir() else ())]
+    return next((one_file(candidate) for candidate in candidates if candidate.is_file()), None)
 
 
-def need(path: Path | str, wanted: Sequence[str]) -> File:
-    """The first of the wanted files that is there; a file that is itself wanted goes before others."""
+def require_file(path: Path | str, names: Sequence[str]) -> File:
+    """The first of `names` that exists; if `path` is itself one of them, that file."""
     given = Path(path)
-    for name in (given.name,) if given.name in wanted and given.is_file() else wanted:
-        found = find(path, name)
+    for name in (given.name,) if given.name in names and given.is_file() else names:
+        found = find_file(path, name)
         if found is not None:
             return found
-    raise DataError(f"{path}: expected one of {', '.join(wanted)} in it, found none; check the path")
+    raise DataError(f"{path}: expected one of {', '.join(names)} in it, found none; check the path")
 
 
 def members(path: Path) -> list[str]:
-    """The plain files of a zip, after refusing names that point outside of it."""
+    """The files of a zip; a name that points outside of it is refused."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as error:
-        raise DataError(f"{path}: is not a whole zip file ({_brief(error)}); fetch it again") from error
+        raise DataError(f"{path}: is not a complete zip file ({_brief(error)}); download it again") from error
     for entry in entries:
-        _refuse_strange(path, entry)
+        _refuse_unsafe(path, entry)
     return [entry.filename for entry in entries if not entry.is_dir()]
 
 
-def _refuse_strange(path: Path, entry: zipfile.ZipInfo) -> None:
+def _refuse_unsafe(path: Path, entry: zipfile.ZipInfo) -> None:
     name = entry.filename
     inside = PurePosixPath(name.replace("\\", "/"))
     if inside.is_absolute() or ".." in inside.parts or (inside.parts[:1] and inside.parts[0].endswith(":")):

@@ -2,33 +2,33 @@
 
 from pathlib import Path
 
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.door import admit
 from shortlist.data.sources.files import File, one_file
 from shortlist.data.sources.layout import Layout
 from shortlist.data.sources.lines import records
+from shortlist.data.sources.to_events import to_events
 from shortlist.errors import ConfigError, DataError
 
 FIELDS = {"user_id": "id", "item_id": "id", "timestamp": "number", "state_label": "number"}
 
 
-def read_jodie(path: Path | str, features: bool | str = False, bad_lines: str = "refuse") -> Raw:
+def read_jodie(path: Path | str, features: bool | str = False, bad_lines: str = "refuse") -> RawEvents:
     """Read events with their state label; with `features`, also the columns feature_0, feature_1, ..."""
     file = one_file(path)
     extra = tuple(f"feature_{at}" for at in range(_width(file) - len(FIELDS)))
     if str(features).lower() not in ("true", "false"):
         raise ConfigError(f"features: expected true or false, got {features!r}")
-    wanted = extra if str(features).lower() == "true" else ()
-    kinds = {**FIELDS, **dict.fromkeys(wanted, "number")}
+    chosen = extra if str(features).lower() == "true" else ()
+    kinds = {**FIELDS, **dict.fromkeys(chosen, "number")}
     found = read_delimited(file, Layout((*FIELDS, *extra), kinds, header=True), bad_lines)
-    carry = {"state_label": "state_label", **{name: name for name in wanted}}
-    return admit(found, user="user_id", item="item_id", time="timestamp", unit="s", carry=carry)
+    carry = {"state_label": "state_label", **{name: name for name in chosen}}
+    return to_events(found, user="user_id", item="item_id", time="timestamp", unit="s", carry=carry)
 
 
 def _width(file: File) -> int:
-    """How many fields a row has: what the first row says, for the header names all features with one word."""
+    """Number of fields of the first row; the header has one name for all features."""
     first = next(records(file, Layout(tuple(FIELDS), {}, header=True)), None)
     if first is None:
-        raise DataError(f"{file.name}:2: expected at least one row of events, got none; fill the file")
+        raise DataError(f"{file.name}:2: expected at least one row of events, got none; add events")
     return max(len(first.fields), len(FIELDS))

@@ -1,4 +1,4 @@
-"""JSON lines: one object per line, of which only the named keys are read."""
+"""JSON lines: one object per line; only the requested keys are read."""
 
 import io
 import json
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from shortlist.data.sources.files import File
-from shortlist.data.sources.found import Found
 from shortlist.data.sources.layout import is_number, is_time
-from shortlist.data.sources.lines import Lines, Record, line_of, refusal, sift
+from shortlist.data.sources.lines import Lines, Record, line_of, parse_error, split_records
+from shortlist.data.sources.parsed import ParsedTable
 from shortlist.errors import ConfigError, DataError
 
 BLOCK = 32 << 20  # no object may be longer than this
@@ -23,7 +23,7 @@ ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 Kinds = Mapping[str, str]
 
 
-def read_jsonlines(file: File, kinds: Kinds, bad_lines: str = "refuse") -> Found:
+def read_jsonlines(file: File, kinds: Kinds, bad_lines: str = "refuse") -> ParsedTable:
     """The keys of `kinds` (key -> id, number, time, text) as columns."""
     if bad_lines not in ("refuse", "skip"):
         raise ConfigError(f"bad_lines: expected 'refuse' or 'skip', got {bad_lines!r}")
@@ -33,12 +33,12 @@ def read_jsonlines(file: File, kinds: Kinds, bad_lines: str = "refuse") -> Found
             return _found(file, kinds, _fast(stream, kinds, first))
     except pa.ArrowInvalid as error:
         if bad_lines == "refuse":
-            raise refusal(file.name, records(file, kinds), f"cannot be read ({error})") from error
-    return _sifted(file, kinds, first)
+            raise parse_error(file.name, records(file, kinds), f"cannot be read ({error})") from error
+    return _without_bad_lines(file, kinds, first)
 
 
 def first_object(file: File, kinds: Kinds) -> Mapping[str, Any]:
-    """The first good object of a file, which shows what its keys hold."""
+    """The first valid object of a file; it shows the types of its keys."""
     bad = None
     for record in records(file, kinds):
         if not record.problem:
@@ -47,11 +47,11 @@ def first_object(file: File, kinds: Kinds) -> Mapping[str, Any]:
         bad = bad or record
     if bad is None:
         raise DataError(f"{file.name}: is empty; expected one JSON object per line")
-    raise refusal(file.name, [bad], "")
+    raise parse_error(file.name, [bad], "")
 
 
 def records(file: File, kinds: Kinds) -> Iterator[Record]:
-    """The slow second look: every line that is not blank, and what is wrong with it."""
+    """Every line that is not blank with its problem, by a slow reader."""
     with file.opened() as stream:
         for line, raw in Lines(stream):
             if raw.strip():
@@ -67,7 +67,7 @@ def _problem(raw: bytes, kinds: Kinds) -> str:
         return f"expected a JSON object, got {raw[:40]!r}"
     if not isinstance(found, dict):
         return f"expected a JSON object, got {type(found).__name__}"
-    return next((told for key, kind in kinds.items() if (told := _wrong(found, key, kind))), "")
+    return next((problem for key, kind in kinds.items() if (problem := _wrong(found, key, kind))), "")
 
 
 def _wrong(found: Mapping[str, Any], key: str, kind: str) -> str:
@@ -100,16 +100,16 @@ ACCEPTS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def _sifted(file: File, kinds: Kinds, first: Mapping[str, Any]) -> Found:
-    good, bad = sift(records(file, kinds))
+def _without_bad_lines(file: File, kinds: Kinds, first: Mapping[str, Any]) -> ParsedTable:
+    good, bad = split_records(records(file, kinds))
     try:
         return _found(file, kinds, _fast(io.BytesIO(good), kinds, first), bad)
     except pa.ArrowInvalid as error:
-        raise refusal(file.name, records(file, kinds), f"cannot be read ({error})") from error
+        raise parse_error(file.name, records(file, kinds), f"cannot be read ({error})") from error
 
 
-def _found(file: File, kinds: Kinds, table: pa.Table, bad: int = 0) -> Found:
-    return Found(table, file.name, lambda row: f"{file.name}:{line_of(records(file, kinds), row)}", bad)
+def _found(file: File, kinds: Kinds, table: pa.Table, bad: int = 0) -> ParsedTable:
+    return ParsedTable(table, file.name, lambda row: f"{file.name}:{line_of(records(file, kinds), row)}", bad)
 
 
 def _fast(stream: BinaryIO | io.BytesIO, kinds: Kinds, first: Mapping[str, Any]) -> pa.Table:
@@ -119,15 +119,15 @@ def _fast(stream: BinaryIO | io.BytesIO, kinds: Kinds, first: Mapping[str, Any])
         arrow_json.ReadOptions(block_size=BLOCK),
         arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
-    table.validate(full=True)  # the fast reader does not look at the bytes of a text
+    table.validate(full=True)  # Arrow does not check the bytes of text
     for key, kind in kinds.items():
         if kind in ("number", "time") and table[key].null_count:
-            raise pa.ArrowInvalid(f"key {key!r} has gaps")
+            raise pa.ArrowInvalid(f"key {key!r} has missing values")
         if (
             pa.types.is_floating(table[key].type)
             and not pc.all(pc.is_finite(table[key]), min_count=0).as_py()
         ):
-            raise pa.ArrowInvalid(f"key {key!r} holds what is no finite number")
+            raise pa.ArrowInvalid(f"key {key!r} holds non-finite numbers")
         if kind == "time" and isinstance(first[key], str):
             table = table.set_column(table.column_names.index(key), key, _dates(table[key], first[key]))
     return table

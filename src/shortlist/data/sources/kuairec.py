@@ -1,4 +1,4 @@
-"""KuaiRec: who watched which video for how long (`big_matrix.csv`, `small_matrix.csv`)."""
+"""KuaiRec: watch ratios of users and videos (`big_matrix.csv`, `small_matrix.csv`)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,53 +7,53 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import check_columns, header_of, read_delimited
-from shortlist.data.sources.door import admit, describe
-from shortlist.data.sources.files import File, find, need
-from shortlist.data.sources.found import Found
+from shortlist.data.sources.files import File, find_file, require_file
 from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.sources.to_events import attribute_table, to_events
 from shortlist.errors import ConfigError
 
 EVENTS = {"user_id": "integer", "video_id": "integer", "timestamp": "number?", "watch_ratio": "number"}
 CATEGORIES = {"video_id": "integer", "feat": "text"}
 
 
-def read_kuairec(path: Path | str, matrix: str = "big", bad_lines: str = "refuse") -> Raw:
-    """Read the big or the small matrix; the weight is the watch ratio, rows without a time are left out."""
+def read_kuairec(path: Path | str, matrix: str = "big", bad_lines: str = "refuse") -> RawEvents:
+    """Read the big or the small matrix; the weight is the watch ratio; rows without a time are dropped."""
     if matrix not in ("big", "small"):
         raise ConfigError(f"matrix: expected big or small, got {matrix!r}")
     found = _read(_matrix(path, matrix), EVENTS, bad_lines)
     timeless = np.asarray(pc.is_null(found.table["timestamp"]))
     filled = pc.fill_null(found.table["timestamp"], pc.max(found.table["timestamp"]).as_py() or 0.0)
     found = replace(found, table=found.table.set_column(2, "timestamp", filled))
-    raw = admit(
+    raw = to_events(
         found,
         user="user_id",
         item="video_id",
         time="timestamp",
         weight="watch_ratio",
         unit="s",
-        refused={"no time": timeless},
+        dropped={"no time": timeless},
     )
-    return replace(raw, described=_described(path, raw))
+    return replace(raw, item_table=_item_table(path, raw))
 
 
 def _matrix(path: Path | str, matrix: str) -> File:
     path = Path(path)
     given = path.name if path.is_file() and path.suffix == ".csv" else f"{matrix}_matrix.csv"
-    return need(path, (given,))
+    return require_file(path, (given,))
 
 
-def _read(file: File, kinds: dict[str, str], bad_lines: str) -> Found:
+def _read(file: File, kinds: dict[str, str], bad_lines: str) -> ParsedTable:
     header = header_of(file)
     check_columns(file, header, kinds)
     return read_delimited(file, Layout(header, kinds, header=True, quoted=True), bad_lines)
 
 
-def _described(path: Path | str, raw: Raw) -> pa.Table | None:
+def _item_table(path: Path | str, raw: RawEvents) -> pa.Table | None:
     """`feat` lists the tags of a video, as in "[27, 9]"; the first is its category."""
-    file = find(path, "item_categories.csv")
+    file = find_file(path, "item_categories.csv")
     if file is None:
         return None
     found = _read(file, CATEGORIES, "refuse")
@@ -61,4 +61,4 @@ def _described(path: Path | str, raw: Raw) -> pa.Table | None:
     first = pc.list_element(pc.split_pattern(tags, ",", max_splits=1), 0)
     table = found.table.append_column("tags", tags).append_column("category", first)
     columns = {"category": "category", "tags": "tags"}
-    return describe(replace(found, table=table), "item", "video_id", columns, raw.items)
+    return attribute_table(replace(found, table=table), "item", "video_id", columns, raw.items)

@@ -1,4 +1,4 @@
-"""Last.fm 1K: who listened to what, when (user, ISO time, artist id and name, track id and name)."""
+"""Last.fm 1K: listening events (user, ISO time, artist id and name, track id and name)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.door import admit, describe
-from shortlist.data.sources.files import need, one_file
-from shortlist.data.sources.found import Found
+from shortlist.data.sources.files import one_file, require_file
 from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.sources.to_events import attribute_table, to_events
 from shortlist.errors import ConfigError
 
 FILE = "userid-timestamp-artid-artname-traid-traname.tsv"
@@ -19,20 +19,21 @@ KINDS = {"user": "id", "time": "time", "artid": "text", "artname": "text", "trai
 COLUMNS = {"artist": ("artid", "artname"), "track": ("traid", "traname")}
 
 
-def read_lastfm(path: Path | str, item: str = "artist", bad_lines: str = "refuse") -> Raw:
-    """Read listens of artists or tracks; what has no id goes by its name."""
+def read_lastfm(path: Path | str, item: str = "artist", bad_lines: str = "refuse") -> RawEvents:
+    """Read listening events with artists or tracks as items; an item without id is identified by its name."""
     if item not in COLUMNS:
         raise ConfigError(f"item: expected artist or track, got {item!r}")
     path = Path(path)
-    file = need(path, (FILE,)) if path.is_dir() or path.suffix == ".zip" else one_file(path)
-    found = _named(read_delimited(file, Layout(tuple(KINDS), KINDS, "\t"), bad_lines), *COLUMNS[item])
-    raw = admit(found, user="user", item="item", time="time")
+    file = require_file(path, (FILE,)) if path.is_dir() or path.suffix == ".zip" else one_file(path)
+    found = _with_items(read_delimited(file, Layout(tuple(KINDS), KINDS, "\t"), bad_lines), *COLUMNS[item])
+    raw = to_events(found, user="user", item="item", time="time")
     return replace(
-        raw, described=describe(found, "item", "item", {"title": "title", "artist": "artname"}, raw.items)
+        raw,
+        item_table=attribute_table(found, "item", "item", {"title": "title", "artist": "artname"}, raw.items),
     )
 
 
-def _named(found: Found, ids: str, names: str) -> Found:
+def _with_items(found: ParsedTable, ids: str, names: str) -> ParsedTable:
     table = found.table
     item = pc.if_else(pc.equal(table[ids], ""), table[names], table[ids])
     columns = {"user": table["user"], "time": table["time"], "item": item, "title": table[names]}

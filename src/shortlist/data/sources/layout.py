@@ -1,4 +1,4 @@
-"""What a line of a text file should look like, and what is wrong with one that does not."""
+"""The layout of a delimited text file: columns, their kinds, and the check of a line."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from functools import cached_property
 
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 INTEGER = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
-# Patterns that the fast reader and the slow one both understand.
+# Patterns that both Arrow and `re` support.
 PATTERNS: Mapping[str, str] = {
     "list": r"^(-?[0-9]{1,18}(,-?[0-9]{1,18})*)?$",
     "clicks": r"^[^ ]+-[01]( [^ ]+-[01])*$",
@@ -33,9 +33,9 @@ class Layout:
         return {name: self.names.index(name) for name in self.kinds}
 
     def problem(self, fields: Sequence[str]) -> str:
-        """What is wrong with the fields of one line; empty when all is well."""
+        """The problem with the fields of one line; empty if there is none."""
         if len(fields) != len(self.names):
-            return f"expected {len(self.names)} fields ({self._told}), got {len(fields)}"
+            return f"expected {len(self.names)} fields ({self._format}), got {len(fields)}"
         for name, kind in self.kinds.items():
             what, accepts = self._rule(kind)
             text = fields[self.positions[name]]
@@ -48,7 +48,7 @@ class Layout:
         return (f"a time like {self.time_format}", self._is_formatted) if own else KINDS[kind]
 
     @property
-    def _told(self) -> str:
+    def _format(self) -> str:
         return self.delimiter.join(self.names[:8]) + (" ..." if len(self.names) > 8 else "")
 
     def _is_formatted(self, text: str) -> bool:
@@ -87,6 +87,6 @@ KINDS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "number": ("a number", is_number),
     "number?": ("a number or nothing", lambda text: text == "" or is_number(text)),
     "time": ("a time (a number or an ISO date)", is_time),
-    "list": ("whole numbers with commas between them", lambda text: bool(re.search(PATTERNS["list"], text))),
+    "list": ("whole numbers separated by commas", lambda text: bool(re.search(PATTERNS["list"], text))),
     "clicks": ("impressions like 'N1-0 N2-1'", lambda text: bool(re.search(PATTERNS["clicks"], text))),
 }

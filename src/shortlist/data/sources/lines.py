@@ -1,4 +1,4 @@
-"""The slow second look at a text file: every record with its line number and what is wrong with it."""
+"""A slow reader of text files for error messages: every record with its line number and its problem."""
 
 import csv
 import re
@@ -13,7 +13,7 @@ from shortlist.data.sources.layout import Layout
 from shortlist.errors import DataError
 
 BOM = b"\xef\xbb\xbf"
-LONGEST = 100  # lines one quoted record may span before its quote counts as never closed
+LONGEST = 100  # lines a quoted record may span; after that its quote counts as never closed
 
 Line = tuple[int, bytes]
 
@@ -37,10 +37,12 @@ def records(file: File, layout: Layout) -> Iterator[Record]:
                 yield _record(line, raw, layout, lines)
 
 
-def refusal(name: str, found: Iterable[Record], otherwise: str, alike: int | None = None) -> DataError:
-    """The error for a file the fast reader could not take: it names the first bad line.
+def parse_error(
+    name: str, found: Iterable[Record], otherwise: str, same_form: int | None = None
+) -> DataError:
+    """The error for a file that Arrow could not read: it names the first bad line.
 
-    Where every line is good by itself, it names the first whose field `alike` is written unlike that of the first.
+    If every line is valid by itself, it names the first whose field `same_form` has another format than in line 1.
     """
     first: Record | None = None
     odd: Record | None = None
@@ -48,13 +50,13 @@ def refusal(name: str, found: Iterable[Record], otherwise: str, alike: int | Non
         if record.problem:
             return DataError(f"{name}:{record.line}: {record.problem}; {_advice(record)}")
         first = first or record
-        if alike is not None and odd is None and _shape(record, alike) != _shape(first, alike):
+        if same_form is not None and odd is None and _shape(record, same_form) != _shape(first, same_form):
             odd = record
-    if first is None or odd is None or alike is None:
+    if first is None or odd is None or same_form is None:
         return DataError(f"{name}: {otherwise.partition(chr(10))[0]}; check the file")
-    wanted, came = first.fields[alike], odd.fields[alike]
+    expected, value = first.fields[same_form], odd.fields[same_form]
     return DataError(
-        f"{name}:{odd.line}: expected a time written like {wanted!r}, got {came!r}; write all alike"
+        f"{name}:{odd.line}: expected a time written like {expected!r}, got {value!r}; use one format"
     )
 
 
@@ -63,13 +65,13 @@ def _shape(record: Record, field: int) -> str:
 
 
 def line_of(found: Iterable[Record], row: int) -> int:
-    """The line of the `row`-th good record."""
+    """The line of the `row`-th valid record."""
     good = (record.line for record in found if not record.problem)
     return next(islice(good, row, None), 0)
 
 
-def sift(found: Iterable[Record]) -> tuple[bytes, int]:
-    """The good records, one per line, and how many bad ones there were."""
+def split_records(found: Iterable[Record]) -> tuple[bytes, int]:
+    """The valid records, one per line, and the number of bad ones."""
     good, bad = bytearray(), 0
     for record in found:
         good += b"" if record.problem else record.raw.rstrip(b"\r\n") + b"\n"
@@ -78,7 +80,7 @@ def sift(found: Iterable[Record]) -> tuple[bytes, int]:
 
 
 class Lines:
-    """The lines of a stream, numbered from 1; some can be given back to come again."""
+    """The lines of a stream, numbered from 1; lines can be pushed back."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._ahead = _numbered(stream)
@@ -90,14 +92,14 @@ class Lines:
     def __next__(self) -> Line:
         return self._back.popleft() if self._back else next(self._ahead)
 
-    def give_back(self, lines: Sequence[Line]) -> None:
+    def push_back(self, lines: Sequence[Line]) -> None:
         self._back.extendleft(reversed(lines))
 
 
 def _numbered(stream: BinaryIO) -> Iterator[Line]:
     line = 0
     for chunk in stream:
-        # A lone carriage return ends a line too, as it does for the fast reader.
+        # A lone carriage return ends a line too, as in Arrow.
         for raw in chunk.removeprefix(BOM if line == 0 else b"").splitlines(keepends=True):
             line += 1
             yield line, raw
@@ -105,8 +107,8 @@ def _numbered(stream: BinaryIO) -> Iterator[Line]:
 
 def _advice(record: Record) -> str:
     if not record.raw.endswith((b"\n", b"\r")):
-        return "the file seems cut in the middle of its last line, fetch it again"
-    return "mend the line, or leave such lines out with bad_lines='skip'"
+        return "the file seems truncated in its last line, download it again"
+    return "fix the line, or skip such lines with bad_lines='skip' (--bad-lines skip)"
 
 
 def _record(line: int, raw: bytes, layout: Layout, lines: Lines) -> Record:
@@ -121,15 +123,15 @@ def _record(line: int, raw: bytes, layout: Layout, lines: Lines) -> Record:
 
 
 def _quoted(line: int, raw: bytes, layout: Layout, lines: Lines) -> Record:
-    """A record whose quotes may run over several lines; when they never close, only its first line is bad."""
+    """A record whose quotes may span several lines; if they never close, only its first line is bad."""
     fields = _parsed(raw, layout)
     taken = [] if fields is not None else _until_closed(raw, lines)
     joined = raw + b"".join(more for _, more in taken)
     fields = fields if fields is not None else _parsed(joined, layout)
     if fields is not None:
         return Record(line, joined, fields, layout.problem(fields))
-    lines.give_back(taken)
-    return Record(line, raw, (), "expected quotes that close, got one that does not")
+    lines.push_back(taken)
+    return Record(line, raw, (), "expected closed quotes, got an open one")
 
 
 def _until_closed(raw: bytes, lines: Lines) -> list[Line]:

@@ -1,4 +1,4 @@
-"""MIND: news that was read before (history), and news that was shown and clicked or not (impressions)."""
+"""MIND: clicked news before the log (history), and shown news, clicked or not (impressions)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.door import admit, describe
-from shortlist.data.sources.files import find, need
-from shortlist.data.sources.found import Found
+from shortlist.data.sources.files import find_file, require_file
 from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.sources.to_events import attribute_table, to_events
 
 BEHAVIOURS = {"impression": "text", "user": "id", "time": "time", "history": "text", "shown": "clicks"}
 NEWS = ("item", "category", "subcategory", "title", "abstract", "url", "title_entities", "abstract_entities")
@@ -22,49 +22,49 @@ CLOCK = "%m/%d/%Y %I:%M:%S %p"
 Numbers = NDArray[np.int64]
 
 
-def read_mind(path: Path | str, bad_lines: str = "refuse") -> Raw:
+def read_mind(path: Path | str, bad_lines: str = "refuse") -> RawEvents:
     """Read clicks at their time, and each user's history once, as events just before the first impression.
 
-    The log gives no times for the history: its items get the milliseconds before the user's first impression.
-    What was shown and not clicked, and the history told again, is counted among the rows left out.
+    The log has no times for the history: its items get the milliseconds before the user's first impression.
+    Impressions without click and repetitions of the history are counted as dropped rows.
     """
     layout = Layout(tuple(BEHAVIOURS), BEHAVIOURS, "\t", time_format=CLOCK)
-    found = read_delimited(need(path, ("behaviors.tsv",)), layout, bad_lines)
+    found = read_delimited(require_file(path, ("behaviors.tsv",)), layout, bad_lines)
     raw = _events(found)
-    news = find(path, "news.tsv")
+    news = find_file(path, "news.tsv")
     if news is None:
         return raw
-    told = read_delimited(news, Layout(NEWS, dict.fromkeys(NEWS[:4], "text"), "\t"))
+    table = read_delimited(news, Layout(NEWS, dict.fromkeys(NEWS[:4], "text"), "\t"))
     columns = {name: name for name in ("title", "category", "subcategory")}
-    return replace(raw, described=describe(told, "item", "item", columns, raw.items))
+    return replace(raw, item_table=attribute_table(table, "item", "item", columns, raw.items))
 
 
-def _events(found: Found) -> Raw:
+def _events(found: ParsedTable) -> RawEvents:
     times = _milliseconds(found)
-    past, past_lines, again = _histories(found, times)
-    seen, seen_lines, clicked = _impressions(found)
-    lines = np.concatenate([past_lines, seen_lines])
+    past, past_lines, repeated = _histories(found, times)
+    shown, shown_lines, clicked = _impressions(found)
+    lines = np.concatenate([past_lines, shown_lines])
     table = pa.table(
         {
             "user": found.table["user"].combine_chunks().take(pa.array(lines)),
-            "item": pa.concat_arrays([past, seen]),
-            "time": np.concatenate([_before(times, past_lines), times[seen_lines]]),
+            "item": pa.concat_arrays([past, shown]),
+            "time": np.concatenate([_before(times, past_lines), times[shown_lines]]),
         }
     )
-    events = Found(table, found.name, lambda row: found.where(int(lines[row])), found.bad)
-    refused = {"not clicked": np.append(np.zeros(len(past), bool), ~clicked)}
-    raw = admit(events, user="user", item="item", time="time", unit="ms", refused=refused)
-    dropped = {**raw.dropped, **({"repeated history": again} if again else {})}
-    return replace(raw, read=raw.read + again, dropped=dropped)
+    events = ParsedTable(table, found.name, lambda row: found.locate(int(lines[row])), found.bad)
+    unclicked = {"not clicked": np.append(np.zeros(len(past), bool), ~clicked)}
+    raw = to_events(events, user="user", item="item", time="time", unit="ms", dropped=unclicked)
+    dropped = {**raw.dropped, **({"repeated history": repeated} if repeated else {})}
+    return replace(raw, read=raw.read + repeated, dropped=dropped)
 
 
-def _milliseconds(found: Found) -> Numbers:
+def _milliseconds(found: ParsedTable) -> Numbers:
     times: Numbers = pc.cast(found.table["time"], pa.timestamp("ms")).to_numpy().astype(np.int64)
     return times
 
 
-def _histories(found: Found, times: Numbers) -> tuple[pa.Array, Numbers, int]:
-    """The history of each user's first impression, the line of every item, and how many were repeats."""
+def _histories(found: ParsedTable, times: Numbers) -> tuple[pa.Array, Numbers, int]:
+    """The history of each user's first impression, the line of every item, and the number of repeated items."""
     text = pc.utf8_trim_whitespace(found.table["history"].combine_chunks())
     words = pc.utf8_split_whitespace(text)
     counts = np.where(np.asarray(pc.equal(text, "")), 0, np.asarray(pc.list_value_length(words))).astype(
@@ -75,7 +75,7 @@ def _histories(found: Found, times: Numbers) -> tuple[pa.Array, Numbers, int]:
     return kept.flatten(), np.repeat(lines, counts[lines]), int(counts.sum() - counts[lines].sum())
 
 
-def _first_lines(found: Found, times: Numbers) -> Numbers:
+def _first_lines(found: ParsedTable, times: Numbers) -> Numbers:
     coded = found.table["user"].unify_dictionaries().combine_chunks()
     users = np.asarray(coded.indices)
     order = np.lexsort((np.arange(len(users)), times, users))
@@ -83,7 +83,7 @@ def _first_lines(found: Found, times: Numbers) -> Numbers:
     return np.sort(order[first])
 
 
-def _impressions(found: Found) -> tuple[pa.Array, Numbers, NDArray[np.bool_]]:
+def _impressions(found: ParsedTable) -> tuple[pa.Array, Numbers, NDArray[np.bool_]]:
     words = pc.split_pattern(found.table["shown"].combine_chunks(), " ")
     flat = words.flatten()
     lines = np.repeat(np.arange(len(words)), np.asarray(pc.list_value_length(words)))
@@ -91,7 +91,7 @@ def _impressions(found: Found) -> tuple[pa.Array, Numbers, NDArray[np.bool_]]:
 
 
 def _before(times: Numbers, lines: Numbers) -> Numbers:
-    """The milliseconds that lead up to the first impression, one per item of the history."""
+    """Times of history items: consecutive milliseconds before the first impression."""
     place = np.arange(len(lines)) - np.searchsorted(lines, lines)
     left = np.searchsorted(lines, lines, side="right") - np.searchsorted(lines, lines) - place
     return times[lines] - left

@@ -7,19 +7,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shortlist.data.raw import Raw
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.door import admit
 from shortlist.data.sources.files import one_file
-from shortlist.data.sources.found import Found
 from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.sources.to_events import to_events
 from shortlist.errors import DataError
 
-NEVER = "\x01"  # a delimiter that keeps the line in one piece
+NEVER = "\x01"  # a delimiter that occurs in no line
 
 
-def read_sequences(path: Path | str, bad_lines: str = "refuse") -> Raw:
-    """Read histories, oldest first; a line with a user and no item is left out and counted."""
+def read_sequences(path: Path | str, bad_lines: str = "refuse") -> RawEvents:
+    """Read histories, oldest first; a line with a user and no item is dropped and counted."""
     file = one_file(path)
     found = read_delimited(file, Layout(("line",), {"line": "text"}, NEVER), bad_lines)
     words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(found.table["line"].combine_chunks()))
@@ -29,17 +29,17 @@ def read_sequences(path: Path | str, bad_lines: str = "refuse") -> Raw:
     firsts = np.cumsum(counts) - counts
     items = flat.take(pa.array(np.delete(np.arange(len(flat)), firsts)))
     users = flat.take(pa.array(firsts[lines]))
-    return _with_empty(_admitted(found, users, items, lines), int(np.count_nonzero(counts == 1)))
+    return _with_empty(_events(found, users, items, lines), int(np.count_nonzero(counts == 1)))
 
 
-def _admitted(found: Found, users: pa.Array, items: pa.Array, lines: NDArray[np.int64]) -> Raw:
+def _events(found: ParsedTable, users: pa.Array, items: pa.Array, lines: NDArray[np.int64]) -> RawEvents:
     if not len(users):
-        raise DataError(f"{found.name}: expected lines of a user and its items, got users only")
+        raise DataError(f"{found.name}: expected lines of a user and its items, got only users")
     table = pa.table({"user": users, "item": items})
-    events = Found(table, found.name, lambda row: found.where(int(lines[row])), found.bad)
-    return admit(events, user="user", item="item")
+    events = ParsedTable(table, found.name, lambda row: found.locate(int(lines[row])), found.bad)
+    return to_events(events, user="user", item="item")
 
 
-def _with_empty(raw: Raw, empty: int) -> Raw:
+def _with_empty(raw: RawEvents, empty: int) -> RawEvents:
     dropped = {**raw.dropped, **({"user without items": empty} if empty else {})}
-    return Raw(raw.users, raw.items, read=raw.read + empty, dropped=dropped)
+    return RawEvents(raw.users, raw.items, read=raw.read + empty, dropped=dropped)

@@ -11,17 +11,17 @@ import pyarrow.csv as arrow_csv
 from numpy.typing import NDArray
 from scipy import sparse
 
-from shortlist.data.raw import Raw
-from shortlist.data.sources.door import settled
+from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.files import File, one_file
 from shortlist.data.sources.layout import is_number
+from shortlist.data.sources.to_events import compact_ids
 from shortlist.errors import DataError
 
 Sizes = tuple[int, int, int]
 
 
-def read_xmc(path: Path | str) -> Raw:
-    """Read documents as users (0, 1, ...) and their labels as items; only the order of lines is known."""
+def read_xmc(path: Path | str) -> RawEvents:
+    """Read documents as users (0, 1, ...) and their labels as items; there are no times."""
     file = one_file(path)
     (_, _, n_labels), labels, _ = _parts(file)
     counts = np.array([text.count(b",") + 1 if text else 0 for text in labels], np.int64)
@@ -29,11 +29,13 @@ def read_xmc(path: Path | str) -> Raw:
     users = np.repeat(np.arange(len(labels)), counts)
     empty = int(np.count_nonzero(counts == 0))
     dropped = {"document without labels": empty} if empty else {}
-    return Raw(settled(pa.array(users)), settled(pa.array(items)), read=len(items) + empty, dropped=dropped)
+    return RawEvents(
+        compact_ids(pa.array(users)), compact_ids(pa.array(items)), read=len(items) + empty, dropped=dropped
+    )
 
 
 def read_features(path: Path | str) -> sparse.csr_matrix:
-    """Read what the documents are made of [rows, features]; row i belongs to user i of `read_xmc`."""
+    """Read the features of the documents [rows, features]; row i belongs to user i of `read_xmc`."""
     file = one_file(path)
     (rows, n_features, _), _, texts = _parts(file)
     counts = np.array([text.count(b":") for text in texts], np.int64)
@@ -45,14 +47,14 @@ def read_features(path: Path | str) -> sparse.csr_matrix:
 
 
 def _parts(file: File) -> tuple[Sizes, list[bytes], list[bytes]]:
-    """The header, then the labels and the features of every document, still as text."""
+    """The header, and the labels and features of every document as text."""
     with file.opened() as stream:
         sizes = _sizes(file, stream.readline())
         lines = [line.rstrip(b"\r\n").partition(b" ") for line in stream]
     if len(lines) != sizes[0]:
         raise DataError(
             f"{file.name}:1: expected {sizes[0]:,} documents as the header says, got {len(lines):,}; "
-            "the file is cut, fetch it again"
+            "the file is truncated, download it again"
         )
     return sizes, [labels for labels, _, _ in lines], [features.strip() for _, _, features in lines]
 
@@ -78,7 +80,7 @@ def _integers(file: File, text: bytes, below: int) -> NDArray[np.int64]:
 
 
 def _pairs(file: File, text: bytes) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """All `feature:value` of a file, one per line, through the fast reader."""
+    """All `feature:value` pairs, one per line, read by Arrow."""
     if not text:
         return np.zeros(0, np.int32), np.zeros(0, np.float32)
     kinds = {"feature": pa.int32(), "value": pa.float32()}
@@ -98,9 +100,9 @@ def _pairs(file: File, text: bytes) -> tuple[NDArray[np.int32], NDArray[np.float
 
 
 def _refusal(file: File, n_features: int | None, n_labels: int | None) -> DataError:
-    """The slow second look for the first bad line."""
+    """The error for the first bad line, found by a slow second pass."""
     for line, problem in _problems(file, n_features, n_labels):
-        return DataError(f"{file.name}:{line}: {problem}; mend the line or fetch the file again")
+        return DataError(f"{file.name}:{line}: {problem}; fix the line or download the file again")
     return DataError(f"{file.name}: cannot be read as multi-label text; check the file")
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from shortlist.data import Interactions, from_raw, sliding
-from shortlist.data.sources import read
+from shortlist.data import Interactions, build_dataset, sliding
+from shortlist.data.sources import read_source
 
 
 def ours(path: Path) -> int:
     """Parquet to split and windowed interactions; the size of the event columns in bytes."""
-    dataset = from_raw(read("tabular", path))
+    dataset = build_dataset(read_source("tabular", path))
     split = dataset.split()
     windows = sliding(split.train)
     assert len(windows) + len(split.valid) + len(split.test) > 0

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from shortlist.data import Dataset
-from shortlist.data.prepare import prepare
+from shortlist.data.read import read
 from shortlist.errors import ConfigError
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.cache import Kept
@@ -152,7 +152,7 @@ def dataset_of(data: Path | None, profile: str, who: str) -> Dataset:
         raise ConfigError(f"{who}: expected the profile quick or full, got {profile!r}")
     if data is None:
         raise ConfigError(f"{who}: the full profile needs --data, a folder that holds ml-1m/ml-1m.zip")
-    return prepare("movielens", data / "ml-1m" / "ml-1m.zip", "ml-1m")
+    return read(data / "ml-1m" / "ml-1m.zip", "movielens", name="ml-1m")
 
 
 def answered(course: Course, name: str, profile: str) -> Scores:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data import Dataset, Split
-from shortlist.data.prepare import prepare
+from shortlist.data.read import read
 from shortlist.errors import ConfigError
 from shortlist.evaluate.evaluation import Evaluation, evaluate
 from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline
@@ -56,7 +56,7 @@ def _dataset(data: Path | None, profile: str) -> Dataset:
         raise ConfigError(f"classic-ml1m: expected the profile quick or full, got {profile!r}")
     if data is None:
         raise ConfigError("classic-ml1m: the full profile needs --data, a folder that holds ml-1m/ml-1m.zip")
-    return prepare("movielens", data / "ml-1m" / "ml-1m.zip", "ml-1m")
+    return read(data / "ml-1m" / "ml-1m.zip", "movielens", name="ml-1m")
 
 
 def _evaluated(

@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from shortlist.data import Dataset, HeldOut, Query, Split
-from shortlist.data.prepare import prepare
+from shortlist.data.read import read
 from shortlist.errors import ArtifactError, ConfigError, DataError
 from shortlist.evaluate.full_catalog import top_k_full
-from shortlist.evaluate.rank_model import rank_model
+from shortlist.evaluate.full_catalog import rank_model
 from shortlist.evaluate.scores import Scores, score_slates
 from shortlist.index.tree import TreeIndex
 from shortlist.lab.experiments.cache import Kept
@@ -30,8 +30,8 @@ from shortlist.train.models.ease import EASETrainer
 from shortlist.train.models.sasrec import SASRecTrainer
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.tree.plan import TreePlan, plan_of
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet
-from shortlist.train.tree.validation import answers, everything_seen
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.validation import answers, full_histories
 
 METRICS = ("f1@20", "recall@20", "precision@20", "f1@40", "recall@40")
 DEEP = 40  # items kept of every answer
@@ -41,14 +41,14 @@ Settings = Mapping[str, Any]
 Answer = Callable[[], tuple[Tensor, dict[str, Any]]]
 
 # Sizes were set on the validation users of one split of MovieLens-1M, and are the same for all methods.
-FULL: Settings = {"batch_size": 250, "rounds": 4, "steps": 800, "spread": 0.3, "judge_every": 800}
+FULL: Settings = {"batch_size": 250, "rounds": 4, "steps": 800, "spread": 0.3, "eval_every": 800}
 QUICK: Settings = {
     "batch_size": 64,
     "rounds": 2,
     "steps": 5,
     "learning_rate": 5e-3,
     "warmup": 2,
-    "judge_every": 5,
+    "eval_every": 5,
     "beam": 12,
     "windows": (4, 2, 1, 1),
     "min_history": 4,
@@ -85,9 +85,9 @@ def grounds_of(names: Sequence[str], data: Path | None, profile: str, who: str) 
 
 def _real(name: str, data: Path) -> Ground:
     if name == "ml-1m":
-        dataset = prepare("movielens", data / "ml-1m" / "ml-1m.zip", "ml-1m")
+        dataset = read(data / "ml-1m" / "ml-1m.zip", "movielens", name="ml-1m")
         return Ground(name, dataset, FULL, torch.from_numpy(dataset.catalog.category_rows))
-    dataset = prepare("dtr", data / "mind", "mind")
+    dataset = read(data / "mind", "dtr", name="mind")
     return Ground(name, dataset, FULL, order=_published_order(dataset, data / "mind" / "kv.txt"))
 
 
@@ -194,7 +194,7 @@ class Trial:
 
         def answer() -> tuple[Tensor, dict[str, Any]]:
             index, training = self.train(plan, None if after is None else self.taught(after))
-            told = {"told": training.standing.told, "seconds": training.clock() if training.clock else 0.0}
+            told = {"told": training.state.told, "seconds": training.clock() if training.clock else 0.0}
             if name == method and not given and after is None:
                 self.grown[name] = index
             return self._both(index, plan), told
@@ -276,7 +276,7 @@ class Trial:
 
     def _ranked(self, block: Any, exclude_seen: bool) -> Tensor:
         query = self.split.test.query(width=MEMORY)
-        seen = everything_seen(self.split.test) if exclude_seen else None
+        seen = full_histories(self.split.test) if exclude_seen else None
         return top_k_full(block, query, len(self.ground.dataset.items), DEEP, seen)[0].to(torch.int32)
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.data import Raw, from_raw
-from shortlist.data.summary import as_json, gini, histogram, iso, summarise
+from shortlist.data import RawEvents, build_dataset
+from shortlist.data.report import as_json, gini, histogram, iso, summarise
 
 DAY = 86_400_000
 
@@ -15,10 +15,10 @@ DAY = 86_400_000
 @pytest.fixture
 def small():
     """Two users, three items; item c comes last, item a is met twice by the same user."""
-    described = pa.table({"item": ["a", "b", "c"], "category": ["x", "x", None]})
+    item_table = pa.table({"item": ["a", "b", "c"], "category": ["x", "x", None]})
     times = np.array([0, 1, 2, 10]) * DAY
-    raw = Raw(pa.array([1, 1, 1, 2]), pa.array(["a", "b", "a", "c"]), times, described=described, read=6)
-    return from_raw(raw, "small", facts={"read": 6, "dropped": {"empty id": 2}})
+    raw = RawEvents(pa.array([1, 1, 1, 2]), pa.array(["a", "b", "a", "c"]), times, item_table=item_table, read=6)
+    return build_dataset(raw, "small", facts={"read": 6, "dropped": {"empty id": 2}})
 
 
 def test_the_report_of_a_small_log(small):
@@ -46,7 +46,7 @@ def test_the_report_is_json_and_says_the_same_again(small):
 
 
 def test_where_only_the_order_is_known_there_is_no_time():
-    found = summarise(from_raw(Raw(pa.array([1, 1]), pa.array([7, 7]))))
+    found = summarise(build_dataset(RawEvents(pa.array([1, 1]), pa.array([7, 7]))))
     assert found["time"] == {"clock": "order", "first": None, "last": None, "days": None}
     assert found["cold"]["new_items"] is None
     assert found["repeats"] == {"pairs": 1, "exact": 0}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.data import Raw
-from shortlist.data.raw import compact, encode
+from shortlist.data import RawEvents
+from shortlist.data.raw_events import dictionary_ids, encode_ids
 
 ids = st.one_of(
     st.lists(st.text(alphabet="ab\x00é", max_size=3), max_size=30),
@@ -22,13 +22,13 @@ def typed(values):
 @settings(max_examples=100, deadline=None)
 @given(ids, st.randoms())
 def test_the_vocabulary_is_sorted_and_does_not_depend_on_the_order_of_the_rows(values, random):
-    words, rows = encode(typed(values))
+    words, rows = encode_ids(typed(values))
     assert words.ids_of(rows) == values
     known = words.ids.to_pylist()
     assert known == sorted(set(values), key=lambda one: one.encode() if isinstance(one, str) else one)
     order = list(range(len(values)))
     random.shuffle(order)
-    again, moved = encode(typed([values[at] for at in order]))
+    again, moved = encode_ids(typed([values[at] for at in order]))
     assert again == words
     assert moved.tolist() == rows[order].tolist()
 
@@ -45,7 +45,7 @@ def test_the_vocabulary_is_sorted_and_does_not_depend_on_the_order_of_the_rows(v
     ids=["plain", "chunks", "dictionary", "dictionary chunks", "a word twice and one unused"],
 )
 def test_every_encoding_of_a_column_gives_the_same_rows(column):
-    words, rows = encode(column)
+    words, rows = encode_ids(column)
     assert words.ids.to_pylist() == ["a", "b"]
     assert rows.tolist() == [1, 0, 1]
     assert rows.dtype == np.int32
@@ -53,19 +53,19 @@ def test_every_encoding_of_a_column_gives_the_same_rows(column):
 
 def test_a_compact_dictionary_is_left_as_it_is():
     column = pa.array(["b", "a"]).dictionary_encode()
-    assert compact(column) is column
+    assert dictionary_ids(column) is column
 
 
 @pytest.mark.parametrize("empty", [pa.array([], pa.string()), pa.chunked_array([], pa.int64())])
 def test_an_empty_column_has_an_empty_vocabulary(empty):
-    words, rows = encode(empty)
+    words, rows = encode_ids(empty)
     assert (len(words), len(rows)) == (0, 0)
 
 
 def test_a_dictionary_without_chunks_is_empty_too():
-    words, rows = encode(pa.chunked_array([], pa.dictionary(pa.int32(), pa.string())))
+    words, rows = encode_ids(pa.chunked_array([], pa.dictionary(pa.int32(), pa.string())))
     assert (len(words), len(rows)) == (0, 0)
 
 
 def test_raw_counts_its_events():
-    assert len(Raw(pa.array([1, 2]), pa.array([3, 4]))) == 2
+    assert len(RawEvents(pa.array([1, 2]), pa.array([3, 4]))) == 2

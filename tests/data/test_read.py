@@ -1,8 +1,8 @@
 import pytest
 
 from shortlist.data import load_dataset, save_dataset
-from shortlist.data.cleaning import Filters
-from shortlist.data.prepare import prepare
+from shortlist.data.cleaning import LogFilters
+from shortlist.data.read import prepare
 from shortlist.errors import ConfigError, DataError
 
 LOG = "user,item,time,weight\n1,10,5,5\n1,10,5,5\n2,11,6,1\n,11,7,5\n2,12,8,4\n"
@@ -10,7 +10,7 @@ LOG = "user,item,time,weight\n1,10,5,5\n1,10,5,5\n2,11,6,1\n,11,7,5\n2,12,8,4\n"
 
 def test_every_row_read_is_kept_or_counted(put):
     path = put("deep/log.csv", LOG + "broken\n")
-    dataset = prepare("tabular", path, options={"bad_lines": "skip"}, filters=Filters(min_weight=2))
+    dataset = prepare("tabular", path, options={"bad_lines": "skip"}, filters=LogFilters(min_weight=2))
     assert dataset.facts == {
         "source": "tabular",
         "path": "log.csv",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shortlist.simulate import World, make_world
-from shortlist.simulate.visits import GAP, SESSION, event_counts, plan
+from shortlist.simulate.sessions import GAP, SESSION, event_counts, plan
 from shortlist.simulate.world import DAY
 
 
