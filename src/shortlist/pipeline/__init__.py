@@ -1,4 +1,4 @@
-"""From stages to an answer, explained."""
+"""Run, trace, explain, save and load pipelines of stages."""
 
 from shortlist.pipeline.about import About, TrainingHistory
 from shortlist.pipeline.bundle import load_recommender, save_recommender

@@ -1,62 +1,56 @@
-"""Where an item of interest went: named by whom, scored how, and which stage dropped it."""
+"""The path of one item through a request: who nominated it, its scores, and the stage that dropped it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isfinite, isnan
-from typing import Any
 
 from shortlist.pipeline.trace import RETURNED, Step, Trace
 
 
 @dataclass(frozen=True)
-class Naming:
-    """A nominator's word on the item."""
+class Nomination:
+    """Score and rank that a nominator gave the item."""
 
     nominator: str
-    score: float | None  # None where it is no finite number
+    score: float | None  # None where it is not finite
     rank: int  # from 1
     of: int
 
 
 @dataclass(frozen=True)
-class Passage:
+class StageOutcome:
     """What happened to the item at one stage."""
 
     stage: str
     kind: str
-    verdict: str  # "named", "kept", "removed", "cut"
+    verdict: str  # "nominated", "kept", "removed", "cut"
     score: float | None
-    rank: int  # from 1, among those the stage judged; 0 for what a filter removed
+    rank: int  # from 1, before the stage's cut; 0 for an item that a filter removed
     of: int
-    threshold: float | None  # the lowest score that went on
+    threshold: float | None  # the lowest score that was kept
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The way of one item through one request; `dropped_at` is empty when it was returned."""
+    """The path of one item through one request; `dropped_at` is empty when it was returned."""
 
     item: int
     verdict: str  # "returned", "not nominated", "removed", "cut"
     dropped_at: str
     position: int  # in the slate from 1, 0 when not returned
-    namings: tuple[Naming, ...]
-    passages: tuple[Passage, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    nominations: tuple[Nomination, ...]
+    outcomes: tuple[StageOutcome, ...]
 
     def sentence(self, title: str) -> str:
-        """The answer in words."""
+        """The explanation as one sentence."""
         if self.verdict == "returned":
             return f"{title} was returned at position {self.position}."
         if self.verdict == "not nominated":
-            return f"{title} was never in the running: no nominator named it."
-        last = self.passages[-1]
+            return f"{title} was not nominated by any nominator."
+        last = self.outcomes[-1]
         if self.verdict == "removed":
             return f"{title} was removed by the filter {self.dropped_at!r}."
         if last.kind == "selector" or last.score is None or last.threshold is None:
-            return (
-                f"{title} was not chosen by {self.dropped_at!r}; it stood at rank {last.rank} of {last.of}."
-            )
+            return f"{title} was not selected by {self.dropped_at!r}; its rank was {last.rank} of {last.of}."
         return (
             f"{title} was cut at {self.dropped_at!r}: rank {last.rank} of {last.of}, "
             f"score {last.score:.4g}, and {last.threshold:.4g} was needed."
@@ -65,19 +59,17 @@ class Explanation:
 
 def explain(trace: Trace, item: int, row: int = 0) -> Explanation:
     """Follow `item` through the request at `row` of a traced run."""
-    places = ((trace.named.items[row] == item) & trace.named.valid[row]).nonzero()
+    places = ((trace.nominated.items[row] == item) & trace.nominated.valid[row]).nonzero()
     if not len(places):
         return Explanation(item, "not nominated", trace.names[0], 0, (), ())
     place = int(places[0, 0])
     fate = int(trace.fate[row, place])
     last = len(trace.steps) - 1 if fate == RETURNED else fate
-    passages = tuple(_passage(trace, number, row, place, fate) for number in range(last + 1))
+    nominations = _nominations(trace, row, place)
+    outcomes = tuple(_outcome(trace, number, row, place, fate) for number in range(last + 1))
     if fate == RETURNED:
-        return Explanation(
-            item, "returned", "", _position(trace, row, place), _namings(trace, row, place), passages
-        )
-    verdict = passages[-1].verdict
-    return Explanation(item, verdict, trace.names[fate], 0, _namings(trace, row, place), passages)
+        return Explanation(item, "returned", "", _position(trace, row, place), nominations, outcomes)
+    return Explanation(item, outcomes[-1].verdict, trace.names[fate], 0, nominations, outcomes)
 
 
 def _position(trace: Trace, row: int, place: int) -> int:
@@ -85,34 +77,32 @@ def _position(trace: Trace, row: int, place: int) -> int:
     return int((slate.valid[row] & (slate.slot[row] == place)).nonzero()[0, 0]) + 1
 
 
-def _namings(trace: Trace, row: int, place: int) -> tuple[Naming, ...]:
-    found = []
+def _nominations(trace: Trace, row: int, place: int) -> tuple[Nomination, ...]:
+    nominations = []
     for part in trace.steps[0].parts:
-        score = float(trace.named.columns[f"{part.name}.score"][row, place])
-        rank = float(trace.named.columns[f"{part.name}.rank"][row, place])
-        if not isnan(rank):  # else this nominator was silent
-            found.append(Naming(part.name, _finite(score), int(rank) + 1, int(part.count[row])))
-    return tuple(found)
+        score = float(trace.nominated.columns[f"{part.name}.score"][row, place])
+        rank = float(trace.nominated.columns[f"{part.name}.rank"][row, place])
+        if not isnan(rank):  # NaN: this nominator did not nominate the item
+            nominations.append(Nomination(part.name, _finite(score), int(rank) + 1, int(part.count[row])))
+    return tuple(nominations)
 
 
-def _passage(trace: Trace, number: int, row: int, place: int, fate: int) -> Passage:
+def _outcome(trace: Trace, number: int, row: int, place: int, fate: int) -> StageOutcome:
     step = trace.steps[number]
-    there = int(step.judged.valid[row].sum())
-    score, rank = float(trace.scores(number)[row, place]), int(trace.ranks(number)[row, place])
-    return Passage(
+    return StageOutcome(
         step.name,
         step.kind,
         _verdict(trace, number, row, place, fate),
-        _finite(score),
-        rank,
-        there,
+        _finite(float(trace.scores(number)[row, place])),
+        int(trace.ranks(number)[row, place]),
+        int(step.before_cut.valid[row].sum()),
         _threshold(step, row),
     )
 
 
 def _verdict(trace: Trace, number: int, row: int, place: int, fate: int) -> str:
     if fate != number:
-        return "kept" if number else "named"
+        return "kept" if number else "nominated"
     return "removed" if bool(trace.removed_by_filter[row, place]) else "cut"
 
 

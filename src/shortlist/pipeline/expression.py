@@ -1,4 +1,4 @@
-"""A pipeline written as a line of text, read without running it as code."""
+"""Parse a pipeline expression without running it as code."""
 
 import ast
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ GUARDS = ("Optional", "Within")
 
 
 def parse(text: str, stages: Mapping[str, Stage], where: str = "pipeline") -> Pipeline:
-    """The pipeline that an expression over named stages stands for."""
+    """The pipeline of an expression over these stages."""
     try:
         return as_pipeline(_stage(_tree(text, where).body, stages, where))
     except GrammarError as error:
@@ -21,7 +21,7 @@ def parse(text: str, stages: Mapping[str, Stage], where: str = "pipeline") -> Pi
 
 
 def names_in(text: str, where: str = "pipeline") -> list[str]:
-    """The stages an expression speaks of, in order."""
+    """The names of the stages in an expression, in order."""
     names = [node for node in ast.walk(_tree(text, where)) if isinstance(node, ast.Name)]
     ordered = sorted(names, key=lambda node: (node.lineno, node.col_offset))
     return [node.id for node in ordered if node.id not in GUARDS]
@@ -31,15 +31,15 @@ def _tree(text: str, where: str) -> ast.Expression:
     try:
         return ast.parse(f"({text.strip()}\n)", mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        said = error.msg if isinstance(error, SyntaxError) else error
+        reason = error.msg if isinstance(error, SyntaxError) else error
         raise ConfigError(
-            f"{where}: expected stages joined by + % >>, got {text.strip()[:200]!r} ({said})"
+            f"{where}: expected stages joined by + % >>, got {text.strip()[:200]!r} ({reason})"
         ) from error
 
 
 def _stage(node: ast.expr, stages: Mapping[str, Stage], where: str) -> Stage:
     if isinstance(node, ast.Name):
-        return _named(node.id, stages, where)
+        return _stage_called(node.id, stages, where)
     if isinstance(node, ast.Call):
         return _guard(node, stages, where)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
@@ -56,7 +56,7 @@ _JOINS: Mapping[type[ast.operator], Callable[[Stage, Stage], Stage]] = {
 }
 
 
-def _named(name: str, stages: Mapping[str, Stage], where: str) -> Stage:
+def _stage_called(name: str, stages: Mapping[str, Stage], where: str) -> Stage:
     if name not in stages:
         raise ConfigError(
             f"{where}: stage {name!r} has no [stages.{name}]; known are {', '.join(stages) or 'none'}"
@@ -67,8 +67,8 @@ def _named(name: str, stages: Mapping[str, Stage], where: str) -> Stage:
 def _guard(node: ast.Call, stages: Mapping[str, Stage], where: str) -> Stage:
     name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
     settings = {keyword.arg: keyword.value for keyword in node.keywords}
-    wanted = {"Optional": set[str](), "Within": {"ms"}}.get(name)
-    if wanted is None or len(node.args) != 1 or set(settings) != wanted:
+    expected = {"Optional": set[str](), "Within": {"ms"}}.get(name)
+    if expected is None or len(node.args) != 1 or set(settings) != expected:
         raise ConfigError(
             f"{where}: expected Optional(stage) or Within(stage, ms=30), got {ast.unparse(node)!r}"
         )

@@ -1,4 +1,4 @@
-"""A pipeline as a TOML file: an expression, and a table of settings for every stage it names."""
+"""A pipeline as a TOML file: an expression and a table of settings for every stage."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ Weights = Mapping[str, Mapping[str, Tensor]]  # stage -> tensors
 
 @dataclass(frozen=True)
 class StageConfig:
-    """One stage of a recipe: its type, its settings, and how to train it."""
+    """One stage of a recipe: type, settings, and settings of its training."""
 
     type: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class StageConfig:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a TOML file says: nothing in it is trained yet."""
+    """The content of a TOML file; nothing in it is trained yet."""
 
     name: str
     expression: str
@@ -40,12 +40,12 @@ class Recipe:
     path: str = "pipeline"
 
     def where(self, stage: str) -> str:
-        """How errors speak of a stage of this recipe."""
+        """The location of a stage, for error messages."""
         return f"{self.path}: [stages.{stage}]"
 
 
 def read_recipe(path: Path | str, types: Types = TYPES) -> Recipe:
-    """Read a TOML file; whatever it says that is not understood is refused by name and line."""
+    """Read a TOML file; unknown keys and wrong values are refused with their line."""
     path = Path(path)
     if not path.is_file():
         raise ConfigError(
@@ -59,41 +59,41 @@ def read_recipe(path: Path | str, types: Types = TYPES) -> Recipe:
 
 
 def parse_recipe(text: str, path: str = "pipeline", types: Types = TYPES) -> Recipe:
-    """The recipe in a text of TOML."""
+    """The recipe in TOML text."""
     try:
-        told = tomllib.loads(text)
+        values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         raise ConfigError(
             f"{path}:{line[1] if line else text.count(chr(10)) + 1}: is not TOML: {error}"
         ) from error
-    told = {"name": Path(path).stem, "train": {}} | told
-    _check_top(told, path, text)
-    stages = {name: _ingredient(name, table, path, text, types) for name, table in told["stages"].items()}
+    values = {"name": Path(path).stem, "train": {}} | values
+    _check_top(values, path, text)
+    stages = {name: _stage_config(name, table, path, text, types) for name, table in values["stages"].items()}
     where = f"{path}:{line_of(text, '', 'pipeline')}: pipeline"
-    _check_use(names_in(told["pipeline"], where), stages, path, text)
-    return Recipe(told["name"], told["pipeline"], stages, told["train"], path)
+    _check_use(names_in(values["pipeline"], where), stages, path, text)
+    return Recipe(values["name"], values["pipeline"], stages, values["train"], path)
 
 
 def assemble(recipe: Recipe, weights: Weights, types: Types = TYPES) -> Pipeline:
-    """The pipeline of a recipe, its stages filled with their tensors."""
+    """The pipeline of a recipe with the tensors of its stages."""
     built = {name: _built(recipe, name, weights.get(name, {}), types) for name in recipe.stages}
     return parse(recipe.expression, built, f"{recipe.path}: pipeline")
 
 
 def to_recipe(pipeline: Pipeline, name: str = "pipeline", types: Types = TYPES) -> Recipe:
-    """The recipe that gives this pipeline back."""
+    """The recipe of a pipeline, from which it can be assembled again."""
     stages: dict[str, StageConfig] = {}
     for stage in leaves(pipeline):
         _check_name(stage.title, f"stage {stage.title!r}")
         if stage.title in stages:
             raise ConfigError(f"two stages are called {stage.title!r}; give one of them another name=...")
-        stages[stage.title] = _told(stage, types)
+        stages[stage.title] = _config_of(stage, types)
     return Recipe(name, repr(_with_names(pipeline)), stages)
 
 
 def to_toml(recipe: Recipe) -> str:
-    """A recipe as text of TOML."""
+    """A recipe as TOML text."""
     lines = [f"name = {_value(recipe.name)}", f"pipeline = {_value(recipe.expression)}"]
     if recipe.training:
         lines += ["", "[train]", *_pairs(recipe.training)]
@@ -105,7 +105,7 @@ def to_toml(recipe: Recipe) -> str:
 
 
 def line_of(text: str, table: str, key: str = "") -> int:
-    """The line of a table or of a key in it, as a person would look for it; 1 when it cannot be found."""
+    """The line of a table or of a key in it; 1 when it cannot be found."""
     inside = not table
     for number, line in enumerate(text.splitlines(), start=1):
         header = re.match(r"\s*\[\s*(.+?)\s*\]", line)
@@ -118,7 +118,7 @@ def line_of(text: str, table: str, key: str = "") -> int:
     return 1
 
 
-def _ingredient(name: str, table: object, path: str, text: str, types: Types) -> StageConfig:
+def _stage_config(name: str, table: object, path: str, text: str, types: Types) -> StageConfig:
     where = f"{path}:{line_of(text, f'stages.{name}')}: [stages.{name}]"
     if not isinstance(table, dict) or not isinstance(table.get("type"), str):
         raise ConfigError(f"{where}: expected a table with a type of {', '.join(types)}")
@@ -136,27 +136,27 @@ def _ingredient(name: str, table: object, path: str, text: str, types: Types) ->
 
 
 def _check_name(name: str, where: str) -> None:
-    """A stage's name must be able to stand in an expression."""
+    """Refuse a stage name that cannot be used in an expression."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ConfigError(f"{where}: a stage's name must be letters, digits and _, got {name!r}")
     if iskeyword(name) or name in GUARDS:
-        raise ConfigError(f"{where}: {name!r} has a meaning of its own; choose another name")
+        raise ConfigError(f"{where}: {name!r} is a reserved word; choose another name")
 
 
 def _built(recipe: Recipe, name: str, tensors: Mapping[str, Tensor], types: Types) -> Stage:
-    ingredient = recipe.stages[name]
+    config = recipe.stages[name]
     try:
-        return types[ingredient.type].build({**ingredient.settings, "name": name}, tensors)
+        return types[config.type].build({**config.settings, "name": name}, tensors)
     except ArtifactError as error:
         raise ArtifactError(f"{recipe.where(name)}: {error}") from error
     except (TypeError, KeyError, IndexError, RuntimeError) as error:
-        said = " ".join(str(error).split())
+        reason = " ".join(str(error).split())
         raise ConfigError(
-            f"{recipe.where(name)}: lacks what the stage is made of ({said}); is it trained?"
+            f"{recipe.where(name)}: the stage cannot be built ({reason}); is it trained?"
         ) from error
 
 
-def _told(stage: Stage, types: Types) -> StageConfig:
+def _config_of(stage: Stage, types: Types) -> StageConfig:
     kind = type_name(stage, types)
     if kind is None:
         raise ConfigError(
@@ -192,20 +192,20 @@ def _check_use(used: list[str], stages: Mapping[str, StageConfig], path: str, te
         if name not in used:
             line = line_of(text, f"stages.{name}")
             raise ConfigError(
-                f"{path}:{line}: [stages.{name}] does not stand in the pipeline; use it or remove it"
+                f"{path}:{line}: [stages.{name}] is not used in the pipeline; use it or remove it"
             )
 
 
-def _check_top(told: Mapping[str, Any], path: str, text: str) -> None:
+def _check_top(values: Mapping[str, Any], path: str, text: str) -> None:
     known = {"name": "text", "pipeline": "text", "stages": "table", "train": "table"}
-    for key in [*told, *(key for key in known if key not in told)]:
-        line = line_of(text, key) if isinstance(told.get(key), dict) else line_of(text, "", key)
+    for key in [*values, *(key for key in known if key not in values)]:
+        line = line_of(text, key) if isinstance(values.get(key), dict) else line_of(text, "", key)
         if key not in known:
             raise ConfigError(
                 f"{path}:{line}: unknown key {key!r}; expected one of {', '.join(sorted(known))}"
             )
-        if not isinstance(told.get(key), str if known[key] == "text" else dict):
-            raise ConfigError(f"{path}:{line}: expected a {known[key]} {key!r}, got {told.get(key)!r}")
+        if not isinstance(values.get(key), str if known[key] == "text" else dict):
+            raise ConfigError(f"{path}:{line}: expected a {known[key]} {key!r}, got {values.get(key)!r}")
 
 
 def _pairs(settings: Mapping[str, Any]) -> list[str]:
@@ -222,7 +222,7 @@ def _value(value: object) -> str:
     if isinstance(value, str):
         return '"' + "".join(_ESCAPES.get(mark, mark) for mark in value) + '"'
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_value(one) for one in value)}]"
+        return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, Mapping):
         return f"{{{', '.join(_pairs(value))}}}"
     return repr(value)

@@ -1,4 +1,4 @@
-"""From a request to a slate: the page to frame."""
+"""Run a pipeline: a batch of requests -> slates and their trace."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from time import perf_counter
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
-from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline, kind_of
+from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline, bare, kind_of
 from shortlist.pipeline.trace import Part, Step, Trace
 
 Clock = Callable[[], float]  # seconds
@@ -15,7 +15,7 @@ Clock = Callable[[], float]  # seconds
 
 @dataclass(frozen=True, eq=False)
 class Slate:
-    """The answer to a batch of requests, and the account of how it came about."""
+    """The answer to a batch of requests and the trace of how it was computed."""
 
     candidates: Candidates
     trace: Trace
@@ -32,7 +32,7 @@ class Slate:
 
 
 def run(pipeline: Stage, query: Query, clock: Clock = perf_counter) -> Slate:
-    """Answer requests: nominate, then one stage after the other, keeping the account of each."""
+    """Answer requests: nominate, then apply one stage after the other, with a trace of each."""
     pipeline = as_pipeline(pipeline)
     found = Candidates.none(len(query), query.history.device)
     steps = []
@@ -40,46 +40,44 @@ def run(pipeline: Stage, query: Query, clock: Clock = perf_counter) -> Slate:
         step = _step(stage, query, found, clock)
         steps.append(step)
         found = step.after
-    slate = _settled(pipeline, found)
+    slate = _ordered(pipeline, found)
     if slate is not found:
         steps[-1] = replace(steps[-1], after=slate)
     return Slate(slate, Trace(tuple(steps), query))
 
 
 def _step(stage: Stage, query: Query, before: Candidates, clock: Clock) -> Step:
-    """One stage at work: what it found, what it judged, what it passed on."""
+    """Apply one stage and record the candidates before and after it."""
     began = clock()
     parts: tuple[Part, ...] = ()
-    inner = stage
-    while isinstance(inner, Top):
-        inner = inner.inner
+    inner = bare(stage)
     if isinstance(inner, Pool):
-        judged, parts = _pool(inner, query, before, clock)
+        found, parts = _pool(inner, query, before, clock)
     else:
-        judged = inner(query, before)
-    after = _cut(stage, judged)
+        found = inner(query, before)
+    after = _cut(stage, found)
     ms = (clock() - began) * 1e3
     kind = kind_of(inner)
-    judged = before if kind == "selector" else judged
-    return Step(stage.title, kind, ms, before, judged, after, after.notes[len(before.notes) :], parts)
+    before_cut = before if kind == "selector" else found
+    return Step(stage.title, kind, ms, before, before_cut, after, after.notes[len(before.notes) :], parts)
 
 
-def _cut(stage: Stage, judged: Candidates) -> Candidates:
-    return _cut(stage.inner, judged).best(stage.k) if isinstance(stage, Top) else judged
+def _cut(stage: Stage, found: Candidates) -> Candidates:
+    return _cut(stage.inner, found).best(stage.k) if isinstance(stage, Top) else found
 
 
 def _pool(pool: Pool, query: Query, before: Candidates, clock: Clock) -> tuple[Candidates, tuple[Part, ...]]:
-    """Every nominator in turn, timed."""
-    named, parts = [], []
+    """Apply every nominator, with its time."""
+    parts = []
     for part in pool.parts:
         began = clock()
-        named.append(part(query, before))
-        parts.append(Part(part.title, (clock() - began) * 1e3, named[-1]))
-    return pool.pooled(named), tuple(parts)
+        nominated = part(query, before)
+        parts.append(Part(part.title, (clock() - began) * 1e3, nominated))
+    return pool.pooled([part.nominated for part in parts]), tuple(parts)
 
 
-def _settled(pipeline: Pipeline, found: Candidates) -> Candidates:
-    """Best first, empty places last: the order a selector chose stands, any other is by score."""
+def _ordered(pipeline: Pipeline, found: Candidates) -> Candidates:
+    """Best first, empty places last: in the order of the last selector, or else by score."""
     orders = (kind_of(stage) for stage in reversed(pipeline.stages))
     if next(kind for kind in orders if kind not in ("filter", "hydrator")) not in ("selector", "pipeline"):
         return found.best(found.shape[1])

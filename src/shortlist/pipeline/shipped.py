@@ -1,4 +1,4 @@
-"""The recipes that come with the package, by name."""
+"""Recipes that are part of the package, by name."""
 
 from pathlib import Path
 
@@ -9,18 +9,18 @@ FOLDER = Path(__file__).with_name("recipes")
 
 
 def shipped_names() -> list[str]:
-    """The names of all recipes that come with the package."""
+    """The names of all shipped recipes."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def shipped_recipe(name: str) -> Recipe:
-    """A recipe that comes with the package."""
+    """The shipped recipe of this name."""
     if name not in shipped_names():
         raise ConfigError(f"recipe {name!r}: expected a TOML file or one of {', '.join(shipped_names())}")
     return read_recipe(FOLDER / f"{name}.toml")
 
 
 def find_recipe(path: Path | str) -> Recipe:
-    """The recipe in a file, or the one of that name that comes with the package."""
+    """The recipe in a file, or the shipped recipe of this name."""
     plain = Path(path).suffix == "" and len(Path(path).parts) == 1
     return shipped_recipe(str(path)) if plain and not Path(path).exists() else read_recipe(path)

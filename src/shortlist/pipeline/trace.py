@@ -1,6 +1,5 @@
-"""The account of a run: what every stage was given, kept, removed or cut. Nothing vanishes."""
+"""The trace of a run: how many candidates entered every stage and were kept, removed or cut. Nothing vanishes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,66 +10,80 @@ from shortlist.data import Candidates, Note, Query
 from shortlist.errors import ConservationError
 
 RETURNED = -1
-NEVER = -2
+EMPTY = -2
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One nominator's share of the pool."""
+    """The candidates of one nominator of the pool."""
 
     name: str
     ms: float
-    named: Candidates
+    nominated: Candidates
 
     @property
     def count(self) -> Tensor:
-        """How many items it named [B]."""
-        return self.named.valid.sum(1)
+        """Number of nominated items [B]."""
+        return self.nominated.valid.sum(1)
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One stage at work: `before` it, as it `judged` (scored, filtered), and `after` its cut."""
+    """The candidates `before` a stage, scored or filtered but `before_cut`, and `after` its cut."""
 
     name: str
     kind: str
     ms: float
     before: Candidates
-    judged: Candidates
+    before_cut: Candidates
     after: Candidates
     notes: tuple[Note, ...] = ()
     parts: tuple[Part, ...] = ()
 
     @property
     def entered(self) -> Tensor:
-        """How many candidates came in [B]; for the pool, how many distinct ones were named."""
-        return (self.judged if self.parts else self.before).valid.sum(1)
+        """Number of candidates before the stage [B]; for the pool, of distinct nominated items."""
+        return (self.before_cut if self.parts else self.before).valid.sum(1)
 
     @property
     def kept(self) -> Tensor:
-        """How many went on [B]."""
+        """Number of candidates after the stage [B]."""
         return self.after.valid.sum(1)
 
     @property
     def removed(self) -> Tensor:
-        """How many were said no to [B]."""
-        return self.entered - self.judged.valid.sum(1)
+        """Number of candidates removed by a filter [B]."""
+        return self.entered - self.before_cut.valid.sum(1)
 
     @property
     def cut(self) -> Tensor:
-        """How many were allowed but not among the best [B]."""
-        return self.judged.valid.sum(1) - self.kept
+        """Number of candidates that passed but were not among the best k [B]."""
+        return self.before_cut.valid.sum(1) - self.kept
 
     @property
     def threshold(self) -> Tensor:
-        """The lowest score that went on [B], +inf where nothing did."""
+        """The lowest score that was kept [B], +inf where nothing was."""
         scores = self.after.scores.masked_fill(~self.after.valid, torch.inf)
         return scores.amin(1) if scores.shape[1] else scores.new_full((len(scores),), torch.inf)
 
 
+@dataclass(frozen=True)
+class StageCounts:
+    """The funnel of one request at one stage: entered = kept + removed + cut."""
+
+    name: str
+    kind: str
+    entered: int
+    kept: int
+    removed: int
+    cut: int
+    ms: float
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The steps of a run; every candidate's way can be told from them."""
+    """The steps of a run; the path of every candidate can be computed from them."""
 
     steps: tuple[Step, ...]
     query: Query
@@ -80,73 +93,70 @@ class Trace:
         return tuple(step.name for step in self.steps)
 
     @property
-    def named(self) -> Candidates:
-        """Everything that was nominated, each item once [B, K0]."""
-        return self.steps[0].judged
+    def nominated(self) -> Candidates:
+        """All nominated candidates, each item once [B, K0]."""
+        return self.steps[0].before_cut
 
     @cached_property
     def fate(self) -> Tensor:
-        """For every nominated place the step it left at, -1 when returned, -2 when it held nothing [B, K0]."""
-        fate = torch.full(self.named.items.shape, NEVER, device=self.named.items.device)
-        alive = self.named.valid
+        """The step at which every candidate left, -1 if it was returned, -2 for an empty place [B, K0]."""
+        fate = torch.full(self.nominated.items.shape, EMPTY, device=self.nominated.items.device)
+        alive = self.nominated.valid
         for number, step in enumerate(self.steps):
-            stays = self._present(step.after)
-            fate = torch.where(alive & ~stays, number, fate)
-            alive = alive & stays
+            kept = self._present(step.after)
+            fate = torch.where(alive & ~kept, number, fate)
+            alive = alive & kept
         return torch.where(alive, RETURNED, fate)
 
     @cached_property
     def removed_by_filter(self) -> Tensor:
-        """Whether a candidate left because a stage said no, and not because of a cut [B, K0]."""
-        removed = torch.zeros_like(self.named.valid)
+        """Whether a candidate was removed by a filter and not by a cut [B, K0]."""
+        removed = torch.zeros_like(self.nominated.valid)
         for number, step in enumerate(self.steps):
-            removed |= (self.fate == number) & ~self._present(step.judged)
+            removed |= (self.fate == number) & ~self._present(step.before_cut)
         return removed
 
     def scores(self, number: int) -> Tensor:
-        """What every nominated candidate scored at a step, NaN where it was not there any more [B, K0]."""
-        judged = self.steps[number].judged
-        return self._placed(judged, judged.scores, torch.nan)
+        """The score of every nominated candidate at a step, NaN where it had left [B, K0]."""
+        found = self.steps[number].before_cut
+        return self._placed(found, found.scores, torch.nan)
 
     def ranks(self, number: int) -> Tensor:
-        """The rank, from 1, of every nominated candidate among those judged at a step, 0 where absent [B, K0]."""
-        judged = self.steps[number].judged
-        order = judged.sort_keys().argsort(dim=1, descending=True, stable=True)
-        return self._placed(judged, order.argsort(dim=1) + 1, 0)
+        """The rank from 1 of every nominated candidate at a step before its cut, 0 where absent [B, K0]."""
+        found = self.steps[number].before_cut
+        order = found.sort_keys().argsort(dim=1, descending=True, stable=True)
+        return self._placed(found, order.argsort(dim=1) + 1, 0)
 
     def check(self) -> "Trace":
         """Raise unless nominated = returned + cut + removed, disjoint and without repeats."""
-        given = self.named
+        given = self.nominated
         for step in self.steps:
-            for found in (step.judged, step.after):
+            for found in (step.before_cut, step.after):
                 _check_unique(step.name, found)
                 self._check_given(step.name, found, given)
                 given = found
         left = sum(step.removed + step.cut for step in self.steps)
-        if not bool((self.named.valid.sum(1) == self.steps[-1].kept + left).all()):
-            raise ConservationError("nominated is not returned + cut + removed")
+        if not bool((self.nominated.valid.sum(1) == self.steps[-1].kept + left).all()):
+            raise ConservationError("nominated candidates are not returned + cut + removed")
         return self
 
     @property
     def degraded(self) -> tuple[Note, ...]:
-        """Where a stage failed or was late and the pipeline went on without it."""
+        """Notes of stages that failed or were late and were skipped."""
         return tuple(note for step in self.steps for note in step.notes if note.what == "degraded")
 
-    def counts(self, row: int = 0) -> list[Mapping[str, object]]:
-        """One request's funnel as plain values, a mapping per step."""
-        return [
-            {
-                "name": step.name,
-                "kind": step.kind,
-                "in": int(step.entered[row]),
-                "out": int(step.kept[row]),
-                "removed": int(step.removed[row]),
-                "cut": int(step.cut[row]),
-                "ms": round(step.ms, 3),
-                "notes": [note.what for note in step.notes if note.count is None or int(note.count[row])],
-            }
+    def counts(self, row: int = 0) -> tuple[StageCounts, ...]:
+        """The funnel of one request, stage by stage."""
+        return tuple(
+            StageCounts(
+                step.name,
+                step.kind,
+                *(int(count[row]) for count in (step.entered, step.kept, step.removed, step.cut)),
+                ms=round(step.ms, 3),
+                notes=tuple(note.what for note in step.notes if note.count is None or int(note.count[row])),
+            )
             for step in self.steps
-        ]
+        )
 
     def __str__(self) -> str:
         lines = [f"{'stage':<16}{'kind':<11}{'in':>7}{'kept':>7}{'removed':>9}{'cut':>7}{'ms':>9}"]
@@ -157,30 +167,30 @@ class Trace:
                 f"{step.name:<16}{step.kind:<11}{shown[0]:>7}{shown[1]:>7}{shown[2]:>9}{shown[3]:>7}{step.ms:>9.2f}"
             )
             shares = [(part.name, part.count.sum().item() / max(len(self.query), 1)) for part in step.parts]
-            lines += [f"  {name:<14}named {share:g}" for name, share in shares]
+            lines += [f"  {name:<14}nominated {share:g}" for name, share in shares]
             lines += [f"  {note.stage}: {note.what}: {note.detail}" for note in step.notes]
         return "\n".join(lines)
 
     def _present(self, found: Candidates) -> Tensor:
-        """Which nominated places a later field still holds [B, K0]."""
+        """Which nominated candidates are still among `found` [B, K0]."""
         return self._placed(found, found.valid, False)
 
     def _placed(self, found: Candidates, values: Tensor, otherwise: float) -> Tensor:
-        """Values of a later field at the nominated places [B, K0]."""
-        count, width = self.named.shape
-        # Places that hold nothing write into a column of their own, which is dropped.
+        """Values of `found` [B, K] in the order of the nominated candidates [B, K0]."""
+        count, width = self.nominated.shape
+        # Empty places write into an extra column, which is dropped.
         at = found.slot.masked_fill(~found.valid, width)
         return values.new_full((count, width + 1), otherwise).scatter(1, at, values)[:, :-1]
 
     def _check_given(self, name: str, found: Candidates, given: Candidates) -> None:
-        """Raise unless every candidate was there before, at the place it has had since the pool."""
+        """Raise unless every candidate was among `given`, with the slot it got in the pool."""
         renamed = found.valid & (self._placed(given, given.items, -1).gather(1, found.slot) != found.items)
         if bool(renamed.any()):
-            raise ConservationError(f"{name}: passed on candidates it was not given")
+            raise ConservationError(f"{name}: returned candidates that it was not given")
 
 
 def _check_unique(name: str, found: Candidates) -> None:
     places = -1 - torch.arange(found.shape[1], device=found.items.device)
     ordered = torch.where(found.valid, found.items, places).sort(1).values
     if bool((ordered[:, 1:] == ordered[:, :-1]).any()):
-        raise ConservationError(f"{name}: the same item stands twice in what it passed on")
+        raise ConservationError(f"{name}: returned the same item twice")
