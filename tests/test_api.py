@@ -43,7 +43,9 @@ def test_function_has_the_options_and_defaults_of_its_verb(name: str) -> None:
         assert option.name in function, f"shortlist.{name} lacks {option.name}"
         default = function[option.name].default
         given = option.default if not callable(option.default) else option.default()
-        assert default is inspect.Parameter.empty or default == given or (not default and not given), option.name
+        assert default is inspect.Parameter.empty or default == given or (not default and not given), (
+            option.name
+        )
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -45,7 +45,9 @@ def imported(tree):
             yield from ((alias.name, node) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             names = [f"shortlist.{alias.name}" for alias in node.names]
-            yield from ((name or ".", node) for name in (names if node.module == "shortlist" else [node.module]))
+            yield from (
+                (name or ".", node) for name in (names if node.module == "shortlist" else [node.module])
+            )
 
 
 def late_imports(tree):

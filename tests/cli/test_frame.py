@@ -8,63 +8,63 @@ import pytest
 import typer
 from rich.console import Console
 
-from shortlist.cli.frame import bars, doors, emit, progress
+from shortlist.cli.frame import bars, emit, errors_to_exit_codes, progress
 from shortlist.errors import DataError
 from shortlist.progress import silent
 
 
-def test_an_error_becomes_one_sentence_on_stderr_and_exit_code_2(capsys):
-    with pytest.raises(typer.Exit) as exit_, doors():
+def test_error_becomes_one_sentence_on_stderr_and_exit_code_2(capsys):
+    with pytest.raises(typer.Exit) as exit_, errors_to_exit_codes():
         raise DataError("log.csv:3: expected 4 fields,\n got 2")
     assert exit_.value.exit_code == 2
     assert capsys.readouterr() == ("", "error: log.csv:3: expected 4 fields, got 2\n")
 
 
-def test_an_interrupt_says_that_nothing_was_written(capsys):
-    @doors()
+def test_interrupt_says_that_nothing_was_written(capsys):
+    @errors_to_exit_codes()
     def verb():
         raise KeyboardInterrupt
 
     with pytest.raises(typer.Exit) as exit_:
         verb()
     assert exit_.value.exit_code == 1
-    assert capsys.readouterr().err == "stopped; nothing half-written was left\n"
+    assert capsys.readouterr().err == "stopped; no partial file was left\n"
 
 
-def test_a_decorated_verb_keeps_its_answer():
-    @doors()
+def test_decorated_verb_keeps_its_return_value():
+    @errors_to_exit_codes()
     def verb(number: int) -> int:
         return number + 1
 
     assert verb(2) == 3
 
 
-def test_emit_prints_one_json_object_with_null_for_what_json_cannot_say(capsys):
+def test_emit_prints_one_json_object_with_null_for_nan_and_infinity(capsys):
     emit({"a": float("nan"), "b": [np.float32("inf"), np.int64(3)], "c": np.array([1, 2]), "d": ("x",)})
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 3], "c": [1, 2], "d": ["x"]}
 
 
-def test_progress_keeps_still_without_a_terminal():
-    with progress() as tell:
-        assert tell is silent
+def test_progress_is_silent_without_a_terminal():
+    with progress() as update:
+        assert update is silent
 
 
-def test_a_bar_appears_only_after_some_time():
+def test_bar_appears_after_a_delay():
     quick, slow = io.StringIO(), io.StringIO()
-    with bars(Console(file=quick, force_terminal=True), patience=60.0) as tell:
-        tell("reading", 1, 3)
+    with bars(Console(file=quick, force_terminal=True), delay=60.0) as update:
+        update("reading", 1, 3)
     assert quick.getvalue() == ""
-    with bars(Console(file=slow, force_terminal=True), patience=0.0) as tell:
-        tell("reading", 1, 3)
-        for _ in range(500):  # one long step that says nothing more
+    with bars(Console(file=slow, force_terminal=True), delay=0.0) as update:
+        update("reading", 1, 3)
+        for _ in range(500):  # one long step that reports nothing more
             if "reading" in slow.getvalue():
                 break
             time.sleep(0.01)
     assert "reading" in slow.getvalue()
 
 
-def test_a_place_that_cannot_be_written_is_one_sentence():
-    @doors()
+def test_unwritable_path_is_reported_in_one_sentence():
+    @errors_to_exit_codes()
     def verb() -> None:
         Path("/proc/nowhere/x").mkdir(parents=True)
 

@@ -1,4 +1,4 @@
-"""The whole way on a real log: prepare, train, evaluate, recommend, explain."""
+"""End to end on a real log: prepare, train, evaluate, recommend, explain."""
 
 import json
 
@@ -12,12 +12,12 @@ pytestmark = pytest.mark.data
 
 
 def run(*arguments: object) -> dict:
-    answer = CliRunner().invoke(app, [str(one) for one in (*arguments, "--json")])
+    answer = CliRunner().invoke(app, [str(argument) for argument in (*arguments, "--json")])
     assert answer.exit_code == 0, answer.output
     return json.loads(answer.stdout)
 
 
-def test_movielens_100k_from_its_files_to_an_explained_slate(real_data, tmp_path):
+def test_movielens_100k_from_files_to_an_explained_slate(real_data, tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY)
     data, bundle = tmp_path / "data", tmp_path / "bundle"
     assert (

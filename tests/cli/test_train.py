@@ -1,5 +1,4 @@
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from shortlist.artifact.store import load
 from shortlist.cli import app
 from shortlist.errors import ShortlistError
 from shortlist.train.models.sasrec import SASRecTrainer
-from shortlist.train.tree.rounds import TreeTraining
+from shortlist.train.tree.training import TreeTraining
 from tests.conftest import TINY
 
 FAST = TINY.replace("epochs = 3", "epochs = 1").replace("epochs = 8", "epochs = 1")
@@ -24,16 +23,16 @@ def recipe_file(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object):
-    return CliRunner().invoke(app, [str(one) for one in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_a_bundle_says_where_it_comes_from(recipe_file, data_folder, tmp_path, world):
+def test_bundle_records_data_seed_and_split(recipe_file, data_folder, tmp_path, world):
     out = tmp_path / "bundle"
     answer = run("train", recipe_file, "--data", data_folder, "--out", out, "--seed", 3, "--json")
     assert answer.exit_code == 0, answer.output
-    told = json.loads(answer.stdout)
+    printed = json.loads(answer.stdout)
     artifact = load(out)
-    assert told["version"] == artifact.version
+    assert printed["about"]["version"] == artifact.version
     assert artifact.lineage.data == world.fingerprint
     assert artifact.lineage.seed == 3
     assert artifact.lineage.config["split"]["protocol"] == "half-history"
@@ -41,35 +40,34 @@ def test_a_bundle_says_where_it_comes_from(recipe_file, data_folder, tmp_path, w
 
 
 @pytest.mark.parametrize("protocol", ["global-time", "leave-last-out"])
-def test_another_protocol_stands_in_the_bundle_and_is_evaluated_by(
+def test_protocol_is_recorded_in_the_bundle_and_used_by_evaluate(
     recipe_file, data_folder, tmp_path, protocol
 ):
     out = tmp_path / "bundle"
-    asked = ("--data", data_folder, "--out", out, "--protocol", protocol, "--json")
-    answer = run("train", recipe_file, *asked)
+    answer = run("train", recipe_file, "--data", data_folder, "--out", out, "--protocol", protocol, "--json")
     assert answer.exit_code == 0, answer.output
-    told = json.loads(answer.stdout)
-    assert told["split"]["protocol"] == protocol
-    assert load(out).about["split"] == load(out).lineage.config["split"] == told["split"]
-    assert told["training"]["towers"]["most"] == 1
+    about = json.loads(answer.stdout)["about"]
+    assert about["split"]["protocol"] == protocol
+    assert load(out).about["split"] == load(out).lineage.config["split"] == about["split"]
+    assert about["training"]["towers"]["max_epochs"] == 1
     evaluated = json.loads(run("evaluate", out, "--data", data_folder, "--json").stdout)
     assert evaluated["protocol"]["protocol"].startswith(protocol)
 
 
-def test_a_protocol_that_does_not_exist_is_refused(recipe_file, data_folder, tmp_path):
-    asked = ("--data", data_folder, "--out", tmp_path / "out", "--protocol", "by-moon")
-    answer = run("train", recipe_file, *asked)
+def test_unknown_protocol_is_refused(recipe_file, data_folder, tmp_path):
+    options = ("--data", data_folder, "--out", tmp_path / "out", "--protocol", "by-moon")
+    answer = run("train", recipe_file, *options)
     assert answer.exit_code == 2
     assert "half-history, global-time, leave-last-out, got 'by-moon'" in " ".join(answer.stderr.split())
 
 
-def test_a_training_that_ended_too_early_is_told_of(recipe_file, data_folder, tmp_path):
+def test_training_that_did_not_converge_is_reported(recipe_file, data_folder, tmp_path):
     answer = run("train", recipe_file, "--data", data_folder, "--out", tmp_path / "out")
-    assert "towers: was best at the end of its training" in answer.stdout
-    assert "held out by half-history (" in answer.stdout
+    assert "towers: the best epoch was the last one" in answer.stdout
+    assert "split: half-history (" in answer.stdout
 
 
-def test_an_existing_bundle_is_replaced_only_by_force(recipe_file, data_folder, tmp_path):
+def test_existing_bundle_is_replaced_only_with_force(recipe_file, data_folder, tmp_path):
     out = tmp_path / "bundle"
     assert run("train", recipe_file, "--data", data_folder, "--out", out).exit_code == 0
     before = load(out).version
@@ -93,7 +91,7 @@ def test_an_existing_bundle_is_replaced_only_by_force(recipe_file, data_folder, 
         (lambda text: "name = [", "is not TOML"),
     ],
 )
-def test_a_recipe_that_is_not_understood_is_refused_and_nothing_is_written(
+def test_invalid_recipe_is_refused_and_nothing_is_written(
     recipe_file, data_folder, tmp_path, damage, message
 ):
     recipe_file.write_text(damage(FAST))
@@ -105,7 +103,7 @@ def test_a_recipe_that_is_not_understood_is_refused_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_files_are_named(recipe_file, tmp_path):
+def test_missing_files_are_named_in_the_error(recipe_file, tmp_path):
     gone = run("train", tmp_path / "gone.toml", "--data", tmp_path, "--out", tmp_path / "out")
     assert gone.exit_code == 2
     assert "gone.toml: no such file" in gone.stderr
@@ -114,14 +112,14 @@ def test_missing_files_are_named(recipe_file, tmp_path):
     assert "manifest.json: not found" in nothing.stderr
 
 
-def test_ctrl_c_leaves_nothing_behind(recipe_file, data_folder, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_no_partial_files(recipe_file, data_folder, tmp_path, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["shortlist.cli.train"], "fit", interrupted)
+    monkeypatch.setattr("shortlist.train.bundle.train_pipeline", interrupted)
     answer = run("train", recipe_file, "--data", data_folder, "--out", tmp_path / "out")
     assert answer.exit_code == 1
-    assert "nothing half-written was left" in answer.stderr
+    assert "no partial file was left" in answer.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
 
 
@@ -151,77 +149,77 @@ type = "seen"
 
 
 @pytest.mark.parametrize("method", ["dtr-t-rl", "otm"])
-def test_a_training_that_was_cut_short_goes_on_to_the_same_bundle(data_folder, tmp_path, monkeypatch, method):
+def test_interrupted_training_resumes_to_the_same_bundle(data_folder, tmp_path, monkeypatch, method):
     recipe = tmp_path / "small-tree.toml"
     recipe.write_text(SMALL_TREE.format(method=method))
     monkeypatch.setattr("shortlist.train.tree.trainer.KEEP_SECONDS", 0.0)
     monkeypatch.setattr("shortlist.train.tree.trainer.SASRecTrainer", partial(SASRecTrainer, epochs=1))
-    asked = ("train", recipe, "--data", data_folder)
-    assert run(*asked, "--out", tmp_path / "whole").exit_code == 0
+    command = ("train", recipe, "--data", data_folder)
+    assert run(*command, "--out", tmp_path / "whole").exit_code == 0
 
     steps, one_step = [], TreeTraining._one_step
 
-    def until_cut(self):
+    def until_interrupted(self):
         if len(steps) == 5:
             raise ShortlistError("the power went out")
-        steps.append(self.standing.step)
+        steps.append(self.state.step)
         one_step(self)
 
-    monkeypatch.setattr(TreeTraining, "_one_step", until_cut)
-    kept = (*asked, "--out", tmp_path / "parted", "--keep", tmp_path / "kept")
-    assert "the power went out" in run(*kept).stderr
+    monkeypatch.setattr(TreeTraining, "_one_step", until_interrupted)
+    resumed = (*command, "--out", tmp_path / "resumed", "--checkpoint-dir", tmp_path / "checkpoints")
+    assert "the power went out" in run(*resumed).stderr
     assert steps == [0, 1, 2, 3, 4]
-    assert not (tmp_path / "parted").exists()
+    assert not (tmp_path / "resumed").exists()
     monkeypatch.setattr(
-        TreeTraining, "_one_step", lambda self: steps.append(self.standing.step) or one_step(self)
+        TreeTraining, "_one_step", lambda self: steps.append(self.state.step) or one_step(self)
     )
-    assert run(*kept).exit_code == 0
-    assert steps[5] == 5  # it went on from what was kept after five steps
-    assert load(tmp_path / "parted").version == load(tmp_path / "whole").version
+    assert run(*resumed).exit_code == 0
+    assert steps[5] == 5  # resumed from the checkpoint after five steps
+    assert load(tmp_path / "resumed").version == load(tmp_path / "whole").version
 
-    monkeypatch.setattr(TreeTraining, "_one_step", lambda self: pytest.fail("all is kept already"))
-    monkeypatch.setattr(SASRecTrainer, "fit", lambda *_: pytest.fail("kept too"))
-    assert run(*kept, "--force").exit_code == 0
-    assert load(tmp_path / "parted").version == load(tmp_path / "whole").version
+    monkeypatch.setattr(TreeTraining, "_one_step", lambda self: pytest.fail("trained again"))
+    monkeypatch.setattr(SASRecTrainer, "fit", lambda *_: pytest.fail("trained again"))
+    assert run(*resumed, "--force").exit_code == 0
+    assert load(tmp_path / "resumed").version == load(tmp_path / "whole").version
 
 
-def test_a_file_is_no_folder_to_keep_trainings_in(recipe_file, data_folder, tmp_path):
-    (tmp_path / "kept").write_text("mine")
-    answer = run(
-        "train", recipe_file, "--data", data_folder, "--out", tmp_path / "out", "--keep", tmp_path / "kept"
-    )
+def test_checkpoint_dir_must_be_a_folder(recipe_file, data_folder, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    options = ("--out", tmp_path / "out", "--checkpoint-dir", tmp_path / "file")
+    answer = run("train", recipe_file, "--data", data_folder, *options)
     assert answer.exit_code == 2
-    assert "is no folder; expected one to keep trainings in" in " ".join(answer.stderr.split())
-    assert (tmp_path / "kept").read_text() == "mine"
+    assert "is not a folder; expected a folder for checkpoints" in " ".join(answer.stderr.split())
+    assert (tmp_path / "file").read_text() == "mine"
     assert not (tmp_path / "out").exists()
 
 
-def test_trainings_are_not_kept_where_the_bundle_goes(recipe_file, data_folder, tmp_path):
+def test_checkpoint_dir_must_lie_outside_the_bundle(recipe_file, data_folder, tmp_path):
     out = tmp_path / "out"
-    for keep in (out, out / "kept"):
-        answer = run("train", recipe_file, "--data", data_folder, "--out", out, "--keep", keep)
+    for folder in (out, out / "checkpoints"):
+        answer = run("train", recipe_file, "--data", data_folder, "--out", out, "--checkpoint-dir", folder)
         assert answer.exit_code == 2
-        assert "keep trainings in another folder" in " ".join(answer.stderr.split())
+        assert "choose a folder outside of it" in " ".join(answer.stderr.split())
     assert not out.exists()
 
 
-def test_other_trainings_are_kept_elsewhere_and_damage_is_told(data_folder, tmp_path, monkeypatch):
+def test_other_settings_have_other_checkpoints_and_damage_is_reported(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr("shortlist.train.tree.trainer.SASRecTrainer", partial(SASRecTrainer, epochs=1))
-    recipe, kept = tmp_path / "small-tree.toml", tmp_path / "kept"
+    recipe, folder = tmp_path / "small-tree.toml", tmp_path / "checkpoints"
     recipe.write_text(SMALL_TREE.format(method="dtr-t-rl"))
-    asked = ("train", recipe, "--data", data_folder, "--keep", kept, "--force", "--out", tmp_path / "out")
-    assert run(*asked).exit_code == 0
-    first = {one.name for one in kept.iterdir()}
+    options = ("--checkpoint-dir", folder, "--force", "--out", tmp_path / "out")
+    command = ("train", recipe, "--data", data_folder, *options)
+    assert run(*command).exit_code == 0
+    first = {one.name for one in folder.iterdir()}
     assert sorted(name.split("-")[0] for name in first) == ["sasrec", "tree"]
     recipe.write_text(SMALL_TREE.format(method="dtr-t-rl").replace("width = 8", "width = 6", 1))
-    assert run(*asked).exit_code == 0
-    assert len({one.name for one in kept.iterdir()} - first) == 1  # another tree, the same estimator
-    assert run(*asked, "--seed", 1).exit_code == 0
-    assert len({one.name for one in kept.iterdir()}) == 5
+    assert run(*command).exit_code == 0
+    assert len({one.name for one in folder.iterdir()} - first) == 1  # another tree, the same estimator
+    assert run(*command, "--seed", 1).exit_code == 0
+    assert len({one.name for one in folder.iterdir()}) == 5
     (weights,) = [
-        one / "weights.safetensors" for one in kept.iterdir() if one.name in first and "sasrec" in one.name
+        one / "weights.safetensors" for one in folder.iterdir() if one.name in first and "sasrec" in one.name
     ]
     weights.write_bytes(weights.read_bytes()[:-1])
-    answer = run(*asked)
+    answer = run(*command)
     assert answer.exit_code == 2
     assert "and it is trained again" in " ".join(answer.stderr.split())
