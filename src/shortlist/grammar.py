@@ -12,7 +12,7 @@ A filter therefore cannot reorder candidates, and a scorer cannot drop them.
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 from shortlist.data import Candidates, Query, merge
 from shortlist.data.candidates import repeats
 from shortlist.errors import GrammarError
-from shortlist.settings import Setting, setting, settings_of
+from shortlist.settings import Setting, check_fields, setting, settings_of
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,11 @@ class Stage:
 
     kind: ClassVar[str] = "stage"
     nested: ClassVar[str] = ""  # field that holds the sub-stages: one stage or a tuple of them
-    extra_settings: ClassVar[Mapping[str, Any]] = {}
-    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
-    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        for one in _with_meaning(type(self)):
-            one.check(self.__dict__[one.name], self.title)
+        check_fields(self, self.title)
 
     @abstractmethod
     def __call__(self, query: Query, found: Candidates) -> Candidates: ...
@@ -100,8 +96,7 @@ class Stage:
     @classmethod
     def declared(cls) -> tuple[Setting, ...]:
         """The settings a TOML table may hold: the table gives the name, the expression gives the sizes."""
-        own = [one for one in settings_of(cls) if one.name not in ("name", "limit", "k")]
-        return (*own, *(Setting(name, hint, None) for name, hint in cls.extra_settings.items()))
+        return tuple(one for one in settings_of(cls) if one.name not in ("name", "limit", "k"))
 
     def settings(self) -> dict[str, Any]:
         """The plain values that configure this stage, as in TOML."""
@@ -377,11 +372,6 @@ def map_leaves(stage: Stage, change: Callable[[Stage], Stage]) -> Stage:
 def bare(stage: Stage) -> Stage:
     """The stage without the cuts around it."""
     return bare(stage.inner) if isinstance(stage, Top) else stage
-
-
-@cache
-def _with_meaning(kind: type[Stage]) -> tuple[Setting, ...]:
-    return tuple(one for one in settings_of(kind) if one.meaning)
 
 
 def _stage(value: object) -> Stage:

@@ -1,4 +1,4 @@
-"""Explaining: for every item of the catalogue, what a replay by hand would say."""
+"""Explanations equal a replay of the stages by hand, for every item of the catalogue."""
 
 import json
 import math
@@ -6,10 +6,11 @@ import math
 import pytest
 from hypothesis import given, settings
 
+from shortlist.artifact.as_json import as_json
 from shortlist.data import Candidates
 from shortlist.grammar import Filter, Selector, Top, as_pipeline
 from shortlist.pipeline import explain
-from tests.pipeline.chances import pipelines, requests
+from tests.pipeline.strategies import pipelines, requests
 from tests.worlds import N_ITEMS, Dice, Last, Sieve, asked, listed, run_checked, tiny
 
 
@@ -24,29 +25,29 @@ def alive(field, row=0):
 
 
 def ranked(candidates):
-    """Items by score, ties as they stand, broken scores last."""
+    """Items by score, ties in their order, non-finite scores last."""
     low = (score if math.isfinite(score) else -math.inf for _, score in candidates)
     order = sorted(zip(low, range(len(candidates)), strict=True), key=lambda pair: (-pair[0], pair[1]))
     return [candidates[at][0] for _, at in order]
 
 
 def replay(pipeline, query, item):
-    """Where one item ends, by calling the bare stages in turn: (stage, verdict, rank, of, score, needed)."""
+    """The outcome of one item, by calling the bare stages: (stage, verdict, rank, of, score, needed)."""
     field = Candidates.none(1)
     for stage in as_pipeline(pipeline).stages:
         inner = stage.inner if isinstance(stage, Top) else stage
         before = alive(field)
-        judged = inner(query, field)
-        field = judged.best(stage.k) if isinstance(stage, Top) else judged
+        uncut = inner(query, field)
+        field = uncut.best(stage.k) if isinstance(stage, Top) else uncut
         selecting = isinstance(getattr(inner, "inner", inner), Selector)
-        judges = before if selecting else alive(judged)
+        ranking = before if selecting else alive(uncut)
         if item in dict(alive(field)):
             continue
-        if field is judged and not isinstance(inner, Filter) and not before:
+        if field is uncut and not isinstance(inner, Filter) and not before:
             return None
-        if isinstance(inner, Filter) and item not in dict(judges):
-            return stage.title, "removed", 0, len(judges), None, None
-        if item not in dict(judges):
+        if isinstance(inner, Filter) and item not in dict(ranking):
+            return stage.title, "removed", 0, len(ranking), None, None
+        if item not in dict(ranking):
             return None
         needed = None
         if not selecting and not isinstance(inner, Filter) and inner.kind != "hydrator":
@@ -54,9 +55,9 @@ def replay(pipeline, query, item):
         return (
             stage.title,
             "cut",
-            ranked(judges).index(item) + 1,
-            len(judges),
-            number(dict(judges)[item]),
+            ranked(ranking).index(item) + 1,
+            len(ranking),
+            number(dict(ranking)[item]),
             needed,
         )
     return "returned"
@@ -65,35 +66,35 @@ def replay(pipeline, query, item):
 def agrees(pipeline, query):
     slate = run_checked(pipeline, query)
     for item in range(N_ITEMS):
-        told = explain(slate.trace, item)
+        explained = explain(slate.trace, item)
         expected = replay(pipeline, query, item)
         if expected is None:
-            assert (told.verdict, told.passages) == ("not nominated", ())
+            assert (explained.verdict, explained.outcomes) == ("not nominated", ())
         elif expected == "returned":
-            assert told.verdict == "returned"
-            assert slate.items[0, told.position - 1].item() == item
-            assert [passage.verdict for passage in told.passages] == ["named"] + ["kept"] * (
-                len(told.passages) - 1
+            assert explained.verdict == "returned"
+            assert slate.items[0, explained.position - 1].item() == item
+            assert [outcome.verdict for outcome in explained.outcomes] == ["nominated"] + ["kept"] * (
+                len(explained.outcomes) - 1
             )
         else:
-            last = told.passages[-1]
-            got = (told.dropped_at, told.verdict, last.rank, last.of, last.score, last.threshold)
+            last = explained.outcomes[-1]
+            got = (explained.dropped_at, explained.verdict, last.rank, last.of, last.score, last.threshold)
             assert got == pytest.approx(expected) if None not in got else got == expected
-            assert told.position == 0
+            assert explained.position == 0
 
 
 @settings(max_examples=60, deadline=None)
 @given(pipelines(), requests())
-def test_for_every_item_the_explanation_is_what_a_replay_says(pipeline, query):
+def test_explanation_of_every_item_equals_a_replay(pipeline, query):
     agrees(pipeline, query.take(slice(0, 1)))
 
 
 @pytest.mark.parametrize("history", [[], [4], [1, 2, 3, 4, 5, 6, 7, 8]])
-def test_the_tiny_pipeline_is_explained_as_a_replay_says(history):
+def test_explanations_of_the_tiny_pipeline_equal_a_replay(history):
     agrees(tiny(), asked(history))
 
 
-def test_an_item_is_explained_by_request_of_a_batch():
+def test_item_is_explained_for_each_request_of_a_batch():
     pipeline, query = tiny(), asked([], [4], [1, 2, 3])
     whole = run_checked(pipeline, query).trace
     for row in range(3):
@@ -107,34 +108,36 @@ def test_an_item_is_explained_by_request_of_a_batch():
             )
 
 
-def test_the_position_counts_items_and_not_empty_places():
+def test_position_counts_items_and_not_empty_places():
     slate = run_checked(listed("a", list(range(12))) >> Last() >> Sieve(salt=2), asked())
     for position, item in enumerate(slate.items[0][slate.items[0] >= 0].tolist(), start=1):
         assert explain(slate.trace, item).position == position
 
 
-def test_every_nominator_has_its_word():
+def test_every_nomination_of_an_item_is_listed():
     pool = listed("a", [5, 6], [0.9, math.nan]) + listed("b", [7, 6], [3.0, 2.0])
-    told = explain(run_checked(pool, asked()).trace, 6)
-    assert [(one.nominator, one.score, one.rank, one.of) for one in told.namings] == [
+    explained = explain(run_checked(pool, asked()).trace, 6)
+    assert [(one.nominator, one.score, one.rank, one.of) for one in explained.nominations] == [
         ("a", None, 2, 2),
         ("b", 2.0, 2, 2),
     ]
 
 
-def test_the_answer_in_words():
+def test_sentence_names_the_stage_and_the_reason():
     pipeline = listed("a", list(range(20))) >> Sieve(salt=2) >> Dice(salt=1) % 6 >> Last() % 2
     trace = run_checked(pipeline, asked()).trace
-    said = {explain(trace, item).sentence("It") for item in range(21)}
-    assert "It was returned at position 1." in said
-    assert "It was never in the running: no nominator named it." in said
-    assert "It was removed by the filter 'sieve'." in said
-    assert any(one.startswith("It was not chosen by 'last'; it stood at rank ") for one in said)
-    assert any(one.startswith("It was cut at 'dice': rank ") and one.endswith(" was needed.") for one in said)
+    sentences = {explain(trace, item).sentence("It") for item in range(21)}
+    assert "It was returned at position 1." in sentences
+    assert "It was not nominated by any nominator." in sentences
+    assert "It was removed by the filter 'sieve'." in sentences
+    assert any(one.startswith("It was not selected by 'last'; its rank was ") for one in sentences)
+    assert any(
+        one.startswith("It was cut at 'dice': rank ") and one.endswith(" was needed.") for one in sentences
+    )
 
 
-def test_an_explanation_is_plain_data():
+def test_explanation_can_be_written_as_json():
     trace = run_checked(listed("a", [1, 2]) >> Dice(broken=True, sides=3), asked()).trace
     for item in (1, 2, 3):
-        told = explain(trace, item).as_dict()
-        assert json.loads(json.dumps(told, allow_nan=False))["item"] == item
+        explained = as_json(explain(trace, item))
+        assert json.loads(json.dumps(explained, allow_nan=False))["item"] == item

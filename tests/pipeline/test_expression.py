@@ -1,4 +1,4 @@
-"""Expressions: read as stages and operators, never run as code."""
+"""Expressions: parsed as stages and operators, never run as code."""
 
 from contextlib import suppress
 
@@ -21,7 +21,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("a", "a % 100"),
         ("  a % 5 + b\n  >> sieve\n  >> dice % 3  # the best\n", "a % 5 + b % 100 >> sieve >> dice % 3"),
@@ -30,11 +30,11 @@ KNOWN = {
         ("(a + b) % 4 >> ((dice))", "(a % 100 + b % 100) % 4 >> dice"),
     ],
 )
-def test_an_expression_becomes_the_pipeline_it_stands_for(text, told):
-    assert repr(parse(text, KNOWN)) == told
+def test_expression_is_parsed_as_a_pipeline(text, expected):
+    assert repr(parse(text, KNOWN)) == expected
 
 
-def test_the_names_of_an_expression_are_told_in_order_and_guards_are_none_of_them():
+def test_names_of_an_expression_are_in_order_and_without_guards():
     assert names_in("b % 5 + Optional(a)\n >> Within(dice, ms=3) >> sieve") == ["b", "a", "dice", "sieve"]
 
 
@@ -56,7 +56,7 @@ def test_the_names_of_an_expression_are_told_in_order_and_guards_are_none_of_the
         ("a >> b", "nominator 'b' stands after >>"),
         ("a + a", "two nominators of a pool are called 'a'"),
         ("a + dice", "only nominators can be pooled"),
-        ("a >> Optional(sieve)", "a filter that may fail lets everything through"),
+        ("a >> Optional(sieve)", "a skipped filter would let every candidate pass"),
         ("a >> Within(dice)", r"expected Optional\(stage\) or Within\(stage, ms=30\), got 'Within\(dice\)'"),
         ("a >> Within(dice, ms=0)", "ms must be positive"),
         ("a >> Within(dice, ms='3')", "expected a number"),
@@ -68,7 +68,7 @@ def test_the_names_of_an_expression_are_told_in_order_and_guards_are_none_of_the
         ("a" + " >> dice" * 20_000, "nested too deeply|expected stages joined by"),
     ],
 )
-def test_whatever_has_no_meaning_is_refused_with_where_it_stands(text, message):
+def test_invalid_expression_is_refused_with_its_location(text, message):
     with pytest.raises(ConfigError, match=message) as refused:
         parse(text, KNOWN, "here")
     assert str(refused.value).startswith("here: ")
@@ -101,11 +101,11 @@ def test_code_is_refused_and_not_run(text, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-words = st.sampled_from([*"ab()%+>.,=03 '[]", ">>", " >> ", "sieve", "dice", "Optional(", "ms=", "lambda "])
+tokens = st.sampled_from([*"ab()%+>.,=03 '[]", ">>", " >> ", "sieve", "dice", "Optional(", "ms=", "lambda "])
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(words).map("".join))
-def test_any_text_is_a_pipeline_or_a_sentence(text):
+@given(st.lists(tokens).map("".join))
+def test_any_text_is_a_pipeline_or_a_config_error(text):
     with suppress(ConfigError):
         assert isinstance(parse(text, KNOWN), Pipeline)

@@ -100,7 +100,9 @@ def test_a_batch_of_requests_is_answered_like_each_alone(recommender):
     pipeline = recommender.prepared(Request(exclude=["i4"]))
     slate = run_checked(pipeline, recommender.query(requests))
     for row, request in enumerate(requests):
-        assert [entry["item_id"] for entry in recommender.recommendations(slate, row)] == ids(recommender, request)
+        assert [entry["item_id"] for entry in recommender.recommendations(slate, row)] == ids(
+            recommender, request
+        )
 
 
 def test_the_time_of_a_request_is_the_end_of_the_log_unless_told(recommender):

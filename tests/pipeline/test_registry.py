@@ -1,20 +1,19 @@
-"""The table of types: every stage of ours has a name in it, and its settings can be told."""
+"""The table of types: every public stage has a type name and declared settings."""
 
 import pytest
 
 from shortlist import nominate, stages
 from shortlist.grammar import Stage
 from shortlist.pipeline.registry import TYPES, type_name
-from shortlist.pipeline.settings import plain_fields
 from tests.worlds import Dice, tiny
 
 
-def test_every_stage_that_is_public_has_a_type():
+def test_every_public_stage_has_a_type():
     public = [getattr(room, name) for room in (nominate, stages) for name in room.__all__]
     assert {kind for kind in public if issubclass(kind, Stage)} == set(TYPES.values())
 
 
-def test_a_stage_knows_its_type_and_a_stranger_has_none():
+def test_stage_has_the_name_of_its_type_and_an_unknown_class_has_none():
     assert [type_name(stage, TYPES) for stage in tiny().stages[1:3]] == ["seen", "available"]
     assert type_name(Dice(), TYPES) is None
 
@@ -22,11 +21,11 @@ def test_a_stage_knows_its_type_and_a_stranger_has_none():
         pass
 
     assert type_name(Mine(), TYPES) is None, (
-        "a child is not its parent: it may not come back from its settings"
+        "a subclass is not its parent: it may not be rebuilt from the same settings"
     )
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_a_type_is_called_in_plain_words_and_takes_plain_settings(name):
+def test_every_setting_of_a_type_has_a_meaning(name):
     assert name == name.lower()
-    assert "name" in plain_fields(TYPES[name])
+    assert [one.name for one in TYPES[name].declared() if not one.meaning] == []

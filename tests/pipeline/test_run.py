@@ -1,4 +1,4 @@
-"""Running: the same slate whatever stands beside it, best first, each stage timed once."""
+"""Slates do not depend on the rest of the batch, are best first, and every stage is timed."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from shortlist.data import Query
 from shortlist.errors import GrammarError
 from shortlist.pipeline import Optional, run
-from tests.pipeline.chances import pipelines, requests
+from tests.pipeline.strategies import pipelines, requests
 from tests.worlds import Dice, Label, Last, Sieve, asked, listed, run_checked, tiny
 
 
@@ -26,7 +26,7 @@ def shown(slate, row):
 
 @settings(max_examples=80, deadline=None)
 @given(pipelines(), requests())
-def test_what_stands_beside_a_request_in_a_batch_does_not_change_its_slate(pipeline, query):
+def test_slate_does_not_depend_on_the_rest_of_the_batch(pipeline, query):
     slate = run_checked(pipeline, query)
     for row in range(len(query)):
         assert shown(slate, row) == alone(pipeline, query, row)
@@ -34,7 +34,7 @@ def test_what_stands_beside_a_request_in_a_batch_does_not_change_its_slate(pipel
 
 @settings(max_examples=80, deadline=None)
 @given(pipelines(), requests())
-def test_a_slate_has_no_repeats_and_its_empty_places_come_last(pipeline, query):
+def test_slate_has_no_repeats_and_its_empty_places_come_last(pipeline, query):
     slate = run_checked(pipeline, query)
     for items, scores in zip(slate.items.tolist(), slate.scores.tolist(), strict=True):
         kept = [item for item in items if item >= 0]
@@ -43,7 +43,7 @@ def test_a_slate_has_no_repeats_and_its_empty_places_come_last(pipeline, query):
         assert all(score == -math.inf for score in scores[len(kept) :])
 
 
-def test_the_tiny_pipeline_answers_alike_alone_and_in_a_batch():
+def test_tiny_pipeline_gives_the_same_slate_alone_and_in_a_batch():
     pipeline = tiny()
     query = asked([], [1], [5, 6, 7, 8, 9, 10, 11, 12], [2, 3])
     slate = run_checked(pipeline, query)
@@ -52,14 +52,14 @@ def test_the_tiny_pipeline_answers_alike_alone_and_in_a_batch():
         assert [item for item, _ in alone(pipeline, query, row)] == slate.items[row].tolist()
 
 
-def test_a_slate_is_ordered_by_score_when_nobody_chose_another_order():
+def test_slate_is_ordered_by_score_without_a_selector():
     slate = run_checked(listed("a", [1, 2, 3, 4]) + listed("b", [4]) >> Dice(salt=2), asked())
     assert slate.scores[0].tolist() == sorted(slate.scores[0].tolist(), reverse=True)
     pooled = run_checked(listed("a", [1, 2, 3]) + listed("b", [3]), asked())
-    assert pooled.items[0, :3].tolist() == [3, 1, 2], "named by two comes first"
+    assert pooled.items[0, :3].tolist() == [3, 1, 2], "nominated by two comes first"
 
 
-def test_the_order_a_selector_chose_stands_also_through_filters_and_guards():
+def test_order_of_a_selector_survives_filters_and_guards():
     pool = listed("a", [1, 2, 3, 4])
     for last in (Last(), Optional(Last()), Last() >> Label()):
         assert run_checked(pool >> last, asked()).items[0, :4].tolist() == [4, 3, 2, 1]
@@ -70,7 +70,7 @@ def test_the_order_a_selector_chose_stands_also_through_filters_and_guards():
     assert run_checked(pool >> Last() >> Dice(), asked()).trace.names == ("pool", "last", "dice")
 
 
-def test_time_comes_in_as_an_argument():
+def test_stage_times_come_from_the_given_clock():
     ticks = itertools.count()
     slate = run(listed("a", [1]) + listed("b", [2]) >> Dice(), asked(), clock=lambda: next(ticks) / 1e3)
     pool, dice = slate.trace.steps
@@ -78,22 +78,22 @@ def test_time_comes_in_as_an_argument():
     assert (pool.ms, dice.ms) == pytest.approx((5, 1))
 
 
-def test_a_pipeline_without_nominators_does_not_run():
+def test_pipeline_without_nominators_is_refused():
     with pytest.raises(GrammarError, match="begin with a nominator"):
         run(Dice() >> Sieve(), asked())
 
 
-def test_nobody_named_anything_is_an_empty_slate():
+def test_slate_is_empty_when_nothing_is_nominated():
     slate = run_checked(listed("a", []) >> Sieve() >> Dice() % 3 >> Last(), asked([1], []))
     assert slate.items.shape == (2, 0)
     assert slate.trace.fate.shape == (2, 0)
 
 
-def test_no_requests_get_no_slates():
+def test_empty_batch_gives_no_slates():
     assert run_checked(tiny(), Query.of([])).items.shape[0] == 0
 
 
-def test_the_same_request_gets_the_same_slate_again():
+def test_same_request_gives_the_same_slate():
     query = asked([1, 2, 3], [4])
     one, two = run_checked(tiny(), query), run_checked(tiny(), query)
     assert torch.equal(one.items, two.items)

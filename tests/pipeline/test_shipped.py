@@ -1,3 +1,5 @@
+"""Recipes that are part of the package."""
+
 import pytest
 
 from shortlist.errors import ConfigError
@@ -7,13 +9,13 @@ from shortlist.pipeline.shipped import FOLDER, shipped_names
 TREES = ("tdm", "jtm", "otm", "plt", "dtr-u", "dtr-t", "dtr-t-rl")
 
 
-def test_every_shipped_recipe_reads():
+def test_every_shipped_recipe_can_be_parsed():
     assert {"classic", "explore", "untimed", *TREES} <= set(shipped_names())
     for name in shipped_names():
         assert shipped_recipe(name).name == name
 
 
-def test_a_file_outranks_a_name(tmp_path, monkeypatch):
+def test_existing_file_takes_precedence_over_a_shipped_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_recipe("classic").name == "classic"
     assert find_recipe(FOLDER / "untimed.toml").name == "untimed"
@@ -22,7 +24,7 @@ def test_a_file_outranks_a_name(tmp_path, monkeypatch):
     assert find_recipe("classic").name == "untimed"
 
 
-def test_a_name_nobody_knows_is_refused_with_those_that_exist():
+def test_unknown_name_is_refused_with_the_existing_names():
     with pytest.raises(ConfigError, match=", ".join(shipped_names())):
         find_recipe("clasic")
     with pytest.raises(ConfigError, match="no such file"):

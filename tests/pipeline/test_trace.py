@@ -1,4 +1,4 @@
-"""The trace: nominated = returned + cut + removed, always, and a sentence when a stage cheats."""
+"""The trace: nominated = returned + cut + removed, and an error when a stage breaks its contract."""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,8 +11,8 @@ from shortlist.data import Candidates, Note
 from shortlist.errors import ConservationError
 from shortlist.grammar import Filter, Scorer
 from shortlist.pipeline import Optional, run
-from shortlist.pipeline.trace import NEVER, RETURNED
-from tests.pipeline.chances import pipelines, requests
+from shortlist.pipeline.trace import EMPTY, RETURNED, StageCounts
+from tests.pipeline.strategies import pipelines, requests
 from tests.worlds import Dice, Last, asked, listed, run_checked, tiny
 
 
@@ -22,16 +22,16 @@ def test_every_nominated_candidate_ends_in_exactly_one_bucket(pipeline, query):
     slate = run_checked(pipeline, query)
     trace = slate.trace
     for row in range(len(query)):
-        named = set(trace.named.items[row][trace.named.valid[row]].tolist())
+        nominated = set(trace.nominated.items[row][trace.nominated.valid[row]].tolist())
         returned = set(slate.items[row][slate.items[row] >= 0].tolist())
-        ends = zip(trace.named.items[row].tolist(), trace.fate[row].tolist(), strict=True)
-        fate = {item: end for item, end in ends if end != NEVER}
-        assert set(fate) == named
+        ends = zip(trace.nominated.items[row].tolist(), trace.fate[row].tolist(), strict=True)
+        fate = {item: end for item, end in ends if end != EMPTY}
+        assert set(fate) == nominated
         assert {item for item, end in fate.items() if end == RETURNED} == returned
         buckets = [
             {item for item, end in fate.items() if end == number} for number in range(len(trace.steps))
         ]
-        assert sum(map(len, buckets)) + len(returned) == len(named)
+        assert sum(map(len, buckets)) + len(returned) == len(nominated)
         for bucket, step in zip(buckets, trace.steps, strict=True):
             assert len(bucket) == int(step.removed[row] + step.cut[row])
             assert int(step.removed[row]) >= 0
@@ -51,35 +51,33 @@ def test_only_filters_remove_and_everything_else_cuts(pipeline, query):
             assert not bool((gone & trace.removed_by_filter).any())
 
 
-def test_a_hand_worked_funnel():
+def test_funnel_of_a_case_worked_out_by_hand():
     slate = run_checked(listed("a", [0, 1, 2]) + listed("b", [2, 3]) >> Seen0() >> Dice(salt=3) % 2, asked())
-    counts = [
-        {key: one[key] for key in ("name", "in", "out", "removed", "cut")} for one in slate.trace.counts()
-    ]
-    assert counts == [
-        {"name": "pool", "in": 4, "out": 4, "removed": 0, "cut": 0},
-        {"name": "seen0", "in": 4, "out": 3, "removed": 1, "cut": 0},
-        {"name": "dice", "in": 3, "out": 2, "removed": 0, "cut": 1},
-    ]
+    counts = tuple(replace(stage, ms=0.0) for stage in slate.trace.counts())
+    assert counts == (
+        StageCounts("pool", "nominator", entered=4, kept=4, removed=0, cut=0, ms=0.0),
+        StageCounts("seen0", "filter", entered=4, kept=3, removed=1, cut=0, ms=0.0),
+        StageCounts("dice", "scorer", entered=3, kept=2, removed=0, cut=1, ms=0.0),
+    )
     assert [part.count.tolist() for part in slate.trace.steps[0].parts] == [[3], [2]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Seen0(Filter):
-    """Says no to item 0."""
+    """Removes item 0."""
 
     def keep(self, query, found):
         return found.items != 0
 
 
-def test_what_a_guarded_selector_does_not_choose_counts_as_cut():
+def test_candidates_a_guarded_selector_does_not_select_count_as_cut():
     pool = listed("a", [0, 1, 2])
     for last in (Last() % 1, Optional(Last()) % 1, Optional(Last() % 1)):
         step = run_checked(pool >> last, asked()).trace.steps[1]
         assert (step.kind, step.removed.item(), step.cut.item()) == ("selector", 0, 2)
 
 
-def test_scores_and_ranks_are_told_by_nominated_place_and_ties_as_they_were_cut():
+def test_scores_and_ranks_are_in_nominated_order_and_ties_in_cut_order():
     # After `first`, 3 stands before 2; `second` ties them all, so 3 must have the better rank.
     @dataclass(frozen=True, eq=False, repr=False)
     class First(Scorer):
@@ -98,13 +96,13 @@ def test_scores_and_ranks_are_told_by_nominated_place_and_ties_as_they_were_cut(
     assert trace.fate.tolist() == [[2, 2, RETURNED]]
 
 
-def test_what_is_not_there_any_more_has_no_score_and_no_rank():
+def test_removed_candidate_has_no_score_and_no_rank():
     trace = run_checked(listed("a", [0, 1]) >> Seen0() >> Dice(), asked()).trace
     assert math.isnan(trace.scores(2)[0, 0])
     assert trace.ranks(2)[0].tolist() == [0, 1]
 
 
-def test_the_threshold_is_the_lowest_score_that_went_on_and_infinite_when_nothing_did():
+def test_threshold_is_the_lowest_kept_score_and_infinite_when_nothing_is_kept():
     @dataclass(frozen=True, eq=False, repr=False)
     class Nobody(Filter):
         def keep(self, query, found):
@@ -119,7 +117,7 @@ def test_the_threshold_is_the_lowest_score_that_went_on_and_infinite_when_nothin
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cheat(Filter):
-    """Overrides what it must not, in the way it is told."""
+    """Breaks the contract of a filter in a given way."""
 
     how: str = ""
 
@@ -139,26 +137,26 @@ class Cheat(Filter):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("doubles", "cheat: the same item stands twice in what it passed on"),
-        ("invents", "cheat: passed on candidates it was not given"),
-        ("brings back", "cheat: passed on candidates it was not given"),
-        ("replaces", "cheat: passed on candidates it was not given"),
+        ("doubles", "cheat: returned the same item twice"),
+        ("invents", "cheat: returned candidates that it was not given"),
+        ("brings back", "cheat: returned candidates that it was not given"),
+        ("replaces", "cheat: returned candidates that it was not given"),
     ],
 )
-def test_a_stage_that_cheats_is_named(how, message):
+def test_stage_that_breaks_its_contract_is_reported_by_name(how, message):
     pipeline = listed("a", [0, 1, 2]) >> Seen0() >> Cheat(how)
     with pytest.raises(ConservationError, match=message):
         run(pipeline, asked()).trace.check()
 
 
-def test_a_trace_whose_sums_do_not_match_is_refused():
+def test_trace_whose_sums_do_not_match_is_refused():
     trace = run_checked(listed("a", [0, 1, 2]) >> Seen0(), asked()).trace
     lost = replace(trace.steps[1], before=trace.steps[1].after)
-    with pytest.raises(ConservationError, match="nominated is not returned"):
+    with pytest.raises(ConservationError, match="nominated candidates are not returned"):
         replace(trace, steps=(trace.steps[0], lost)).check()
 
 
-def test_the_trace_prints_as_a_table_with_nominators_and_notes():
+def test_trace_prints_as_a_table_with_nominators_and_notes():
     @dataclass(frozen=True, eq=False, repr=False)
     class Broken(Scorer):
         def score(self, query, found):
@@ -168,21 +166,21 @@ def test_the_trace_prints_as_a_table_with_nominators_and_notes():
     lines = text.splitlines()
     assert lines[0].split() == ["stage", "kind", "in", "kept", "removed", "cut", "ms"]
     assert lines[1].split()[:6] == ["pool", "nominator", "3", "3", "0", "0"]
-    assert lines[2].split() == ["a", "named", "3"], "per request, like the rest of the table"
+    assert lines[2].split() == ["a", "nominated", "3"], "per request, like the rest of the table"
     assert lines[3].split()[:6] == ["seen0", "filter", "3", "2", "1", "0"]
     assert lines[5] == "  broken: degraded: ValueError: no weights"
 
 
-def test_counts_are_plain_values_and_name_only_the_notes_of_their_request():
+def test_counts_list_only_the_notes_of_their_request():
     trace = run_checked(listed("a", [0, 1, 2]) >> Dice(broken=True, sides=3), asked([], seeds=[3])).trace
     step = trace.steps[1]
     noted = replace(step, notes=(Note("d", "nonfinite", "", torch.tensor([0])), Note("d", "degraded")))
     counts = replace(trace, steps=(trace.steps[0], noted)).counts()
-    assert counts[1]["notes"] == ["degraded"]
-    assert [type(value) for value in counts[0].values()] == [str, str, int, int, int, int, float, list]
+    assert counts[1].notes == ("degraded",)
+    assert [type(value) for value in vars(counts[0]).values()] == [str, str, int, int, int, int, float, tuple]
 
 
-def test_the_tiny_pipeline_balances_for_all_kinds_of_users():
+def test_tiny_pipeline_conserves_candidates_for_all_kinds_of_users():
     trace = run_checked(tiny(), asked([], [1], list(range(30)))).trace
     assert trace.degraded == ()
     assert trace.names == ("pool", "seen", "available", "prerank", "rank", "diverse")

@@ -91,7 +91,7 @@ class Within(Guard):
     that late work never piles up.
     """
 
-    ms: float = setting(meaning="Time limit in milliseconds.", least=0)
+    ms: float = setting(meaning="Time limit in milliseconds.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Random pipelines of toy stages, and random requests for them."""
+"""Hypothesis strategies: random pipelines of toy stages and random requests."""
 
 from hypothesis import strategies as st
 
