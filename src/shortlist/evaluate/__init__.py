@@ -1,24 +1,34 @@
 """How good the answers are: protocols, baselines, comparison."""
 
-from shortlist.evaluate.compare import Contest, compare
-from shortlist.evaluate.evaluation import Evaluation, evaluate, segments
-from shortlist.evaluate.funnel import Funnel, StageLoss, funnel, passage
-from shortlist.evaluate.losses import Losses, StageTrace, decompose
-from shortlist.evaluate.scores import Scores, score_slates
+from shortlist.callable_room import make_callable
+from shortlist.evaluate.compare import Comparison, compare, compare_scores
+from shortlist.evaluate.evaluation import (
+    Evaluation,
+    PipelineEvaluation,
+    evaluate,
+    evaluate_pipeline,
+    segments,
+)
+from shortlist.evaluate.losses import Losses, StageLoss, StageLosses, StageTrace, decompose
+from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
 
 __all__ = [
-    "Contest",
+    "Comparison",
     "Evaluation",
-    "Funnel",
     "Losses",
+    "PipelineEvaluation",
     "Scores",
     "StageLoss",
+    "StageLosses",
     "StageTrace",
+    "SystemMetrics",
     "compare",
+    "compare_scores",
     "decompose",
     "evaluate",
-    "funnel",
-    "passage",
+    "evaluate_pipeline",
     "score_slates",
     "segments",
 ]
+
+make_callable(__name__, evaluate)

@@ -1,111 +1,286 @@
-"""Systems against each other and against the yardsticks, on the same users."""
+"""Comparison of bundles with each other and with the baselines on the same users: paired tests, latency, warnings."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
 
-from shortlist.errors import DataError
-from shortlist.evaluate.scores import Scores
-from shortlist.metrics.holm import holm
-from shortlist.metrics.significance import Comparison
+from shortlist import __version__
+from shortlist.data import Dataset, HeldOut, Split
+from shortlist.errors import ConfigError, DataError
+from shortlist.evaluate.baselines import baselines
+from shortlist.evaluate.evaluation import (
+    KS,
+    check_not_empty,
+    held_out_part,
+    slate_scorer,
+    slates_of,
+    split_of,
+    training_warnings,
+)
+from shortlist.evaluate.latency import Latency, latencies
+from shortlist.evaluate.protocol import Protocol, protocol_of
+from shortlist.evaluate.scores import Scores, SystemMetrics
+from shortlist.grammar import Pipeline
+from shortlist.metrics.ranking import METRICS
+from shortlist.metrics.significance import PairedTest, holm
+from shortlist.pipeline import About, Recommender
+from shortlist.pipeline.recommender import resized
+from shortlist.progress import Progress, silent
 
-SURE = 0.05  # a p-value below this, corrected for all pairs, is no chance
-SAMPLES = 2000  # draws for an interval and for a p-value, which cannot be smaller than one in so many
+ALPHA = 0.05  # significance level of Holm's adjusted p-values
+POWER = 0.8  # of the sample size in warnings
+SAMPLES = 2000  # bootstrap samples and sign flips; no p-value is below 1 / (SAMPLES + 1)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What one system is above another by the metric that decides; `p_holm` is corrected for all pairs of a contest."""
+    """A system against another system or a baseline; `p_holm` is adjusted for all pairs of the comparison."""
 
     system: str
     against: str
-    found: Comparison
+    test: PairedTest
     p_holm: float
+    significant: bool  # the interval excludes 0 and p_holm is below ALPHA
 
-    @property
-    def sure(self) -> bool:
-        """Whether the interval of the difference leaves out 0, and the corrected p-value says so too."""
-        return (self.found.above or self.found.below) and self.p_holm < SURE
+    @classmethod
+    def of(cls, system: str, against: str, test: PairedTest, p_holm: float) -> "Pair":
+        """A pair whose significance follows from its test and adjusted p-value."""
+        return cls(system, against, test, p_holm, (test.above or test.below) and p_holm < ALPHA)
 
     def sentence(self, metric: str) -> str:
-        """What was found, in words."""
-        found, word = self.found, "is not clearly apart from"
-        if self.sure:
-            word = "beats" if found.above else "is beaten by"
-        reach = f"[{found.low:+.4f}, {found.high:+.4f}]"
-        return f"{self.system} {word} {self.against}: {metric} {found.difference:+.4f} {reach}."
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "system": self.system,
-            "against": self.against,
-            **vars(self.found),
-            "p_holm": self.p_holm,
-            "sure": self.sure,
-        }
+        """The result in one sentence."""
+        verb = "is not significantly different from"
+        if self.significant:
+            verb = "beats" if self.test.above else "is beaten by"
+        interval = f"[{self.test.low:+.4f}, {self.test.high:+.4f}]"
+        return f"{self.system} {verb} {self.against}: {metric} {self.test.difference:+.4f} {interval}."
 
 
-@dataclass(frozen=True, eq=False)
-class Contest:
-    """Scores of systems and yardsticks, and the pairs: all against the first, all against the best yardstick."""
+@dataclass(frozen=True)
+class PairedTests:
+    """Every system against the first, then every system against the best baseline, with Holm's correction."""
 
     metric: str
-    systems: Mapping[str, Scores]
-    baselines: Mapping[str, Scores]
-    best_yardstick: str
+    best_baseline: str
     pairs: tuple[Pair, ...]
-    popularity: tuple[Pair, ...]  # every system against popularity, for warnings; no part of the correction
+    popularity: tuple[Pair, ...]  # every system against the first baseline; not part of the correction
+
+
+@dataclass(frozen=True)
+class System:
+    """One bundle in a comparison."""
+
+    scores: SystemMetrics
+    latency: Latency
+    expression: str  # of the pipeline as it was evaluated
+    about: About
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of `compare`: everything its page and its tables show."""
+
+    users: int
+    metric: str  # that decides
+    best_baseline: str
+    systems: Mapping[str, System]
+    baselines: Mapping[str, SystemMetrics]
+    pairs: tuple[Pair, ...]
+    findings: tuple[str, ...]
+    warnings: tuple[str, ...]
+    protocol: Protocol
+    data: str
+    fingerprint: str
+    seed: int
+    package: str
 
     @property
-    def users(self) -> int:
-        return len(next(iter(self.systems.values())))
-
-    def as_dict(self, seed: int = 0) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "users": self.users,
-            "metric": self.metric,
-            "best yardstick": self.best_yardstick,
-            "systems": {name: one.as_dict(seed) for name, one in self.systems.items()},
-            "yardsticks": {name: one.as_dict(seed) for name, one in self.baselines.items()},
-            "comparisons": [pair.as_dict() for pair in self.pairs],
-        }
+    def metrics(self) -> dict[str, SystemMetrics]:
+        """Metrics of all systems, then of the baselines."""
+        return {name: system.scores for name, system in self.systems.items()} | dict(self.baselines)
 
 
 def compare(
+    bundles: Mapping[str, Recommender],
+    data: Dataset,
+    *,
+    on: str = "test",
+    metric: str = "recall@20",
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Comparison:
+    """Compare bundles on the users their common split held out: each with the first, and with the best baseline.
+
+    `on` is "test" or "valid"; `metric` decides which baseline is best and what is tested.
+    """
+    ks = cuts_for(metric)
+    split = common_split(bundles, data)
+    held_out = held_out_part(split, on)
+    check_not_empty(held_out)
+    pipelines = {name: resized(bundle.pipeline, max(ks)) for name, bundle in bundles.items()}
+    scores, known = _scores(pipelines, held_out, split, ks, data.clock, progress)
+    tests = compare_scores(scores, known, metric, seed)
+    times, abouts = latencies(pipelines, held_out, progress=progress), _abouts(bundles)
+    return Comparison(
+        len(held_out),
+        metric,
+        tests.best_baseline,
+        {
+            name: System(own.summary(seed), times[name], repr(pipelines[name]), abouts[name])
+            for name, own in scores.items()
+        },
+        {name: own.summary(seed) for name, own in known.items()},
+        tests.pairs,
+        tuple(pair.sentence(metric) for pair in tests.pairs),
+        comparison_warnings(tests, abouts),
+        protocol_of(split.settings, on, len(held_out), pipelines),
+        data.name,
+        data.fingerprint,
+        seed,
+        __version__,
+    )
+
+
+def cuts_for(metric: str) -> tuple[int, ...]:
+    """The cuts to evaluate at: the usual ones and that of the metric."""
+    word, _, cut = metric.partition("@")
+    if word not in METRICS or not cut.isdecimal() or not 0 < int(cut) <= 1000:
+        raise ConfigError(
+            f"--metric must be one of {', '.join(METRICS)} with a cut up to 1000, like recall@20; got {metric!r}"
+        )
+    return tuple(sorted({*KS, int(cut)}))
+
+
+def common_split(bundles: Mapping[str, Recommender], data: Dataset) -> Split:
+    """The split of all bundles; refused where they were trained on other data or with another split."""
+    if not bundles:
+        raise ConfigError("compare: expected one bundle or more, got none")
+    (first, leader), *_ = bundles.items()
+    split = split_of(leader, data)
+    for name, bundle in bundles.items():
+        _check_trained_like(leader.about, first, bundle.about, name)
+    return split
+
+
+def _check_trained_like(leader: About, first: str, about: About, name: str) -> None:
+    if about.fingerprint != leader.fingerprint:
+        raise ConfigError(f"{name}: was trained on other data ({about.fingerprint}) than {first}")
+    keys = [key for key in {**leader.split, **about.split} if leader.split.get(key) != about.split.get(key)]
+    keys = ["protocol"] if "protocol" in keys else keys  # other protocols have other settings anyway
+    if keys:
+        differences = ", ".join(
+            f"{key} {about.split.get(key)!r} instead of {leader.split.get(key)!r}" for key in keys
+        )
+        raise ConfigError(
+            f"{name}: was trained with another split than {first}: {differences}; train both with the same "
+            "--protocol on the same data set"
+        )
+
+
+def _scores(
+    pipelines: Mapping[str, Pipeline],
+    held_out: HeldOut,
+    split: Split,
+    ks: Sequence[int],
+    clock: str,
+    progress: Progress,
+) -> tuple[dict[str, Scores], dict[str, Scores]]:
+    """Scores of the systems and of the baselines."""
+    score, k = slate_scorer(held_out, split.train, ks), max(ks)
+    systems = {name: score(slates_of(one, held_out, k, progress)) for name, one in pipelines.items()}
+    return systems, {name: score(own) for name, own in baselines(held_out, split.train, k, clock).items()}
+
+
+def _abouts(bundles: Mapping[str, Recommender]) -> dict[str, About]:
+    return {name: bundle.about for name, bundle in bundles.items()}
+
+
+def compare_scores(
     systems: Mapping[str, Scores],
     baselines: Mapping[str, Scores],
     metric: str = "recall@20",
     seed: int = 0,
     samples: int = SAMPLES,
-) -> Contest:
-    """Every system against the first one, and each against the yardstick that is best by the metric.
-
-    The first of the yardsticks is popularity.
-    """
-    _check(systems, baselines)
-    everyone = {**baselines, **systems}
+) -> PairedTests:
+    """Test every system against the first, and each against the baseline that is best by the metric."""
+    _check_scores(systems, baselines)
+    scores = {**baselines, **systems}
     first, *others = systems
     best = max(baselines, key=lambda name: float(baselines[name][metric].nanmean().nan_to_num()))
 
-    def paired(system: str, against: str) -> Pair:
-        found = everyone[system].against(everyone[against], metric, seed, samples)
-        return Pair(system, against, found, found.p_value)
+    def tested(system: str, against: str) -> Pair:
+        test = scores[system].against(scores[against], metric, seed, samples)
+        return Pair.of(system, against, test, test.p_value)
 
-    pairs = [paired(name, first) for name in others] + [paired(name, best) for name in systems]
-    popular = tuple(paired(name, next(iter(baselines))) for name in systems)
-    return Contest(metric, systems, baselines, best, _corrected(pairs), popular)
+    pairs = [tested(name, first) for name in others] + [tested(name, best) for name in systems]
+    popularity = tuple(tested(name, next(iter(baselines))) for name in systems)
+    return PairedTests(metric, best, _adjusted(pairs), popularity)
 
 
-def _check(systems: Mapping[str, Scores], baselines: Mapping[str, Scores]) -> None:
-    counts = {name: len(one) for name, one in {**systems, **baselines}.items()}
+def _check_scores(systems: Mapping[str, Scores], baselines: Mapping[str, Scores]) -> None:
+    counts = {name: len(scores) for name, scores in {**systems, **baselines}.items()}
     if not systems or not baselines or set(systems) & set(baselines) or len(set(counts.values())) != 1:
         raise DataError(
-            "compare: expected systems and yardsticks of different names with scores of the same users, "
+            "compare: expected systems and baselines of different names with scores of the same users, "
             f"got {counts}"
         )
 
 
-def _corrected(pairs: list[Pair]) -> tuple[Pair, ...]:
-    honest = holm([pair.found.p_value for pair in pairs])
-    return tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, honest, strict=True))
+def _adjusted(pairs: list[Pair]) -> tuple[Pair, ...]:
+    adjusted = holm([pair.test.p_value for pair in pairs])
+    return tuple(
+        Pair.of(pair.system, pair.against, pair.test, p) for pair, p in zip(pairs, adjusted, strict=True)
+    )
+
+
+def comparison_warnings(tests: PairedTests, abouts: Mapping[str, About]) -> tuple[str, ...]:
+    """Reasons not to trust a comparison, the most serious first."""
+    return (
+        *(f"{name}: {text}" for name, about in abouts.items() for text in training_warnings(about)),
+        *_below_popularity(tests),
+        *_too_few_users(tests),
+        *_same_model(abouts),
+        *_different({name: about.seed for name, about in abouts.items()}, "with different seeds"),
+        *_different({name: about.package for name, about in abouts.items()}, "by different package versions"),
+    )
+
+
+def _below_popularity(tests: PairedTests) -> Iterator[str]:
+    for pair in tests.popularity:
+        if not (pair.significant and pair.test.above):
+            verb = "is below" if pair.test.difference < 0 else "is not significantly above"
+            yield f"{pair.system}: {verb} {pair.against} by {tests.metric} ({_difference(pair.test)})"
+
+
+def _too_few_users(tests: PairedTests) -> Iterator[str]:
+    for pair in tests.pairs:
+        if not pair.significant and pair.test.difference:
+            yield (
+                f"{pair.system} and {pair.against}: too few users to separate them by {tests.metric}: the difference "
+                f"is {_difference(pair.test)}, Holm's p-value {pair.p_holm:.3f}{_needed(pair, len(tests.pairs))}"
+            )
+
+
+def _needed(pair: Pair, pairs: int) -> str:
+    """The sample size at which a difference of the observed size would be significant among so many pairs."""
+    effect, normal = abs(pair.test.effect_size), NormalDist()
+    errors = normal.inv_cdf(1 - ALPHA / 2 / pairs) + normal.inv_cdf(POWER)  # in standard errors
+    return f"; about {math.ceil((errors / effect) ** 2):,} users are needed" if effect > 0 else ""
+
+
+def _same_model(abouts: Mapping[str, About]) -> Iterator[str]:
+    for version in dict.fromkeys(about.version for about in abouts.values() if about.version):
+        same = [name for name, about in abouts.items() if about.version == version]
+        if len(same) > 1:
+            yield f"{', '.join(same)}: are the same model ({version})"
+
+
+def _different(values: Mapping[str, int | str], how: str) -> Iterator[str]:
+    if len(set(values.values())) > 1:
+        listed = ", ".join(f"{name} {value}" for name, value in values.items())
+        yield f"the systems were trained {how}: {listed}"
+
+
+def _difference(test: PairedTest) -> str:
+    return f"{test.difference:+.4f}, [{test.low:+.4f}, {test.high:+.4f}]"

@@ -1,156 +1,271 @@
-"""A pipeline put to the test: its slates scored, its losses counted, the yardsticks beside it."""
+"""Evaluation of one bundle: metrics with intervals beside those of baselines, and the losses of every stage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.data import HeldOut, Interactions
-from shortlist.errors import DataError
+from shortlist.data import Dataset, HeldOut, Interactions, Split
+from shortlist.data.membership import is_in
+from shortlist.errors import ConfigError, ConservationError, DataError
 from shortlist.evaluate.baselines import POPULARITY, baselines
-from shortlist.evaluate.funnel import Funnel, funnel, passage
-from shortlist.evaluate.scores import Scores, score_slates
+from shortlist.evaluate.example import WorkedExample, typical_request, worked_example
+from shortlist.evaluate.losses import BatchLosses, Losses, StageLosses, batch_losses, total_losses
+from shortlist.evaluate.protocol import Protocol, protocol_of
+from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
 from shortlist.grammar import Pipeline, Stage, as_pipeline
-from shortlist.pipeline import run
+from shortlist.metrics.significance import Interval, PairedTest
+from shortlist.pipeline import About, Recommender, run
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent, tracked
 
 KS = (10, 20)
+TESTED = ("recall@20", "ndcg@20")  # metrics with paired tests against every baseline
+PIPELINE = "pipeline"
+PARTS = ("test", "valid")
 BATCH = 128
-ACTIVE = 0.5  # the share of cases with the longer histories that count as active
+ACTIVE = 0.5  # share of users, those with the longer histories, in the segment "active"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Metrics of the users of one segment."""
+
+    users: int
+    pipeline: Mapping[str, Interval]
+    popularity: Mapping[str, Interval]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of `evaluate`: everything its page and its tables show."""
+
+    users: int
+    expression: str  # of the pipeline as it was evaluated
+    metrics: Mapping[str, SystemMetrics]  # "pipeline" first, then the baselines
+    differences: Mapping[str, Mapping[str, PairedTest]]  # pipeline - baseline, by baseline and metric
+    segments: Mapping[str, Segment]
+    losses: StageLosses
+    example: WorkedExample
+    protocol: Protocol
+    about: About
+    warnings: tuple[str, ...]
+
+    @property
+    def best_baseline(self) -> str:
+        """The baseline with the highest recall@20."""
+        return max(self.differences, key=lambda name: self.mean(name) if self.mean(name) > 0 else 0.0)
+
+    def mean(self, system: str, metric: str = "recall@20") -> float:
+        """The mean of one metric of the pipeline or a baseline; NaN without users."""
+        return self.metrics[system].metrics[metric].mean
+
+    def __str__(self) -> str:
+        means = (f"{name} {self.mean(name):.4f}" for name in self.metrics)
+        return (
+            f"{self.about.name}: {self.users:,} held-out users\nrecall@20: {', '.join(means)}\n{self.losses}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
-    """What a pipeline did on held-out cases; `segments` are masks over the same cases."""
+class PipelineEvaluation:
+    """The result of `evaluate_pipeline`, with the values of every user."""
 
     scores: Scores
     baselines: Mapping[str, Scores]  # popularity first
-    funnel: Funnel
-    segments: Mapping[str, Tensor]  # each [C] bool
+    losses: StageLosses
+    user_losses: Losses
+    segments: Mapping[str, Tensor]  # masks over the held-out requests, each [C] bool
     slates: Tensor  # [C, k] item rows
 
     @property
-    def baseline(self) -> Scores:
-        """The scores of popularity."""
+    def popularity(self) -> Scores:
+        """The scores of the popularity baseline."""
         return self.baselines[POPULARITY]
 
-    def as_dict(self, seed: int = 0) -> dict[str, Any]:
-        """Plain values: metrics with intervals, the same for yardsticks, differences, segments and stages.
+    def metrics(self, seed: int = 0) -> dict[str, SystemMetrics]:
+        """Metrics with intervals of the pipeline and the baselines."""
+        systems = {PIPELINE: self.scores, **self.baselines}
+        return {name: scores.summary(seed) for name, scores in systems.items()}
 
-        `difference` is that from popularity, `differences` are those from every yardstick.
-        """
-        differences = {name: self._difference(one, seed) for name, one in self.baselines.items()}
-        everyone = {"pipeline": self.scores, **self.baselines}
+    def differences(self, seed: int = 0) -> dict[str, dict[str, PairedTest]]:
+        """Paired tests of the pipeline against every baseline."""
         return {
-            "users": len(self.scores),
-            "metrics": {who: scores.as_dict(seed) for who, scores in everyone.items()},
-            "difference": differences[POPULARITY],
-            "differences": differences,
-            "segments": {
-                name: self._segment(mask, seed) for name, mask in self.segments.items() if bool(mask.any())
-            },
-            "stages": self.funnel.as_dict(),
+            name: {metric: self.scores.against(scores, metric, seed) for metric in TESTED}
+            for name, scores in self.baselines.items()
         }
 
-    def _difference(self, other: Scores, seed: int) -> dict[str, Any]:
-        return {name: vars(self.scores.against(other, name, seed)) for name in ("recall@20", "ndcg@20")}
-
-    def _segment(self, mask: Tensor, seed: int) -> dict[str, Any]:
-        parts = {"pipeline": self.scores, POPULARITY: self.baseline}
-        told_of = {who: scores.segment(mask).as_dict(seed)["metrics"] for who, scores in parts.items()}
-        return {"users": int(mask.sum()), **told_of}
+    def by_segment(self, seed: int = 0) -> dict[str, Segment]:
+        """Metrics of every segment that has users."""
+        return {
+            name: Segment(
+                int(mask.sum()),
+                self.scores.segment(mask).intervals(seed),
+                self.popularity.segment(mask).intervals(seed),
+            )
+            for name, mask in self.segments.items()
+            if bool(mask.any())
+        }
 
 
 def evaluate(
+    bundle: Recommender, data: Dataset, *, on: str = "test", seed: int = 0, progress: Progress = silent
+) -> Evaluation:
+    """Evaluate a bundle on the users its split held out; `on` is "test" or "valid"."""
+    split = split_of(bundle, data)
+    held_out = held_out_part(split, on)
+    found = evaluate_pipeline(bundle.pipeline, held_out, split.train, progress=progress, clock=data.clock)
+    row = typical_request(found.scores["recall@20"])
+    return Evaluation(
+        len(held_out),
+        repr(resized(bundle.pipeline, max(KS))),
+        found.metrics(seed),
+        found.differences(seed),
+        found.by_segment(seed),
+        found.losses,
+        worked_example(bundle, data, held_out, row),
+        protocol_of(split.settings, on, len(held_out), {bundle.about.name: bundle.pipeline}),
+        bundle.about,
+        training_warnings(bundle.about),
+    )
+
+
+def evaluate_pipeline(
     pipeline: Stage,
-    cases: HeldOut,
-    learned: Interactions,
+    held_out: HeldOut,
+    train: Interactions,
     ks: Sequence[int] = KS,
     progress: Progress = silent,
     check: bool = True,
     clock: str = "ms",
-) -> Evaluation:
-    """Ask a pipeline all cases; `learned` is what it was trained on, for yardsticks, novelty and segments.
+) -> PipelineEvaluation:
+    """Evaluate a bare pipeline on held-out requests; baselines, novelty and segments are counted over `train`.
 
-    The `clock` of the log is "ms" or "order": it says what popular lately means.
+    Slates have as many items as the largest cut. The `clock` of the log is "ms" or "order". `check` verifies the
+    conservation of candidates in every batch.
     """
-    check_asked(cases)
-    most = max(ks)
-    told_of = _ask(resized(as_pipeline(pipeline), most), cases, progress, check)
-    scored = scorer(cases, learned, ks)
-    return Evaluation(
-        scored(told_of.items),
-        {name: scored(slates) for name, slates in baselines(cases, learned, most, clock).items()},
-        told_of.funnel,
-        segments(cases, learned),
-        told_of.items,
+    check_not_empty(held_out)
+    slates, batches = _run_batches(resized(as_pipeline(pipeline), max(ks)), held_out, progress, check)
+    score, (user_losses, losses) = slate_scorer(held_out, train, ks), total_losses(batches)
+    return PipelineEvaluation(
+        score(slates),
+        {name: score(own) for name, own in baselines(held_out, train, max(ks), clock).items()},
+        losses,
+        user_losses,
+        segments(held_out, train),
+        slates,
     )
 
 
-def check_asked(cases: HeldOut) -> None:
-    """There must be someone to ask."""
-    if not len(cases):
-        raise DataError("evaluate: expected held-out cases, got none; choose another split")
+def split_of(bundle: Recommender, data: Dataset) -> Split:
+    """The split a bundle was trained with; the data set must be the one it was trained on."""
+    about = bundle.about
+    if about.fingerprint != data.fingerprint:
+        raise ConfigError(
+            f"{about.name}: was trained on other data ({about.fingerprint or 'unknown'}) than {data.name} "
+            f"({data.fingerprint}); its training events could be among the held-out ones"
+        )
+    return data.split(**about.split)
 
 
-def scorer(cases: HeldOut, learned: Interactions, ks: Sequence[int] = KS) -> Callable[[Tensor], Scores]:
-    """What turns slates [C, k] into scores: it knows what came next, and how often items were met before."""
-    truth, met = cases.relevant(), torch.from_numpy(users_per_item(learned))
-    n_users = int((learned.lengths > 0).sum())
-    return lambda slates: score_slates(slates, truth, ks, met, n_users)
+def held_out_part(split: Split, on: str = "test") -> HeldOut:
+    """The held-out requests of one part of a split."""
+    if on not in PARTS:
+        raise ConfigError(f"--on must be test or valid, got {on!r}")
+    return split.test if on == "test" else split.valid
 
 
-def segments(cases: HeldOut, learned: Interactions) -> dict[str, Tensor]:
-    """Masks over cases: users with long and short histories, and wants that are popular or in the tail."""
-    seen = torch.from_numpy(cases.history_lengths().copy())
-    active = seen >= torch.quantile(seen.double(), ACTIVE)
-    counts = torch.from_numpy(learned.popularity.copy())
-    ranked = counts.sort(descending=True).values.cumsum(0)
-    head = counts >= counts.sort(descending=True).values[int((ranked < ranked[-1] * 0.5).sum())]
-    wants = cases.relevant()
-    share = (head[wants.clamp(min=0)] & (wants >= 0)).sum(1) / (wants >= 0).sum(1).clamp(min=1)
-    fresh = torch.from_numpy(np.isin(cases.users, learned.users, invert=True))
+def check_not_empty(held_out: HeldOut) -> None:
+    """Refuse a split without held-out requests."""
+    if not len(held_out):
+        raise DataError("evaluate: expected held-out users, got none; choose another split")
+
+
+def training_warnings(about: About) -> tuple[str, ...]:
+    """Stages whose training did not converge, and what their trainers warned of."""
+    unfinished = (
+        f"stage {stage!r} did not converge: its validation metric was still improving when training ended "
+        f"(best epoch {about.training[stage].best_epoch} of {about.training[stage].max_epochs}); train it for longer"
+        for stage in about.not_converged
+    )
+    return (*unfinished, *about.warnings)
+
+
+def slate_scorer(
+    held_out: HeldOut, train: Interactions, ks: Sequence[int] = KS
+) -> Callable[[Tensor], Scores]:
+    """A function from slates [C, k] to scores against the relevant items of the held-out requests."""
+    relevant, popularity = held_out.relevant(), torch.from_numpy(users_per_item(train))
+    n_users = int((train.lengths > 0).sum())
+    return lambda slates: score_slates(slates, relevant, ks, popularity, n_users)
+
+
+def segments(held_out: HeldOut, train: Interactions) -> dict[str, Tensor]:
+    """Masks over requests: by length of history, by new users, and by popularity of the relevant items.
+
+    Popular items are the smallest set of the most frequent ones that has half of the training events.
+    """
+    lengths = torch.from_numpy(held_out.history_lengths().copy())
+    active = lengths >= torch.quantile(lengths.double(), ACTIVE)
+    relevant = held_out.relevant()
+    popular = _popular(train)[relevant.clamp(min=0)] & (relevant >= 0)
+    share = popular.sum(1) / (relevant >= 0).sum(1).clamp(min=1)
     return {
         "active": active,
         "few events": ~active,
-        "new users": fresh,
-        "wants popular items": share >= 0.5,
-        "wants tail items": share < 0.5,
+        "new users": torch.from_numpy(np.isin(held_out.users, train.users, invert=True)),
+        "mostly popular items": share >= 0.5,
+        "mostly tail items": share < 0.5,
     }
 
 
+def _popular(train: Interactions) -> Tensor:
+    """Whether each item is among the most frequent that have half of the events [N]."""
+    counts = torch.from_numpy(train.popularity.copy())
+    ordered = counts.sort(descending=True).values
+    total = ordered.cumsum(0)
+    return counts >= ordered[int((total < total[-1] * 0.5).sum())]
+
+
 @torch.no_grad()
-def slates_of(pipeline: Stage, cases: HeldOut, k: int, progress: Progress = silent) -> Tensor:
-    """What a pipeline answers to all cases, k items each [C, k], -1 = an empty place."""
+def slates_of(pipeline: Stage, held_out: HeldOut, k: int, progress: Progress = silent) -> Tensor:
+    """The slates of a pipeline for all held-out requests, k items each [C, k], -1 = an empty place."""
     sized = resized(as_pipeline(pipeline), k)
-    parts = [cases.take(slice(start, start + BATCH)) for start in range(0, len(cases), BATCH)]
-    slates = [run(sized, one.query(width=longest(one))).items for one in tracked(parts, "evaluate", progress)]
-    return _stacked(slates)
+    parts = [held_out.take(slice(start, start + BATCH)) for start in range(0, len(held_out), BATCH)]
+    return _stacked(
+        [
+            run(sized, part.query(width=longest_history(part))).items
+            for part in tracked(parts, "evaluate", progress)
+        ]
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    items: Tensor
-    funnel: Funnel
-
-
-def _ask(pipeline: Pipeline, cases: HeldOut, progress: Progress, check: bool) -> _Asked:
-    """All cases in batches; memory stays that of one batch."""
-    items, passages, trace = [], [], None
-    for start in tracked(range(0, len(cases), BATCH), "evaluate", progress):
-        rows = slice(start, start + BATCH)
-        with torch.no_grad():
-            slate = run(pipeline, cases.query(rows, longest(cases.take(rows))))
+@torch.no_grad()
+def _run_batches(
+    pipeline: Pipeline, held_out: HeldOut, progress: Progress, check: bool
+) -> tuple[Tensor, list[BatchLosses]]:
+    """Slates and losses of all requests; only one batch of traces is in memory at a time."""
+    slates, batches = [], []
+    for start in tracked(range(0, len(held_out), BATCH), "evaluate", progress):
+        part = held_out.take(slice(start, start + BATCH))
+        slate, relevant = run(pipeline, part.query(width=longest_history(part))), part.relevant()
         trace = slate.trace.check() if check else slate.trace
-        passages.append(passage(trace, cases.relevant(rows)))
-        items.append(slate.items)
-    assert trace is not None
-    return _Asked(_stacked(items), funnel(trace, passages))
+        batches.append(batch_losses(trace, relevant, part.users))
+        slates.append(slate.items)
+        _check_returned(slate.items, relevant, batches[-1])
+    return _stacked(slates), batches
+
+
+def _check_returned(slates: Tensor, relevant: Tensor, batch: BatchLosses) -> None:
+    """The relevant items that survive the last stage must be those in the slates."""
+    in_slates, survived = int(is_in(relevant, slates).sum()), int(batch.trace.alive[:, -1].sum())
+    if in_slates != survived:
+        raise ConservationError(
+            f"evaluate: {survived} relevant items survive the last stage but {in_slates} are in the slates"
+        )
 
 
 def _stacked(parts: list[Tensor]) -> Tensor:
@@ -158,12 +273,11 @@ def _stacked(parts: list[Tensor]) -> Tensor:
     return torch.cat([torch.nn.functional.pad(part, (0, width - part.shape[1]), value=-1) for part in parts])
 
 
-def users_per_item(learned: Interactions) -> NDArray[np.int64]:
-    """How many users met each item, each user once [N]."""
-    met = learned.matrix()
-    return np.bincount(met.indices, minlength=learned.n_items).astype(np.int64)
+def users_per_item(train: Interactions) -> NDArray[np.int64]:
+    """How many users interacted with each item [N]."""
+    return np.bincount(train.matrix().indices, minlength=train.n_items).astype(np.int64)
 
 
-def longest(cases: HeldOut) -> int:
-    """How wide histories must be for nothing that was seen to be forgotten."""
-    return int(cases.history_lengths().max(initial=1))
+def longest_history(held_out: HeldOut) -> int:
+    """The width of histories that truncates none of them."""
+    return int(held_out.history_lengths().max(initial=1))

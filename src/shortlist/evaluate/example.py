@@ -1,47 +1,77 @@
-"""One request worked out in full: what the user had met, what was answered, what was missed and why."""
+"""One request in full: the history, the slate, the counts of every stage, and why relevant items were missed."""
 
-from typing import Any
+from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from shortlist.data import Dataset, HeldOut
-from shortlist.evaluate.evaluation import longest
-from shortlist.pipeline import Recommender, explain, run
+from shortlist.pipeline import Explanation, Recommendation, Recommender, Trace, explain, run
+from shortlist.pipeline.recommender import Item
+from shortlist.pipeline.trace import StageCounts
 
-SHOWN = 10
-
-
-def worked_example(
-    recommender: Recommender, dataset: Dataset, cases: HeldOut, row: int, seed: int
-) -> dict[str, Any]:
-    """The case at `row`, told in titles."""
-    case = cases.take(slice(row, row + 1))
-    query = case.query(width=longest(case))
-    slate = run(recommender.pipeline, query)
-    wanted = set(case.relevant()[0].tolist())
-    items = recommender.recommendations(slate)
-    for one in items:
-        one["wanted"] = recommender.item_row(one["item_id"]) in wanted
-    met = [item for item in query.history[0].flip(0).tolist() if item >= 0]
-    return {
-        "user": dataset.users.id(int(case.users[0])),
-        "history": [recommender.item(item) for item in met[:SHOWN]],
-        "items": items,
-        "stages": slate.trace.counts(),
-        "lost": _lost(recommender, slate.trace, case.relevant()[0]),
-    }
+SHOWN = 10  # items of the history
 
 
-def _lost(recommender: Recommender, trace: Any, truth: torch.Tensor) -> list[dict[str, Any]]:
-    """Some held-out items that were not returned, one for each stage that dropped any."""
-    found: dict[str, dict[str, Any]] = {}
-    for item in truth[truth >= 0].tolist():
-        told = explain(trace, item)
-        if told.verdict != "returned" and told.dropped_at not in found:
-            title = recommender.catalog.title(item)
-            found[told.dropped_at] = {
-                **recommender.item(item),
-                "sentence": told.sentence(title),
-                **told.as_dict(),
-            }
-    return list(found.values())
+@dataclass(frozen=True)
+class ExampleItem(Recommendation):
+    """One item of the slate, and whether it is relevant."""
+
+    relevant: bool = False
+
+
+@dataclass(frozen=True)
+class LostItem(Item):
+    """A relevant item that was not returned."""
+
+    sentence: str
+    explanation: Explanation
+
+
+@dataclass(frozen=True)
+class WorkedExample:
+    """One held-out request and its answer; `lost` has one relevant item for each stage that lost any."""
+
+    user: int | str
+    history: tuple[Item, ...]  # latest first
+    items: tuple[ExampleItem, ...]  # the slate
+    stages: tuple[StageCounts, ...]
+    lost: tuple[LostItem, ...]
+
+
+def typical_request(recall: Tensor) -> int:
+    """The request with the median recall among those with recall above 0."""
+    found = torch.nonzero(recall > 0).flatten()
+    if not len(found):
+        return 0
+    return int(found[recall[found].argsort(stable=True)[len(found) // 2]])
+
+
+def worked_example(bundle: Recommender, data: Dataset, held_out: HeldOut, row: int) -> WorkedExample:
+    """The held-out request at `row`, answered by the bundle."""
+    request = held_out.take(slice(row, row + 1))
+    query = request.query(width=max(int(request.history_lengths()[0]), 1))
+    slate, relevant = run(bundle.pipeline, query), request.relevant()[0].tolist()
+    history = [item for item in query.history[0].flip(0).tolist() if item >= 0]
+    return WorkedExample(
+        data.users.id(int(request.users[0])),
+        tuple(bundle.item(item) for item in history[:SHOWN]),
+        tuple(
+            ExampleItem(**vars(one), relevant=bundle.item_row(one.item_id) in relevant)
+            for one in bundle.recommendations(slate)
+        ),
+        slate.trace.counts(),
+        _lost(bundle, slate.trace, relevant),
+    )
+
+
+def _lost(bundle: Recommender, trace: Trace, relevant: list[int]) -> tuple[LostItem, ...]:
+    """One relevant item that was not returned for each stage that lost any."""
+    lost: dict[str, LostItem] = {}
+    for row in relevant:
+        explanation, item = explain(trace, row), bundle.item(row)
+        if explanation.verdict != "returned" and explanation.dropped_at not in lost:
+            lost[explanation.dropped_at] = LostItem(
+                **vars(item), sentence=explanation.sentence(item.title), explanation=explanation
+            )
+    return tuple(lost.values())

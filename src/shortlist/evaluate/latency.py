@@ -1,4 +1,4 @@
-"""How long pipelines take to answer, measured in turns in one run, so that all see the same weather."""
+"""Latency of pipelines, measured in alternation in one run so that all share the state of the machine."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from shortlist.data import HeldOut, Query
-from shortlist.evaluate.evaluation import longest
+from shortlist.evaluate.evaluation import longest_history
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import run
 from shortlist.progress import Progress, silent
@@ -18,47 +18,49 @@ from shortlist.progress import Progress, silent
 Clock = Callable[[], float]  # seconds
 
 BATCH = 64
-WARM = 3  # first turns that are not counted
-LATE = 0.95
+WARMUP = 3  # first rounds that are not counted
+TAIL = 0.95
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds of one request alone, and requests per second in batches; one thread."""
+    """Milliseconds of single requests, and requests per second in batches; one thread."""
 
     median_ms: float
     p95_ms: float
     per_second: float
-    requests: int  # timed alone
-    batches: int  # timed, of `batch` requests each
+    requests: int  # single requests that were timed
+    batches: int  # batches that were timed, of `batch` requests each
     batch: int
 
 
 def latencies(
     pipelines: Mapping[str, Pipeline],
-    cases: HeldOut,
+    held_out: HeldOut,
     requests: int = 200,
     batches: int = 10,
     seconds: float = 20.0,
     clock: Clock = perf_counter,
     progress: Progress = silent,
 ) -> dict[str, Latency]:
-    """Time every pipeline on the same requests, one request of each in turn, then one batch of each in turn.
+    """Time every pipeline on the same requests: rounds of one request each, then rounds of one batch each.
 
-    Turns end early, but not before one was counted, when they have taken `seconds`, half of it for either kind.
+    At least one round is counted; rounds stop after `seconds`, half of it for single requests and half for batches.
     """
-    alone = [cases.take(slice(at, at + 1)) for at in range(min(requests, len(cases)))]
-    full = np.arange(batches * BATCH).reshape(batches, BATCH) % len(cases)  # too few cases are asked again
-    many = [cases.take(rows) for rows in full]
+    single = [held_out.take(slice(at, at + 1)) for at in range(min(requests, len(held_out)))]
+    rows = np.arange(batches * BATCH).reshape(batches, BATCH) % len(
+        held_out
+    )  # repeats where there are too few
+    full = [held_out.take(row) for row in rows]
     with one_thread():
-        singles = _turns(pipelines, alone, requests, seconds / 2, clock, progress, "time: one request")
-        groups = _turns(pipelines, many, batches, seconds / 2, clock, progress, "time: batches")
-    return {name: _told(singles[name], groups[name]) for name in pipelines}
+        singles = _rounds(pipelines, single, requests, seconds / 2, clock, progress, "time: one request")
+        groups = _rounds(pipelines, full, batches, seconds / 2, clock, progress, "time: batches")
+    return {name: _latency(singles[name], groups[name]) for name in pipelines}
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """All work on one thread."""
+    """Run torch on one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -67,38 +69,37 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-Turn = tuple[float, int]  # seconds, requests
+Timing = tuple[float, int]  # seconds, requests
 
 
-def _turns(
+def _rounds(
     pipelines: Mapping[str, Pipeline],
-    asked: Sequence[HeldOut],
+    batches: Sequence[HeldOut],
     count: int,
     seconds: float,
     clock: Clock,
     progress: Progress,
-    what: str,
-) -> dict[str, list[Turn]]:
-    """What each turn of each pipeline took; in every turn another one begins."""
-    took: dict[str, list[Turn]] = {name: [] for name in pipelines}
+    task: str,
+) -> dict[str, list[Timing]]:
+    """The timings of each pipeline; every round starts with another pipeline."""
+    timings: dict[str, list[Timing]] = {name: [] for name in pipelines}
     began = clock()
-    for turn in range(-WARM, count):
-        if turn > 0 and clock() - began > seconds:
+    for number in range(-WARMUP, count):
+        if number > 0 and clock() - began > seconds:
             break
-        cases = asked[turn % len(asked)]
-        query = cases.query(width=longest(cases))
-        for name in _from(list(pipelines), turn):
+        batch = batches[number % len(batches)]
+        query = batch.query(width=longest_history(batch))
+        for name in _rotated(list(pipelines), number):
             spent = _timed(pipelines[name], query, clock)
-            if turn >= 0:
-                took[name].append((spent, len(cases)))
-        progress(what, max(turn + 1, 0), count)
-    progress(what, count, count)
-    return took
+            if number >= 0:
+                timings[name].append((spent, len(batch)))
+        progress(task, max(number + 1, 0), count)
+    progress(task, count, count)
+    return timings
 
 
-def _from(names: list[str], turn: int) -> list[str]:
-    """The names in a circle, from another one in every turn."""
-    first = turn % len(names)
+def _rotated(names: list[str], by: int) -> list[str]:
+    first = by % len(names)
     return names[first:] + names[:first]
 
 
@@ -109,10 +110,10 @@ def _timed(pipeline: Pipeline, query: Query, clock: Clock) -> float:
     return clock() - began
 
 
-def _told(singles: list[Turn], groups: list[Turn]) -> Latency:
-    alone = sorted(spent * 1e3 for spent, _ in singles)
-    spent, answered = sum(one for one, _ in groups), sum(many for _, many in groups)
-    late = alone[min(int(LATE * len(alone)), len(alone) - 1)]
-    # A clock that cannot tell the time apart says nothing of speed.
-    rate = answered / spent if spent > 0 else float("nan")
-    return Latency(statistics.median(alone), late, rate, len(singles), len(groups), BATCH)
+def _latency(singles: list[Timing], groups: list[Timing]) -> Latency:
+    ms = sorted(spent * 1e3 for spent, _ in singles)
+    seconds, answered = sum(spent for spent, _ in groups), sum(count for _, count in groups)
+    p95 = ms[min(int(TAIL * len(ms)), len(ms) - 1)]
+    # A clock too coarse to see the batches gives no rate.
+    rate = answered / seconds if seconds > 0 else float("nan")
+    return Latency(statistics.median(ms), p95, rate, len(singles), len(groups), BATCH)

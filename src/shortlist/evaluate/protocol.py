@@ -1,76 +1,103 @@
-"""The rules numbers were measured by, in words: without them no two numbers can be compared."""
+"""The evaluation protocol: the rules that must be equal for two numbers to be comparable."""
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from shortlist.grammar import Pipeline, Pool, Stage, Top
-from shortlist.pipeline.guards import Guard
-from shortlist.pipeline.recipe import leaves
+from shortlist.grammar import Pipeline, Stage, leaves
 from shortlist.stages import Seen
 
 SPLITS = {
-    "half-history": "users are held out; the first half of their events goes in, the rest must come out",
-    "global-time": "what happened before a point in time is learned from; what came after must be foretold",
-    "leave-last-out": "every user's last event must be foretold, the one before it is there to choose by",
+    "half-history": "users are held out; the first half of their events is the history, the items of the rest are "
+    "relevant",
+    "global-time": "events before a point in time are for training; the items of later events are relevant",
+    "leave-last-out": "the last event of every user is for test, the one before it for validation",
 }
-TIES = (
-    "yardsticks and models that are asked alone order equal scores by item row; in a pipeline equal scores keep the "
-    "order of the nominators that named them"
-)
-DUPLICATES = "an item that came more than once counts once"
-CATALOGUE = "all items compete, no negatives are drawn"
 
 
-def rules(settings: Mapping[str, Any], on: str, users: int) -> dict[str, str]:
-    """How cases were made and how slates are counted; `settings` are those of the split."""
-    name = str(settings.get("protocol", "half-history"))
-    chosen = ", ".join(f"{key} {value}" for key, value in settings.items() if key != "protocol")
-    return {
-        "protocol": f"{name}: {SPLITS.get(name, 'a protocol of its own')}",
-        "settings": chosen or "none",
-        "asked": f"{users:,} users, the {on} part",
-        "ties": TIES,
-        "duplicates": DUPLICATES,
-        "catalogue": CATALOGUE,
-        "yardsticks": "counted over the learning part alone, seen items left out",
-    }
+@dataclass(frozen=True)
+class Protocol:
+    """How held-out requests were made and how slates were scored."""
+
+    split: str
+    settings: Mapping[str, Any]  # of the split
+    on: str  # "test" or "valid"
+    users: int
+    seen_items: str  # what happens to items of the user's history
+    ties: str = (
+        "baselines and single models order equal scores by item row; in a pipeline equal scores keep the order of "
+        "the nominators"
+    )
+    duplicates: str = "an item with several held-out events counts once"
+    catalog: str = "all items are ranked, without sampled negatives"
+    baselines: str = "counted over the training events only, items of the history left out"
+
+    def rows(self) -> dict[str, str]:
+        """Every rule as a label and a sentence, for tables."""
+        settings = ", ".join(f"{key} {value}" for key, value in self.settings.items())
+        return {
+            "protocol": f"{self.split}: {SPLITS.get(self.split, 'a custom protocol')}",
+            "settings": settings or "none",
+            "users": f"{self.users:,} users of the {self.on} part",
+            "ties": self.ties,
+            "duplicates": self.duplicates,
+            "catalogue": self.catalog,
+            "baselines": self.baselines,
+            "seen items": self.seen_items,
+        }
+
+
+def protocol_of(
+    settings: Mapping[str, Any], on: str, users: int, pipelines: Mapping[str, Pipeline]
+) -> Protocol:
+    """The protocol of an evaluation of some pipelines; `settings` are those of the split."""
+    split = str(settings.get("protocol", "half-history"))
+    rest = {key: value for key, value in settings.items() if key != "protocol"}
+    return Protocol(split, rest, on, users, _seen_rules(pipelines))
+
+
+def _seen_rules(pipelines: Mapping[str, Pipeline]) -> str:
+    """One rule where all pipelines have the same, else the rule of each."""
+    rules = {name: seen_rule(pipeline) for name, pipeline in pipelines.items()}
+    if len(set(rules.values())) == 1:
+        return next(iter(rules.values()))
+    return "; ".join(f"{name}: {rule}" for name, rule in rules.items())
 
 
 def seen_rule(pipeline: Pipeline) -> str:
-    """What a pipeline does with items a user has met, told from its stages; who brings some back is named."""
-    reaches = _reaches(pipeline)
-    if len({reach for _, reach in reaches}) == 1:
-        return _words(reaches[0][1])
-    leaky = sorted({reach for _, reach in reaches if reach < math.inf})
-    told = ((reach, ", ".join(name for name, one in reaches if one == reach)) for reach in leaky)
-    return " and ".join(f"{_comes_back(reach)} from {names}" for reach, names in told)
+    """What a pipeline does with items of the user's history; nominators that can return some are listed."""
+    excluded = _excluded(pipeline)
+    if len({count for _, count in excluded}) == 1:
+        return _rule(excluded[0][1])
+    partial = sorted({count for _, count in excluded if count < math.inf})
+    parts = ((count, ", ".join(name for name, own in excluded if own == count)) for count in partial)
+    return " and ".join(f"{_returnable(count)} from {names}" for count, names in parts)
 
 
-def _reaches(stage: Stage) -> list[tuple[str, float]]:
-    """Every nominator, and how many of the last items are left out of what it names, by itself or after it."""
-    if isinstance(stage, Top | Guard):
-        return _reaches(stage.inner)
-    if isinstance(stage, Pool):
-        return [one for part in stage.parts for one in _reaches(part)]
+def _excluded(stage: Stage) -> list[tuple[str, float]]:
+    """Every nominator, and how many of the latest items are excluded from its nominations, by itself or later."""
+    if not stage.children():
+        return [(stage.title, _excludes(stage))]
     if isinstance(stage, Pipeline):
-        after = max((_reach(leaf) for step in stage.stages[1:] for leaf in leaves(step)), default=0)
-        return [(name, max(reach, after)) for name, reach in _reaches(stage.stages[0])]
-    return [(stage.title, _reach(stage))]
+        first, *later = stage.stages
+        after = max((_excludes(leaf) for step in later for leaf in leaves(step)), default=0)
+        return [(name, max(count, after)) for name, count in _excluded(first)]
+    return [pair for child in stage.children() for pair in _excluded(child)]
 
 
-def _reach(stage: Stage) -> float:
-    """How many of the last items a plain stage leaves out."""
+def _excludes(stage: Stage) -> float:
+    """How many of the latest items a stage without children excludes."""
     if isinstance(stage, Seen):
         return stage.last or math.inf
     return math.inf if getattr(stage, "exclude_seen", False) else 0
 
 
-def _words(reach: float) -> str:
-    if reach in (0, math.inf):
-        return "left out" if reach else "can come back"
-    return f"the last {reach:.0f} are left out, older ones can come back"
+def _rule(count: float) -> str:
+    if count in (0, math.inf):
+        return "left out" if count else "can be returned"
+    return f"the last {count:.0f} are left out, older ones can be returned"
 
 
-def _comes_back(reach: float) -> str:
-    return f"those older than the last {reach:.0f} can come back" if reach else "can come back"
+def _returnable(count: float) -> str:
+    return f"those older than the last {count:.0f} can be returned" if count else "can be returned"

@@ -1,30 +1,37 @@
-"""Scores of one system: every metric at every cut, kept user by user."""
+"""Scores of one system: every metric at every cut, user by user, and their means with intervals."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.metrics.coverage import coverage, gini, novelty
 from shortlist.metrics.ranking import METRICS
-from shortlist.metrics.significance import Comparison, Interval, bootstrap, paired
+from shortlist.metrics.significance import Interval, PairedTest, bootstrap, paired
+
+
+@dataclass(frozen=True)
+class SystemMetrics:
+    """The metrics of one system over all users."""
+
+    users: int
+    metrics: Mapping[str, Interval]  # by name, like "recall@20"
+    catalog: Mapping[str, float]  # coverage and Gini index, which have no value per user
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Values of the same users under names like "recall@20", NaN where a user has none.
+    """Values per user under names like "recall@20", NaN where a user has none.
 
-    `whole` holds what only all rankings together have, like "coverage@20": it has no user and no interval.
+    `catalog` holds what only all slates together have, like "coverage@20".
     """
 
     values: Mapping[str, Tensor]  # each [U]
-    whole: Mapping[str, float]
+    catalog: Mapping[str, float]
 
     def __len__(self) -> int:
-        """How many users were scored."""
+        """The number of users."""
         return len(next(iter(self.values.values()), ()))
 
     def __getitem__(self, name: str) -> Tensor:
@@ -33,27 +40,26 @@ class Scores:
         return self.values[name]
 
     def means(self) -> dict[str, float]:
-        """The mean of every metric over the users who have a value, then the values of the whole."""
-        return {name: float(values.nanmean()) for name, values in self.values.items()} | dict(self.whole)
+        """The mean of every metric over the users who have a value, then the catalogue metrics."""
+        return {name: float(values.nanmean()) for name, values in self.values.items()} | dict(self.catalog)
 
     def intervals(self, seed: int = 0, samples: int = 1000, level: float = 0.95) -> dict[str, Interval]:
         """The mean of every metric with its bootstrap interval."""
         return {name: bootstrap(values, seed, samples, level) for name, values in self.values.items()}
 
+    def summary(self, seed: int = 0) -> SystemMetrics:
+        """Means with intervals, without the values of single users."""
+        return SystemMetrics(len(self), self.intervals(seed), self.catalog)
+
     def segment(self, mask: Tensor) -> "Scores":
-        """The scores of the users under a mask [U]; what belongs to the whole is left behind."""
+        """The scores of the users under a mask [U], without catalogue metrics."""
         if mask.shape != (len(self),):
             raise DataError(f"scores: expected a mask of {len(self)} users, got shape {list(mask.shape)}")
         return Scores({name: values[mask] for name, values in self.values.items()}, {})
 
-    def against(self, other: "Scores", name: str, seed: int = 0, samples: int = 1000) -> Comparison:
-        """How far this system is above another one by one metric, on the same users."""
+    def against(self, other: "Scores", name: str, seed: int = 0, samples: int = 1000) -> PairedTest:
+        """The paired test of this system against another by one metric, on the same users."""
         return paired(self[name], other[name], seed, samples)
-
-    def as_dict(self, seed: int = 0) -> dict[str, Any]:
-        """Plain numbers for JSON; a value that is no number becomes None."""
-        metrics = {name: _plain(vars(interval)) for name, interval in self.intervals(seed).items()}
-        return {"users": len(self), "metrics": metrics, "whole": _plain(self.whole)}
 
 
 def score_slates(
@@ -63,21 +69,16 @@ def score_slates(
     popularity: Tensor | None = None,
     n_users: int | None = None,
 ) -> Scores:
-    """Every metric at every cut for rankings [U, K] against what came [U, R].
+    """Every metric at every cut for slates [U, K] and relevant items [U, R].
 
-    With the `popularity` [n_items] of the items among the `n_users` users learned from, novelty, coverage and
-    Gini are there too.
+    With the `popularity` [n_items] of the items among the `n_users` training users, novelty, coverage and Gini index
+    are included.
     """
     values = {f"{name}@{k}": metric(ranked, relevant, k) for name, metric in METRICS.items() for k in ks}
     if popularity is None:
         return Scores(values, {})
     if n_users is None:
         raise ConfigError("score_slates: popularity needs n_users, the number of users it was counted over")
-    fresh = {f"novelty@{k}": novelty(ranked, popularity, n_users, k) for k in ks}
-    shown = {f"coverage@{k}": coverage(ranked, len(popularity), k) for k in ks}
-    uneven = {f"gini@{k}": gini(ranked, len(popularity), k) for k in ks}
-    return Scores(values | fresh, shown | uneven)
-
-
-def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: None if math.isnan(value) else value for name, value in values.items()}
+    values |= {f"novelty@{k}": novelty(ranked, popularity, n_users, k) for k in ks}
+    covered = {f"coverage@{k}": coverage(ranked, len(popularity), k) for k in ks}
+    return Scores(values, covered | {f"gini@{k}": gini(ranked, len(popularity), k) for k in ks})

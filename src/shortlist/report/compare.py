@@ -1,147 +1,136 @@
-"""The page of a comparison: who is better, how sure that is, and what it costs."""
+"""The page of a comparison: metrics, paired tests, latency and warnings."""
 
-from collections.abc import Mapping
-from typing import Any
+import math
 
-from shortlist.report.page import Html, Section, code, facts, figure, interval, page, table
-from shortlist.report.run import rules_section
+from shortlist.evaluate.compare import Comparison
+from shortlist.metrics.significance import Interval
+from shortlist.pipeline.about import About, TrainingHistory
+from shortlist.report.page import Html, Section, code, difference, facts, figure, interval, page, table
+from shortlist.report.run import protocol_section
 from shortlist.report.scatter import scatter
 
-Told = Mapping[str, Any]
 
-
-def compare_page(told: Told) -> str:
-    """One HTML document from what `compare` found."""
+def compare_page(found: Comparison) -> str:
+    """One HTML document of a comparison."""
     sections = [
-        _headline(told),
-        _drawing(told),
-        _quality(told),
-        _pairs(told),
-        _time(told),
-        rules_section(told["protocol"]),
-        _systems(told),
+        _headline(found),
+        _drawing(found),
+        _metrics(found),
+        _pairs(found),
+        _latency(found),
+        protocol_section(found.protocol),
+        _systems(found),
     ]
-    return page(f"{len(told['systems'])} systems on {told['about']['data']}", sections)
+    return page(f"{len(found.systems)} systems on {found.data}", sections)
 
 
-def compare_drawing(told: Told) -> str:
-    """Quality against the time of a request, as SVG."""
-    metric = told["metric"]
+def compare_drawing(found: Comparison) -> str:
+    """Quality against latency, as SVG."""
     points = {}
-    for name, one in told["systems"].items():
-        middle, low, high = (one["metrics"][metric][key] or 0.0 for key in ("mean", "low", "high"))
-        points[name] = (max(one["latency"]["median_ms"], 1e-3), middle, low, high)
-    levels = {name: one["metrics"][metric]["mean"] or 0.0 for name, one in told["yardsticks"].items()}
-    return scatter(points, levels, ("milliseconds for one request (median, one thread)", metric))
+    for name, system in found.systems.items():
+        value = system.scores.metrics[found.metric]
+        quality = (value.mean, value.low, value.high) if not math.isnan(value.mean) else (0.0, 0.0, 0.0)
+        points[name] = (max(system.latency.median_ms, 1e-3), *quality)
+    means = {name: own.metrics[found.metric].mean for name, own in found.baselines.items()}
+    levels = {name: 0.0 if math.isnan(mean) else mean for name, mean in means.items()}
+    return scatter(points, levels, ("milliseconds for one request (median, one thread)", found.metric))
 
 
-def _headline(told: Told) -> Section:
-    shown = facts({name: told[name] for name in ("users", "metric", "best yardstick")})
-    parts: list[Html | str] = [*told["findings"], shown]
-    if told["warnings"]:
-        parts += ["What speaks against trusting it:", table(["warning"], [[one] for one in told["warnings"]])]
-    return Section("In short", parts)
+def _headline(found: Comparison) -> Section:
+    shown = facts({"users": found.users, "metric": found.metric, "best baseline": found.best_baseline})
+    parts: list[Html | str] = [*found.findings, shown]
+    if found.warnings:
+        parts += ["Reasons for caution:", table(["warning"], [[text] for text in found.warnings])]
+    return Section("Summary", parts)
 
 
-def _drawing(told: Told) -> Section:
+def _drawing(found: Comparison) -> Section:
     caption = (
-        "Means over the same users with 95 % bootstrap intervals, against the time one request takes; up and to the "
-        "left is better. Lines are yardsticks."
+        "Means over the same users with 95 % bootstrap intervals, against the latency of one request; up and to the "
+        "left is better. Lines are baselines."
     )
-    return Section("What it is worth, and what it costs", [figure(compare_drawing(told), caption)])
+    return Section("Quality and latency", [figure(compare_drawing(found), caption)])
 
 
-def _quality(told: Told) -> Section:
-    everyone = {**told["systems"], **told["yardsticks"]}
-    named = next(iter(everyone.values()))["metrics"]
+def _metrics(found: Comparison) -> Section:
+    systems = found.metrics
+    first = next(iter(systems.values()))
     parts: list[Html | str] = []
-    for cut in sorted({int(name.partition("@")[2]) for name in named}):
-        words = [name.partition("@")[0] for name in named if name.endswith(f"@{cut}")]
-        rows = [[who, *(_cell(one["metrics"][f"{w}@{cut}"]) for w in words)] for who, one in everyone.items()]
-        whole = [name for name in next(iter(everyone.values()))["whole"] if name.endswith(f"@{cut}")]
-        rows = [[*row, *(everyone[row[0]]["whole"][name] for name in whole)] for row in rows]
-        heads = [f"at {cut}", *words, *(name.partition("@")[0] for name in whole)]
+    for cut in sorted({int(name.partition("@")[2]) for name in first.metrics}):
+        names = [name for name in first.metrics if name.endswith(f"@{cut}")]
+        catalog = [name for name in first.catalog if name.endswith(f"@{cut}")]
+        rows: list[list[object]] = [
+            [name, *(_cell(own.metrics[metric]) for metric in names), *(own.catalog[one] for one in catalog)]
+            for name, own in systems.items()
+        ]
+        heads = [f"at {cut}", *(name.partition("@")[0] for name in (*names, *catalog))]
         parts.append(table([head.replace("_", " ") for head in heads], rows))
-    return Section("How good they are", parts)
+    return Section("Metrics", parts)
 
 
-def _cell(one: Told) -> Html:
+def _cell(value: Interval) -> Html:
     """A mean with its interval below it."""
-    mean, _, reach = interval(one).partition(" ")
-    return Html(f"{mean}<br><small>{reach}</small>")
+    mean, _, bounds = interval(value).partition(" ")
+    return Html(f"{mean}<br><small>{bounds}</small>")
 
 
-def _pairs(told: Told) -> Section:
+def _pairs(found: Comparison) -> Section:
     rows = [
         [
-            one["system"],
-            one["against"],
-            interval(one, "difference"),
-            _p(one["p_value"]),
-            _p(one["p_holm"]),
-            "–" if one["effect_size"] is None else f"{one['effect_size']:.2f}",
-            f"{one['wins']} / {one['ties']} / {one['losses']}",
+            pair.system,
+            pair.against,
+            difference(pair.test),
+            _number(pair.test.p_value, 4),
+            _number(pair.p_holm, 4),
+            _number(pair.test.effect_size, 2),
+            f"{pair.test.wins} / {pair.test.ties} / {pair.test.losses}",
         ]
-        for one in told["comparisons"]
+        for pair in found.pairs
     ]
     heads = ["system", "against", "difference", "p", "p, Holm", "effect d_z", "wins / ties / losses"]
     return Section(
-        f"User by user: {told['metric']}",
+        f"Paired tests: {found.metric}",
         [
-            "Differences on the same users with 95 % bootstrap intervals. p-values come from a randomisation test; "
+            "Differences on the same users with 95 % bootstrap intervals. p-values are those of a randomisation test; "
             f"Holm's are corrected for all {len(rows)} comparisons of this table.",
             table(heads, rows),
         ],
     )
 
 
-def _time(told: Told) -> Section:
+def _latency(found: Comparison) -> Section:
     rows = [
-        [
-            name,
-            one["median_ms"],
-            one["p95_ms"],
-            one["per_second"],
-            one["requests"],
-            one["batches"] * one["batch"],
-        ]
-        for name, one in ((name, system["latency"]) for name, system in told["systems"].items())
+        [name, own.median_ms, own.p95_ms, own.per_second, own.requests, own.batches * own.batch]
+        for name, own in ((name, system.latency) for name, system in found.systems.items())
     ]
-    heads = [
-        "system",
-        "median ms",
-        "95 % within ms",
-        "requests per second",
-        "timed alone",
-        "timed in batches",
-    ]
+    heads = ["system", "median ms", "p95 ms", "requests per second", "timed alone", "timed in batches"]
     return Section(
-        "How long they take",
+        "Latency",
         [
-            "All systems took turns on the same requests in one run, on one thread, after some that were not counted. "
-            "Alone: one request at a time. Requests per second: in batches of 64.",
+            "All systems answer the same requests in alternation in one run, on one thread, after a warm-up. Alone: "
+            "one request at a time. Requests per second: in batches of 64.",
             table(heads, rows),
         ],
     )
 
 
-def _systems(told: Told) -> Section:
+def _systems(found: Comparison) -> Section:
     parts: list[Html | str] = []
-    for name, one in told["systems"].items():
-        parts += [f"{name}: {_made(one)}", code(one["pipeline"])]
-    return Section("The systems", parts)
+    for name, system in found.systems.items():
+        parts += [f"{name}: {_about(system.about)}", code(system.expression)]
+    return Section("Systems", parts)
 
 
-def _made(one: Told) -> str:
-    went = [f"{stage} {_went(course)}" for stage, course in one["training"].items()]
-    return "; ".join([f"model {one['version']}, seed {one['seed']}, package {one['package']}", *went])
+def _about(about: About) -> str:
+    training = [f"{stage} {_training(history)}" for stage, history in about.training.items()]
+    return "; ".join([f"model {about.version}, seed {about.seed}, package {about.package}", *training])
 
 
-def _went(course: Told) -> str:
-    known = {True: "converged", False: "did not converge", None: "nobody judged"}[course["converged"]]
-    best = f", best at {course['best']}" if course["best"] else ""
-    return f"{course['epochs']} of {course['most']} epochs{best}, {known}"
+def _training(history: TrainingHistory) -> str:
+    outcome = {True: "converged", False: "did not converge", None: "no validation"}[history.converged]
+    best = f", best epoch {history.best_epoch}" if history.best_epoch else ""
+    return f"{history.epochs} of {history.max_epochs} epochs{best}, {outcome}"
 
 
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+def _number(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"

@@ -1,9 +1,13 @@
-"""One HTML document that needs nothing but itself: inline style, light and dark, every text escaped."""
+"""Self-contained HTML documents: inline style, light and dark, every text escaped."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+from shortlist.metrics.estimate import Estimate
+from shortlist.metrics.significance import Interval, PairedTest
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --paper: #fbfbf9; --card: #ffffff;
@@ -37,7 +41,7 @@ figcaption { color: var(--soft); font-size: 0.9rem; }
 
 @dataclass(frozen=True)
 class Html:
-    """A fragment that is already HTML; plain text is escaped, this is not."""
+    """A fragment that is already HTML and is not escaped."""
 
     text: str
 
@@ -62,7 +66,7 @@ def page(title: str, sections: Iterable[Section]) -> str:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
-    """A table; numbers stand to the right, with separators."""
+    """A table; columns of numbers are aligned right, with thousands separators."""
     listed = [list(row) for row in rows]
     right = [bool(listed) and all(_is_number(row[at]) for row in listed) for at in range(len(headers))]
     head = "".join(_cell("th", name, side) for name, side in zip(headers, right, strict=True))
@@ -75,26 +79,35 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
 
 def facts(named: Mapping[str, Any]) -> Html:
     """Labels with their values, side by side."""
-    told = "".join(
+    shown = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{_shown(value)}</dd></div>\n" for name, value in named.items()
     )
-    return Html(f"<dl>\n{told}</dl>")
+    return Html(f"<dl>\n{shown}</dl>")
 
 
 def code(text: str) -> Html:
-    """Text as it would be typed."""
+    """Preformatted text."""
     return Html(f"<pre>{escape(text)}</pre>")
 
 
-def interval(one: Mapping[str, Any], middle: str = "mean") -> str:
-    """A value with its interval; a dash where there is none."""
-    if one[middle] is None:
+def interval(value: Interval | Estimate) -> str:
+    """A mean with its 95 % interval; a dash where there is no mean."""
+    return _with_bounds(value.mean, value.low, value.high)
+
+
+def difference(test: PairedTest) -> str:
+    """The difference of a paired test with its 95 % interval."""
+    return _with_bounds(test.difference, test.low, test.high)
+
+
+def _with_bounds(mean: float | None, low: float | None, high: float | None) -> str:
+    if mean is None or math.isnan(mean):
         return "–"
-    return f"{one[middle]:.4f} [{one['low']:.4f}, {one['high']:.4f}]"
+    return f"{mean:.4f}" if low is None or high is None else f"{mean:.4f} [{low:.4f}, {high:.4f}]"
 
 
 def figure(svg: str, caption: str) -> Html:
-    """A drawing with the sentence that says what it shows; `svg` is trusted, the caption is not."""
+    """A drawing with its caption; `svg` is not escaped, the caption is."""
     return Html(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>")
 
 
@@ -113,7 +126,7 @@ def _cell(tag: str, value: Any, right: bool) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, Html):
         return value.text
-    if value is None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if not _is_number(value):
         return escape(str(value))

@@ -1,4 +1,4 @@
-"""Small drawings as SVG text; the same numbers give the same bytes."""
+"""Small plots as SVG text; the same numbers give the same bytes."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 COLOR = "#2f6f8f"
 COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99", "#b0455a", "#8a7a3a", "#3a8f86", "#8f3a7a", "#555555")
 DARK = "#333333"
-FEW_LINES = 5  # more have their names beside the drawing
-FEW_PLACES, FAR = 8, 8  # each has a mark; the last so many times the first: a logarithmic axis
+FEW_LINES = 5  # with more, the legend is beside the plot
+FEW_PLACES, FAR = (
+    8,
+    8,
+)  # up to so many places each have a tick; a ratio of last to first from here is logarithmic
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "shortlist",
     "svg.fonttype": "path",
@@ -25,7 +28,7 @@ SETTINGS: dict[Any, Any] = {
 
 
 def histogram(steps: Sequence[tuple[str, float]], label: str, count_label: str = "count") -> str:
-    """Upright bars for steps that follow each other, each (name of the step, count)."""
+    """Vertical bars for ordered bins, each (name of the bin, count)."""
     with mpl.rc_context(SETTINGS):
         drawing, axes = canvas(width=7.0, height=2.6)
         axes.bar(range(len(steps)), [count for _, count in steps], width=0.92, color=COLOR)
@@ -36,7 +39,7 @@ def histogram(steps: Sequence[tuple[str, float]], label: str, count_label: str =
 
 
 def bars(named: Sequence[tuple[str, float]], label: str, spread: Sequence[float] | None = None) -> str:
-    """Lying bars for things with names, the first on top, each (name, value), a spread as a whisker."""
+    """Horizontal bars, the first on top, each (name, value), with optional error bars."""
     with mpl.rc_context(SETTINGS):
         drawing, axes = canvas(width=7.0, height=0.8 + 0.24 * max(len(named), 1))
         values = [value for _, value in named]
@@ -52,10 +55,10 @@ def bars(named: Sequence[tuple[str, float]], label: str, spread: Sequence[float]
 def lines(
     series: Mapping[str, Sequence[tuple[float, float, float]]], labels: tuple[str, str], path: bool = False
 ) -> str:
-    """A line for each name through points (place, value, spread), the spread as a whisker.
+    """A line for each name through points (x, y, error), with error bars.
 
-    Names that are the same up to a comma, or to where it was measured, have one colour. Few places far apart stand on
-    a logarithmic axis. A `path` joins points in the order they come and not by place, on a logarithmic axis.
+    Names that are equal up to a comma or " on " share a colour. A few x values that are far apart get a logarithmic
+    axis. A `path` joins points in the given order instead of by x, on a logarithmic axis.
     """
     with mpl.rc_context(SETTINGS):
         many = len(series) > FEW_LINES
@@ -90,7 +93,7 @@ def lines(
 
 
 def _spaced(axes: Axes, places: Sequence[float]) -> None:
-    """Marks where the points are when those are few, on a logarithmic axis when they are far apart."""
+    """Ticks at the points when there are few, on a logarithmic axis when they are far apart."""
     if not 1 < len(places) <= FEW_PLACES:
         return
     if places[0] > 0 and places[-1] >= FAR * places[0]:
@@ -103,7 +106,7 @@ def _spaced(axes: Axes, places: Sequence[float]) -> None:
 def whiskers(
     groups: Sequence[str], series: Mapping[str, Sequence[tuple[float, float, float]]], label: str
 ) -> str:
-    """Points with intervals, side by side in each group; a point is (value, low, high)."""
+    """Points with error bars, side by side in each group; a point is (value, low, high)."""
     with mpl.rc_context(SETTINGS):
         drawing, axes = canvas(width=7.0, height=2.8)
         for number, (name, points) in enumerate(series.items()):
@@ -121,13 +124,13 @@ def whiskers(
 
 
 def funnel(stages: Sequence[tuple[str, float, float]], labels: tuple[str, str]) -> str:
-    """Two rows of bars that narrow from stage to stage, each stage (name, how many, share of something)."""
+    """Two panels of bars by stage, each stage (name, count, share)."""
     with mpl.rc_context(SETTINGS):
         drawing = Figure(figsize=(7.4, 0.9 + 0.36 * max(len(stages), 1)), layout="tight")
         FigureCanvasSVG(drawing)
         left, right = drawing.subplots(1, 2, sharey=True)
         places = range(len(stages))
-        left.barh(places, [many for _, many, _ in stages], color=COLOR)
+        left.barh(places, [count for _, count, _ in stages], color=COLOR)
         left.set_xscale("log")
         left.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         left.xaxis.set_minor_formatter(NullFormatter())
@@ -156,7 +159,7 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def literal(name: str) -> str:
-    """A name is no formula: a dollar sign must not start one, and a long name must leave room for its bar."""
+    """A name as plain text: dollar signs are escaped so that none starts a formula, long names are shortened."""
     short = name if len(name) <= 32 else name[:31] + "…"
     return short.replace("$", r"\$")
 

@@ -1,98 +1,95 @@
-"""The page of one run: how good it is, which stage lost what, and one request from beginning to end."""
+"""The page of one evaluation: metrics, stage losses, and one request in full."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from shortlist.metrics.significance import Comparison
-from shortlist.report.page import Html, Section, code, facts, figure, interval, page, table
+from shortlist.evaluate.evaluation import PIPELINE, TESTED, Evaluation
+from shortlist.evaluate.protocol import Protocol
+from shortlist.metrics.significance import Interval
+from shortlist.pipeline.about import About
+from shortlist.report.page import Html, Section, code, difference, facts, figure, interval, page, table
 from shortlist.report.plots import bars, funnel, whiskers
-from shortlist.report.tree.page import tree_section
 
 SHOWN = ("recall@20", "ndcg@20", "precision@20", "hit_rate@20", "mrr@20", "map@20", "f1@20")
 
 
-def run_page(told: Mapping[str, Any]) -> str:
-    """One HTML document from what `evaluate` found, the worked example and the facts of the run."""
+def run_page(found: Evaluation) -> str:
+    """One HTML document of an evaluation."""
     sections = [
-        _headline(told),
-        _metrics(told),
-        _losses(told),
-        _nominators(told),
-        *(tree_section(name, tree) for name, tree in told.get("trees", {}).items()),
-        _segments(told),
-        _example(told),
-        rules_section(told["protocol"]),
-        _made(told),
+        _headline(found),
+        _metrics(found),
+        _losses(found),
+        _nominators(found),
+        _segments(found),
+        _example(found),
+        protocol_section(found.protocol),
+        _about(found.about),
     ]
-    return page(f"{told['about']['name']} on {told['about']['data']}", sections)
+    return page(f"{found.about.name} on {found.about.data}", sections)
 
 
-def _headline(told: Mapping[str, Any]) -> Section:
-    better = told["difference"]["recall@20"]
-    worst = max(told["stages"]["stages"], key=lambda stage: stage["lost"])
-    wanted = max(told["stages"]["wanted"], 1)
-    ours, theirs = (told["metrics"][who]["metrics"]["recall@20"] for who in ("pipeline", "popularity"))
-    sure = "beats popularity" if Comparison(**better).above else "does not clearly beat popularity"
-    return Section(
-        "In short",
-        [
-            f"The pipeline {sure}: recall@20 is {interval(ours)}, popularity's {interval(theirs)}, "
-            f"the difference on the same users {interval(better, 'difference')}.",
-            f"The largest loss is at {worst['name']!r}: {worst['lost']:,} of {wanted:,} held-out items "
-            f"({worst['lost'] / wanted:.1%}) end there.",
-            facts(
-                {
-                    "held-out users": told["users"],
-                    "held-out items": told["stages"]["wanted"],
-                    "of them returned": told["stages"]["returned"],
-                }
-            ),
-            code(told["about"]["pipeline"]),
-        ],
-    )
-
-
-def _metrics(told: Mapping[str, Any]) -> Section:
-    everyone = told["metrics"]
-    ours = everyone["pipeline"]
-    names = [name for name in SHOWN if name in ours["metrics"]]
-    series = {who: [_point(one["metrics"][name]) for name in names] for who, one in everyone.items()}
-    rows = [
-        [name, *(interval(one["metrics"][name]) for one in everyone.values())] for name in ours["metrics"]
+def _headline(found: Evaluation) -> Section:
+    test, worst = found.differences["popularity"]["recall@20"], found.losses.largest
+    ours, theirs = (found.metrics[name].metrics["recall@20"] for name in (PIPELINE, "popularity"))
+    verb = "beats popularity" if test.above else "does not significantly beat popularity"
+    parts: list[Html | str] = [
+        f"The pipeline {verb}: recall@20 is {interval(ours)}, popularity {interval(theirs)}, "
+        f"the difference on the same users {difference(test)}.",
+        f"The largest loss is at {worst.name!r}: {worst.lost:,} of {found.losses.relevant:,} relevant items "
+        f"({_share(worst.lost, found)}) are lost there.",
+        facts(
+            {
+                "held-out users": found.users,
+                "relevant items": found.losses.relevant,
+                "of them returned": found.losses.returned,
+            }
+        ),
+        code(found.expression),
     ]
-    rows += [[name, *(one["whole"][name] for one in everyone.values())] for name in ours["whole"]]
-    apart = [
-        [who, *(interval(one[name], "difference") for name in ("recall@20", "ndcg@20"))]
-        for who, one in told["differences"].items()
+    if found.warnings:
+        parts.append(table(["warning"], [[text] for text in found.warnings]))
+    return Section("Summary", parts)
+
+
+def _metrics(found: Evaluation) -> Section:
+    systems = found.metrics
+    ours = systems[PIPELINE]
+    names = [name for name in SHOWN if name in ours.metrics]
+    series = {name: [_point(own.metrics[metric]) for metric in names] for name, own in systems.items()}
+    rows: list[list[object]] = [
+        [name, *(interval(own.metrics[name]) for own in systems.values())] for name in ours.metrics
+    ]
+    rows += [[name, *(own.catalog[name] for own in systems.values())] for name in ours.catalog]
+    tests = [
+        [name, *(difference(own[metric]) for metric in TESTED)] for name, own in found.differences.items()
     ]
     return Section(
-        "How good it is",
+        "Metrics",
         [
             figure(
                 whiskers(names, series, "value"), "Means over held-out users with 95 % bootstrap intervals."
             ),
-            table(["metric", *everyone], rows),
-            "How far the pipeline is above each yardstick on the same users:",
-            table(["yardstick", "recall@20", "ndcg@20"], apart),
+            table(["metric", *systems], rows),
+            "Difference of the pipeline to each baseline on the same users:",
+            table(["baseline", *TESTED], tests),
         ],
     )
 
 
-def _losses(told: Mapping[str, Any]) -> Section:
-    stages, wanted = told["stages"]["stages"], max(told["stages"]["wanted"], 1)
-    drawn = [(one["name"], max(one["candidates"], 0.1), one["survived"] / wanted) for one in stages]
+def _losses(found: Evaluation) -> Section:
+    stages, relevant = found.losses.stages, max(found.losses.relevant, 1)
+    bars_of = [(stage.name, max(stage.candidates, 0.1), stage.survived / relevant) for stage in stages]
     rows = [
         [
-            one["name"],
-            one["kind"],
-            one["entered"],
-            one["survived"],
-            one["lost"],
-            one["removed"],
-            f"{one['lost'] / wanted:.1%}",
-            round(one["candidates"], 1),
+            stage.name,
+            stage.kind,
+            stage.entered,
+            stage.survived,
+            stage.lost,
+            stage.removed,
+            _share(stage.lost, found),
+            round(stage.candidates, 1),
         ]
-        for one in stages
+        for stage in stages
     ]
     heads = [
         "stage",
@@ -100,85 +97,98 @@ def _losses(told: Mapping[str, Any]) -> Section:
         "entered",
         "survived",
         "lost",
-        "by a filter's no",
+        "removed by a filter",
         "share of all",
         "candidates after",
     ]
     return Section(
-        "Which stage lost what",
+        "Stage losses",
         [
-            "Every held-out item is followed through the pipeline. What no nominator named is lost at the pool; "
-            "entered is always survived plus lost.",
+            "Every relevant item is followed through the pipeline. Items that no nominator nominated are lost at the "
+            "pool. Entered = survived + lost.",
             figure(
-                funnel(drawn, ("candidates per request", "held-out items still there")),
-                "How many candidates each stage passes on, and how many of the wanted items are still among them.",
+                funnel(bars_of, ("candidates per request", "relevant items left")),
+                "Candidates after each stage, and the share of relevant items that are still among them.",
             ),
             figure(
-                bars([(one["name"], one["lost"]) for one in stages], "held-out items lost"), "Loss per stage."
+                bars([(stage.name, stage.lost) for stage in stages], "relevant items lost"), "Loss per stage."
             ),
             table(heads, rows),
         ],
     )
 
 
-def _nominators(told: Mapping[str, Any]) -> Section:
-    wanted = max(told["stages"]["wanted"], 1)
+def _nominators(found: Evaluation) -> Section:
     rows = [
-        [name, one["named"], f"{one['named'] / wanted:.1%}", one["alone"], f"{one['alone'] / wanted:.1%}"]
-        for name, one in told["stages"]["nominators"].items()
+        [name, hits.nominated, _share(hits.nominated, found), hits.unique, _share(hits.unique, found)]
+        for name, hits in found.losses.nominators.items()
     ]
-    heads = ["nominator", "held-out items named", "share", "named by it alone", "share"]
-    return Section("Who finds it", [table(heads, rows)])
+    heads = ["nominator", "relevant items nominated", "share", "by this one only", "share"]
+    return Section("Nominators", [table(heads, rows)])
 
 
-def _segments(told: Mapping[str, Any]) -> Section:
-    rows = []
-    for name, one in told["segments"].items():
-        rows.append([name, one["users"]])
-        for metric in ("recall@20", "ndcg@20"):
-            rows[-1] += [interval(one[who][metric]) for who in ("pipeline", "popularity")]
-    heads = ["users", "how many", "recall@20", "popularity", "ndcg@20", "popularity"]
-    return Section("For whom", [table(heads, rows)])
+def _segments(found: Evaluation) -> Section:
+    rows: list[list[object]] = []
+    for name, segment in found.segments.items():
+        pairs = [(segment.pipeline[metric], segment.popularity[metric]) for metric in TESTED]
+        rows.append([name, segment.users, *(interval(value) for pair in pairs for value in pair)])
+    heads = ["users", "count", "recall@20", "popularity", "ndcg@20", "popularity"]
+    return Section("Segments of users", [table(heads, rows)])
 
 
-def _example(told: Mapping[str, Any]) -> Section:
-    example = told["example"]
+def _example(found: Evaluation) -> Section:
+    example = found.example
     steps = [
-        [s["name"], s["kind"], s["in"], s["out"], s["removed"], s["cut"], s["ms"]] for s in example["stages"]
+        [stage.name, stage.kind, stage.entered, stage.kept, stage.removed, stage.cut, stage.ms]
+        for stage in example.stages
     ]
     slate = [
-        [one["rank"], one["title"], one["category"], one["score"], ", ".join(one["nominators"]), _came(one)]
-        for one in example["items"]
-    ]
-    lost = [Html("<h3>What it missed, and why</h3>"), *(one["sentence"] for one in example["lost"])]
-    return Section(
-        f"One request: user {example['user']}",
         [
-            "What the user had met last, newest first:",
-            table(["title", "category"], [[one["title"], one["category"]] for one in example["history"]]),
-            "What the pipeline answered:",
-            table(["rank", "title", "category", "score", "named by", "met later"], slate),
-            "How it came about:",
+            item.rank,
+            item.title,
+            item.category,
+            item.score,
+            ", ".join(item.nominators),
+            "yes" if item.relevant else "",
+        ]
+        for item in example.items
+    ]
+    lost = [Html("<h3>Relevant items that were lost</h3>"), *(item.sentence for item in example.lost)]
+    return Section(
+        f"One request: user {example.user}",
+        [
+            "History, latest first:",
+            table(["title", "category"], [[item.title, item.category] for item in example.history]),
+            "Slate:",
+            table(["rank", "title", "category", "score", "nominated by", "relevant"], slate),
+            "Candidates at every stage:",
             table(["stage", "kind", "in", "kept", "removed", "cut", "ms"], steps),
-            *(lost if example["lost"] else []),
+            *(lost if example.lost else []),
         ],
     )
 
 
-def rules_section(rules: Mapping[str, str]) -> Section:
-    """What the numbers were measured by."""
-    return Section("By which rules", [table(["rule", "here"], rules.items())])
+def protocol_section(protocol: Protocol) -> Section:
+    """The rules of the evaluation."""
+    return Section("Protocol", [table(["rule", "here"], protocol.rows().items())])
 
 
-def _made(told: Mapping[str, Any]) -> Section:
-    about = told["about"]
-    named = ("model", "data", "fingerprint", "split", "seed", "package", "trained on")
-    return Section("How it was made", [facts({name: about[name] for name in named if name in about})])
+def _about(about: About) -> Section:
+    named: Mapping[str, object] = {
+        "model": about.version,
+        "data": about.data,
+        "fingerprint": about.fingerprint,
+        "seed": about.seed,
+        "package": about.package,
+        "trained on": f"{about.events:,} events",
+    }
+    return Section("About the bundle", [facts(named)])
 
 
-def _came(one: Mapping[str, Any]) -> str:
-    return "yes" if one.get("wanted") else ""
+def _share(count: int, found: Evaluation) -> str:
+    return f"{found.losses.share(count):.1%}"
 
 
-def _point(one: Mapping[str, Any]) -> tuple[float, float, float]:
-    return (one["mean"] or 0.0, one["low"] or 0.0, one["high"] or 0.0)
+def _point(value: Interval) -> tuple[float, float, float]:
+    """Mean and interval for a plot, zeros where there are none."""
+    return (value.mean, value.low, value.high) if value.mean == value.mean else (0.0, 0.0, 0.0)

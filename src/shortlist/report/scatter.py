@@ -1,4 +1,4 @@
-"""Points with names: what a thing costs and what it is worth."""
+"""Scatter plot of quality against cost, with labels that do not overlap."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,29 +8,33 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from shortlist.report.plots import COLORS, DARK, SETTINGS, canvas, literal, svg
 
-Point = tuple[float, float, float, float]  # cost, worth, and its interval
+Point = tuple[float, float, float, float]  # cost, quality, and its interval
 Box = tuple[float, float, float, float]  # left, low, right, high, in dots
 
-LETTER, LINE, GAP = 5.0, 10.0, 7.0  # the size of a letter and its distance from a point, in dots
+LETTER, LINE, GAP = (
+    5.0,
+    10.0,
+    7.0,
+)  # width of a letter, height of a line, distance of a label from its point, in dots
 STYLES = ("--", ":", "-.")
 
 
 def scatter(points: Mapping[str, Point], levels: Mapping[str, float], labels: tuple[str, str]) -> str:
-    """A point with its interval for every name, cost on a logarithmic axis, and a line across for every level."""
+    """A point with its interval for every name, cost on a logarithmic axis, and a horizontal line for every level."""
     with mpl.rc_context(SETTINGS):
         drawing, axes = canvas(width=8.0, height=4.0)
-        for number, (cost, worth, low, high) in enumerate(points.values()):
-            reach = [[worth - low], [high - worth]]
+        for number, (cost, quality, low, high) in enumerate(points.values()):
+            error = [[quality - low], [high - quality]]
             color = COLORS[number % len(COLORS)]
-            axes.errorbar([cost], [worth], yerr=reach, fmt="o", ms=6, capsize=3, color=color)
+            axes.errorbar([cost], [quality], yerr=error, fmt="o", ms=6, capsize=3, color=color)
         for number, (name, level) in enumerate(levels.items()):
             style = STYLES[number % len(STYLES)]
             axes.axhline(level, color=DARK, lw=0.9, ls=style, alpha=0.6, label=literal(name))
         _axes(axes, points, labels)
         if levels:
             axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        drawing.draw_without_rendering()  # settles where points lie
-        _name(axes, points)
+        drawing.draw_without_rendering()  # computes the positions of the points
+        _label(axes, points)
         return svg(drawing)
 
 
@@ -46,24 +50,26 @@ def _axes(axes: Axes, points: Mapping[str, Point], labels: tuple[str, str]) -> N
     axes.set_ylabel(labels[1])
 
 
-def _name(axes: Axes, points: Mapping[str, Point]) -> None:
-    """Write the names where they hide neither points nor each other."""
+def _label(axes: Axes, points: Mapping[str, Point]) -> None:
+    """Write the names where they overlap neither points nor each other."""
     scale = 72.0 / axes.figure.dpi
-    at = [axes.transData.transform((cost, worth)) * scale for cost, worth, _, _ in points.values()]
+    at = [axes.transData.transform((cost, quality)) * scale for cost, quality, _, _ in points.values()]
     taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in at]
-    for (name, (cost, worth, _, _)), (x, y) in zip(points.items(), at, strict=True):
+    for (name, (cost, quality, _, _)), (x, y) in zip(points.items(), at, strict=True):
         text = literal(name)
         dx, dy = placed(x, y, LETTER * len(text), taken)
         taken.append(_box(x + dx, y + dy, LETTER * len(text)))
-        axes.annotate(text, (cost, worth), (dx, dy), textcoords="offset points", fontsize=8, va="center")
+        axes.annotate(text, (cost, quality), (dx, dy), textcoords="offset points", fontsize=8, va="center")
 
 
 def placed(x: float, y: float, width: float, taken: Sequence[Box]) -> tuple[float, float]:
-    """Where a name of this width begins, from its point: right, left, then higher or lower; the first that is free."""
+    """The offset of a label of this width from its point: right, left, then higher or lower; the first free one."""
     tries = [
         (side, step * LINE) for step in (0, 0.8, -0.8, 1.6, -1.6, 2.6, -2.6) for side in (GAP, -GAP - width)
     ]
-    free = (one for one in tries if not any(_meet(_box(x + one[0], y + one[1], width), box) for box in taken))
+    free = (
+        one for one in tries if not any(_overlap(_box(x + one[0], y + one[1], width), box) for box in taken)
+    )
     return next(free, tries[0])
 
 
@@ -71,5 +77,5 @@ def _box(left: float, middle: float, width: float) -> Box:
     return left, middle - LINE / 2, left + width, middle + LINE / 2
 
 
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
