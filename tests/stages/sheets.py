@@ -5,7 +5,7 @@ import torch
 
 from shortlist.data import Catalog, Vocabulary
 from shortlist.stages.columns import Columns
-from shortlist.stages.features import Features
+from shortlist.stages.features import RankingFeatures
 from shortlist.stages.sheet import Sheet
 from tests.worlds import N_CATEGORIES, N_ITEMS
 
@@ -26,5 +26,5 @@ def described() -> Catalog:
 def sheet(nominators: tuple[str, ...] = ("a", "b"), seed: int = 0) -> Sheet:
     """What two nominators, counts by chance and the columns say."""
     counts = torch.randint(0, 50, (2, N_ITEMS), generator=torch.Generator().manual_seed(seed))
-    features = Features(nominators, counts[0], counts[1], torch.arange(N_ITEMS) % N_CATEGORIES)
+    features = RankingFeatures(nominators, counts[0], counts[1], torch.arange(N_ITEMS) % N_CATEGORIES)
     return Sheet(features, Columns.of(described(), (counts[0] > 0).numpy()))

@@ -1,15 +1,15 @@
-"""From hundreds to ten."""
+"""Stages from hundreds of candidates to ten: filters, scorers and selectors."""
 
-from shortlist.stages.boosted import BoostedScorer
+from shortlist.stages.boosted_ranker import BoostedScorer
 from shortlist.stages.din_ranker import DINScorer
 from shortlist.stages.diverse import Diverse
 from shortlist.stages.explore import Explore
-from shortlist.stages.features import Features
+from shortlist.stages.feature_ranker import FeatureRanker
 from shortlist.stages.filters import Available, Seen
 from shortlist.stages.mlp_ranker import MLPScorer
-from shortlist.stages.model import ModelScorer
-from shortlist.stages.prerank import TowerScorer
-from shortlist.stages.rank import FeatureRanker
+from shortlist.stages.model_scorer import ModelScorer
+from shortlist.stages.ranking_features import RankingFeatures
+from shortlist.stages.two_tower_scorer import TowerScorer
 
 __all__ = [
     "Available",
@@ -18,9 +18,9 @@ __all__ = [
     "Diverse",
     "Explore",
     "FeatureRanker",
-    "Features",
     "MLPScorer",
     "ModelScorer",
+    "RankingFeatures",
     "Seen",
     "TowerScorer",
 ]

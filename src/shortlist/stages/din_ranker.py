@@ -1,4 +1,4 @@
-"""A closer look at fewer candidates: each looks at the history and decides what of it counts."""
+"""DIN ranker: attention of each candidate on the history."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Any, Self
 
 from torch import Tensor
 
-from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor, without_prefix
+from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor, with_prefix, without_prefix
 from shortlist.data import Candidates, Query
 from shortlist.models.ranking.din_ranker import DINRanker
 from shortlist.stages.calibrated import Calibrated, Calibration
 
-ABOUT = "about"  # the sizes of the model, as JSON in bytes
+CONFIG = "config"  # the sizes of the model, as JSON bytes
 PREFIX = "model."
 
 
@@ -22,13 +22,17 @@ class DINScorer(Calibrated):
     model: DINRanker
 
     def raw(self, query: Query, found: Candidates) -> Tensor:
-        return self.model.score_rows(query.history, found.items)
+        device = self.model.device
+        scores = self.model.score_rows(query.history.to(device), found.items.to(device))
+        return scores.to(found.items.device)
 
     def tensors(self) -> dict[str, Tensor]:
-        weights = {PREFIX + name: one.detach() for name, one in self.model.state_dict().items()}
-        return {**super().tensors(), **weights, ABOUT: json_to_tensor(self.model.settings())}
+        weights = {name: one.detach() for name, one in self.model.state_dict().items()}
+        config = {CONFIG: json_to_tensor(self.model.settings())}
+        return {**super().tensors(), **with_prefix(PREFIX, weights), **config}
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        model = DINRanker.build(json_from_tensor(tensors, ABOUT, "din-ranker"), without_prefix(PREFIX, tensors))
+        config = json_from_tensor(tensors, CONFIG, "din-ranker")
+        model = DINRanker.build(config, without_prefix(PREFIX, tensors))
         return cls(model, calibration=Calibration.of(tensors), **settings)

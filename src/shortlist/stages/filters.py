@@ -1,56 +1,52 @@
-"""Who may not be shown: what was seen, what is not available."""
+"""Filters: items of the history, items a request excludes, items that are not available."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
-from shortlist.errors import ConfigError
 from shortlist.grammar import Filter
+from shortlist.settings import setting
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Seen(Filter):
-    """Drop what the user met among the last `last` items of the history; 0 means all of it."""
+    """Drop items among the last `last` of the history; 0 means the whole history."""
 
-    last: int = 0
-
-    def __post_init__(self) -> None:
-        if self.last < 0:
-            raise ConfigError(f"seen {self.title!r}: last must be 0 or more, got {self.last}")
+    last: int = setting(0, "Length of the recent history that is dropped; 0 for all of it.", least=0)
 
     def keep(self, query: Query, found: Candidates) -> Tensor:
-        met = query.history[:, -self.last :] if self.last else query.history  # [B, H]
-        return ~is_in(found.items, met)
+        recent = query.history[:, -self.last :] if self.last else query.history  # [B, H]
+        return ~is_in(found.items, recent)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Excluded(Filter):
-    """Drop what the request itself does not want: `context["exclude"]` [B, E], -1 = padding."""
+    """Drop items that the request excludes: `context["exclude"]` [B, E], -1 = padding."""
 
     def keep(self, query: Query, found: Candidates) -> Tensor:
-        wanted = query.context.get("exclude")
-        return found.valid if wanted is None else ~is_in(found.items, wanted)
+        excluded = query.context.get("exclude")
+        return found.valid if excluded is None else ~is_in(found.items, excluded)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Available(Filter):
-    """Keep items that are on the allow list (if there is one), not on the deny list and of the wanted categories.
+    """Keep items on the allow list (if there is one), not on the deny list, and of the requested category.
 
-    `only` and `never` name categories for every request; the request itself may name the categories it wants in
-    `context["category"]` [B], -1 for any.
+    `only` and `never` apply to every request; a request may ask for one category in `context["category"]` [B], -1 for
+    any.
     """
 
     allowed: Tensor  # [N] bool, by item row
     category: Tensor  # [N] row of the item's category
-    only: tuple[str, ...] = field(default=())
-    never: tuple[str, ...] = field(default=())
+    only: tuple[str, ...] = setting((), "Categories that are allowed; empty for all.")
+    never: tuple[str, ...] = setting((), "Categories that are not allowed.")
 
     def keep(self, query: Query, found: Candidates) -> Tensor:
         rows = found.items.clamp(min=0)
         keep = self.allowed[rows]
         if "category" in query.context:
-            wanted = query.context["category"][:, None]
-            keep = keep & ((wanted < 0) | (self.category[rows] == wanted))
+            requested = query.context["category"][:, None]
+            keep = keep & ((requested < 0) | (self.category[rows] == requested))
         return keep

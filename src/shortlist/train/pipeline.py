@@ -1,7 +1,8 @@
-"""From a recipe and a log to a recommender: every stage trained on what the stages before it pass on."""
+"""Train a recipe on a log: every stage is trained on the candidates that the stages before it pass on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -9,24 +10,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist import __version__
 from shortlist.data import Candidates, Dataset, Query, Split
 from shortlist.errors import ConfigError, DataError
 from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
-from shortlist.pipeline import TYPES, Recipe, Recommender
+from shortlist.pipeline import TYPES, About, Recipe, Recommender
+from shortlist.pipeline.about import OutOfFold, TrainingHistory
 from shortlist.pipeline.expression import parse
 from shortlist.pipeline.recipe import Types, leaves
-from shortlist.pipeline.recommender import MEMORY, UserHistories
-from shortlist.pipeline.settings import check_settings, plain_fields
+from shortlist.pipeline.recommender import MAX_REMEMBERED, UserHistories
 from shortlist.progress import Progress, silent
+from shortlist.settings import check_settings, settings_of
 from shortlist.train.context import RequestBatch, TrainContext, forget
-from shortlist.train.loop.ranges import check_ranges, check_word
-from shortlist.train.rankers.out_of_fold import WAYS, apart, rehearse, rounds_of
-from shortlist.train.rankers.sample import recorded
+from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, folds_of, out_of_fold_data, request_batches
+from shortlist.train.rankers.sample import training_sample
 from shortlist.train.registry import TRAINERS, Renewer, Trainer
 
 Stages = dict[str, Stage]
-Record = dict[str, Tensor]
-REHEARSAL: Mapping[str, Any] = {"requests": int, "rehearse": str, "folds": int}
+Tensors = dict[str, Tensor]
 
 
 def train(
@@ -39,18 +40,16 @@ def train(
     trainers: Mapping[str, type[Trainer]] = TRAINERS,
     keep: Path | None = None,
 ) -> Recommender:
-    """Train all stages of a recipe on the learning part of a split.
+    """Train all stages of a recipe on the training part of a split.
 
-    Nominators and filters are fitted twice: on the past alone, to rehearse requests that later stages learn from,
-    and on all learning events, to serve. Long trainings keep how far they are in the folder `keep`, and go on from
-    there when they are run again. How the training of each stage went stands in `about["training"]`.
+    Nominators and filters are fitted twice: first without the targets of the training requests, to make the candidates
+    that rankers are trained on; then on all training events, to serve. Long trainings write checkpoints to the folder
+    `keep` and resume from there. `about.training` holds the training history of each stage.
     """
     split = dataset.split() if split is None else split
-    check_settings(recipe.training, REHEARSAL, f"{recipe.path}: [train]")
-    check_ranges(recipe.training)
-    _check_way(recipe)
-    makers = {name: _maker(recipe, name, trainers) for name in recipe.stages}
-    went: dict[str, Any] = {}
+    check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
+    pipeline_trainer = _PipelineTrainer.of(recipe, types, trainers)
+    histories: dict[str, TrainingHistory] = {}
     context = TrainContext(
         split.train,
         dataset.catalog,
@@ -59,213 +58,218 @@ def train(
         progress,
         split.valid,
         keep=keep,
-        note=lambda name, facts: went.update({name: dict(facts)}),
+        note=histories.__setitem__,
     )
-    kitchen = _PipelineTrainer(recipe, makers, types)
-    early = kitchen.early()
-    later: Stages = {}
-    record: Record = {}
-    if kitchen.later():
-        later, record = _rehearsed(kitchen, context, split)
-    stages = kitchen.fit_all(early, context, {}, "")
-    known = replace(context, fitted=stages)
-    later = {name: kitchen.renewed(name, stage, known) for name, stage in later.items()}
-    pipeline = kitchen.parsed({**stages, **later})
-    histories = remember(split)
-    about = {
-        "name": recipe.name,
-        "data": dataset.name,
-        "clock": dataset.clock,
-        "ends": context.ends,
-        "training": {name: went[name] for name in sorted(went)},
-        "rehearsal": kitchen.rehearsal(),
-    }
-    return Recommender(pipeline, dataset.catalog, dataset.users, histories, about, record)
+    later, sample = pipeline_trainer.fit_later(context, split) if pipeline_trainer.later else ({}, {})
+    stages = pipeline_trainer.fit(pipeline_trainer.early, context)
+    fitted = replace(context, fitted=stages)
+    later = {name: pipeline_trainer.renewed(name, stage, fitted) for name, stage in later.items()}
+    about = About(
+        name=recipe.name,
+        data=dataset.name,
+        fingerprint=dataset.fingerprint,
+        clock=dataset.clock,
+        ends=context.ends,
+        events=len(split.train),
+        split=dict(split.settings),
+        seed=seed,
+        package=__version__,
+        training={name: histories[name] for name in sorted(histories)},
+        out_of_fold=pipeline_trainer.out_of_fold(),
+    )
+    pipeline = pipeline_trainer.parsed({**stages, **later})
+    return Recommender(pipeline, dataset.catalog, dataset.users, user_histories(split), about, sample, recipe)
 
 
-def remember(split: Split, last: int = MEMORY) -> UserHistories:
-    """What each user is known to have met: learning events, and what held-out cases show of theirs."""
-    edges = np.zeros(len(split.events) + 1, np.int64)  # +1 where a shown stretch begins, -1 where it ends
-    for cases in (split.valid, split.test):
-        np.add.at(edges, cases.starts, 1)
-        np.add.at(edges, cases.cuts, -1)
-    known = split.events.where(split.in_train | (edges[:-1].cumsum() > 0))
+def user_histories(split: Split, last: int = MAX_REMEMBERED) -> UserHistories:
+    """The last items of every user: training events, and the histories of held-out requests."""
+    edges = np.zeros(len(split.events) + 1, np.int64)  # +1 where a held-out history begins, -1 where it ends
+    for held_out in (split.valid, split.test):
+        np.add.at(edges, held_out.starts, 1)
+        np.add.at(edges, held_out.cuts, -1)
+    known = split.events.where(split.learned | (edges[:-1].cumsum() > 0))
     kept = known.where(known.starts[1:][known.users] - np.arange(len(known)) <= last)
     return UserHistories(torch.from_numpy(kept.starts.astype(np.int64)), torch.from_numpy(kept.items.copy()))
 
 
-def _rehearsed(kitchen: "_PipelineTrainer", context: TrainContext, split: Split) -> tuple[Stages, Record]:
-    """The stages after the nominators, each learned on what would be passed to it; and a sample of that."""
-    casts = _casts(kitchen, context, split)
-    made: Stages = {}
-    record: Record = {}
-    waiting = kitchen.later()
-    number = 0
-    for position in range(len(kitchen.parsed(casts[0].stages).stages)):
-        names = kitchen.parsed({**casts[0].stages, **made}).stages[position]
-        for name in [leaf.title for leaf in leaves(names)]:
-            if name in waiting:
-                # Rounds are dealt out among the learners: none is judged by a stage that learned on the same requests.
-                rounds = _together(casts, context.seed)
-                share = tuple(rounds[number % len(rounds) :: kitchen.learners()]) if rounds else ()
-                known = casts[0].stages | made
-                made |= kitchen.fit_all([name], replace(casts[0].past, rounds=share), known, "")
-                number += kitchen.learns(name)
-                if kitchen.learns(name):
-                    record |= recorded(name, made[name], share, context.seed)
-        casts = [one.through(kitchen, made, position) for one in casts]
-    return made, record
-
-
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """Nominators and filters that rehearse, what they learned from, and the requests they never saw the answers of."""
+    """Nominators and filters, the events they were fitted on, and requests whose targets are not among those."""
 
     stages: Stages
     past: TrainContext
-    rounds: tuple[RequestBatch, ...]
+    batches: tuple[RequestBatch, ...]
 
-    def through(self, kitchen: "_PipelineTrainer", made: Stages, position: int) -> "_Fold":
-        """The same one stage further."""
-        step = kitchen.parsed({**self.stages, **made}).stages[position]
+    def through(self, stage: Stage) -> "_Fold":
+        """The same requests after one more stage."""
         with torch.no_grad():
-            return replace(self, rounds=tuple(one.through(step) for one in self.rounds))
-
-
-def _casts(kitchen: "_PipelineTrainer", context: TrainContext, split: Split) -> list[_Fold]:
-    """One that learned from all users' earlier events, or one for every part of the users, taught by the others."""
-    most = int(kitchen.option("requests", 20_000))
-    rehearsal = rehearse(context.events, split.settings, context.seed, most)
-    past = replace(context, events=rehearsal.past)
-    # What only rehearses is not what will serve: nobody is told how its training went.
-    quiet = replace(past, note=forget)
-    if kitchen.way() == "earlier":
-        stages = kitchen.fit_all(kitchen.early(), quiet, {}, "rehearsal: ")
-        return [_Fold(stages, past, tuple(rounds_of(rehearsal.cases, kitchen.learners())))]
-    kitchen.check_other_users()
-    casts, folds = [], int(kitchen.option("folds", 2))
-    for number, (events, cases) in enumerate(apart(rehearsal, folds, context.seed), start=1):
-        stages = kitchen.fit_all(
-            kitchen.early(), replace(quiet, events=events), {}, f"rehearsal {number} of {folds}: "
-        )
-        casts.append(_Fold(stages, past, tuple(rounds_of(cases, kitchen.learners()))))
-    return casts
-
-
-def _together(casts: list[_Fold], seed: int) -> list[RequestBatch]:
-    """The rounds of all casts; those of several by lot, so that every learner, and who judges it, has some of each."""
-    rounds = [one for cast in casts for one in cast.rounds]
-    if len(casts) == 1:
-        return rounds
-    return [rounds[at] for at in np.random.default_rng((seed, 73)).permutation(len(rounds))]
+            return replace(self, batches=tuple(one.through(stage) for one in self.batches))
 
 
 @dataclass(frozen=True)
 class _PipelineTrainer:
-    """A recipe with its trainers: which stages come first, and how the expression reads while some are missing."""
+    """A recipe with one trainer per stage."""
 
     recipe: Recipe
-    makers: Mapping[str, Trainer]
+    trainers: Mapping[str, Trainer]
     types: Types
+    config: OutOfFoldConfig
 
+    @classmethod
+    def of(cls, recipe: Recipe, types: Types, trainers: Mapping[str, type[Trainer]]) -> "_PipelineTrainer":
+        """The trainers that a recipe asks for; their settings are checked."""
+        made = {name: _trainer(recipe, name, types, trainers) for name in recipe.stages}
+        return cls(recipe, made, types, OutOfFoldConfig(**recipe.training))
+
+    @cached_property
     def early(self) -> list[str]:
-        """Nominators and filters: they learn from events alone."""
-        return [
-            name
-            for name, one in self.recipe.stages.items()
-            if issubclass(self.types[one.type], Nominator | Filter)
-        ]
+        """Nominators and filters: they are trained on events alone."""
+        kinds = {name: self.types[one.type] for name, one in self.recipe.stages.items()}
+        return [name for name, kind in kinds.items() if issubclass(kind, Nominator | Filter)]
 
+    @cached_property
     def later(self) -> list[str]:
-        """All others: they learn from rehearsed requests, or need what was learned before them."""
-        return [name for name in self.recipe.stages if name not in self.early()]
+        """All other stages: they are trained on out-of-fold candidates, or need a stage that is trained before."""
+        return [name for name in self.recipe.stages if name not in self.early]
 
-    def learns(self, name: str) -> bool:
-        """Whether a stage learns from rehearsed requests."""
+    def ranks(self, name: str) -> bool:
+        """Whether a stage is trained on out-of-fold candidates."""
         return issubclass(self.types[self.recipe.stages[name].type], Scorer)
 
-    def learners(self) -> int:
-        return max(sum(self.learns(name) for name in self.later()), 1)
+    @cached_property
+    def n_rankers(self) -> int:
+        return max(sum(self.ranks(name) for name in self.later), 1)
 
-    def option(self, name: str, default: float) -> float:
-        return float(self.recipe.training.get(name, default))
+    def out_of_fold(self) -> OutOfFold:
+        """How training requests were kept out of the nominators' training data."""
+        folds = self.config.folds if self.config.out_of_fold == "other-users" else None
+        return OutOfFold(self.config.out_of_fold, self.config.requests, folds)
 
-    def way(self) -> str:
-        """How the nominators of the rehearsal are kept from the answers."""
-        return str(self.recipe.training.get("rehearse", WAYS[0]))
+    def fit_later(self, context: TrainContext, split: Split) -> tuple[Stages, Tensors]:
+        """The stages after the nominators, trained on the candidates passed to them; and a sample of those."""
+        folds = self._folds(context, split)
+        trained: Stages = {}
+        sample: Tensors = {}
+        for position in range(len(self.parsed(folds[0].stages).stages)):
+            step = self.parsed({**folds[0].stages, **trained}).stages[position]
+            for name in [leaf.title for leaf in leaves(step) if leaf.title in self.later]:
+                batches = self._share(folds, context.seed, sum(map(self.ranks, trained)))
+                known = folds[0].stages | trained
+                trained |= self.fit([name], replace(folds[0].past, batches=batches, fitted=known))
+                if self.ranks(name):
+                    sample |= training_sample(name, trained[name], batches, context.seed)
+            folds = [one.through(self.parsed({**one.stages, **trained}).stages[position]) for one in folds]
+        return trained, sample
 
-    def rehearsal(self) -> dict[str, Any]:
-        """How later stages were rehearsed, in plain values."""
-        told = {"rehearse": self.way(), "requests": int(self.option("requests", 20_000))}
-        return told | ({"folds": int(self.option("folds", 2))} if self.way() != WAYS[0] else {})
+    def _folds(self, context: TrainContext, split: Split) -> list[_Fold]:
+        """One fold whose nominators know all users' earlier events, or one per fold of users."""
+        data = out_of_fold_data(context.events, split.settings, context.seed, self.config.requests)
+        past = replace(context, events=data.past)
+        # These nominators are not served, so their training histories are not recorded.
+        quiet = replace(past, note=forget)
+        if self.config.out_of_fold == "earlier":
+            stages = self.fit(self.early, quiet, "out-of-fold: ")
+            return [_Fold(stages, past, tuple(request_batches(data.requests, self.n_rankers)))]
+        self._check_no_start()
+        folds, count = [], self.config.folds
+        for number, (events, requests) in enumerate(folds_of(data, count, context.seed), start=1):
+            label = f"out-of-fold {number} of {count}: "
+            stages = self.fit(self.early, replace(quiet, events=events), label)
+            folds.append(_Fold(stages, past, tuple(request_batches(requests, self.n_rankers))))
+        return folds
 
-    def check_other_users(self) -> None:
-        """No stage may begin with the weights of a nominator: each of them learned from some who are asked."""
-        for name in self.later():
-            if getattr(self.makers[name], "start", ""):
+    def _share(self, folds: list[_Fold], seed: int, number: int) -> tuple[RequestBatch, ...]:
+        """The batches of one ranker: no ranker validates on requests that a stage before it was trained on.
+
+        Batches of several folds are shuffled, so that training and validation of every ranker have some of each.
+        """
+        batches = [one for fold in folds for one in fold.batches]
+        if len(folds) > 1:
+            batches = [batches[at] for at in np.random.default_rng((seed, 73)).permutation(len(batches))]
+        return tuple(batches[number % len(batches) :: self.n_rankers]) if batches else ()
+
+    def _check_no_start(self) -> None:
+        """No stage may start from the weights of a nominator: each was trained on users of other folds."""
+        for name in self.later:
+            start = getattr(self.trainers[name], "start", "")
+            if start:
                 raise ConfigError(
-                    f"{self.recipe.where(name)}: begins with the nominator {self.makers[name].start!r}, which learned "  # type: ignore[attr-defined]
-                    "from users it would be asked for; use rehearse = 'earlier', or leave out start"
+                    f"{self.recipe.where(name)}: starts from the nominator {start!r}, which was trained on users of "
+                    "the requests; use out_of_fold = 'earlier', or leave out start"
                 )
 
-    def fit_all(self, names: list[str], context: TrainContext, ready: Stages, label: str) -> Stages:
-        """Fit stages in turn, each seeing those before it."""
+    def fit(self, names: list[str], context: TrainContext, label: str = "") -> Stages:
+        """Fit stages in turn, each with access to those before it."""
         made: Stages = {}
         for name in names:
-            settings = {**self.recipe.stages[name].settings, "name": name}
-            seen = replace(context, fitted={**ready, **made}, progress=_labelled(context.progress, label))
-            made[name] = self._fitted(name, settings, seen)
+            seen = replace(
+                context,
+                fitted={**context.fitted, **made},
+                progress=_labelled(context.progress, label),
+            )
+            made[name] = self._fitted(name, seen)
         return made
 
-    def _fitted(self, name: str, settings: Mapping[str, Any], context: TrainContext) -> Stage:
-        """A stage; what its trainer refuses is told with its place in the recipe."""
+    def _fitted(self, name: str, context: TrainContext) -> Stage:
+        """A fitted stage; an error of its trainer names its place in the recipe."""
         try:
-            return self.makers[name].fit(settings, context)
+            return self.trainers[name].fit({**self.recipe.stages[name].settings, "name": name}, context)
         except (ConfigError, DataError) as error:
             raise type(error)(f"{self.recipe.where(name)}: {error}") from error
 
     def renewed(self, name: str, stage: Stage, context: TrainContext) -> Stage:
-        """A stage that learned in the rehearsal, knowing now what all events say."""
-        maker = self.makers[name]
-        return maker.renew(stage, context) if isinstance(maker, Renewer) else stage
+        """A stage that was trained on out-of-fold candidates, with the counts and models of all events."""
+        trainer = self.trainers[name]
+        return trainer.renew(stage, context) if isinstance(trainer, Renewer) else stage
 
     def parsed(self, stages: Stages) -> Pipeline:
-        """The pipeline, a stand-in at every place whose stage is not ready."""
+        """The pipeline, with a placeholder for every stage that is not trained yet."""
         known = {
-            name: stages.get(name) or _stand_in(self.types[one.type], name)
+            name: stages.get(name) or _placeholder(self.types[one.type], name)
             for name, one in self.recipe.stages.items()
         }
         return parse(self.recipe.expression, known, f"{self.recipe.path}: pipeline")
 
 
-def _maker(recipe: Recipe, name: str, trainers: Mapping[str, type[Trainer]]) -> Trainer:
-    ingredient = recipe.stages[name]
-    if ingredient.type not in trainers:
-        raise ConfigError(f"{recipe.where(name)}: no trainer for type {ingredient.type!r}; pass trainers=")
-    kind = trainers[ingredient.type]
-    check_settings(ingredient.train, plain_fields(kind), f"{recipe.path}: [stages.{name}.train]")
-    plain = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in ingredient.train.items()
-    }
+def _trainer(recipe: Recipe, name: str, types: Types, trainers: Mapping[str, type[Trainer]]) -> Trainer:
+    config, where = recipe.stages[name], f"{recipe.path}: [stages.{name}.train]"
+    if config.type not in trainers:
+        kind = types[config.type]
+        if not _is_stateless(kind):
+            raise ConfigError(f"{recipe.where(name)}: no trainer for type {config.type!r}; pass trainers=")
+        check_settings(config.train, (), where)
+        return _Stateless(kind)
+    kind_of_trainer = trainers[config.type]
+    check_settings(config.train, settings_of(kind_of_trainer), where)
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in config.train.items()}
     try:
-        check_ranges(plain)
-        return kind(**plain)
+        return kind_of_trainer(**values)
     except ConfigError as error:
-        raise ConfigError(f"{recipe.path}: [stages.{name}.train]: {error}") from error
+        raise ConfigError(f"{where}: {error}") from error
 
 
-def _check_way(recipe: Recipe) -> None:
-    try:
-        check_word("rehearse", str(recipe.training.get("rehearse", WAYS[0])), WAYS)
-    except ConfigError as error:
-        raise ConfigError(f"{recipe.path}: [train]: {error}") from error
+def _is_stateless(kind: type[Stage]) -> bool:
+    """Whether a stage can be made from its settings alone."""
+    return all(
+        one.default is not MISSING or one.default_factory is not MISSING for one in fields(kind) if one.init
+    )
+
+
+@dataclass(frozen=True)
+class _Stateless:
+    """Makes a stage that has nothing to train."""
+
+    kind: type[Stage]
+
+    def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage:
+        return self.kind.build(settings, {})
 
 
 def _labelled(progress: Progress, label: str) -> Progress:
     return lambda what, done, total: progress(label + what, done, total)
 
 
-def _stand_in(kind: type[Stage], name: str) -> Stage:
+def _placeholder(kind: type[Stage], name: str) -> Stage:
     if issubclass(kind, Scorer):
         return _PendingScorer(name=name)
     return _PendingSelector(name=name) if issubclass(kind, Selector) else _PendingHydrator(name=name)
@@ -273,7 +277,7 @@ def _stand_in(kind: type[Stage], name: str) -> Stage:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _PendingScorer(Scorer):
-    """Stands where a scorer will be."""
+    """Placeholder for a scorer: keeps the scores."""
 
     def score(self, query: Query, found: Candidates) -> Tensor:
         return found.scores
@@ -281,15 +285,15 @@ class _PendingScorer(Scorer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _PendingSelector(Selector):
-    """Stands where a selector will be."""
+    """Placeholder for a selector: the best by score."""
 
     def select(self, query: Query, found: Candidates) -> Tensor:
-        return found.sort_keys().sort(dim=1, descending=True, stable=True).indices
+        return found.standing().sort(dim=1, descending=True, stable=True).indices
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _PendingHydrator(Hydrator):
-    """Stands where a hydrator will be."""
+    """Placeholder for a hydrator: adds no columns."""
 
     empty: Mapping[str, Tensor] = field(default_factory=dict)
 

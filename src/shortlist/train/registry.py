@@ -32,9 +32,10 @@ from shortlist.train.models.two_tower import TowerTrainer
 from shortlist.train.models.youtube_dnn import YouTubeDNNTrainer
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
 from shortlist.train.rankers.din_ranker import DINRankerTrainer
-from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer, TowerScorerTrainer
+from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
 from shortlist.train.rankers.mlp_ranker import MLPRankerTrainer
 from shortlist.train.rankers.model_scorer import ModelScorerTrainer
+from shortlist.train.rankers.two_tower_scorer import TowerScorerTrainer
 from shortlist.train.tree.trainer import TreeTrainer
 
 

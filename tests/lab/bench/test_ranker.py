@@ -11,7 +11,7 @@ from shortlist.errors import MissingExtraError, ShortlistError
 from shortlist.evaluate.losses import StageTrace, decompose
 from shortlist.lab.bench import ranker
 from shortlist.lab.bench.ranker import PARTS, Contest, Size, bench_ranker, lists_apart, losses_apart
-from shortlist.train.rankers.ranker import RankerTrainer, TrainingSet
+from shortlist.train.rankers.training_set import ListSampling, TrainingSet
 
 SMALL = Size(
     items=60,
@@ -105,7 +105,7 @@ def test_quick_work_has_more_turns_when_there_is_time(monkeypatch):
 
 def test_a_difference_of_lists_is_seen_and_their_order_is_not():
     lessons = TrainingSet(
-        RankerTrainer(mode="original", n_negatives=6), ranker._rounds(SMALL, 0), SMALL.items, 0
+        ListSampling(mode="original", n_negatives=6), ranker._rounds(SMALL, 0), SMALL.items, 0
     )
     lists = lessons.lists(0, 0)
     assert lists is not None

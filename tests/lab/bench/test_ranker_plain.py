@@ -21,7 +21,7 @@ from shortlist.metrics.estimate import resampled
 from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.stages.calibrated import Calibration
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.ranker import MODES, NEGATIVES, RankerTrainer, TrainingSet
+from shortlist.train.rankers.training_set import MODES, ListSampling, TrainingSet
 
 N = 30
 DIN = {"max_history": 5, "width": 6, "attention": (5, 4), "hidden": (9, 7)}
@@ -41,11 +41,11 @@ def rehearsed(seed: int, users: int = 6) -> RequestBatch:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("negatives", NEGATIVES)
+@pytest.mark.parametrize("negatives", ["catalogue", "candidates", "both"])
 def test_lists_are_those_a_ranker_learns_from(mode, negatives):
-    trainer = RankerTrainer(mode=mode, negatives=negatives, n_negatives=8, positives_per_request=3)
+    trainer = ListSampling(mode=mode, negatives=negatives, n_negatives=8, positives_per_request=3)
     lessons = TrainingSet(trainer, [rehearsed(seed) for seed in range(8)], N, 3)
-    for number in range(len(lessons.taught)):
+    for number in range(len(lessons.training)):
         for epoch in (0, 1):
             plain = plain_lists(lessons, number, epoch, plain_weights(lessons, number))
             assert lists_apart(lessons.lists(number, epoch), plain) == 0

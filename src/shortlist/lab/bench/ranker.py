@@ -29,9 +29,9 @@ from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.progress import Progress, silent
 from shortlist.stages import DINScorer
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.boosted_ranker import QUIET, lightgbm, planted
+from shortlist.train.rankers.boosted_ranker import QUIET, lightgbm, trees_of
 from shortlist.train.rankers.calibrate import isotonic, platt
-from shortlist.train.rankers.ranker import RankerTrainer, RankingLists, TrainingSet
+from shortlist.train.rankers.training_set import ListSampling, RankingLists, TrainingSet
 
 SOURCE = "issue 5"
 CLOSE = 1e-5  # answers may differ by so much, which is rounding
@@ -164,7 +164,7 @@ def _trees(size: Size, seed: int) -> Iterator[Contest]:
     wanted = given[:, 0] * given[:, 1] + given[:, 2] + random.normal(size=count) > 1
     data = library.Dataset(given, wanted.astype(int), group=np.full(100, size.candidates), params=QUIET)
     booster = library.train(QUIET | {"objective": "lambdarank", "num_leaves": 31}, data, size.trees)
-    trees = planted(booster.dump_model()["tree_info"])
+    trees = trees_of(booster.dump_model()["tree_info"])
     for many, name in ((1, "lightgbm_over_ours"), (size.requests, "lightgbm_over_ours_batch")):
         some = given[: many * size.candidates]
         ours = _still(trees, torch.from_numpy(some))
@@ -183,9 +183,9 @@ def _trees(size: Size, seed: int) -> Iterator[Contest]:
 def _lists(size: Size, seed: int) -> Iterator[Contest]:
     """The lists a ranker learns from against a loop over lists and items."""
     lessons = TrainingSet(
-        RankerTrainer(mode="mixed", n_negatives=size.candidates), _rounds(size, seed), size.items, seed
+        ListSampling(mode="mixed", n_negatives=size.candidates), _rounds(size, seed), size.items, seed
     )
-    weights = [plain_weights(lessons, number) for number in range(len(lessons.taught))]
+    weights = [plain_weights(lessons, number) for number in range(len(lessons.training))]
     count = len(weights)
 
     def ours(turn: int) -> RankingLists | None:
@@ -274,7 +274,7 @@ def lists_apart(one: RankingLists | None, other: RankingLists) -> float:
         or set(one.found.columns) != set(other.found.columns)
     ):
         return float("inf")
-    pairs = [(one.query.history, other.query.history), (one.weight, other.weight), (one.shift, other.shift)]
+    pairs = [(one.query.history, other.query.history), (one.weight, other.weight), (one.logit_shift, other.logit_shift)]
     mine, theirs = _ordered(one), _ordered(other)
     return max(_apart(a, b) for a, b in [*pairs, *((mine[name], theirs[name]) for name in mine)])
 

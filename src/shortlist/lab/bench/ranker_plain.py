@@ -14,9 +14,9 @@ from shortlist.errors import ConfigError
 from shortlist.evaluate.losses import Losses, StageTrace
 from shortlist.metrics.estimate import Floats
 from shortlist.models.ranking.din_ranker import DINRanker
-from shortlist.stages.calibrated import LEAN, Calibration
+from shortlist.stages.calibrated import TIE_BREAK, Calibration
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.ranker import RankingLists, TrainingSet
+from shortlist.train.rankers.training_set import RankingLists, TrainingSet
 
 Weights = Sequence[Sequence[float]]
 
@@ -30,11 +30,11 @@ def plain_din(model: DINRanker, history: Tensor, rows: Tensor) -> Tensor:
     wide = (*rows.shape, *past.shape[1:])  # [U, C, H, D]
     a, beside = past[:, None].expand(wide), e[:, :, None].expand(wide)
     x = model.first(torch.cat([a, a * beside, beside], dim=-1))
-    for bend, layer in zip(model.unit_bends, model.unit, strict=True):
+    for bend, layer in zip(model.unit_activations, model.unit, strict=True):
         x = layer(bend(x))
     weights = x * there[:, None, :, None]  # [U, C, H, 1]
     x = torch.cat([(weights * a).sum(2), e], dim=-1)
-    for layer, bend in zip(model.layers[:-1], model.bends, strict=True):
+    for layer, bend in zip(model.layers[:-1], model.activations, strict=True):
         x = bend(layer(x))
     scores: Tensor = model.layers[-1](x).squeeze(-1)
     return scores
@@ -44,18 +44,18 @@ def plain_weights(lessons: TrainingSet, number: int) -> list[list[float]]:
     """The weight of every wanted item of a taught round, 0 for padding."""
     values = iter(lessons.weights.values.tolist())
     placed = [
-        [[next(values) if 0 <= item < lessons.n_items else 0.0 for item in row] for row in one.truth.tolist()]
-        for one in lessons.taught[: number + 1]
+        [[next(values) if 0 <= item < lessons.n_items else 0.0 for item in row] for row in one.targets.tolist()]
+        for one in lessons.training[: number + 1]
     ]
     return placed[number]
 
 
 def plain_lists(lessons: TrainingSet, number: int, epoch: int, weights: Weights) -> RankingLists:
     """The lists of `Lessons.lists`, from the same chance, one list and one item after the other."""
-    one, trainer = lessons.taught[number], lessons.trainer
+    one, trainer = lessons.training[number], lessons.sampling
     generator = torch.Generator().manual_seed(hash((lessons.seed, epoch, number)) & (2**62 - 1))
     chosen = _chosen(
-        torch.rand(one.truth.shape, generator=generator).tolist(), weights, trainer.positives_per_request
+        torch.rand(one.targets.shape, generator=generator).tolist(), weights, trainer.positives_per_request
     )
     near = {"catalogue": 0, "candidates": trainer.n_negatives, "both": trainer.n_negatives // 2}[
         trainer.negatives
@@ -66,12 +66,13 @@ def plain_lists(lessons: TrainingSet, number: int, epoch: int, weights: Weights)
     ).tolist()
     items = _items(one, chosen, luck, far, near)
     rows = [row for row, _ in chosen]
-    shift = math.log(lessons.n_items / trainer.n_negatives) if trainer.correct and near == 0 else 0.0
+    shift = math.log(lessons.n_items / trainer.n_negatives) if trainer.logq_correction and near == 0 else 0.0
     return RankingLists(
         one.query.take(torch.tensor(rows, dtype=torch.int64)),
         _known(one.found, rows, items),
+        pad(torch.ones(len(chosen), 1, dtype=torch.bool), (0, trainer.n_negatives)),
         pad(torch.full((len(chosen), trainer.n_negatives), shift), (1, 0)),
-        torch.tensor([weights[row][place] for row, place in chosen], dtype=torch.float32),
+        pad(torch.tensor([[weights[row][place]] for row, place in chosen]), (0, trainer.n_negatives)),
     )
 
 
@@ -94,7 +95,7 @@ def _items(
     near: int,
 ) -> list[list[int]]:
     """The wanted item, the luckiest candidates that are not wanted, then draws from the catalogue that are not."""
-    truth, items, valid = one.truth.tolist(), one.found.items.tolist(), one.found.valid.tolist()
+    truth, items, valid = one.targets.tolist(), one.found.items.tolist(), one.found.valid.tolist()
     lists = []
     for (row, place), chances, wide in zip(chosen, luck, far, strict=True):
         wanted = {item for item in truth[row] if item >= 0}
@@ -166,4 +167,4 @@ def _chance(calibration: Calibration, score: float) -> float:
         curve = float(np.interp(z, calibration.knots.numpy(), calibration.heights.numpy()))
     else:
         curve = 1 / (1 + math.exp(-(slope * z + shift)))
-    return (1 - LEAN) * curve + LEAN * (0.5 + 0.5 * z / (1 + abs(z)))
+    return (1 - TIE_BREAK) * curve + TIE_BREAK * (0.5 + 0.5 * z / (1 + abs(z)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from shortlist.diagnose.tree.heap import subtree_peaks
+from shortlist.diagnose.tree.max_heap import subtree_peaks
 from shortlist.index.tree import TreeShape
 from shortlist.lab.theory.bounds_dtr import corollary1
 from shortlist.lab.theory.bounds_inputs import bottom_aligned, pair_factor, same_level_pairs, top_aligned
@@ -105,7 +105,7 @@ def shift_and_effective_share_are_known_from_recall() -> Check:
         share = float(flags.mean())
         worst = max(worst, abs(weight_shift(flags) - 2 * (1 - share)))
         for keep in (0.0, 0.25, 0.5, 0.75, 1.0):
-            summed = weigh(flags, keep, most=math.inf).effective
+            summed = weigh(flags, keep, most=math.inf).effective_share
             worst = max(worst, abs(summed - expected_share(share, keep)))
     return Check(
         "shift and ESS", f"{FLAGS} Bernoulli flags", "equal to 1e-12", f"{worst:.1e}", worst <= 1e-12

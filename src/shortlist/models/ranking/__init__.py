@@ -1,1 +1,1 @@
-"""ranking."""
+"""Models that score the candidates of a ranker."""

@@ -1,4 +1,4 @@
-"""The ranker DIN: a candidate looks at the history and decides what of it counts (Zhou et al., 2018)."""
+"""DIN ranker: attention of each candidate on the history (Zhou et al., 2018)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from shortlist.errors import ConfigError
 from shortlist.models.model import Model, ModelConfig
 from shortlist.models.nodes.scorer import PReLU, at_least_float32
 
-CPU_CELLS = 1 << 20  # numbers of the widest layer of the unit at a time, where no gradient is asked for
-GPU_CELLS = 1 << 28  # the same where only memory is short
-INPUTS = {"din3": 3, "din4": 4}  # how many vectors the unit is shown
+CPU_CELLS = 1 << 20  # activations of the attention unit's widest layer per block, without gradients
+GPU_CELLS = 1 << 28  # the same on a GPU, where only memory limits it
+INPUTS = {"din3": 3, "din4": 4}  # input vectors of the attention unit
 
 
 @dataclass(frozen=True)
 class DINRankerConfig(ModelConfig):
-    """Sizes; the unit reads [a; a * e; e], or [e; a; e - a; e * a] for "din4"; `windows` oldest first, () for one."""
+    """Sizes; the attention unit reads [a; a * e; e], or [e; a; e - a; e * a] for "din4"."""
 
     width: int = 96
     attention: tuple[int, ...] = (64, 16)
@@ -33,7 +33,9 @@ class DINRankerConfig(ModelConfig):
             raise ConfigError(f"din-ranker: inputs must be one of {', '.join(INPUTS)}, got {self.inputs!r}")
         if min((self.width, *self.attention, *self.hidden, *self.windows)) < 1 or not self.attention:
             sizes = f"{self.width}, {self.attention}, {self.hidden}, {self.windows}"
-            raise ConfigError(f"din-ranker: width, attention, hidden and windows count from 1, got {sizes}")
+            raise ConfigError(
+                f"din-ranker: width, attention, hidden and windows must be at least 1, got {sizes}"
+            )
         if self.windows and sum(self.windows) != self.max_history:
             raise ConfigError(
                 f"din-ranker: windows must sum to max_history, {self.max_history}, got {sum(self.windows)}"
@@ -43,8 +45,8 @@ class DINRankerConfig(ModelConfig):
 class DINRanker(Model):
     """score = layers([sum over k of unit(a_k, e) a_k; e]) for history vectors a_k and a candidate e.
 
-    No softmax over the history; padding has no weight. The unit's first layer is linear in what it is shown, so what a
-    history or a candidate adds alone is computed once, and the product of both is all that is made for each pair.
+    No softmax over the history; padding has weight 0. The unit's first layer is linear in its inputs, so the terms of
+    the history alone and of the candidate alone are computed once, and only their product is computed per pair.
     """
 
     Config = DINRankerConfig
@@ -53,14 +55,12 @@ class DINRanker(Model):
     def __init__(self, config: DINRankerConfig) -> None:
         super().__init__(config)
         width, unit, layers = config.width, config.attention, config.hidden
-        self.items = nn.Embedding(
-            config.n_items + 1, width, padding_idx=config.n_items
-        )  # the last is nothing
+        self.items = nn.Embedding(config.n_items + 1, width, padding_idx=config.n_items)  # last: padding
         self.first = nn.Linear(INPUTS[config.inputs] * width, unit[0])  # of the unit
         self.unit = _stack((*unit, 1))
-        self.unit_bends = nn.ModuleList(PReLU() for _ in unit)
+        self.unit_activations = nn.ModuleList(PReLU() for _ in unit)
         self.layers = _stack(((max(len(config.windows), 1) + 1) * width, *layers, 1))
-        self.bends = nn.ModuleList(PReLU() for _ in layers)
+        self.activations = nn.ModuleList(PReLU() for _ in layers)
         nn.init.normal_(self.items.weight, std=width**-0.5)
         with torch.no_grad():
             self.items.weight[-1] = 0
@@ -70,32 +70,32 @@ class DINRanker(Model):
         return self.score_rows(history, rows).float()
 
     def score_rows(self, history: Tensor, rows: Tensor, user: Tensor | None = None) -> Tensor:
-        """The scores of each user's own rows [U, C]; what is no item is scored as an item of which nothing is known."""
+        """The scores of each user's own rows [U, C]; a row outside the catalogue has a zero embedding."""
         past = self.read(history)
         if torch.is_grad_enabled():
             return at_least_float32(self._score(past, rows))
         scores = self.items.weight.new_zeros(rows.shape)
-        for users, some in self._blocks(past.shape[1], rows):
-            scores[users, some] = self._score(past[users], rows[users, some]).to(scores.dtype)
+        for users, columns in self._blocks(past.shape[1], rows):
+            scores[users, columns] = self._score(past[users], rows[users, columns]).to(scores.dtype)
         return at_least_float32(scores)
 
     def _blocks(self, max_history: int, rows: Tensor) -> Iterator[tuple[slice, slice]]:
-        """Users and candidates to take at a time, so that memory stays bounded; shapes alone decide."""
+        """Blocks of users and candidates, so that memory stays bounded; they depend on shapes alone."""
         cells = GPU_CELLS if rows.is_cuda else CPU_CELLS
         pair = max(max_history, 1) * max(self.config.attention[0], self.config.width)
-        many = max(1, min(rows.shape[1], cells // pair))
-        users = max(1, cells // (many * pair))
+        columns = max(1, min(rows.shape[1], cells // pair))
+        users = max(1, cells // (columns * pair))
         for user in range(0, len(rows), users):
-            for some in range(0, rows.shape[1], many):
-                yield slice(user, user + users), slice(some, some + many)
+            for column in range(0, rows.shape[1], columns):
+                yield slice(user, user + users), slice(column, column + columns)
 
     def _score(self, past: Tensor, rows: Tensor) -> Tensor:
-        there = past >= 0  # [U, H]
+        valid = past >= 0  # [U, H]
         a, e = self._vectors(past), self._vectors(rows)  # [U, H, D], [U, C, D]
-        weights = self._weights(a, e).masked_fill(~there[:, None], 0)  # [U, C, H]
+        weights = self._weights(a, e).masked_fill(~valid[:, None], 0)  # [U, C, H]
         x = torch.cat([*self._pooled(weights, a), e], dim=-1)
-        for layer, bend in zip(self.layers[:-1], self.bends, strict=True):
-            x = bend(layer(x))
+        for layer, activation in zip(self.layers[:-1], self.activations, strict=True):
+            x = activation(layer(x))
         scores: Tensor = self.layers[-1](x).squeeze(-1)
         return scores
 
@@ -105,17 +105,17 @@ class DINRanker(Model):
         return vectors
 
     def _weights(self, a: Tensor, e: Tensor) -> Tensor:
-        """What each place of the history counts for each candidate [U, C, H]."""
+        """The attention weight of each history item for each candidate [U, C, H]."""
         alone, both, apart = self._parts()  # [h, D] each
         pairs = (a[:, :, None] * both).flatten(1, 2)  # [U, H*h, D]
         x = (e @ pairs.mT).view(*e.shape[:2], a.shape[1], len(both))  # [U, C, H, h]
         x = x + F.linear(a, alone)[:, None] + F.linear(e, apart, self.first.bias)[:, :, None]
-        for bend, layer in zip(self.unit_bends, self.unit, strict=True):
-            x = layer(bend(x))
+        for activation, layer in zip(self.unit_activations, self.unit, strict=True):
+            x = layer(activation(x))
         return torch.squeeze(x, -1)
 
     def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The first layer as it acts on the history's vector, on the product, and on the candidate's vector."""
+        """The first layer's weights for the history vector, the product, and the candidate vector."""
         parts = torch.split(self.first.weight, self.config.width, dim=1)
         if self.config.inputs == "din3":
             return parts[0], parts[1], parts[2]
@@ -123,7 +123,7 @@ class DINRanker(Model):
         return a - apart, both, e + apart
 
     def _pooled(self, weights: Tensor, a: Tensor) -> list[Tensor]:
-        """The history as the candidate weighs it, one vector for each window [U, C, D]."""
+        """The weighted sum of the history, one vector per window [U, C, D]."""
         if not self.config.windows:
             return [weights @ a]
         short = self.config.max_history - a.shape[1]
@@ -135,4 +135,4 @@ class DINRanker(Model):
 
 def _stack(sizes: tuple[int, ...]) -> nn.ModuleList:
     """Linear layers, one from each size to the next."""
-    return nn.ModuleList(nn.Linear(wide, then) for wide, then in pairwise(sizes))
+    return nn.ModuleList(nn.Linear(width, next_width) for width, next_width in pairwise(sizes))

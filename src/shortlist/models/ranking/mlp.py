@@ -1,4 +1,4 @@
-"""A small feed-forward network over features that are scaled by what training saw."""
+"""A small feed-forward network over features, standardised by the training data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Self
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-CLIP = 5.0  # a feature this many deviations off says no more than "far off"
+CLIP = 5.0  # largest standardised feature
 
 
 class FeatureMLP(nn.Module):
@@ -26,11 +26,19 @@ class FeatureMLP(nn.Module):
 
     @classmethod
     def of(cls, weights: Mapping[str, Tensor]) -> Self:
-        """The network back from its weights."""
+        """Rebuild the network from its weights."""
         count = sum(name.endswith(".weight") for name in weights)
         network = cls([weights[f"layers.{number}.weight"].shape[1] for number in range(count)])
         network.load_state_dict(dict(weights))
         return network.eval()
+
+    @torch.no_grad()
+    def fit_scale(self, features: Tensor) -> None:
+        """Standardise the first F inputs by the mean and standard deviation of training features [n, F]."""
+        if len(features) > 1:
+            count = features.shape[1]
+            self.mean[:count] = features.mean(0)
+            self.scale[:count] = features.std(0).clamp(min=1e-3)
 
     def forward(self, features: Tensor) -> Tensor:
         x = ((features - self.mean) / self.scale).clamp(-CLIP, CLIP)

@@ -1,4 +1,4 @@
-"""A network that ranks: who the candidate is, what the user met, what the catalogue and the nominators say."""
+"""MLP ranker: a network over item embeddings, the mean of the history, ranking features and catalogue columns."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,7 +13,7 @@ from shortlist.models.ranking.mlp import FeatureMLP
 
 @dataclass(frozen=True)
 class MLPRankerConfig:
-    """Sizes of tables and layers; `values` is how many codes each column of text has."""
+    """Sizes of embedding tables and layers; `values` is the number of codes of each text column."""
 
     n_items: int
     n_features: int
@@ -27,18 +27,18 @@ class MLPRankerConfig:
 
 
 class MLPRanker(nn.Module):
-    """Layers over [features; candidate; mean of the history; their product; its values; the mean of its tags]."""
+    """MLP over [features; candidate; mean of the history; their product; text values; mean of the tags]."""
 
     def __init__(self, config: MLPRankerConfig) -> None:
         super().__init__()
         self.config = config
         self.items = nn.Embedding(
             config.n_items + 1, config.width, padding_idx=config.n_items
-        )  # the last is nothing
+        )  # last: padding
         self.values = nn.ModuleList(nn.Embedding(size, config.value_width) for size in config.values)
         self.tags = nn.Embedding(config.n_tags + 1, config.value_width, padding_idx=0)
-        told = 3 * config.width + (len(config.values) + 1) * config.value_width
-        self.layers = FeatureMLP([config.n_features + told, *config.hidden], config.dropout)
+        embedded = 3 * config.width + (len(config.values) + 1) * config.value_width
+        self.layers = FeatureMLP([config.n_features + embedded, *config.hidden], config.dropout)
         for table in (self.items, *self.values, self.tags):
             nn.init.normal_(table.weight, std=0.1)
         with torch.no_grad():
@@ -50,12 +50,12 @@ class MLPRanker(nn.Module):
         own = self.items(self._known(rows))  # [B, K, D]
         past = self._past(history)[:, None].expand(own.shape)
         values = [table(codes[..., at]) for at, table in enumerate(self.values)]
-        carried = self.tags(tags + 1).sum(2) / (tags >= 0).sum(2, keepdim=True).clamp(min=1)
-        scores: Tensor = self.layers(torch.cat([features, own, past, own * past, *values, carried], dim=-1))
+        mean_tag = self.tags(tags + 1).sum(2) / (tags >= 0).sum(2, keepdim=True).clamp(min=1)
+        scores: Tensor = self.layers(torch.cat([features, own, past, own * past, *values, mean_tag], dim=-1))
         return scores
 
     def _past(self, history: Tensor) -> Tensor:
-        """The mean of the last items [B, D], 0 where there are none."""
+        """Mean embedding of the last items [B, D], 0 for an empty history."""
         last = self._known(history[:, -self.config.max_history :])
         total: Tensor = self.items(last).sum(1)
         return total / (last < self.config.n_items).sum(1, keepdim=True).clamp(min=1)
@@ -63,21 +63,17 @@ class MLPRanker(nn.Module):
     def _known(self, rows: Tensor) -> Tensor:
         return torch.where((rows >= 0) & (rows < self.config.n_items), rows, self.config.n_items)
 
-    @torch.no_grad()
-    def scale(self, features: Tensor) -> None:
-        """Scale features by those of the candidates of training [n, F]."""
-        if len(features) > 1:
-            count = self.config.n_features
-            self.layers.mean[:count] = features.mean(0)
-            self.layers.scale[:count] = features.std(0).clamp(min=1e-3)
+    def fit_scale(self, features: Tensor) -> None:
+        """Standardise the features by those of training candidates [n, F]."""
+        self.layers.fit_scale(features)
 
     def settings(self) -> dict[str, Any]:
-        """What `build` needs beside the weights."""
+        """The configuration, for `build`."""
         return asdict(self.config)
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Self:
-        """The network back from its settings and weights, in eval."""
+        """Rebuild the network from its settings and weights, in eval mode."""
         plain: dict[str, Any] = {
             name: tuple(one) if isinstance(one, list) else one for name, one in settings.items()
         }
@@ -85,6 +81,6 @@ class MLPRanker(nn.Module):
             model = cls(MLPRankerConfig(**plain))
             model.load_state_dict(dict(weights))
         except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-            said = " ".join(str(error).split())
-            raise ArtifactError(f"mlp-ranker: settings and weights do not fit ({said})") from error
+            reason = " ".join(str(error).split())
+            raise ArtifactError(f"mlp-ranker: settings and weights do not fit ({reason})") from error
         return model.eval()

@@ -1,1 +1,1 @@
-"""rankers."""
+"""Trainers of rankers, and the out-of-fold candidates they are trained on."""

@@ -1,9 +1,9 @@
-"""The boosted ranker: LightGBM grows the trees, on rehearsed requests, and is not needed afterwards."""
+"""The trainer of the boosted ranker: LightGBM trains the trees and is not needed afterwards."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,83 +13,90 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.errors import MissingExtraError
 from shortlist.models.ranking.boosted_trees import Trees
+from shortlist.pipeline.about import TrainingHistory
+from shortlist.settings import setting
 from shortlist.stages import BoostedScorer
-from shortlist.stages.boosted import read_sheet
-from shortlist.stages.sheet import Sheet
+from shortlist.stages.boosted_ranker import n_tree_features, tree_features
+from shortlist.stages.ranking_features import RankingFeatures
 from shortlist.train.context import TrainContext
-from shortlist.train.loop.convergence import course
-from shortlist.train.rankers.calibrate import calibrated
-from shortlist.train.rankers.features import learned_sheet, own_settings, renewed_sheet
-from shortlist.train.rankers.ranker import RankerTrainer, TrainingSet
+from shortlist.train.loop.convergence import history_of
+from shortlist.train.rankers.ranker import RankerTrainer
+from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
+from shortlist.train.rankers.training_set import TrainingSet
 
-CUT = 10  # the first so many places are what the trees are judged by
+CUT = 10  # early stopping by NDCG@10
 
 
 @dataclass(frozen=True)
 class BoostedRankerTrainer(RankerTrainer):
-    """LambdaMART over the same lists as the other rankers; `epochs` counts trees, `weight_decay` holds leaf values back.
+    """LambdaMART on the lists of the other rankers; `epochs` is the number of trees, `weight_decay` lambda_l2.
 
-    What stands for the whole catalogue in a softmax (`correct`) has no meaning for trees and is not added.
+    `logq_correction` has no effect: trees are not trained by a softmax.
     """
+
+    title: ClassVar[str] = "boosted-ranker"
 
     epochs: int = 300
     learning_rate: float = 0.05
     weight_decay: float = 1.0
     patience: int = 30
-    leaves: int = 31
-    least: int = 20  # candidates that a leaf must hold
-    days: float = 30.0
+    leaves: int = setting(31, "Largest number of leaves of a tree.", least=2, most=512)
+    min_leaf_size: int = setting(20, "Least number of candidates in a leaf.", least=1, most=1e9)
+    days: float = setting(30.0, "Days of recent popularity.", least=0, most=100_000)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        lightgbm()  # whoever lacks it hears so before the nominators learn
+        lightgbm()  # fail before the nominators are trained
 
-    def fit(self, settings: Mapping[str, Any], context: TrainContext) -> BoostedScorer:
-        what = str(settings.get("name", "boosted-ranker"))
-        lessons = self.lessons(context, what)
-        sheet = learned_sheet(settings, context, self.days, what)
-        trees, judged = self._grown(sheet, lessons, context, what)
-        stage = BoostedScorer(sheet, trees, **own_settings(settings))
-        context.note(what, course(judged, self.epochs, self.patience) | lessons.told())
-        return calibrated(stage, self.calibrate, lessons.held, what)
+    def fit_stage(
+        self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
+    ) -> tuple[BoostedScorer, TrainingHistory]:
+        features = ranking_features(settings, context, self.days, training_set.what)
+        trees, values = self._trees(features, context, training_set)
+        stage = BoostedScorer(features, trees, **BoostedScorer.own_settings(settings))
+        return stage, history_of(values, self.epochs, self.patience)
 
     def renew(self, stage: BoostedScorer, context: TrainContext) -> BoostedScorer:
         """The same trees with the counts of all events."""
-        return stage.renewed(sheet=renewed_sheet(stage.sheet, context, self.days))
+        return stage.renewed(features=renewed_features(stage.features, context, self.days))
 
-    def _grown(
-        self, sheet: Sheet, lessons: TrainingSet, context: TrainContext, what: str
+    def _trees(
+        self, features: RankingFeatures, context: TrainContext, training_set: TrainingSet
     ) -> tuple[Trees, list[float]]:
+        """The trees up to the best iteration, and NDCG on the validation requests after each."""
         library = lightgbm()
-        taught, held = _sheets(sheet, _taught(lessons)), _sheets(sheet, _held(lessons))
+        train = _table(features, _training_lists(training_set))
+        valid = _table(features, _validation_lists(training_set))
         data = library.Dataset(
-            taught.features, taught.wanted, group=taught.groups, weight=taught.weights, params=QUIET
+            train.features, train.targets, group=train.groups, weight=train.weights, params=QUIET
         )
-        said: dict[str, Any] = {}
-        hears = [library.record_evaluation(said), _tells(context, what, self.epochs)]
-        judges = {}
-        if held.wanted.any():
-            judges["held"] = data.create_valid(held.features, held.wanted, group=held.groups)
-            hears.append(library.early_stopping(self.patience, verbose=False))
+        recorded: dict[str, Any] = {}
+        report = _progress(context, training_set.what, self.epochs)
+        callbacks = [library.record_evaluation(recorded), report]
+        valid_sets = {}
+        if valid.targets.any():
+            valid_sets["validation"] = data.create_valid(valid.features, valid.targets, group=valid.groups)
+            callbacks.append(library.early_stopping(self.patience, verbose=False))
         booster = library.train(
-            self._settings(context.seed),
+            self._params(context.seed),
             data,
             self.epochs,
-            valid_sets=list(judges.values()),
-            valid_names=list(judges),
-            callbacks=hears,
+            valid_sets=list(valid_sets.values()),
+            valid_names=list(valid_sets),
+            callbacks=callbacks,
         )
-        judged = [float(one) for one in said.get("held", {}).get(f"ndcg@{CUT}", [])]
-        return planted(booster.dump_model(num_iteration=booster.best_iteration or None)["tree_info"]), judged
+        values = [float(one) for one in recorded.get("validation", {}).get(f"ndcg@{CUT}", [])]
+        dump = booster.dump_model(num_iteration=booster.best_iteration or None)
+        return trees_of(dump["tree_info"]), values
 
-    def _settings(self, seed: int) -> dict[str, Any]:
+    def _params(self, seed: int) -> dict[str, Any]:
         return QUIET | {
             "objective": "lambdarank",
             "metric": "ndcg",
             "eval_at": [CUT],
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
-            "min_data_in_leaf": self.least,
+            "min_data_in_leaf": self.min_leaf_size,
             "lambda_l2": self.weight_decay,
             "seed": seed,
         }
@@ -105,7 +112,7 @@ QUIET = {
 
 
 def lightgbm() -> Any:
-    """The library that grows trees, imported when it is asked for."""
+    """The LightGBM module; MissingExtraError where it is not installed."""
     try:
         return import_module("lightgbm")
     except ModuleNotFoundError as error:
@@ -114,20 +121,20 @@ def lightgbm() -> Any:
         raise MissingExtraError("lightgbm", "boosted") from error
 
 
-def planted(grown: Sequence[Mapping[str, Any]]) -> Trees:
-    """Trees as LightGBM tells them (`dump_model()["tree_info"]`) as tensors."""
+def trees_of(dump: Sequence[Mapping[str, Any]]) -> Trees:
+    """LightGBM's trees (`dump_model()["tree_info"]`) as tensors."""
     nodes: list[list[float]] = []  # feature, threshold, left, right, value
 
-    def plant(one: Mapping[str, Any]) -> int:
+    def add(node: Mapping[str, Any]) -> int:
         at = len(nodes)
-        nodes.append([0, 0.0, at, at, float(one.get("leaf_value", 0.0))])
-        if "split_feature" in one:
-            assert one["decision_type"] == "<=", one["decision_type"]
-            left, right = plant(one["left_child"]), plant(one["right_child"])
-            nodes[at] = [one["split_feature"], float(one["threshold"]), left, right, 0.0]
+        nodes.append([0, 0.0, at, at, float(node.get("leaf_value", 0.0))])
+        if "split_feature" in node:
+            assert node["decision_type"] == "<=", node["decision_type"]
+            left, right = add(node["left_child"]), add(node["right_child"])
+            nodes[at] = [node["split_feature"], float(node["threshold"]), left, right, 0.0]
         return at
 
-    roots = [plant(one["tree_structure"]) for one in grown]
+    roots = [add(tree["tree_structure"]) for tree in dump]
     table = torch.tensor(nodes, dtype=torch.float64).reshape(-1, 5)
     feature, threshold, left, right, value = table.unbind(1)
     rows = torch.tensor(roots, dtype=torch.int64)
@@ -135,46 +142,44 @@ def planted(grown: Sequence[Mapping[str, Any]]) -> Trees:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sheets:
-    """Lists of candidates as the library reads them, one below the other."""
+class _Table:
+    """Candidates of all lists as LightGBM reads them, one row each."""
 
     features: NDArray[np.float32]  # [n, F]
-    wanted: NDArray[np.int64]  # [n]
+    targets: NDArray[np.int64]  # [n]
     weights: NDArray[np.float64]  # [n]
-    groups: NDArray[np.int64]  # how many candidates each list has
+    groups: NDArray[np.int64]  # candidates of each list
 
 
-RankingLists = tuple[Query, Candidates, Tensor, Tensor]
-"""Requests, candidates, which are wanted [B, K], and the weight of each list [B]."""
+Lists = tuple[Query, Candidates, Tensor, Tensor]
+"""Requests, candidates, which are targets [B, K], and the weight of each list [B]."""
 
 
-def _taught(lessons: TrainingSet) -> Iterator[RankingLists]:
-    for number in range(len(lessons.taught)):
-        if (lists := lessons.lists(number, 0)) is not None:
-            wanted = torch.arange(lists.found.shape[1]).expand(lists.found.shape) == 0
-            yield lists.query, lists.found, wanted, lists.weight
+def _training_lists(training_set: TrainingSet) -> Iterator[Lists]:
+    for number in range(len(training_set.training)):
+        if (lists := training_set.lists(number, 0)) is not None:
+            yield lists.query, lists.found, lists.is_target, lists.weight.amax(1)
 
 
-def _held(lessons: TrainingSet) -> Iterator[RankingLists]:
-    for one in lessons.held:
-        yield one.query, one.found, one.wanted, torch.ones(len(one.query))
+def _validation_lists(training_set: TrainingSet) -> Iterator[Lists]:
+    for one in training_set.validation:
+        yield one.query, one.found, one.is_target, torch.ones(len(one.query))
 
 
-def _sheets(sheet: Sheet, many: Iterator[RankingLists]) -> _Sheets:
+def _table(features: RankingFeatures, every: Iterator[Lists]) -> _Table:
     parts = []
-    for query, found, wanted, weight in many:
-        there = found.valid
-        weights = weight[:, None].expand(there.shape)[there]
-        counts = there.sum(1)
-        parts.append((read_sheet(sheet, query, found)[there], wanted[there], weights, counts[counts > 0]))
+    for query, found, is_target, weight in every:
+        valid = found.valid
+        weights = weight[:, None].expand(valid.shape)[valid]
+        counts = valid.sum(1)
+        inputs = tree_features(features, query, found)[valid]
+        parts.append((inputs, is_target[valid], weights, counts[counts > 0]))
     if not parts:
-        wide = sheet.size + sheet.columns.codes.shape[1]
-        return _Sheets(
-            np.empty((0, wide), np.float32), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
-        )
-    told, labels, counted, groups = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
-    return _Sheets(told, labels.astype(np.int64), counted.astype(np.float64), groups)
+        empty = np.empty((0, n_tree_features(features)), np.float32)
+        return _Table(empty, np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
+    rows, targets, weights_, groups = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
+    return _Table(rows, targets.astype(np.int64), weights_.astype(np.float64), groups)
 
 
-def _tells(context: TrainContext, what: str, trees: int) -> Callable[[Any], None]:
-    return lambda told: context.progress(what, told.iteration + 1, trees)
+def _progress(context: TrainContext, what: str, trees: int) -> Callable[[Any], None]:
+    return lambda state: context.progress(what, state.iteration + 1, trees)

@@ -1,78 +1,84 @@
-"""The DIN ranker, taught on rehearsed requests."""
+"""The trainer of the DIN ranker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.models.model import VectorModel
 from shortlist.models.ranking.din_ranker import INPUTS, DINRanker, DINRankerConfig
 from shortlist.nominate import ModelNominator, Nearest
+from shortlist.pipeline.about import TrainingHistory
+from shortlist.settings import setting
 from shortlist.stages import DINScorer
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.device import device_of
-from shortlist.train.loop.ranges import check_word
-from shortlist.train.rankers.calibrate import calibrated
-from shortlist.train.rankers.ranker import RankerTrainer
+from shortlist.train.rankers.ranker import NetworkRankerTrainer
+from shortlist.train.rankers.training_set import TrainingSet
 
 
 @dataclass(frozen=True)
-class DINRankerTrainer(RankerTrainer):
-    """Attention of each candidate on the history; the sizes are those of the two-stage bounds paper, appendix D.
+class DINRankerTrainer(NetworkRankerTrainer):
+    """Attention of each candidate on the history; default sizes are those of the two-stage bounds paper, appendix D.
 
-    These sizes are for a GPU: on a CPU a width of 32, an attention of (16,) and a memory of 20 learn in minutes. Items
-    can begin where the nominator named `start` has them, which helps where requests are few; the width is then its.
+    The defaults are for a GPU: on a CPU, width 32, attention (16,) and max_history 20 train in minutes. Starting from
+    a nominator's item embeddings helps where requests are few; the width is then the nominator's.
     """
 
-    start: str = ""
+    title: ClassVar[str] = "din-ranker"
+
     positives_per_request: int = 2
-    width: int = 96
-    attention: tuple[int, ...] = (64, 16)
-    hidden: tuple[int, ...] = (200, 80)
-    max_history: int = 69
-    windows: tuple[int, ...] = ()
-    inputs: str = "din3"
-    device: str = "auto"
+    start: str = setting("", "Nominator whose item embeddings initialise the ranker; empty for random ones.")
+    width: int = setting(96, "Width of the item embeddings, without start.", least=1, most=8192)
+    attention: tuple[int, ...] = setting(
+        (64, 16), "Widths of the attention unit's layers.", least=1, most=65_536
+    )
+    hidden: tuple[int, ...] = setting((200, 80), "Widths of the hidden layers.", least=1, most=65_536)
+    max_history: int = setting(69, "Latest items of the history that are used.", least=1, most=10_000)
+    windows: tuple[int, ...] = setting(
+        (), "Lengths of history windows with a pooled vector each, oldest first; empty for one.", least=1
+    )
+    inputs: str = setting("din3", "Inputs of the attention unit.", choices=tuple(INPUTS))
+    device: str = setting("auto", "Device to train on.", choices=("auto", "cpu", "cuda"))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_word("inputs", self.inputs, tuple(INPUTS))
+    def untrained(
+        self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
+    ) -> DINScorer:
+        model = self.initial(context, training_set.what).to(device_of(self.device))
+        return DINScorer(model, **settings)
 
-    def fit(self, settings: Mapping[str, Any], context: TrainContext) -> DINScorer:
-        what = str(settings.get("name", "din-ranker"))
-        torch.manual_seed(context.seed)
-        model = self._fresh(context, what).to(device_of(self.device))
+    def network(self, stage: DINScorer) -> DINRanker:
+        return stage.model
 
-        def score(query: Query, found: Candidates) -> Tensor:
-            there = model.device
-            return model.score_rows(query.history.to(there), found.items.to(there)).to(found.items.device)
-
-        lessons = self.learn(model, score, context, what)
-        stage = DINScorer(model.cpu().eval(), **settings)
-        return calibrated(stage, self.calibrate, lessons.held, what)
+    def fit_stage(
+        self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
+    ) -> tuple[DINScorer, TrainingHistory]:
+        stage, history = super().fit_stage(settings, context, training_set)
+        assert isinstance(stage, DINScorer)
+        stage.model.cpu().eval()
+        return stage, history
 
     @torch.no_grad()
-    def _fresh(self, context: TrainContext, what: str) -> DINRanker:
-        """A ranker that knows nothing yet, or has the items where a nominator has them."""
-        begun = known_vectors(context, self.start, what) if self.start else None
-        width = self.width if begun is None else begun.shape[1]
+    def initial(self, context: TrainContext, what: str) -> DINRanker:
+        """A ranker with random item embeddings, or with those of a nominator."""
+        vectors = item_vectors(context, self.start, what) if self.start else None
+        width = self.width if vectors is None else vectors.shape[1]
         sizes = (self.max_history, width, self.attention, self.hidden, self.windows, self.inputs)
         model = DINRanker(DINRankerConfig(len(context.catalog), *sizes))
-        if begun is not None:
-            spread = begun.pow(2).mean().sqrt().clamp(min=1e-12)
-            model.items.weight[:-1] = begun / spread * width**-0.5  # as large as fresh ones
+        if vectors is not None:
+            rms = vectors.pow(2).mean().sqrt().clamp(min=1e-12)
+            model.items.weight[:-1] = vectors / rms * width**-0.5  # the scale of random ones
         return model
 
 
-def known_vectors(context: TrainContext, start: str, what: str) -> Tensor:
-    """The vectors [N, D] that a nominator of the pipeline has for items."""
+def item_vectors(context: TrainContext, start: str, what: str) -> Tensor:
+    """The item vectors [N, D] of a nominator of the pipeline."""
     stage = context.fitted.get(start)
     if isinstance(stage, Nearest):
         return stage.towers.items()
     if isinstance(stage, ModelNominator) and isinstance(stage.model, VectorModel):
         return stage.model.vectors()
-    raise ConfigError(f"{what}: start must name a nominator with vectors of items, got {start!r}")
+    raise ConfigError(f"{what}: start must name a nominator with item vectors, got {start!r}")

@@ -1,42 +1,45 @@
-"""The network ranker over ids, histories, columns and nominators' words, taught on rehearsed requests."""
+"""The trainer of the MLP ranker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from shortlist.models.ranking.mlp_ranker import MLPRanker, MLPRankerConfig
+from shortlist.settings import setting
 from shortlist.stages import MLPScorer
 from shortlist.train.context import TrainContext
-from shortlist.train.rankers.calibrate import calibrated
-from shortlist.train.rankers.features import learned_sheet, own_settings, renewed_sheet
-from shortlist.train.rankers.ranker import RankerTrainer
+from shortlist.train.rankers.ranker import NetworkRankerTrainer
+from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
+from shortlist.train.rankers.training_set import TrainingSet
 
 
 @dataclass(frozen=True)
-class MLPRankerTrainer(RankerTrainer):
-    """A network over all that is known of a candidate; `days` is what counts as lately."""
+class MLPRankerTrainer(NetworkRankerTrainer):
+    """A network over embeddings of items and history, ranking features and catalogue columns."""
+
+    title: ClassVar[str] = "mlp-ranker"
 
     positives_per_request: int = 4
-    width: int = 32
-    value_width: int = 8
-    hidden: tuple[int, ...] = (128, 64)
-    max_history: int = 69
-    dropout: float = 0.1
-    days: float = 30.0
+    width: int = setting(32, "Width of the item embeddings.", least=1, most=8192)
+    value_width: int = setting(8, "Width of the embeddings of text values and tags.", least=1, most=8192)
+    hidden: tuple[int, ...] = setting((128, 64), "Widths of the hidden layers.", least=1, most=65_536)
+    max_history: int = setting(69, "Latest items of the history that are used.", least=1, most=10_000)
+    dropout: float = setting(0.1, "Dropout rate.", least=0, most=0.95)
+    days: float = setting(30.0, "Days of recent popularity.", least=0, most=100_000)
 
-    def fit(self, settings: Mapping[str, Any], context: TrainContext) -> MLPScorer:
-        what = str(settings.get("name", "mlp-ranker"))
-        lessons = self.lessons(context, what)
-        torch.manual_seed(context.seed)
-        sheet = learned_sheet(settings, context, self.days, what)
+    def untrained(
+        self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
+    ) -> MLPScorer:
+        features = ranking_features(settings, context, self.days, training_set.what)
+        assert features.columns is not None
         network = MLPRanker(
             MLPRankerConfig(
                 n_items=len(context.catalog),
-                n_features=sheet.size,
-                values=sheet.columns.sizes,
-                n_tags=sheet.columns.n_tags,
+                n_features=len(features.names),
+                values=features.columns.sizes,
+                n_tags=features.columns.n_tags,
                 width=self.width,
                 value_width=self.value_width,
                 hidden=self.hidden,
@@ -44,11 +47,13 @@ class MLPRankerTrainer(RankerTrainer):
                 dropout=self.dropout,
             )
         )
-        network.scale(torch.cat([sheet(one.query, one.found)[one.found.valid] for one in lessons.taught]))
-        stage = MLPScorer(sheet, network, **own_settings(settings))
-        self.learn(network, stage.raw, context, what)
-        return calibrated(stage, self.calibrate, lessons.held, what)
+        batches = training_set.training
+        network.fit_scale(torch.cat([features(one.query, one.found)[one.found.valid] for one in batches]))
+        return MLPScorer(features, network, **MLPScorer.own_settings(settings))
+
+    def network(self, stage: MLPScorer) -> MLPRanker:
+        return stage.network
 
     def renew(self, stage: MLPScorer, context: TrainContext) -> MLPScorer:
         """The same ranker with the counts of all events."""
-        return stage.renewed(sheet=renewed_sheet(stage.sheet, context, self.days))
+        return stage.renewed(features=renewed_features(stage.features, context, self.days))

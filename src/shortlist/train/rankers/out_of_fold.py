@@ -1,9 +1,9 @@
-"""The second stages' training set, made without looking ahead.
+"""Training requests for rankers, and the nominators' training data that excludes their targets.
 
-Every training user's events are cut in two as the split's protocol would cut them; what the user met later says which
-candidates were wanted. Nominators are fitted on the earlier parts alone and then asked (`earlier`). Or users are dealt
-into parts, and each part is asked of nominators that were fitted on all events of the others (`other-users`): nearer to
-how new users are served, and as many times the work as there are parts.
+Every training user's events are cut in two, as the split's protocol cuts them: the part before the cut is the history
+of a request, the items after it are its targets. `earlier`: nominators are fitted on all events before the cuts.
+`other-users`: users are split into folds, and the candidates of a fold come from nominators that were fitted on the
+users of all other folds. That is closer to serving new users, and fits the nominators once per fold.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,77 +14,89 @@ import numpy as np
 
 from shortlist.data import Candidates, HeldOut, Interactions
 from shortlist.errors import DataError
+from shortlist.settings import setting
 from shortlist.train.context import RequestBatch
 from shortlist.train.rankers.retrieved import fold_of
 
-WAYS = ("earlier", "other-users")
-
 BATCH = 128
-ENOUGH = 10  # rounds for each learner
-LATER = 0.85  # where a log is cut in time, as a share of its events
+BATCHES_PER_STAGE = 10  # fewer requests per batch where there would be fewer batches
+LATE = 0.85  # share of the events before the cut of "global-time"
+
+
+@dataclass(frozen=True)
+class OutOfFoldConfig:
+    """The table [train] of a recipe: how rankers get candidates from nominators that never saw the targets."""
+
+    out_of_fold: str = setting(
+        "earlier",
+        "Training data of the nominators that make candidates for rankers: events before each user's cut, or all "
+        "events of other users.",
+        choices=("earlier", "other-users"),
+    )
+    requests: int = setting(20_000, "Largest number of training requests for rankers.", least=1, most=1e9)
+    folds: int = setting(2, 'Folds of users, with out_of_fold = "other-users".', least=2, most=100)
 
 
 @dataclass(frozen=True, eq=False)
-class Rehearsal:
-    """Events that lie before every cut, and cases that ask for what lies after.
+class OutOfFoldData:
+    """Requests, and events to fit nominators on that contain none of their targets."""
 
-    `others` is what users who are not asked may show: all they did, or the past where one cut in time is for all.
-    """
-
-    past: Interactions
-    others: Interactions
-    cases: HeldOut
+    past: Interactions  # events before each user's cut
+    others: Interactions  # events that users of other folds may contribute: all, or the past under one cut in time
+    requests: HeldOut
 
 
-def rehearse(events: Interactions, protocol: Mapping[str, Any], seed: int, most: int = 20_000) -> Rehearsal:
-    """Cut the training events as the protocol does; at most `most` users are asked."""
-    how = str(protocol.get("protocol", "half-history"))
-    cuts = _cuts(events, how)
+def out_of_fold_data(
+    events: Interactions, protocol: Mapping[str, Any], seed: int, most: int = 20_000
+) -> OutOfFoldData:
+    """Cut the training events as the protocol does; requests of at most `most` random users."""
+    name = str(protocol.get("protocol", "half-history"))
+    cuts = _cuts(events, name)
     starts, stops = events.starts[:-1], events.starts[1:]
     users = np.flatnonzero((cuts > starts) & (cuts < stops))
     if len(users) == 0:
         raise DataError(
-            "rehearsal: expected users with events before and after a cut, got none; the log is too short"
+            "out-of-fold candidates: expected users with events before and after a cut, got none; the log is too short"
         )
     past = events.where(np.arange(len(events)) < cuts[events.users])
-    asked = np.random.default_rng(seed).permutation(users)[:most]
-    others = past if how == "global-time" else events
-    return Rehearsal(past, others, HeldOut(events, starts[asked], cuts[asked], stops[asked]))
+    sampled = np.random.default_rng(seed).permutation(users)[:most]
+    others = past if name == "global-time" else events
+    return OutOfFoldData(past, others, HeldOut(events, starts[sampled], cuts[sampled], stops[sampled]))
 
 
-def apart(rehearsal: Rehearsal, folds: int, seed: int) -> Iterator[tuple[Interactions, HeldOut]]:
-    """For every part of the users: what the others may show, and the cases of its own users."""
-    events, cases = rehearsal.others, rehearsal.cases
-    part = fold_of(events.n_users, folds, seed)
+def folds_of(data: OutOfFoldData, folds: int, seed: int) -> Iterator[tuple[Interactions, HeldOut]]:
+    """For every fold of users: the events of all other users, and the requests of its own users."""
+    events, requests = data.others, data.requests
+    fold = fold_of(events.n_users, folds, seed)
     for number in range(folds):
-        asked = cases.take(np.flatnonzero(part[cases.users] == number))
-        learned = events.where(part[events.users] != number)
-        if not len(asked) or not len(learned):
+        own = requests.take(np.flatnonzero(fold[requests.users] == number))
+        others = events.where(fold[events.users] != number)
+        if not len(own) or not len(others):
             raise DataError(
-                f"rehearsal: part {number + 1} of {folds} has {len(asked)} users to ask and {len(learned)} events to "
-                "learn from; use fewer folds"
+                f"out-of-fold candidates: fold {number + 1} of {folds} has {len(own)} requests and {len(others)} "
+                "events of other users; use fewer folds"
             )
-        yield learned, asked
+        yield others, own
 
 
 def _cuts(events: Interactions, protocol: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Where each user's past ends [U]."""
+    """The position where each user's history ends [U]."""
     starts, lengths = events.starts[:-1], events.lengths
     if protocol == "leave-last-out":
         return starts + np.maximum(lengths - 1, 0)
     if protocol == "global-time":
-        when = np.sort(events.times)[int(LATER * len(events))]
+        when = np.sort(events.times)[int(LATE * len(events))]
         before = np.bincount(events.users, weights=events.times < when, minlength=events.n_users)
         return starts + before.astype(np.int64)
     return starts + lengths // 2
 
 
-def rounds_of(cases: HeldOut, learners: int = 1) -> list[RequestBatch]:
-    """The cases in batches, nothing found yet; small enough that every learner gets some, and some to stop by."""
-    batch = min(max(len(cases) // (ENOUGH * learners), 1), BATCH)
-    rounds = []
-    for start in range(0, len(cases), batch):
-        rows = slice(start, start + batch)
-        query = cases.query(rows, int(cases.take(rows).history_lengths().max()))
-        rounds.append(RequestBatch(query, Candidates.none(len(query)), cases.relevant(rows)))
-    return rounds
+def request_batches(requests: HeldOut, trained_stages: int = 1) -> list[RequestBatch]:
+    """Requests in batches, without candidates yet; small enough that every trained stage gets some, and validates."""
+    size = min(max(len(requests) // (BATCHES_PER_STAGE * trained_stages), 1), BATCH)
+    batches = []
+    for start in range(0, len(requests), size):
+        rows = slice(start, start + size)
+        query = requests.query(rows, int(requests.take(rows).history_lengths().max()))
+        batches.append(RequestBatch(query, Candidates.none(len(query)), requests.relevant(rows)))
+    return batches

@@ -1,147 +1,130 @@
-"""How much each instance counts when a ranker learns for the candidates it will be given, and whether that is wise.
+"""Weights of training targets by whether they are retrieved, and whether training on the retrieved ones is safe.
 
-The weight of an instance is w = lambda + (1 - lambda) a / mean(a), where `a` says whether, or how likely, its item is
-retrieved. With lambda = 1 every instance counts alike; with lambda = 0 and a in {0, 1} only what was retrieved does,
-which is importance weighting with the exact ratio of the two distributions (two-stage bounds paper, section 4.2).
+The weight of an instance is w = lambda + (1 - lambda) a / mean(a), where `a` is whether, or how likely, its target is
+retrieved. With lambda = 1 all instances have equal weight; with lambda = 0 and a in {0, 1} only retrieved targets have
+weight, which is importance weighting with the exact density ratio (two-stage bounds paper, section 4.2).
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import ConfigError, DataError
+from shortlist.metrics.logistic import logistic_regression
+from shortlist.pipeline.about import RetrievedTargets
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-MOST = 20.0  # no instance counts more than so many
+MAX_WEIGHT = 20.0
 RIDGE = 1e-3
-TURNS = 25  # of Newton's method
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """A weight for every instance, mean 1; `clipped` is the share that would have been larger."""
+    """A weight for every instance, mean 1; `clipped_share` is the share whose weight was clipped."""
 
     values: Floats  # [m]
-    clipped: float
+    clipped_share: float
 
     @property
-    def effective(self) -> float:
-        """The share of the instances that as many equal ones would be worth: (sum w)^2 / (m sum w^2)."""
+    def effective_share(self) -> float:
+        """Effective sample size over the number of instances."""
         return effective_share(self.values)
 
 
-def weigh(near: NDArray[Any], blend: float, most: float = MOST) -> Weights:
-    """Weights from `near` [m], flags or probabilities that an instance's item is retrieved; `blend` is lambda."""
+def weigh(retrieved: NDArray[Any], blend: float, most: float = MAX_WEIGHT) -> Weights:
+    """Weights from flags or probabilities [m] that a target is retrieved; `blend` is lambda."""
     if not 0 <= blend <= 1:
         raise ConfigError(f"weights: lambda must lie between 0 and 1, got {blend}")
-    near = np.asarray(near, np.float64)
-    if not len(near) or (blend < 1 and not near.any()):
+    retrieved = np.asarray(retrieved, np.float64)
+    if not len(retrieved) or (blend < 1 and not retrieved.any()):
         raise DataError(
-            f"weights: none of {len(near)} wanted items was retrieved, so there is nothing to learn from; "
+            f"weights: none of {len(retrieved)} targets was retrieved, so there is nothing to train on; "
             "use more candidates, a better nominator, or mode = 'original'"
         )
-    raw = np.ones_like(near) if blend == 1 else blend + (1 - blend) * near / near.mean()
-    cut = np.minimum(raw, most)
-    return Weights(cut / cut.mean(), float((raw > most).mean()))
+    raw = np.ones_like(retrieved) if blend == 1 else blend + (1 - blend) * retrieved / retrieved.mean()
+    clipped = np.minimum(raw, most)
+    return Weights(clipped / clipped.mean(), float((raw > most).mean()))
 
 
 def effective_share(values: NDArray[Any]) -> float:
-    """(sum w)^2 / (m sum w^2), 0 where there is nothing."""
+    """Effective sample size over m: (sum w)^2 / (m sum w^2); 0 where all weights are 0."""
     total = float((values**2).sum())
     return float(values.sum()) ** 2 / (len(values) * total) if total else 0.0
 
 
 def expected_share(recall: float, blend: float) -> float:
-    """What `effective_share` comes to for flags with this recall: 1 / (l^2 + 2 l (1 - l) + (1 - l)^2 / R)."""
+    """`effective_share` of flags with this recall: 1 / (l^2 + 2 l (1 - l) + (1 - l)^2 / R)."""
     return 1 / (blend**2 + 2 * blend * (1 - blend) + (1 - blend) ** 2 / recall)
 
 
-def likely_retrieved(hit: Flags, told: Floats) -> Floats:
-    """How likely each instance is retrieved [m], by a logistic regression on what is `told` of it [m, F].
+def retrieval_probability(retrieved: Flags, features: Floats) -> Floats:
+    """The probability that each target is retrieved [m], by logistic regression on its features [m, F].
 
-    The smooth stand-in for flags: an item that was missed by chance keeps a part of its weight.
+    A smooth version of the flags: a target that was missed by chance keeps a part of its weight.
     """
-    if hit.all() or not hit.any():
-        return hit.astype(np.float64)
-    spread = told.std(axis=0)
-    scaled = (told - told.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    given = np.column_stack([np.ones(len(scaled)), scaled])
-    at = np.zeros(given.shape[1])
-    for _ in range(TURNS):
-        chance = 1 / (1 + np.exp(-given @ at))
-        slope = given.T @ (hit - chance) - RIDGE * at
-        curve = (given * (chance * (1 - chance))[:, None]).T @ given + RIDGE * np.eye(len(at))
-        move = np.linalg.solve(curve, slope)
-        at = at + np.clip(move, -5, 5)
-        if np.abs(move).max() < 1e-10:
-            break
-    return np.asarray(1 / (1 + np.exp(-given @ at)), np.float64)
-
-
-@dataclass(frozen=True)
-class Advice:
-    """Whether learning on what is retrieved can be trusted, with the numbers it rests on."""
-
-    level: str  # ok, warn or refuse
-    recall: float  # wanted items among the candidates, of instances the nominators did not learn from
-    instances: int
-    kept: int  # retrieved instances
-    effective: float
-    dropped_items: (
-        int  # wanted items that are never retrieved: a ranker that learns from the rest never meets them
-    )
-    dropped_share: float  # of all instances
-    reasons: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**asdict(self), "reasons": list(self.reasons)}
+    if retrieved.all() or not retrieved.any():
+        return retrieved.astype(np.float64)
+    std = features.std(axis=0)
+    scaled = (features - features.mean(axis=0)) / np.where(std > 0, std, 1.0)
+    design = np.column_stack([np.ones(len(scaled)), scaled])
+    coefficients = logistic_regression(design, retrieved.astype(np.float64), ridge=RIDGE)
+    return np.asarray(1 / (1 + np.exp(-design @ coefficients)), np.float64)
 
 
 @dataclass(frozen=True)
 class Guard:
-    """Learning on the retrieved helps only where enough is retrieved (the paper: recall above about 10 %).
+    """Training on retrieved targets pays only where enough is retrieved (the paper: recall above about 10 %).
 
-    Recall here is that of single wanted items at the candidates a ranker is given, on instances that the nominators
-    did not learn from. `per_item` retrieved instances for every item that is wanted at all should be left, and
-    `effective` of all instances' worth.
+    Recall is the share of single targets among the candidates, on instances that the nominators were not trained on.
+    `per_item` retrieved instances should be left for every target item, and `effective_share` of all instances.
     """
 
     recall: float = 0.10
     per_item: float = 20.0
-    effective: float = 0.05
+    effective_share: float = 0.05
 
-    def check(self, hit: Flags, items: NDArray[Any], weights: Weights | None = None) -> Advice:
-        """Judge flags [m] of instances that want these items [m]; without weights, the flags are the weights."""
-        count, kept = len(hit), int(hit.sum())
-        wanted = np.unique(items)
-        lost = np.setdiff1d(wanted, items[hit])
-        share = effective_share(hit.astype(np.float64) if weights is None else weights.values)
-        found = kept / count if count else 0.0
-        reasons = self._reasons(found, kept, len(wanted), share)
-        level = "refuse" if kept == 0 else "warn" if reasons else "ok"
-        dropped = float(np.isin(items, lost).mean()) if count else 0.0
-        return Advice(level, found, count, kept, share, len(lost), dropped, tuple(reasons))
+    def check(
+        self, retrieved: Flags, items: NDArray[Any], weights: Weights | None = None
+    ) -> RetrievedTargets:
+        """Check flags [m] of instances with these target items [m]; without weights, the flags are the weights."""
+        count, kept = len(retrieved), int(retrieved.sum())
+        targets = np.unique(items)
+        missing = np.setdiff1d(targets, items[retrieved])
+        weights = Weights(retrieved.astype(np.float64), 0.0) if weights is None else weights
+        recall = kept / count if count else 0.0
+        reasons = self._reasons(recall, kept, len(targets), weights.effective_share)
+        return RetrievedTargets(
+            level="refuse" if kept == 0 else "warn" if reasons else "ok",
+            recall=recall,
+            instances=count,
+            retrieved=kept,
+            effective_share=weights.effective_share,
+            missing_items=len(missing),
+            missing_share=float(np.isin(items, missing).mean()) if count else 0.0,
+            clipped_share=weights.clipped_share,
+            reasons=tuple(reasons),
+        )
 
-    def _reasons(self, found: float, kept: int, wanted: int, share: float) -> Sequence[str]:
-        told = []
-        if found < self.recall:
-            told.append(
-                f"only {found:.1%} of wanted items are among the candidates; learning on the retrieved pays from "
+    def _reasons(self, recall: float, kept: int, items: int, share: float) -> Sequence[str]:
+        reasons = []
+        if recall < self.recall:
+            reasons.append(
+                f"only {recall:.1%} of targets are among the candidates; training on retrieved targets pays from "
                 f"about {self.recall:.0%} on"
             )
-        if kept < self.per_item * wanted:
-            told.append(
-                f"{kept:,} retrieved instances are left for {wanted:,} wanted items; {self.per_item:g} for each would "
+        if kept < self.per_item * items:
+            reasons.append(
+                f"{kept:,} retrieved instances are left for {items:,} target items; {self.per_item:g} per item would "
                 "be enough"
             )
-        if share < self.effective:
-            told.append(
-                f"the weights leave {share:.1%} of the instances' worth; {self.effective:.0%} is the least"
+        if share < self.effective_share:
+            reasons.append(
+                f"the effective sample size is {share:.1%} of the instances; at least {self.effective_share:.0%} is "
+                "recommended"
             )
-        return told
+        return reasons

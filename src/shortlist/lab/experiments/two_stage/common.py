@@ -18,11 +18,12 @@ from shortlist.data import HeldOut, Interactions, Windows, sliding
 from shortlist.data.windows import gather
 from shortlist.index.tree import TreeIndex, search
 from shortlist.lab.experiments.trees.common import Settings, Trial
+from shortlist.pipeline.about import RetrievedTargets
 from shortlist.train.loop.device import device_of
-from shortlist.train.rankers.retrieved import Ask, Flags, retrieved_flags
-from shortlist.train.rankers.weights import Advice, Guard, Weights, likely_retrieved, weigh
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet
-from shortlist.train.tree.validation import everything_seen
+from shortlist.train.rankers.retrieved import Flags, Retrieve, retrieved_flags
+from shortlist.train.rankers.weights import Guard, Weights, retrieval_probability, weigh
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.validation import full_histories
 
 KS = (40, 80, 120)
 MIDDLE = 80
@@ -33,7 +34,7 @@ EXCLUDE = "everything seen"  # what is never retrieved, for instances as for tes
 RETRIEVER: Settings = {
     "rounds": 1,
     "steps": 600,
-    "judge_every": 300,
+    "eval_every": 300,
     "update": "none",
     "order": "random",
     "levels": "all",
@@ -152,7 +153,7 @@ class TwoStages:
     def _plan(self) -> Settings:
         if not self.trial.ground.quick:
             return {**RETRIEVER, "history": "item"}
-        return {**RETRIEVER, "history": "item", "steps": 20, "judge_every": 20, "branch": 4, "beam": 24}
+        return {**RETRIEVER, "history": "item", "steps": 20, "eval_every": 20, "branch": 4, "beam": 24}
 
     @cached_property
     def beam(self) -> int:
@@ -177,7 +178,7 @@ class TwoStages:
                 self.rows,
                 self._fit if way != "in-sample" else lambda events, part: self._asking(self.served),
                 self.most,
-                way=way,
+                scheme=way,
                 folds=self.sizes.folds,
                 beam=self.beam,
                 exclude=EXCLUDE,
@@ -187,10 +188,10 @@ class TwoStages:
             most=self.most, beam=self.beam, exclude=EXCLUDE, data=self.events.fingerprint
         )
 
-    def _fit(self, events: Interactions, part: int) -> tuple[Ask, str]:
+    def _fit(self, events: Interactions, part: int) -> tuple[Retrieve, str]:
         return self._asking(self.tree(events, self.trial.seed + 1000 * (part + 1)))
 
-    def _asking(self, index: TreeIndex) -> tuple[Ask, str]:
+    def _asking(self, index: TreeIndex) -> tuple[Retrieve, str]:
         digest = hashlib.sha256()
         for value in index.scorer.state_dict().values():
             digest.update(value.detach().float().cpu().numpy().tobytes())
@@ -209,7 +210,7 @@ class TwoStages:
     def candidates(self, cases: HeldOut) -> Tensor:
         """What the served tree retrieves for cases [C, most]; what was seen is left out before the cut."""
         histories = cases.query(width=self.max_history).history.to(self.device)
-        seen = everything_seen(cases).to(self.device)
+        seen = full_histories(cases).to(self.device)
         parts = range(0, len(cases), 500)
         found = [
             search(
@@ -225,7 +226,7 @@ class TwoStages:
         cases = self.trial.split.valid
         return cases, self.candidates(cases), cases.relevant().to(self.device)
 
-    def advice(self, arm: Arm) -> Advice:
+    def advice(self, arm: Arm) -> RetrievedTargets:
         """What the guard says of an arm."""
         flags = self.flags(arm.flags)
         hit = flags.hit(arm.k or self.sizes.middle)
@@ -243,7 +244,7 @@ class TwoStages:
             return weigh(hit, arm.blend)
         counts = np.log1p(self.events.popularity[self.wanted.cpu().numpy()])
         length = np.log1p((self.histories >= 0).sum(1).cpu().numpy())
-        return weigh(likely_retrieved(hit, np.column_stack([counts, length])), arm.blend)
+        return weigh(retrieval_probability(hit, np.column_stack([counts, length])), arm.blend)
 
 
 def settings_of(arm: Arm, sizes: Sizes) -> dict[str, Any]:

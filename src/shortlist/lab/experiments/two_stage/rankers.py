@@ -16,7 +16,7 @@ from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.train.loop.convergence import course
 from shortlist.train.loop.loop import Loop
 from shortlist.train.rankers.weights import Weights
-from shortlist.train.tree.validation import everything_seen
+from shortlist.train.tree.validation import full_histories
 
 
 def ranker(stages: TwoStages, arm: Arm) -> tuple[DINRanker, dict[str, Any]]:
@@ -40,8 +40,8 @@ def ranker(stages: TwoStages, arm: Arm) -> tuple[DINRanker, dict[str, Any]]:
     )
     told = {
         "seconds": time.perf_counter() - began,
-        "effective": weights.effective,
-        "clipped": weights.clipped,
+        "effective": weights.effective_share,
+        "clipped": weights.clipped_share,
         "instances": int((weights.values > 0).sum()),
         **course(judged, loop.epochs, loop.patience),
     }
@@ -131,7 +131,7 @@ def firsts(stages: TwoStages, model: DINRanker, cases: HeldOut, found: Tensor, k
 def everywhere(stages: TwoStages, model: DINRanker, cases: HeldOut) -> Tensor:
     """The best of the whole catalogue by the ranker, what was seen left out [C]."""
     histories = cases.query(width=stages.max_history).history.to(stages.device)
-    seen, found = everything_seen(cases).to(stages.device), []
+    seen, found = full_histories(cases).to(stages.device), []
     for at in range(0, len(cases), 64):
         scores = model.scores(histories[at : at + 64])  # [B, N]
         met = seen[at : at + 64]

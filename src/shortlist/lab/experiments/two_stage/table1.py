@@ -23,6 +23,7 @@ from shortlist.lab.experiments.two_stage.common import SMALL, Arm, Sizes, TwoSta
 from shortlist.lab.experiments.two_stage.rankers import everywhere, firsts, ranker
 from shortlist.lab.experiments.two_stage.table1_claims import Run, claims_of, strict_of
 from shortlist.lab.result import result, row, start
+from shortlist.pipeline.about import RetrievedTargets
 from shortlist.progress import Progress, silent
 
 
@@ -112,8 +113,17 @@ def _ranked(stages: TwoStages, arm: Arm) -> tuple[Tensor, dict[str, Any]]:
     cases = stages.trial.split.test
     first = firsts(stages, model, cases, stages.candidates(cases), stages.sizes.ks)
     alone = everywhere(stages, model, cases)[:, None]
-    advice = stages.advice(arm).as_dict() if arm.k else {}
+    advice = _guard(stages.advice(arm)) if arm.k else {}
     return torch.cat([first, alone], dim=1).to(torch.int32), {**told, "guard": advice}
+
+
+def _guard(retrieved: RetrievedTargets) -> dict[str, float]:
+    """The numbers of the guard that the result lists."""
+    return {
+        "recall": retrieved.recall,
+        "dropped_items": retrieved.missing_items,
+        "dropped_share": retrieved.missing_share,
+    }
 
 
 def _gains(runs: Sequence[Run], arms: Mapping[str, Arm], sizes: Sizes, place: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Candidates judged by a model of the whole catalogue."""
+"""Model scorer: candidates scored by a model of the whole catalogue."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from shortlist.models.registry import packed, unpacked
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelScorer(Scorer):
-    """The model's own scores, of the candidates alone where it can."""
+    """The model's own scores, computed for the candidates alone where the model can."""
 
     model: Model
 

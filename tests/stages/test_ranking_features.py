@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
-from shortlist.stages import Features
+from shortlist.stages import RankingFeatures
 from tests.worlds import asked, listed, run_checked
 
-FEATURES = Features(
+FEATURES = RankingFeatures(
     ("a", "b"),
     popularity=torch.tensor([6, 3, 1, 0]),
     lately=torch.tensor([0, 1, 1, 0]),
@@ -74,7 +74,7 @@ def test_broken_scores_count_as_0_and_nothing_is_a_number_too():
 
 
 def test_an_unmet_catalogue_has_features_too():
-    silent = Features(
+    silent = RankingFeatures(
         (),
         torch.zeros(4, dtype=torch.int64),
         torch.zeros(4, dtype=torch.int64),

@@ -1,4 +1,4 @@
-"""A cheap look at many candidates: the angle between a user vector and theirs."""
+"""Two-tower scorer, a cheap pre-ranker: cosine of the user vector and the candidate's vector."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,28 +9,28 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
-from shortlist.grammar import Scorer
 from shortlist.models.sequence.two_tower import TwoTower
+from shortlist.stages.calibrated import PREFIX, Calibrated, Calibration
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TowerScorer(Scorer):
+class TowerScorer(Calibrated):
     """Scores candidates by two towers."""
 
     towers: TwoTower
 
-    @torch.no_grad()
-    def score(self, query: Query, found: Candidates) -> Tensor:
+    def raw(self, query: Query, found: Candidates) -> Tensor:
         users = self.towers.users(query.history)  # [B, D]
         items = self._vectors[found.items.clamp(min=0)]  # [B, K, D]
         return torch.einsum("bd,bkd->bk", users, items)
 
     def tensors(self) -> dict[str, Tensor]:
-        return self.towers.state_dict()
+        return {**super().tensors(), **self.towers.state_dict()}
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        return cls(TwoTower.of(tensors), **settings)
+        weights = {name: one for name, one in tensors.items() if not name.startswith(PREFIX)}
+        return cls(TwoTower.of(weights), calibration=Calibration.of(tensors), **settings)
 
     @cached_property
     def _vectors(self) -> Tensor:

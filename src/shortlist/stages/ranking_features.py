@@ -1,0 +1,162 @@
+"""The features of a candidate that rankers read: nominations, counts, match with the history, catalogue columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from shortlist.data import Candidates, Query
+from shortlist.errors import ArtifactError
+from shortlist.settings import Setting
+from shortlist.stages.calibrated import Calibrated
+from shortlist.stages.catalog_columns import CatalogColumns
+
+RECENT = 5  # length of the recent history
+
+NOMINATORS = Setting(
+    "nominators", list[str], None, "Nominators whose scores and ranks are features; default: all."
+)
+COLUMNS = Setting(
+    "columns", list[str], None, "Catalogue columns that are features; default: all that are informative."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingFeatures:
+    """Features of candidates [B, K, F]; each depends on the request and the candidate, not on other candidates.
+
+    Without catalogue columns (None) only nominations, counts, category and history length are features.
+    """
+
+    nominators: tuple[str, ...]
+    popularity: Tensor  # [N] events, all time
+    recent_popularity: Tensor  # [N] events in the last days of the log
+    category: Tensor  # [N] row of the category
+    columns: CatalogColumns | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each feature; those of the catalogue are numbered."""
+        nominations = (
+            f"{name}.{what}" for name in self.nominators for what in ("nominated", "score", "rank")
+        )
+        counts = ("score", "popularity", "recent_popularity")
+        history = ("category_share", "recent_category_share", "history_length")
+        return (*nominations, *counts, *history, *self._column_names())
+
+    def __call__(self, query: Query, found: Candidates) -> Tensor:
+        rows = found.items.clamp(min=0)  # [B, K]
+        features = [column for name in self.nominators for column in _nomination(found, name)]
+        features.append(torch.nan_to_num(found.scores, nan=0.0, posinf=0.0, neginf=0.0))
+        features += [self._log_share[rows], self._recent_log_share[rows]]
+        features += [self._category_share(query.history, rows)]
+        features += [self._category_share(query.history[:, -RECENT:], rows)]
+        features.append(torch.log1p((query.history >= 0).sum(1, keepdim=True).float()).expand(rows.shape))
+        stacked = torch.stack([one.to(torch.float32) for one in features], dim=-1)  # [B, K, F]
+        if self.columns is None:
+            return stacked
+        return torch.cat(
+            [stacked, self.columns.numbers[rows], self.columns.match(query.history, rows)], dim=-1
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """The names of the nominators, and of the columns where there are any."""
+        own = {"nominators": list(self.nominators)}
+        return own if self.columns is None else own | {"columns": list(self.columns.names)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        return self._counts() | ({} if self.columns is None else self.columns.tensors())
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
+        """Rebuild the features from settings and tensors."""
+        names = ("popularity", "recent_popularity", "category")
+        if missing := [name for name in names if name not in tensors]:
+            raise ArtifactError(f"ranker: tensor {missing[0]!r} is missing; make the artifact again")
+        columns = CatalogColumns.build(settings["columns"], tensors) if "columns" in settings else None
+        made = cls(tuple(settings.get("nominators", ())), *(tensors[name] for name in names), columns)
+        if not made._valid():
+            raise ArtifactError(
+                "ranker: expected a count and a category, from 0, for every item; make the artifact again"
+            )
+        return made
+
+    def _counts(self) -> dict[str, Tensor]:
+        return {
+            "popularity": self.popularity,
+            "recent_popularity": self.recent_popularity,
+            "category": self.category,
+        }
+
+    def _valid(self) -> bool:
+        size = (len(self.popularity) if self.columns is None else len(self.columns.numbers),)
+        return self.category.dtype == torch.int64 and all(
+            one.shape == size and not bool((one < 0).any() | one.isnan().any())
+            for one in self._counts().values()
+        )
+
+    def _column_names(self) -> tuple[str, ...]:
+        if self.columns is None:
+            return ()
+        numbers = (f"number_{at}" for at in range(self.columns.numbers.shape[1]))
+        values = (f"value_{at}.match" for at in range(self.columns.codes.shape[1]))
+        return (*numbers, *values, "tags.match")
+
+    def _category_share(self, history: Tensor, rows: Tensor) -> Tensor:
+        """The share of the history that has the candidate's category [B, K]."""
+        valid = history >= 0  # [B, H]
+        categories = self.category[history.clamp(min=0)]
+        shares = torch.zeros((len(history), self._n_categories), device=history.device)
+        shares.scatter_add_(1, categories, valid / valid.sum(1, keepdim=True).clamp(min=1))
+        return shares.gather(1, self.category[rows])
+
+    @cached_property
+    def _n_categories(self) -> int:
+        return int(self.category.max()) + 1 if len(self.category) else 1
+
+    @cached_property
+    def _log_share(self) -> Tensor:
+        return torch.log(self.popularity.float() / self.popularity.sum().clamp(min=1) + 1e-6)
+
+    @cached_property
+    def _recent_log_share(self) -> Tensor:
+        return torch.log(self.recent_popularity.float() / self.recent_popularity.sum().clamp(min=1) + 1e-6)
+
+
+def _nomination(found: Candidates, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Whether a nominator nominated the candidate, its score, and its rank as 1 / (1 + rank / 10) [B, K] each."""
+    score, rank = found.columns[f"{name}.score"], found.columns[f"{name}.rank"]
+    nominated = ~torch.isnan(rank)
+    return (
+        nominated.float(),
+        torch.nan_to_num(score, nan=0.0),
+        torch.nan_to_num(1.0 / (1.0 + rank / 10.0), nan=0.0),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureScorer(Calibrated):
+    """A scorer that reads ranking features."""
+
+    feature_settings: ClassVar[tuple[Setting, ...]] = (NOMINATORS, COLUMNS)
+
+    features: RankingFeatures
+
+    @classmethod
+    def declared(cls) -> tuple[Setting, ...]:
+        return (*super().declared(), *cls.feature_settings)
+
+    @classmethod
+    def own_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that are fields of the stage, not of its features."""
+        of_features = {one.name for one in cls.feature_settings}
+        return {name: value for name, value in settings.items() if name not in of_features}
+
+    def settings(self) -> dict[str, Any]:
+        return super().settings() | self.features.settings()
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {**super().tensors(), **self.features.tensors()}

@@ -1,0 +1,283 @@
+"""The training set of a ranker: which targets it is trained on, against which negatives, with which weights.
+
+Four modes, after the two-stage bounds paper (section 4.2) and its table of alternatives:
+
+- `original`: all targets have equal weight, retrieved by the nominators or not (TS);
+- `harmonised`: only targets that the nominators retrieved have weight (H-TS);
+- `weighted`: targets are weighted by their estimated probability to be retrieved;
+- `mixed`: a blend of the first two; `mix` is the share of weight that is spread evenly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from shortlist.data import Candidates, Query
+from shortlist.data.membership import is_in
+from shortlist.errors import DataError
+from shortlist.pipeline.about import RetrievedTargets
+from shortlist.settings import setting
+from shortlist.train.context import RequestBatch
+from shortlist.train.rankers.weights import Guard, Weights, retrieval_probability, weigh
+
+MODES = ("original", "harmonised", "weighted", "mixed")
+NEGATIVES = ("catalogue", "candidates", "both", "all-candidates")
+VALIDATION = 5  # one batch in so many is not trained on but used for early stopping and calibration
+
+
+@dataclass(frozen=True)
+class ListSampling:
+    """Which targets and negatives a ranker is trained on."""
+
+    mode: str = setting("harmonised", "Weights of targets by whether they were retrieved.", choices=MODES)
+    negatives: str = setting(
+        "both",
+        "Where negatives come from: sampled from the catalogue, from the request's candidates, half from each, or all "
+        "candidates of the request.",
+        choices=NEGATIVES,
+    )
+    n_negatives: int = setting(60, "Sampled negatives per target.", least=1, most=1_000_000)
+    mix: float = setting(0.5, 'Share of weight spread evenly, with mode = "mixed".', least=0, most=0.99)
+    positives_per_request: int = setting(
+        8, "Targets of a request per epoch; all-candidates uses all.", least=1, most=1_000_000
+    )
+    logq_correction: bool = setting(
+        True, "Add log(items / n_negatives) to logits of negatives sampled from the catalogue alone."
+    )
+    min_recall: float = setting(
+        0.10, "Warn below this share of targets among the candidates.", least=0, most=1
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RankingLists:
+    """L lists to rank: candidates, which of them are targets, and the weight of each target."""
+
+    query: Query
+    found: Candidates  # [L, M]
+    is_target: Tensor  # bool [L, M]; targets never compete with each other
+    logit_shift: Tensor  # [L, M], added to the scores in the loss
+    weight: Tensor  # [L, M], 0 where the candidate is not trained on as a target
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """Requests with out-of-fold candidates as lists to rank; samples are a function of seed, epoch and batch."""
+
+    sampling: ListSampling
+    batches: Sequence[RequestBatch]
+    n_items: int
+    seed: int
+    what: str = "ranker"
+
+    @cached_property
+    def training(self) -> list[RequestBatch]:
+        """The batches to train on."""
+        return [one for at, one in enumerate(self.batches) if at % VALIDATION != VALIDATION - 1]
+
+    @cached_property
+    def validation(self) -> list[RequestBatch]:
+        """The batches for early stopping and calibration."""
+        return [one for at, one in enumerate(self.batches) if at % VALIDATION == VALIDATION - 1]
+
+    @cached_property
+    def retrieved(self) -> RetrievedTargets:
+        """How many targets were retrieved, and whether training on those is safe."""
+        return Guard(self.sampling.min_recall).check(self._retrieved, self._items, self.weights)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The weight of every target of the training batches, in their order."""
+        weighted = self.sampling.mode == "weighted"
+        near = retrieval_probability(self._retrieved, self._features) if weighted else self._retrieved
+        try:
+            return weigh(near, self._blend)
+        except DataError as error:
+            raise DataError(f"{self.what}: {error}") from error
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons not to trust training on these targets and negatives."""
+        reasons = self.retrieved.reasons if self.sampling.mode != "original" else ()
+        return tuple(f"{self.what}: {one}" for one in (*reasons, *self._biased_negatives()))
+
+    def _biased_negatives(self) -> tuple[str, ...]:
+        """Targets that were not retrieved but never occur as negatives are learned to beat every candidate."""
+        missed = 1 - self.retrieved.recall
+        own_candidates = self.sampling.negatives in ("candidates", "all-candidates")
+        if self.sampling.mode == "harmonised" or not own_candidates or missed == 0:
+            return ()
+        return (
+            f"{missed:.0%} of targets were not retrieved and occur only as better than candidates; with negatives = "
+            f"{self.sampling.negatives!r} use mode = 'harmonised', or sample negatives from the 'catalogue'",
+        )
+
+    def lists(self, number: int, epoch: int) -> RankingLists | None:
+        """The lists of one training batch in one epoch; None where it has no target to train on."""
+        if self.sampling.negatives == "all-candidates":
+            return self._whole_requests[number]
+        return self._sampled(number, epoch)
+
+    def _sampled(self, number: int, epoch: int) -> RankingLists | None:
+        """One list per target: the target first, then sampled negatives."""
+        one, weight = self.training[number], self._weight_of[number]
+        generator = torch.Generator().manual_seed(hash((self.seed, epoch, number)) & (2**62 - 1))
+        priority = torch.rand(one.targets.shape, generator=generator).masked_fill(weight <= 0, -1.0)
+        most = min(self.sampling.positives_per_request, priority.shape[1])
+        at = priority.topk(most, dim=1).indices  # [B, P]
+        rows, places = torch.nonzero(priority.gather(1, at) >= 0, as_tuple=True)  # [I]
+        if not len(rows):
+            return None
+        chosen = at[rows, places]
+        negatives, shift = self._negatives(one, rows, generator)
+        items = torch.cat([one.targets[rows, chosen][:, None], negatives], dim=1)  # [I, 1 + M]
+        first = (torch.arange(items.shape[1]) == 0).expand(items.shape)
+        own = weight[rows, chosen].to(torch.float32)[:, None]
+        return RankingLists(
+            one.query.take(rows),
+            candidates_of(one.found, rows, items),
+            first,
+            pad(shift, (1, 0)),
+            own * first,
+        )
+
+    def _negatives(
+        self, one: RequestBatch, rows: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Negatives of each target [I, M], -1 = none, and what is added to their logits [I, M]."""
+        count = self.sampling.n_negatives
+        near = {"catalogue": 0, "candidates": count, "both": count // 2}[self.sampling.negatives]
+        close = _from_candidates(one, rows, near, generator)
+        random = torch.randint(max(self.n_items, 1), (len(rows), count - near), generator=generator)
+        random = random.masked_fill(is_in(random, one.targets[rows]), -1)
+        # Negatives of two kinds come from no single distribution: only those of the catalogue alone are corrected.
+        corrected = self.sampling.logq_correction and near == 0
+        # Targets are masked out of N equally likely items, so the sum over samples expects that over all others.
+        shift = float(np.log(max(self.n_items, 1) / count)) if corrected else 0.0
+        negatives = torch.cat([close, random], dim=1)
+        return negatives, torch.full(negatives.shape, shift)
+
+    @cached_property
+    def _whole_requests(self) -> list[RankingLists | None]:
+        """One list per request, the same in every epoch: all candidates, and targets that were not retrieved."""
+        return [
+            _whole_request(one, weight) for one, weight in zip(self.training, self._weight_of, strict=True)
+        ]
+
+    @property
+    def _blend(self) -> float:
+        blends = {"original": 1.0, "harmonised": 0.0, "weighted": 0.0, "mixed": self.sampling.mix}
+        return blends[self.sampling.mode]
+
+    @cached_property
+    def _retrieved(self) -> Any:
+        """Whether each target is among the candidates [m]."""
+        flags = [is_in(one.targets, _valid_items(one.found))[self._known(one)] for one in self.training]
+        return torch.cat(flags).numpy()
+
+    @cached_property
+    def _items(self) -> Any:
+        """The item of each target [m]."""
+        return torch.cat([one.targets[self._known(one)] for one in self.training]).numpy()
+
+    @cached_property
+    def _features(self) -> Any:
+        """Log popularity among the targets, and log history length, of each target [m, 2]."""
+        counts = np.bincount(self._items, minlength=max(self.n_items, 1))
+        lengths = [
+            (one.query.history >= 0).sum(1, keepdim=True).expand(one.targets.shape)[self._known(one)]
+            for one in self.training
+        ]
+        return np.column_stack([np.log1p(counts[self._items]), np.log1p(torch.cat(lengths).numpy())])
+
+    @cached_property
+    def _weight_of(self) -> list[Tensor]:
+        """The weights of each training batch's targets [B, R], 0 for padding."""
+        counts = [int(self._known(one).sum()) for one in self.training]
+        parts = torch.from_numpy(self.weights.values).split(counts)
+        empty = [torch.zeros(one.targets.shape, dtype=torch.float64) for one in self.training]
+        return [
+            weight.masked_scatter(self._known(one), part)
+            for one, weight, part in zip(self.training, empty, parts, strict=True)
+        ]
+
+    def _known(self, one: RequestBatch) -> Tensor:
+        """Where targets are items of the catalogue [B, R]."""
+        return (one.targets >= 0) & (one.targets < self.n_items)
+
+
+def candidates_of(found: Candidates, rows: Tensor, items: Tensor) -> Candidates:
+    """Items [I, M] of requests `rows` [I] as candidates: retrieved items keep their columns, others have NaN there.
+
+    An item that was not retrieved gets the lowest score of its request, as if it had been nominated last.
+    """
+    at, hit = _places(found, rows, items)
+    empty = torch.full(items.shape, torch.nan)
+    columns = {
+        name: _placed(one, rows, at, hit, empty)
+        for name, one in found.columns.items()
+        if one.is_floating_point()
+    }
+    return Candidates.of(items, _placed(found.scores, rows, at, hit, _lowest(found)[rows, None]), columns)
+
+
+def _whole_request(one: RequestBatch, weight: Tensor) -> RankingLists | None:
+    rows = torch.arange(len(one.targets))
+    at, hit = _places(one.found, rows, one.targets)
+    weight = weight.to(torch.float32)
+    own = torch.zeros(one.found.shape)
+    if one.found.shape[1]:
+        own = own.scatter_reduce(1, at, weight.where(hit, 0.0), "amax")
+    missed = one.targets.masked_fill(hit | (weight <= 0), -1)
+    found, is_target = one.found, one.is_target
+    if bool((missed >= 0).any()):
+        found = candidates_of(found, rows, torch.cat([_valid_items(found), missed], dim=1))
+        own = torch.cat([own, weight.where(missed >= 0, 0.0)], dim=1)
+        is_target = torch.cat([is_target, missed >= 0], dim=1)
+    if not bool((own > 0).any()):
+        return None
+    return RankingLists(one.query, found, is_target, torch.zeros(own.shape), own)
+
+
+def _valid_items(found: Candidates) -> Tensor:
+    return found.items.masked_fill(~found.valid, -1)
+
+
+def _places(found: Candidates, rows: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+    """The position of each item among the candidates of its request, and whether it is there [I, M] each."""
+    width = found.shape[1]
+    if not width:
+        return torch.zeros_like(items), torch.zeros_like(items, dtype=torch.bool)
+    keys, order = _valid_items(found).sort(dim=1)  # [B, K]
+    own = keys[rows]
+    at = torch.searchsorted(own, items.contiguous()).clamp(max=width - 1)
+    return order[rows].gather(1, at), (own.gather(1, at) == items) & (items >= 0)
+
+
+def _placed(column: Tensor, rows: Tensor, at: Tensor, hit: Tensor, otherwise: Tensor) -> Tensor:
+    if not column.shape[1]:
+        return otherwise.expand(at.shape).clone()
+    return torch.where(hit, column[rows].gather(1, at), otherwise)
+
+
+def _lowest(found: Candidates) -> Tensor:
+    """The lowest score of each request [B], 0 without candidates."""
+    if not found.shape[1]:
+        return torch.zeros(len(found.items))
+    lowest = found.scores.masked_fill(~found.valid, torch.inf).amin(1)
+    return torch.where(torch.isfinite(lowest), lowest, 0.0)
+
+
+def _from_candidates(one: RequestBatch, rows: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """Random candidates that are not targets, without repeats [I, count], -1 where there are too few."""
+    allowed = (one.found.valid & ~one.is_target)[rows]  # [I, K]
+    priority = torch.rand(allowed.shape, generator=generator).masked_fill(~allowed, -1.0)
+    best = priority.topk(min(count, allowed.shape[1]), dim=1)
+    items = one.found.items[rows].gather(1, best.indices).masked_fill(best.values < 0, -1)
+    return pad(items, (0, count - items.shape[1]), value=-1)

@@ -1,0 +1,58 @@
+"""The trainer of the two-tower scorer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from shortlist.data import Candidates, Query
+from shortlist.errors import ConfigError
+from shortlist.models.sequence.two_tower import TwoTower
+from shortlist.settings import setting
+from shortlist.stages import TowerScorer
+from shortlist.train.context import TrainContext
+from shortlist.train.models.two_tower import TowerTrainer
+from shortlist.train.rankers.ranker import NetworkRankerTrainer, Score
+from shortlist.train.rankers.training_set import TrainingSet
+
+
+@dataclass(frozen=True)
+class TowerScorerTrainer(NetworkRankerTrainer):
+    """Two towers, initialised by a nominator of the pipeline or trained first, then trained on all candidates."""
+
+    title: ClassVar[str] = "two-tower-scorer"
+
+    negatives: str = "all-candidates"
+    learning_rate: float = 5e-4
+    start: str = setting(
+        "", "Two-tower nominator whose weights the towers start from; empty to train new ones."
+    )
+    width: int = setting(64, "Width of the vectors, without start.", least=1, most=8192)
+
+    def untrained(
+        self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
+    ) -> TowerScorer:
+        return TowerScorer(self._towers(context, training_set.what), **settings)
+
+    def network(self, stage: TowerScorer) -> TwoTower:
+        return stage.towers
+
+    def logits(self, stage: TowerScorer) -> Score:
+        """Cosines over the temperature."""
+
+        def score(query: Query, found: Candidates) -> Tensor:
+            logits: Tensor = stage.towers(query.history, found.items.clamp(min=0))
+            return logits
+
+        return score
+
+    def _towers(self, context: TrainContext, what: str) -> TwoTower:
+        if not self.start:
+            return TowerTrainer(width=self.width).towers(context, f"{what} towers")
+        stage = context.fitted.get(self.start)
+        if stage is None or "offered.weight" not in stage.tensors():
+            raise ConfigError(
+                f"{what}: start must name a two-tower nominator of the pipeline, got {self.start!r}"
+            )
+        return TwoTower.of({name: tensor.clone() for name, tensor in stage.tensors().items()})
