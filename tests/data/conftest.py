@@ -1,4 +1,4 @@
-"""Small files for readers, and the way to the real ones."""
+"""Fixtures that write small files and find the real data sets."""
 
 import gzip
 import os
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def put(tmp_path):
-    """Write a small file and give its path; a name that ends in .gz is packed."""
+    """Write a small file and return its path; a name that ends in .gz is compressed."""
 
     def write(name: str, text: str | bytes) -> Path:
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""Random logs for properties: few users and items, so that everything repeats and ties."""
+"""Random logs for property tests: few users and items, so there are many repeats and ties."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -22,6 +22,6 @@ def logs(draw, least=1, most=120, users=8, last_time=9):
     return make_log(*columns)
 
 
-def told(events):
+def event_tuples(events):
     """Events as (user, time, item) in order."""
     return list(zip(events.users.tolist(), events.times.tolist(), events.items.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Blocks: the same as numpy does in one go."""
+"""Blockwise indexing equals plain numpy indexing."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def small(monkeypatch):
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 9])
-def test_blocks_equal_the_whole(count):
+def test_blockwise_indexing_equals_numpy(count):
     rng = np.random.default_rng(count)
     column, places = rng.random((7, 2)), rng.integers(0, 7, count).astype(np.int32)
     assert (blocks.take(column, places) == column[places]).all()

@@ -1,4 +1,4 @@
-"""Candidates: the one currency, and how several nominators' words become one field."""
+"""Candidates, and the pool of several nominators."""
 
 import math
 
@@ -19,7 +19,7 @@ def of(items, scores=None, columns=None):
     return Candidates.of(items, scores, columns)
 
 
-def test_negative_items_are_empty_places():
+def test_negative_items_are_empty_positions():
     found = of([[3, -1, 5]])
     assert found.valid.tolist() == [[True, False, True]]
     assert found.slot.tolist() == [[0, 1, 2]]
@@ -27,14 +27,14 @@ def test_negative_items_are_empty_places():
     assert Candidates.none(4).shape == (4, 0)
 
 
-def test_what_was_said_no_to_cannot_be_brought_back():
+def test_a_removed_candidate_cannot_come_back():
     found = (
         of([[1, 2, 3]]).keep(torch.tensor([[True, False, True]])).keep(torch.tensor([[True, True, False]]))
     )
     assert found.valid.tolist() == [[True, False, False]]
 
 
-def test_the_best_are_by_score_with_ties_in_their_order_and_broken_scores_after_all_numbers():
+def test_best_sorts_by_score_with_stable_ties_and_non_finite_scores_last():
     found = of([[0, 1, 2, 3, 4, -1, 6]], [[nan, 1.0, -1e38, 1.0, math.inf, 9.0, -math.inf]])
     best = found.best(7)
     assert best.items[best.valid].tolist() == [1, 3, 2, 0, 4, 6]
@@ -43,7 +43,7 @@ def test_the_best_are_by_score_with_ties_in_their_order_and_broken_scores_after_
     assert found.best(99).shape == (1, 7)
 
 
-def test_taking_positions_takes_columns_along_and_negative_ones_stay_empty():
+def test_take_gathers_columns_and_negative_positions_are_empty():
     found = of([[5, 6, 7]], [[1, 2, 3]], {"age": torch.tensor([[10, 20, 30]])}).take(
         torch.tensor([[2, -1, 0]])
     )
@@ -53,7 +53,7 @@ def test_taking_positions_takes_columns_along_and_negative_ones_stay_empty():
     assert found.take(torch.tensor([[2, 0]])).columns["age"].tolist() == [[10, 30]]
 
 
-def test_columns_are_gathered_only_when_asked_for_and_only_once():
+def test_columns_are_gathered_on_first_access_and_once():
     class Watched(dict):
         asked = 0
 
@@ -70,7 +70,7 @@ def test_columns_are_gathered_only_when_asked_for_and_only_once():
     assert len(taken.columns) == 1
 
 
-def test_further_columns_lie_over_those_of_the_same_name():
+def test_added_columns_replace_those_of_the_same_name():
     found = of([[1]], columns={"a": torch.tensor([[1]]), "b": torch.tensor([[2]])}).add(
         {"b": torch.tensor([[9]])}
     )
@@ -79,12 +79,12 @@ def test_further_columns_lie_over_those_of_the_same_name():
     assert found.add({}) is found
 
 
-def test_notes_add_up():
+def test_notes_are_appended():
     found = of([[1]]).note(Note("a", "x")).note(Note("b", "y"), Note("c", "z"))
     assert [note.stage for note in found.notes] == ["a", "b", "c"]
 
 
-def test_the_first_place_of_an_item_is_found_by_row_and_empty_places_match_nothing():
+def test_the_first_position_of_an_item_is_per_row_and_empty_positions_match_nothing():
     items = torch.tensor([[4, 9, 4, 4], [4, 4, 9, 9]])
     valid = torch.tensor([[True, True, True, True], [False, True, True, True]])
     first, leads = first_positions(items, valid)
@@ -93,7 +93,7 @@ def test_the_first_place_of_an_item_is_found_by_row_and_empty_places_match_nothi
 
 
 @pytest.mark.parametrize("width", [0, 1, 9, 64, 65, 200])
-def test_a_position_repeats_from_its_second_time_on_in_narrow_and_wide_slates(width):
+def test_a_position_is_a_repeat_from_its_second_occurrence_in_narrow_and_wide_slates(width):
     positions = torch.randint(
         -2, max(width // 2, 1), (5, width), generator=torch.Generator().manual_seed(width)
     )
@@ -118,7 +118,7 @@ def oracle(parts, names):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(part, min_size=1, max_size=4), st.lists(part, min_size=4, max_size=4))
-def test_pooling_equals_dictionaries(one, other):
+def test_merge_equals_an_oracle_with_dictionaries(one, other):
     names = [f"n{number}" for number in range(len(one))]
     rows = [one, other[: len(one)]]
     widths = [max(len(row[number]) for row in rows) for number in range(len(one))]
@@ -145,12 +145,12 @@ def test_pooling_equals_dictionaries(one, other):
                 assert [float(one) for one in said] == pytest.approx(words.get(name, (nan, nan)), nan_ok=True)
 
 
-def test_a_repeat_stays_with_the_first_that_named_it_and_both_ranks_count():
+def test_a_repeated_item_belongs_to_its_first_nominator_and_both_ranks_count():
     pooled = merge([of([[7, 8]], [[3, 1]]), of([[8, 9]], [[0.5, 0.1]])], ["a", "b"])
     assert pooled.items[pooled.valid].tolist() == [7, 8, 9]
     assert pooled.source[pooled.valid].tolist() == [0, 0, 1]
     assert pooled.columns["b.score"][pooled.valid].tolist() == pytest.approx([nan, 0.5, 0.1], nan_ok=True)
-    assert pooled.best(1).items.item() == 8, "named by two"
+    assert pooled.best(1).items.item() == 8, "nominated by two"
 
 
 def test_a_pool_keeps_the_notes_of_its_parts_in_order():
@@ -158,7 +158,7 @@ def test_a_pool_keeps_the_notes_of_its_parts_in_order():
     assert [note.stage for note in merge(parts, ["a", "b"]).notes] == ["a", "b"]
 
 
-def test_a_pool_of_silent_nominators_is_empty_and_still_has_their_columns():
+def test_a_pool_of_empty_nominations_has_the_columns_of_every_nominator():
     pooled = merge([Candidates.none(2), Candidates.none(2)], ["a", "b"])
     assert pooled.shape == (2, 0)
     assert set(pooled.columns) == {"a.score", "a.rank", "b.score", "b.rank"}

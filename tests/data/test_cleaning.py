@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.data import Interactions, RawEvents, build_dataset
-from shortlist.data.cleaning import LogFilters, duplicates, apply_filters
+from shortlist.data.cleaning import LogFilters, apply_filters, duplicates
 from shortlist.errors import DataError
 
 
@@ -15,7 +15,9 @@ def log(rows, **rest):
     user_table = pa.table({"user": ["x", "y", "z"], "age": [1, 2, 3]})
     columns = {"place": np.arange(len(rows))}
     raw = RawEvents(pa.array(users), pa.array(items), np.array(times), np.array(weights, np.float32), columns)
-    return build_dataset(RawEvents(raw.users, raw.items, raw.times, raw.weights, columns, item_table, user_table), **rest)
+    return build_dataset(
+        RawEvents(raw.users, raw.items, raw.times, raw.weights, columns, item_table, user_table), **rest
+    )
 
 
 LOG = [
@@ -33,24 +35,24 @@ def events(dataset):
     return list(zip(users, dataset.items.ids_of(dataset.events.items), strict=True))
 
 
-def test_a_log_without_losses_is_the_same_log():
+def test_filters_that_drop_nothing_return_the_same_data_set():
     dataset = log(LOG[3:])
     assert apply_filters(dataset, LogFilters()) == (dataset, {})
 
 
-def test_an_exact_duplicate_leaves_and_the_first_one_stays():
+def test_an_exact_duplicate_is_dropped_and_its_first_event_kept():
     dataset, dropped = apply_filters(log(LOG), LogFilters())
     assert events(dataset) == [("x", "a"), ("x", "b"), ("y", "b"), ("z", "c"), ("z", "b")]
     assert dataset.events.weights[0] == 5
     assert dropped == {"exact duplicate": 1}
 
 
-def test_where_only_the_order_is_known_a_repeat_is_an_event():
+def test_without_times_a_repeated_pair_is_no_duplicate():
     dataset = build_dataset(RawEvents(pa.array([1, 1]), pa.array([7, 7])))
     assert apply_filters(dataset, LogFilters())[1] == {}
 
 
-def test_weak_events_leave_and_with_them_users_and_items_without_events():
+def test_users_and_items_that_lose_all_events_lose_their_rows():
     dataset, dropped = apply_filters(log(LOG), LogFilters(min_weight=3))
     assert events(dataset) == [("x", "a"), ("x", "b"), ("z", "b")]
     assert dropped == {"exact duplicate": 1, "weight below 3": 2}
@@ -61,7 +63,7 @@ def test_weak_events_leave_and_with_them_users_and_items_without_events():
     assert dataset.events.columns["place"].tolist() == [0, 1, 5]
 
 
-def test_the_minima_hold_for_items_first_then_users():
+def test_minimum_counts_apply_to_items_first_then_users():
     rows = [
         ("x", "a", 1, 1),
         ("x", "b", 2, 1),
@@ -75,7 +77,7 @@ def test_the_minima_hold_for_items_first_then_users():
     assert dropped == {"item with fewer than 2 events": 1, "user with fewer than 2 events": 1}
 
 
-def test_the_core_repeats_until_both_minima_hold():
+def test_core_repeats_until_both_minimum_counts_hold():
     chain = [("x", "a", 1, 1), ("x", "b", 2, 1), ("y", "b", 3, 1), ("y", "c", 4, 1), ("z", "c", 5, 1)]
     once, _ = apply_filters(log(chain), LogFilters(min_item_events=2, min_user_events=2))
     assert events(once) == [("y", "b"), ("y", "c")]
@@ -83,7 +85,7 @@ def test_the_core_repeats_until_both_minima_hold():
         apply_filters(log(chain), LogFilters(min_item_events=2, min_user_events=2, core=True))
 
 
-def test_nothing_left_is_an_error_that_says_why():
+def test_dropping_every_event_raises_an_error_with_counts():
     with pytest.raises(DataError, match=r"data: no event is left \(1 exact duplicate, 5 weight below 9\)"):
         apply_filters(log(LOG), LogFilters(min_weight=9))
 
@@ -92,7 +94,7 @@ rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2
 
 
 @given(rows)
-def test_duplicates_are_what_a_set_finds(found):
+def test_duplicates_equal_those_found_by_a_set(found):
     events = Interactions.of(*(np.array(column) for column in zip(*found, strict=True)))
     seen, expected = set(), []
     for event in zip(events.users.tolist(), events.items.tolist(), events.times.tolist(), strict=True):
@@ -102,7 +104,7 @@ def test_duplicates_are_what_a_set_finds(found):
 
 
 @given(rows, st.integers(1, 4), st.integers(1, 4))
-def test_after_the_core_every_user_and_item_has_enough(found, least_user, least_item):
+def test_after_core_every_user_and_item_has_enough_events(found, least_user, least_item):
     users, items, times = (np.array(column) for column in zip(*found, strict=True))
     dataset = build_dataset(RawEvents(pa.array(users), pa.array(items), times))
     try:

@@ -1,4 +1,4 @@
-"""Data sets: from outside ids to rows, onto disk and back, byte for byte."""
+"""Data sets: ids to rows, saved and loaded byte for byte."""
 
 import json
 
@@ -8,7 +8,10 @@ import pytest
 
 from shortlist.artifact.store import load, save
 from shortlist.data import RawEvents, build_dataset, load_dataset, save_dataset
+from shortlist.data.dataset import LogFacts
 from shortlist.errors import ArtifactError, DataError
+
+FACTS = LogFacts("csv", "log.csv", read=4, kept=3, dropped={"empty id": 1}, settings={"days": 2.5})
 
 
 def raw(order=slice(None), **changes):
@@ -18,13 +21,13 @@ def raw(order=slice(None), **changes):
         "times": np.array([5, 6, 4, 7])[order],
         "weights": np.array([1.0, 2.0, 3.0, 4.0], np.float32)[order],
         "columns": {"rating": np.array([1, 2, 3, 4])[order]},
-        "described": pa.table({"item": [30, 99, 10], "title": ["Thirty", "Never met", "Ten"]}),
-        "people": pa.table({"user": ["u3"], "age": [44]}),
+        "item_table": pa.table({"item": [30, 99, 10], "title": ["Thirty", "No event", "Ten"]}),
+        "user_table": pa.table({"user": ["u3"], "age": [44]}),
     }
     return RawEvents(**{**base, **changes})
 
 
-def test_ids_become_sorted_rows_and_tables_are_aligned_to_them():
+def test_ids_are_encoded_as_sorted_rows_and_tables_are_aligned():
     data = build_dataset(raw(), "toy")
     assert data.users.ids.to_pylist() == ["u1", "u2", "u3"]
     assert data.items.ids.to_pylist() == [10, 20, 30]
@@ -36,7 +39,7 @@ def test_ids_become_sorted_rows_and_tables_are_aligned_to_them():
     assert data.clock == "ms"
 
 
-def test_the_order_of_the_rows_does_not_matter():
+def test_the_data_set_does_not_depend_on_row_order():
     assert build_dataset(raw([3, 1, 0, 2])).fingerprint == build_dataset(raw()).fingerprint
 
 
@@ -48,14 +51,14 @@ def test_without_times_the_clock_is_the_order():
 
 
 @pytest.mark.parametrize("bare", [False, True])
-def test_a_saved_data_set_comes_back_whole(tmp_path, bare):
+def test_a_saved_data_set_is_loaded_unchanged(tmp_path, bare):
     settings = {"protocol": "leave-last-out", "min_length": 3}
-    told = raw(item_table=None, user_table=None, columns={}) if bare else raw()
-    data = build_dataset(told, "toy", split_settings=settings, facts={"read": 4})
+    events = raw(item_table=None, user_table=None, columns={}) if bare else raw()
+    data = build_dataset(events, "toy", split_settings=settings, facts=FACTS)
     save_dataset(data, tmp_path / "d", "1.0", {"notes.txt": "hello"})
     back = load_dataset(tmp_path / "d")
     assert back.fingerprint == data.fingerprint
-    assert (back.name, back.clock, back.split_settings, back.facts) == ("toy", "ms", settings, {"read": 4})
+    assert (back.name, back.clock, back.split_settings, back.facts) == ("toy", "ms", settings, FACTS)
     assert back.catalog.table.equals(data.catalog.table)
     assert back.user_table.equals(data.user_table)
     assert list(back.events.columns) == list(data.events.columns)
@@ -72,7 +75,7 @@ def test_the_same_data_set_gives_the_same_bytes(tmp_path):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
 
-def test_the_folder_carries_its_split_and_another_protocol_starts_from_its_own_defaults():
+def test_split_uses_saved_settings_and_another_protocol_uses_its_defaults():
     data = build_dataset(raw(), split_settings={"protocol": "half-history", "min_length": 1, "held_out": 0.4})
     assert data.split().settings["min_length"] == 1
     assert data.split(seed=7).settings["seed"] == 7
@@ -80,20 +83,20 @@ def test_the_folder_carries_its_split_and_another_protocol_starts_from_its_own_d
         data.split(protocol="leave-last-out")
 
 
-def test_events_that_do_not_belong_to_their_manifest_are_refused(tmp_path):
+def test_events_that_do_not_match_the_manifest_are_refused(tmp_path):
     artifact = save_dataset(build_dataset(raw(), "toy"), tmp_path / "d", "1.0")
-    told = json.loads((artifact.folder / "manifest.json").read_text())
-    assert told["about"]["fingerprint"] == build_dataset(raw()).fingerprint
+    manifest = json.loads((artifact.folder / "manifest.json").read_text())
+    assert manifest["about"]["fingerprint"] == build_dataset(raw()).fingerprint
     other = build_dataset(raw(times=np.array([5, 6, 4, 8])), "toy")
     parts = {name: artifact.table(name) for name in ("items.parquet", "users.parquet")}
     parts["events.parquet"] = save_dataset(other, tmp_path / "e", "1.0").table("events.parquet")
     from_other = tmp_path / "f"
     save(from_other, "dataset", parts, artifact.lineage, artifact.about)
-    with pytest.raises(DataError, match="do not have the fingerprint of its manifest; prepare it again"):
+    with pytest.raises(DataError, match="do not match the fingerprint in its manifest; prepare it again"):
         load_dataset(from_other)
 
 
-def test_a_folder_of_another_kind_is_no_data_set(tmp_path):
+def test_loading_a_data_set_as_another_kind_is_refused(tmp_path):
     save_dataset(build_dataset(raw()), tmp_path / "d", "1.0")
     with pytest.raises(ArtifactError, match="expected kind 'recommender', got 'dataset'"):
         load(tmp_path / "d", "recommender")

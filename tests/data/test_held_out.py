@@ -1,4 +1,4 @@
-"""Cases: what a held-out user had met, and what came next."""
+"""Held-out requests: histories before the cut, relevant items after it."""
 
 import numpy as np
 import pytest
@@ -8,25 +8,25 @@ from shortlist.data import HeldOut, Interactions
 
 @pytest.fixture
 def cases():
-    """User 0 met 5 6 7 8 8 7, user 1 met 9 4; the cut lies after three events and after none."""
+    """User 0 has items 5 6 7 8 8 7, user 1 has 9 4; the cut lies after three events and after none."""
     events = Interactions.of([0] * 6 + [1] * 2, [5, 6, 7, 8, 8, 7, 9, 4], np.arange(8) * 10)
     return HeldOut(events, np.array([0, 6]), np.array([3, 6]), np.array([6, 8]))
 
 
-def test_a_case_sees_what_came_before_the_cut_padded_on_the_left(cases):
+def test_a_request_has_the_history_before_the_cut_padded_on_the_left(cases):
     query = cases.query(width=4)
     assert query.history.tolist() == [[-1, 5, 6, 7], [-1, -1, -1, -1]]
     assert query.user.tolist() == query.seed.tolist() == [0, 1]
-    assert query.time.tolist() == [30, 60], "it is asked when the first event to foretell happens"
+    assert query.time.tolist() == [30, 60], "the time of a request is that of its first relevant event"
     assert cases.query(width=2).history.tolist() == [[6, 7], [-1, -1]]
     assert cases.history_lengths().tolist() == [3, 0]
 
 
-def test_the_truth_names_each_item_once_in_the_order_it_was_met(cases):
+def test_relevant_items_are_distinct_and_in_order_of_time(cases):
     assert cases.relevant().tolist() == [[8, 7], [9, 4]]
 
 
-def test_the_truth_is_padded_to_the_longest():
+def test_relevant_items_are_padded_to_the_longest_row():
     events = Interactions.of([0, 0, 1], [1, 2, 3])
     assert HeldOut(events, np.array([0, 2]), np.array([0, 2]), np.array([2, 3])).relevant().tolist() == [
         [1, 2],
@@ -34,7 +34,7 @@ def test_the_truth_is_padded_to_the_longest():
     ]
 
 
-def test_some_cases_are_the_same_cases(cases):
+def test_a_subset_of_requests_keeps_its_histories_and_relevant_items(cases):
     assert len(cases) == 2
     assert cases.take(slice(1, 2)).users.tolist() == [1]
     assert cases.query(np.array([1, 0]), width=1).history.tolist() == [[-1], [7]]
@@ -42,5 +42,5 @@ def test_some_cases_are_the_same_cases(cases):
     assert cases.relevant(slice(0, 0)).shape == (0, 0)
 
 
-def test_cases_are_positions_and_no_copies(cases):
+def test_held_out_requests_hold_positions_not_copies(cases):
     assert cases.take(slice(0, 1)).events is cases.events

@@ -1,4 +1,4 @@
-"""Interactions: sorted once, frozen, and honest about what does not fit."""
+"""Interactions: sorted, read-only and checked."""
 
 import numpy as np
 import pytest
@@ -31,20 +31,20 @@ def test_sorting_equals_a_stable_sort_by_user_then_time(rows):
     assert events.weights.tolist() == order.tolist()
 
 
-def test_events_that_are_in_order_are_not_sorted_again():
+def test_sorted_events_are_not_sorted_again():
     assert by_user_then_time(np.array([0, 0, 1], np.int32), np.array([1, 1, 0])) is None
     assert by_user_then_time(np.array([0, 0, 1], np.int32), np.array([2, 1, 0])).tolist() == [1, 0, 2]
     assert by_user_then_time(np.array([1, 0, 1], np.int32), np.array([0, 1, 2])).tolist() == [1, 0, 2]
 
 
-def test_without_times_the_order_of_the_rows_is_the_time():
+def test_without_times_the_position_is_the_time():
     events = Interactions.of([1, 0, 1], [5, 6, 7])
     assert events.items.tolist() == [6, 5, 7]
     assert events.times.tolist() == [1, 0, 2]
     assert events.weights.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_all_columns_are_frozen_and_stay_so_under_a_mask():
+def test_columns_are_read_only_also_under_a_mask():
     events = Interactions.of([1, 0, 1], [5, 6, 7], columns={"extra": np.array([1, 2, 3])})
     for part in (events, events.where(events.items > 5), events.where(np.array([0, 2]))):
         for column in (part.users, part.items, part.times, part.weights, part.columns["extra"]):
@@ -54,7 +54,7 @@ def test_all_columns_are_frozen_and_stay_so_under_a_mask():
 
 @settings(max_examples=50, deadline=None)
 @given(logs())
-def test_each_user_owns_a_run_of_events(events):
+def test_events_of_a_user_are_contiguous(events):
     assert events.starts[0] == 0
     assert events.starts[-1] == len(events)
     for user in range(events.n_users):
@@ -66,7 +66,7 @@ def test_each_user_owns_a_run_of_events(events):
     assert (events.matrix().toarray() == seen).all()
 
 
-def test_a_mask_keeps_the_meaning_of_rows():
+def test_a_mask_keeps_row_numbers_and_sizes():
     events = Interactions.of([0, 1, 2], [3, 4, 5], n_users=9, n_items=8)
     some = events.where(events.users == 1)
     assert (some.n_users, some.n_items, some.items.tolist()) == (9, 8, [4])
@@ -95,23 +95,23 @@ def test_a_mask_keeps_the_meaning_of_rows():
         ({"n_items": 3}, "n_items is 3, but item row 3 occurs"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused_by_name(columns, message):
+def test_invalid_columns_raise_an_error_with_their_name(columns, message):
     with pytest.raises(DataError, match=message):
         Interactions.of(**{"users": [0, 1], "items": [2, 3], **columns})
 
 
-def test_more_events_than_positions_can_count_are_refused():
+def test_2_31_events_are_refused():
     many = np.broadcast_to(np.int32(0), 2**31)
     with pytest.raises(DataError, match=r"fewer than 2\*\*31 events, got 2,147,483,648"):
         Interactions.of(many, many)
 
 
-def test_fractions_of_a_time_are_let_go_after_the_order_is_known():
+def test_fractional_times_are_truncated_after_sorting():
     events = Interactions.of([0, 0], [1, 2], [7.9, 7.1])
     assert (events.items.tolist(), events.times.tolist()) == ([2, 1], [7, 7])
 
 
-def test_the_fingerprint_changes_with_any_event_and_not_with_the_order_they_come_in():
+def test_the_fingerprint_depends_on_every_event_and_not_on_input_order():
     base = Interactions.of([0, 1], [2, 3], [5, 6])
     assert Interactions.of([1, 0], [3, 2], [6, 5]).fingerprint == base.fingerprint
     others = [
@@ -124,7 +124,7 @@ def test_the_fingerprint_changes_with_any_event_and_not_with_the_order_they_come
     assert len({base.fingerprint, *(other.fingerprint for other in others)}) == 6
 
 
-def test_no_events_are_a_log_too():
+def test_a_log_can_be_empty():
     empty = Interactions.of([], [], n_users=2, n_items=3)
     assert len(empty) == 0
     assert empty.lengths.tolist() == [0, 0]

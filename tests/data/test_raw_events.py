@@ -1,4 +1,4 @@
-"""Raw columns: ids become rows, whatever the order and the encoding they come in."""
+"""Raw events: ids are encoded as rows, in any order and encoding."""
 
 import numpy as np
 import pyarrow as pa
@@ -22,14 +22,14 @@ def typed(values):
 @settings(max_examples=100, deadline=None)
 @given(ids, st.randoms())
 def test_the_vocabulary_is_sorted_and_does_not_depend_on_the_order_of_the_rows(values, random):
-    words, rows = encode_ids(typed(values))
-    assert words.ids_of(rows) == values
-    known = words.ids.to_pylist()
+    vocabulary, rows = encode_ids(typed(values))
+    assert vocabulary.ids_of(rows) == values
+    known = vocabulary.ids.to_pylist()
     assert known == sorted(set(values), key=lambda one: one.encode() if isinstance(one, str) else one)
     order = list(range(len(values)))
     random.shuffle(order)
     again, moved = encode_ids(typed([values[at] for at in order]))
-    assert again == words
+    assert again == vocabulary
     assert moved.tolist() == rows[order].tolist()
 
 
@@ -42,30 +42,30 @@ def test_the_vocabulary_is_sorted_and_does_not_depend_on_the_order_of_the_rows(v
         pa.chunked_array([pa.array(["b"]).dictionary_encode(), pa.array(["a", "b"]).dictionary_encode()]),
         pa.DictionaryArray.from_arrays([2, 0, 3], ["a", "unused", "b", "b"]),
     ],
-    ids=["plain", "chunks", "dictionary", "dictionary chunks", "a word twice and one unused"],
+    ids=["plain", "chunks", "dictionary", "dictionary chunks", "a repeated and an unused entry"],
 )
 def test_every_encoding_of_a_column_gives_the_same_rows(column):
-    words, rows = encode_ids(column)
-    assert words.ids.to_pylist() == ["a", "b"]
+    vocabulary, rows = encode_ids(column)
+    assert vocabulary.ids.to_pylist() == ["a", "b"]
     assert rows.tolist() == [1, 0, 1]
     assert rows.dtype == np.int32
 
 
-def test_a_compact_dictionary_is_left_as_it_is():
+def test_a_compact_dictionary_is_returned_unchanged():
     column = pa.array(["b", "a"]).dictionary_encode()
     assert dictionary_ids(column) is column
 
 
 @pytest.mark.parametrize("empty", [pa.array([], pa.string()), pa.chunked_array([], pa.int64())])
 def test_an_empty_column_has_an_empty_vocabulary(empty):
-    words, rows = encode_ids(empty)
-    assert (len(words), len(rows)) == (0, 0)
+    vocabulary, rows = encode_ids(empty)
+    assert (len(vocabulary), len(rows)) == (0, 0)
 
 
-def test_a_dictionary_without_chunks_is_empty_too():
-    words, rows = encode_ids(pa.chunked_array([], pa.dictionary(pa.int32(), pa.string())))
-    assert (len(words), len(rows)) == (0, 0)
+def test_a_dictionary_without_chunks_has_an_empty_vocabulary():
+    vocabulary, rows = encode_ids(pa.chunked_array([], pa.dictionary(pa.int32(), pa.string())))
+    assert (len(vocabulary), len(rows)) == (0, 0)
 
 
-def test_raw_counts_its_events():
+def test_the_length_is_the_number_of_events():
     assert len(RawEvents(pa.array([1, 2]), pa.array([3, 4]))) == 2

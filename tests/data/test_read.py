@@ -1,48 +1,62 @@
+"""Reading a log: every row is kept or counted."""
+
 import pytest
 
 from shortlist.data import load_dataset, save_dataset
-from shortlist.data.cleaning import LogFilters
-from shortlist.data.read import prepare
+from shortlist.data.dataset import LogFacts
+from shortlist.data.read import read
 from shortlist.errors import ConfigError, DataError
 
 LOG = "user,item,time,weight\n1,10,5,5\n1,10,5,5\n2,11,6,1\n,11,7,5\n2,12,8,4\n"
 
 
-def test_every_row_read_is_kept_or_counted(put):
+def test_every_row_is_kept_or_counted_as_dropped(put):
     path = put("deep/log.csv", LOG + "broken\n")
-    dataset = prepare("tabular", path, options={"bad_lines": "skip"}, filters=LogFilters(min_weight=2))
-    assert dataset.facts == {
-        "source": "tabular",
-        "path": "log.csv",
-        "read": 6,
-        "kept": 2,
-        "dropped": {"empty id": 1, "unparsable line": 1, "exact duplicate": 1, "weight below 2": 1},
-    }
+    dataset = read(path, bad_lines="skip", min_weight=2)
+    dropped = {"empty id": 1, "unparsable line": 1, "exact duplicate": 1, "weight below 2": 1}
+    assert dataset.facts == LogFacts("tabular", "log.csv", read=6, kept=2, dropped=dropped)
     assert dataset.name == "log"
-    assert dataset.facts["read"] == dataset.facts["kept"] + sum(dataset.facts["dropped"].values())
+    assert dataset.facts.read == dataset.facts.kept + sum(dataset.facts.dropped.values())
 
 
-def test_strict_allows_no_loss(put):
-    message = r"log.csv: rows would be left out \(1 empty id, 1 exact duplicate\)"
+def test_strict_raises_an_error_if_rows_would_be_dropped(put):
+    message = (
+        r"log.csv: rows would be dropped \(1 empty id, 1 exact duplicate\); fix the rows or drop --strict"
+    )
     with pytest.raises(DataError, match=message):
-        prepare("tabular", put("log.csv", LOG), strict=True)
-    whole = prepare("tabular", put("whole.csv", "user,item\n1,2\n1,2\n"), strict=True)
-    assert whole.facts["dropped"] == {}
+        read(put("log.csv", LOG), strict=True)
+    complete = read(put("complete.csv", "user,item\n1,2\n1,2\n"), strict=True)
+    assert complete.facts.dropped == {}
 
 
-def test_a_log_of_which_nothing_is_left_is_refused(put):
+def test_a_log_without_any_valid_row_is_refused(put):
     with pytest.raises(DataError, match=r"expected events, got none of 1 rows \(1 empty id\)"):
-        prepare("tabular", put("log.csv", "user,item\n,2\n"))
+        read(put("log.csv", "user,item\n,2\n"))
 
 
-def test_the_split_belongs_to_the_data_set(put, tmp_path):
-    settings = {"protocol": "leave-last-out", "min_length": 3}
+def test_the_split_is_saved_with_the_data_set(put, tmp_path):
     path = put("log.csv", "user,item,time\n1,10,5\n1,11,6\n1,12,7\n")
-    dataset = prepare("tabular", path, "small", split_settings=settings)
+    dataset = read(path, name="small", split="leave-last-out")
     save_dataset(dataset, tmp_path / "out", "test")
     loaded = load_dataset(tmp_path / "out")
-    assert loaded.split_settings == settings
+    assert loaded.split_settings == {"protocol": "leave-last-out"}
     assert len(loaded.split().test) == 1
     assert loaded.facts == dataset.facts
-    with pytest.raises(ConfigError, match=r"split: expected a protocol of half-history"):
-        prepare("tabular", path, split_settings={"protocol": "by-luck"})
+    with pytest.raises(ConfigError, match=r"split: expected one of half-history"):
+        read(path, split="by-luck")
+
+
+def test_columns_are_mapped_by_name_and_by_mapping(put):
+    path = put("log.csv", "uid,movie,at,page\n1,10,5,home\n2,11,6,list\n")
+    one = read(path, user="uid", item="movie", time="at", columns={"page": "page"})
+    other = read(path, "csv", columns={"user": "uid", "item": "movie", "time": "at"})
+    assert one.fingerprint == other.fingerprint
+    assert one.events.columns["page"].tolist() == ["home", "list"]
+
+
+def test_columns_of_a_fixed_format_cannot_be_mapped(put):
+    path = put("ratings.dat", "1::10::5::978300760\n")
+    with pytest.raises(ConfigError, match="movielens: its columns are fixed; leave out the column mapping"):
+        read(path, "movielens", user="uid")
+    with pytest.raises(ConfigError, match="options: columns is not an option; use columns"):
+        read(put("log.csv", LOG), options={"columns": "user=uid"})

@@ -1,4 +1,4 @@
-"""Splits: the shares they promise, and no way to see the future or a held-out user."""
+"""Splits: their shares, and no leak of the future or of held-out users."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from shortlist.data import Interactions, global_time, half_history, leave_last_out, split
 from shortlist.errors import ConfigError, DataError
 
-from .logs import logs, told
+from .logs import event_tuples, logs
 
 
 def busy_log(users=100, seed=0):
@@ -19,41 +19,43 @@ def busy_log(users=100, seed=0):
     return Interactions.of(rows, rng.integers(0, 30, len(rows)), rng.integers(0, 20, len(rows)), n_items=30)
 
 
-def foretold(cases):
-    """The positions of the events a set of cases asks for."""
+def relevant_events(cases):
+    """The positions of the relevant events of some requests."""
     return {at for cut, stop in zip(cases.cuts, cases.stops, strict=True) for at in range(cut, stop)}
 
 
-def shown(cases):
+def history_events(cases):
     return {at for start, cut in zip(cases.starts, cases.cuts, strict=True) for at in range(start, cut)}
 
 
 def events_at(events, positions):
-    return sorted(told(events.where(np.array(sorted(positions), int))))
+    return sorted(event_tuples(events.where(np.array(sorted(positions), int))))
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.booleans())
-def test_half_history_never_lets_a_held_out_user_or_second_half_into_learning(seed, first_halves):
+def test_half_history_trains_on_no_held_out_user_and_no_second_half(seed, first_halves):
     events = busy_log(seed=seed)
     assume((events.lengths >= 15).sum() >= 10)
-    cut = half_history(events, seed=seed, first_halves=first_halves)
-    test, valid, learn = (
-        set(cut.test.users.tolist()),
-        set(cut.valid.users.tolist()),
-        set(cut.train.users.tolist()),
+    parts = half_history(events, seed=seed, first_halves=first_halves)
+    test, valid, trained = (
+        set(parts.test.users.tolist()),
+        set(parts.valid.users.tolist()),
+        set(parts.train.users.tolist()),
     )
     assert not test & valid
     if first_halves:
-        known = events_at(events, shown(cut.test) | shown(cut.valid))
-        held = [event for event in told(cut.train) if event[0] in test | valid]
+        known = events_at(events, history_events(parts.test) | history_events(parts.valid))
+        held = [event for event in event_tuples(parts.train) if event[0] in test | valid]
         assert sorted(held) == known
     else:
-        assert not learn & (test | valid)
+        assert not trained & (test | valid)
     assert not {
-        event for event in events_at(events, foretold(cut.test)) if event[0] in learn and not first_halves
+        event
+        for event in events_at(events, relevant_events(parts.test))
+        if event[0] in trained and not first_halves
     }
-    for cases in (cut.valid, cut.test):
+    for cases in (parts.valid, parts.test):
         for start, at, stop in zip(cases.starts, cases.cuts, cases.stops, strict=True):
             user = events.users[at]
             assert (start, stop) == (events.starts[user], events.starts[user + 1])
@@ -61,19 +63,19 @@ def test_half_history_never_lets_a_held_out_user_or_second_half_into_learning(se
             assert events.times[start:at].max() <= events.times[at:stop].min()
 
 
-def test_half_history_keeps_80_10_10_of_the_users_with_15_events_or_more():
+def test_half_history_splits_users_with_15_events_or_more_80_10_10():
     lengths = [15] * 100 + [14] * 50
     events = Interactions.of(np.repeat(np.arange(150), lengths), np.zeros(sum(lengths), int))
-    cut = half_history(events)
-    assert (len(cut.test), len(cut.valid), len(set(cut.train.users.tolist()))) == (10, 10, 80)
-    assert max(cut.train.users.max(), cut.test.users.max(), cut.valid.users.max()) < 100, (
-        "the short are left out"
+    parts = half_history(events)
+    assert (len(parts.test), len(parts.valid), len(set(parts.train.users.tolist()))) == (10, 10, 80)
+    assert max(parts.train.users.max(), parts.test.users.max(), parts.valid.users.max()) < 100, (
+        "users with fewer events are left out"
     )
-    assert cut.test.history_lengths().tolist() == [8] * 10
-    assert cut.train.n_users == 150
+    assert parts.test.history_lengths().tolist() == [8] * 10
+    assert parts.train.n_users == 150
 
 
-def test_half_history_is_made_again_by_its_settings_and_changes_with_the_seed():
+def test_half_history_is_reproduced_by_its_settings_and_changes_with_the_seed():
     events = busy_log()
     one = half_history(events, seed=3)
     again = split(events, **one.settings)
@@ -81,38 +83,44 @@ def test_half_history_is_made_again_by_its_settings_and_changes_with_the_seed():
     assert half_history(events, seed=4).test.users.tolist() != one.test.users.tolist()
 
 
-def test_a_half_leaves_at_least_one_event_to_foretell():
+def test_half_history_leaves_at_least_one_relevant_event():
     lengths = [2] * 10
     events = Interactions.of(np.repeat(np.arange(10), lengths), np.arange(20))
-    cut = half_history(events, min_length=2)
-    assert cut.test.history_lengths().tolist() == [1]
-    assert cut.test.relevant().shape == (1, 1)
+    parts = half_history(events, min_length=2)
+    assert parts.test.history_lengths().tolist() == [1]
+    assert parts.test.relevant().shape == (1, 1)
 
 
 @settings(max_examples=60, deadline=None)
 @given(logs(least=10, last_time=30))
-def test_global_time_never_shows_an_event_that_is_not_older_than_what_must_be_foretold(events):
+def test_global_time_training_events_and_histories_are_older_than_relevant_events(events):
     try:
-        cut = global_time(events)
+        parts = global_time(events)
     except DataError:
         assume(False)
-    first = events.times[sorted(foretold(cut.valid))].min()
-    second = events.times[sorted(foretold(cut.test))].min()
-    assert cut.train.times.max() < first <= events.times[sorted(foretold(cut.valid))].max() < second
-    for cases, border in ((cut.valid, first), (cut.test, second)):
-        assert all(events.times[at] < border for at in shown(cases))
-    parts = [told(cut.train), events_at(events, foretold(cut.valid)), events_at(events, foretold(cut.test))]
-    assert sorted(event for part in parts for event in part) == sorted(told(events)), (
-        "every event is in one part"
+    first = events.times[sorted(relevant_events(parts.valid))].min()
+    second = events.times[sorted(relevant_events(parts.test))].min()
+    assert (
+        parts.train.times.max() < first <= events.times[sorted(relevant_events(parts.valid))].max() < second
+    )
+    for cases, border in ((parts.valid, first), (parts.test, second)):
+        assert all(events.times[at] < border for at in history_events(cases))
+    events_by_part = [
+        event_tuples(parts.train),
+        events_at(events, relevant_events(parts.valid)),
+        events_at(events, relevant_events(parts.test)),
+    ]
+    assert sorted(event for part in events_by_part for event in part) == sorted(event_tuples(events)), (
+        "every event is in exactly one part"
     )
 
 
 @pytest.mark.parametrize("count", [10, 30, 90, 100, 110, 1000])
-def test_global_time_keeps_70_10_20_of_the_events_exactly_where_times_differ(count):
+def test_global_time_splits_events_70_10_20_exactly_if_times_differ(count):
     rng = np.random.default_rng(0)
     events = Interactions.of(rng.integers(0, 8, count), rng.integers(0, 9, count), rng.permutation(count))
-    cut = global_time(events)
-    sizes = (len(cut.train), len(foretold(cut.valid)), len(foretold(cut.test)))
+    parts = global_time(events)
+    sizes = (len(parts.train), len(relevant_events(parts.valid)), len(relevant_events(parts.test)))
     assert sizes == (count * 7 // 10, count // 10, count * 2 // 10)
 
 
@@ -120,20 +128,20 @@ def test_global_time_keeps_70_10_20_of_the_events_exactly_where_times_differ(cou
 @given(logs(least=30))
 def test_leave_last_out_holds_out_the_last_event_and_the_one_before_it(events):
     assume((events.lengths >= 3).any())
-    cut = leave_last_out(events)
+    parts = leave_last_out(events)
     for user in range(events.n_users):
         own = list(range(*events.of_user(user).indices(len(events))))
-        learned = [event for event in told(cut.train) if event[0] == user]
-        mine = cut.test.users == user
+        learned = [event for event in event_tuples(parts.train) if event[0] == user]
+        mine = parts.test.users == user
         if len(own) < 3:
             assert not mine.any()
-            assert learned == told(events.where(np.array(own, int)))
+            assert learned == event_tuples(events.where(np.array(own, int)))
             continue
-        assert learned == told(events.where(np.array(own[:-2])))
-        assert foretold(cut.valid.take(mine)) == {own[-2]}
-        assert foretold(cut.test.take(mine)) == {own[-1]}
-        assert shown(cut.valid.take(mine)) == set(own[:-2])
-        assert shown(cut.test.take(mine)) == set(own[:-1])
+        assert learned == event_tuples(events.where(np.array(own[:-2])))
+        assert relevant_events(parts.valid.take(mine)) == {own[-2]}
+        assert relevant_events(parts.test.take(mine)) == {own[-1]}
+        assert history_events(parts.valid.take(mine)) == set(own[:-2])
+        assert history_events(parts.test.take(mine)) == set(own[:-1])
 
 
 @pytest.mark.parametrize(
@@ -143,7 +151,7 @@ def test_leave_last_out_holds_out_the_last_event_and_the_one_before_it(events):
             "by-moon",
             {},
             ConfigError,
-            "expected a protocol of half-history, global-time, leave-last-out, got 'by-moon'",
+            "expected one of half-history, global-time, leave-last-out, got 'by-moon'",
         ),
         (
             "half-history",
@@ -163,13 +171,13 @@ def test_leave_last_out_holds_out_the_last_event_and_the_one_before_it(events):
         ("leave-last-out", {"min_length": 99}, DataError, "expected users with 99 events or more, got none"),
     ],
 )
-def test_settings_that_make_no_split_are_refused_with_the_reason(protocol, settings_, error, message):
+def test_invalid_split_settings_raise_an_error_with_the_reason(protocol, settings_, error, message):
     with pytest.raises(error, match=message):
         split(busy_log(), protocol, **settings_)
 
 
 @pytest.mark.parametrize("times", [[], [5] * 20, [5] * 18 + [6, 7], [5] * 10 + [6] * 10])
-def test_global_time_refuses_a_log_whose_times_do_not_fall_into_three_parts(times):
+def test_global_time_refuses_a_log_with_too_few_distinct_times(times):
     events = Interactions.of(
         np.zeros(len(times), int), np.zeros(len(times), int), times, n_users=1, n_items=1
     )

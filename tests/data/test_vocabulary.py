@@ -1,4 +1,4 @@
-"""Vocabularies: ids outside, rows inside, and nothing in between."""
+"""Vocabularies: ids to rows and back."""
 
 import numpy as np
 import pyarrow as pa
@@ -11,19 +11,23 @@ from shortlist.data import UNKNOWN, Vocabulary
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=5)), unique=True), st.lists(st.text(max_size=5)))
-def test_rows_and_ids_are_each_others_inverse_and_the_rest_is_unknown(ids, others):
-    words = Vocabulary.of(ids)
-    assert len(words) == len(ids)
-    assert words.rows(ids).tolist() == list(range(len(ids)))
-    assert words.ids_of(range(len(ids))) == ids
-    assert [words.row(other) for other in others] == [ids.index(o) if o in ids else UNKNOWN for o in others]
+def test_rows_and_ids_are_inverse_and_other_ids_are_unknown(ids, others):
+    vocabulary = Vocabulary.of(ids)
+    assert len(vocabulary) == len(ids)
+    assert vocabulary.rows(ids).tolist() == list(range(len(ids)))
+    assert vocabulary.ids_of(range(len(ids))) == ids
+    assert [vocabulary.row(other) for other in others] == [
+        ids.index(o) if o in ids else UNKNOWN for o in others
+    ]
 
 
-def test_encoding_a_column_equals_asking_one_by_one():
-    words = Vocabulary.of([30, 10, 20])
+def test_encoding_a_column_equals_encoding_one_by_one():
+    vocabulary = Vocabulary.of([30, 10, 20])
     column = pa.chunked_array([[10, 99], [30, 20, 10]])
-    assert words.encode(column).tolist() == words.rows(column.to_pylist()).tolist() == [1, -1, 0, 2, 1]
-    assert words.encode(column).dtype == np.int32
+    assert (
+        vocabulary.encode(column).tolist() == vocabulary.rows(column.to_pylist()).tolist() == [1, -1, 0, 2, 1]
+    )
+    assert vocabulary.encode(column).dtype == np.int32
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def test_an_id_given_as_text_finds_a_number_and_a_number_finds_text(ids, asked, 
     assert Vocabulary.of(ids).row(asked) == row
 
 
-def test_equality_and_fingerprint_mind_the_order_and_the_type():
+def test_equality_and_fingerprint_depend_on_order_and_type():
     assert Vocabulary.of([1, 2]) == Vocabulary.of([1, 2])
     assert hash(Vocabulary.of([1, 2])) == hash(Vocabulary.of([1, 2]))
     for other in (Vocabulary.of([2, 1]), Vocabulary.of(["1", "2"]), Vocabulary.of([1])):
@@ -52,7 +56,7 @@ def test_equality_and_fingerprint_mind_the_order_and_the_type():
     assert Vocabulary.of([1]) != [1]
 
 
-def test_no_words_are_a_vocabulary_too():
+def test_a_vocabulary_can_be_empty():
     assert len(Vocabulary.of([])) == 0
     assert Vocabulary.of([]).row("a") == UNKNOWN
     assert Vocabulary.of([]).ids_of([]) == []

@@ -1,4 +1,4 @@
-"""Windows: every instance as a position, never a copy, never across users."""
+"""Windows: instances as positions, never across users."""
 
 import numpy as np
 import pytest
@@ -16,13 +16,13 @@ def one_user(count):
 
 
 def slow(events, length, min_history):
-    """Every instance as (inputs, label), by slicing lists."""
+    """Every instance as (inputs, target), by slicing lists."""
     instances = []
     for user in range(events.n_users):
         items = events.items[events.of_user(user)].tolist()
-        for label in range(min_history, len(items)):
-            inputs = items[max(label - (length - 1), 0) : label]
-            instances.append(([-1] * (length - 1 - len(inputs)) + inputs, items[label], user))
+        for target in range(min_history, len(items)):
+            inputs = items[max(target - (length - 1), 0) : target]
+            instances.append(([-1] * (length - 1 - len(inputs)) + inputs, items[target], user))
     return instances
 
 
@@ -34,16 +34,16 @@ def test_windows_equal_slicing_every_users_list(events, length, min_history):
     assert len(windows) == len(expected)
     rows = slice(None)
     assert windows.histories(rows).tolist() == [inputs for inputs, _, _ in expected]
-    assert windows.targets.tolist() == [label for _, label, _ in expected]
-    query, labels = windows.batch(rows)
+    assert windows.targets.tolist() == [target for _, target, _ in expected]
+    query, targets = windows.batch(rows)
     assert query.user.tolist() == [user for _, _, user in expected]
     assert query.history.tolist() == windows.histories(rows).tolist()
-    assert labels.tolist() == windows.targets.tolist()
+    assert targets.tolist() == windows.targets.tolist()
     assert query.time.tolist() == events.times[windows.ends].tolist()
 
 
 @pytest.mark.parametrize(("count", "instances"), [(14, 0), (15, 1), (16, 2), (70, 56), (200, 186)])
-def test_n_events_give_n_minus_14_instances_and_the_first_label_is_the_fifteenth_event(count, instances):
+def test_n_events_give_n_minus_14_instances_and_the_first_target_is_the_fifteenth_event(count, instances):
     windows = sliding(one_user(count))
     assert len(windows) == instances
     if instances:
@@ -60,14 +60,14 @@ def test_a_window_of_70_holds_at_most_69_inputs():
 def test_a_window_never_crosses_into_another_user():
     events = Interactions.of([0] * 20 + [1] * 20, [1] * 20 + [2] * 20)
     windows = sliding(events, min_history=1)
-    query, labels = windows.batch(slice(None))
-    for user, history, label in zip(
-        query.user.tolist(), query.history.tolist(), labels.tolist(), strict=True
+    query, targets = windows.batch(slice(None))
+    for user, history, target in zip(
+        query.user.tolist(), query.history.tolist(), targets.tolist(), strict=True
     ):
-        assert {label, *history} - {-1} == {user + 1}
+        assert {target, *history} - {-1} == {user + 1}
 
 
-def test_windows_are_positions_into_the_columns_and_no_copies():
+def test_windows_hold_positions_not_copies():
     events = one_user(5000)
     windows = sliding(events)
     assert windows.events is events

@@ -8,7 +8,7 @@ NEW = '{"user_id":"AE2","asin":"B0X","parent_asin":"B00AAAAAA1","rating":4,"time
 
 
 @pytest.mark.parametrize("name", ["Books_5.json.gz", "Books.jsonl"])
-def test_json_lines_of_both_forms(put, events_of, name):
+def test_json_lines_of_both_editions(put, events_of, name):
     assert events_of(read_amazon(put(name, OLD))) == [("A1B2", "B00AAAAAA1", 1252800000000, 5.0)]
     assert events_of(read_amazon(put(name, NEW))) == [("AE2", "B00AAAAAA1", 1588687728923, 4.0)]
 
@@ -17,11 +17,11 @@ def test_json_lines_of_both_forms(put, events_of, name):
     "line",
     ["A1B2,B00AAAAAA1,5.0,1252800000\n", "B00AAAAAA1,A1B2,5.0,1252800000\n"],
 )
-def test_the_order_of_a_ratings_file_is_seen_from_the_asin(put, events_of, line):
+def test_the_order_of_a_ratings_file_is_detected_from_the_asin(put, events_of, line):
     assert events_of(read_amazon(put("ratings.csv", line))) == [("A1B2", "B00AAAAAA1", 1252800000000, 5.0)]
 
 
-def test_an_order_that_cannot_be_seen_must_be_said(put, events_of):
+def test_an_order_that_cannot_be_detected_must_be_given(put, events_of):
     path = put("ratings.csv", "u,i,5.0,1252800000\n")
     with pytest.raises(DataError, match=r"ratings.csv:1: expected one ASIN among"):
         read_amazon(path)
@@ -35,6 +35,6 @@ def test_the_2023_ratings_have_a_header(put, events_of):
     assert events_of(read_amazon(path)) == [("AE2", "B00AAAAAA1", 1588687728923, 4.0)]
 
 
-def test_a_bad_line_is_named(put):
+def test_a_bad_line_is_reported_with_its_number(put):
     with pytest.raises(DataError, match=r"Books.json:2: expected a number as 'overall', got 'five'"):
         read_amazon(put("Books.json", OLD + OLD.replace("5.0", '"five"')))

@@ -1,4 +1,4 @@
-"""Whatever happens to a file, a reader takes it or refuses it with a sentence; nothing else comes out."""
+"""Every reader either reads a damaged file or raises an error of one sentence."""
 
 import tempfile
 import zipfile
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.data.read import prepare
-from shortlist.data.sources import SOURCES
+from shortlist.data.read import read
+from shortlist.data.sources import READERS
 from shortlist.errors import ShortlistError
 
 ML = {
@@ -39,32 +39,32 @@ SAMPLES = {
 }
 
 
-def test_every_source_has_a_sample():
-    assert SAMPLES.keys() == SOURCES.keys()
+def test_every_format_has_a_sample():
+    assert SAMPLES.keys() == READERS.keys()
 
 
-@pytest.mark.parametrize("source", SAMPLES)
-def test_the_samples_are_whole(source, put):
-    paths = [put(name, text) for name, text in SAMPLES[source].items()]
-    assert len(prepare(source, paths[0]).events) > 0
+@pytest.mark.parametrize("format", SAMPLES)
+def test_the_samples_can_be_read(format, put):
+    paths = [put(name, text) for name, text in SAMPLES[format].items()]
+    assert len(read(paths[0], format).events) > 0
 
 
 @st.composite
 def damages(draw):
-    source = draw(st.sampled_from(sorted(SAMPLES)))
-    files = {name: bytearray(text.encode()) for name, text in SAMPLES[source].items()}
+    format = draw(st.sampled_from(sorted(SAMPLES)))
+    files = {name: bytearray(text.encode()) for name, text in SAMPLES[format].items()}
     blob = files[draw(st.sampled_from(sorted(files)))]
     at = draw(st.integers(0, len(blob) - 1))
     if draw(st.booleans()):
         del blob[at:]
     else:
         blob[at : at + draw(st.integers(0, 2))] = draw(st.binary(min_size=1, max_size=3))
-    return source, files
+    return format, files
 
 
-def parse_error(source, path):
+def error_message(format, path):
     try:
-        prepare(source, path)
+        read(path, format)
     except ShortlistError as error:
         return str(error)
     return ""
@@ -73,12 +73,12 @@ def parse_error(source, path):
 @settings(deadline=None, max_examples=200)
 @given(damages())
 def test_a_damaged_log_is_read_or_refused(damage):
-    source, files = damage
+    format, files = damage
     with tempfile.TemporaryDirectory() as folder:
         for name, blob in files.items():
             Path(folder, name).write_bytes(bytes(blob))
-        events_of = parse_error(source, Path(folder, next(iter(files))))
-    assert "\n" not in events_of
+        message = error_message(format, Path(folder, next(iter(files))))
+    assert "\n" not in message
 
 
 @settings(deadline=None, max_examples=60)
@@ -96,5 +96,5 @@ def test_a_damaged_archive_is_read_or_refused(data):
         else:
             blob[at] ^= data.draw(st.integers(1, 255))
         path.write_bytes(bytes(blob))
-        events_of = parse_error("movielens", path)
-    assert "\n" not in events_of
+        message = error_message("movielens", path)
+    assert "\n" not in message

@@ -8,7 +8,7 @@ from shortlist.errors import ConfigError, DataError
 LAYOUT = Layout(("user", "item", "stars"), {"user": "id", "stars": "number"})
 
 
-def test_only_the_columns_of_the_layout_are_read_each_as_its_kind(put):
+def test_only_the_columns_of_the_layout_are_read_with_their_kinds(put):
     kinds = {"i": "id", "x": "text", "n": "integer", "f": "number", "m": "number?"}
     layout = Layout(("i", "skipped", "x", "n", "f", "m"), kinds)
     found = read_delimited(File(put("log.csv", "7,?,8,-3,2,\n7,?,,4,.5,1e2\n")), layout)
@@ -27,27 +27,27 @@ def test_only_the_columns_of_the_layout_are_read_each_as_its_kind(put):
         ("1,2,five", "expected a number as 'stars', got 'five'"),
     ],
 )
-def test_the_first_line_that_does_not_fit_is_named_or_skipped(put, line, problem):
+def test_the_first_bad_line_is_reported_or_skipped(put, line, problem):
     file = File(put("log.csv", f"1,2,3\n\n{line}\n4,5,6\n"))
     with pytest.raises(DataError) as caught:
         read_delimited(file, LAYOUT)
     assert str(caught.value) == (
-        f"{file.name}:3: {problem}; mend the line, or leave such lines out with bad_lines='skip'"
+        f"{file.name}:3: {problem}; fix the line, or skip such lines with bad_lines='skip' (--bad-lines skip)"
     )
     found = read_delimited(file, LAYOUT, bad_lines="skip")
     assert (found.table["stars"].to_pylist(), found.bad) == ([3.0, 6.0], 1)
     assert [found.locate(row) for row in range(2)] == [f"{file.name}:1", f"{file.name}:4"]
 
 
-def test_where_every_line_is_bad_none_is_left_and_all_are_counted(put):
+def test_if_every_line_is_bad_all_are_counted(put):
     found = read_delimited(File(put("log.csv", "a\nb\n")), LAYOUT, bad_lines="skip")
     assert (found.table.column_names, len(found), found.bad) == (["user", "stars"], 0, 2)
 
 
-def test_times_of_two_forms_are_refused_at_the_first_that_differs(put):
+def test_times_in_two_formats_are_refused_at_the_first_that_differs(put):
     file = File(put("log.csv", "1,2020-01-01\n1,2021-12-31\n1,1577836800\n"))
-    events_of = r"log.csv:3: expected a time written like '2020-01-01', got '1577836800'; write all alike$"
-    with pytest.raises(DataError, match=events_of):
+    message = r"log.csv:3: expected a time written like '2020-01-01', got '1577836800'; use one format$"
+    with pytest.raises(DataError, match=message):
         read_delimited(file, Layout(("user", "time"), {"user": "id", "time": "time"}))
 
 
@@ -59,19 +59,19 @@ def test_a_long_delimiter_and_another_encoding_are_read(put):
     assert read_delimited(file, layout).table.to_pylist() == [{"title": "Amélie: a", "stars": 5}]
 
 
-def test_a_file_without_rows_is_refused_at_the_line_where_they_should_begin(put):
+def test_a_file_without_rows_is_refused_at_the_first_row(put):
     layout = Layout(("user",), {"user": "id"}, header=True)
-    events_of = r"log.csv:2: expected at least one row of events, got only a line of column names; fill the file$"
-    with pytest.raises(DataError, match=events_of):
+    message = r"log.csv:2: expected at least one row of events, got only a line of column names; add events$"
+    with pytest.raises(DataError, match=message):
         read_delimited(File(put("log.csv", "user\n")), layout)
 
 
-def test_what_to_do_with_bad_lines_is_one_of_two_words(put):
-    with pytest.raises(ConfigError, match=r"^bad_lines: expected 'refuse' or 'skip', got 'mend'$"):
-        read_delimited(File(put("log.csv", "1,2,3\n")), LAYOUT, bad_lines="mend")
+def test_bad_lines_must_be_refuse_or_skip(put):
+    with pytest.raises(ConfigError, match=r"^bad_lines: expected 'refuse' or 'skip', got 'repair'$"):
+        read_delimited(File(put("log.csv", "1,2,3\n")), LAYOUT, bad_lines="repair")
 
 
-def test_the_names_of_the_first_line_are_stripped_and_may_be_quoted(put):
+def test_header_names_are_stripped_and_may_be_quoted(put):
     assert header_of(File(put("a.csv", '\ufeffuser, item ,"a, b"\n1,2,3\n'))) == ("user", "item", "a, b")
     assert header_of(File(put("a.dat", 'user::"item\n')), "::") == ("user", '"item')
     with pytest.raises(DataError, match=r"a.csv: is empty; expected a line of column names$"):
@@ -82,14 +82,14 @@ def test_the_names_of_the_first_line_are_stripped_and_may_be_quoted(put):
         header_of(File(put("a.csv", b"\xff\n")))
 
 
-def test_a_column_must_be_there_once(put):
+def test_a_column_must_occur_exactly_once(put):
     file = File(put("log.csv", ""))
     check_columns(file, ("user", "item"), {"item": "id"})
     with pytest.raises(
-        DataError, match=r"log.csv:1: expected a column 'time', found user, item; name another$"
+        DataError, match=r"log.csv:1: expected a column 'time', found user, item; map another column$"
     ):
         check_columns(file, ("user", "item"), {"time": "time"})
     with pytest.raises(
-        DataError, match=r"log.csv:1: expected a column 'user', found it twice; name another$"
+        DataError, match=r"log.csv:1: expected a column 'user', found it twice; map another column$"
     ):
         check_columns(file, ("user", "user"), {"user": "id"})

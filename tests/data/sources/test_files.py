@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from shortlist.data.sources.files import File, find_file, members, require_file, one_file
+from shortlist.data.sources.files import File, find_file, members, one_file, require_file
 from shortlist.errors import DataError
 
 
@@ -15,7 +15,7 @@ def packed(path, **entries):
     return path
 
 
-def test_plain_and_packed_files_give_the_same_bytes_again_and_again(tmp_path):
+def test_plain_and_compressed_files_can_be_read_repeatedly(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"1,2\n")
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"1,2\n"))
     (tmp_path / "a.csv.xz").write_bytes(lzma.compress(b"1,2\n"))
@@ -28,27 +28,27 @@ def test_plain_and_packed_files_give_the_same_bytes_again_and_again(tmp_path):
 
 
 @pytest.mark.parametrize(("end", "pack"), [("gz", gzip.compress), ("xz", lzma.compress)])
-def test_a_cut_file_is_refused_by_name(tmp_path, end, pack):
+def test_a_truncated_file_is_refused_by_name(tmp_path, end, pack):
     path = tmp_path / f"a.{end}"
     path.write_bytes(pack(b"1,2\n")[:-6])
-    events_of = rf"a.{end}: cannot be read to its end \(.+\); it is cut or damaged, fetch it again$"
-    with pytest.raises(DataError, match=events_of), File(path).opened() as stream:
+    message = rf"a.{end}: cannot be read to its end \(.+\); it is truncated or damaged, download it again$"
+    with pytest.raises(DataError, match=message), File(path).opened() as stream:
         stream.read()
 
 
-def test_a_file_must_be_there_and_hold_something(tmp_path):
+def test_a_file_must_exist_and_not_be_empty(tmp_path):
     (tmp_path / "empty").touch()
-    for name, events_of in (
+    for name, message in (
         ("nothing", "not found; expected a file"),
         (".", "is a folder; expected a file"),
         ("empty", "is empty; expected at least one line"),
     ):
         with pytest.raises(DataError) as caught:
             one_file(tmp_path / name)
-        assert str(caught.value) == f"{tmp_path / name}: {events_of}"
+        assert str(caught.value) == f"{tmp_path / name}: {message}"
 
 
-def test_a_file_is_found_in_a_folder_before_one_below_and_next_to_its_like(put, tmp_path):
+def test_find_file_looks_in_the_folder_then_one_below(put, tmp_path):
     below, aside = put("b/x.csv", "1"), put("c/y.csv", "1")
     put("a/deep/x.csv", "1")
     assert find_file(tmp_path, "x.csv") == File(below)
@@ -60,30 +60,30 @@ def test_a_file_is_found_in_a_folder_before_one_below_and_next_to_its_like(put, 
         find_file(tmp_path / "none", "x.csv")
 
 
-def test_a_member_of_a_zip_is_found_by_its_last_name(tmp_path):
+def test_a_member_of_a_zip_is_found_by_its_base_name(tmp_path):
     archive = packed(tmp_path / "a.zip", ml__notes="n", ml__x="1")
     assert find_file(archive, "x") == File(archive, "ml/x")
     assert find_file(archive, "ml") is None
     assert members(archive) == ["ml/notes", "ml/x"]
 
 
-def test_the_first_wanted_name_wins_but_a_file_that_is_named_goes_first(put, tmp_path):
+def test_require_file_returns_the_first_name_unless_a_file_is_given(put, tmp_path):
     first, second = put("a.csv", "1"), put("b.csv", "1")
     assert require_file(tmp_path, ("a.csv", "b.csv")) == File(first)
     assert require_file(second, ("a.csv", "b.csv")) == File(second)
-    events_of = r": expected one of c.csv, d.csv in it, found none; check the path$"
-    with pytest.raises(DataError, match=events_of):
+    message = r": expected one of c.csv, d.csv in it, found none; check the path$"
+    with pytest.raises(DataError, match=message):
         require_file(tmp_path, ("c.csv", "d.csv"))
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "..\\x", "C:\\x", "C:/x"])
-def test_a_zip_whose_names_point_outside_is_not_trusted(tmp_path, name):
+def test_a_zip_with_member_names_that_point_outside_is_refused(tmp_path, name):
     with pytest.raises(DataError, match=r"which points outside of it; do not trust it$"):
         members(packed(tmp_path / "a.zip", **{name: "1"}))
 
 
-def test_what_is_no_zip_or_encrypted_is_refused(tmp_path, put):
-    with pytest.raises(DataError, match=r"no.zip: is not a whole zip file \(.+\); fetch it again$"):
+def test_an_invalid_or_encrypted_zip_is_refused(tmp_path, put):
+    with pytest.raises(DataError, match=r"no.zip: is not a complete zip file \(.+\); download it again$"):
         members(put("no.zip", "1"))
     archive = packed(tmp_path / "a.zip", x="1")
     blob = bytearray(archive.read_bytes())

@@ -6,10 +6,10 @@ from shortlist.data.sources.tabular import read_tabular
 from shortlist.errors import ConfigError, DataError
 
 KINDS = {"u": "id", "n": "number"}
-MEND = "mend the line, or leave such lines out with bad_lines='skip'"
+ADVICE = "fix the line, or skip such lines with bad_lines='skip' (--bad-lines skip)"
 
 
-def test_only_the_named_keys_are_read_in_any_order(put):
+def test_only_requested_keys_are_read_in_any_order(put):
     file = File(put("a.jsonl", '{"n":1,"u":"a","deep":{"x":[1]}}\n\n{"u":"b","n":2.5}\n'))
     found = read_jsonlines(file, KINDS)
     assert found.table.to_pylist() == [{"u": "a", "n": 1.0}, {"u": "b", "n": 2.5}]
@@ -28,52 +28,50 @@ def test_only_the_named_keys_are_read_in_any_order(put):
         ('{"u":"a",', 'expected a JSON object, got b\'{"u":"a",\\n\''),
     ],
 )
-def test_the_first_line_that_does_not_fit_is_named_or_skipped(put, line, problem):
+def test_the_first_bad_line_is_reported_or_skipped(put, line, problem):
     file = File(put("a.jsonl", f'{{"u":"a","n":1}}\n{line}\n{{"u":"c","n":3}}\n'))
     with pytest.raises(DataError) as caught:
         read_jsonlines(file, KINDS)
-    assert str(caught.value) == f"{file.name}:2: {problem}; {MEND}"
+    assert str(caught.value) == f"{file.name}:2: {problem}; {ADVICE}"
     found = read_jsonlines(file, KINDS, bad_lines="skip")
     assert (found.table.to_pylist(), found.bad) == ([{"u": "a", "n": 1.0}, {"u": "c", "n": 3.0}], 1)
     assert found.locate(1) == f"{file.name}:3"
 
 
-def test_the_first_good_object_shows_what_the_keys_hold(put):
+def test_the_first_valid_object_is_returned(put):
     assert first_object(File(put("a.jsonl", '{"u":1}\n{"u":2,"n":3}\n')), KINDS) == {"u": 2, "n": 3}
     with pytest.raises(DataError, match=r"a.jsonl: is empty; expected one JSON object per line$"):
         first_object(File(put("a.jsonl", "\n \n")), KINDS)
-    with pytest.raises(DataError, match=r"a.jsonl:1: expected a key 'n', found 'u'; mend the line"):
+    with pytest.raises(DataError, match=r"a.jsonl:1: expected a key 'n', found 'u'; fix the line"):
         first_object(File(put("a.jsonl", '{"u":1}\n{"n":1}\n')), KINDS)
 
 
-def test_dates_become_moments_whether_they_tell_a_zone_or_not(put):
+def test_dates_become_timestamps_with_and_without_time_zone(put):
     for text in ("2020-01-01T00:00:00Z", "2020-01-01T02:00:00+02:00", "2020-01-01T00:00:00", "2020-01-01"):
         found = read_jsonlines(File(put("a.jsonl", f'{{"t":"{text}"}}\n')), {"t": "time"})
         assert found.table["t"].cast("int64").to_pylist() == [1577836800000], text
 
 
-def test_a_number_in_quotes_is_no_time(put):
-    events_of = r"a.jsonl:1: expected a time \(a number or an ISO date\) as 't', got '1577836800'; mend"
-    with pytest.raises(DataError, match=events_of):
+def test_a_quoted_number_is_no_time(put):
+    message = r"a.jsonl:1: expected a time \(a number or an ISO date\) as 't', got '1577836800'; fix"
+    with pytest.raises(DataError, match=message):
         read_jsonlines(File(put("a.jsonl", '{"t":"1577836800"}\n')), {"t": "time"})
 
 
-def test_a_cut_last_line_is_told_as_such(put):
+def test_a_truncated_last_line_is_reported_as_such(put):
     *_, last = records(File(put("a.jsonl", '{"u":1,"n":2}\n{"u":1,')), KINDS)
     assert (last.line, last.problem) == (2, "expected a JSON object, got b'{\"u\":1,'")
-    with pytest.raises(
-        DataError, match=r"the file seems cut in the middle of its last line, fetch it again$"
-    ):
+    with pytest.raises(DataError, match=r"the file seems truncated in its last line, download it again$"):
         read_jsonlines(File(put("a.jsonl", '{"u":1,"n":2}\n{"u":1,')), KINDS)
 
 
-def test_what_to_do_with_bad_lines_is_one_of_two_words(put):
-    with pytest.raises(ConfigError, match=r"^bad_lines: expected 'refuse' or 'skip', got 'mend'$"):
-        read_jsonlines(File(put("a.jsonl", "{}\n")), KINDS, bad_lines="mend")
+def test_bad_lines_must_be_refuse_or_skip(put):
+    with pytest.raises(ConfigError, match=r"^bad_lines: expected 'refuse' or 'skip', got 'repair'$"):
+        read_jsonlines(File(put("a.jsonl", "{}\n")), KINDS, bad_lines="repair")
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
-def test_a_weight_that_is_no_finite_number_is_refused_with_its_line(tmp_path, word):
+def test_a_non_finite_weight_is_refused_with_its_line(tmp_path, word):
     path = tmp_path / "log.jsonl"
     path.write_text(
         '{"user": "a", "item": "x", "weight": 1.0}\n' + f'{{"user": "b", "item": "x", "weight": {word}}}\n'

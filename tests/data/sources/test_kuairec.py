@@ -15,11 +15,11 @@ def test_the_watch_ratio_is_the_weight_and_rows_without_time_are_counted(put, ev
     assert raw.item_table.to_pylist() == [{"item": 10, "category": "27", "tags": "27,9"}]
 
 
-def test_a_file_can_be_given_itself(put):
+def test_the_matrix_file_can_be_given_directly(put):
     assert len(read_kuairec(put("small_matrix.csv", HEADER + ROWS))) == 1
 
 
-def test_what_is_wrong_is_named(put):
+def test_errors_name_the_line_or_the_option(put):
     with pytest.raises(DataError, match=r"big_matrix.csv:4: expected 8 fields"):
         read_kuairec(put("big_matrix.csv", HEADER + ROWS + "1,2\n").parent)
     with pytest.raises(ConfigError, match=r"matrix: expected big or small, got 'huge'"):

@@ -9,7 +9,7 @@ LOG = (
 )
 
 
-def test_artists_or_tracks_are_items_and_a_name_stands_in_for_an_id(put, events_of):
+def test_artists_or_tracks_are_items_and_a_name_replaces_a_missing_id(put, events_of):
     folder = put(FILE, LOG).parent
     assert events_of(read_lastfm(folder)) == [
         ("user_000001", "f1b1", 1241478537000, None),
@@ -20,7 +20,7 @@ def test_artists_or_tracks_are_items_and_a_name_stands_in_for_an_id(put, events_
     assert tracks.item_table["title"].to_pylist() == ["So Far", "Boy, Boy"]
 
 
-def test_what_is_wrong_is_named(put):
+def test_errors_name_the_line_or_the_option(put):
     with pytest.raises(DataError, match=r"log.tsv:3: expected a time"):
         read_lastfm(put("log.tsv", LOG + "u\tyesterday\ta\tb\tc\td\n"))
     with pytest.raises(ConfigError, match=r"item: expected artist or track"):

@@ -4,7 +4,7 @@ import pytest
 
 from shortlist.data.sources.files import File
 from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.lines import LONGEST, Lines, Record, line_of, records, parse_error, split_records
+from shortlist.data.sources.lines import LONGEST, Lines, Record, line_of, parse_error, records, split_records
 
 TWO = Layout(("a", "b"), {"a": "id", "b": "number"}, quoted=True)
 GOOD, BAD = Record(1, b"1,2\r\n", ("1", "2"), ""), Record(2, b"x\n", ("x",), "expected more")
@@ -15,18 +15,18 @@ def seen(put, blob, layout=TWO):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_lines_are_numbered_from_one_whatever_ends_them(put, end):
+def test_lines_are_numbered_from_one_for_every_line_ending(put, end):
     text = end.join(["\ufeffa,b", "", "1,2", "3,4"])
     layout = Layout(("a", "b"), {}, header=True)
     assert seen(put, text, layout) == [(3, ("1", "2"), ""), (4, ("3", "4"), "")]
 
 
-def test_a_record_in_quotes_may_run_over_lines(put):
+def test_a_quoted_record_may_span_lines(put):
     assert seen(put, '"a\n""b""\n",2\n3,4\n') == [(1, ('a\n"b"\n', "2"), ""), (4, ("3", "4"), "")]
 
 
-def test_a_quote_that_never_closes_costs_one_line_only(put):
-    unclosed = "expected quotes that close, got one that does not"
+def test_a_quote_that_never_closes_makes_one_line_bad(put):
+    unclosed = "expected closed quotes, got an open one"
     assert seen(put, '"1,2\n3,4\n5,6\n') == [(1, (), unclosed), (2, ("3", "4"), ""), (3, ("5", "6"), "")]
 
 
@@ -36,33 +36,33 @@ def test_a_quote_that_closes_too_late_counts_as_never_closed(put):
         assert [bool(problem) for *_, problem in found].count(True) == problems, further
 
 
-def test_bytes_of_another_encoding_are_the_problem_of_their_line(put):
+def test_bytes_of_another_encoding_are_a_problem_of_their_line(put):
     assert seen(put, b"1,2\n\xff,3\n")[1] == (2, (), "expected utf-8 text, got bytes that are not")
 
 
-def test_lines_that_were_given_back_come_again_in_order():
+def test_pushed_back_lines_are_read_again_in_order():
     lines = Lines(io.BytesIO(b"a\nb\nc\n"))
     taken = [next(lines), next(lines)]
-    lines.give_back(taken)
+    lines.push_back(taken)
     assert list(lines) == [(1, b"a\n"), (2, b"b\n"), (3, b"c\n")]
 
 
-def test_good_records_are_sifted_from_bad_ones_and_found_by_their_row():
+def test_valid_records_are_split_from_bad_ones_and_located_by_row():
     last = Record(4, b"5,6", ("5", "6"), "")
     assert split_records([GOOD, BAD, last]) == (b"1,2\n5,6\n", 1)
     assert [line_of([GOOD, BAD, last], row) for row in range(3)] == [1, 4, 0]
 
 
-def test_a_refusal_names_the_first_bad_line_then_the_odd_one_then_only_the_file():
+def test_a_parse_error_names_the_first_bad_line_then_the_odd_one_then_only_the_file():
     cut = Record(2, b"x", ("x",), "expected more")
     odd = Record(3, b"1,2020-01-01\n", ("1", "2020-01-01"), "")
     assert str(parse_error("f", [GOOD, odd, BAD], "?", same_form=1)) == (
-        "f:2: expected more; mend the line, or leave such lines out with bad_lines='skip'"
+        "f:2: expected more; fix the line, or skip such lines with bad_lines='skip' (--bad-lines skip)"
     )
     assert str(parse_error("f", [GOOD, cut], "?")) == (
-        "f:2: expected more; the file seems cut in the middle of its last line, fetch it again"
+        "f:2: expected more; the file seems truncated in its last line, download it again"
     )
     assert str(parse_error("f", [GOOD, odd], "?", same_form=1)) == (
-        "f:3: expected a time written like '2', got '2020-01-01'; write all alike"
+        "f:3: expected a time written like '2', got '2020-01-01'; use one format"
     )
     assert str(parse_error("f", [GOOD, odd], "is odd\nin many words")) == "f: is odd; check the file"

@@ -13,7 +13,7 @@ LOG = (
 NEWS = 'N1\tsports\tgolf\tA "quoted title\thello\turl\t[]\t[]\nN4\tnews\tworld\tOther\t\turl\t[]\t[]\n'
 
 
-def test_history_comes_once_before_the_first_impression_and_clicks_at_their_time(put):
+def test_history_is_read_once_before_the_first_impression_and_clicks_at_their_time(put):
     dataset = build_dataset(read_mind(put("behaviors.tsv", LOG).parent))
     user = dataset.events.of_user(dataset.users.row("U1"))
     assert dataset.items.ids_of(dataset.events.items[user]) == ["N1", "N2", "N1", "N5", "N6", "N4"]
@@ -22,7 +22,7 @@ def test_history_comes_once_before_the_first_impression_and_clicks_at_their_time
     assert dataset.items.ids_of(dataset.events.items[other]) == ["N4"]
 
 
-def test_nothing_vanishes(put):
+def test_every_item_is_an_event_or_counted_as_dropped(put):
     raw = read_mind(put("behaviors.tsv", LOG).parent)
     assert raw.read == 6 + 7
     assert raw.dropped == {"not clicked": 3, "repeated history": 3}
@@ -49,7 +49,7 @@ def test_news_gives_titles_and_categories(put):
         ("4\tU3\t11/11/2019 9:05:58 AM", "expected 5 fields"),
     ],
 )
-def test_a_bad_line_is_named(put, line, message):
+def test_a_bad_line_is_reported_with_its_number(put, line, message):
     with pytest.raises(DataError) as error:
         read_mind(put("behaviors.tsv", LOG + line + "\n").parent)
     assert f"behaviors.tsv:4: {message}" in str(error.value)

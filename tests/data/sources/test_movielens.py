@@ -39,7 +39,7 @@ def test_the_1m_archive_is_read_without_unpacking(tmp_path, events_of):
     assert [path.name for path in tmp_path.iterdir()] == ["ml-1m.zip"]
 
 
-def test_what_is_described_but_never_rated_is_no_item(put):
+def test_a_movie_without_rating_is_no_item(put):
     put("ml/movies.dat", MOVIES_1M.encode("latin-1"))
     dataset = build_dataset(read_movielens(put("ml/ratings.dat", RATINGS_1M).parent))
     assert dataset.catalog.table["title"].to_pylist() == ["Amélie (2001)", "Heat (1995)"]
@@ -65,7 +65,7 @@ def test_csv_editions_have_quoted_titles(put, events_of):
     assert raw.item_table["category"].to_pylist() == ["Drama", "Crime"]
 
 
-def test_100k_has_flags_for_genres(put, events_of):
+def test_100k_genre_flags_become_names(put, events_of):
     put("u.genre", "unknown|0\nAction|1\nDrama|2\n\n")
     put(
         "u.item", "10|Heat (1995)|01-Jan-1995||http://x|0|1|1\n20|Amélie|||http://y|0|0|1\n".encode("latin-1")
@@ -78,7 +78,7 @@ def test_100k_has_flags_for_genres(put, events_of):
     assert raw.user_table["age"].to_pylist() == [24, 53]
 
 
-def test_a_bad_line_in_an_archive_is_named_by_member_and_line(tmp_path):
+def test_a_bad_line_in_an_archive_is_reported_with_member_and_line(tmp_path):
     path = packed(tmp_path / "ml.zip", {"ml-1m/ratings.dat": RATINGS_1M + "x::1::2::3\n"})
     with pytest.raises(DataError) as error:
         read_movielens(path)
@@ -93,16 +93,16 @@ def test_bad_lines_can_be_skipped(put):
 
 
 @pytest.mark.parametrize("name", ["../ratings.dat", "/ratings.dat", "a/../../ratings.dat", "C:\\ratings.dat"])
-def test_a_name_that_points_outside_the_archive_is_refused(tmp_path, name):
+def test_a_member_name_that_points_outside_the_archive_is_refused(tmp_path, name):
     path = packed(tmp_path / "ml.zip", {"fine.txt": "", name: RATINGS_1M})
     with pytest.raises(DataError, match=r"points outside of it"):
         read_movielens(path)
 
 
-def test_a_cut_archive_is_refused(tmp_path):
+def test_a_truncated_archive_is_refused(tmp_path):
     path = packed(tmp_path / "ml.zip", {"ratings.dat": RATINGS_1M})
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(DataError, match=r"not a whole zip file"):
+    with pytest.raises(DataError, match=r"not a complete zip file"):
         read_movielens(path)
 
 
@@ -118,7 +118,7 @@ def test_seconds_that_look_like_milliseconds_are_refused(put):
         read_movielens(put("ratings.dat", "1::2::3::978300760000\n"))
 
 
-def test_a_file_that_is_named_is_the_one_that_is_read(put, events_of):
+def test_a_given_file_is_read_before_others_in_its_folder(put, events_of):
     put("u.data", "9\t9\t5\t978300760\n")
     assert events_of(read_movielens(put("ratings.dat", RATINGS_1M))) == EVENTS
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.data.raw_events import encode_ids
-from shortlist.data.sources import read
+from shortlist.data.sources import read_source
 from shortlist.data.sources.tabular import read_tabular
 from shortlist.errors import ConfigError, DataError
 
@@ -57,21 +57,23 @@ def test_parquet_gives_the_same_events(tmp_path, events_of):
     assert raw.columns["page"].tolist() == ["home", "list", "home"]
 
 
-def test_columns_of_our_own_names_need_no_mapping(put, events_of):
+def test_columns_with_default_names_need_no_mapping(put, events_of):
     raw = read_tabular(put("log.csv", "item,user,time\n7,1,1700000000\n"))
     assert events_of(raw) == [(1, 7, 1700000000000, None)]
 
 
-def test_without_a_time_only_the_order_is_known(put):
+def test_a_table_without_time_has_no_times(put):
     assert read_tabular(put("log.csv", "item,user\n7,1\n")).times is None
 
 
-def test_a_file_without_header_takes_names(put, events_of):
+def test_a_file_without_header_is_read_with_names(put, events_of):
     path = put("log.txt", "1|7|1700000000\n")
-    assert events_of(read_tabular(path, names="user,item,time", delimiter="|")) == [(1, 7, 1700000000000, None)]
+    assert events_of(read_tabular(path, names="user,item,time", delimiter="|")) == [
+        (1, 7, 1700000000000, None)
+    ]
 
 
-def test_further_columns_become_numbers_where_they_are(put):
+def test_further_columns_become_numbers_if_all_values_are_numbers(put):
     columns = {"n": "n", "x": "x", "s": "s"}
     text = read_tabular(put("log.csv", "user,item,n,x,s\n1,7,3,0.5,a\n2,7,4,2,7\n"), columns=columns)
     rows = '{"user":1,"item":7,"n":3,"x":0.5,"s":"a"}\n{"user":2,"item":7,"n":4,"x":2,"s":"7"}\n'
@@ -81,15 +83,17 @@ def test_further_columns_become_numbers_where_they_are(put):
         assert raw.columns["s"].tolist() == ["a", "7"]
 
 
-def test_longer_delimiters_work_too(put, events_of):
+def test_a_delimiter_may_have_several_characters(put, events_of):
     path = put("log.txt", "user::item\n1::7\n")
     assert events_of(read_tabular(path, delimiter="::")) == [(1, 7, None, None)]
-    assert events_of(read_tabular(put("log.txt", "user\titem\n1\t7\n"), delimiter="\\t")) == [(1, 7, None, None)]
-    with pytest.raises(ConfigError, match=r"delimiter: expected plain characters"):
+    assert events_of(read_tabular(put("log.txt", "user\titem\n1\t7\n"), delimiter="\\t")) == [
+        (1, 7, None, None)
+    ]
+    with pytest.raises(ConfigError, match=r"delimiter: expected ASCII characters"):
         read_tabular(path, delimiter='"')
 
 
-def test_ids_become_integers_only_when_nothing_is_lost(put):
+def test_ids_become_integers_only_if_the_conversion_is_lossless(put):
     raw = read_tabular(put("log.csv", "item,user\n7,1\n007,2\n"))
     assert raw.items.to_pylist() == ["7", "007"]
     assert raw.users.to_pylist() == [1, 2]
@@ -106,13 +110,13 @@ def test_dates_and_formats_become_milliseconds(put):
 @pytest.mark.parametrize(
     ("value", "unit"), [(1700000000, "s"), (1700000000123, "ms"), (1700000000123456, "us")]
 )
-def test_the_unit_of_time_is_seen_from_its_size(put, value, unit):
+def test_the_unit_of_time_is_detected_from_its_magnitude(put, value, unit):
     path = put("log.csv", f"user,item,time\n1,1,{value}\n")
     assert read_tabular(path).times[0] // 1000 == 1700000000
     assert read_tabular(path, unit=unit).times.tolist() == read_tabular(path).times.tolist()
 
 
-def test_a_second_file_tells_of_items(put):
+def test_a_second_file_describes_the_items(put):
     log = put("log.csv", "user,item\n1,10\n1,11\n")
     items = put("items.csv", "id,name,category,color\n11,Second,b,red\nzz,Other,c,blue\n10,First,a,green\n")
     columns = {"item.id": "id", "item.title": "name", "item.color": "color"}
@@ -139,8 +143,11 @@ BAD = {
     "a text": ("1,7,1700000000\n1,7,soon\n", ":3: expected a time (a number or an ISO date) as 'time'"),
     "a gap": ("1,7,1700000000\n\n1,7,\n", ":4: expected a time"),
     "an infinity": ("1,7,1700000000\n1,7,inf\n", ":3: expected a time"),
-    "a cut": ("1,7,1700000000\n1,7", ":3: expected 3 fields (user,item,time), got 2; the file seems cut"),
-    "a quote": ('1,7,1700000000\n"1,7,1700000000\n', ":3: expected quotes that close"),
+    "a cut": (
+        "1,7,1700000000\n1,7",
+        ":3: expected 3 fields (user,item,time), got 2; the file seems truncated",
+    ),
+    "a quote": ('1,7,1700000000\n"1,7,1700000000\n', ":3: expected closed quotes"),
     "two units": ("1,7,1700000000\n1,7,1700000000000\n1,8,1700000001\n", ":3: expected a time in seconds"),
     "two kinds": (
         "1,7,2023-11-14T22:13:20Z\n1,7,2023-11-14\n",
@@ -151,7 +158,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("problem", BAD)
-def test_a_bad_line_is_named(put, problem):
+def test_a_bad_line_is_reported_with_its_number(put, problem):
     text, expected = BAD[problem]
     path = put("log.csv", "user,item,time\n" + text)
     with pytest.raises(DataError) as error:
@@ -160,7 +167,7 @@ def test_a_bad_line_is_named(put, problem):
     assert "\n" not in str(error.value)
 
 
-def test_bad_bytes_are_named(put):
+def test_invalid_utf_8_is_reported_with_its_line(put):
     path = put("log.csv", b"user,item,time\n1,7,1\n\xff\xfe,7,1\n")
     with pytest.raises(DataError, match=r"log.csv:3: expected utf-8 text"):
         read_tabular(path)
@@ -180,7 +187,7 @@ def test_bad_lines_can_be_skipped_and_are_counted(put, events_of):
     assert (raw.read, raw.dropped) == (4, {"unparsable line": 2})
 
 
-def test_bad_json_lines_are_named_or_skipped(put, events_of):
+def test_bad_json_lines_are_reported_or_skipped(put, events_of):
     path = put(
         "log.jsonl", '{"user":1,"item":7,"time":1700000000}\n{"user":1,"item"\n[]\n{"user":2,"item":8}\n'
     )
@@ -191,7 +198,7 @@ def test_bad_json_lines_are_named_or_skipped(put, events_of):
     assert raw.dropped == {"unparsable line": 3}
 
 
-def test_a_missing_column_is_named(put, tmp_path):
+def test_a_missing_column_is_reported(put, tmp_path):
     with pytest.raises(DataError, match=r"log.csv:1: expected a column 'uid', found user, item"):
         read_tabular(put("log.csv", "user,item\n1,2\n"), columns={"user": "uid"})
     with pytest.raises(DataError, match=r"log.jsonl:1: expected a key 'uid', found 'user', 'item'"):
@@ -201,15 +208,15 @@ def test_a_missing_column_is_named(put, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "log.parquet", "log.csv.gz"])
-def test_an_empty_file_says_so(put, name):
-    with pytest.raises(DataError, match=r"empty|not a whole Parquet"):
+def test_an_empty_file_is_refused(put, name):
+    with pytest.raises(DataError, match=r"empty|not a complete Parquet"):
         read_tabular(put(name, ""))
 
 
-def test_a_header_alone_is_no_log(put, tmp_path):
-    events_of = r"log.csv:2: expected at least one row of events, got only a line of column names"
+def test_a_file_with_only_a_header_is_refused(put, tmp_path):
+    message = r"log.csv:2: expected at least one row of events, got only a line of column names"
     for header in ("user,item\n", "user,item,time,weight\n", "user,item,time"):
-        with pytest.raises(DataError, match=events_of):
+        with pytest.raises(DataError, match=message):
             read_tabular(put("log.csv", header))
     pq.write_table(pa.table({"user": pa.array([], pa.int64()), "item": [""][:0]}), tmp_path / "log.parquet")
     with pytest.raises(DataError, match=r"log.parquet:row 1: expected at least one row of events, got none"):
@@ -227,49 +234,51 @@ def test_a_header_alone_is_no_log(put, tmp_path):
         ("-7 1601600000 1601600060", 2),
     ],
 )
-def test_a_time_far_from_the_others_is_refused(put, times, line):
+def test_a_time_far_from_the_median_is_refused(put, times, line):
     rows = "\n".join(f"1,{at},{time}" for at, time in enumerate(times.split()))
-    events_of = rf"log.csv:{line}: expected a time near 16016000\S+ .*, got \S+; the line may be cut or the unit mixed"
-    with pytest.raises(DataError, match=events_of):
+    message = rf"log.csv:{line}: expected a time near 16016000\S+ .*, got \S+; the line may be truncated"
+    with pytest.raises(DataError, match=message):
         read_tabular(put("log.csv", "user,item,time\n" + rows))
 
 
-def test_a_file_cut_anywhere_in_its_last_time_but_its_last_digit_is_refused(put):
+def test_a_last_time_truncated_by_two_or_more_characters_is_refused(put):
     text = "user,item,time\n" + "".join(f"1,{item},{1601600000 + item}\n" for item in range(20))
     for lost in range(2, 10):
-        with pytest.raises(DataError, match=r"log.csv:21: .* the line may be cut"):
+        with pytest.raises(DataError, match=r"log.csv:21: .* the line may be truncated"):
             read_tabular(put("log.csv", text[:-lost]))
 
 
-def test_a_cut_time_in_milliseconds_looks_like_another_unit(put):
+def test_a_truncated_time_in_milliseconds_is_refused_as_another_unit(put):
     text = "user,item,time\n1,1,1601600000000\n1,2,1601600000001\n1,3,16016000"
-    with pytest.raises(DataError, match=r"log.csv:4: expected a time in milliseconds .* if it is cut"):
+    with pytest.raises(DataError, match=r"log.csv:4: expected a time in milliseconds .* if it is truncated"):
         read_tabular(put("log.csv", text))
 
 
 @pytest.mark.parametrize("times", [[0, 5, 900], [-40, 0, 3], [694224000, 1601600000, 1893456000]])
-def test_small_clocks_and_long_logs_are_taken(put, times):
+def test_small_times_and_long_logs_are_accepted(put, times):
     rows = "".join(f"1,{at},{time}\n" for at, time in enumerate(times))
     assert read_tabular(put("log.csv", "user,item,time\n" + rows)).times.tolist() == [1000 * t for t in times]
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
-def test_a_form_is_a_source_by_itself(put, events_of, tmp_path, form):
+@pytest.mark.parametrize("file_format", ["csv", "tsv", "jsonl", "parquet"])
+def test_every_table_format_is_a_format_name(put, events_of, tmp_path, file_format):
     texts = {"csv": LOG, "tsv": LOG.replace(",", "\t"), "jsonl": as_jsonl()}
-    path = as_parquet(tmp_path / "log.dump") if form == "parquet" else put("log.dump", texts[form])
-    assert events_of(read(form, path, columns=NAMED)) == EVENTS
+    path = (
+        as_parquet(tmp_path / "log.dump") if file_format == "parquet" else put("log.dump", texts[file_format])
+    )
+    assert events_of(read_source(file_format, path, columns=NAMED)) == EVENTS
     with pytest.raises(
-        ConfigError, match=rf"{form}: expected an option of columns, items, delimiter, .*'form'"
+        ConfigError, match=rf"{file_format}: expected an option of columns, items, delimiter, .*'file_format'"
     ):
-        read(form, path, form="csv")
+        read_source(file_format, path, file_format="csv")
 
 
-def test_an_unknown_source_is_answered_with_all_there_are(put):
-    with pytest.raises(ConfigError, match=r"tabular, .*, or a form of table \(csv, tsv, jsonl, parquet\)"):
-        read("xls", put("log.xls", "x"))
+def test_an_unknown_format_is_refused_with_all_known_ones(put):
+    with pytest.raises(ConfigError, match=r"tabular, .*, or a table format \(csv, tsv, jsonl, parquet\)"):
+        read_source("xls", put("log.xls", "x"))
 
 
-def test_cut_archives_are_refused(tmp_path):
+def test_truncated_compressed_files_are_refused(tmp_path):
     for name, pack in (("log.csv.gz", gzip.compress), ("log.csv.xz", lzma.compress)):
         path = tmp_path / name
         path.write_bytes(pack((LOG * 50).encode())[:-12])
@@ -277,10 +286,10 @@ def test_cut_archives_are_refused(tmp_path):
             read_tabular(path, columns=NAMED)
 
 
-def test_a_cut_parquet_file_is_refused(tmp_path):
+def test_a_truncated_parquet_file_is_refused(tmp_path):
     path = as_parquet(tmp_path / "log.parquet")
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataError, match=r"not a whole Parquet file"):
+    with pytest.raises(DataError, match=r"not a complete Parquet file"):
         read_tabular(path, columns=NAMED)
 
 
@@ -295,14 +304,14 @@ BAD_TABLES = [
 
 
 @pytest.mark.parametrize(("table", "message"), BAD_TABLES)
-def test_bad_parquet_rows_are_named(tmp_path, table, message):
+def test_bad_parquet_rows_are_reported(tmp_path, table, message):
     path = tmp_path / "log.parquet"
     pq.write_table(pa.table({"user": [1, 2], "item": [1, 2], **table}), path)
     with pytest.raises(DataError, match=rf"log.parquet{message}"):
         read_tabular(path)
 
 
-def test_parquet_ids_of_any_width_and_gaps(tmp_path, events_of):
+def test_parquet_ids_may_have_any_integer_type_and_nulls(tmp_path, events_of):
     path = tmp_path / "log.parquet"
     users = pa.array(["a", "b", None]).dictionary_encode()
     pq.write_table(pa.table({"user": users, "item": pa.array([1, 2, 3], pa.uint16())}), path)
@@ -311,20 +320,20 @@ def test_parquet_ids_of_any_width_and_gaps(tmp_path, events_of):
     assert raw.dropped == {"empty id": 1}
 
 
-def test_what_cannot_be_meant_is_a_config_error(put):
+def test_invalid_options_raise_a_config_error(put):
     path = put("log.csv", "user,item,time\n1,2,3\n")
     with pytest.raises(ConfigError, match=r"expected one of amazon, dtr"):
-        read("nothing", path)
+        read_source("nothing", path)
     with pytest.raises(ConfigError, match=r"expected an option of columns, items"):
-        read("tabular", path, colums={})
+        read_source("tabular", path, colums={})
     with pytest.raises(ConfigError, match=r"bad_lines: expected 'refuse' or 'skip', got 'drop'"):
-        read("tabular", path, bad_lines="drop")
+        read_source("tabular", path, bad_lines="drop")
     with pytest.raises(ConfigError, match=r"unit: expected auto, s, ms"):
-        read("tabular", path, unit="hours")
-    with pytest.raises(ConfigError, match=r"expected a form of csv"):
-        read("tabular", put("log.bin", "x"))
+        read_source("tabular", path, unit="hours")
+    with pytest.raises(ConfigError, match=r"expected a file format of csv"):
+        read_source("tabular", put("log.bin", "x"))
     with pytest.raises(DataError, match=r"not found"):
-        read("tabular", path.with_name("other.csv"))
+        read_source("tabular", path.with_name("other.csv"))
 
 
 ids = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=6).filter(
@@ -338,7 +347,7 @@ def rows_between(first, last):
 
 @settings(deadline=None, max_examples=60)
 @given(rows_between(0, 10**8) | rows_between(10**9, 5 * 10**9))  # a clock of its own, or one from 1970
-def test_any_log_written_as_csv_comes_back(rows):
+def test_any_log_written_as_csv_is_read_back(rows):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "log.csv")
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -366,7 +375,7 @@ def outcome(path, **options):
 
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(sorted(BLOBS)), st.sampled_from(["refuse", "skip"]), st.booleans(), st.data())
-def test_a_damaged_file_is_read_or_refused_and_nothing_else(name, bad_lines, cut, data):
+def test_a_damaged_file_is_read_or_raises_a_data_error(name, bad_lines, cut, data):
     blob = bytearray(BLOBS[name])
     at = data.draw(st.integers(0, len(blob) - 1))
     if cut:
@@ -382,7 +391,7 @@ def test_a_damaged_file_is_read_or_refused_and_nothing_else(name, bad_lines, cut
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-def test_a_damaged_parquet_file_is_read_or_refused_and_nothing_else(data):
+def test_a_damaged_parquet_file_is_read_or_raises_a_data_error(data):
     with tempfile.TemporaryDirectory() as folder:
         path = as_parquet(Path(folder, "log.parquet"))
         blob = bytearray(path.read_bytes())
@@ -393,7 +402,7 @@ def test_a_damaged_parquet_file_is_read_or_refused_and_nothing_else(data):
     assert str(path) in str(found) if isinstance(found, DataError) else found.read >= len(found)
 
 
-def test_the_vocabulary_holds_only_ids_in_use_and_no_word_twice():
+def test_the_vocabulary_holds_only_used_ids_and_each_once():
     repeated = pa.DictionaryArray.from_arrays(pa.array([2, 1, 1, 3]), pa.array(["never", "b", "a", "b"]))
     vocabulary, rows = encode_ids(repeated)
     assert vocabulary.ids.to_pylist() == ["a", "b"]

@@ -16,20 +16,20 @@ def test_month_and_day_become_a_date(put, events_of):
     assert raw.item_table["category"].to_pylist() == ["5", "6"]
 
 
-def test_the_five_field_form_has_no_header(put, events_of):
+def test_the_five_field_format_has_no_header(put, events_of):
     raw = read_tmall(put("tmall.csv", "1,10,5,click,1511544070\n2,10,5,buy,1511544071\n"), behaviours="buy")
     assert events_of(raw) == [(2, 10, 1511544071000, None)]
     assert raw.dropped == {"behaviour not kept": 1}
 
 
 @pytest.mark.parametrize("day", ["1301", "231", "0", "100"])
-def test_a_day_in_no_calendar_is_named(put, day):
+def test_an_impossible_day_is_reported(put, day):
     path = put("user_log_format1.csv", HEADER + f"1,10,5,7,,829,0\n1,10,5,7,,{day},0\n")
     with pytest.raises(DataError, match=r"user_log_format1.csv:3: expected a day as MMDD"):
         read_tmall(path)
 
 
-def test_a_missing_column_is_named(put):
+def test_a_missing_column_is_reported(put):
     with pytest.raises(DataError, match=r":1: expected a column 'cat_id'"):
         read_tmall(put("user_log_format1.csv", "user_id,item_id,time_stamp,action_type\n1,2,829,0\n"))
 

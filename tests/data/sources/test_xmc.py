@@ -15,7 +15,7 @@ def test_documents_are_users_and_labels_are_items(put, events_of):
     assert (raw.read, raw.dropped) == (4, {"document without labels": 1})
 
 
-def test_features_lie_beside_the_documents(put):
+def test_features_are_read_per_document(put):
     features = read_features(put("train.txt.gz", TEXT))
     assert np.array_equal(features.toarray(), [[0.5, 0, 0, 1], [0, 2.5, 0, 0], [0, 0, 0, 0]])
 
@@ -29,7 +29,7 @@ def test_features_lie_beside_the_documents(put):
         ("2 4 5\n0 0:1\nx 0:1\n", ":3: expected a label below 5, got b'x'"),
     ],
 )
-def test_bad_labels_are_named(put, text, message):
+def test_bad_labels_are_reported_with_their_line(put, text, message):
     path = put("train.txt", text)
     with pytest.raises(DataError) as error:
         read_xmc(path)
@@ -37,12 +37,12 @@ def test_bad_labels_are_named(put, text, message):
 
 
 @pytest.mark.parametrize("pair", ["7:1", "0:x", "0", "0:nan", "0:1:2", "0:"])
-def test_bad_features_are_named(put, pair):
+def test_bad_features_are_reported_with_their_line(put, pair):
     with pytest.raises(DataError, match=r"train.txt:3: expected feature:value"):
         read_features(put("train.txt", f"2 4 5\n0 0:1\n1 {pair}\n"))
 
 
-def test_a_cut_archive_is_refused(tmp_path):
+def test_a_truncated_archive_is_refused(tmp_path):
     path = tmp_path / "train.txt.xz"
     path.write_bytes(lzma.compress(TEXT.encode())[:-10])
     with pytest.raises(DataError, match=r"cannot be read to its end"):
