@@ -1,4 +1,4 @@
-"""Logs of worlds: reproducible, causal, shaped like real ones, of any size."""
+"""Simulated logs: reproducible, causal, long-tailed, of any size."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ import pytest
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError
 from shortlist.simulate import World, log, make_world, simulate_log
-from shortlist.simulate.sessions import event_counts, plan
+from shortlist.simulate.log import CategorySampler, _choose
+from shortlist.simulate.sessions import event_counts, sample_sessions
 from shortlist.simulate.world import DAY
 
 
@@ -20,18 +21,18 @@ def data(world: World) -> Dataset:
     return simulate_log(world, 16_000, seed=1)
 
 
-def test_the_same_seed_leaves_the_same_log_and_another_seed_another(world: World, data: Dataset) -> None:
+def test_the_log_depends_only_on_the_seed(world: World, data: Dataset) -> None:
     assert simulate_log(world, 16_000, seed=1).fingerprint == data.fingerprint
     assert simulate_log(world, 16_000, seed=2).fingerprint != data.fingerprint
 
 
-def test_no_event_happens_before_its_item_is_born_or_outside_the_stay_of_its_user(
+def test_events_happen_after_item_release_and_between_user_arrival_and_departure(
     world: World, data: Dataset
 ) -> None:
     events = data.events
-    assert (events.times >= world.births[events.items]).all()
+    assert (events.times >= world.release_times[events.items]).all()
     begin = world.start + world.arrivals[events.users] * world.days * DAY
-    end = begin + world.stays[events.users] * world.days * DAY
+    end = begin + world.lifetimes[events.users] * world.days * DAY
     assert (events.times >= begin - 10_000).all()  # arrivals have single precision
     assert (events.times <= np.minimum(end + DAY, world.end)).all()
 
@@ -64,36 +65,36 @@ def test_what_is_popular_changes_with_time(data: Dataset) -> None:
     assert np.corrcoef(early, next_)[0, 1] > np.corrcoef(early, late)[0, 1]
 
 
-def test_users_seldom_repeat_an_item(data: Dataset) -> None:
+def test_users_rarely_repeat_an_item(data: Dataset) -> None:
     pairs = np.unique(data.events.users.astype(np.int64) * 300 + data.events.items)
     assert len(pairs) > 0.95 * len(data.events)
 
 
-def test_the_next_item_is_of_the_category_just_met_more_often_than_the_one_after_a_pause(
+def test_the_category_repeats_more_often_within_a_session_than_across_sessions(
     world: World, data: Dataset
 ) -> None:
     events = data.events
     same_user = events.users[1:] == events.users[:-1]
     within = same_user & (np.diff(events.times) < 10 * 60_000)
     apart = same_user & ~within
-    stays = world.categories[events.items[1:]] == world.categories[events.items[:-1]]
-    assert stays[within].mean() > stays[apart].mean() + 0.15
+    repeats = world.categories[events.items[1:]] == world.categories[events.items[:-1]]
+    assert repeats[within].mean() > repeats[apart].mean() + 0.15
 
 
-def test_users_take_what_they_like(world: World, data: Dataset) -> None:
+def test_chosen_items_have_higher_affinity_than_random_ones(world: World, data: Dataset) -> None:
     events = data.events
     liked = world.affinity(events.users, events.items, events.times)
     random = np.random.default_rng(0).integers(0, 300, len(events))
     assert liked.mean() > 4 * world.affinity(events.users, random, events.times).mean()
 
 
-def test_small_groups_of_users_make_a_log_of_the_same_shape(
+def test_small_groups_of_users_give_a_log_with_the_same_distributions(
     world: World, data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log, "CELLS", 300 * 50)  # 50 users at a time
-    told: list[tuple[str, int, int]] = []
-    small = simulate_log(world, 16_000, seed=1, progress=lambda *news: told.append(news))
-    assert told[-1] == ("simulate", 8, 8)
+    reports: list[tuple[str, int, int]] = []
+    small = simulate_log(world, 16_000, seed=1, progress=lambda *report: reports.append(report))
+    assert reports[-1] == ("simulate", 8, 8)
     np.testing.assert_array_equal(small.events.lengths, data.events.lengths)
     assert np.corrcoef(small.events.popularity, data.events.popularity)[0, 1] > 0.9
 
@@ -101,23 +102,62 @@ def test_small_groups_of_users_make_a_log_of_the_same_shape(
 @pytest.mark.parametrize(
     ("n_users", "n_items", "n_events"), [(1, 1, 5), (1, 40, 100), (50, 1, 60), (30, 10, 7)]
 )
-def test_any_size_leaves_a_log(n_users: int, n_items: int, n_events: int) -> None:
+def test_a_log_can_have_any_size(n_users: int, n_items: int, n_events: int) -> None:
     made = make_world(n_users, n_items, 24, seed=2)
     data = simulate_log(made, n_events)
     assert len(data.events) == n_events
-    assert (data.events.times >= made.births[data.events.items]).all()
+    assert (data.events.times >= made.release_times[data.events.items]).all()
     assert data.catalog.title(n_items - 1)
 
 
-def test_counts_of_events_are_exact_and_sessions_are_minutes_apart(world: World) -> None:
+def test_event_counts_are_exact_and_times_are_sorted(world: World) -> None:
     counts = event_counts(world, 12_345)
     assert counts.sum() == 12_345
     users = np.argsort(-counts)[:20]
-    visits = plan(world, users, counts[users], np.random.default_rng(0))
-    assert (np.diff(visits.times, axis=1) >= 0).all()
-    assert visits.opens[:, 0].all()
+    sessions = sample_sessions(world, users, counts[users], np.random.default_rng(0))
+    assert (np.diff(sessions.times, axis=1) >= 0).all()
+    assert sessions.starts[:, 0].all()
 
 
-def test_wrong_settings_are_named(world: World) -> None:
+def test_invalid_settings_are_refused_by_name(world: World) -> None:
     with pytest.raises(ConfigError, match="expected 1 event or more and a seed from 0, got 0 and 0"):
         simulate_log(world, 0)
+
+
+COUNT = 8_000
+
+
+def choice_probabilities(world: World, user: int, after: int) -> np.ndarray:
+    """The exact choice probability of every item, from the affinity."""
+    items = np.arange(world.n_items)[None]
+    affinity = world.affinity(np.array([user]), items, np.array([world.end]), np.array([after]))[0]
+    odds = affinity / (1 - affinity)
+    return odds / odds.sum()
+
+
+def frequencies(items: np.ndarray, world: World) -> np.ndarray:
+    return np.bincount(items.ravel(), minlength=world.n_items) / items.size
+
+
+def test_items_are_sampled_by_category_share_and_appeal() -> None:
+    world = make_world(5, 40, 4, seed=0)
+    shares = world.shares(np.zeros(COUNT, np.int64), np.full(COUNT, world.end), np.full(COUNT, -1))
+    sampled = CategorySampler.of(world).sample(shares, 16, np.random.default_rng(0))
+    expected = shares[0, world.categories] * world.appeal
+    assert np.abs(frequencies(sampled, world) - expected).sum() < 0.02
+
+
+def test_a_choice_among_many_considered_items_follows_the_choice_model() -> None:
+    world = make_world(5, 40, 4, seed=1)
+    users, times, after = np.full(COUNT, 3), np.full(COUNT, world.end), np.full(COUNT, 7)
+    rng = np.random.default_rng(0)
+    considered = CategorySampler.of(world).sample(world.shares(users, times, after), 200, rng)
+    chosen = _choose(considered, world.utility(users, considered, times, after), rng)
+    assert np.abs(frequencies(chosen, world) - choice_probabilities(world, 3, 7)).sum() < 0.1
+
+
+def test_the_oldest_item_of_every_category_is_released_at_the_start() -> None:
+    world = make_world(5, 60, 8, seed=2)
+    oldest = CategorySampler.of(world).oldest
+    assert (world.categories[oldest] == np.arange(8)).all()
+    assert (world.release_times[oldest] <= world.start).all()

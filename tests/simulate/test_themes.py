@@ -1,4 +1,4 @@
-"""The words themselves: enough of them, in the form the titles need."""
+"""The words of titles: their number and form."""
 
 from shortlist.simulate.themes import ADJECTIVES, THEMES
 
@@ -8,7 +8,7 @@ def test_every_category_has_the_same_number_of_words() -> None:
     assert len(ADJECTIVES) == len(set(ADJECTIVES)) == 40
 
 
-def test_nouns_and_adjectives_are_single_words_with_a_capital() -> None:
+def test_nouns_and_adjectives_are_single_capitalised_words() -> None:
     words = [*ADJECTIVES, *(noun for theme in THEMES for noun in theme.nouns)]
     assert [word for word in words if not (word.isalpha() and word == word.capitalize())] == []
 
@@ -17,13 +17,13 @@ def test_no_word_is_both_an_adjective_and_a_noun() -> None:
     assert set(ADJECTIVES).isdisjoint(noun for theme in THEMES for noun in theme.nouns)
 
 
-def test_an_end_goes_on_in_small_letters_and_stands_once_in_its_category() -> None:
+def test_endings_are_lower_case_and_distinct_within_a_category() -> None:
     for theme in THEMES:
         assert len(set(theme.ends)) == len(theme.ends), theme.name
         assert all(end[0].islower() and end == " ".join(end.split()) for end in theme.ends), theme.name
 
 
-def test_the_three_kinds_of_title_of_a_category_never_meet() -> None:
+def test_the_three_kinds_of_titles_of_a_category_are_disjoint() -> None:
     for theme in THEMES:
         short = {f"{adjective} {noun}" for adjective in ADJECTIVES for noun in theme.nouns}
         ended = {f"{noun} {end}" for noun in theme.nouns for end in theme.ends}

@@ -1,4 +1,4 @@
-"""The data set that is always there: a small world for a first try, a smaller one for tests."""
+"""The embedded data set: a simulated log for a first try, and a smaller one for tests."""
 
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError
@@ -12,7 +12,7 @@ SIZES = {  # users, items, categories, events
 
 
 def embedded(seed: int = 0, size: str = "demo") -> Dataset:
-    """A log of invented film watchers: "demo" is made in seconds, "small" in less than one."""
+    """A simulated log of users and films; "demo" takes seconds, "small" less than one."""
     if size not in SIZES:
         raise ConfigError(f"world: expected a size of {', '.join(SIZES)}, got {size!r}")
     n_users, n_items, n_categories, n_events = SIZES[size]

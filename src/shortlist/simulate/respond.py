@@ -1,4 +1,4 @@
-"""What users do with a slate: they look from the top, some give up, and they take what they like."""
+"""User responses to a slate: a cascade of examination from the top, then clicks."""
 
 from dataclasses import dataclass
 
@@ -7,33 +7,33 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-PATIENCE = 0.85  # the chance to look one place further
+PATIENCE = 0.85  # probability of examining the next position
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What came back for slates [B, K]: the places looked at, those taken, and the truth behind it."""
+    """Examined positions, clicks and true click probabilities of slates [B, K]."""
 
     examined: Tensor  # [B, K] bool
     clicks: Tensor  # [B, K] bool, only where examined
-    affinity: Tensor  # [B, K] the chance of a click where examined; 0 for an empty place
+    affinity: Tensor  # [B, K] click probability if examined; 0 for an empty position
 
 
-def draw(affinity: NDArray[np.float64], seeds: NDArray[np.int64], seed: int) -> Outcomes:
-    """Examine with chance PATIENCE ** place, then take with chance `affinity` [B, K].
+def sample_outcomes(affinity: NDArray[np.float64], seeds: NDArray[np.int64], seed: int) -> Outcomes:
+    """Examine position p with probability PATIENCE ** p, then click with probability `affinity` [B, K].
 
-    Every chance hangs on the request's own seed [B]: an answer does not depend on the batch it came in.
+    All randomness comes from the seed of each request [B], so a response does not depend on its batch.
     """
     width = affinity.shape[1]
-    looking = PATIENCE ** np.arange(width)  # [K]
-    # One draw decides how far a user looks: whoever looks at a place has looked at all before it.
-    examined = looking > chances(seeds, width=1, salt=2 * seed)
-    clicks = examined & (chances(seeds, width, salt=2 * seed + 1) < affinity)
+    examination = PATIENCE ** np.arange(width)  # [K]
+    # One uniform number per request: a user who examines a position has examined all before it.
+    examined = examination > uniforms(seeds, width=1, salt=2 * seed)
+    clicks = examined & (uniforms(seeds, width, salt=2 * seed + 1) < affinity)
     return Outcomes(torch.from_numpy(examined), torch.from_numpy(clicks), torch.from_numpy(affinity))
 
 
-def chances(seeds: NDArray[np.int64], width: int, salt: int) -> NDArray[np.float64]:
-    """Uniform numbers in [0, 1) that follow from (seed, place, salt) alone [B, width]."""
+def uniforms(seeds: NDArray[np.int64], width: int, salt: int) -> NDArray[np.float64]:
+    """Uniform numbers in [0, 1) that depend only on (seed, position, salt) [B, width]."""
     salted = _mix(np.full(1, salt, np.int64).astype(np.uint64))
     rows = _mix(seeds.astype(np.uint64) + salted)[:, None]
     bits = _mix(rows + np.arange(width).astype(np.uint64))
@@ -41,7 +41,7 @@ def chances(seeds: NDArray[np.int64], width: int, salt: int) -> NDArray[np.float
 
 
 def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scatter 64 bits (the splitmix64 finaliser of Steele, Lea and Flood, 2014)."""
+    """The splitmix64 finaliser (Steele, Lea and Flood, 2014)."""
     bits = bits + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""When users come: who is active how often, at which times, and where a session begins."""
+"""Event times: number of events per user, their times, and session starts."""
 
 from dataclasses import dataclass
 
@@ -12,32 +12,32 @@ GAP = 180_000  # milliseconds between two events of a session
 
 
 @dataclass(frozen=True, eq=False)
-class Visits:
-    """A group of users, the most active first; user g has events at the first counts[g] of its times."""
+class Sessions:
+    """Event times of a group of users, most active first; user g uses the first counts[g] of its times."""
 
     users: Rows  # [G]
     counts: Rows  # [G] descending
     times: Rows  # [G, T] ascending
-    opens: NDArray[np.bool_]  # [G, T] where a session begins
+    starts: NDArray[np.bool_]  # [G, T] first event of a session
 
 
 def event_counts(world: World, n_events: int) -> Rows:
-    """How many events each user has, `n_events` together [U]."""
+    """Number of events of each user, `n_events` in total [U]."""
     shares = world.activity.astype(np.float64)
     edges = np.rint(np.cumsum(shares) / shares.sum() * n_events).astype(np.int64)
     return np.asarray(np.diff(edges, prepend=0), np.int64)
 
 
-def plan(world: World, users: Rows, counts: Rows, rng: np.random.Generator) -> Visits:
-    """Sessions at random moments of each user's stay, their events minutes apart."""
+def sample_sessions(world: World, users: Rows, counts: Rows, rng: np.random.Generator) -> Sessions:
+    """Sessions at random times while each user is active; events of a session are minutes apart."""
     shape = (len(users), int(counts.max()))
-    places = np.arange(shape[1])
-    moments = np.where(places < counts[:, None], rng.random(shape), 1.0)
-    moments.sort(axis=1)  # places without an event lie at the end
-    opens = rng.random(shape) < 1 / SESSION
-    opens[:, 0] = True
-    first = np.maximum.accumulate(np.where(opens, places, 0), axis=1)  # where the session of an event began
-    begun = np.take_along_axis(moments, first, axis=1)
-    age = world.arrivals[users][:, None] + world.stays[users][:, None] * begun
-    times = world.start + (age * world.days * DAY).astype(np.int64) + GAP * (places - first)
-    return Visits(users, counts, np.sort(times.clip(max=world.end), axis=1), opens)
+    positions = np.arange(shape[1])
+    moments = np.where(positions < counts[:, None], rng.random(shape), 1.0)
+    moments.sort(axis=1)  # positions without an event sort to the end
+    starts = rng.random(shape) < 1 / SESSION
+    starts[:, 0] = True
+    first = np.maximum.accumulate(np.where(starts, positions, 0), axis=1)  # first event of the session
+    session_times = np.take_along_axis(moments, first, axis=1)
+    age = world.arrivals[users][:, None] + world.lifetimes[users][:, None] * session_times
+    times = world.start + (age * world.days * DAY).astype(np.int64) + GAP * (positions - first)
+    return Sessions(users, counts, np.sort(times.clip(max=world.end), axis=1), starts)

@@ -1,11 +1,11 @@
-"""The words films of each category are named after; no noun serves two categories."""
+"""The words of film titles by category; no noun is in two categories."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Theme:
-    """A category: its name, its nouns and the ends of its longer titles."""
+    """A category: its name, its nouns and the endings of its longer titles."""
 
     name: str
     nouns: tuple[str, ...]

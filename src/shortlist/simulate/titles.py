@@ -1,4 +1,4 @@
-"""Names for items that a person can judge at a glance: films whose title tells their category."""
+"""Film titles for simulated items; a title shows the category of its item."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from shortlist.simulate.themes import ADJECTIVES, THEMES, Theme
 
 
 def make_titles(categories: NDArray[np.int64], seed: int) -> list[str]:
-    """A title for every item, all distinct, the short ones first; `categories` [I] are rows of `THEMES`."""
+    """A distinct title for every item, short ones first; `categories` [I] are rows of `THEMES`."""
     titles = [""] * len(categories)
     for row in np.unique(categories):
         names = _names(THEMES[row], np.random.default_rng([seed, int(row)]))
@@ -20,14 +20,14 @@ def make_titles(categories: NDArray[np.int64], seed: int) -> list[str]:
 
 
 def category_names(n_categories: int) -> list[str]:
-    """The names of the first so many categories."""
+    """The names of the first `n_categories` categories."""
     if not 1 <= n_categories <= len(THEMES):
         raise ConfigError(f"world: n_categories must lie between 1 and {len(THEMES)}, got {n_categories!r}")
     return [theme.name for theme in THEMES[:n_categories]]
 
 
 def _names(theme: Theme, rng: np.random.Generator) -> Iterator[str]:
-    """Titles of one category without end; once all are used up, they get a part number."""
+    """An endless sequence of titles of one category; after all combinations, a part number is added."""
     short = [f"The {adjective} {noun}" for adjective in ADJECTIVES for noun in theme.nouns]
     ended = [f"The {noun} {end}" for noun in theme.nouns for end in theme.ends]
     long = [f"{title} {end}" for title in short for end in theme.ends]
