@@ -9,6 +9,7 @@ TOML checks, `shortlist settings`, trainers and the tables of the docs read thes
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -16,19 +17,30 @@ from shortlist.errors import ConfigError
 
 RENAMED: Mapping[str, str] = {
     "batch": "batch_size",
+    "cap": "instances_per_item",
     "cases": "validation_cases",
+    "correct": "logq_correction",
     "decay": "weight_decay",
     "drawn": "n_negatives",
     "fade": "lr_schedule (trees) or history_decay (co-visit)",
+    "forget": "history_dropout",
     "fresh": "exclude_seen",
     "gaps": "mask_share",
     "heat": "temperature",
     "hops": "layers",
+    "improve": "swaps",
     "judged_by": "early_stop_metric",
+    "least": "min_leaf_size",
     "memory": "max_history",
+    "own": "user_embeddings",
     "rate": "learning_rate",
+    "rehearse": "out_of_fold",
     "round_rate": "round_learning_rate",
+    "spare": "spare_leaves",
+    "sticky": "stay_bonus",
     "tail": "mask_last_share",
+    "taught_beam": "train_beam",
+    "vectors": "embedding_init",
     "wants": "positives_per_request",
 }
 """Keys of recipes before version 0.2.0, and what they are called now."""
@@ -45,11 +57,12 @@ class Setting:
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
+    derived: bool = False  # set from the data or from other settings, never by a user
 
     @property
     def type_name(self) -> str:
-        """The type as a person says it."""
-        return spoken(self.type)
+        """The type in plain English."""
+        return type_in_words(self.type)
 
     @property
     def required(self) -> bool:
@@ -63,24 +76,26 @@ class Setting:
         if self.least is None and self.most is None:
             return ""
         if self.most is None:
-            return f"from {self.least:g}"
-        return f"{self.least:g} to {self.most:g}" if self.least is not None else f"up to {self.most:g}"
+            return f"at least {self.least:g}"
+        return f"{self.least:g} to {self.most:g}" if self.least is not None else f"at most {self.most:g}"
 
     def check(self, value: Any, where: str) -> None:
         """Refuse a value of another type, outside the range or not among the choices."""
         if not fits(value, self.type):
             raise ConfigError(f"{where}: {self.name} must be {self.type_name}, got {value!r}")
-        for one in value if isinstance(value, list | tuple) else (value,):
-            self._check_one(one, where)
+        for element in value if isinstance(value, list | tuple) else (value,):
+            self._check_element(element, where)
 
-    def _check_one(self, value: Any, where: str) -> None:
+    def _check_element(self, value: Any, where: str) -> None:
         if isinstance(value, str):
             if self.choices and value not in self.choices:
                 raise ConfigError(
                     f"{where}: {self.name} must be one of {', '.join(self.choices)}, got {value!r}"
                 )
         elif isinstance(value, int | float) and not isinstance(value, bool) and not self._inside(value):
-            raise ConfigError(f"{where}: {self.name} must lie in {self.range}, got {value!r}")
+            between = self.least is not None and self.most is not None
+            limits = f"lie between {self.least:g} and {self.most:g}" if between else f"be {self.range}"
+            raise ConfigError(f"{where}: {self.name} must {limits}, got {value!r}")
 
     def _inside(self, value: float) -> bool:
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
@@ -94,20 +109,27 @@ def setting(
     most: float | None = None,
     choices: Sequence[str] = (),
     kw_only: bool = False,
+    derived: bool = False,
 ) -> Any:
-    """A dataclass field that carries its meaning and its range."""
-    facts = {"meaning": meaning, "least": least, "most": most, "choices": tuple(choices)}
+    """A dataclass field that carries its meaning and its range.
+
+    A `derived` field is set from the data or from other settings: it is checked, but TOML cannot set it.
+    """
+    facts = {"meaning": meaning, "least": least, "most": most, "choices": tuple(choices), "derived": derived}
     return field(default=default, metadata={"setting": facts}, kw_only=kw_only)
 
 
 def settings_of(kind: type[Any]) -> tuple[Setting, ...]:
-    """The plain parameters of a dataclass; a subclass that changes a default keeps meaning and range."""
-    hints = get_type_hints(kind)
-    return tuple(
-        Setting(one.name, hints[one.name], one.default, **_facts(kind, one.name))
-        for one in fields(kind)
-        if one.init and is_plain(hints[one.name])
-    )
+    """The parameters of a dataclass that TOML can set; a subclass that changes a default keeps meaning and range."""
+    return tuple(parameter for parameter in _parameters(kind) if not parameter.derived)
+
+
+def check_fields(instance: Any, where: str) -> None:
+    """Refuse field values of a dataclass instance that are outside their ranges; None means "not given"."""
+    for parameter in _parameters(type(instance)):
+        value = getattr(instance, parameter.name)
+        if value is not None:
+            parameter.check(value, where)
 
 
 def check_settings(values: Mapping[str, Any], allowed: Sequence[Setting], where: str) -> None:
@@ -119,6 +141,17 @@ def check_settings(values: Mapping[str, Any], allowed: Sequence[Setting], where:
             expected = ", ".join(sorted(known)) or "none"
             raise ConfigError(f"{where}: unknown key {name!r}{renamed}; expected one of {expected}")
         known[name].check(value, where)
+
+
+@cache
+def _parameters(kind: type[Any]) -> tuple[Setting, ...]:
+    """The plain parameters of a dataclass, derived ones too."""
+    hints = get_type_hints(kind)
+    return tuple(
+        Setting(one.name, hints[one.name], one.default, **_facts(kind, one.name))
+        for one in fields(kind)
+        if one.init and is_plain(hints[one.name])
+    )
 
 
 def _facts(kind: type[Any], name: str) -> dict[str, Any]:
@@ -147,10 +180,10 @@ def fits(value: object, hint: Any) -> bool:
     return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
 
 
-def spoken(hint: Any) -> str:
-    """A type in words."""
+def type_in_words(hint: Any) -> str:
+    """A type in plain English."""
     if get_origin(hint) in (tuple, list):
-        return f"a list of {spoken(get_args(hint)[0])}"
+        return f"a list of {type_in_words(get_args(hint)[0])}"
     if get_origin(hint) in (UnionType, Union):
-        return " or ".join(spoken(one) for one in get_args(hint) if one is not NoneType)
+        return " or ".join(type_in_words(one) for one in get_args(hint) if one is not NoneType)
     return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(hint, str(hint))
