@@ -1,15 +1,20 @@
-"""The verb itself, with a stand-in for the server; `tests/serve/test_verb.py` asks it with a real artifact."""
+"""`shortlist serve`: arguments and messages, with a stand-in for the server."""
 
 import importlib
 import json
 import shlex
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from shortlist.serve.schemas import Ask
+from shortlist.artifact.store import Lineage
+from shortlist.pipeline import About, save_recommender
+from shortlist.serve.schemas import RecommendRequest
+from tests.serve.small_service import recommender_of
 
 # The command line has a function of the same name, which hides the module.
 verb = importlib.import_module("shortlist.cli.serve")
@@ -20,60 +25,126 @@ URL = "http://127.0.0.1:8000"
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """What the server was asked to do, instead of doing it; every folder is an artifact."""
+def bundle(tmp_path):
+    save_recommender(recommender_of(), tmp_path / "model", Lineage())
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The calls of the server, which is not started."""
     calls = []
 
     def serve_app(app, host, port, announce):
         calls.append((app, host, port))
         announce(f"http://{host}:{port}")
 
-    recommender = SimpleNamespace(about={"name": "tiny", "ends": 0})
-    monkeypatch.setattr(verb, "load_recommender", lambda bundle: recommender)
-    monkeypatch.setattr(verb, "make_app", lambda recommender, seed: ("app", seed))
     monkeypatch.setattr(verb, "serve_app", serve_app)
     return calls
 
 
-def ask(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
+@pytest.fixture
+def no_bundle(monkeypatch):
+    """Any folder is taken for a bundle."""
+    recommender = SimpleNamespace(about=About(name="tiny"))
+    monkeypatch.setattr(verb, "load_recommender", lambda bundle: recommender)
+    monkeypatch.setattr(verb, "make_app", lambda recommender, seed: ("app", seed))
 
 
-def test_without_options_it_listens_on_this_machine_only(asked):
-    assert ask("model").exit_code == 0
-    assert asked == [(("app", 0), "127.0.0.1", 8000)]
+def serve(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_the_line_to_try_can_be_pasted_and_is_a_valid_request(asked):
-    first, line = ask("model").stderr.splitlines()
+def test_default_address_is_this_machine_only(calls, no_bundle):
+    assert serve("model").exit_code == 0
+    assert calls == [(("app", 0), "127.0.0.1", 8000)]
+
+
+def test_printed_curl_command_is_a_valid_request(calls, no_bundle):
+    first, line = serve("model").stderr.splitlines()
     assert first == f"serving model at {URL}; Ctrl-C stops it. Try:"
-    words = shlex.split(line)
-    assert words[:-1] == ["curl", "-s", f"{URL}/v1/recommend", "-H", "Content-Type: application/json", "-d"]
-    assert Ask.model_validate_json(words[-1]) == Ask(k=5, trace=True)
+    command = shlex.split(line)
+    assert command[:-1] == ["curl", "-s", f"{URL}/v1/recommend", "-H", "Content-Type: application/json", "-d"]
+    assert RecommendRequest.model_validate_json(command[-1]) == RecommendRequest(k=5, trace=True)
 
 
-def test_json_tells_a_model_without_a_version_as_null(asked):
-    told = json.loads(ask("model", "--json").stdout)
-    assert told == {"url": URL, "model": {"name": "tiny", "version": None}}
+def test_json_has_the_address_and_the_model(calls, no_bundle):
+    answer = json.loads(serve("model", "--json").stdout)
+    assert answer == {"url": URL, "model": {"name": "tiny", "version": ""}}
 
 
-@pytest.mark.parametrize("words", [("--port", -1), ("--port", 65536), ("--seed", -1), ()])
-def test_what_cannot_be_meant_is_refused_before_anything_is_served(asked, words):
-    assert ask(*(["model", *words] if words else [])).exit_code == 2
-    assert asked == []
+@pytest.mark.parametrize("options", [("--port", -1), ("--port", 65536), ("--seed", -1), ()])
+def test_invalid_options_are_refused_before_the_server_starts(calls, no_bundle, options):
+    assert serve(*(["model", *options] if options else [])).exit_code == 2
+    assert calls == []
 
 
-def test_the_address_is_refused_before_the_artifact_is_read(monkeypatch, asked):
+def test_address_is_refused_before_the_bundle_is_read(monkeypatch, calls):
     monkeypatch.setattr(verb, "load_recommender", lambda bundle: pytest.fail("it was read"))
-    answer = ask("model", "--host", "0.0.0.0")
+    answer = serve("model", "--host", "0.0.0.0")
     assert (answer.exit_code, answer.stderr.startswith("error: 0.0.0.0: others could reach")) == (2, True)
 
 
-def test_a_missing_extra_is_told_before_all_else(monkeypatch, asked):
+def test_missing_extra_is_reported_first(monkeypatch, calls):
     monkeypatch.setattr(verb, "missing", "uvicorn")
-    answer = ask("model", "--host", "0.0.0.0")
+    answer = serve("model", "--host", "0.0.0.0")
     assert answer.exit_code == 2
     assert answer.stderr == (
         "error: this needs the package 'uvicorn'; install it with: pip install 'shortlist[serve]'\n"
     )
-    assert asked == []
+    assert calls == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::", "example"])
+def test_public_address_is_refused(bundle, calls, host):
+    answer = serve(bundle, "--host", host)
+    assert answer.exit_code == 2
+    assert answer.stderr == (
+        f"error: {host}: others could reach this address and there is no authentication yet; "
+        "listen on 127.0.0.1, or add --insecure if you trust the network\n"
+    )
+    assert calls == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_loopback_address_is_accepted(bundle, calls, host):
+    assert serve(bundle, "--host", host).exit_code == 0
+    assert calls[0][1:] == (host, 8000)
+
+
+def test_public_address_is_accepted_with_insecure(bundle, calls):
+    assert serve(bundle, "--host", "0.0.0.0", "--insecure").exit_code == 0
+
+
+def test_json_is_one_object_on_stdout_and_the_rest_is_on_stderr(bundle, calls):
+    answer = serve(bundle, "--port", 0, "--json", "--seed", 7)
+    payload = json.loads(answer.stdout)
+    assert payload["url"] == "http://127.0.0.1:0"
+    assert payload["model"]["name"] == "tiny"
+    assert "curl" in answer.stderr
+    assert calls[0][0].state.service.seed == 7
+
+
+def test_stdout_is_empty_without_json(bundle, calls):
+    assert serve(bundle).stdout == ""
+
+
+def test_folder_that_is_no_bundle_is_refused_with_one_sentence(tmp_path, calls):
+    answer = serve(tmp_path / "nothing")
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("error: ")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_verb_can_be_imported_without_the_extra_and_names_what_is_missing(tmp_path):
+    code = (
+        "import sys; sys.modules['fastapi'] = None\n"
+        "import typer; from shortlist.cli.serve import serve; typer.run(serve)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 2
+    assert answer.stderr == (
+        "error: this needs the package 'fastapi'; install it with: pip install 'shortlist[serve]'\n"
+    )

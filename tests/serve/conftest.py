@@ -1,6 +1,6 @@
 import pytest
 
-from .tiny import served
+from .small_service import served
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,12 @@
+"""The access log: request ids, metrics, log lines and 500 responses."""
+
 import asyncio
 import json
 import logging
 
 import pytest
 
-from shortlist.serve.access_log import Watch
+from shortlist.serve.access_log import AccessLog
 from shortlist.serve.log import LOGGER
 from shortlist.serve.metrics import Metrics
 
@@ -21,13 +23,13 @@ def fields(caplog):
 
 
 def call(app, **other):
-    """What `app` under a watch sends for one request, and the metrics of it."""
+    """What `app` inside the middleware sends for one request, and the metrics."""
     sent, metrics = [], Metrics()
 
     async def send(message):
         sent.append(message)
 
-    asyncio.run(Watch(app, metrics, {"/known"})(SCOPE | other, None, send))
+    asyncio.run(AccessLog(app, metrics, {"/known"})(SCOPE | other, None, send))
     return sent, metrics
 
 
@@ -42,58 +44,60 @@ async def fine(scope, receive, send):
 
 
 async def broken(scope, receive, send):
-    raise RuntimeError("secret words")
+    raise RuntimeError("secret message")
 
 
 async def broken_halfway(scope, receive, send):
     await send({**START, "headers": []})
-    raise RuntimeError("secret words")
+    raise RuntimeError("secret message")
 
 
 async def silent(scope, receive, send):
     pass
 
 
-def test_an_answer_passes_with_the_name_of_its_request(fields):
+def test_response_carries_the_request_id(fields):
     sent, metrics = call(fine)
     assert sent == [{**START, "headers": [(b"x-request-id", b"r1")]}, BODY]
     assert answered(metrics, "/known", "200") == 1.0
-    told = {name: value for name, value in fields()[0].items() if name != "ms"}
-    assert told == {"request_id": "r1", "method": "GET", "route": "/known", "status": 200}
+    logged = {name: value for name, value in fields()[0].items() if name != "ms"}
+    assert logged == {"request_id": "r1", "method": "GET", "route": "/known", "status": 200}
 
 
-def test_what_fails_before_an_answer_is_answered_without_internals():
+def test_error_before_the_response_becomes_a_500_without_internals():
     sent, metrics = call(broken)
     assert (sent[0]["status"], dict(sent[0]["headers"])[b"x-request-id"]) == (500, b"r1")
-    assert json.loads(sent[1]["body"])["detail"] == "the request failed; the log of the service knows why"
+    assert (
+        json.loads(sent[1]["body"])["detail"] == "the request failed; the cause is in the log of the service"
+    )
     assert answered(metrics, "/known", "500") == 1.0
 
 
-def test_what_fails_within_an_answer_does_not_begin_a_second_one(caplog):
+def test_error_during_the_response_does_not_start_a_second_one(caplog):
     sent, metrics = call(broken_halfway)
     assert [one["type"] for one in sent] == ["http.response.start"]
     assert answered(metrics, "/known", "200") == 1.0
     assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == ["failed"]
 
 
-def test_no_answer_at_all_is_written_down_as_a_client_that_left():
+def test_missing_response_is_logged_as_a_disconnected_client():
     sent, metrics = call(silent)
     assert sent == []
     assert answered(metrics, "/known", "499") == 1.0
 
 
-def test_paths_and_methods_nobody_declared_share_one_name(fields):
+def test_undeclared_paths_and_methods_share_one_label(fields):
     _, metrics = call(fine, path="/known/u1", method="BREW")
     assert (fields()[0]["route"], fields()[0]["method"]) == ("other", "other")
     assert answered(metrics, "other", "200") == 1.0
 
 
-def test_what_is_no_request_passes_untouched(fields):
-    met = []
+def test_other_scopes_pass_unchanged(fields):
+    scopes = []
 
     async def app(scope, receive, send):
-        met.append(scope)
+        scopes.append(scope)
 
     call(app, type="lifespan")
-    assert met == [SCOPE | {"type": "lifespan"}]
+    assert scopes == [SCOPE | {"type": "lifespan"}]
     assert fields() == []

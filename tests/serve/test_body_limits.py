@@ -1,3 +1,5 @@
+"""Bodies that break a limit are refused with a problem response."""
+
 import asyncio
 import gzip
 
@@ -6,7 +8,7 @@ import pytest
 from shortlist.serve import Limits, make_app
 from shortlist.serve.problems import CODES
 
-from .tiny import check_problem, client_of, recommender_of, served
+from .small_service import check_problem, client_of, recommender_of, served
 
 MALFORMED = {
     "nothing": b"",
@@ -61,49 +63,49 @@ WRONG = {
 
 @pytest.mark.parametrize("path", ["/v1/recommend", "/v1/explain"])
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
-def test_what_is_not_json_is_refused(client, path, body):
+def test_body_that_is_not_json_is_refused(client, path, body):
     problem = check_problem(client.raw(body, path), 400, "malformed-json")
     assert "sys." not in problem["detail"]
 
 
 @pytest.mark.parametrize(("body", "pointer"), WRONG.values(), ids=WRONG)
-def test_a_wrong_field_is_pointed_at(client, body, pointer):
+def test_error_points_at_the_invalid_field(client, body, pointer):
     problem = check_problem(client.raw(body), 422, "invalid-request")
     assert pointer in [one["pointer"] for one in problem["errors"]]
 
 
-def test_a_field_named_by_a_lone_surrogate_is_refused(client):
+def test_key_with_a_lone_surrogate_is_refused(client):
     check_problem(client.raw(b'{"\\ud800": 1, "\\ud800x": 2}'), 422, "invalid-request")
 
 
-def test_a_thousand_wrong_ids_are_not_a_thousand_lines(client):
+def test_number_of_reported_errors_is_limited(client):
     problem = check_problem(client.raw(b'{"history": [' + b'"",' * 999 + b'""]}'), 422, "invalid-request")
     assert len(problem["errors"]) == 20
     assert problem["detail"].endswith("and 999 more")
 
 
-def test_a_long_key_is_not_echoed_whole(client):
+def test_long_key_is_truncated_in_the_error(client):
     problem = check_problem(client.raw(b'{"' + b"x" * 900_000 + b'": 1}'), 422, "invalid-request")
     assert len(problem["errors"][0]["pointer"]) == 200
 
 
-def test_a_body_of_two_megabytes_is_too_large(client):
+def test_body_of_two_megabytes_is_too_large(client):
     check_problem(client.raw(b'"' + b"x" * 2_000_000 + b'"'), 413, "body-too-large")
 
 
-def test_a_body_without_a_length_is_counted_as_it_comes(client):
-    taken = []
+def test_chunked_body_is_counted_while_it_arrives(client):
+    sent = []
 
     async def pieces():
         for number in range(1000):
-            taken.append(number)
+            sent.append(number)
             yield b" " * 100_000
 
     check_problem(client.raw(pieces()), 413, "body-too-large")
-    assert len(taken) < 150
+    assert len(sent) < 150
 
 
-def test_a_small_body_without_a_length_is_answered(client):
+def test_small_chunked_body_is_answered(client):
     async def pieces():
         yield b'{"k": '
         yield b"2}"
@@ -121,22 +123,22 @@ def test_a_small_body_without_a_length_is_answered(client):
         "application/json; charset=latin1",
     ],
 )
-def test_only_json_in_utf8_is_taken(client, kind):
+def test_only_json_in_utf8_is_accepted(client, kind):
     answer = client.post("/v1/recommend", content=b"{}", headers={"Content-Type": kind} if kind else {})
     check_problem(answer, 415, "unsupported-media-type")
 
 
-def test_json_may_say_that_it_is_utf8(client):
+def test_charset_utf8_is_accepted(client):
     kind = {"Content-Type": 'application/json; charset="UTF-8"'}
     assert client.post("/v1/recommend", content=b"{}", headers=kind).status_code == 200
 
 
-def test_a_packed_body_is_not_unpacked(client):
-    packed = gzip.compress(b"{}")
-    check_problem(client.raw(packed, **{"Content-Encoding": "gzip"}), 415, "unsupported-media-type")
+def test_compressed_body_is_refused(client):
+    compressed = gzip.compress(b"{}")
+    check_problem(client.raw(compressed, **{"Content-Encoding": "gzip"}), 415, "unsupported-media-type")
 
 
-def test_a_body_that_never_ends_is_given_up():
+def test_body_that_never_ends_times_out():
     async def forever():
         yield b"{"
         await asyncio.sleep(60)
@@ -145,11 +147,11 @@ def test_a_body_that_never_ends_is_given_up():
         check_problem(client.raw(forever()), 408, "body-timeout")
 
 
-def test_a_client_that_leaves_gets_nothing_and_is_counted():
+def test_disconnected_client_gets_no_response_and_is_counted():
     app = make_app(recommender_of())
     sent = []
 
-    async def leave():
+    async def disconnect():
         return {"type": "http.disconnect"}
 
     async def send(message):
@@ -162,7 +164,7 @@ def test_a_client_that_leaves_gets_nothing_and_is_counted():
         "headers": [(b"content-type", b"application/json")],
     }
     with client_of(app) as client:
-        client.portal.call(app, scope, leave, send)
+        client.portal.call(app, scope, disconnect, send)
         assert (
             'shortlist_requests_total{route="/v1/recommend",status="499"} 1.0' in client.get("/metrics").text
         )

@@ -1,3 +1,5 @@
+"""The OpenAPI document, and fuzzed requests against it."""
+
 import json
 from pathlib import Path
 
@@ -6,44 +8,44 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from shortlist.serve.openapi import document, document_text, surface
-from shortlist.serve.schemas import Ask, ExplainAsk
+from shortlist.serve.openapi import bare_app, document, document_text
+from shortlist.serve.schemas import ExplainRequest, RecommendRequest
 
-from .tiny import PROBLEM_KEYS
+from .small_service import PROBLEM_KEYS
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 AGAIN = (
-    "write it again: python -c 'from shortlist.serve.openapi import document_text as t; print(t(), end=\"\")'"
+    "regenerate it: python -c 'from shortlist.serve.openapi import document_text as t; print(t(), end=\"\")'"
 )
 
 
-def test_the_committed_document_is_the_generated_one():
+def test_committed_document_is_the_generated_one():
     assert COMMITTED.read_text("utf-8") == document_text(), AGAIN
 
 
-def test_every_refusal_is_declared_in_the_shape_of_problems():
-    whole = document(surface())
-    assert whole["openapi"].startswith("3.1")
+def test_every_error_response_is_declared_as_a_problem():
+    content = document(bare_app())
+    assert content["openapi"].startswith("3.1")
     for path in ("/v1/recommend", "/v1/explain"):
-        told = whole["paths"][path]["post"]["responses"]
-        assert {"200", "400", "404", "408", "413", "415", "422", "500", "503"} == set(told)
+        responses = content["paths"][path]["post"]["responses"]
+        assert {"200", "400", "404", "408", "413", "415", "422", "500", "503"} == set(responses)
         assert all(
             list(one["content"]) == ["application/problem+json"]
-            for status, one in told.items()
+            for status, one in responses.items()
             if status != "200"
         )
-    assert set(whole["components"]["schemas"]["Problem"]["properties"]) == PROBLEM_KEYS
-    assert "HTTPValidationError" not in whole["components"]["schemas"]
+    assert set(content["components"]["schemas"]["Problem"]["properties"]) == PROBLEM_KEYS
+    assert "HTTPValidationError" not in content["components"]["schemas"]
 
 
-def test_the_served_document_is_the_same(client):
-    assert client.get("/openapi.json").json() == document(surface())
+def test_served_document_is_the_same(client):
+    assert client.get("/openapi.json").json() == document(bare_app())
 
 
-@pytest.mark.parametrize("shape", [Ask, ExplainAsk])
-def test_no_field_can_be_asked_that_is_not_declared(shape):
+@pytest.mark.parametrize("schema", [RecommendRequest, ExplainRequest])
+def test_undeclared_field_is_refused(schema):
     with pytest.raises(ValidationError):
-        shape.model_validate({"item_id": "i1", "surprise": 1})
+        schema.model_validate({"item_id": "i1", "surprise": 1})
 
 
 ids = st.one_of(
@@ -75,27 +77,27 @@ FUZZ = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCh
 
 @FUZZ
 @given(body=likely | anything)
-def test_a_body_is_answered_when_it_fits_the_shape_and_refused_when_not(client, body):
+def test_body_is_answered_if_it_fits_the_schema_and_refused_otherwise(client, body):
     answer = client.raw(json.dumps(body))
-    assert answer.status_code == (200 if _fits(Ask, body) else 422), answer.text
+    assert answer.status_code == (200 if _fits(RecommendRequest, body) else 422), answer.text
 
 
 @FUZZ
 @given(body=likely)
-def test_an_explanation_never_fails(client, body):
+def test_explanation_never_fails(client, body):
     answer = client.raw(json.dumps(body), "/v1/explain")
-    assert answer.status_code in ((200, 404) if _fits(ExplainAsk, body) else (422,)), answer.text
+    assert answer.status_code in ((200, 404) if _fits(ExplainRequest, body) else (422,)), answer.text
 
 
 @FUZZ
 @given(body=st.binary(max_size=200))
-def test_bytes_never_make_it_fail(client, body):
+def test_arbitrary_bytes_never_cause_a_failure(client, body):
     assert client.raw(body).status_code in (200, 400, 422)
 
 
-def _fits(shape, body):
+def _fits(schema, body):
     try:
-        shape.model_validate(json.loads(json.dumps(body)))  # two halves of a surrogate pair meet on the way
+        schema.model_validate(json.loads(json.dumps(body)))  # the round trip joins surrogate pairs
     except ValidationError:
         return False
     return True

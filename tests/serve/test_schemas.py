@@ -1,9 +1,11 @@
+"""Schemas of requests."""
+
 import re
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from shortlist.serve.schemas import ID_BYTES, LIST_LENGTH, TEXT_SCHEMA, Ask, ExplainAsk, Id, StageCount
+from shortlist.serve.schemas import ID_BYTES, LIST_LENGTH, TEXT_SCHEMA, ExplainRequest, Id, RecommendRequest
 
 ID = TypeAdapter(Id)
 
@@ -25,22 +27,22 @@ def test_integers_of_64_bits_and_short_texts_are_ids(value):
 @pytest.mark.parametrize(
     "value", [-(2**63) - 1, 2**63, "", "x" * 129, "ä" * 65, "a\x85b", "\udc80", True, 1.0, None, [1], b"a"]
 )
-def test_anything_else_is_no_id_and_the_sentence_says_what_is(value):
+def test_other_values_are_refused_as_ids(value):
     expected = "expected an integer of 64 bits, or text of 1 to 128 bytes without control characters"
     with pytest.raises(ValidationError) as caught:
         ID.validate_python(value)
     assert [one["msg"] for one in caught.value.errors()] == [expected]
 
 
-def test_the_declared_pattern_refuses_the_same_letters_as_the_check():
+def test_declared_pattern_refuses_the_same_characters_as_the_check():
     letters = [chr(code) for code in range(0x180)]
     assert [is_id(one) for one in letters] == [
         bool(re.search(TEXT_SCHEMA["pattern"], one)) for one in letters
     ]
 
 
-def test_an_empty_ask_is_for_a_stranger():
-    assert Ask.model_validate({}).model_dump() == {
+def test_empty_request_has_no_user_and_no_history():
+    assert RecommendRequest.model_validate({}).model_dump() == {
         "user_id": None,
         "history": None,
         "k": None,
@@ -62,20 +64,14 @@ def test_an_empty_ask_is_for_a_stranger():
 )
 def test_every_field_has_its_limit(field, fits, beyond):
     for value in fits:
-        assert getattr(Ask.model_validate({field: value}), field) == value
+        assert getattr(RecommendRequest.model_validate({field: value}), field) == value
     for value in beyond:
         with pytest.raises(ValidationError):
-            Ask.model_validate({field: value})
+            RecommendRequest.model_validate({field: value})
 
 
-def test_an_explanation_is_asked_with_an_item():
-    assert ExplainAsk.model_validate({"item_id": 7}).item_id == 7
+def test_explain_request_needs_an_item():
+    assert ExplainRequest.model_validate({"item_id": 7}).item_id == 7
     for body in ({}, {"item_id": None}):
         with pytest.raises(ValidationError):
-            ExplainAsk.model_validate(body)
-
-
-def test_what_entered_a_stage_is_called_in_on_the_wire():
-    told = {"name": "rank", "kind": "scorer", "in": 5, "out": 3, "removed": 0, "cut": 2, "ms": 0.5}
-    assert StageCount.model_validate(told).entered == 5
-    assert StageCount.model_validate(told).model_dump(by_alias=True) == told
+            ExplainRequest.model_validate(body)

@@ -1,3 +1,5 @@
+"""The server: start, draining, raw HTTP and ports."""
+
 import json
 import signal
 import socket
@@ -9,6 +11,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from shortlist.artifact.as_json import as_json
 from shortlist.artifact.store import Lineage
 from shortlist.errors import ConfigError
 from shortlist.pipeline import load_recommender, save_recommender
@@ -16,9 +19,9 @@ from shortlist.pipeline.recommender import Request
 from shortlist.serve import make_app
 from shortlist.serve.server import Server, listening, serve_app, url_of
 
-from .tiny import Broken, Event, Gate, check_problem, pipeline_of, recommender_of, stages
+from .small_service import Broken, Event, Gate, check_problem, pipeline_of, recommender_of, stages
 
-PATIENCE = 60  # seconds until a test that hangs is given up
+TIMEOUT = 60  # seconds
 VERB = "import typer; from shortlist.cli.serve import serve; typer.run(serve)"
 
 
@@ -31,7 +34,7 @@ def bundle(tmp_path_factory):
 
 @contextmanager
 def running(bundle, *options):
-    """The verb in a process of its own; yields it and what it said on stdout once ready."""
+    """The verb in its own process; yields it and its JSON line."""
     command = [sys.executable, "-c", VERB, str(bundle), "--port", "0", "--json", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -41,15 +44,17 @@ def running(bundle, *options):
         process.communicate()
 
 
-def test_the_verb_serves_an_artifact_and_ends_well_on_sigterm(bundle):
+def test_verb_serves_a_bundle_and_exits_with_0_on_sigterm(bundle):
     library = load_recommender(bundle)
-    with running(bundle) as (process, ready), httpx.Client(base_url=ready["url"], timeout=PATIENCE) as http:
+    with running(bundle) as (process, ready), httpx.Client(base_url=ready["url"], timeout=TIMEOUT) as http:
         assert ready["url"].startswith("http://127.0.0.1:")
-        assert ready["model"] == {"name": "tiny", "version": library.about["version"]}
+        assert ready["model"] == {"name": "tiny", "version": library.about.version}
         assert http.get("/readyz").json()["ready"]
         answer = http.post("/v1/recommend", json={"user_id": "u1", "k": 5})
-        assert answer.json()["items"] == library.recommendations(library.recommend(Request(user="u1", k=5)))
-        assert answer.json()["model"]["version"] == library.about["version"]
+        assert answer.json()["items"] == as_json(
+            library.recommendations(library.recommend(Request(user="u1", k=5)))
+        )
+        assert answer.json()["model"]["version"] == library.about.version
         assert "server" not in answer.headers
         check_problem(http.post("/v1/recommend", json={"k": 0}), 422, "invalid-request")
         large = http.post(
@@ -57,68 +62,68 @@ def test_the_verb_serves_an_artifact_and_ends_well_on_sigterm(bundle):
         )
         check_problem(large, 413, "body-too-large")
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
     assert out == ""
-    said = err.splitlines()
-    assert said[0].startswith(f"serving {bundle} at http://127.0.0.1:")
-    assert said[1].startswith("curl -s http://127.0.0.1:")
-    assert [json.loads(line)["status"] for line in said[2:]] == [200, 200, 422, 413]
+    lines = err.splitlines()
+    assert lines[0].startswith(f"serving {bundle} at http://127.0.0.1:")
+    assert lines[1].startswith("curl -s http://127.0.0.1:")
+    assert [json.loads(line)["status"] for line in lines[2:]] == [200, 200, 422, 413]
 
 
 def raw_answers(url, *requests):
-    """What comes back for bytes that no client library would send."""
+    """Responses to raw bytes that no client library would send."""
     host, port = url.removeprefix("http://").split(":")
     for request in requests:
-        with socket.create_connection((host, int(port)), PATIENCE) as wire:
+        with socket.create_connection((host, int(port)), TIMEOUT) as wire:
             wire.sendall(request)
             yield wire.recv(65536).split(b"\r\n")[0]
 
 
-def test_nonsense_on_the_wire_is_refused_and_the_service_lives_on(bundle):
-    nonsense = (
+def test_invalid_http_is_refused_and_the_service_keeps_running(bundle):
+    invalid = (
         b"\x00\xff\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n",
         b"POST /v1/recommend HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n",
         b"POST /v1/recommend HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     )
     with running(bundle) as (_, ready):
-        for line in raw_answers(ready["url"], *nonsense):
+        for line in raw_answers(ready["url"], *invalid):
             assert line.startswith(b"HTTP/1.1 4")
-        assert httpx.get(f"{ready['url']}/livez", timeout=PATIENCE).status_code == 200
+        assert httpx.get(f"{ready['url']}/livez", timeout=TIMEOUT).status_code == 200
 
 
-def test_what_was_accepted_is_answered_and_readiness_ends_first():
+def test_accepted_request_is_answered_while_draining():
     entered, go = Event(), Event()
     go.set()
     app = make_app(recommender_of(Gate(entered, go, name="gate") >> stages()["rank"] % 5))
-    told: list[str] = []
+    urls: list[str] = []
     ready = Event()
-    server = Server(app, lambda url: (told.append(url), ready.set()), None)
+    server = Server(app, lambda url: (urls.append(url), ready.set()), None)
     with listening("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
-        assert ready.wait(PATIENCE)
+        assert ready.wait(TIMEOUT)
         go.clear()
         entered.clear()
         answers: list[httpx.Response] = []
         asking = threading.Thread(
-            target=lambda: answers.append(httpx.post(f"{told[0]}/v1/recommend", json={}, timeout=PATIENCE))
+            target=lambda: answers.append(httpx.post(f"{urls[0]}/v1/recommend", json={}, timeout=TIMEOUT))
         )
         asking.start()
-        assert entered.wait(PATIENCE)
+        assert entered.wait(TIMEOUT)
         server.handle_exit(signal.SIGTERM, None)
         assert app.state.service.components["accepting"] == "draining"
         go.set()
-        asking.join(PATIENCE)
-        thread.join(PATIENCE)
+        asking.join(TIMEOUT)
+        thread.join(TIMEOUT)
     assert not thread.is_alive()
     assert [answer.status_code for answer in answers] == [200]
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{told[0]}/livez", timeout=PATIENCE)
+        httpx.get(f"{urls[0]}/livez", timeout=TIMEOUT)
 
 
-def test_a_port_that_is_taken_is_told_in_a_sentence():
+def test_taken_port_is_a_config_error():
     with listening("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
@@ -128,17 +133,15 @@ def test_a_port_that_is_taken_is_told_in_a_sentence():
             serve_app(make_app(recommender_of()), "127.0.0.1", port, print)
 
 
-def test_an_ipv6_address_stands_in_brackets():
+def test_ipv6_address_is_in_brackets():
     assert url_of(("::1", 8000, 0, 0)) == "http://[::1]:8000"
     assert url_of(("127.0.0.1", 8000)) == "http://127.0.0.1:8000"
 
 
-def test_a_model_that_cannot_answer_stops_the_start(monkeypatch):
-    monkeypatch.setattr(
-        "shortlist.serve.server.log_config", lambda: None
-    )  # logging belongs to the whole process
+def test_model_that_cannot_answer_prevents_the_start(monkeypatch):
+    monkeypatch.setattr("shortlist.serve.server.log_config", lambda: None)  # logging is global to the process
     on = Event()
     on.set()
     app = make_app(recommender_of(pipeline_of(rank=Broken(on, name="rank"))))
-    with pytest.raises(ConfigError, match="the service did not start; the log says why"):
+    with pytest.raises(ConfigError, match="the service did not start; the cause is in the log"):
         serve_app(app, "127.0.0.1", 0, print)

@@ -1,3 +1,5 @@
+"""Readiness, concurrency, log and metrics of a running service."""
+
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -9,14 +11,24 @@ from threadpoolctl import threadpool_info
 from shortlist.serve import Limits, make_app
 from shortlist.serve.log import LOGGER, JsonLines
 
-from .tiny import Broken, Event, Gate, check_problem, client_of, pipeline_of, recommender_of, served, stages
+from .small_service import (
+    Broken,
+    Event,
+    Gate,
+    check_problem,
+    client_of,
+    pipeline_of,
+    recommender_of,
+    served,
+    stages,
+)
 
-PATIENCE = 30  # seconds until a test that hangs is given up
+TIMEOUT = 30  # seconds
 
 
 @pytest.fixture
 def lines():
-    """What the service logs, as it would stand on stderr."""
+    """The log lines of the service."""
     written: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: written.append(JsonLines().format(record))  # type: ignore[method-assign]
@@ -29,31 +41,31 @@ def lines():
 
 
 def gated():
-    """A recommender that waits before it answers strangers; the warm-up is let through."""
+    """A recommender that waits before it answers requests without a history; the warm-up does not wait."""
     entered, go = Event(), Event()
     go.set()
     return recommender_of(Gate(entered, go, name="gate") >> stages()["rank"] % 5), entered, go
 
 
-def test_beyond_the_limit_requests_are_refused_at_once_and_the_loop_stays_awake():
+def test_requests_beyond_the_limit_are_refused_and_the_event_loop_is_not_blocked():
     recommender, entered, go = gated()
     with served(recommender, Limits(in_flight=1)) as client, ThreadPoolExecutor(1) as other:
         go.clear()
         entered.clear()
         first = other.submit(client.recommend)
-        assert entered.wait(PATIENCE)
+        assert entered.wait(TIMEOUT)
         refused = client.recommend()
         check_problem(refused, 503, "overloaded")
         assert refused.headers["retry-after"] == "1"
         assert client.get("/livez").json() == {"status": "ok"}
         assert "shortlist_in_flight 1.0" in client.get("/metrics").text
         go.set()
-        assert first.result(PATIENCE).status_code == 200
+        assert first.result(TIMEOUT).status_code == 200
         assert client.recommend().status_code == 200
         assert "shortlist_in_flight 0.0" in client.get("/metrics").text
 
 
-def test_before_the_warm_up_nothing_is_ready():
+def test_service_is_not_ready_before_the_warm_up():
     app = make_app(recommender_of())
     with client_of(app, lifespan=False) as client:
         assert client.get("/livez").status_code == 200
@@ -66,7 +78,7 @@ def test_before_the_warm_up_nothing_is_ready():
         check_problem(client.recommend(), 503, "not-ready")
 
 
-def test_readiness_ends_when_draining_begins_and_answers_go_on():
+def test_draining_service_is_not_ready_but_still_answers():
     app = make_app(recommender_of())
     with client_of(app) as client:
         assert client.get("/readyz").json()["ready"]
@@ -76,7 +88,7 @@ def test_readiness_ends_when_draining_begins_and_answers_go_on():
         assert client.recommend().status_code == 200
 
 
-def test_a_model_that_cannot_answer_never_becomes_ready():
+def test_model_that_cannot_answer_never_becomes_ready():
     on = Event()
     on.set()
     app = make_app(recommender_of(pipeline_of(rank=Broken(on, name="rank"))))
@@ -84,7 +96,7 @@ def test_a_model_that_cannot_answer_never_becomes_ready():
         pass
 
 
-def test_the_scoring_thread_uses_one_thread_and_the_process_gets_its_own_back():
+def test_scoring_uses_one_thread_and_the_number_is_restored():
     before = torch.get_num_threads()
     app = make_app(recommender_of())
     with client_of(app) as client:
@@ -95,13 +107,15 @@ def test_the_scoring_thread_uses_one_thread_and_the_process_gets_its_own_back():
     assert torch.get_num_threads() == before
 
 
-def test_a_failure_tells_no_internals_and_the_log_tells_the_place(lines):
+def test_failure_exposes_no_internals_and_the_log_has_its_location(lines):
     on = Event()
     with served(recommender_of(pipeline_of(rank=Broken(on, name="rank")))) as client:
         on.set()
         answer = client.recommend(user_id="u1")
         check_problem(answer, 500, "internal-error")
-        assert not any(word in answer.text for word in ("secret", "RuntimeError", "Traceback", "tiny.py"))
+        assert not any(
+            word in answer.text for word in ("secret", "RuntimeError", "Traceback", "small_service.py")
+        )
         on.clear()
         assert client.recommend().status_code == 200
     failed = json.loads(lines[0])
@@ -110,7 +124,7 @@ def test_a_failure_tells_no_internals_and_the_log_tells_the_place(lines):
     assert "secret" not in lines[0]
 
 
-def test_the_log_is_one_line_of_json_per_request_without_ids(client, lines):
+def test_log_is_one_json_line_per_request_without_ids(client, lines):
     client.recommend(user_id="canary-user", history=["canary-item"])
     client.raw(b'{"user_id": "canary\\r\\n\\u001b[31mforged"}')
     client.get("/canary%0D%0A%1B[31m", headers={"X-Request-Id": "canary\x1b[31m"})
@@ -118,12 +132,12 @@ def test_the_log_is_one_line_of_json_per_request_without_ids(client, lines):
     assert len(lines) == 4
     assert all(line.isprintable() and line.isascii() for line in lines)
     assert not any("canary" in line.lower() for line in lines)
-    told = [json.loads(line) for line in lines]
-    assert [one["status"] for one in told] == [200, 422, 404, 405]
-    assert [one["route"] for one in told] == ["/v1/recommend", "/v1/recommend", "other", "/livez"]
+    logged = [json.loads(line) for line in lines]
+    assert [one["status"] for one in logged] == [200, 422, 404, 405]
+    assert [one["route"] for one in logged] == ["/v1/recommend", "/v1/recommend", "other", "/livez"]
 
 
-def test_a_safe_request_id_is_kept_and_any_other_replaced(client):
+def test_safe_request_id_is_kept_and_any_other_replaced(client):
     kept = client.recommend(headers={"X-Request-Id": "abc-1.2_Z"})
     assert kept.json()["request_id"] == kept.headers["x-request-id"] == "abc-1.2_Z"
     for unsafe in ("", "a b", "x" * 65, "a\x1b[31m", "ä", '"}'):
@@ -132,7 +146,7 @@ def test_a_safe_request_id_is_kept_and_any_other_replaced(client):
         assert len(answer.json()["request_id"]) == 32
 
 
-def test_the_number_of_series_does_not_grow_with_users_items_or_paths(client):
+def test_number_of_series_does_not_grow_with_users_items_or_paths(client):
     client.recommend(user_id="u1")
     client.get("/nowhere")
     client.get("/metrics")
@@ -146,7 +160,7 @@ def test_the_number_of_series_does_not_grow_with_users_items_or_paths(client):
     assert "item-1" not in after
 
 
-def test_what_was_asked_and_unknown_is_counted():
+def test_requests_stages_and_unknown_ids_are_counted():
     with served() as client:
         client.recommend(user_id="nobody", history=["a", "b", "i1"])
         client.recommend(user_id="u1", trace=True)
@@ -158,10 +172,10 @@ def test_what_was_asked_and_unknown_is_counted():
     assert 'shortlist_stage_kept_total{stage="diverse"} 20.0' in text
 
 
-def test_the_version_names_package_api_and_model(client):
-    told = client.get("/version").json()
-    assert told["api"] == "v1"
-    assert told["model"] == {
+def test_version_has_package_api_and_model(client):
+    version = client.get("/version").json()
+    assert version["api"] == "v1"
+    assert version["model"] == {
         "name": "tiny",
         "version": "unsaved",
         "pipeline": "popular % 40 + covisit % 20 >> seen >> rank % 30 >> diverse % 10",

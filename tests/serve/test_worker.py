@@ -1,3 +1,5 @@
+"""The scoring thread and its bounded queue."""
+
 import asyncio
 from threading import Event, current_thread
 
@@ -7,12 +9,12 @@ from prometheus_client import CollectorRegistry, Gauge
 from shortlist.serve.problems import RefusedError
 from shortlist.serve.worker import Worker
 
-PATIENCE = 30  # seconds until a test that hangs is given up
+TIMEOUT = 30  # seconds
 
 
 @pytest.fixture
 def gauge():
-    return Gauge("waiting", "Work that waits.", registry=CollectorRegistry())
+    return Gauge("waiting", "Waiting jobs.", registry=CollectorRegistry())
 
 
 def count(gauge):
@@ -20,28 +22,28 @@ def count(gauge):
 
 
 class Held:
-    """A piece of work that lasts until it is let go."""
+    """A job that runs until it is released."""
 
     def __init__(self):
         self.begun, self.go = Event(), Event()
 
     def __call__(self):
         self.begun.set()
-        assert self.go.wait(PATIENCE)
+        assert self.go.wait(TIMEOUT)
         return "done"
 
     async def under_way(self):
-        assert await asyncio.to_thread(self.begun.wait, PATIENCE)
+        assert await asyncio.to_thread(self.begun.wait, TIMEOUT)
 
 
-def test_work_is_done_in_its_own_thread_and_its_place_is_free_again(gauge):
+def test_work_runs_in_its_own_thread_and_frees_its_slot(gauge):
     with Worker(1, gauge) as worker:
         names = [asyncio.run(worker.do(lambda: current_thread().name)) for _ in range(3)]
     assert names == ["score_0"] * 3
     assert count(gauge) == 0
 
 
-def test_what_work_raises_reaches_who_asked_and_frees_the_place(gauge):
+def test_exception_reaches_the_caller_and_frees_the_slot(gauge):
     with Worker(1, gauge) as worker:
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
@@ -49,8 +51,8 @@ def test_what_work_raises_reaches_who_asked_and_frees_the_place(gauge):
     assert count(gauge) == 0
 
 
-def test_when_every_place_is_taken_the_next_is_refused_and_not_counted(gauge):
-    async def ask(worker, held):
+def test_work_beyond_the_slots_is_refused_and_not_counted(gauge):
+    async def submit(worker, held):
         first = asyncio.create_task(worker.do(held))
         await held.under_way()
         with pytest.raises(RefusedError, match=r"^too many requests are waiting; try again$") as caught:
@@ -61,11 +63,11 @@ def test_when_every_place_is_taken_the_next_is_refused_and_not_counted(gauge):
         assert await first == "done"
 
     with Worker(1, gauge) as worker:
-        asyncio.run(ask(worker, Held()))
+        asyncio.run(submit(worker, Held()))
 
 
-def test_a_client_that_leaves_gives_up_a_place_in_the_queue_but_not_running_work(gauge):
-    async def ask(worker, held):
+def test_disconnected_client_frees_its_place_in_the_queue_but_not_running_work(gauge):
+    async def submit(worker, held):
         running = asyncio.create_task(worker.do(held))
         await held.under_way()
         queued = asyncio.create_task(worker.do(int))
@@ -79,15 +81,15 @@ def test_a_client_that_leaves_gives_up_a_place_in_the_queue_but_not_running_work
         return left
 
     with Worker(2, gauge) as worker:
-        assert asyncio.run(ask(worker, Held())) == 1
+        assert asyncio.run(submit(worker, Held())) == 1
     assert count(gauge) == 0
 
 
-def test_at_the_end_running_work_is_finished_and_what_waits_is_cancelled():
+def test_shutdown_finishes_running_work_and_cancels_waiting_work():
     held = Held()
 
-    class LettingGo:
-        """Counts like a gauge; the running work may end once nothing else is left."""
+    class Releasing:
+        """A gauge that releases the running job once nothing else is left."""
 
         value = 0
 
@@ -99,7 +101,7 @@ def test_at_the_end_running_work_is_finished_and_what_waits_is_cancelled():
             if self.value == 1:
                 held.go.set()
 
-    async def ask(gauge):
+    async def submit(gauge):
         with Worker(3, gauge) as worker:
             running = asyncio.create_task(worker.do(held))
             await held.under_way()
@@ -107,14 +109,14 @@ def test_at_the_end_running_work_is_finished_and_what_waits_is_cancelled():
             await asyncio.sleep(0)
         return await asyncio.gather(running, *waiting, return_exceptions=True)
 
-    gauge = LettingGo()
-    done, *cancelled = asyncio.run(ask(gauge))
+    gauge = Releasing()
+    done, *cancelled = asyncio.run(submit(gauge))
     assert done == "done"
     assert [type(one) for one in cancelled] == [asyncio.CancelledError] * 2
     assert gauge.value == 0
 
 
-def test_work_that_comes_after_the_end_is_refused_and_holds_no_place():
+def test_work_after_shutdown_is_refused_and_takes_no_slot():
     gauge = Gauge("g", "g", registry=CollectorRegistry())
     with Worker(1, gauge) as worker:
         pass

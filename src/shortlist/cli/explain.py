@@ -15,37 +15,33 @@ from shortlist.pipeline import Explanation, load_recommender
 @errors_to_exit_codes()
 def explain(
     bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
-    item: Annotated[str, typer.Option(help="The id of the item to follow.")],
-    user: Annotated[str | None, typer.Option(help="The id of a user.")] = None,
-    history: Annotated[
-        str | None, typer.Option(help="Item ids, oldest first, with commas between them.")
-    ] = None,
-    k: Annotated[int | None, typer.Option("-k", "--k", help="How many items.", min=1, max=1000)] = None,
+    item: Annotated[str, typer.Option(help="Id of the item to explain.")],
+    user: Annotated[str | None, typer.Option(help="User id.")] = None,
+    history: Annotated[str | None, typer.Option(help="Item ids, oldest first, separated by commas.")] = None,
+    k: Annotated[int | None, typer.Option("-k", "--k", help="Number of items.", min=1, max=1000)] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Follow one item through the request of one user, stage by stage."""
     recommender = load_recommender(bundle)
-    told = recommender.explain(as_request(user, history, k, seed), item)
-    title = recommender.catalog.title(told.item)
+    explanation = recommender.explain(as_request(user, history, k, seed), item)
+    sentence = explanation.sentence(recommender.catalog.title(explanation.item))
     if json:
-        emit({**vars(recommender.item(told.item)), "sentence": told.sentence(title), **told.as_dict()})
+        emit({**vars(recommender.item(explanation.item)), "sentence": sentence, **vars(explanation)})
         return
-    typer.echo(told.sentence(title))
-    for naming in told.namings:
-        typer.echo(
-            f"  named by {naming.nominator}: rank {naming.rank} of {naming.of}, score {_number(naming.score)}"
-        )
-    if told.passages:
-        Console().print(passages_table(told))
+    typer.echo(sentence)
+    for one in explanation.nominations:
+        typer.echo(f"  nominated by {one.nominator}: rank {one.rank} of {one.of}, score {_number(one.score)}")
+    if explanation.outcomes:
+        Console().print(outcomes_table(explanation))
 
 
-def passages_table(told: Explanation) -> Table:
-    """The item's way, a row per stage."""
+def outcomes_table(explanation: Explanation) -> Table:
+    """The path of the item, a row per stage."""
     table = Table()
     for name in ("stage", "kind", "verdict", "rank", "of", "score", "needed"):
         table.add_column(name, justify="right" if name in ("rank", "of", "score", "needed") else "left")
-    for one in told.passages:
+    for one in explanation.outcomes:
         numbers = [_number(value) for value in (one.score, one.threshold)]
         table.add_row(one.stage, one.kind, one.verdict, str(one.rank or ""), str(one.of), *numbers)
     return table

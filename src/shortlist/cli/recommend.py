@@ -17,17 +17,17 @@ from shortlist.pipeline.recommender import Request
 def recommend(
     bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
     user: Annotated[
-        str | None, typer.Option(help="The id of a user; an unknown one is answered too.")
+        str | None, typer.Option(help="User id; an unknown user is answered without a history.")
     ] = None,
-    history: Annotated[
-        str | None, typer.Option(help="Item ids, oldest first, with commas between them.")
-    ] = None,
-    k: Annotated[int | None, typer.Option("-k", "--k", help="How many items.", min=1, max=1000)] = None,
+    history: Annotated[str | None, typer.Option(help="Item ids, oldest first, separated by commas.")] = None,
+    k: Annotated[int | None, typer.Option("-k", "--k", help="Number of items.", min=1, max=1000)] = None,
     seed: Seed = 0,
-    trace: Annotated[bool, typer.Option("--trace", help="Show what every stage did.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show how many candidates every stage kept, removed and cut.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """What the pipeline would show a user, or anyone with this history."""
+    """Recommend items to a user, or to anyone with this history."""
     recommender = load_recommender(bundle)
     request = as_request(user, history, k, seed)
     slate = recommender.recommend(request)
@@ -48,7 +48,7 @@ def recommend(
         return
     console = Console()
     if user is not None and not answer["known_user"]:
-        typer.echo(f"user {user!r} is not known; this is what anyone without a history is shown", err=True)
+        typer.echo(f"user {user!r} is unknown; this is the slate of a user without a history", err=True)
     if unknown:
         typer.echo(
             f"{len(unknown)} of {len(given)} items of the history are not in the catalogue and were ignored, "
@@ -57,7 +57,7 @@ def recommend(
         )
     if not items:
         typer.echo(
-            "nothing is left to show; --trace says what each stage named and removed, "
+            "the slate is empty; --trace shows what each stage nominated and removed, "
             "and a pool with `popular` answers users without a history",
             err=True,
         )
@@ -67,13 +67,13 @@ def recommend(
 
 
 def as_request(user: str | None, history: str | None, k: int | None, seed: int) -> Request:
-    """A request from the words of the command line."""
+    """The request of these command-line options."""
     items = None if history is None else [one.strip() for one in history.split(",") if one.strip()]
     return Request(user, items, k, seed=seed)
 
 
 def slate_table(recommender: Recommender, items: Sequence[Recommendation]) -> Table:
-    """A slate for the eyes of a person."""
+    """A slate as a table."""
     table = Table(title=recommender.about.name, title_justify="left")
     for name in ("rank", "item", "title", "category", "score", "nominated by"):
         table.add_column(name, justify="right" if name in ("rank", "score") else "left")

@@ -1,4 +1,4 @@
-"""`shortlist serve`: an artifact behind HTTP."""
+"""shortlist serve: a bundle as an HTTP service."""
 
 import ipaddress
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, doors, emit
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
 from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.pipeline import load_recommender
 
@@ -20,19 +20,22 @@ else:
 EXAMPLE = """curl -s {url}/v1/recommend -H 'Content-Type: application/json' -d '{{"k": 5, "trace": true}}'"""
 
 
-@doors()
+@errors_to_exit_codes()
 def serve(
-    bundle: Annotated[Path, typer.Argument(help="A folder that `train` wrote.")],
+    bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
     *,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 selects a free one.")] = 8000,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen beyond this machine, without any key.")
+        bool,
+        typer.Option(
+            "--insecure", help="Allow an address that other machines can reach; there is no authentication."
+        ),
     ] = False,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Answer requests over HTTP until told to stop."""
+    """Answer requests over HTTP until stopped."""
     if missing:
         raise MissingExtraError(missing, "serve")
     _check_host(host, insecure)
@@ -40,7 +43,8 @@ def serve(
 
     def announce(url: str) -> None:
         if json:
-            emit({"url": url, "model": {name: recommender.about.get(name) for name in ("name", "version")}})
+            about = recommender.about
+            emit({"url": url, "model": {"name": about.name, "version": about.version}})
         typer.echo(f"serving {bundle} at {url}; Ctrl-C stops it. Try:\n{EXAMPLE.format(url=url)}", err=True)
 
     serve_app(make_app(recommender, seed=seed), host, port, announce)
@@ -49,8 +53,8 @@ def serve(
 def _check_host(host: str, insecure: bool) -> None:
     if not insecure and not _is_loopback(host):
         raise ConfigError(
-            f"{host}: others could reach this address and there are no keys yet; "
-            "listen on 127.0.0.1, or add --insecure if the network is yours"
+            f"{host}: others could reach this address and there is no authentication yet; "
+            "listen on 127.0.0.1, or add --insecure if you trust the network"
         )
 
 

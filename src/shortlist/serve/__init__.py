@@ -1,4 +1,4 @@
-"""One artifact behind HTTP."""
+"""A trained recommender as an HTTP service."""
 
 from shortlist.serve.app import make_app
 from shortlist.serve.limits import Limits

@@ -1,4 +1,4 @@
-"""The outermost layer: names, times, counts and logs every request, and answers when all else failed."""
+"""The outermost middleware: request id, time, metrics and log of every request, and a 500 for unhandled errors."""
 
 from collections.abc import Collection
 
@@ -8,14 +8,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shortlist.serve.log import LOGGER
 from shortlist.serve.metrics import Metrics
 from shortlist.serve.problems import RefusedError
-from shortlist.serve.request_context import Visit, welcome
+from shortlist.serve.request_context import RequestContext, new_context
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-GONE = 499  # the client left before an answer; no one sees this status but our log
+CLIENT_CLOSED = 499  # the client left before an answer; only the log shows this status
 
 
-class Watch:
-    """ASGI middleware around everything; `paths` are the routes that may be told apart in metrics and log."""
+class AccessLog:
+    """ASGI middleware; `paths` are the routes that metrics and log distinguish."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, paths: Collection[str]) -> None:
         self.app, self.metrics, self.paths = app, metrics, paths
@@ -24,26 +24,26 @@ class Watch:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        visit = welcome(scope)
-        sent = _Sent(send, visit.request_id)
+        context = new_context(scope)
+        recorder = _Recorder(send, context.request_id)
         try:
-            await self.app(scope, receive, sent)
-        # The last line: whatever went wrong, who asked gets an answer, without internals.
+            await self.app(scope, receive, recorder)
+        # Any unhandled error becomes a 500 without internals.
         except Exception:  # noqa: BLE001
-            LOGGER.exception("failed", extra={"fields": {"request_id": visit.request_id}})
-            if not sent.status:
+            LOGGER.exception("failed", extra={"fields": {"request_id": context.request_id}})
+            if not recorder.status:
                 failed = RefusedError(
-                    "internal-error", "the request failed; the log of the service knows why"
+                    "internal-error", "the request failed; the cause is in the log of the service"
                 )
-                await failed.response(visit.request_id)(scope, receive, sent)
+                await failed.response(context.request_id)(scope, receive, recorder)
         finally:
-            self._record(scope, visit, sent.status or GONE)
+            self._record(scope, context, recorder.status or CLIENT_CLOSED)
 
-    def _record(self, scope: Scope, visit: Visit, status: int) -> None:
+    def _record(self, scope: Scope, context: RequestContext, status: int) -> None:
         route = scope["path"] if scope["path"] in self.paths else "other"
-        ms = visit.ms()
+        ms = context.ms()
         fields = {
-            "request_id": visit.request_id,
+            "request_id": context.request_id,
             "method": scope["method"] if scope["method"] in METHODS else "other",
             "route": route,
             "status": status,
@@ -53,8 +53,8 @@ class Watch:
         LOGGER.info("request", extra={"fields": fields})
 
 
-class _Sent:
-    """A `send` that remembers the status and adds the name of the request."""
+class _Recorder:
+    """A `send` that records the status and adds the request id."""
 
     def __init__(self, send: Send, request_id: str) -> None:
         self.send, self.request_id, self.status = send, request_id, 0

@@ -1,4 +1,4 @@
-"""One artifact as an ASGI app."""
+"""A recommender as an ASGI app."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,22 +6,22 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from shortlist.pipeline import Recommender
-from shortlist.serve.access_log import Watch
-from shortlist.serve.body_limits import Door
+from shortlist.serve.access_log import AccessLog
+from shortlist.serve.body_limits import BodyLimits
 from shortlist.serve.limits import Limits
-from shortlist.serve.openapi import document, surface
+from shortlist.serve.openapi import bare_app, document
 from shortlist.serve.service import Service
 
 DEFAULT = Limits()
 
 
 def make_app(recommender: Recommender, limits: Limits = DEFAULT, seed: int = 0) -> FastAPI:
-    """The service over one recommender; `seed` is for requests that bring none."""
+    """The service of one recommender; `seed` is for requests without one."""
     service = Service(recommender, limits, seed)
-    app = surface(_lifespan)
+    app = bare_app(_lifespan)
     app.state.service = service
-    app.add_middleware(Door, limits=limits)
-    app.add_middleware(Watch, metrics=service.metrics, paths=frozenset(document(app)["paths"]))
+    app.add_middleware(BodyLimits, limits=limits)
+    app.add_middleware(AccessLog, metrics=service.metrics, paths=frozenset(document(app)["paths"]))
     return app
 
 

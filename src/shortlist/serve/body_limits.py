@@ -1,4 +1,4 @@
-"""The door for bodies: small, plain JSON, in time; everything else is refused before it is read further."""
+"""Limits on request bodies: size, time, media type and valid JSON, checked before a route reads them."""
 
 import asyncio
 
@@ -12,8 +12,8 @@ from shortlist.serve.problems import RefusedError
 WITH_BODY = ("POST", "PUT", "PATCH")
 
 
-class Door:
-    """ASGI middleware that passes on a body only when it keeps the limits."""
+class BodyLimits:
+    """ASGI middleware that passes a body on only if it keeps the limits."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self.app, self.limits = app, limits
@@ -23,15 +23,15 @@ class Door:
             await self.app(scope, receive, send)
             return
         try:
-            body = await self._admit(scope, receive)
+            body = await self._checked_body(scope, receive)
         except RefusedError as refused:
-            await refused.response(scope["state"]["visit"].request_id)(scope, receive, send)
+            await refused.response(scope["state"]["context"].request_id)(scope, receive, send)
             return
         if body is not None:
             await self.app(scope, _replay(body, receive), send)
 
-    async def _admit(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The body, or None when the client went away before its end."""
+    async def _checked_body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The body, or None if the client disconnected before its end."""
         _check_headers(Headers(scope=scope))
         try:
             async with asyncio.timeout(self.limits.body_seconds):
@@ -44,10 +44,10 @@ class Door:
         return body
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """All of the body, counted as it comes: a chunked one announces no length.
+        """The whole body, counted while it arrives: a chunked body announces no length.
 
-        What is too much is thrown away piece by piece, up to ten times the limit: a client that is still
-        sending would otherwise meet a closed connection instead of the answer.
+        Bytes beyond the limit are discarded, up to ten times the limit: a client that is still sending would
+        otherwise see a closed connection instead of the response.
         """
         kept, size, more = bytearray(), 0, True
         while more and size <= 10 * self.limits.body_bytes:
@@ -75,10 +75,10 @@ def _check_headers(headers: Headers) -> None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body in one piece, then what comes after it."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    """A `receive` that returns the body in one message, then further messages."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
-        return waiting.pop() if waiting else await receive()
+        return pending.pop() if pending else await receive()
 
     return again

@@ -1,4 +1,4 @@
-"""JSON that has only one meaning."""
+"""Strict JSON: UTF-8, no NaN, no duplicate keys."""
 
 import json
 from typing import Any, NoReturn
@@ -7,7 +7,7 @@ from shortlist.serve.problems import RefusedError
 
 
 def check_json(body: bytes) -> None:
-    """Refuse what is not UTF-8, not JSON, nested beyond reason, or says one thing twice."""
+    """Refuse a body that is not UTF-8, not JSON, nested too deeply, or has duplicate keys."""
     try:
         # As text: json would guess at UTF-16 and UTF-32 from bytes.
         json.loads(body.decode(), parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
@@ -17,7 +17,7 @@ def check_json(body: bytes) -> None:
         raise _malformed(f"byte {error.start} is not UTF-8") from error
     except RecursionError as error:
         raise _malformed("it is nested too deeply") from error
-    except ValueError as error:  # Python reads no integer of thousands of digits
+    except ValueError as error:  # Python refuses integers of thousands of digits
         raise _malformed("a number has too many digits") from error
 
 
@@ -26,11 +26,11 @@ def _refuse_constant(literal: str) -> NoReturn:
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         raise _malformed("an object holds the same key twice")
-    return found
+    return values
 
 
-def _malformed(what: str) -> RefusedError:
-    return RefusedError("malformed-json", f"the body cannot be read: {what}")
+def _malformed(reason: str) -> RefusedError:
+    return RefusedError("malformed-json", f"the body cannot be read: {reason}")

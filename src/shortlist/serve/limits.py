@@ -1,13 +1,13 @@
-"""How much the service takes on."""
+"""Limits of a running service."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a running service may be asked to bear; the sizes of single fields stand in `shapes`."""
+    """Limits on bodies and concurrency; the limits of single fields are in `schemas`."""
 
     body_bytes: int = 1_000_000
-    body_seconds: float = 5.0  # a client that sends slower than this is told so
-    in_flight: int = 32  # requests being answered or waiting for it; the next one is refused
-    drain_seconds: int = 10  # how long accepted requests may take after SIGTERM
+    body_seconds: float = 5.0  # time a client has to send its body
+    in_flight: int = 32  # requests running or waiting; the next one is refused
+    drain_seconds: int = 10  # time accepted requests have after SIGTERM

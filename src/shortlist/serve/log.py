@@ -1,4 +1,4 @@
-"""A log of one JSON object per line; what could break a line or a terminal is escaped."""
+"""JSON-lines log; characters that could break a line or a terminal are escaped."""
 
 import json
 import logging
@@ -11,9 +11,9 @@ LOGGER = logging.getLogger("shortlist.serve")
 
 
 class JsonLines(logging.Formatter):
-    """Formats records as lines; an exception is told by its type and places, never by its words.
+    """Format records as JSON lines; an exception is logged with its type and locations, without its message.
 
-    The words of an exception may quote a request, and ids of users do not belong into logs.
+    The message of an exception may quote a request, and user ids must not be logged.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -24,21 +24,21 @@ class JsonLines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[0]:
-            line |= {"error": record.exc_info[0].__name__, "at": _places(record.exc_info[2])}
+            line |= {"error": record.exc_info[0].__name__, "at": _locations(record.exc_info[2])}
         return json.dumps(line)  # escapes all but printable ASCII
 
 
-def _places(trace: TracebackType | None) -> list[str]:
+def _locations(trace: TracebackType | None) -> list[str]:
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(trace)]
 
 
 def log_config() -> dict[str, Any]:
-    """The settings that send our log and the server's own to stderr, in lines of JSON."""
-    heard = {"handlers": ["stderr"], "level": "INFO", "propagate": False}
+    """Logging configuration: our log and the server's as JSON lines on stderr."""
+    logger = {"handlers": ["stderr"], "level": "INFO", "propagate": False}
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"lines": {"()": JsonLines}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
-        "loggers": {LOGGER.name: heard, "uvicorn": {**heard, "level": "WARNING"}},
+        "loggers": {LOGGER.name: logger, "uvicorn": {**logger, "level": "WARNING"}},
     }

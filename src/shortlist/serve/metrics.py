@@ -1,4 +1,4 @@
-"""What the service counts; no label holds the id of a user or an item, so the number of series is fixed."""
+"""Prometheus metrics; no label holds a user or item id, so the number of series is fixed."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -8,39 +8,46 @@ SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.
 
 
 class Metrics:
-    """The counters of one app, in a registry of their own."""
+    """The metrics of one app, in their own registry."""
 
     def __init__(self) -> None:
-        self.registry = every = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self.requests = Counter(
-            "shortlist_requests", "Requests answered.", ["route", "status"], registry=every
+            "shortlist_requests", "Requests answered.", ["route", "status"], registry=registry
         )
         self.seconds = Histogram(
-            "shortlist_request_seconds", "Time to an answer.", ["route"], buckets=SECONDS, registry=every
+            "shortlist_request_seconds",
+            "Time to the response.",
+            ["route"],
+            buckets=SECONDS,
+            registry=registry,
         )
         self.stage_seconds = Histogram(
-            "shortlist_stage_seconds", "Time in a stage.", ["stage"], buckets=SECONDS, registry=every
+            "shortlist_stage_seconds", "Time in a stage.", ["stage"], buckets=SECONDS, registry=registry
         )
         self.entered = Counter(
-            "shortlist_stage_entered", "Candidates that came to a stage.", ["stage"], registry=every
+            "shortlist_stage_entered", "Candidates that entered a stage.", ["stage"], registry=registry
         )
         self.kept = Counter(
-            "shortlist_stage_kept", "Candidates a stage passed on.", ["stage"], registry=every
+            "shortlist_stage_kept", "Candidates that a stage kept.", ["stage"], registry=registry
         )
         self.degraded = Counter(
-            "shortlist_degraded", "Answers that had to do without a stage.", ["stage"], registry=every
+            "shortlist_degraded",
+            "Responses without a stage that failed or was late.",
+            ["stage"],
+            registry=registry,
         )
         self.nonfinite = Counter(
-            "shortlist_nonfinite_scores", "Scores that were no finite number.", ["stage"], registry=every
+            "shortlist_nonfinite_scores", "Scores that were not finite.", ["stage"], registry=registry
         )
         self.unknown_users = Counter(
-            "shortlist_unknown_users", "Requests for a user nobody knows.", registry=every
+            "shortlist_unknown_users", "Requests with an unknown user.", registry=registry
         )
         self.unknown_items = Counter(
-            "shortlist_unknown_items", "Items of histories that nobody knows.", registry=every
+            "shortlist_unknown_items", "Unknown items in histories.", registry=registry
         )
         self.in_flight = Gauge(
-            "shortlist_in_flight", "Requests answered or waiting right now.", registry=every
+            "shortlist_in_flight", "Requests that are running or waiting.", registry=registry
         )
 
     def answered(self, route: str, status: int, ms: float) -> None:
@@ -49,7 +56,7 @@ class Metrics:
         self.seconds.labels(route).observe(ms / 1e3)
 
     def ran(self, trace: Trace) -> None:
-        """Count what the stages did."""
+        """Count the candidates, times and notes of the stages."""
         for step in trace.steps:
             self.stage_seconds.labels(step.name).observe(step.ms / 1e3)
             self.entered.labels(step.name).inc(int(step.entered.sum()))
@@ -61,5 +68,5 @@ class Metrics:
                     self.nonfinite.labels(note.stage).inc(int(note.count.sum()))
 
     def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """All metrics in the Prometheus text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""All paths as one app and as one OpenAPI document."""
+"""All routes as one app and as one OpenAPI document."""
 
 import json
 from collections.abc import Callable
@@ -18,13 +18,13 @@ TITLE, VERSION = "shortlist", "1.0.0"  # the version of the API, not of the pack
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
-def surface(lifespan: Lifespan | None = None) -> FastAPI:
-    """The app without anything behind it."""
+def bare_app(lifespan: Lifespan | None = None) -> FastAPI:
+    """The app with its routes and without a recommender."""
     app = FastAPI(
         title=TITLE,
         version=VERSION,
         lifespan=lifespan,
-        docs_url=None,  # its page would load scripts from elsewhere
+        docs_url=None,  # the page would load scripts from another host
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -36,13 +36,13 @@ def surface(lifespan: Lifespan | None = None) -> FastAPI:
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with the shape of problems in it."""
-    whole = get_openapi(title=TITLE, version=VERSION, routes=app.routes)
+    """The OpenAPI document, with the schema of problems."""
+    content = get_openapi(title=TITLE, version=VERSION, routes=app.routes)
     _, problem = models_json_schema([(Problem, "serialization")], ref_template="#/components/schemas/{model}")
-    whole["components"]["schemas"].update(problem["$defs"])
-    return whole
+    content["components"]["schemas"].update(problem["$defs"])
+    return content
 
 
 def document_text() -> str:
-    """The document as it stands in `docs/openapi.json`."""
-    return json.dumps(document(surface()), indent=2, sort_keys=True) + "\n"
+    """The content of `docs/openapi.json`."""
+    return json.dumps(document(bare_app()), indent=2, sort_keys=True) + "\n"

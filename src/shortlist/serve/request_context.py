@@ -1,4 +1,4 @@
-"""What is known of a request before anyone has read it."""
+"""Id and start time of a request."""
 
 import re
 import uuid
@@ -13,26 +13,26 @@ SAFE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 @dataclass(frozen=True)
-class Visit:
-    """The name of a request and when it came."""
+class RequestContext:
+    """Id and start time of a request."""
 
     request_id: str
-    began: float  # seconds of a clock that only counts
+    began: float  # seconds of a monotonic clock
 
     def ms(self) -> float:
-        """How long ago it came."""
+        """Milliseconds since the request arrived."""
         return round((perf_counter() - self.began) * 1e3, 3)
 
 
-def welcome(scope: Scope) -> Visit:
-    """A visit named by its `X-Request-Id` if that is safe to print, else by us."""
+def new_context(scope: Scope) -> RequestContext:
+    """Context with the given `X-Request-Id` if it is safe to print, else with a new id."""
     given = Headers(scope=scope).get("x-request-id", "")
-    visit = Visit(given if SAFE.fullmatch(given) else uuid.uuid4().hex, perf_counter())
-    scope["state"] = {**scope.get("state", {}), "visit": visit}
-    return visit
+    context = RequestContext(given if SAFE.fullmatch(given) else uuid.uuid4().hex, perf_counter())
+    scope["state"] = {**scope.get("state", {}), "context": context}
+    return context
 
 
-def visit_of(request: Request) -> Visit:
-    """The visit that a request belongs to."""
-    visit: Visit = request.state.visit
-    return visit
+def context_of(request: Request) -> RequestContext:
+    """The context of a request."""
+    context: RequestContext = request.state.context
+    return context

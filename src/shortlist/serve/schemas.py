@@ -1,4 +1,4 @@
-"""The shapes of what is asked and what is answered, each field with its limit."""
+"""Schemas of requests and responses, with the limits of every field."""
 
 import unicodedata
 from typing import Annotated
@@ -30,7 +30,7 @@ def _check_id(value: object) -> int | str:
 
 
 def _is_clean(text: str) -> bool:
-    """Whether a text can stand in a log and in UTF-8: short, no control characters, no lone surrogates."""
+    """Whether a text is short and without control characters and lone surrogates."""
     if not 0 < len(text) <= ID_BYTES or any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
         return False
     return len(text.encode()) <= ID_BYTES
@@ -41,31 +41,29 @@ Seed = Annotated[int, Field(ge=-INT64, lt=INT64), WithJsonSchema(INTEGER_SCHEMA)
 Ids = Annotated[list[Id], Field(max_length=LIST_LENGTH)]
 
 
-class Ask(BaseModel):
-    """Whom a slate is for; without user and history it is for a stranger."""
+class RecommendRequest(BaseModel):
+    """A request for a slate; without user and history it is for an unknown user."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    user_id: Id | None = Field(None, description="A user; an unknown one is answered like a stranger.")
-    history: Ids | None = Field(
-        None, description="What was met, oldest first; it outranks what is remembered."
+    user_id: Id | None = Field(None, description="User id; an unknown user is answered without a history.")
+    history: Ids | None = Field(None, description="Item ids, oldest first; replaces the stored history.")
+    k: int | None = Field(None, ge=1, le=1000, description="Number of items; default: the pipeline's own.")
+    exclude: Ids = Field([], description="Items that must not be returned.")
+    seed: Seed | None = Field(None, description="Random seed.")
+    trace: bool = Field(
+        False, description="Return the number of candidates that every stage kept, removed and cut."
     )
-    k: int | None = Field(
-        None, ge=1, le=1000, description="How many items; the pipeline's own number if left out."
-    )
-    exclude: Ids = Field([], description="Items that must not be shown.")
-    seed: Seed | None = Field(None, description="The source of all chance in answering.")
-    trace: bool = Field(False, description="Tell what every stage was given, kept, removed and cut.")
 
 
-class ExplainAsk(Ask):
-    """A request for a slate, and the item whose way is of interest."""
+class ExplainRequest(RecommendRequest):
+    """A request for a slate and the item to explain."""
 
     item_id: Id
 
 
 class Model(BaseModel):
-    """What answered."""
+    """The model that answers."""
 
     name: str
     version: str
@@ -73,38 +71,38 @@ class Model(BaseModel):
 
 
 class Degradation(BaseModel):
-    """A stage the answer had to do without."""
+    """A stage that was skipped."""
 
     stage: str
     cause: str = Field(description="timeout, busy or error")
 
 
-class StageCount(BaseModel):
-    """What one stage did: `in` is `out` + `removed` + `cut`."""
+class StageCounts(BaseModel):
+    """Candidates at one stage: `entered` is `kept` + `removed` + `cut`."""
 
     name: str
     kind: str
-    entered: int = Field(alias="in")
-    out: int
+    entered: int
+    kept: int
     removed: int
     cut: int
     ms: float
 
 
-class Told(BaseModel):
-    """What every answer tells."""
+class ResponseBase(BaseModel):
+    """Fields of every response."""
 
     request_id: str
     model: Model
     known_user: bool
-    ignored: int = Field(description="How many items of the history are not in the catalogue.")
+    ignored: int = Field(description="Number of history items that are not in the catalogue.")
     degraded: list[Degradation]
     took_ms: float
-    stages: list[StageCount] | None = None
+    stages: list[StageCounts] | None = None
 
 
 class Item(BaseModel):
-    """A place of the slate."""
+    """One item of the slate."""
 
     item_id: int | str
     title: str
@@ -115,14 +113,14 @@ class Item(BaseModel):
     propensity: float | None = None
 
 
-class Answer(Told):
+class RecommendResponse(ResponseBase):
     """A slate, best first."""
 
     items: list[Item]
 
 
-class Naming(BaseModel):
-    """A nominator's word on the item; ranks count from 1."""
+class Nomination(BaseModel):
+    """Score and rank of the item in one nominator; ranks count from 1."""
 
     nominator: str
     score: float | None
@@ -130,8 +128,8 @@ class Naming(BaseModel):
     of: int
 
 
-class Passage(BaseModel):
-    """What happened to the item at one stage; `threshold` is the lowest score that went on."""
+class StageOutcome(BaseModel):
+    """What happened to the item at one stage; `threshold` is the lowest score that was kept."""
 
     stage: str
     kind: str
@@ -142,28 +140,28 @@ class Passage(BaseModel):
     threshold: float | None
 
 
-class Explained(Told):
-    """The way of one item through one request."""
+class ExplainResponse(ResponseBase):
+    """The path of one item through one request."""
 
     item_id: int | str
     title: str
     sentence: str
     verdict: str = Field(description="returned, not nominated, removed or cut")
     dropped_at: str
-    position: int = Field(description="In the slate from 1; 0 when not returned.")
-    namings: list[Naming]
-    passages: list[Passage]
+    position: int = Field(description="Position in the slate from 1; 0 when not returned.")
+    nominations: list[Nomination]
+    outcomes: list[StageOutcome]
 
 
 class FieldError(BaseModel):
-    """What is wrong with one field, by its JSON pointer."""
+    """The error of one field, with its JSON pointer."""
 
     pointer: str
     message: str
 
 
 class Problem(BaseModel):
-    """A refusal or a failure, as RFC 9457 has it; `instance` is the id of the request."""
+    """A refused or failed request (RFC 9457); `instance` is the request id."""
 
     type: str
     title: str
@@ -175,14 +173,14 @@ class Problem(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Whether requests are welcome, component by component."""
+    """Whether the service accepts requests, by component."""
 
     ready: bool
     components: dict[str, str]
 
 
 class Version(BaseModel):
-    """What is running."""
+    """Versions of the running service."""
 
     shortlist: str
     api: str

@@ -1,4 +1,4 @@
-"""An app on a port: says when it is ready, and finishes what it began before it stops."""
+"""Run an app on a port: announce readiness, and finish accepted requests before stopping."""
 
 import signal
 import socket
@@ -13,21 +13,21 @@ from shortlist.errors import ConfigError
 from shortlist.serve.log import log_config
 from shortlist.serve.service import Service
 
-MOST_HEADERS = 16 << 10  # bytes
+MAX_HEADER_BYTES = 16 << 10  # bytes
 
 
 def serve_app(app: FastAPI, host: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `announce` is told the address once requests are welcome."""
+    """Serve until SIGTERM or SIGINT; `announce` is called with the address once the service is ready."""
     with listening(host, port) as listener:
         server = Server(app, announce, log_config())
         try:
             server.run([listener])
         except SystemExit as error:
-            raise ConfigError("the service did not start; the log says why") from error
+            raise ConfigError("the service did not start; the cause is in the log") from error
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that shuts the door in order: readiness first, then the port, then the last open request."""
+    """Uvicorn with an ordered shutdown: readiness first, then the port, then the accepted requests."""
 
     def __init__(self, app: FastAPI, announce: Callable[[str], None], logs: dict[str, Any] | None) -> None:
         self.service: Service = app.state.service
@@ -35,14 +35,14 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",  # the one whose header limit is ours to set
+                http="h11",  # the implementation with a configurable header limit
                 ws="none",
                 lifespan="on",
                 log_config=logs,
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                h11_max_incomplete_event_size=MOST_HEADERS,
+                h11_max_incomplete_event_size=MAX_HEADER_BYTES,
                 timeout_graceful_shutdown=self.service.limits.drain_seconds,
             )
         )
@@ -53,14 +53,14 @@ class Server(uvicorn.Server):
             self.announce(url_of(self.servers[0].sockets[0].getsockname()))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain; a second Ctrl-C does not wait. The signal is not raised again: a drained end is good."""
+        """Drain; a second Ctrl-C does not wait. The signal is not raised again, so the exit code is 0."""
         self.service.drain()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A bound socket; the kernel refuses connections until the server is ready to listen."""
+    """A bound socket; the kernel refuses connections until the server listens."""
     listener: socket.socket | None = None
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -77,6 +77,6 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def url_of(address: tuple[Any, ...]) -> str:
-    """A bound address as one would type it."""
+    """The URL of a bound address."""
     host, port = address[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

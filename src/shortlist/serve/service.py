@@ -1,4 +1,4 @@
-"""What the routes share: one artifact, one worker, the counters and whether we are open."""
+"""State shared by the routes: recommender, worker, metrics and readiness."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Service:
-    """A recommender at work; `seed` is for requests that bring none."""
+    """A served recommender; `seed` is for requests without one."""
 
     def __init__(self, recommender: Recommender, limits: Limits, seed: int) -> None:
         self.recommender, self.limits, self.seed = recommender, limits, seed
@@ -29,7 +29,7 @@ class Service:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Ready inside the block: threads pinned, every stage used once."""
+        """Ready inside the block: one thread for arithmetic, warm-up done."""
         self.draining = False
         with pinned(), Worker(self.limits.in_flight, self.metrics.in_flight) as worker:
             await worker.do(lambda: warm_up(self.recommender))
@@ -39,7 +39,7 @@ class Service:
         self._worker = None
 
     def drain(self) -> None:
-        """Say that no further requests are welcome; those that come all the same are answered."""
+        """Stop being ready; requests that still arrive are answered."""
         self.draining = True
 
     async def do(self, work: Callable[[], T]) -> T:
@@ -52,13 +52,13 @@ class Service:
 
     @property
     def components(self) -> dict[str, str]:
-        """What readiness depends on, "ok" or why not."""
-        warm = "ok" if self._worker else "pending"
-        return {"model": "ok", "warm_up": warm, "accepting": "draining" if self.draining else "ok"}
+        """The components of readiness: "ok" or the reason."""
+        warmed_up = "ok" if self._worker else "pending"
+        return {"model": "ok", "warm_up": warmed_up, "accepting": "draining" if self.draining else "ok"}
 
     @property
     def model(self) -> Model:
-        """What answers."""
+        """Name, version and expression of the served model."""
         about = self.recommender.about
         name, version = about.name, about.version or "unsaved"
         return Model(name=name, version=version, pipeline=repr(self.recommender.pipeline))

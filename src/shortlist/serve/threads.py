@@ -1,4 +1,4 @@
-"""One thread for arithmetic: on few cores, BLAS threads inside a service cost more than they bring."""
+"""One thread for arithmetic: on few cores, BLAS threads inside a service cost more than they gain."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,14 +8,14 @@ from threadpoolctl import threadpool_limits
 
 
 def pin() -> None:
-    """Let torch and BLAS use one thread when called from this one; OpenMP keeps the number per thread."""
+    """Make torch and BLAS use one thread in the calling thread; OpenMP keeps the number per thread."""
     torch.set_num_threads(1)
     threadpool_limits(limits=1)
 
 
 @contextmanager
 def pinned() -> Iterator[None]:
-    """One thread for arithmetic inside the block, as many as before after it."""
+    """One thread for arithmetic inside the block; restored afterwards."""
     before = torch.get_num_threads()
     with threadpool_limits(limits=1):
         torch.set_num_threads(1)

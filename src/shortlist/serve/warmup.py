@@ -1,4 +1,4 @@
-"""A few requests before the first one counts."""
+"""Warm-up requests before the service is ready."""
 
 from shortlist.pipeline import Recommender
 from shortlist.pipeline.recommender import Request
@@ -7,7 +7,7 @@ ROUNDS = 3
 
 
 def warm_up(recommender: Recommender) -> None:
-    """Ask for a stranger, a known user and a short history, so that everything lazy has been made."""
+    """Answer requests of an unknown user, a known user and a short history, so that lazy values are computed."""
     items, users = recommender.catalog.vocabulary, recommender.users
     history = [items.id(row) for row in range(min(5, len(items)))]
     requests = [

@@ -1,4 +1,4 @@
-"""One thread that scores, with a queue that has an end."""
+"""One scoring thread with a bounded queue."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,32 +15,32 @@ T = TypeVar("T")
 
 
 class Worker:
-    """Does one piece of work at a time, away from the event loop, and refuses when too many wait."""
+    """Runs one job at a time outside the event loop; refuses when too many wait."""
 
     def __init__(self, in_flight: int, gauge: Gauge) -> None:
-        self._places = BoundedSemaphore(in_flight)
+        self._slots = BoundedSemaphore(in_flight)
         self._gauge = gauge
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="score", initializer=pin)
 
     async def do(self, work: Callable[[], T]) -> T:
-        """The result of `work`, or a refusal at once."""
-        if not self._places.acquire(blocking=False):
+        """The result of `work`, or an immediate refusal."""
+        if not self._slots.acquire(blocking=False):
             raise RefusedError(
                 "overloaded", "too many requests are waiting; try again", headers={"Retry-After": "1"}
             )
         try:
             future = self._pool.submit(work)
         except RuntimeError as error:  # the pool is closed: the server is going down
-            self._places.release()
+            self._slots.release()
             raise RefusedError("not-ready", "the service is shutting down; try again") from error
         self._gauge.inc()
-        # The place is free when the work has ended, not when its client has lost patience.
-        future.add_done_callback(self._left)
+        # The slot is free when the work has ended, not when the client has disconnected.
+        future.add_done_callback(self._release)
         return await asyncio.wrap_future(future)
 
-    def _left(self, _: Future[Any]) -> None:
+    def _release(self, _: Future[Any]) -> None:
         self._gauge.dec()
-        self._places.release()
+        self._slots.release()
 
     def __enter__(self) -> Self:
         return self

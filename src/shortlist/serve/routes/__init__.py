@@ -1,4 +1,4 @@
-"""The paths of the service, a file for each purpose."""
+"""The routes of the service."""
 
 from shortlist.serve.routes import explain, health, recommend
 

@@ -1,4 +1,4 @@
-"""Whether we live, whether we are ready, what we counted and what we are."""
+"""Liveness, readiness, metrics and versions."""
 
 from fastapi import APIRouter, Response
 
@@ -14,13 +14,13 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 @router.get("/livez", responses=declare())
 async def get_livez() -> dict[str, str]:
-    """The process answers; nothing else is asked."""
+    """Whether the process answers."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", responses={**declare(), 503: {"model": Readiness, "description": "Not ready"}})
 async def get_readyz(service: TheService, response: Response) -> Readiness:
-    """Whether requests are welcome: 503 before the warm-up is done and while draining."""
+    """Whether requests are accepted: 503 before the warm-up is done and while draining."""
     components = service.components
     ready = all(state == "ok" for state in components.values())
     response.status_code = 200 if ready else 503
@@ -33,11 +33,11 @@ async def get_readyz(service: TheService, response: Response) -> Readiness:
     response_class=Response,
 )
 async def get_metrics(service: TheService) -> Response:
-    """What was counted since the start."""
+    """Metrics since the start."""
     return Response(service.metrics.text(), media_type=TEXT)
 
 
 @router.get("/version", responses=declare())
 async def get_version(service: TheService) -> Version:
-    """The package, the API and the model."""
+    """Versions of the package, the API and the model."""
     return Version(shortlist=__version__, api="v1", model=service.model)

@@ -1,4 +1,4 @@
-"""A small recommender made by hand, and a client for the app in this process."""
+"""A small hand-made recommender, and a client of the app in this process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,7 +51,7 @@ def pipeline_of(**other):
 
 
 def recommender_of(pipeline=None, ids=None):
-    """Eight users u0..u7 who each remember three items; items i0..i59 with titles."""
+    """Eight users u0..u7 with three history items each; items i0..i59 with titles."""
     names = [f"i{row}" for row in range(ITEMS)] if ids is None else ids
     table = pa.table(
         {"title": [f"Item {row}" for row in range(ITEMS)], "category": ["abc"[r % 3] for r in range(ITEMS)]}
@@ -66,7 +66,7 @@ def recommender_of(pipeline=None, ids=None):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gate(Nominator):
-    """Names item 0, but only once it is told to go on; requests with a history may pass at once."""
+    """Nominates item 0 after `go` is set; requests with a history do not wait."""
 
     entered: Event
     go: Event
@@ -80,19 +80,19 @@ class Gate(Nominator):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Broken(Scorer):
-    """Raises with words that must not get out, once it is told to."""
+    """Raises once `on` is set, with a message that must not be exposed."""
 
     on: Event
 
     def score(self, query, found):
         if self.on.is_set():
-            raise RuntimeError("secret words")
+            raise RuntimeError("secret message")
         return found.scores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Odd(Scorer):
-    """Gives NaN to the first candidate and infinity to the second."""
+    """Scores the first candidate NaN and the second infinity."""
 
     def score(self, query, found):
         scores = found.scores.clone()
@@ -101,7 +101,7 @@ class Odd(Scorer):
 
 
 class Client:
-    """Calls the app without a network; the app runs in a thread of its own, as under a server."""
+    """Calls the app without a network; the app runs in its own thread, as under a server."""
 
     def __init__(self, portal, http):
         self.portal, self.http = portal, http
@@ -149,7 +149,7 @@ PROBLEM_KEYS = {"type", "title", "status", "detail", "instance", "code", "errors
 
 
 def check_problem(answer, status, code):
-    """The answer is a problem of this kind, in the declared shape."""
+    """Assert that the response is a problem of this kind, in the declared schema."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
