@@ -1,4 +1,4 @@
-"""Exact search: what a full sort says, ties by row, whatever the block, the batch and the number of threads."""
+"""Exact search equals a full sort with ties by row, for any block size, batch and number of threads."""
 
 import pytest
 import torch
@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.index import exact, search, top
-from shortlist.index.exact import in_blocks, warm, without
+from shortlist.index.exact import in_blocks, mask_rows, warmup
 
 
-def slow(scores, k, exclude=None):
-    """The k best of each row by (score descending, position) without those to exclude, -1 past the last."""
-    told = []
+def full_sort(scores, k, exclude=None):
+    """The k best of each row by (score descending, position) without excluded ones, padded with -1."""
+    results = []
     for row, own in enumerate(scores.tolist()):
         left = set(range(len(own))) - (set() if exclude is None else set(exclude[row].tolist()))
         best = sorted(left, key=lambda at, own=own: (-own[at], at))[:k]
-        told.append(best + [-1] * (min(k, len(own)) - len(best)))
-    return torch.tensor(told, dtype=torch.int64).reshape(len(scores), -1)
+        results.append(best + [-1] * (min(k, len(own)) - len(best)))
+    return torch.tensor(results, dtype=torch.int64).reshape(len(scores), -1)
 
 
 def at(scores, rows):
@@ -40,18 +40,18 @@ sizes = st.one_of(st.integers(0, 12), st.integers(13, 40))
     st.integers(1, 3),
     st.booleans(),
 )
-def test_search_equals_a_full_sort_with_ties_whatever_the_block(
-    count, k, block, width, asked, seed, spread, leave_out
+def test_search_equals_a_full_sort_for_any_block_size(
+    count, k, block, width, n_queries, seed, spread, with_exclude
 ):
     generator = torch.Generator().manual_seed(seed)
     # Small whole numbers: products are exact, and most of them tie.
     vectors = torch.randint(-spread, spread + 1, (count, width), generator=generator).float()
-    queries = torch.randint(-spread, spread + 1, (asked, width), generator=generator).float()
-    exclude = torch.randint(-1, count + 2, (asked, 6), generator=generator) if leave_out else None
+    queries = torch.randint(-spread, spread + 1, (n_queries, width), generator=generator).float()
+    exclude = torch.randint(-1, count + 2, (n_queries, 6), generator=generator) if with_exclude else None
     full = queries @ vectors.T
-    expected = slow(full, k, exclude)
-    for found in (search, in_blocks):
-        rows, scores = found(vectors, queries, k, block, exclude)
+    expected = full_sort(full, k, exclude)
+    for implementation in (search, in_blocks):
+        rows, scores = implementation(vectors, queries, k, block, exclude)
         assert torch.equal(rows, expected)
         assert torch.equal(scores, at(full, expected))
         assert (rows.dtype, scores.dtype) == (torch.int64, torch.float32)
@@ -62,7 +62,7 @@ def test_search_equals_a_full_sort_with_ties_whatever_the_block(
 def test_top_equals_a_stable_sort(width, k, seed):
     scores = torch.randint(0, 4, (4, width), generator=torch.Generator().manual_seed(seed)).float()
     values, at = top(scores, k)
-    assert torch.equal(at, slow(scores, k))
+    assert torch.equal(at, full_sort(scores, k))
     assert torch.equal(values, scores.gather(1, at))
 
 
@@ -76,24 +76,24 @@ def test_random_vectors_agree_with_the_full_product(width):
     assert torch.allclose(scores, full.gather(1, rows), atol=1e-5)
 
 
-def test_a_query_finds_the_same_bits_alone_in_any_batch_and_on_any_threads(monkeypatch):
+def test_results_have_the_same_bits_in_any_batch_and_on_any_number_of_threads(monkeypatch):
     torch.manual_seed(1)
     vectors, queries = torch.randn(3001, 40), torch.randn(37, 40)
     exclude = torch.randint(-1, 3001, (37, 50))
     rows, scores = search(vectors, queries, 25, exclude=exclude)
-    for one in range(37):
-        alone = search(vectors, queries[one : one + 1], 25, exclude=exclude[one : one + 1])
-        assert torch.equal(alone[0][0], rows[one])
-        assert torch.equal(alone[1][0], scores[one])
-    monkeypatch.setattr(exact, "ROOM", 8 * 2 * 64 * 3)
+    for row in range(37):
+        alone = search(vectors, queries[row : row + 1], 25, exclude=exclude[row : row + 1])
+        assert torch.equal(alone[0][0], rows[row])
+        assert torch.equal(alone[1][0], scores[row])
+    monkeypatch.setattr(exact, "BUFFER_BYTES", 8 * 2 * 64 * 3)
     assert torch.equal(search(vectors, queries, 25, exclude=exclude)[1], scores)
-    monkeypatch.setattr(exact, "WORTH_THREADS", 1)
+    monkeypatch.setattr(exact, "MIN_PRODUCTS_FOR_THREADS", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     for answer, expected in zip(search(vectors, queries, 25, exclude=exclude), (rows, scores), strict=True):
         assert torch.equal(answer, expected)
 
 
-def test_vectors_that_come_in_rising_order_of_their_products_are_all_weighed():
+def test_vectors_in_ascending_order_of_products_are_all_considered():
     vectors = torch.arange(5000.0)[:, None].expand(-1, 16) / 16
     rows, _ = search(vectors, torch.ones(3, 16), 4)
     assert rows.tolist() == [[4999, 4998, 4997, 4996]] * 3
@@ -101,13 +101,13 @@ def test_vectors_that_come_in_rising_order_of_their_products_are_all_weighed():
     assert rows.tolist() == [[1, 3, 4, 5]]
 
 
-def test_two_zeros_are_one():
+def test_minus_zero_ties_with_zero():
     vectors = torch.tensor([[-0.0], [0.0], [-1.0], [0.0]])
     assert search(vectors, torch.ones(1, 1), 4)[0].tolist() == [[0, 1, 3, 2]]
 
 
 @pytest.mark.parametrize("find", [search, in_blocks])
-def test_what_is_no_number_is_not_found(find):
+def test_nan_and_minus_infinity_are_not_returned(find):
     vectors = torch.tensor([[1.0, 0.0], [2.0, 0.0], [torch.nan, 0.0], [-torch.inf, 0.0], [torch.inf, 0.0]])
     rows, scores = find(vectors, torch.tensor([[1.0, 1.0], [torch.nan, 1.0], [0.0, torch.inf]]), 4)
     assert rows.tolist() == [[4, 1, 0, -1], [-1] * 4, [-1] * 4]
@@ -115,39 +115,39 @@ def test_what_is_no_number_is_not_found(find):
     assert (scores[1:] == -torch.inf).all()
 
 
-def test_everything_excluded_leaves_nothing():
+def test_excluding_everything_returns_nothing():
     rows, scores = search(torch.ones(5, 2), torch.ones(2, 2), 3, exclude=torch.arange(5).repeat(2, 1))
     assert (rows == -1).all()
     assert (scores == -torch.inf).all()
 
 
-@pytest.mark.parametrize(("count", "asked", "k"), [(0, 2, 3), (3, 0, 3), (3, 2, 0)])
-def test_nothing_to_search_among_or_for_gives_an_empty_answer(count, asked, k):
-    rows, scores = search(torch.ones(count, 4), torch.ones(asked, 4), k)
-    assert rows.shape == scores.shape == (asked, min(k, count))
+@pytest.mark.parametrize(("count", "n_queries", "k"), [(0, 2, 3), (3, 0, 3), (3, 2, 0)])
+def test_empty_catalogue_batch_or_k_gives_an_empty_result(count, n_queries, k):
+    rows, scores = search(torch.ones(count, 4), torch.ones(n_queries, 4), k)
+    assert rows.shape == scores.shape == (n_queries, min(k, count))
     assert (rows.dtype, scores.dtype) == (torch.int64, torch.float32)
 
 
-def test_other_numbers_and_gradients_go_through_torch():
+def test_float64_and_gradients_go_through_torch():
     vectors, queries = torch.randn(50, 8, dtype=torch.float64), torch.randn(3, 8, dtype=torch.float64)
     assert search(vectors, queries, 5)[1].dtype == torch.float64
-    wanted = queries.float().requires_grad_()
-    assert search(vectors.float(), wanted, 5)[1].requires_grad
+    tracked = queries.float().requires_grad_()
+    assert search(vectors.float(), tracked, 5)[1].requires_grad
     with torch.no_grad():
-        assert not search(vectors.float(), wanted, 5)[1].requires_grad
+        assert not search(vectors.float(), tracked, 5)[1].requires_grad
 
 
-def test_vectors_may_lie_apart():
+def test_strided_vectors_are_accepted():
     vectors, queries = torch.randn(100, 40)[:, ::2], torch.randn(2, 40)[:, 1::2]
     assert torch.equal(search(vectors, queries, 9)[0], in_blocks(vectors, queries, 9)[0])
 
 
-def test_scores_of_rows_that_are_none_stay_as_they_are():
-    told = without(torch.zeros(2, 3), torch.tensor([[-1, 0, 3], [2, 2, 99]]))
-    assert told.tolist() == [[-torch.inf, 0, 0], [0, 0, -torch.inf]]
-    warm()
+def test_rows_outside_the_catalogue_mask_nothing():
+    masked = mask_rows(torch.zeros(2, 3), torch.tensor([[-1, 0, 3], [2, 2, 99]]))
+    assert masked.tolist() == [[-torch.inf, 0, 0], [0, 0, -torch.inf]]
+    warmup()
 
 
 @pytest.mark.parametrize("infinite", [float("inf"), float("-inf")])
-def test_infinite_scores_have_their_place(infinite):
+def test_infinite_scores_are_ranked(infinite):
     assert top(torch.tensor([[0.0, infinite, 1.0]]), 3)[1].tolist() in ([[1, 2, 0]], [[2, 0, 1]])

@@ -6,7 +6,7 @@ from shortlist.index import make_index, search
 from shortlist.index.exact_index import ExactIndex
 
 
-def test_vectors_stay_where_they_are():
+def test_vectors_are_not_copied():
     vectors = torch.randn(20, 4)
     index = make_index("exact", vectors)
     assert isinstance(index, ExactIndex)
@@ -15,8 +15,8 @@ def test_vectors_stay_where_they_are():
     assert torch.equal(index.search(vectors[:2], 3)[0], search(vectors, vectors[:2], 3)[0])
 
 
-def test_there_is_nothing_to_tune():
+def test_the_exact_index_has_no_settings():
     index = make_index("exact", torch.zeros(2, 2))
     assert index.tuned() is index
-    with pytest.raises(ConfigError, match="has nothing to set, got ef"):
+    with pytest.raises(ConfigError, match="has no settings, got ef"):
         index.tuned(ef=5)

@@ -1,4 +1,4 @@
-"""Every kind of index keeps the same promises."""
+"""The contract of every index kind."""
 
 import sys
 from importlib.util import find_spec
@@ -8,8 +8,8 @@ import torch
 
 from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError, ConfigError, DataError, MissingExtraError
-from shortlist.index import INDEXES, make_index, open_index, packed_index, search, unpacked_index
-from shortlist.index.registry import ABOUT, index_type
+from shortlist.index import INDEXES, index_from_tensors, index_to_tensors, make_index, open_index, search
+from shortlist.index.registry import HEADER, index_type
 from tests.index.worlds import grouped, recall
 
 NEEDS = {"exact": "numpy", "scann": "scann"}  # all others: faiss
@@ -22,7 +22,15 @@ KINDS = [
     )
     for kind in INDEXES
 ]
-LEAST = {"exact": 1.0, "flat": 1.0, "hnsw": 0.9, "ivf": 0.5, "ivf-pq": 0.5, "residual": 0.4, "scann": 0.4}
+MIN_RECALL = {
+    "exact": 1.0,
+    "flat": 1.0,
+    "hnsw": 0.9,
+    "ivf": 0.5,
+    "ivf-pq": 0.5,
+    "residual": 0.4,
+    "scann": 0.4,
+}
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -31,7 +39,7 @@ def same(one, other):
 
 
 @every_kind
-def test_an_index_finds_most_of_the_best_in_the_common_shape(kind):
+def test_search_has_the_expected_recall_shape_and_order(kind):
     items, queries = grouped()
     index = make_index(kind, items)
     rows, scores = index.search(queries, 10)
@@ -42,13 +50,13 @@ def test_an_index_finds_most_of_the_best_in_the_common_shape(kind):
         (12, 10),
     )
     assert (index.kind, index.n_items, index.width) == (kind, 1200, 16)
-    assert recall(rows, search(items, queries, 10)[0]) >= LEAST[kind]
+    assert recall(rows, search(items, queries, 10)[0]) >= MIN_RECALL[kind]
     assert (scores[:, 1:] <= scores[:, :-1]).all()
     torch.testing.assert_close(scores, (queries[:, None] * items[rows]).sum(-1), atol=1e-3, rtol=1e-3)
 
 
 @every_kind
-def test_what_is_excluded_is_not_found_and_its_places_are_filled(kind):
+def test_excluded_rows_are_replaced_by_other_items(kind):
     items, queries = grouped()
     index = make_index(kind, items)
     best, _ = index.search(queries, 60)
@@ -63,14 +71,14 @@ def test_what_is_excluded_is_not_found_and_its_places_are_filled(kind):
 
 
 @every_kind
-def test_all_items_but_the_excluded_are_found_when_all_are_asked_for(kind):
-    items, queries = grouped(n_items=400, asked=3)
+def test_k_of_the_whole_catalogue_returns_every_item_that_is_not_excluded(kind):
+    items, queries = grouped(n_items=400, n_queries=3)
     index = make_index(kind, items)
     exclude = torch.tensor([[0, 1, 2, 3], [7, 7, 7, -1], [-1, -1, -1, -1]])
     rows, scores = index.search(queries, 1000, exclude)
     assert rows.shape == scores.shape == (3, 400)
-    for own, met in zip(rows.tolist(), exclude.tolist(), strict=True):
-        left = set(range(400)) - set(met)
+    for own, excluded in zip(rows.tolist(), exclude.tolist(), strict=True):
+        left = set(range(400)) - set(excluded)
         assert set(own[: len(left)]) == left
         assert own[len(left) :] == [-1] * (400 - len(left))
     assert torch.equal(scores == -torch.inf, rows < 0)
@@ -78,7 +86,7 @@ def test_all_items_but_the_excluded_are_found_when_all_are_asked_for(kind):
 
 @every_kind
 @pytest.mark.parametrize("count", [0, 1, 3, 255])
-def test_few_items_are_found_exactly(kind, count):
+def test_small_catalogues_are_searched_exactly(kind, count):
     items, queries = grouped(n_items=count or 1)
     items = items[:count]
     rows, scores = make_index(kind, items).search(queries, 5)
@@ -88,11 +96,11 @@ def test_few_items_are_found_exactly(kind, count):
 
 
 @every_kind
-def test_a_saved_index_answers_alike_after_it_was_opened(kind, tmp_path):
+def test_an_opened_index_gives_the_results_of_the_saved_one(kind, tmp_path):
     items, queries = grouped()
     index = make_index(kind, items, seed=3)
-    save(tmp_path / "m", "stage", {"w.safetensors": packed_index(index)}, Lineage())
-    back = unpacked_index(load(tmp_path / "m").tensors("w.safetensors"))
+    save(tmp_path / "m", "stage", {"w.safetensors": index_to_tensors(index)}, Lineage())
+    back = index_from_tensors(load(tmp_path / "m").tensors("w.safetensors"))
     assert back is not None
     assert (back.kind, back.settings()) == (index.kind, index.settings())
     assert same(back.search(queries, 20), index.search(queries, 20))
@@ -102,9 +110,7 @@ def test_a_saved_index_answers_alike_after_it_was_opened(kind, tmp_path):
     assert same(plain.search(queries, 20), index.search(queries, 20))
 
 
-@pytest.mark.parametrize(
-    "kind", [one for one in KINDS if one.values[0] != "scann"]
-)  # it makes no such promise
+@pytest.mark.parametrize("kind", [one for one in KINDS if one.values[0] != "scann"])  # ScaNN takes no seed
 def test_the_same_seed_gives_the_same_index(kind):
     items, queries = grouped()
     one, other = (make_index(kind, items, seed=5) for _ in range(2))
@@ -113,8 +119,8 @@ def test_the_same_seed_gives_the_same_index(kind):
 
 
 @every_kind
-def test_a_query_that_is_no_number_finds_nothing_and_disturbs_nobody(kind):
-    items, queries = grouped(asked=3)
+def test_a_non_finite_query_returns_nothing_and_does_not_affect_others(kind):
+    items, queries = grouped(n_queries=3)
     index = make_index(kind, items)
     expected = index.search(queries, 8)
     queries[1, 2] = torch.nan
@@ -126,7 +132,7 @@ def test_a_query_that_is_no_number_finds_nothing_and_disturbs_nobody(kind):
 
 
 @every_kind
-def test_nothing_asked_is_nothing_found(kind):
+def test_empty_requests_return_empty_results(kind):
     items, queries = grouped()
     index = make_index(kind, items)
     assert index.search(queries[:0], 5)[0].shape == (0, 5)
@@ -135,12 +141,12 @@ def test_nothing_asked_is_nothing_found(kind):
 
 
 @every_kind
-def test_what_does_not_fit_is_named(kind):
+def test_invalid_arguments_are_refused_by_name(kind):
     items, queries = grouped()
     index = make_index(kind, items)
     with pytest.raises(DataError, match=r"expected queries \[B, 16\], as wide as the items, got \[12, 15\]"):
         index.search(queries[:, 1:], 5)
-    with pytest.raises(DataError, match=r"expected rows to exclude \[12, H\].* got \[3, 4\]"):
+    with pytest.raises(DataError, match=r"expected excluded rows \[12, H\].* got \[3, 4\]"):
         index.search(queries, 5, torch.zeros((3, 4), dtype=torch.int64))
     with pytest.raises(ConfigError, match="k must not be negative, got -1"):
         index.search(queries, -1)
@@ -153,7 +159,7 @@ def test_what_does_not_fit_is_named(kind):
             make_index(kind, items.index_fill(0, torch.tensor([7]), torch.nan))
 
 
-def test_an_unknown_kind_is_named():
+def test_an_unknown_kind_is_refused_with_the_known_ones():
     with pytest.raises(
         ConfigError, match="one of exact, flat, hnsw, ivf, ivf-pq, residual, scann, got 'tree'"
     ):
@@ -163,7 +169,7 @@ def test_an_unknown_kind_is_named():
 @pytest.mark.parametrize(
     ("kind", "package", "extra"), [("hnsw", "faiss", "ann"), ("scann", "scann", "scann")]
 )
-def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch, kind, package, extra):
+def test_a_missing_package_is_named_with_the_install_command(monkeypatch, kind, package, extra):
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
@@ -173,10 +179,10 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch,
         index_type(kind)
 
 
-def test_tensors_without_an_index_hold_none_and_damaged_ones_are_named():
-    assert unpacked_index({"model.w": torch.zeros(2)}) is None
-    with pytest.raises(ArtifactError, match="does not tell of an index"):
-        unpacked_index({ABOUT: torch.zeros(3, dtype=torch.uint8)})
-    about = packed_index(make_index("exact", torch.zeros(3, 2)))[ABOUT]
-    with pytest.raises(ArtifactError, match=r"does not tell of an index that is there.*vectors"):
-        unpacked_index({ABOUT: about})
+def test_tensors_without_an_index_give_none_and_damaged_ones_are_refused():
+    assert index_from_tensors({"model.w": torch.zeros(2)}) is None
+    with pytest.raises(ArtifactError, match="is not JSON"):
+        index_from_tensors({HEADER: torch.zeros(3, dtype=torch.uint8)})
+    header = index_to_tensors(make_index("exact", torch.zeros(3, 2)))[HEADER]
+    with pytest.raises(ArtifactError, match=r"does not describe the stored index.*vectors"):
+        index_from_tensors({HEADER: header})

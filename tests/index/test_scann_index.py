@@ -1,4 +1,4 @@
-"""What only ScaNN has: files of its own. `test_kinds` holds the rest."""
+"""Files and search parameters of ScaNN; `test_registry` runs the contract on every kind."""
 
 import pytest
 import torch
@@ -11,8 +11,8 @@ pytest.importorskip("scann", reason="scann is not installed: pip install 'shortl
 scann = pytest.importorskip("shortlist.index.scann_index")
 
 
-def test_looking_further_finds_more_and_nothing_is_made_anew():
-    items, queries = grouped(asked=40)
+def test_more_probes_raise_recall_without_a_rebuild():
+    items, queries = grouped(n_queries=40)
     truth, _ = search(items, queries, 10)
     index = make_index("scann", items, nprobe=1, refine=1)
     wide = index.tuned(nprobe=12, refine=20)
@@ -22,13 +22,13 @@ def test_looking_further_finds_more_and_nothing_is_made_anew():
 
 
 @pytest.mark.parametrize("name", ["scann_docids.pkl", "../scann_config.pb", "a/b.npy"])
-def test_files_that_could_be_code_or_lie_elsewhere_are_refused(name):
+def test_pickles_and_paths_outside_the_folder_are_refused(name):
     index = make_index("scann", grouped()[0])
-    with pytest.raises(ArtifactError, match="is no file that ScaNN may read"):
+    with pytest.raises(ArtifactError, match="is not a file that ScaNN may read"):
         scann.ScannIndex.build(index.settings(), {**index.tensors(), name: torch.zeros(1, dtype=torch.uint8)})
 
 
-def test_files_that_are_cut_are_named():
+def test_damaged_files_are_refused():
     index = make_index("scann", grouped()[0])
-    with pytest.raises(ArtifactError, match="its files are none of ScaNN"):
+    with pytest.raises(ArtifactError, match="its files are not a ScaNN index"):
         scann.ScannIndex.build(index.settings(), {"scann_config.pb": torch.zeros(4, dtype=torch.uint8)})

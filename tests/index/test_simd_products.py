@@ -1,21 +1,21 @@
-"""A tile: sixteen products, and which of them lie above their bars."""
+"""Tiles of sixteen products, and which of them exceed their thresholds."""
 
 import numpy as np
 import pytest
 from numba import njit
 
 from shortlist.index.simd_products import LANES, ROUNDS, SIDE, square_tile, tall_tile
-from shortlist.index.topk_kernel import laid
+from shortlist.index.topk_kernel import padded_queries
 
 
 @njit
-def tall(vectors, row, queries, query, bars, out):
-    return tall_tile(vectors, row, queries, query, bars, out)
+def tall(vectors, row, queries, query, thresholds, out):
+    return tall_tile(vectors, row, queries, query, thresholds, out)
 
 
 @njit
-def square(vectors, row, queries, query, bars, out):
-    return square_tile(vectors, row, queries, query, bars, out)
+def square(vectors, row, queries, query, thresholds, out):
+    return square_tile(vectors, row, queries, query, thresholds, out)
 
 
 def world(width):
@@ -28,33 +28,33 @@ def bits(mask):
 
 
 @pytest.mark.parametrize("width", [16, 17, 31, 32, 64, 70])
-def test_a_tall_tile_holds_the_products_of_sixteen_vectors_with_one_query(width):
+def test_a_tall_tile_equals_the_matrix_product(width):
     vectors, queries = world(width)
-    out, bars = np.empty(LANES, np.float32), np.zeros((8, LANES), np.float32)
-    above = tall(vectors, 3, laid(queries, 1), 5, bars, out)
+    out, thresholds = np.empty(LANES, np.float32), np.zeros((8, LANES), np.float32)
+    above = tall(vectors, 3, padded_queries(queries, 1), 5, thresholds, out)
     expected = vectors[3:19] @ queries[5]
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
     assert bits(above) == (out > 0).tolist()
 
 
 @pytest.mark.parametrize("width", [16, 17, 64, 70])
-def test_a_square_tile_holds_the_same_bits_query_by_query(width):
+def test_a_square_tile_has_the_bits_of_the_tall_tile(width):
     vectors, queries = world(width)
-    out, bars = np.empty(LANES, np.float32), np.zeros((2, LANES), np.float32)
-    above = square(vectors, 8, laid(queries, SIDE), 4, bars, out)
+    out, thresholds = np.empty(LANES, np.float32), np.zeros((2, LANES), np.float32)
+    above = square(vectors, 8, padded_queries(queries, SIDE), 4, thresholds, out)
     assert bits(above) == (out > 0).tolist()
-    alone, nothing = np.empty(LANES, np.float32), np.zeros((8, LANES), np.float32)
+    alone, zeros = np.empty(LANES, np.float32), np.zeros((8, LANES), np.float32)
     for query in range(SIDE):
-        tall(vectors, 8, laid(queries, 1), 4 + query, nothing, alone)
+        tall(vectors, 8, padded_queries(queries, 1), 4 + query, zeros, alone)
         assert out[query * SIDE : (query + 1) * SIDE].tolist() == alone[:SIDE].tolist()
 
 
-def test_nothing_that_is_no_number_lies_above_a_bar():
+def test_nan_exceeds_no_threshold():
     vectors = np.full((16, 16), np.nan, np.float32)
-    out, bars = np.empty(LANES, np.float32), np.full((1, LANES), -np.inf, np.float32)
-    assert tall(vectors, 0, laid(np.ones((1, 16), np.float32), 1), 0, bars, out) == 0
+    out, thresholds = np.empty(LANES, np.float32), np.full((1, LANES), -np.inf, np.float32)
+    assert tall(vectors, 0, padded_queries(np.ones((1, 16), np.float32), 1), 0, thresholds, out) == 0
 
 
-def test_every_float_of_two_vectors_goes_into_one_sum_of_a_round():
+def test_every_float_of_two_vectors_enters_one_sum_per_round():
     for first, second in ROUNDS:
         assert sorted([*first, *second]) == list(range(2 * LANES))

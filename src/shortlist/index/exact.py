@@ -1,4 +1,4 @@
-"""Exact search by inner product: memory does not grow with the catalogue, nothing of size [B, N] is kept."""
+"""Exact search by inner product; memory does not grow with the catalogue, no [B, N] matrix is stored."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,25 +7,25 @@ import torch
 from torch import Tensor
 
 from shortlist.index.simd_products import SIDE
-from shortlist.index.topk_kernel import SPARE, scan
+from shortlist.index.topk_kernel import MIN_SLACK, scan
 
-ROOM = 1 << 26  # bytes for the best so far of queries that are asked together
-TOGETHER = 256  # queries at most: their vectors stay in the second-level cache
-WORTH_THREADS = 1 << 22  # products: fewer are done before a thread has begun
+BUFFER_BYTES = 1 << 26  # memory for the running top k of queries scanned together
+MAX_QUERIES = 256  # queries per scan: their vectors stay in the second-level cache
+MIN_PRODUCTS_FOR_THREADS = 1 << 22  # smaller searches end before a thread has started
 
 
 def search(
     vectors: Tensor, queries: Tensor, k: int, block: int = 1 << 18, exclude: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The k items [B, k] of `vectors` [N, D] with the largest products with `queries` [B, D], best first, and those.
+    """Rows and inner products [B, min(k, N)] of the k best of `vectors` [N, D] for `queries` [B, D], best first.
 
-    There are min(k, N) places. Equal products are ordered by row. Rows in `exclude` [B, H] are not found, -1 there is
-    no row; nor are products that are no number or -inf, nor anything for a query that is not all finite numbers. Where
-    nothing is left to be found stand row -1 and -inf.
+    Equal products are ordered by row. Rows in `exclude` [B, H] (-1 = none) are not returned, nor products that are NaN
+    or -inf, nor anything for a query with a non-finite value. Where fewer items remain, the row is -1 and the score
+    -inf.
 
-    On a CPU float32 goes through a compiled scan, on as many threads as torch has where that pays: what a query finds
-    has the same bits alone, in any batch and on any number of threads. All else, a GPU above all, goes through torch
-    in blocks of `block` vectors.
+    On a CPU, float32 goes through a compiled scan, on torch's number of threads where that pays: the result of a query
+    has the same bits alone, in any batch and on any number of threads. Everything else, GPUs included, goes through
+    torch in blocks of `block` vectors.
     """
     k = min(k, len(vectors))
     if k and len(queries) and _fits_scan(vectors, queries):
@@ -36,7 +36,7 @@ def search(
 def in_blocks(
     vectors: Tensor, queries: Tensor, k: int, block: int = 1 << 18, exclude: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """What `search` finds, by torch, on any device and for any type of number."""
+    """The result of `search` by torch operations, on any device and for any dtype."""
     queries = queries.masked_fill(~queries.isfinite().all(1, keepdim=True), torch.nan)
     best_scores = queries.new_empty((len(queries), 0))
     best_rows = torch.empty((len(queries), 0), dtype=torch.int64, device=queries.device)
@@ -44,7 +44,7 @@ def in_blocks(
         scores = queries @ vectors[start : start + block].T  # [B, N]
         scores = scores.masked_fill(scores.isnan(), -torch.inf)
         if exclude is not None:
-            scores = without(scores, exclude.to(scores.device) - start)
+            scores = mask_rows(scores, exclude.to(scores.device) - start)
         rows = torch.arange(start, start + scores.shape[1], device=scores.device).expand(scores.shape)
         best_scores = torch.cat([best_scores, scores], dim=1)
         best_rows = torch.cat([best_rows, rows], dim=1)
@@ -53,23 +53,23 @@ def in_blocks(
     return best_rows.masked_fill(best_scores == -torch.inf, -1), best_scores
 
 
-def warm() -> None:
-    """Compile the scan now, not at the first query."""
+def warmup() -> None:
+    """Compile the kernel now, not at the first query."""
     for count in (1, 2):
         search(torch.zeros(1, 1), torch.zeros(count, 1), 1)
 
 
-def without(scores: Tensor, rows: Tensor) -> Tensor:
-    """Scores [B, N] with -inf at rows [B, H] of their own; what is no row 0..N-1 is no place."""
-    wide = torch.nn.functional.pad(scores, (0, 1))  # a place for what is no row
+def mask_rows(scores: Tensor, rows: Tensor) -> Tensor:
+    """Scores [B, N] with -inf at `rows` [B, H]; rows outside 0..N-1 are ignored."""
+    wide = torch.nn.functional.pad(scores, (0, 1))  # one more column, for rows outside the range
     at = torch.where((rows < 0) | (rows >= scores.shape[1]), scores.shape[1], rows)
     return wide.scatter(1, at, -torch.inf)[:, :-1]
 
 
 def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest [B, k], best first, and where they stand; equal ones by position.
+    """The k largest [B, k], best first, with their positions; equal values are ordered by position.
 
-    `topk` finds them fast but promises nothing about ties: those at the k-th value are chosen anew by position.
+    `topk` is fast but leaves the order of ties open: ties at the k-th value are selected again by position.
     """
     k = min(k, scores.shape[1])
     values, at = scores.topk(k, dim=1)
@@ -77,7 +77,7 @@ def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         return values, at
     edge = values[:, -1:]
     if bool(((scores >= edge).sum(1) > k).any()):
-        at = _first_at_the_edge(scores, edge, k)
+        at = _first_ties(scores, edge, k)
     else:
         at = at.sort(dim=1).values
     order = scores.gather(1, at).sort(dim=1, descending=True, stable=True).indices
@@ -85,8 +85,8 @@ def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return scores.gather(1, at), at
 
 
-def _first_at_the_edge(scores: Tensor, edge: Tensor, k: int) -> Tensor:
-    """All places above the edge and the first ones on it, k together, in order [B, k]; no sort of the whole row."""
+def _first_ties(scores: Tensor, edge: Tensor, k: int) -> Tensor:
+    """Positions of all values above `edge` and the first ones equal to it, k in total, ascending [B, k]."""
     above, level = scores > edge, scores == edge
     room = k - above.sum(1, keepdim=True)
     chosen = above | (level & (level.cumsum(1) <= room))
@@ -100,22 +100,22 @@ def _fits_scan(vectors: Tensor, queries: Tensor) -> bool:
 
 
 def _scanned(vectors: Tensor, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
-    items, asked = vectors.contiguous().numpy(), queries.contiguous().numpy()
-    none = np.empty((len(asked), 0), np.int64) if exclude is None else exclude.long().numpy(force=True)
-    threads = torch.get_num_threads() if len(items) * len(asked) >= WORTH_THREADS else 1
-    size = _together(len(asked), k, threads)
-    if len(asked) <= size:
-        rows, scores = scan(items, asked, k, none)
+    items, users = vectors.contiguous().numpy(), queries.contiguous().numpy()
+    excluded = np.empty((len(users), 0), np.int64) if exclude is None else exclude.long().numpy(force=True)
+    threads = torch.get_num_threads() if len(items) * len(users) >= MIN_PRODUCTS_FOR_THREADS else 1
+    size = _queries_per_scan(len(users), k, threads)
+    if len(users) <= size:
+        rows, scores = scan(items, users, k, excluded)
     else:
-        parts = [slice(start, start + size) for start in range(0, len(asked), size)]
+        parts = [slice(start, start + size) for start in range(0, len(users), size)]
         with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(lambda part: scan(items, asked[part], k, none[part]), parts))
-        rows, scores = (np.concatenate(one) for one in zip(*found, strict=True))
+            found = list(pool.map(lambda part: scan(items, users[part], k, excluded[part]), parts))
+        rows, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     return torch.from_numpy(rows), torch.from_numpy(scores)
 
 
-def _together(count: int, k: int, threads: int) -> int:
-    """How many of `count` queries are asked in one scan: all threads have some, and memory stays bounded."""
-    affordable = max(1, ROOM // (8 * (k + max(k, SPARE))))
+def _queries_per_scan(count: int, k: int, threads: int) -> int:
+    """How many of `count` queries one scan takes: every thread gets some, and memory stays bounded."""
+    affordable = max(1, BUFFER_BYTES // (8 * (k + max(k, MIN_SLACK))))
     share = -(-count // threads)
-    return min(-(-share // SIDE) * SIDE, TOGETHER, affordable)
+    return min(-(-share // SIDE) * SIDE, MAX_QUERIES, affordable)

@@ -1,4 +1,4 @@
-"""The index that looks at every item."""
+"""Brute-force index."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -11,7 +11,7 @@ from shortlist.index.vector_index import VectorIndex, plain_vectors
 
 
 class ExactIndex(VectorIndex):
-    """Exact search among vectors, which stay where they are: in the model, in a mapped file, on a GPU."""
+    """Exact search over vectors that are not copied: of a model, in a mapped file, on a GPU."""
 
     kind: ClassVar[str] = "exact"
 
@@ -26,7 +26,7 @@ class ExactIndex(VectorIndex):
 
     @classmethod
     def make(cls, vectors: Tensor, seed: int = 0, **settings: Any) -> Self:
-        _without_settings(settings)
+        _refuse_settings(settings)
         return cls(plain_vectors(vectors))
 
     def settings(self) -> dict[str, Any]:
@@ -40,10 +40,12 @@ class ExactIndex(VectorIndex):
         return cls(tensors["vectors"])
 
     def tuned(self, **knobs: Any) -> Self:
-        _without_settings(knobs)
+        _refuse_settings(knobs)
         return self
 
 
-def _without_settings(settings: Mapping[str, Any]) -> None:
+def _refuse_settings(settings: Mapping[str, Any]) -> None:
     if settings:
-        raise ConfigError(f'index "exact" has nothing to set, got {", ".join(settings)}; choose another kind')
+        raise ConfigError(
+            f'index "exact" has no settings, got {", ".join(settings)}; remove them or choose another kind'
+        )

@@ -1,7 +1,7 @@
-"""Indexes of faiss behind our interface; this file is imported only when one is asked for.
+"""FAISS indexes behind the `VectorIndex` interface; imported only when one is requested.
 
-Every search and every making runs on one thread, whatever OpenMP would like: answers do not depend on the machine, and
-requests that are served side by side do not fight for cores.
+Building and searching use one thread: results do not depend on the machine, and concurrent requests do not compete for
+cores.
 """
 
 from abc import abstractmethod
@@ -16,224 +16,231 @@ from torch import Tensor
 
 from shortlist.errors import ArtifactError
 from shortlist.index.approximate import ApproximateIndex
-from shortlist.index.params import FEW, Choices, HnswChoices, IvfChoices, IvfPqChoices, ResidualChoices
+from shortlist.index.params import (
+    MIN_ITEMS,
+    HnswParams,
+    IndexParams,
+    IvfParams,
+    IvfPqParams,
+    ResidualParams,
+)
 from shortlist.index.vector_index import checked_vectors
 
-SAMPLE = 64  # vectors for each list or code that are looked at when these are learned, at most
-ROUNDS = 10  # of k-means
-BYTES = "faiss"  # the name of the tensor an index travels in
+MAX_POINTS_PER_CENTROID = 64  # training vectors per centroid
+KMEANS_ITERATIONS = 10
+BYTES = "faiss"  # name of the tensor that holds the serialized index
 
 
 @dataclass(frozen=True, eq=False)
 class FaissIndex(ApproximateIndex):
-    """An index of faiss, and how it is asked."""
+    """A FAISS index with its parameters."""
 
-    choices: Any
-    inner: Any  # the index itself
-    held: Tensor | None = field(default=None, repr=False)  # the bytes it reads from, where it was opened
+    params: Any
+    inner: Any  # the FAISS index
+    storage: Tensor | None = field(default=None, repr=False)  # bytes that an opened index reads from
 
-    Choices: ClassVar[type[Choices]] = Choices
+    Params: ClassVar[type[IndexParams]] = IndexParams
 
     @classmethod
     def make(cls, vectors: Tensor, seed: int = 0, **settings: Any) -> Self:
         items = checked_vectors(vectors).cpu().numpy()
-        choices = cls.Choices.of(cls.kind, settings).fitted(*items.shape)
+        params = cls.Params.of(settings).resolved(*items.shape)
         faiss.omp_set_num_threads(1)
-        if len(items) < FEW:
+        if len(items) < MIN_ITEMS:
             inner = faiss.IndexFlatIP(items.shape[1])
         else:
-            inner = cls.empty(choices, items.shape[1], seed)
+            inner = cls.empty(params, items.shape[1], seed)
             inner.train(items)
         inner.add(items)
-        return cls(len(items), items.shape[1], choices, inner)
+        return cls(len(items), items.shape[1], params, inner)
 
     @classmethod
     @abstractmethod
-    def empty(cls, choices: Any, width: int, seed: int) -> Any:
-        """An index of faiss that nothing was added to."""
+    def empty(cls, params: Any, width: int, seed: int) -> Any:
+        """An untrained, empty FAISS index."""
 
     @abstractmethod
-    def parameters(self, k: int, effort: int) -> Any:
-        """How faiss is asked for k items, None for as it does by itself."""
+    def search_parameters(self, k: int, effort: int) -> Any:
+        """FAISS search parameters for k items, None for its defaults."""
 
-    def ask(self, queries: Any, k: int, effort: int) -> tuple[Any, Any]:
+    def raw_search(self, queries: Any, k: int, effort: int) -> tuple[Any, Any]:
         faiss.omp_set_num_threads(1)
-        asked = self.whole if effort >= self.most else self.inner
-        wanted = None if isinstance(asked, faiss.IndexFlat) else self.parameters(k, effort)
-        scores, rows = asked.search(queries, k, params=wanted)
+        searched = self.exhaustive if effort >= self.max_effort else self.inner
+        parameters = None if isinstance(searched, faiss.IndexFlat) else self.search_parameters(k, effort)
+        scores, rows = searched.search(queries, k, params=parameters)
         return rows, scores
 
     @property
-    def whole(self) -> Any:
-        """What is asked when every item must be looked at."""
+    def exhaustive(self) -> Any:
+        """The FAISS index for an exhaustive search."""
         return self.inner
 
     def settings(self) -> dict[str, Any]:
-        return {"n_items": self.n_items, "width": self.width, **self.choices.given()}
+        return {"n_items": self.n_items, "width": self.width, **self.params.as_dict()}
 
     def tensors(self) -> dict[str, Tensor]:
         return {BYTES: torch.from_numpy(faiss.serialize_index(self.inner))}
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        choices = dict(settings)
-        n_items, width = choices.pop("n_items"), choices.pop("width")
-        held = tensors[BYTES].contiguous()
-        inner = _opened(held)
+        params = dict(settings)
+        n_items, width = params.pop("n_items"), params.pop("width")
+        storage = tensors[BYTES].contiguous()
+        inner = _deserialized(storage)
         if (inner.ntotal, inner.d) != (n_items, width):
             raise ArtifactError(
                 f"index: expected {n_items} vectors of width {width}, its bytes hold {inner.ntotal} of {inner.d}; "
                 "make the artifact again"
             )
-        return cls(n_items, width, cls.Choices.of(cls.kind, choices), inner, held)
+        return cls(n_items, width, cls.Params.of(params), inner, storage)
 
     def tuned(self, **knobs: Any) -> Self:
-        choices = self.Choices.of(self.kind, {**self.choices.given(), **knobs})
-        return replace(self, choices=choices.fitted(self.n_items, self.width))
+        params = self.Params.of({**self.params.as_dict(), **knobs})
+        return replace(self, params=params.resolved(self.n_items, self.width))
 
 
 class FlatIndex(FaissIndex):
-    """Every item, as faiss looks at it: what `exact` is held against."""
+    """Brute force by FAISS: the reference for `exact`."""
 
     kind = "flat"
-    most = 1
+    max_effort = 1
 
     @classmethod
-    def empty(cls, choices: Any, width: int, seed: int) -> Any:
+    def empty(cls, params: Any, width: int, seed: int) -> Any:
         return faiss.IndexFlatIP(width)
 
-    def parameters(self, k: int, effort: int) -> Any:
+    def search_parameters(self, k: int, effort: int) -> Any:
         return None
 
 
 class HnswIndex(FaissIndex):
-    """A graph that is walked towards larger products.
+    """A navigable small-world graph by inner product.
 
     Malkov and Yashunin, 2016; by inner product: Morozov and Babenko, 2018.
     """
 
     kind = "hnsw"
-    Choices = HnswChoices
+    Params = HnswParams
 
     @classmethod
-    def empty(cls, choices: Any, width: int, seed: int) -> Any:
-        inner = faiss.IndexHNSWFlat(width, choices.m, faiss.METRIC_INNER_PRODUCT)
-        inner.hnsw.efConstruction = choices.ef_construction
+    def empty(cls, params: Any, width: int, seed: int) -> Any:
+        inner = faiss.IndexHNSWFlat(width, params.m, faiss.METRIC_INNER_PRODUCT)
+        inner.hnsw.efConstruction = params.ef_construction
         inner.hnsw.rng = faiss.RandomGenerator(seed)
         return inner
 
     @property
-    def most(self) -> int:
-        return max(1, -(-self.n_items // int(self.choices.ef)))
+    def max_effort(self) -> int:
+        return max(1, -(-self.n_items // int(self.params.ef)))
 
     @property
-    def whole(self) -> Any:
-        """A walk may never come to an item nobody points at: the vectors themselves are looked at."""
+    def exhaustive(self) -> Any:
+        """The stored vectors: the graph does not reach an item without incoming edges."""
         graph = isinstance(self.inner, faiss.IndexHNSW)
         return faiss.downcast_index(self.inner.storage) if graph else self.inner
 
-    def parameters(self, k: int, effort: int) -> Any:
-        return faiss.SearchParametersHNSW(efSearch=max(self.choices.ef * effort, k))
+    def search_parameters(self, k: int, effort: int) -> Any:
+        return faiss.SearchParametersHNSW(efSearch=max(self.params.ef * effort, k))
 
 
 class IvfIndex(FaissIndex):
-    """Lists of items around centres learned by k-means; those of the nearest centres are read whole."""
+    """Inverted lists around k-means centroids; the lists of the nearest centroids are scanned."""
 
     kind = "ivf"
-    Choices = IvfChoices
+    Params = IvfParams
 
     @classmethod
-    def empty(cls, choices: Any, width: int, seed: int) -> Any:
-        inner = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, choices.nlist, faiss.METRIC_INNER_PRODUCT)
-        _calm(inner.cp, seed)
+    def empty(cls, params: Any, width: int, seed: int) -> Any:
+        inner = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, params.nlist, faiss.METRIC_INNER_PRODUCT)
+        _configure_kmeans(inner.cp, seed)
         return inner
 
     @property
-    def most(self) -> int:
-        return max(1, -(-int(self.choices.nlist) // int(self.choices.nprobe)))
+    def max_effort(self) -> int:
+        return max(1, -(-int(self.params.nlist) // int(self.params.nprobe)))
 
-    def parameters(self, k: int, effort: int) -> Any:
-        return faiss.SearchParametersIVF(nprobe=min(self.choices.nprobe * effort, self.choices.nlist))
+    def search_parameters(self, k: int, effort: int) -> Any:
+        return faiss.SearchParametersIVF(nprobe=min(self.params.nprobe * effort, self.params.nlist))
 
 
 class IvfPqIndex(IvfIndex):
-    """The same lists, vectors in them written as codes (Jegou and others, 2011)."""
+    """Inverted lists of product-quantized vectors (Jegou and others, 2011)."""
 
     kind = "ivf-pq"
-    Choices = IvfPqChoices
+    Params = IvfPqParams
 
     @classmethod
-    def empty(cls, choices: Any, width: int, seed: int) -> Any:
+    def empty(cls, params: Any, width: int, seed: int) -> Any:
         inner = faiss.IndexIVFPQ(
             faiss.IndexFlatIP(width),
             width,
-            choices.nlist,
-            choices.m,
-            choices.bits,
+            params.nlist,
+            params.m,
+            params.bits,
             faiss.METRIC_INNER_PRODUCT,
         )
-        _calm(inner.cp, seed)
-        _calm(inner.pq.cp, seed)
-        return _refined(inner, choices)
+        _configure_kmeans(inner.cp, seed)
+        _configure_kmeans(inner.pq.cp, seed)
+        return _with_refinement(inner, params)
 
-    def parameters(self, k: int, effort: int) -> Any:
-        return _refining(super().parameters(k, effort), self.choices, effort)
+    def search_parameters(self, k: int, effort: int) -> Any:
+        return _refinement_parameters(super().search_parameters(k, effort), self.params, effort)
 
 
 class ResidualIndex(IvfIndex):
-    """Codes of what the codes before them left over (Chen and others, 2010), in lists or in one."""
+    """Residual-quantized vectors (Chen and others, 2010), in inverted lists or in a single one."""
 
     kind = "residual"
-    Choices = ResidualChoices
+    Params = ResidualParams
 
     @classmethod
-    def empty(cls, choices: Any, width: int, seed: int) -> Any:
-        # By product the length of what was coded plays no part, so it is not kept.
-        told = (faiss.METRIC_INNER_PRODUCT, faiss.AdditiveQuantizer.ST_LUT_nonorm)
-        if choices.nlist == 1:
-            inner = faiss.IndexResidualQuantizer(width, choices.m, choices.bits, *told)
+    def empty(cls, params: Any, width: int, seed: int) -> Any:
+        # The inner product does not need the norm of the coded vector, so it is not stored.
+        metric = (faiss.METRIC_INNER_PRODUCT, faiss.AdditiveQuantizer.ST_LUT_nonorm)
+        if params.nlist == 1:
+            inner = faiss.IndexResidualQuantizer(width, params.m, params.bits, *metric)
         else:
             inner = faiss.IndexIVFResidualQuantizer(
-                faiss.IndexFlatIP(width), width, choices.nlist, choices.m, choices.bits, *told
+                faiss.IndexFlatIP(width), width, params.nlist, params.m, params.bits, *metric
             )
-            _calm(inner.cp, seed)
-        _calm(inner.rq.cp, seed)
-        return _refined(inner, choices)
+            _configure_kmeans(inner.cp, seed)
+        _configure_kmeans(inner.rq.cp, seed)
+        return _with_refinement(inner, params)
 
-    def parameters(self, k: int, effort: int) -> Any:
-        lists = None if self.choices.nlist == 1 else super().parameters(k, effort)
-        return _refining(lists, self.choices, effort)
+    def search_parameters(self, k: int, effort: int) -> Any:
+        lists = None if self.params.nlist == 1 else super().search_parameters(k, effort)
+        return _refinement_parameters(lists, self.params, effort)
 
 
 KINDS: Mapping[str, type[FaissIndex]] = {
-    one.kind: one for one in (FlatIndex, HnswIndex, IvfIndex, IvfPqIndex, ResidualIndex)
+    index.kind: index for index in (FlatIndex, HnswIndex, IvfIndex, IvfPqIndex, ResidualIndex)
 }
 
 
-def _calm(clustering: Any, seed: int) -> None:
-    """How k-means is done: by a seed, shortly, and without a word on how many vectors it would like."""
-    clustering.seed, clustering.niter = seed, ROUNDS
-    clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, SAMPLE
+def _configure_kmeans(clustering: Any, seed: int) -> None:
+    """Set the seed and the number of iterations, and silence warnings about few training points."""
+    clustering.seed, clustering.niter = seed, KMEANS_ITERATIONS
+    clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, MAX_POINTS_PER_CENTROID
 
 
-def _refined(inner: Any, choices: Any) -> Any:
-    """The same index, the vectors beside it where the best are to be weighed exactly."""
-    return faiss.IndexRefineFlat(inner) if choices.refine else inner
+def _with_refinement(inner: Any, params: Any) -> Any:
+    """The index with the exact vectors stored beside it where the best results are rescored."""
+    return faiss.IndexRefineFlat(inner) if params.refine else inner
 
 
-def _refining(parameters: Any, choices: Any, effort: int) -> Any:
-    if not choices.refine:
+def _refinement_parameters(parameters: Any, params: Any, effort: int) -> Any:
+    if not params.refine:
         return parameters
-    return faiss.IndexRefineSearchParameters(k_factor=choices.refine * effort, base_index_params=parameters)
+    return faiss.IndexRefineSearchParameters(k_factor=params.refine * effort, base_index_params=parameters)
 
 
-def _opened(held: Tensor) -> Any:
-    """The index that some bytes are; its large arrays are those bytes."""
-    blob: np.ndarray[Any, Any] = held.numpy()
+def _deserialized(storage: Tensor) -> Any:
+    """The FAISS index in these bytes; its large arrays are views of them."""
+    blob: np.ndarray[Any, Any] = storage.numpy()
     try:
         return faiss.read_index(faiss.ZeroCopyIOReader(faiss.swig_ptr(blob), blob.size))
     except RuntimeError as error:
-        said = " ".join(str(error).split())[-200:]
+        reason = " ".join(str(error).split())[-200:]
         raise ArtifactError(
-            f"index: its bytes are no index of faiss ({said}); make the artifact again"
+            f"index: its bytes are not a FAISS index ({reason}); make the artifact again"
         ) from error

@@ -1,130 +1,109 @@
-"""What can be chosen of every kind of approximate index, and what is chosen where nothing is said.
+"""Build and search parameters of the approximate indexes.
 
-A 0 is a choice left to the size of the catalogue.
+The value 0 means: choose from the number of items or the width of the vectors.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 from shortlist.errors import ConfigError
+from shortlist.settings import check_settings, setting, settings_of
 
-FEW = 256  # items: fewer are looked at one by one, whatever the kind
+MIN_ITEMS = 256  # smaller catalogues are searched by brute force, whatever the kind
 
 
 @dataclass(frozen=True)
-class Choices:
-    """Whole numbers, none of them negative."""
+class IndexParams:
+    """Parameters of an index without any."""
+
+    kind: ClassVar[str] = "flat"
 
     def __post_init__(self) -> None:
-        for name, value in self.given().items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ConfigError(f"index: {name} must be a whole number from 0, got {value!r}")
+        check_settings(self.as_dict(), settings_of(type(self)), f'index "{self.kind}"')
 
     @classmethod
-    def of(cls, kind: str, settings: dict[str, Any]) -> Self:
-        """The choices with some of them made."""
-        known = [one.name for one in fields(cls)]
-        wrong = [name for name in settings if name not in known]
-        if wrong:
-            raise ConfigError(
-                f'index "{kind}" knows no {", ".join(wrong)}; expected {", ".join(known) or "no settings"}'
-            )
+    def of(cls, settings: dict[str, Any]) -> Self:
+        """Parameters from a mapping; unknown names are refused."""
+        check_settings(settings, settings_of(cls), f'index "{cls.kind}"')
         return cls(**settings)
 
-    def given(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
-    def fitted(self, n_items: int, width: int) -> Self:
-        """The same with every 0 replaced by what suits so many vectors of this width."""
+    def resolved(self, n_items: int, width: int) -> Self:
+        """The same parameters, every 0 replaced by a value for N items of this width."""
         return self
 
 
 @dataclass(frozen=True)
-class HnswChoices(Choices):
-    """A graph of neighbours by inner product."""
+class HnswParams(IndexParams):
+    """A navigable graph of neighbours by inner product."""
 
-    m: int = 32  # neighbours of an item
-    ef_construction: int = 100  # how many are weighed when an item is linked
-    ef: int = 128  # how many are kept in sight in a search
+    kind: ClassVar[str] = "hnsw"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.m < 2 or self.ef_construction < 1 or self.ef < 1:
-            raise ConfigError(
-                f'index "hnsw" needs m from 2, ef_construction and ef from 1, got {self.m}, '
-                f"{self.ef_construction} and {self.ef}"
-            )
+    m: int = setting(32, "Neighbours per item in the graph.", least=2)
+    ef_construction: int = setting(100, "Candidate list size while the graph is built.", least=1)
+    ef: int = setting(128, "Candidate list size of a search.", least=1)
 
 
 @dataclass(frozen=True)
-class IvfChoices(Choices):
-    """A partition into lists, of which some are read."""
+class IvfParams(IndexParams):
+    """Inverted lists around k-means centroids."""
 
-    each: ClassVar[int] = (
-        39  # items of a list at least, of lists whose number is not said: fewer teach k-means little
+    kind: ClassVar[str] = "ivf"
+    min_list_size: ClassVar[int] = (
+        39  # items per list when nlist is 0: k-means needs this many points per centroid
     )
 
-    nlist: int = 0  # lists: twice the root of the number of items
-    nprobe: int = 0  # lists that are read: an eighth of them
+    nlist: int = setting(0, "Number of lists; 0: 2 * sqrt(items).", least=0)
+    nprobe: int = setting(0, "Lists read per query; 0: an eighth of them.", least=0)
 
-    def fitted(self, n_items: int, width: int) -> Self:
+    def resolved(self, n_items: int, width: int) -> Self:
         if self.nlist > n_items:
             raise ConfigError(
-                f"index: nlist must be at most the number of items, {n_items}, got {self.nlist}; "
-                "say less, or 0 to have it chosen"
+                f'index "{self.kind}": nlist must be at most the number of items, {n_items}, got {self.nlist}; '
+                "lower it, or set 0 to choose it automatically"
             )
-        nlist = self.nlist or max(1, min(round(2 * n_items**0.5), n_items // self.each))
+        nlist = self.nlist or max(1, min(round(2 * n_items**0.5), n_items // self.min_list_size))
         return replace(self, nlist=nlist, nprobe=min(self.nprobe or max(1, nlist // 8), nlist))
 
 
 @dataclass(frozen=True)
-class IvfPqChoices(IvfChoices):
-    """The same, vectors written as m codes of some bits; the best of `refine` times k are weighed exactly."""
+class IvfPqParams(IvfParams):
+    """Inverted lists of product-quantized vectors; the best `refine` * k are rescored exactly."""
 
-    m: int = 0  # codes of a vector: one for every two floats where that divides the width
-    bits: int = 8
-    refine: int = 4  # 0: codes alone, and vectors are not kept
+    kind: ClassVar[str] = "ivf-pq"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.bits <= 8:
-            raise ConfigError(f"index: bits must lie between 1 and 8, got {self.bits}")
+    m: int = setting(0, "Codes per vector; 0: one per two floats where that divides the width.", least=0)
+    bits: int = setting(8, "Bits per code.", least=1, most=8)
+    refine: int = setting(4, "Rescore this many times k exactly; 0: codes only, no vectors stored.", least=0)
 
-    def fitted(self, n_items: int, width: int) -> Self:
+    def resolved(self, n_items: int, width: int) -> Self:
         if self.m and width % self.m:
             raise ConfigError(
-                f'index "ivf-pq": m must divide the width {width}, got {self.m}; say 0 to have it chosen'
+                f'index "ivf-pq": m must divide the width {width}, got {self.m}; set 0 to choose it automatically'
             )
         most = max(1, width // 2)
         m = self.m or max(part for part in range(1, most + 1) if width % part == 0)
-        return replace(super().fitted(n_items, width), m=m)
+        return replace(super().resolved(n_items, width), m=m)
 
 
 @dataclass(frozen=True)
-class ResidualChoices(IvfChoices):
-    """Vectors as m codes, each of what the ones before it left over; nlist 1 is no partition."""
+class ResidualParams(IvfParams):
+    """Residual quantization: m codes, each of the residual of the previous ones; nlist 1 means no partition."""
 
-    m: int = 8
-    bits: int = 6
-    refine: int = 4
+    kind: ClassVar[str] = "residual"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.m < 1 or not 1 <= self.bits <= 8:
-            raise ConfigError(
-                f'index "residual" needs m from 1 and bits between 1 and 8, got {self.m} and {self.bits}'
-            )
+    m: int = setting(8, "Codes per vector.", least=1)
+    bits: int = setting(6, "Bits per code.", least=1, most=8)
+    refine: int = setting(4, "Rescore this many times k exactly; 0: codes only, no vectors stored.", least=0)
 
 
 @dataclass(frozen=True)
-class ScannChoices(IvfChoices):
-    """A partition into leaves of codes made for inner products; the best of `refine` times k are weighed exactly."""
+class ScannParams(IvfParams):
+    """Partitioned anisotropic quantization; the best `refine` * k are rescored exactly."""
 
-    each: ClassVar[int] = 100
+    kind: ClassVar[str] = "scann"
+    min_list_size: ClassVar[int] = 100
 
-    refine: int = 4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.refine < 1:
-            raise ConfigError(f'index "scann" needs refine from 1, got {self.refine}')
+    refine: int = setting(4, "Rescore this many times k exactly.", least=1)

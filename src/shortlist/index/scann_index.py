@@ -1,7 +1,7 @@
-"""The index of ScaNN behind our interface; this file is imported only when it is asked for.
+"""ScaNN behind the `VectorIndex` interface; imported only when it is requested.
 
-ScaNN quantises vectors so that what is large in inner products is kept best (Guo and others, 2020). It reads its files
-itself: an opened index lies in memory, not in the mapped artifact. Searches run on one thread, and so does the making.
+ScaNN quantizes vectors so that large inner products keep the smallest error (Guo and others, 2020). It reads its files
+itself: an opened index is a copy in memory, not the mapped artifact. Building and searching use one thread.
 """
 
 import re
@@ -18,45 +18,45 @@ from torch import Tensor
 
 from shortlist.errors import ArtifactError
 from shortlist.index.approximate import ApproximateIndex
-from shortlist.index.params import FEW, ScannChoices
+from shortlist.index.params import MIN_ITEMS, ScannParams
 from shortlist.index.vector_index import VectorIndex, checked_vectors
 
-BLOCK = 2  # floats of a code
-STRETCH = 0.2  # the threshold of anisotropic quantisation that its authors use
+DIMENSIONS_PER_BLOCK = 2  # floats per code
+ANISOTROPIC_THRESHOLD = 0.2  # the value its authors use
 
 
 @dataclass(frozen=True, eq=False)
 class ScannIndex(ApproximateIndex):
-    """A searcher of ScaNN, and how it is asked; None where there is nothing to search among."""
+    """A ScaNN searcher with its parameters; the searcher is None for an empty catalogue."""
 
     kind: ClassVar[str] = "scann"
 
-    choices: ScannChoices
+    params: ScannParams
     inner: Any
 
     @classmethod
     def make(cls, vectors: Tensor, seed: int = 0, **settings: Any) -> Self:
-        """An index of vectors; ScaNN takes no seed, and two of the same vectors may differ: keep the one made."""
+        """An index of `vectors` [N, D]; ScaNN takes no seed, so two builds may differ."""
         items = checked_vectors(vectors).cpu().numpy()
-        choices = ScannChoices.of(cls.kind, settings).fitted(*items.shape)
-        return cls(len(items), items.shape[1], choices, _made(items, choices) if len(items) else None)
+        params = ScannParams.of(settings).resolved(*items.shape)
+        return cls(len(items), items.shape[1], params, _searcher(items, params) if len(items) else None)
 
-    def ask(self, queries: Any, k: int, effort: int) -> tuple[Any, Any]:
-        searched: dict[str, int] = {}
-        if self.n_items >= FEW:
-            probes = min(self.choices.nprobe * effort, self.choices.nlist)
-            again = min(k * self.choices.refine * effort, self.n_items)
-            searched = {"leaves_to_search": probes, "pre_reorder_num_neighbors": again}
-        rows, scores = self.inner.search_batched(queries, final_num_neighbors=k, **searched)
-        empty = ~np.isfinite(scores)  # places that nothing was found for
+    def raw_search(self, queries: Any, k: int, effort: int) -> tuple[Any, Any]:
+        options: dict[str, int] = {}
+        if self.n_items >= MIN_ITEMS:
+            probes = min(self.params.nprobe * effort, self.params.nlist)
+            rescored = min(k * self.params.refine * effort, self.n_items)
+            options = {"leaves_to_search": probes, "pre_reorder_num_neighbors": rescored}
+        rows, scores = self.inner.search_batched(queries, final_num_neighbors=k, **options)
+        empty = ~np.isfinite(scores)  # unfilled places
         return np.where(empty, -1, rows.astype(np.int64)), scores
 
     @property
-    def most(self) -> int:
-        return max(1, -(-self.choices.nlist // self.choices.nprobe))
+    def max_effort(self) -> int:
+        return max(1, -(-self.params.nlist // self.params.nprobe))
 
     def settings(self) -> dict[str, Any]:
-        return {"n_items": self.n_items, "width": self.width, **self.choices.given()}
+        return {"n_items": self.n_items, "width": self.width, **self.params.as_dict()}
 
     def tensors(self) -> dict[str, Tensor]:
         if self.inner is None:
@@ -70,30 +70,32 @@ class ScannIndex(ApproximateIndex):
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        choices = dict(settings)
-        n_items, width = choices.pop("n_items"), choices.pop("width")
-        inner = _opened(tensors) if n_items else None
-        return cls(n_items, width, ScannChoices.of(cls.kind, choices), inner)
+        params = dict(settings)
+        n_items, width = params.pop("n_items"), params.pop("width")
+        inner = _loaded(tensors) if n_items else None
+        return cls(n_items, width, ScannParams.of(params), inner)
 
     def tuned(self, **knobs: Any) -> Self:
-        choices = ScannChoices.of(self.kind, {**self.choices.given(), **knobs})
-        return replace(self, choices=choices.fitted(self.n_items, self.width))
+        params = ScannParams.of({**self.params.as_dict(), **knobs})
+        return replace(self, params=params.resolved(self.n_items, self.width))
 
 
 KINDS: Mapping[str, type[VectorIndex]] = {ScannIndex.kind: ScannIndex}
 
 
-def _made(items: Any, choices: ScannChoices) -> Any:
+def _searcher(items: Any, params: ScannParams) -> Any:
     builder = scann_ops_pybind.builder(items, 10, "dot_product").set_n_training_threads(1)
-    if len(items) < FEW:
+    if len(items) < MIN_ITEMS:
         return builder.score_brute_force().build()
-    split = builder.tree(choices.nlist, choices.nprobe, training_sample_size=len(items))
-    coded = split.score_ah(BLOCK, anisotropic_quantization_threshold=STRETCH)
-    return coded.reorder(10 * choices.refine).build()
+    partitioned = builder.tree(params.nlist, params.nprobe, training_sample_size=len(items))
+    quantized = partitioned.score_ah(
+        DIMENSIONS_PER_BLOCK, anisotropic_quantization_threshold=ANISOTROPIC_THRESHOLD
+    )
+    return quantized.reorder(10 * params.refine).build()
 
 
-def _opened(tensors: Mapping[str, Tensor]) -> Any:
-    """A searcher from its files, which are written to a folder for as long as ScaNN reads them."""
+def _loaded(tensors: Mapping[str, Tensor]) -> Any:
+    """A searcher from its files, written to a temporary folder while ScaNN reads them."""
     _check_names(tensors)
     with tempfile.TemporaryDirectory(prefix="shortlist-") as folder:
         for name, blob in tensors.items():
@@ -101,14 +103,14 @@ def _opened(tensors: Mapping[str, Tensor]) -> Any:
         try:
             return scann_ops_pybind.load_searcher(folder, assets_backcompat_shim=False)
         except (ValueError, RuntimeError) as error:
-            said = " ".join(str(error).split())[-200:]
+            reason = " ".join(str(error).split())[-200:]
             raise ArtifactError(
-                f"index: its files are none of ScaNN ({said}); make the artifact again"
+                f"index: its files are not a ScaNN index ({reason}); make the artifact again"
             ) from error
 
 
 def _check_names(names: Iterable[str]) -> None:
-    """ScaNN unpickles what it finds under some names: only files of numbers and texts may come from an artifact."""
+    """Refuse other files than arrays and protocol buffers: ScaNN unpickles files of some names."""
     for name in names:
         if not re.fullmatch(r"\w+\.(npy|pb|pbtxt)", name):
-            raise ArtifactError(f"index: {name!r} is no file that ScaNN may read; make the artifact again")
+            raise ArtifactError(f"index: {name!r} is not a file that ScaNN may read; make the artifact again")

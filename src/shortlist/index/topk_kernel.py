@@ -1,7 +1,6 @@
-"""The largest inner products on one CPU core: vectors are read once, and only what may be among the best is kept.
+"""Top-k inner products on one CPU core: every vector is read once, only products above the running k-th best are kept.
 
-Memory is that of the best so far: no product is written down unless it is above the k-th best known. No lock is held
-while it runs.
+Memory is that of the running top k. The GIL is released.
 """
 
 from typing import Any
@@ -13,24 +12,24 @@ from numpy.typing import NDArray
 from shortlist.index.simd_products import LANES, SIDE, square_tile, tall_tile
 
 Floats = NDArray[np.float32]
-Wholes = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
-MINUS_ZERO = -(2**31)  # the bits of it
-LOW = 2**32 - 1  # room for a row below the score in a key
-SPARE = 64  # places for new keys before the best are chosen again, at least
+MINUS_ZERO = -(2**31)  # bit pattern
+LOW = 2**32 - 1  # the low half of a key holds the row
+MIN_SLACK = 64  # free places for new keys before the top k are selected again, at least
 
 
-def scan(vectors: Floats, queries: Floats, k: int, exclude: Wholes) -> tuple[Wholes, Floats]:
-    """Rows and products [B, k] of the k <= N best of `vectors` [N, D] for `queries` [B, D], as `search` gives them."""
+def scan(vectors: Floats, queries: Floats, k: int, exclude: Integers) -> tuple[Integers, Floats]:
+    """Rows and products [B, k] of the k <= N best of `vectors` [N, D] for `queries` [B, D], as in `search`."""
     if vectors.shape[1] < LANES:
-        vectors, queries = _widened(vectors), _widened(queries)
-    found: tuple[Wholes, Floats] = _scan(
+        vectors, queries = _zero_padded(vectors), _zero_padded(queries)
+    found: tuple[Integers, Floats] = _scan(
         vectors, queries, k, np.sort(exclude, axis=1) if exclude.shape[1] else exclude
     )
     return found
 
 
-def _widened(vectors: Floats) -> Floats:
+def _zero_padded(vectors: Floats) -> Floats:
     wide = np.zeros((len(vectors), LANES), np.float32)
     wide[:, : vectors.shape[1]] = vectors
     return wide
@@ -42,30 +41,30 @@ def compiled(function: Any) -> Any:
 
 @compiled
 def _scan(vectors, queries, k, exclude):  # type: ignore[no-untyped-def]
-    """Of each query `keys` [room] are the best so far, of which `fill` are in use."""
+    """`keys` [B, slots] holds the running best of each query, of which `fill` [B] slots are used."""
     count, n = len(queries), len(vectors)
     side = 1 if count == 1 else SIDE
-    asked, bars = laid(queries, side), _bars(count, side)
-    keys, fill = np.empty((count, k + max(k, SPARE)), np.int64), np.zeros(count, np.int64)
+    padded, thresholds = padded_queries(queries, side), _thresholds(count, side)
+    keys, fill = np.empty((count, k + max(k, MIN_SLACK)), np.int64), np.zeros(count, np.int64)
     whole = n - n % LANES
     if side == 1:
-        _tall(vectors, whole, 0, n, asked, bars, k, exclude, keys, fill)
-        _tall(_tail(vectors), LANES, whole, n, asked, bars, k, exclude, keys, fill)
+        _tall(vectors, whole, 0, n, padded, thresholds, k, exclude, keys, fill)
+        _tall(_tail(vectors), LANES, whole, n, padded, thresholds, k, exclude, keys, fill)
     else:
-        _square(vectors, whole, 0, n, asked, bars, k, exclude, keys, fill)
-        _square(_tail(vectors), LANES, whole, n, asked, bars, k, exclude, keys, fill)
+        _square(vectors, whole, 0, n, padded, thresholds, k, exclude, keys, fill)
+        _square(_tail(vectors), LANES, whole, n, padded, thresholds, k, exclude, keys, fill)
     rows, scores = np.empty((count, k), np.int64), np.empty((count, k), np.float32)
     for query in range(count):
-        tell(keys[query], fill[query], rows[query], scores[query])
+        write_best(keys[query], fill[query], rows[query], scores[query])
     return rows, scores
 
 
 @compiled
-def laid(queries, side):  # type: ignore[no-untyped-def]
+def padded_queries(queries, side):  # type: ignore[no-untyped-def]
     """Queries as tiles read them: a multiple of `side` rows, each in steps of LANES floats.
 
-    The last step holds what belongs to the last LANES floats of a vector; zero stands where a step before it has been.
-    A query that is not all finite numbers becomes one that nothing is found for.
+    The last step pairs with the last LANES floats of a vector; floats already read by an earlier step are zero there.
+    A query with a non-finite value becomes NaN, for which nothing is found.
     """
     count, width = queries.shape
     steps = -(-width // LANES)
@@ -80,17 +79,17 @@ def laid(queries, side):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _bars(count, side):  # type: ignore[no-untyped-def]
-    """No bar yet for any query, and one that nothing is above where nobody asks."""
-    bars = np.full((-(-count // side), LANES), np.inf, np.float32)
+def _thresholds(count, side):  # type: ignore[no-untyped-def]
+    """-inf for every query, +inf for padding rows, which then accept nothing."""
+    thresholds = np.full((-(-count // side), LANES), np.inf, np.float32)
     for query in range(count):
-        _raise_bar(bars, side, query, np.float32(-np.inf))
-    return bars
+        _set_threshold(thresholds, side, query, np.float32(-np.inf))
+    return thresholds
 
 
 @compiled
 def _tail(vectors):  # type: ignore[no-untyped-def]
-    """The last vectors, those that fill no tall tile, with zeros up to one [LANES, D]."""
+    """The last N % LANES vectors, zero-padded to one tile [LANES, D]."""
     tail = np.zeros((LANES, vectors.shape[1]), np.float32)
     rest = len(vectors) % LANES
     tail[:rest] = vectors[len(vectors) - rest :]
@@ -98,55 +97,58 @@ def _tail(vectors):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _tall(vectors, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
-    """Vectors up to `stop` for one query; the row of the first is `first`, rows from n on do not exist."""
+def _tall(vectors, stop, first, n, queries, thresholds, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
+    """Scan vectors up to `stop` for one query; the first has row `first`, rows from n on do not exist."""
     out = np.empty(LANES, np.float32)
     for row in range(0, stop, LANES):
-        above = tall_tile(vectors, row, queries, 0, bars, out)
+        above = tall_tile(vectors, row, queries, 0, thresholds, out)
         if above:
             for lane in range(LANES):
                 if above >> lane & 1 and first + row + lane < n:
-                    _take(out[lane], first + row + lane, 0, 1, bars, k, exclude, keys, fill)
+                    _insert(out[lane], first + row + lane, 0, 1, thresholds, k, exclude, keys, fill)
 
 
 @compiled
-def _square(vectors, stop, first, n, queries, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
-    """The same for many queries."""
+def _square(vectors, stop, first, n, queries, thresholds, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
+    """As `_tall`, for several queries."""
     out = np.empty(LANES, np.float32)
     for row in range(0, stop, SIDE):
         for query in range(0, len(queries), SIDE):
-            above = square_tile(vectors, row, queries, query, bars, out)
+            above = square_tile(vectors, row, queries, query, thresholds, out)
             if above:
                 for lane in range(LANES):
                     here = first + row + lane % SIDE
                     if above >> lane & 1 and here < n:
-                        _take(out[lane], here, query + lane // SIDE, SIDE, bars, k, exclude, keys, fill)
+                        _insert(
+                            out[lane], here, query + lane // SIDE, SIDE, thresholds, k, exclude, keys, fill
+                        )
 
 
 @compiled
-def _take(score, row, query, side, bars, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
-    """Note a product above the bar; where there is no room left, keep the k best and raise the bar to the k-th."""
-    if score <= bars[query // side, (query % side) * (LANES // side)] or is_excluded(exclude[query], row):
+def _insert(score, row, query, side, thresholds, k, exclude, keys, fill):  # type: ignore[no-untyped-def]
+    """Add a product above the threshold; when the slots are full, keep the k best and raise it to the k-th."""
+    threshold = thresholds[query // side, (query % side) * (LANES // side)]
+    if score <= threshold or is_excluded(exclude[query], row):
         return
     own = keys[query]
     own[fill[query]] = key_of(score, row)
     fill[query] += 1
     if fill[query] == len(own):
-        _raise_bar(bars, side, query, _score(_kept(own, k)))
+        _set_threshold(thresholds, side, query, _score(_select(own, k)))
         fill[query] = k
 
 
 @compiled
-def _raise_bar(bars, side, query, bar):  # type: ignore[no-untyped-def]
-    """A query's bar, which stands in all lanes of a tile that are its own."""
-    wide = LANES // side
-    begin = (query % side) * wide
-    bars[query // side, begin : begin + wide] = bar
+def _set_threshold(thresholds, side, query, threshold):  # type: ignore[no-untyped-def]
+    """Set the threshold of a query in all its lanes of a tile."""
+    lanes = LANES // side
+    begin = (query % side) * lanes
+    thresholds[query // side, begin : begin + lanes] = threshold
 
 
 @compiled
 def is_excluded(exclude, row):  # type: ignore[no-untyped-def]
-    """Whether a row stands among others in rising order."""
+    """Binary search for `row` in ascending rows."""
     low, high = 0, len(exclude)
     while low < high:
         middle = (low + high) // 2
@@ -159,7 +161,7 @@ def is_excluded(exclude, row):  # type: ignore[no-untyped-def]
 
 @compiled
 def key_of(score, row):  # type: ignore[no-untyped-def]
-    """A whole number in the order of (product, lower row); rows come once, so no two are equal."""
+    """An integer key in the order of (product, lower row); rows are distinct, so keys are."""
     bits = np.int64(np.float32(score).view(np.int32))
     bits = np.int64(0) if bits == MINUS_ZERO else bits
     bits = bits if bits >= 0 else bits ^ 0x7FFFFFFF
@@ -173,8 +175,8 @@ def _score(key):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _kept(keys, k):  # type: ignore[no-untyped-def]
-    """The k-th largest key; it and those above it come first (Hoare's quickselect, largest first)."""
+def _select(keys, k):  # type: ignore[no-untyped-def]
+    """The k-th largest key, moved with all larger ones to the front (Hoare's quickselect)."""
     low, high = 0, len(keys) - 1
     while low < high:
         pivot, left, right = keys[(low + high) // 2], low, high
@@ -193,8 +195,8 @@ def _kept(keys, k):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def tell(keys, fill, rows, scores):  # type: ignore[no-untyped-def]
-    """The best keys as rows and products, best first, -1 and -inf where there are none."""
+def write_best(keys, fill, rows, scores):  # type: ignore[no-untyped-def]
+    """Write the best keys as rows and products, best first, then -1 and -inf."""
     best = np.sort(keys[:fill])
     for place in range(len(rows)):
         if place < fill:

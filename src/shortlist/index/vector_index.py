@@ -1,4 +1,4 @@
-"""What every searchable set of item vectors is."""
+"""The interface of every searchable set of item vectors."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from shortlist.errors import ConfigError, DataError
 
 
 class VectorIndex(ABC):
-    """Vectors of all items, searched by inner product; kinds differ in what they do to be fast.
+    """Maximum inner product search over the vectors of all items.
 
-    An index does not change: it is made from vectors, or opened from what an earlier one had saved.
+    An index is immutable: it is built from vectors, or opened from saved tensors.
     """
 
     kind: ClassVar[str]
@@ -21,17 +21,17 @@ class VectorIndex(ABC):
     width: int
 
     def search(self, queries: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The rows and products of the k best items for `queries` [B, D], best first: int64, float32, [B, min(k, N)].
+        """Rows (int64) and inner products (float32) [B, min(k, N)] of the k best items for `queries` [B, D].
 
-        Rows in `exclude` [B, H], -1 = none, are never found, and others fill their places. Where nothing is left to be
-        found stand row -1 and -inf, as everywhere for a query that is not all finite numbers.
+        Best first. Rows in `exclude` [B, H] (-1 = none) are never returned; other items fill their places. Where fewer
+        items remain, the row is -1 and the score -inf, and so is the whole result of a query with a non-finite value.
         """
         self._check(queries, k, exclude)
         return self.find(queries, min(k, self.n_items), exclude)
 
     @abstractmethod
     def find(self, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
-        """What `search` gives, for k <= N."""
+        """The result of `search`, for k <= N and checked arguments."""
 
     @classmethod
     @abstractmethod
@@ -40,20 +40,20 @@ class VectorIndex(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """What `build` needs beside the tensors, in plain values."""
+        """The plain values that `build` needs beside the tensors."""
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """All that was made, as it stands in an artifact."""
+        """The tensors of the index, as stored in an artifact."""
 
     @classmethod
     @abstractmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """The index back from `settings()` and `tensors()`, which it may read where they lie."""
+        """The index back from `settings()` and `tensors()`, which it may use without a copy."""
 
     @abstractmethod
     def tuned(self, **knobs: Any) -> Self:
-        """The same index, asked with other knobs; nothing is made anew."""
+        """The same index with other search parameters; nothing is rebuilt."""
 
     def _check(self, queries: Tensor, k: int, exclude: Tensor | None) -> None:
         if k < 0:
@@ -64,12 +64,12 @@ class VectorIndex(ABC):
             )
         if exclude is not None and (exclude.ndim != 2 or len(exclude) != len(queries)):
             raise DataError(
-                f"search: expected rows to exclude [{len(queries)}, H], a line per query, got {list(exclude.shape)}"
+                f"search: expected excluded rows [{len(queries)}, H], one line per query, got {list(exclude.shape)}"
             )
 
 
 def checked_vectors(vectors: Tensor) -> Tensor:
-    """Vectors [N, D] as an index that learns from them takes them: all of them numbers."""
+    """Vectors [N, D] in contiguous float32, all of them finite."""
     plain = plain_vectors(vectors)
     if not bool(plain.isfinite().all()):
         at = int((~plain.isfinite().all(1)).nonzero()[0])
@@ -78,7 +78,7 @@ def checked_vectors(vectors: Tensor) -> Tensor:
 
 
 def plain_vectors(vectors: Tensor) -> Tensor:
-    """Vectors [N, D] in float32, side by side."""
+    """Vectors [N, D] in contiguous float32."""
     if vectors.ndim != 2 or vectors.shape[1] < 1:
         raise DataError(f"index: expected vectors [N, D] with D from 1, got {list(vectors.shape)}")
     return vectors.detach().to(torch.float32).contiguous()

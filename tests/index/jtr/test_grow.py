@@ -1,17 +1,17 @@
-"""The first tree: every item once, no leaf too full, like together."""
+"""The initial tree: every item once, no leaf above capacity, similar items together."""
 
 import pytest
 import torch
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.index.jtr import grow
-from tests.index.jtr.groves import grove, vectors_of
+from tests.index.jtr.leaf_trees import grown, vectors_of
 
 SIZES = [(1, 10, 100), (50, 10, 100), (7, 10, 1), (120, 2, 1), (500, 10, 20), (101, 10, 100), (40, 50, 3)]
 
 
 @pytest.mark.parametrize(("n", "branch", "leaf"), SIZES)
-def test_every_item_stands_in_one_leaf_and_none_is_too_full(n, branch, leaf):
+def test_every_item_is_in_one_leaf_and_no_leaf_exceeds_its_capacity(n, branch, leaf):
     tree = grow(vectors_of(n), branch, leaf).tree
     assert sorted(tree.rows.tolist()) == list(range(n))
     assert (tree.sizes[tree.leaves] > 0).all()
@@ -19,20 +19,20 @@ def test_every_item_stands_in_one_leaf_and_none_is_too_full(n, branch, leaf):
     assert tree.onward.shape[1] <= branch
 
 
-def test_what_fits_into_one_leaf_is_one_leaf():
+def test_items_that_fit_into_one_leaf_are_not_split():
     assert grow(vectors_of(100), 10, 100).tree.n_nodes == 1
     assert grow(vectors_of(101), 10, 100).tree.n_nodes == 4, "three leaves, no more than could be half full"
 
 
 @pytest.mark.parametrize("branch", [2, 10])
-def test_items_that_are_all_alike_are_split_too(branch):
+def test_identical_vectors_are_split(branch):
     tree = grow(torch.ones(300, 4), branch, 5).tree
     assert tree.widest <= 5
     assert tree.height < 30
 
 
-def test_a_node_is_the_mean_of_what_is_below_it():
-    index, vectors = grove()
+def test_a_node_vector_is_the_mean_of_its_items():
+    index, vectors = grown()
     tree = index.tree
     torch.testing.assert_close(index.nodes[0], vectors.mean(0))
     for leaf in tree.leaves.tolist():
@@ -40,7 +40,7 @@ def test_a_node_is_the_mean_of_what_is_below_it():
         torch.testing.assert_close(index.nodes[leaf], vectors[held].mean(0))
 
 
-def test_heaps_that_lie_apart_are_told_apart():
+def test_separated_clusters_get_separate_leaves():
     centres = 20 * torch.eye(6)
     label = torch.arange(6).repeat(15)
     tree = grow(centres[label] + 0.1 * vectors_of(90, 6), 6, 20).tree
@@ -62,12 +62,12 @@ def test_an_empty_catalogue_is_an_empty_leaf():
     assert index.nodes.isfinite().all()
 
 
-@pytest.mark.parametrize("given", [{"branch": 1}, {"leaf": 0}], ids=str)
-def test_sizes_no_tree_can_have_are_refused(given):
-    with pytest.raises(ConfigError, match="branch from 2 and a leaf from 1"):
-        grow(vectors_of(9), **given)
+@pytest.mark.parametrize("arguments", [{"branch": 1}, {"leaf": 0}], ids=str)
+def test_invalid_sizes_are_refused(arguments):
+    with pytest.raises(ConfigError, match="branch must be at least 2 and leaf at least 1"):
+        grow(vectors_of(9), **arguments)
 
 
-def test_vectors_must_be_numbers():
+def test_non_finite_vectors_are_refused():
     with pytest.raises(DataError, match="not finite"):
         grow(torch.full((3, 2), torch.nan))

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.index.tree import TreeIndex, beam, cpu_search, delete, exhaustive, grow, n_rows, search, warmup
+from shortlist.index.tree import TreeIndex, beam, cpu_search, delete, exhaustive, grow, n_rows, search
 from shortlist.models.nodes import ScorerConfig, make_scorer
 
 CLOSE = {"atol": 1e-6, "rtol": 1e-6}

@@ -64,18 +64,18 @@ def test_only_allowed_items_count():
 def test_a_renewed_tree_has_the_same_items_elsewhere_and_a_new_version():
     tree = grow(torch.arange(5), 5, spare=0.4)
     slots = tree.item_of_leaf >= 0
-    again = tree.renewed(torch.tensor([4, 3, 2, 1, 0]))
+    again = tree.reassigned(torch.tensor([4, 3, 2, 1, 0]))
     assert again.item_of_leaf[slots].tolist() == [4, 3, 2, 1, 0]
     assert torch.equal(again.item_of_leaf >= 0, slots)
     assert again.version == 1
-    whole = tree.renewed(tree.item_of_leaf.flip(0))
+    whole = tree.reassigned(tree.item_of_leaf.flip(0))
     assert torch.equal(whole.item_of_leaf, tree.item_of_leaf.flip(0))
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 3], [0, 1, 2], [0, 1, 2, 3, 9]])
 def test_a_renewal_with_other_items_is_refused(order):
     with pytest.raises(DataError, match="order of a tree"):
-        grow(torch.arange(5), 5).renewed(torch.tensor(order))
+        grow(torch.arange(5), 5).reassigned(torch.tensor(order))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_strange_share_of_spare_slots_is_refused(spare):
 
 
 def test_a_tree_comes_back_from_its_artifact(tmp_path):
-    tree = grow(shuffled(20), 22, 3, spare=0.2).renewed(shuffled(20, seed=1))
+    tree = grow(shuffled(20), 22, 3, spare=0.2).reassigned(shuffled(20, seed=1))
     made = save(tmp_path / "tree", "tree", {"tree.safetensors": tree.tensors()}, Lineage(), tree.settings())
     read = load(tmp_path / "tree", "tree")
     back = Tree.build(read.about, read.tensors("tree.safetensors"))

@@ -1,17 +1,17 @@
-"""Attention: the fast form gives the naive numbers, and a score depends on nothing it should not."""
+"""Attention: the fast form equals the naive one, and scores do not depend on padding or the batch."""
 
 import pytest
 import torch
 
 from shortlist.models.nodes import attention, plain_weights
-from tests.models.nodes.worlds import SIZES, WORDS, lively, rows_of, small
+from tests.models.nodes.worlds import OPTIONS, SIZES, perturbed, rows_of, small
 
 
 def grads(scorer, scores):
-    """Gradients of a sum no score is left out of."""
-    pull = torch.linspace(-1, 1, scores.numel(), dtype=scores.dtype).view_as(scores)
+    """Gradients of a weighted sum of all scores."""
+    factors = torch.linspace(-1, 1, scores.numel(), dtype=scores.dtype).view_as(scores)
     weights = [weight for weight in scorer.parameters() if weight.requires_grad]
-    return torch.autograd.grad((scores * pull).sum(), weights)
+    return torch.autograd.grad((scores * factors).sum(), weights)
 
 
 def close(fast, naive, bound):
@@ -21,10 +21,10 @@ def close(fast, naive, bound):
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("words", WORDS)
-def test_t20_the_fast_form_and_its_gradients_equal_the_naive_ones(words, training, dtype, bound):
-    config = small(**words)
-    scorer = lively(config).to(dtype).train(training)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_t20_fast_form_and_gradients_equal_the_naive_ones(options, training, dtype, bound):
+    config = small(**options)
+    scorer = perturbed(config).to(dtype).train(training)
     history, rows = rows_of(config)
     fast, naive = scorer.score(scorer.prepare(history), rows), scorer.naive(history, rows)
     assert fast.dtype == dtype
@@ -36,15 +36,15 @@ def test_t20_the_fast_form_and_its_gradients_equal_the_naive_ones(words, trainin
 @pytest.mark.parametrize("size", SIZES)
 def test_t20_holds_for_other_windows_and_widths(size):
     config = small(**size)
-    scorer = lively(config).double()
+    scorer = perturbed(config).double()
     history, rows = rows_of(config)
     assert close(scorer.score(scorer.prepare(history), rows), scorer.naive(history, rows), 1e-12)
 
 
-@pytest.mark.parametrize("words", WORDS[::5])
-def test_the_weights_in_blocks_equal_the_weights_at_once(words, monkeypatch):
-    config = small(**words)
-    scorer = lively(config).double().eval()
+@pytest.mark.parametrize("options", OPTIONS[::5])
+def test_blocked_attention_weights_equal_unblocked_ones(options, monkeypatch):
+    config = small(**options)
+    scorer = perturbed(config).double().eval()
     history, rows = rows_of(config, users=7, candidates=11)
     whole = scorer.score(scorer.prepare(history), rows)
     for block in (1, 700, 2000, 5000):  # bytes: one pair, some candidates, some users
@@ -53,7 +53,7 @@ def test_the_weights_in_blocks_equal_the_weights_at_once(words, monkeypatch):
             assert close(scorer.score(scorer.prepare(history), rows), whole, 1e-12)
 
 
-def test_the_plain_weights_by_hand():
+def test_plain_weights_of_a_hand_computed_case():
     a, w = torch.tensor([[[2.0], [3.0]]]), torch.tensor([[[1.0], [-1.0]]])  # one user, width 1
     there, zero = torch.tensor([[True, False]]), torch.zeros(1)
     pa, pn = torch.tensor([[[1.0], [1.0]]]), torch.tensor([[[0.5], [0.5]]])
@@ -64,10 +64,10 @@ def test_the_plain_weights_by_hand():
     assert torch.allclose(s, torch.tensor([[[7.0, 0.0], [-0.05, 0.0]]]))
 
 
-@pytest.mark.parametrize("words", WORDS)
-def test_t21_the_amount_of_padding_on_the_left_changes_nothing(words):
-    config = small(**words)
-    scorer = lively(config).double().eval()
+@pytest.mark.parametrize("options", OPTIONS)
+def test_t21_left_padding_does_not_change_scores(options):
+    config = small(**options)
+    scorer = perturbed(config).double().eval()
     history, rows = rows_of(config, length=config.max_history - 2)
     short = scorer.score(scorer.prepare(history), rows)
     for pads in (1, 2, 5):
@@ -75,9 +75,9 @@ def test_t21_the_amount_of_padding_on_the_left_changes_nothing(words):
         assert torch.equal(scorer.score(scorer.prepare(padded), rows), short)
 
 
-def test_t21_only_the_last_of_a_long_history_count_and_the_newest_is_in_the_last_window():
+def test_t21_a_long_history_is_truncated_and_its_newest_item_is_in_the_last_window():
     config = small(windows=(2, 1))
-    scorer = lively(config).double().eval()
+    scorer = perturbed(config).double().eval()
     history, rows = rows_of(config, length=9)
     long = scorer.score(scorer.prepare(history), rows)
     assert torch.equal(long, scorer.score(scorer.prepare(history[:, -3:]), rows))
@@ -87,20 +87,20 @@ def test_t21_only_the_last_of_a_long_history_count_and_the_newest_is_in_the_last
     assert torch.allclose(long, scorer.score(scorer.prepare(older), rows))
 
 
-@pytest.mark.parametrize("words", WORDS)
-def test_t21_a_history_of_padding_has_finite_scores_and_gradients(words):
-    config = small(**words)
-    scorer = lively(config)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_t21_an_empty_history_has_finite_scores_and_gradients(options):
+    config = small(**options)
+    scorer = perturbed(config)
     history, rows = rows_of(config)
     scores = scorer.score(scorer.prepare(torch.full_like(history, -1)), rows)
     assert scores.isfinite().all()
     assert all(grad.isfinite().all() for grad in torch.autograd.grad(scores.sum(), scorer.nodes.weight))
 
 
-@pytest.mark.parametrize("words", WORDS)
-def test_t06_a_score_does_not_depend_on_its_company(words):
-    config = small(**words)
-    scorer = lively(config).double().eval()
+@pytest.mark.parametrize("options", OPTIONS)
+def test_t06_scores_do_not_depend_on_the_batch(options):
+    config = small(**options)
+    scorer = perturbed(config).double().eval()
     history, rows = rows_of(config)
     together = scorer.score(scorer.prepare(history), rows)
     for user in range(len(history)):
@@ -108,10 +108,10 @@ def test_t06_a_score_does_not_depend_on_its_company(words):
         assert torch.allclose(alone[0, 0], together[user, 2], rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("words", WORDS[::3])
-def test_shared_rows_are_scored_as_own_rows_are(words):
-    config = small(**words)
-    scorer = lively(config).double().eval()
+@pytest.mark.parametrize("options", OPTIONS[::3])
+def test_shared_rows_have_the_scores_of_own_rows(options):
+    config = small(**options)
+    scorer = perturbed(config).double().eval()
     history, rows = rows_of(config)
     state = scorer.prepare(history)
     assert torch.allclose(
@@ -120,22 +120,22 @@ def test_shared_rows_are_scored_as_own_rows_are(words):
 
 
 @pytest.mark.parametrize("pool", ["sum", "mean"])
-def test_places_added_for_the_matrix_units_change_nothing(pool, monkeypatch):
-    """On a GPU a history is filled up to a multiple of eight places."""
-    monkeypatch.setattr(attention, "_fusible", lambda x: True)
+def test_padding_to_a_multiple_of_eight_does_not_change_scores(pool, monkeypatch):
+    """On a GPU histories are padded to a multiple of eight."""
+    monkeypatch.setattr(attention, "_uses_triton", lambda x: True)
     monkeypatch.setattr(attention, "fused_weights", plain_weights)
     config = small(pool=pool)
     assert config.max_history % 8
-    scorer = lively(config)
+    scorer = perturbed(config)
     history, rows = rows_of(config)
     state = scorer.prepare(history)
     assert state.a.shape[1] % 8 == 0
     assert close(scorer.score(state, rows), scorer.naive(history, rows), 1e-5)
 
 
-def test_batch_norm_learns_from_the_scored_rows_only():
+def test_batch_norm_statistics_come_from_scored_rows_only():
     config = small(norm="batch")
-    scorer = lively(config)
+    scorer = perturbed(config)
     history, rows = rows_of(config)
     norm = scorer.layers.norm[0]
     state = scorer.prepare(history)
@@ -148,7 +148,7 @@ def test_batch_norm_learns_from_the_scored_rows_only():
 
 def test_dropout_acts_in_training_only():
     config = small(dropout=0.5)
-    scorer = lively(config)
+    scorer = perturbed(config)
     history, rows = rows_of(config)
     state = scorer.prepare(history)
     torch.manual_seed(0)
@@ -158,10 +158,10 @@ def test_dropout_acts_in_training_only():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("words", WORDS)
-def test_on_the_gpu_the_fast_form_equals_the_naive_one(words):
-    config = small(**words)
-    scorer = lively(config).cuda().double()
+@pytest.mark.parametrize("options", OPTIONS)
+def test_on_the_gpu_the_fast_form_equals_the_naive_one(options):
+    config = small(**options)
+    scorer = perturbed(config).cuda().double()
     history, rows = (part.cuda() for part in rows_of(config))
     fast, naive = scorer.score(scorer.prepare(history), rows), scorer.naive(history, rows)
     assert close(fast, naive, 1e-12)
@@ -170,18 +170,18 @@ def test_on_the_gpu_the_fast_form_equals_the_naive_one(words):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("words", WORDS)
-def test_under_autocast_scores_leave_in_float32_near_the_full_ones(words):
-    config = small(**words)
-    scorer = lively(config).cuda()
+@pytest.mark.parametrize("options", OPTIONS)
+def test_autocast_scores_are_float32_and_close_to_full_precision(options):
+    config = small(**options)
+    scorer = perturbed(config).cuda()
     history, rows = (part.cuda() for part in rows_of(config, users=64, candidates=32))
     full = scorer.score(scorer.prepare(history), rows)
     with torch.autocast("cuda", dtype=torch.bfloat16):
         scores = scorer.score(scorer.prepare(history), rows)
         with torch.no_grad():
-            still = scorer.score(scorer.prepare(history), rows)
-    assert scores.dtype == still.dtype == torch.float32
+            no_grad = scorer.score(scorer.prepare(history), rows)
+    assert scores.dtype == no_grad.dtype == torch.float32
     assert (scores - full).abs().mean() < 0.05 * full.std()
-    assert (still - scores).abs().mean() < 0.05 * full.std()
+    assert (no_grad - scores).abs().mean() < 0.05 * full.std()
     scores.sum().backward()
     assert scorer.nodes.weight.grad.isfinite().all()

@@ -1,18 +1,18 @@
-"""The CPU kernel gives the naive numbers, in float32, for every choice and odd sizes."""
+"""The CPU kernel equals the naive form in float32, for every option and odd sizes."""
 
 import pytest
 import torch
 
-from shortlist.models.nodes import NodeScorer, attention, warm
+from shortlist.models.nodes import NodeScorer, attention, warmup
 from shortlist.models.nodes.cpu_kernel import TILE
-from tests.models.nodes.worlds import SIZES, WORDS, lively, rows_of, small
+from tests.models.nodes.worlds import OPTIONS, SIZES, perturbed, rows_of, small
 
-BOUND = 1e-5  # of the largest score; seen: 2e-6
+BOUND = 1e-5  # relative to the largest score; measured: 2e-6
 
 
 @pytest.fixture
 def calls(monkeypatch):
-    """How often the kernel itself was asked."""
+    """Calls of the kernel."""
     made = []
     inner = attention.score_rows
     monkeypatch.setattr(attention, "score_rows", lambda *args: (made.append(1), inner(*args)))
@@ -24,10 +24,10 @@ def agree(scores, oracle):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("words", WORDS)
-def test_t20_the_kernel_equals_the_naive_form(words, calls):
-    config = small(**words)
-    scorer = lively(config).eval()
+@pytest.mark.parametrize("options", OPTIONS)
+def test_t20_kernel_scores_equal_the_naive_form(options, calls):
+    config = small(**options)
+    scorer = perturbed(config).eval()
     history, rows = rows_of(config)
     state = scorer.prepare(history)
     assert agree(scorer.score(state, rows), scorer.naive(history, rows))
@@ -38,9 +38,9 @@ def test_t20_the_kernel_equals_the_naive_form(words, calls):
 @torch.no_grad()
 @pytest.mark.parametrize("pool", ["sum", "mean"])
 @pytest.mark.parametrize("size", SIZES)
-def test_the_kernels_state_is_the_torch_state(size, pool):
+def test_kernel_state_equals_the_torch_state(size, pool):
     config = small(**size, pool=pool)
-    scorer = lively(config).eval()
+    scorer = perturbed(config).eval()
     history, _ = rows_of(config)
     for mine, oracle in zip(scorer.prepare(history), scorer._prepare(history), strict=True):
         assert mine.dtype == oracle.dtype
@@ -52,9 +52,9 @@ def test_the_kernels_state_is_the_torch_state(size, pool):
 @torch.no_grad()
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("candidates", [0, 1, 15, 65, TILE, TILE + 1, 2 * TILE + 7])
-def test_any_number_of_candidates_fills_the_lanes(size, candidates):
+def test_any_number_of_candidates_is_supported(size, candidates):
     config = small(**size)
-    scorer = lively(config).eval()
+    scorer = perturbed(config).eval()
     history, rows = rows_of(config, users=2, candidates=candidates)
     scores = scorer.score(scorer.prepare(history), rows)
     assert scores.shape == (2, candidates)
@@ -63,18 +63,18 @@ def test_any_number_of_candidates_fills_the_lanes(size, candidates):
 
 
 @torch.no_grad()
-def test_the_kernel_reads_the_state_of_the_torch_form():
+def test_kernel_and_torch_states_are_interchangeable():
     config = small()
-    scorer = lively(config).eval()
+    scorer = perturbed(config).eval()
     history, rows = rows_of(config)
     assert agree(scorer.score(scorer._prepare(history), rows), scorer.naive(history, rows))
     assert agree(NodeScorer.score(scorer, scorer.prepare(history), rows), scorer.naive(history, rows))
 
 
 @torch.no_grad()
-def test_steep_and_falling_slopes_are_prelus_too():
+def test_prelu_slopes_may_be_negative_or_above_one():
     config = small(output="bn_prelu")
-    scorer = lively(config).eval()
+    scorer = perturbed(config).eval()
     history, rows = rows_of(config)
     for slope in (-0.5, 0.0, 1.0, 2.5):
         scorer.act1.slope.fill_(slope)
@@ -85,9 +85,9 @@ def test_steep_and_falling_slopes_are_prelus_too():
 
 
 @torch.no_grad()
-def test_t06_the_kernels_scores_do_not_depend_on_company():
+def test_t06_kernel_scores_do_not_depend_on_the_batch():
     config = small()
-    scorer = lively(config).eval()
+    scorer = perturbed(config).eval()
     history, rows = rows_of(config, users=3, candidates=130)
     together = scorer.score(scorer.prepare(history), rows)
     for user, column in ((0, 0), (1, 64), (2, 129)):
@@ -97,9 +97,9 @@ def test_t06_the_kernels_scores_do_not_depend_on_company():
         assert torch.equal(alone[0, 0], together[user, column])
 
 
-def test_training_gradients_and_float64_go_past_the_kernel(calls):
+def test_training_gradients_and_float64_bypass_the_kernel(calls):
     config = small()
-    scorer = lively(config)
+    scorer = perturbed(config)
     history, rows = rows_of(config)
     with torch.no_grad():
         scorer.score(scorer.prepare(history), rows)  # in training mode
@@ -112,7 +112,7 @@ def test_training_gradients_and_float64_go_past_the_kernel(calls):
 @torch.no_grad()
 def test_rows_outside_of_the_tables_are_refused():
     config = small()
-    scorer = lively(config).eval()
+    scorer = perturbed(config).eval()
     history, rows = rows_of(config)
     state = scorer.prepare(history)
     for wrong in (-1, config.n_rows):
@@ -123,9 +123,9 @@ def test_rows_outside_of_the_tables_are_refused():
 
 
 @torch.no_grad()
-def test_what_is_not_a_number_is_not_hidden():
+def test_nan_is_propagated():
     config = small()
-    scorer = lively(config).eval()
+    scorer = perturbed(config).eval()
     history, rows = rows_of(config)
     scorer.nodes.weight[7] = float("nan")
     rows[:] = 3
@@ -136,18 +136,18 @@ def test_what_is_not_a_number_is_not_hidden():
     assert scores[:, [0, 2, 3, 4]].isfinite().all()
 
 
-def test_warming_up_leaves_nothing_to_compile():
-    warm()
+def test_warmup_compiles_everything():
+    warmup()
     compiled = len(attention.score_rows.signatures)
-    test_the_kernel_reads_the_state_of_the_torch_form()
+    test_kernel_and_torch_states_are_interchangeable()
     assert len(attention.score_rows.signatures) == compiled
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("pool", ["sum", "mean"])
-def test_what_was_met_several_times_counts_each_time(pool):
+def test_repeated_history_items_count_each_time(pool):
     config = small(pool=pool)
-    scorer = lively(config).eval()
+    scorer = perturbed(config).eval()
     _, rows = rows_of(config, users=3)
     history = torch.tensor([[5] * 7, [3, 5, 3, -1, 3, 5, 9], [-1, 8, -1, 8, 8, -1, 8]])
     assert agree(scorer.score(scorer.prepare(history), rows), scorer.naive(history, rows))

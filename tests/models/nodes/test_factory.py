@@ -1,4 +1,4 @@
-"""Scorers fresh from a seed and back from their weights."""
+"""Scorers from a seed and from stored weights."""
 
 import json
 
@@ -7,23 +7,23 @@ import torch
 
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.models.nodes import load_scorer, make_scorer
-from tests.models.nodes.worlds import WORDS, lively, rows_of, small
+from tests.models.nodes.worlds import OPTIONS, perturbed, rows_of, small
 
 
-def test_the_seed_alone_decides_the_weights():
+def test_the_seed_determines_the_weights():
     torch.manual_seed(1)
     one, state = make_scorer(small(), 5).state_dict(), torch.get_rng_state()
     two, other = make_scorer(small(), 5).state_dict(), make_scorer(small(), 6).state_dict()
-    assert torch.equal(torch.get_rng_state(), state)  # the global generator was left alone
+    assert torch.equal(torch.get_rng_state(), state)  # the global generator is not used
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert not torch.equal(one["nodes.weight"], other["nodes.weight"])
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("words", [{"kind": "linear"}, {"kind": "mlp"}, *WORDS[::2]])
-def test_a_scorer_comes_back_with_the_same_scores(words):
-    config = small(**words)
-    scorer = lively(config).eval()
+@pytest.mark.parametrize("options", [{"kind": "linear"}, {"kind": "mlp"}, *OPTIONS[::2]])
+def test_a_loaded_scorer_has_the_same_scores(options):
+    config = small(**options)
+    scorer = perturbed(config).eval()
     history, rows = rows_of(config)
     back = load_scorer(json.loads(json.dumps(scorer.settings())), scorer.state_dict())
     assert not back.training
@@ -40,7 +40,7 @@ def test_weights_of_another_scorer_are_refused():
         load_scorer(small().settings() | {"kind": "transformer"}, tensors)
 
 
-def test_a_forged_size_is_refused_before_room_is_made_for_it():
+def test_a_forged_size_is_refused_before_memory_is_allocated():
     scorer = make_scorer(small(), 0)
     with pytest.raises(ArtifactError, match=r"nodes.weight: expected \[\d+, 999999999\], got"):
         load_scorer({**scorer.settings(), "width": 999_999_999}, scorer.state_dict())
@@ -48,9 +48,9 @@ def test_a_forged_size_is_refused_before_room_is_made_for_it():
         load_scorer({**scorer.settings(), "dropout": "x"}, scorer.state_dict())
 
 
-def test_weights_that_are_no_numbers_are_refused():
+def test_non_finite_weights_are_refused():
     scorer = make_scorer(small(), 0)
-    weights = {name: one.clone() for name, one in scorer.state_dict().items()}
+    weights = {name: weight.clone() for name, weight in scorer.state_dict().items()}
     weights["nodes.weight"][3, 1] = float("nan")
     with pytest.raises(ArtifactError, match=r"nodes.weight; train it again"):
         load_scorer(scorer.settings(), weights)

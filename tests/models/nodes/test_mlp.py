@@ -1,16 +1,16 @@
-"""Layers on [history; node]: the halves of the first layer apart and together."""
+"""The MLP scorer: the first layer split into history and node parts equals the whole."""
 
 import pytest
 import torch
 
-from tests.models.nodes.worlds import WORDS, lively, rows_of, small
+from tests.models.nodes.worlds import OPTIONS, perturbed, rows_of, small
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("words", WORDS)
-def test_t20_the_fast_form_and_its_gradients_equal_the_naive_ones(words, training):
-    config = small(kind="mlp", **words)
-    scorer = lively(config).double().train(training)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_t20_fast_form_and_gradients_equal_the_naive_ones(options, training):
+    config = small(kind="mlp", **options)
+    scorer = perturbed(config).double().train(training)
     past, rows = rows_of(config)
     fast, naive = scorer.score(scorer.prepare(past), rows), scorer.naive(past, rows)
     assert torch.allclose(fast, naive, rtol=0, atol=1e-12)
@@ -20,9 +20,9 @@ def test_t20_the_fast_form_and_its_gradients_equal_the_naive_ones(words, trainin
         assert torch.allclose(mine, oracle, rtol=0, atol=1e-11)
 
 
-def test_shared_rows_padding_and_company_change_nothing():
+def test_shared_rows_padding_and_batch_do_not_change_scores():
     config = small(kind="mlp")
-    scorer = lively(config).double().eval()
+    scorer = perturbed(config).double().eval()
     past, rows = rows_of(config)
     state = scorer.prepare(past)
     scores = scorer.score_all(state, rows[0])
@@ -32,18 +32,18 @@ def test_shared_rows_padding_and_company_change_nothing():
     assert scores[0].isfinite().all()
 
 
-def test_a_linear_output_has_no_bias_and_the_other_is_normed_and_bent():
-    plain, bent = lively(small(kind="mlp")), lively(small(kind="mlp", output="bn_prelu"))
+def test_linear_output_has_no_bias_and_bn_prelu_has_norm_and_slope():
+    plain, bn_prelu = perturbed(small(kind="mlp")), perturbed(small(kind="mlp", output="bn_prelu"))
     assert plain.layers.out.bias is None
     assert {
         "layers.out.bias",
         "layers.out_norm.running_mean",
         "layers.out_act.slope",
-    } <= bent.state_dict().keys()
+    } <= bn_prelu.state_dict().keys()
 
 
-def test_the_layers_by_hand():
-    layers = lively(small(kind="mlp", width=1, layers=(2,), norm="none")).layers
+def test_layers_of_a_hand_computed_case():
+    layers = perturbed(small(kind="mlp", width=1, layers=(2,), norm="none")).layers
     with torch.no_grad():
         layers.first.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
         layers.first.bias.copy_(torch.tensor([0.0, 1.0]))

@@ -1,4 +1,4 @@
-"""The blocks for the vector unit: plain sums of products, wherever the block lies."""
+"""SIMD blocks equal plain matrix products, at any position."""
 
 import numba
 import numpy as np
@@ -22,7 +22,7 @@ def numbers(*shape, seed=0):
 
 
 @pytest.mark.parametrize("inner", [1, 2, 25])
-def test_a_block_of_a_product_is_written_and_nothing_around_it(inner):
+def test_product_block_writes_its_block_only(inner):
     left, start, right = numbers(ROWS + 3, inner + 2)[:, 1:-1], numbers(ROWS + 3), numbers(inner, LANES + 9)
     out = np.full((ROWS + 3, LANES + 9), 7, np.float32)
     product(left, start, right, 2, 5, out)
@@ -33,7 +33,7 @@ def test_a_block_of_a_product_is_written_and_nothing_around_it(inner):
 
 
 @pytest.mark.parametrize("slope", [-1.0, 0.25, 3.0])
-def test_a_block_of_attention_adds_the_weighted_bends(slope):
+def test_attend_block_adds_weighted_prelus(slope):
     left, start, right = numbers(ROWS + 3, 6), numbers(ROWS + 3), numbers(6, LANES + 9)
     weight, out = numbers(ROWS + 3, seed=1), numbers(LANES + 9, seed=2)
     before = out.copy()

@@ -4,87 +4,91 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from shortlist.models.nodes import ScorerConfig, attention, fused, make_scorer
+from shortlist.models.nodes import ScorerConfig, attention, make_scorer, triton_attention
 from shortlist.models.nodes.attention import plain_weights
-from shortlist.models.nodes.triton_attention import _chunks, _pair, _tiles, fused_is_here, fused_weights
+from shortlist.models.nodes.triton_attention import HAS_TRITON, _chunks, _pair, _tiles, fused_weights
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
-# TRITON_INTERPRET=1 runs the kernels on a processor, slowly.
+# TRITON_INTERPRET=1 runs the kernels on a CPU, slowly.
 runs = pytest.mark.skipif(
-    not (fused_is_here and (CUDA or os.environ.get("TRITON_INTERPRET") == "1")),
+    not (HAS_TRITON and (CUDA or os.environ.get("TRITON_INTERPRET") == "1")),
     reason="needs triton and a CUDA device",
 )
 NAMES = ("a", "pa", "w", "pn", "wp", "w2", "b2", "slope1", "slope2")
 
 
 def inputs(users, count, max_history, width=24, hidden=4, shared=False, seed=1):
-    """What a unit is given, in the order of NAMES, and which history items are there."""
+    """Inputs of the attention unit in the order of NAMES, and the mask of history items."""
     random = torch.Generator().manual_seed(seed)
 
-    def drawn(*shape):
+    def normal(*shape):
         return torch.randn(*shape, generator=random)
 
-    a = drawn(users, max_history, width)
-    w = drawn(1, count, width).expand(users, -1, -1) if shared else drawn(users, count, width)
-    wa, wn, wp = (0.3 * drawn(hidden, width) for _ in range(3))
-    small = (wp, drawn(hidden), drawn(1), torch.tensor([0.25]), torch.tensor([0.3]))
+    a = normal(users, max_history, width)
+    w = normal(1, count, width).expand(users, -1, -1) if shared else normal(users, count, width)
+    wa, wn, wp = (0.3 * normal(hidden, width) for _ in range(3))
+    small = (wp, normal(hidden), normal(1), torch.tensor([0.25]), torch.tensor([0.3]))
     there = torch.rand(users, max_history, generator=random) > 0.2
-    return [one.to(DEVICE) for one in (a, a @ wa.T, w, w @ wn.T, *small)], there.to(DEVICE)
+    return [part.to(DEVICE) for part in (a, a @ wa.T, w, w @ wn.T, *small)], there.to(DEVICE)
 
 
-def outcome(weights, given, there, half=False):
-    """The weights and the gradients of everything they are made of."""
-    leaves = [one.detach().requires_grad_() for one in given]
+def weights_and_gradients(weights, arguments, there, half=False):
+    """The weights and the gradients of all inputs."""
+    leaves = [part.detach().requires_grad_() for part in arguments]
     a, *rest = leaves
     with torch.autocast("cuda", torch.bfloat16, enabled=half):
         found = weights(a, there, *rest)
-    # All of one sign: a sum of thousands that cancel would say more about rounding than about the kernel.
+    # All positive: a sum of thousands that cancel would mostly be rounding error.
     up = 0.5 + torch.rand(found.shape, generator=torch.Generator().manual_seed(2)).to(DEVICE)
     (found * up).sum().backward()
-    return {"weights": found.detach(), **{n: one.grad for n, one in zip(NAMES, leaves, strict=True)}}
+    return {"weights": found.detach(), **{name: leaf.grad for name, leaf in zip(NAMES, leaves, strict=True)}}
 
 
-def oracle(given, there):
-    """The plain form in double precision: in single, a bracket near zero may fall on the other side."""
-    exact = outcome(plain_weights, [one.double() for one in given], there)
-    return {name: one.float() for name, one in exact.items()}
+def oracle(arguments, there):
+    """The plain form in float64: in float32 a value near zero may change its sign."""
+    exact = weights_and_gradients(plain_weights, [part.double() for part in arguments], there)
+    return {name: part.float() for name, part in exact.items()}
 
 
-def apart(one, two):
-    return {name: float((one[name] - two[name]).norm() / one[name].norm()) for name in one}
+def relative_errors(expected, found):
+    return {name: float((expected[name] - found[name]).norm() / expected[name].norm()) for name in expected}
 
 
 @runs
 @pytest.mark.parametrize("max_history", [9, 69, 100])
 @pytest.mark.parametrize("count", [2, 7, 71, 150])
 @pytest.mark.parametrize("shared", [False, True], ids=["own candidates", "shared candidates"])
-def test_the_kernel_gives_the_values_and_gradients_of_the_plain_form(count, max_history, shared):
-    given, there = inputs(2 if not CUDA else 9, count, max_history, hidden=36 if CUDA else 3, shared=shared)
-    far = apart(oracle(given, there), outcome(fused_weights, given, there))
-    assert max(far.values()) < 1e-5, far
+def test_kernel_values_and_gradients_equal_the_plain_form(count, max_history, shared):
+    arguments, there = inputs(
+        2 if not CUDA else 9, count, max_history, hidden=36 if CUDA else 3, shared=shared
+    )
+    errors = relative_errors(oracle(arguments, there), weights_and_gradients(fused_weights, arguments, there))
+    assert max(errors.values()) < 1e-5, errors
 
 
 @runs
 @pytest.mark.parametrize(("width", "hidden"), [(5, 1), (16, 7), (40, 3)])
-def test_any_width_will_do(width, hidden):
-    given, there = inputs(2, 17, 21, width, hidden)
-    far = apart(oracle(given, there), outcome(fused_weights, given, there))
-    assert max(far.values()) < 1e-5, far
+def test_kernel_supports_any_width(width, hidden):
+    arguments, there = inputs(2, 17, 21, width, hidden)
+    errors = relative_errors(oracle(arguments, there), weights_and_gradients(fused_weights, arguments, there))
+    assert max(errors.values()) < 1e-5, errors
 
 
 @runs
-@pytest.mark.skipif(not CUDA, reason="half precision is for the device")
+@pytest.mark.skipif(not CUDA, reason="half precision needs a GPU")
 @pytest.mark.parametrize("count", [7, 71, 150])
 @pytest.mark.parametrize("shared", [False, True], ids=["own candidates", "shared candidates"])
-def test_half_precision_stays_near(count, shared):
-    given, there = inputs(16, count, 69, hidden=36, shared=shared)
-    far = apart(oracle(given, there), outcome(fused_weights, given, there, half=True))
-    assert max(far.values()) < 0.1, far
+def test_half_precision_is_close(count, shared):
+    arguments, there = inputs(16, count, 69, hidden=36, shared=shared)
+    errors = relative_errors(
+        oracle(arguments, there), weights_and_gradients(fused_weights, arguments, there, half=True)
+    )
+    assert max(errors.values()) < 0.1, errors
 
 
 @runs
-def test_a_scorer_on_the_device_gives_the_numbers_of_its_naive_form():
+def test_gpu_scores_equal_the_naive_form():
     scorer = make_scorer(ScorerConfig(50, windows=(3, 2, 1), spread=1.0), 0).to(DEVICE)
     history = torch.tensor([[4, 9, -1, 3, 8, 1], [-1] * 6]).to(DEVICE)
     rows = torch.arange(20).to(DEVICE).view(2, 10)
@@ -93,30 +97,28 @@ def test_a_scorer_on_the_device_gives_the_numbers_of_its_naive_form():
     )
 
 
-@pytest.mark.skipif(fused_is_here, reason="triton is installed")
-def test_without_triton_nothing_but_the_plain_form_is_there():
-    assert fused.triton is None
-    assert not hasattr(fused, "_forward")
+@pytest.mark.skipif(HAS_TRITON, reason="triton is installed")
+def test_without_triton_only_the_plain_form_exists():
+    assert triton_attention.triton is None
+    assert not hasattr(triton_attention, "_forward")
 
 
-def test_on_a_processor_the_plain_form_is_used(monkeypatch):
+def test_the_plain_form_runs_on_a_cpu(monkeypatch):
     used = []
 
-    def plain(*given):
+    def plain(*arguments):
         used.append("plain")
-        return plain_weights(*given)
+        return plain_weights(*arguments)
 
     monkeypatch.setattr(attention, "plain_weights", plain)
-    monkeypatch.setattr(
-        attention, "fused_weights", lambda *given: pytest.fail("the kernel is for the device")
-    )
-    monkeypatch.setattr(attention, "fused_is_here", True)
+    monkeypatch.setattr(attention, "fused_weights", lambda *arguments: pytest.fail("the kernel needs a GPU"))
+    monkeypatch.setattr(attention, "HAS_TRITON", True)
     scorer = make_scorer(ScorerConfig(50, windows=(3, 2, 1)), 0)
     scorer.score(scorer.prepare(torch.tensor([[4, 9, -1, 3, 8, 1]])), torch.arange(10)[None])
     assert used == ["plain"]
 
 
-def test_a_pair_of_powers_of_two_wastes_little():
+def test_a_pair_of_powers_of_two_pads_little():
     assert [_pair(count) for count in (1, 16, 17, 33, 48, 49, 64, 69, 71, 80)] == [
         (16, 0),
         (16, 0),
@@ -131,15 +133,15 @@ def test_a_pair_of_powers_of_two_wastes_little():
     ]
     for count in range(1, 2000):
         pair = _pair(count)
-        turns = -(-count // sum(pair))
-        assert turns * sum(pair) - count < max(16, 80 if count > 80 else 32)
+        iterations = -(-count // sum(pair))
+        assert iterations * sum(pair) - count < max(16, 80 if count > 80 else 32)
         assert all(size & (size - 1) == 0 for size in pair)
 
 
 @pytest.mark.parametrize(
     ("count", "chunks"), [(1, 1), (71, 1), (80, 1), (81, 2), (128, 2), (150, 2), (300, 4)]
 )
-def test_chunks_hold_all_candidates(count, chunks):
+def test_chunks_cover_all_candidates(count, chunks):
     a, w = torch.zeros(3, 69, 24), torch.zeros(3, count, 24)
     tiles = _tiles(a, w)
     assert _chunks(w, tiles) == chunks
@@ -148,13 +150,13 @@ def test_chunks_hold_all_candidates(count, chunks):
 
 
 @pytest.mark.parametrize(("width", "padded"), [(3, 16), (16, 32), (24, 32), (40, 64), (64, 128)])
-def test_tiles_are_a_power_of_two_with_room_for_a_column_of_ones(width, padded):
+def test_tile_width_is_a_power_of_two_with_a_column_for_the_ones(width, padded):
     assert _tiles(torch.zeros(1, 9, width), torch.zeros(1, 9, width))["D"] == padded
 
 
-def test_full_precision_is_kept_where_it_is_asked_for(monkeypatch):
+def test_tf32_is_used_only_if_torch_allows_it(monkeypatch):
     a = torch.zeros(1, 9, 24)
-    for coarse in (False, True):
-        monkeypatch.setattr(torch.backends.cuda, "matmul", SimpleNamespace(allow_tf32=coarse))
-        assert _tiles(a, a)["PRECISE"] != coarse
+    for tf32 in (False, True):
+        monkeypatch.setattr(torch.backends.cuda, "matmul", SimpleNamespace(allow_tf32=tf32))
+        assert _tiles(a, a)["PRECISE"] != tf32
     assert not _tiles(a.bfloat16(), a.bfloat16())["PRECISE"]

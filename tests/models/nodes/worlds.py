@@ -1,4 +1,4 @@
-"""Small scorers and rows that the tests of this room share."""
+"""Small scorers and rows for the tests of node scorers."""
 
 from itertools import product
 
@@ -6,7 +6,7 @@ import torch
 
 from shortlist.models.nodes import ScorerConfig, make_scorer
 
-WORDS = [
+OPTIONS = [
     {"history": history, "pool": pool, "norm": norm, "output": output}
     for history, pool, norm, output in product(
         ("ancestor", "item"), ("sum", "mean"), ("none", "layer", "batch"), ("linear", "bn_prelu")
@@ -21,13 +21,13 @@ SIZES = [
 
 
 def small(**changes):
-    """A small configuration whose scores spread."""
+    """A small configuration with widely spread scores."""
     chosen = {"n_rows": 40, "n_items": 30, "spread": 1.0} | SIZES[0] | changes
     return ScorerConfig(**chosen)
 
 
-def lively(config, seed=0):
-    """A scorer none of whose weights is where it would be fresh."""
+def perturbed(config, seed=0):
+    """A scorer with all weights and statistics moved away from their initial values."""
     scorer = make_scorer(config, seed)
     generator = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
@@ -42,7 +42,7 @@ def lively(config, seed=0):
 
 
 def rows_of(config, users=4, candidates=5, length=None, seed=0):
-    """Histories with holes, the first all padding, and candidates."""
+    """Histories with padding inside, the first all padding, and candidates."""
     generator = torch.Generator().manual_seed(seed)
     table = config.n_items if config.history == "item" else config.n_rows
     length = config.max_history if length is None else length

@@ -1,4 +1,4 @@
-"""Beam search down a tree of leaves, then every item of the leaves it reached."""
+"""Beam search in a tree of leaves, then exact scoring of the items of the reached leaves."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from shortlist.index.jtr.index import JTRIndex
 from shortlist.index.tree.beam import top
 
 NOTHING = float("-inf")
-NUMBERS = 1 << 24  # numbers that are gathered at once
+GATHERED = 1 << 24  # floats gathered at once
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Items [B, k] with their products, best first; -1 and -inf past the last."""
+    """Items [B, k] with their inner products, best first, padded with -1 and -inf."""
 
     items: Tensor
     scores: Tensor
@@ -31,10 +31,10 @@ def search(
     beam: int,
     exclude: Tensor | None = None,
 ) -> Found:
-    """The k best items by the product of `queries` [B, D] with `vectors` [N, D], of the `beam` leaves it walks to.
+    """The k best items by the product of `queries` [B, D] with `vectors` [N, D], among the `beam` reached leaves.
 
-    An item of several leaves counts once; what `exclude` [B, H] holds is left out; equal ones go by row. With a beam
-    as wide as there are leaves it is exact search.
+    An item in several leaves counts once; items in `exclude` [B, H] are left out; ties are ordered by row. With a beam
+    as wide as the number of leaves this is exact search.
     """
     _check(index, vectors, queries, k, beam)
     each = (
@@ -42,21 +42,21 @@ def search(
         * max(index.tree.widest, len(index.tree.onward[0]))
         * vectors.shape[1]
     )
-    parts, step = [], max(1, NUMBERS // max(each, 1))
+    parts, step = [], max(1, GATHERED // max(each, 1))
     for start in range(0, len(queries), step):
-        some = slice(start, start + step)
-        left_out = None if exclude is None else exclude[some]
-        parts.append(_best(index, vectors, queries[some], k, beam, left_out))
+        batch = slice(start, start + step)
+        excluded = None if exclude is None else exclude[batch]
+        parts.append(_best(index, vectors, queries[batch], k, beam, excluded))
     if not parts:
         parts = [Found(queries.new_empty((0, k)).long(), queries.new_empty((0, k)))]
-    return Found(torch.cat([one.items for one in parts]), torch.cat([one.scores for one in parts]))
+    return Found(torch.cat([part.items for part in parts]), torch.cat([part.scores for part in parts]))
 
 
 @torch.no_grad()
 def descend(index: JTRIndex, queries: Tensor, beam: int) -> list[Tensor]:
-    """The nodes that are kept at each depth from 1 on, best first, int64 [B, <= beam] each; -1 = no node.
+    """The nodes kept at each depth from 1 on, best first, int64 [B, <= beam] each; -1 = no node.
 
-    A leaf that is reached early stays as it is and goes on competing. Equal nodes go by their parents, then in order.
+    A leaf above the last depth is kept as it is and keeps competing. Ties are ordered by parent, then by child.
     """
     here = torch.zeros((len(queries), 1), dtype=torch.int64, device=queries.device)
     kept = []
@@ -70,15 +70,24 @@ def descend(index: JTRIndex, queries: Tensor, beam: int) -> list[Tensor]:
 
 
 def reached(index: JTRIndex, queries: Tensor, beam: int) -> Tensor:
-    """The leaves at the end of the walk, best first, int64 [B, <= beam]; -1 = no leaf."""
+    """The leaves at the end of the beam search, best first, int64 [B, <= beam]; -1 = no leaf."""
     root = torch.zeros((len(queries), 1), dtype=torch.int64, device=queries.device)
     return [root, *descend(index, queries, beam)][-1]
+
+
+def lost_by_beam(
+    index: JTRIndex, vectors: Tensor, queries: Tensor, k: int, beam: int, exclude: Tensor | None = None
+) -> float:
+    """The share of the exact top k that beam search over `beam` leaves misses."""
+    best = search(index, vectors, queries, k, len(index.tree.leaves), exclude).items
+    found = search(index, vectors, queries, k, beam, exclude).items
+    return 1.0 - float(is_in(best, found).sum()) / max(int((best >= 0).sum()), 1)
 
 
 def _best(
     index: JTRIndex, vectors: Tensor, queries: Tensor, k: int, beam: int, exclude: Tensor | None
 ) -> Found:
-    rows = _items(index, reached(index, queries, beam))  # [B, M], rising
+    rows = _items(index, reached(index, queries, beam))  # [B, M], ascending
     there = rows < index.tree.n_items
     there[:, 1:] &= rows[:, 1:] != rows[:, :-1]
     if exclude is not None:
@@ -96,7 +105,7 @@ def _best(
 
 
 def _items(index: JTRIndex, leaves: Tensor) -> Tensor:
-    """All items of leaves [B, W], rising, an item of two leaves twice [B, M]; n_items past the last."""
+    """All items of leaves [B, W], ascending, an item of two leaves twice [B, M]; padded with n_items."""
     tree = index.tree
     steps = torch.arange(tree.widest, device=leaves.device)
     known = leaves.clamp(min=0)

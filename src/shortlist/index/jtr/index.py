@@ -1,4 +1,4 @@
-"""A tree of leaves with a vector for each of its nodes: what a query's vector walks down on."""
+"""A tree of leaves with a vector for each node, searched by inner product."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from shortlist.index.jtr.tree import LeafTree
 
 @dataclass(frozen=True, eq=False)
 class JTRIndex:
-    """Which node a query prefers is the product of its vector with the node's; items keep their own vectors."""
+    """A query scores a node by the inner product with its vector; items keep their own vectors."""
 
     tree: LeafTree
     nodes: Tensor  # float32 [nodes, D]
@@ -29,19 +29,19 @@ class JTRIndex:
         return JTRIndex(self.tree.to(device), self.nodes.to(device))
 
     def settings(self) -> dict[str, Any]:
-        """The plain values of the index, as they stand in an artifact."""
+        """The plain values of the index, as stored in an artifact."""
         return self.tree.settings()
 
     def tensors(self) -> dict[str, Tensor]:
-        """The arrays of the index, as they stand in an artifact."""
+        """The arrays of the index, as stored in an artifact."""
         return {**self.tree.tensors(), "nodes": self.nodes.detach()}
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """The index back from its settings and tensors, after checking all of it."""
+        """The index from its settings and tensors, after validation."""
         nodes = tensors.get("nodes")
         if nodes is None or not nodes.is_floating_point() or not bool(nodes.isfinite().all()):
-            raise ArtifactError("jtr: expected 'nodes' as finite vectors; make the artifact again")
+            raise ArtifactError("jtr: expected 'nodes' to be finite vectors; make the artifact again")
         try:
             return cls(LeafTree.build(settings, tensors), nodes)
         except ConfigError as error:

@@ -1,12 +1,12 @@
-"""The tree as arrays: shape, orders, search, change."""
+"""The tree as arrays: shape, leaf orders, search, updates."""
 
 from shortlist.index.tree.beam import Beam, Found, exhaustive, search
-from shortlist.index.tree.updates import delete, insert, rebalance
+from shortlist.index.tree.cpu_search import warmup
 from shortlist.index.tree.index import TreeIndex, n_rows
-from shortlist.index.tree.cpu_search import warm
 from shortlist.index.tree.order import by_category, by_popularity, by_vectors, pifa, project, random_order
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree, grow
+from shortlist.index.tree.updates import delete, insert, rebalance
 
 __all__ = [
     "Beam",
@@ -27,5 +27,5 @@ __all__ = [
     "random_order",
     "rebalance",
     "search",
-    "warm",
+    "warmup",
 ]

@@ -1,4 +1,4 @@
-"""Items to nodes of limited room, so that no item and no node would rather have each other."""
+"""Stable assignment of items to candidates of limited capacity."""
 
 from typing import Any
 
@@ -21,28 +21,28 @@ def balanced_assign(
     group: NDArray[Any] | None = None,
     seen: NDArray[np.bool_] | None = None,
 ) -> Whole:
-    """The candidate 0..c-1 every item gets [n], by deferred acceptance, in many groups at once.
+    """The candidate 0..c-1 of every item [n] by deferred acceptance (Gale and Shapley), for many groups at once.
 
-    `scores` [n, c]: what item i would gain at each candidate of its group; never NaN. `capacity` [c] or [G, c]: how
-    many items a candidate takes, 0 for one that is not there. `priority` [n] or [n, c]: whom a full candidate keeps,
-    the larger first; equal ones by row. `seen` [n]: items that were not seen have no wish, and fill what the others
-    left, row after row. An item prefers the lower of two candidates of equal score.
+    `scores` [n, c]: the score of item i at each candidate of its group; never NaN. `capacity` [c] or [G, c]: how many
+    items a candidate takes, 0 for one that does not exist. `priority` [n] or [n, c]: which items a full candidate
+    keeps, larger first, ties by row. `seen` [n]: unseen items have no preferences and fill the remaining places in row
+    order. An item prefers the lower of two candidates of equal score.
 
-    The result is stable: where an item would gain more, the candidate is full of items it likes better. With one
-    priority per item it is what serving the items in that order gives. Nothing of the size of `scores` is copied.
+    The result is stable: a candidate that an item prefers is full of items with higher priority. With one priority per
+    item, this equals letting items choose one after another in that order. `scores` are not copied.
     """
     scores = np.ascontiguousarray(scores)
     group = np.zeros(len(scores), np.int64) if group is None else np.asarray(group, np.int64)
-    room = np.array(np.atleast_2d(capacity), np.int64)  # [G, c], a copy: it is used up
+    room = np.array(np.atleast_2d(capacity), np.int64)  # [G, c], a copy: the kernels reduce it
     seen = np.ones(len(scores), bool) if seen is None else np.asarray(seen, bool)
     check_assignment(scores, room, np.asarray(priority), group)
     chosen = np.full(len(scores), -1, np.int64)
-    wishing = np.flatnonzero(seen)
+    choosing = np.flatnonzero(seen)
     if priority.ndim == 1:
-        first = np.argsort(-np.asarray(priority, np.float64)[wishing], kind="stable")
-        _serve(scores, wishing[first], group, room, chosen)
+        first = np.argsort(-np.asarray(priority, np.float64)[choosing], kind="stable")
+        _assign_in_order(scores, choosing[first], group, room, chosen)
     else:
-        _defer(scores, np.ascontiguousarray(priority), wishing, group, room, chosen)
+        _deferred_acceptance(scores, np.ascontiguousarray(priority), choosing, group, room, chosen)
     _fill(np.flatnonzero(~seen), group, room, chosen)
     return chosen
 
@@ -50,8 +50,10 @@ def balanced_assign(
 def priority_of(
     kind: str, scores: Floats, counts: NDArray[Any], capacity: NDArray[Any], group: NDArray[Any] | None = None
 ) -> NDArray[np.float64]:
-    """Who is served first [n]: the most met (`count`), who would lose most by the second best (`regret`), or who is
-    happiest with the first choice (`score`, the rule of the published code, which favours items rarely met)."""
+    """The order in which items choose [n], larger first.
+
+    `count`: by number of interactions. `regret`: by the loss from the best to the second best candidate. `score`: by
+    the best score, the rule of the published code, which favours rare items."""
     if kind not in PRIORITIES:
         raise ConfigError(f"priority must be one of {', '.join(PRIORITIES)}, got {kind!r}")
     if kind == "count":
@@ -63,7 +65,7 @@ def priority_of(
 
 
 def check_assignment(scores: Floats, room: Whole, priority: NDArray[Any], group: Whole) -> None:
-    """Refuse what does not fit together, what is no number, and groups with more items than room."""
+    """Refuse shapes that do not match, NaN, and groups with more items than capacity."""
     if scores.ndim != 2 or room.shape[1] != scores.shape[1]:
         raise DataError(
             f"assignment: scores are {scores.shape}, so capacity must be {scores.shape[1:]} per group"
@@ -81,7 +83,7 @@ def check_assignment(scores: Floats, room: Whole, priority: NDArray[Any], group:
     short = np.bincount(group, minlength=len(room)) - room.sum(1)
     if len(short) and short.max() > 0:
         raise DataError(
-            f"assignment: group {short.argmax()} has {short.max()} more items than room; give it room"
+            f"assignment: group {short.argmax()} has {short.max()} more items than capacity; raise the capacity"
         )
 
 
@@ -95,8 +97,8 @@ def _any_nan(scores):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _serve(scores, order, group, room, chosen):  # type: ignore[no-untyped-def]
-    """One after the other takes the best candidate with room."""
+def _assign_in_order(scores, order, group, room, chosen):  # type: ignore[no-untyped-def]
+    """Every item takes the best candidate with free capacity, in the given order."""
     for item in order:
         row, free, best = scores[item], room[group[item]], -1
         for node in range(len(row)):
@@ -108,7 +110,7 @@ def _serve(scores, order, group, room, chosen):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _fill(order, group, room, chosen):  # type: ignore[no-untyped-def]
-    """One after the other takes the first candidate with room."""
+    """Every item takes the first candidate with free capacity, in the given order."""
     first = np.zeros(len(room), np.int64)  # per group: candidates before it are full
     for item in order:
         at = group[item]
@@ -119,12 +121,12 @@ def _fill(order, group, room, chosen):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _defer(scores, priority, order, group, room, chosen):  # type: ignore[no-untyped-def]
-    """Items ask in the order of their wishes; a full candidate turns away the one it likes least, who asks on.
+def _deferred_acceptance(scores, priority, order, group, room, chosen):  # type: ignore[no-untyped-def]
+    """Items propose in order of their scores; a full candidate rejects its lowest priority, which proposes again.
 
-    Every candidate holds its items in a heap with that one on top. Ends with `room` less what is held.
+    Every candidate keeps its items in a heap with the lowest priority on top. Reduces `room` by the places taken.
     """
-    starts = np.cumsum(room.ravel()).reshape(room.shape) - room  # where the heap of a candidate begins
+    starts = np.cumsum(room.ravel()).reshape(room.shape) - room  # start of the heap of a candidate
     held = np.empty(room.sum(), np.int64)
     count = np.zeros_like(room)
     for newcomer in order:
@@ -137,11 +139,11 @@ def _defer(scores, priority, order, group, room, chosen):  # type: ignore[no-unt
             if count[at, node] < len(heap):
                 heap[count[at, node]] = item
                 count[at, node] += 1
-                _rise(heap, count[at, node] - 1, priority, node)
+                _sift_up(heap, count[at, node] - 1, priority, node)
                 break
-            if _likes_less(heap[0], item, priority, node):
+            if _lower_priority(heap[0], item, priority, node):
                 item, heap[0] = heap[0], item
-                _sink(heap, priority, node)
+                _sift_down(heap, priority, node)
     room -= count
 
 
@@ -158,27 +160,27 @@ def _next(row, room, last):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _likes_less(one, other, priority, node):  # type: ignore[no-untyped-def]
-    a, b = priority[one, node], priority[other, node]
-    return a < b or (a == b and one > other)
+def _lower_priority(item, other, priority, node):  # type: ignore[no-untyped-def]
+    a, b = priority[item, node], priority[other, node]
+    return a < b or (a == b and item > other)
 
 
 @njit(cache=True, nogil=True)
-def _rise(heap, at, priority, node):  # type: ignore[no-untyped-def]
-    while at > 0 and _likes_less(heap[at], heap[(at - 1) // 2], priority, node):
+def _sift_up(heap, at, priority, node):  # type: ignore[no-untyped-def]
+    while at > 0 and _lower_priority(heap[at], heap[(at - 1) // 2], priority, node):
         above = (at - 1) // 2
         heap[at], heap[above] = heap[above], heap[at]
         at = above
 
 
 @njit(cache=True, nogil=True)
-def _sink(heap, priority, node):  # type: ignore[no-untyped-def]
+def _sift_down(heap, priority, node):  # type: ignore[no-untyped-def]
     at = 0
     while 2 * at + 1 < len(heap):
         below = 2 * at + 1
-        if below + 1 < len(heap) and _likes_less(heap[below + 1], heap[below], priority, node):
+        if below + 1 < len(heap) and _lower_priority(heap[below + 1], heap[below], priority, node):
             below += 1
-        if not _likes_less(heap[below], heap[at], priority, node):
+        if not _lower_priority(heap[below], heap[at], priority, node):
             return
         heap[at], heap[below] = heap[below], heap[at]
         at = below
@@ -186,7 +188,7 @@ def _sink(heap, priority, node):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _best_two(scores, group, room):  # type: ignore[no-untyped-def]
-    """The two largest scores of each item among candidates that are there [n, 2]; an only one twice."""
+    """The two largest scores of each item among existing candidates [n, 2]; a single one twice."""
     found = np.empty((len(scores), 2))
     for item in range(len(scores)):
         first = second = -np.inf

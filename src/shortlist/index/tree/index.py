@@ -1,4 +1,4 @@
-"""A tree with a scorer of its nodes: what a search walks on."""
+"""A tree with a scorer of its nodes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree
 from shortlist.models.nodes import NodeScorer, State, load_scorer
 
-KINDS = ("slot", "item")
+LEAF_VECTORS = ("slot", "item")
 
 
 @dataclass(frozen=True, eq=False)
 class TreeIndex:
-    """Says which row of the node table belongs to which node.
+    """Maps nodes to rows of the scorer's node table.
 
-    With `leaf_vectors="slot"` the vector of a leaf stays when its item moves, with "item" it moves along. Levels above
-    `first` were never taught: no search asks them, however narrow its beam.
+    With `leaf_vectors="slot"` a leaf keeps its vector when its item moves, with "item" the vector moves along. Levels
+    above `first` are untrained: no search scores them, however narrow its beam.
     """
 
     tree: Tree
@@ -32,15 +32,15 @@ class TreeIndex:
     def __post_init__(self) -> None:
         height = self.tree.shape.height
         if not 1 <= self.first <= max(height, 1):
-            raise ConfigError(f"the first taught level must lie between 1 and {height}, got {self.first}")
+            raise ConfigError(f"the first trained level must lie between 1 and {height}, got {self.first}")
         needed = n_rows(self.tree.shape, self.tree.n_items, self.leaf_vectors)
         config = self.scorer.config
         if config.n_rows != needed:
             raise ConfigError(f"the tree needs a node table of {needed} rows, the scorer has {config.n_rows}")
         if config.history == "item" and config.n_items < self.tree.n_items:
             raise ConfigError(
-                f"the tree has {self.tree.n_items} items, the scorer a table of {config.n_items}; "
-                "give it one row for each"
+                f"the tree has {self.tree.n_items} items, the item table of the scorer has {config.n_items} rows; "
+                "it needs one row per item"
             )
 
     def to(self, device: torch.device | str) -> "TreeIndex":
@@ -48,11 +48,11 @@ class TreeIndex:
         return TreeIndex(self.tree.to(device), self.scorer.to(device), self.leaf_vectors, self.first)
 
     def start(self, beam: int) -> int:
-        """The level a search begins with: the first that a beam does not hold whole, and that was taught."""
+        """The first level a search scores: the first trained one with more nodes than the beam."""
         return min(max(self.tree.shape.start(beam), self.first), self.tree.shape.height)
 
     def rows(self, level: int, index: Tensor) -> Tensor:
-        """The rows of nodes of one level, int64; nodes past the end and free slots get the row of another node."""
+        """Rows of nodes of one level, int64; nodes past the end and free slots get the row of another node."""
         shape = self.tree.shape
         near = index.clamp(max=shape.sizes[level] - 1)
         if level == shape.height and self.leaf_vectors == "item":
@@ -60,7 +60,7 @@ class TreeIndex:
         return near + shape.offsets[level]
 
     def level_rows(self, level: int) -> Tensor:
-        """The rows of all nodes of a level, in order [nodes]."""
+        """Rows of all nodes of a level, in order [nodes]."""
         shape = self.tree.shape
         if level == shape.height and self.leaf_vectors == "item":
             return self.leaf_rows
@@ -69,14 +69,14 @@ class TreeIndex:
 
     @cached_property
     def leaf_rows(self) -> Tensor:
-        """The rows of leaves when vectors belong to items, int64 [slots]."""
+        """Rows of leaves when vectors belong to items, int64 [slots]."""
         return self.tree.shape.offsets[-1] + self.tree.item_of_leaf.clamp(min=0).long()
 
     def history_rows(self, level: int, history: Tensor) -> Tensor:
-        """The rows that stand for the items of histories [U, K] while nodes of `level` are scored, -1 = nothing.
+        """Rows that represent the items of histories [U, K] while nodes of `level` are scored, -1 = padding.
 
-        Ancestors: the node of the level above each item, nothing for an item without a leaf. Items: themselves,
-        also those without a leaf, since their vectors remain.
+        Ancestors: the node of the level above each item, padding for an item without a leaf. Items: the items
+        themselves, also those without a leaf, since their vectors remain.
         """
         if self.scorer.config.history == "item":
             known = (history >= 0) & (history < self.scorer.config.n_items)
@@ -84,11 +84,11 @@ class TreeIndex:
         return self._ancestor_rows(level, self.tree.leaves(history))
 
     def state(self, history: Tensor, level: int) -> State:
-        """What the scorer knows of users [U, K] when it scores nodes of `level`."""
+        """The scorer's state of histories [U, K] for scoring nodes of `level`."""
         return self.scorer.prepare(self.history_rows(level, history))
 
     def states(self, history: Tensor) -> Callable[[int], State]:
-        """`state` by level, with what the levels share done once."""
+        """`state` by level, with the work that levels share done once."""
         if self.scorer.config.history == "item":
             state = self.state(history, 0)
             return lambda level: state
@@ -96,7 +96,7 @@ class TreeIndex:
         return lambda level: self.scorer.prepare(self._ancestor_rows(level, leaves))
 
     def settings(self) -> dict[str, Any]:
-        """The plain values of tree and scorer, as they stand in an artifact."""
+        """The plain values of tree and scorer, as stored in an artifact."""
         return {
             "leaf_vectors": self.leaf_vectors,
             "first": self.first,
@@ -105,38 +105,38 @@ class TreeIndex:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """The arrays of tree and scorer, as they stand in an artifact."""
-        return _named("tree.", self.tree.tensors()) | _named("scorer.", self.scorer.state_dict())
+        """The arrays of tree and scorer, as stored in an artifact."""
+        return _prefixed("tree.", self.tree.tensors()) | _prefixed("scorer.", self.scorer.state_dict())
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """The index back from its settings and tensors, after checking all of it; the scorer in eval mode."""
+        """The index from its settings and tensors, after validation; the scorer is in eval mode."""
         for key, kind in (("leaf_vectors", str), ("first", int), ("tree", Mapping), ("scorer", Mapping)):
             if not isinstance(settings.get(key), kind):
                 raise ArtifactError(f"tree index: its settings lack {key!r}; make the artifact again")
-        tree = Tree.build(settings["tree"], _under("tree.", tensors))
+        tree = Tree.build(settings["tree"], _with_prefix("tree.", tensors))
         try:
-            scorer = load_scorer(settings["scorer"], _under("scorer.", tensors))
+            scorer = load_scorer(settings["scorer"], _with_prefix("scorer.", tensors))
             return cls(tree, scorer, settings["leaf_vectors"], settings["first"])
         except ConfigError as error:
             raise ArtifactError(f"tree index: {error}") from error
 
     def _ancestor_rows(self, level: int, leaves: Tensor) -> Tensor:
-        # -1 // width is -1: masked afterwards, since `rows` gives any row for it.
+        # -1 // width is -1, and `rows` maps it to some row: masked afterwards.
         nodes = self.tree.shape.ancestor(leaves, level)
         return self.rows(level, nodes).masked_fill(leaves < 0, -1)
 
 
 def n_rows(shape: TreeShape, n_items: int, leaf_vectors: str) -> int:
-    """Rows of the node table a tree needs."""
-    if leaf_vectors not in KINDS:
-        raise ConfigError(f"leaf_vectors must be one of {', '.join(KINDS)}, got {leaf_vectors!r}")
+    """Rows of the node table that a tree needs."""
+    if leaf_vectors not in LEAF_VECTORS:
+        raise ConfigError(f"leaf_vectors must be one of {', '.join(LEAF_VECTORS)}, got {leaf_vectors!r}")
     return shape.n_nodes if leaf_vectors == "slot" else shape.offsets[-1] + n_items
 
 
-def _named(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {start + name: tensor for name, tensor in tensors.items()}
+def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {prefix + name: tensor for name, tensor in tensors.items()}
 
 
-def _under(start: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
+def _with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

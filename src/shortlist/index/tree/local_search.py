@@ -1,4 +1,4 @@
-"""An assignment of items to nodes, made better by exchanges until none of a kind gains."""
+"""Local search for an assignment of items to candidates: exchanges until none gains."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +13,11 @@ from shortlist.errors import DataError
 from shortlist.index.tree.assign import Floats, Whole, check_assignment
 
 SWEEPS = 10
-FEW = 4  # places of a candidate at most, for what it wants of every other to be kept up to date
-WORTH_THREADS = 1 << 16  # scores: fewer are done before a thread has begun
-FLOOR = -1e30  # a score of -inf counts as this: differences stay numbers
+MAX_TRACKED_CAPACITY = (
+    4  # largest capacity for which the best move between every two candidates is kept up to date
+)
+MIN_SCORES_FOR_THREADS = 1 << 16  # smaller problems end before a thread has started
+MIN_SCORE = -1e30  # stands for -inf, so that differences are finite
 
 
 def improve(
@@ -27,17 +29,17 @@ def improve(
     sweeps: int = SWEEPS,
     slow: bool = False,
 ) -> Whole:
-    """The candidate of every item [n], with a total score that is never lower than that of `chosen` [n].
+    """The candidate of every item [n], with a total score never below that of `chosen` [n].
 
-    All is as in `balanced_assign`. First every two candidates of a group divide their items between them in the best
-    way, sweep after sweep; then items change places in rings of two or three candidates while that gains. Free room
-    is an item without a wish: it, and items that were not seen, give way to any other. Of equal gains the lower
-    candidates', then the lower row's, is taken; exchanges that gain nothing are not made, so who is content stays.
+    Arguments are as in `balanced_assign`. First every two candidates of a group divide their items optimally between
+    them, sweep after sweep; then items move along cycles of two or three candidates while that gains. A free place acts
+    as an item without preferences: it, and unseen items, give way to any other. Of equal gains the lower candidates',
+    then the lower row's, is taken; exchanges without a gain are not made.
 
-    A sweep reads `scores` about once for pairs that changed since they last met; rings read it at most `sweeps` times
-    again, and weigh c^3 rings per sweep of a group, few of which begin with a gain. Takes 8 bytes per place, and 16 for
-    every two candidates of the groups that are at work. Groups do not know of each other: many are shared out among the
-    cores. `slow` does without that and looks at every two candidates again, with the same result.
+    A sweep reads `scores` about once for pairs that changed since their last division; cycles read it at most `sweeps`
+    times again and evaluate c^3 cycles per sweep of a group, most of which are pruned. Takes 8 bytes per place and 16
+    for every two candidates of the groups in progress. Groups are independent and are distributed over the cores.
+    `slow` uses one core and no tracking, with the same result.
     """
     scores = np.ascontiguousarray(scores)
     group = np.zeros(len(scores), np.int64) if group is None else np.asarray(group, np.int64)
@@ -45,33 +47,33 @@ def improve(
     size = np.bincount(group, minlength=1)
     room = np.array(np.atleast_2d(capacity), np.int64)  # [G, c]
     check_assignment(scores, room, np.zeros(len(scores)), group)
-    if _any_endless(scores):
+    if _any_infinite(scores):
         raise DataError(
-            "assignment: expected scores below infinity, got one that is; has the model diverged?"
+            "assignment: expected scores below infinity, got an infinite one; has the model diverged?"
         )
     chosen = np.array(chosen, np.int64)
     _check_chosen(chosen, room, group)
-    # Room for more than all items of a group is room for all.
+    # A capacity above the number of items of a group is the same as that number.
     room[: len(size)] = np.minimum(room[: len(size)], size[:, None])
     items, stops = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group, minlength=len(room)))
-    few = 0 if slow else FEW
-    threads = min(cores(), len(room)) if few and scores.size >= WORTH_THREADS else 1
+    tracked = 0 if slow else MAX_TRACKED_CAPACITY
+    threads = min(cores(), len(room)) if tracked and scores.size >= MIN_SCORES_FOR_THREADS else 1
     if threads <= 1:
-        _improve(scores, chosen, items, stops, seen, room, sweeps, few, 0, len(room))
+        _improve(scores, chosen, items, stops, seen, room, sweeps, tracked, 0, len(room))
         return chosen
     edges = np.linspace(0, len(room), threads + 1).astype(np.int64)
     with ThreadPoolExecutor(threads) as pool:
-        work = [
-            pool.submit(_improve, scores, chosen, items, stops, seen, room, sweeps, few, begin, end)
+        futures = [
+            pool.submit(_improve, scores, chosen, items, stops, seen, room, sweeps, tracked, begin, end)
             for begin, end in pairwise(edges)
         ]
-        for one in work:
-            one.result()
+        for future in futures:
+            future.result()
     return chosen
 
 
 def cores() -> int:
-    """How many cores this process may use, at most 16."""
+    """The number of cores this process may use, at most 16."""
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(found, 16)
 
@@ -84,12 +86,12 @@ def _check_chosen(chosen: Whole, room: Whole, group: Whole) -> None:
     if (held > room).any():
         at = np.unravel_index((held - room).argmax(), room.shape)
         raise DataError(
-            f"assignment: candidate {at[1]} of group {at[0]} holds {held[at]}, has room for {room[at]}"
+            f"assignment: candidate {at[1]} of group {at[0]} holds {held[at]}, has a capacity of {room[at]}"
         )
 
 
 @njit(cache=True, nogil=True)
-def _any_endless(scores):  # type: ignore[no-untyped-def]
+def _any_infinite(scores):  # type: ignore[no-untyped-def]
     for row in range(scores.shape[0]):
         for node in range(scores.shape[1]):
             if scores[row, node] == np.inf:
@@ -98,17 +100,17 @@ def _any_endless(scores):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _improve(scores, chosen, items, stops, seen, room, sweeps, few, begin, end):  # type: ignore[no-untyped-def]
-    """Some groups, one after the other: `held` has the items of its candidates side by side, -1 for free room."""
+def _improve(scores, chosen, items, stops, seen, room, sweeps, tracked, begin, end):  # type: ignore[no-untyped-def]
+    """Improve some groups one after the other; `held` lists the items by candidate, -1 for a free place."""
     for at in range(begin, end):
         start, stop = stops[at - 1] if at else 0, stops[at]
         if stop > start:
             held, first = _hold(items[start:stop], chosen, room[at])
-            if room[at].max() <= few:
-                _few_pairs(scores, seen, held, first, sweeps)
+            if room[at].max() <= tracked:
+                _divide_pairs_tracked(scores, seen, held, first, sweeps)
             else:
-                _pairs(scores, seen, held, first, sweeps)
-            _rings(scores, seen, held, first, sweeps)
+                _divide_pairs(scores, seen, held, first, sweeps)
+                _rotate_cycles(scores, seen, held, first, sweeps)
             for node in range(len(first) - 1):
                 for item in held[first[node] : first[node + 1]]:
                     if item >= 0:
@@ -117,11 +119,11 @@ def _improve(scores, chosen, items, stops, seen, room, sweeps, few, begin, end):
 
 @njit(cache=True, nogil=True)
 def _hold(items, chosen, room):  # type: ignore[no-untyped-def]
-    """Items by candidate, each with its free room; where the items of a candidate begin [c + 1]."""
+    """Items by candidate, free places first, and the start of every candidate [c + 1]."""
     first = np.zeros(len(room) + 1, np.int64)
     first[1:] = np.cumsum(room)
     held = np.full(first[-1], -1, np.int64)
-    fill = first[:-1] + room  # from the back: free room comes first
+    fill = first[:-1] + room  # from the back: free places come first
     for item in items[::-1]:
         fill[chosen[item]] -= 1
         held[fill[chosen[item]]] = item
@@ -130,70 +132,70 @@ def _hold(items, chosen, room):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _gain(scores, seen, item, here, there):  # type: ignore[no-untyped-def]
-    """What an item gains by going from one candidate to another."""
+    """The gain of moving an item from one candidate to another."""
     if item < 0 or not seen[item]:
         return 0.0
-    return max(np.float64(scores[item, there]), FLOOR) - max(np.float64(scores[item, here]), FLOOR)
+    return max(np.float64(scores[item, there]), MIN_SCORE) - max(np.float64(scores[item, here]), MIN_SCORE)
 
 
 @njit(cache=True, nogil=True)
-def _pairs(scores, seen, held, first, sweeps):  # type: ignore[no-untyped-def]
-    """Every two candidates divide their items, until no two want to, or `sweeps` times."""
+def _divide_pairs(scores, seen, held, first, sweeps):  # type: ignore[no-untyped-def]
+    """Every two candidates divide their items, until no pair gains, or for `sweeps` sweeps."""
     width = len(first) - 1
     changed = np.zeros(width, np.int64)  # when a candidate last changed
-    met = np.full((width, width), -1, np.int64)  # when two last met
+    divided = np.full((width, width), -1, np.int64)  # when a pair was last divided
     clock = 0
     for _ in range(sweeps):
         before = clock
         for one in range(width):
             for two in range(one + 1, width):
-                if met[one, two] < max(changed[one], changed[two]):
+                if divided[one, two] < max(changed[one], changed[two]):
                     mine, yours = held[first[one] : first[one + 1]], held[first[two] : first[two + 1]]
                     if len(mine) and len(yours) and _divide(scores, seen, mine, yours, one, two):
                         clock += 1
                         changed[one] = changed[two] = clock
-                    met[one, two] = clock
+                    divided[one, two] = clock
         if clock == before:
             return
 
 
 @njit(cache=True, nogil=True)
-def _few_pairs(scores, seen, held, first, sweeps):  # type: ignore[no-untyped-def]
-    """`_pairs`, the same divisions in the same order, faster where candidates have few places."""
+def _divide_pairs_tracked(scores, seen, held, first, sweeps):  # type: ignore[no-untyped-def]
+    """`_divide_pairs` with the same divisions in the same order, faster for small capacities."""
     width = len(first) - 1
-    most, who = np.full((width, width), -np.inf), np.full((width, width), -1, np.int64)
+    most, place = np.full((width, width), -np.inf), np.full((width, width), -1, np.int64)
     for node in range(width):
-        _weigh(scores, seen, held, first, node, most, who)
+        _best_moves(scores, seen, held, first, node, most, place)
     for _ in range(sweeps):
-        calm = True
+        unchanged = True
         for one in range(width):
             for two in range(one + 1, width):
                 if most[one, two] + most[two, one] > 0:
-                    calm = False
+                    unchanged = False
                     mine, yours = held[first[one] : first[one + 1]], held[first[two] : first[two + 1]]
                     _divide(scores, seen, mine, yours, one, two)
-                    _weigh(scores, seen, held, first, one, most, who)
-                    _weigh(scores, seen, held, first, two, most, who)
-        if calm:
+                    _best_moves(scores, seen, held, first, one, most, place)
+                    _best_moves(scores, seen, held, first, two, most, place)
+        if unchanged:
             return
 
 
 @njit(cache=True, nogil=True)
 def _divide(scores, seen, mine, yours, one, two):  # type: ignore[no-untyped-def]
-    """Who gains most by leaving changes places with who gains most by coming, while both together gain.
+    """Swap the items with the largest gains of leaving on both sides, while a swap gains in total.
 
-    Most pairs gain nothing: that is seen before anything is written down.
+    Most pairs gain nothing: that is checked before anything is allocated.
     """
-    most_out, most_back = _most(scores, seen, mine, one, two), _most(scores, seen, yours, two, one)
+    most_out, most_back = _max_gain(scores, seen, mine, one, two), _max_gain(scores, seen, yours, two, one)
     if not most_out + most_back > 0:
         return False
     if len(mine) == 1 and len(yours) == 1:
         mine[0], yours[0] = yours[0], mine[0]
         return True
     out, back = _gains(scores, seen, mine, one, two), _gains(scores, seen, yours, two, one)
-    leaving, coming = _willing(out, -most_back), _willing(back, -most_out)
-    for turn in range(min(len(leaving), len(coming))):
-        here, there = leaving[turn], coming[turn]
+    leaving, coming = _by_gain(out, -most_back), _by_gain(back, -most_out)
+    for swap in range(min(len(leaving), len(coming))):
+        here, there = leaving[swap], coming[swap]
         if not out[here] + back[there] > 0:
             break
         mine[here], yours[there] = yours[there], mine[here]
@@ -201,8 +203,8 @@ def _divide(scores, seen, mine, yours, one, two):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def _most(scores, seen, items, here, there):  # type: ignore[no-untyped-def]
-    """The most that one of some items gains by going from one candidate to another."""
+def _max_gain(scores, seen, items, here, there):  # type: ignore[no-untyped-def]
+    """The largest gain of moving one of some items from one candidate to another."""
     most = -np.inf
     for item in items:
         most = max(most, _gain(scores, seen, item, here, there))
@@ -211,7 +213,7 @@ def _most(scores, seen, items, here, there):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _gains(scores, seen, items, here, there):  # type: ignore[no-untyped-def]
-    """What every one gains."""
+    """The gain of moving each item."""
     gains = np.empty(len(items))
     for place in range(len(items)):
         gains[place] = _gain(scores, seen, items[place], here, there)
@@ -219,55 +221,55 @@ def _gains(scores, seen, items, here, there):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _willing(gain, least):  # type: ignore[no-untyped-def]
-    """Places that gain more than `least`, the most first, equal ones in their order."""
+def _by_gain(gain, least):  # type: ignore[no-untyped-def]
+    """Positions with a gain above `least`, largest first, ties in order."""
     places = np.flatnonzero(gain > least)
     return places[np.argsort(-gain[places], kind="mergesort")]
 
 
 @njit(cache=True, nogil=True)
-def _rings(scores, seen, held, first, sweeps):  # type: ignore[no-untyped-def]
-    """Rings of two and three candidates pass one item on each, while that gains.
+def _rotate_cycles(scores, seen, held, first, sweeps):  # type: ignore[no-untyped-def]
+    """Move one item along each edge of cycles of two and three candidates, while that gains.
 
-    A ring that gains can be begun where it has gained at every point on the way, so only those are followed.
+    Every gaining cycle has a start from which all partial sums are positive, so only those are searched.
     """
     width = len(first) - 1
-    most, who = np.full((width, width), -np.inf), np.full((width, width), -1, np.int64)
+    most, place = np.full((width, width), -np.inf), np.full((width, width), -1, np.int64)
     for node in range(width):
-        _weigh(scores, seen, held, first, node, most, who)
+        _best_moves(scores, seen, held, first, node, most, place)
     budget = sweeps * len(held)
     for _ in range(sweeps):
-        calm = True
+        unchanged = True
         for one in range(width):
             while budget > 0:
-                two, three = _best_ring(most, one)
+                two, three = _best_cycle(most, one)
                 if two < 0:
                     break
-                calm = False
-                _turn(held, who, one, two, three)
+                unchanged = False
+                _rotate(held, place, one, two, three)
                 for node in (one, two, three):
-                    _weigh(scores, seen, held, first, node, most, who)
+                    _best_moves(scores, seen, held, first, node, most, place)
                     budget -= first[node + 1] - first[node]
-        if calm or budget <= 0:
+        if unchanged or budget <= 0:
             return
 
 
 @njit(cache=True, nogil=True)
-def _weigh(scores, seen, held, first, node, most, who):  # type: ignore[no-untyped-def]
-    """The most an item of a candidate gains by going to each other one, and the place of that item."""
+def _best_moves(scores, seen, held, first, node, most, place):  # type: ignore[no-untyped-def]
+    """The largest gain of moving an item of a candidate to each other one, and the place of that item."""
     most[node] = -np.inf
-    for place in range(first[node], first[node + 1]):
-        item = held[place]
+    for at in range(first[node], first[node + 1]):
+        item = held[at]
         for other in range(len(first) - 1):
             if other != node and first[other] < first[other + 1]:
                 gain = _gain(scores, seen, item, node, other)
                 if gain > most[node, other]:
-                    most[node, other], who[node, other] = gain, place
+                    most[node, other], place[node, other] = gain, at
 
 
 @njit(cache=True, nogil=True)
-def _best_ring(most, one):  # type: ignore[no-untyped-def]
-    """The best ring one -> two -> three -> one, of two candidates when two = three; (-1, -1) where none gains."""
+def _best_cycle(most, one):  # type: ignore[no-untyped-def]
+    """The best cycle one -> two -> three -> one, of two candidates if two == three; (-1, -1) where none gains."""
     best, found = 0.0, (-1, -1)
     for two in range(len(most)):
         if not most[one, two] > 0:
@@ -275,18 +277,18 @@ def _best_ring(most, one):  # type: ignore[no-untyped-def]
         if most[one, two] + most[two, one] > best:
             best, found = most[one, two] + most[two, one], (two, two)
         for three in range(len(most)):
-            way = most[one, two] + most[two, three]
-            if way > 0 and three != one and way + most[three, one] > best:
-                best, found = way + most[three, one], (two, three)
+            path = most[one, two] + most[two, three]
+            if path > 0 and three != one and path + most[three, one] > best:
+                best, found = path + most[three, one], (two, three)
     return found
 
 
 @njit(cache=True, nogil=True)
-def _turn(held, who, one, two, three):  # type: ignore[no-untyped-def]
-    """Each candidate's item goes to the next one's place."""
+def _rotate(held, place, one, two, three):  # type: ignore[no-untyped-def]
+    """Move the item of each candidate to the place of the next one's item."""
     if two == three:
-        here, there = who[one, two], who[two, one]
+        here, there = place[one, two], place[two, one]
         held[here], held[there] = held[there], held[here]
         return
-    a, b, c = who[one, two], who[two, three], who[three, one]
+    a, b, c = place[one, two], place[two, three], place[three, one]
     held[a], held[b], held[c] = held[c], held[a], held[b]

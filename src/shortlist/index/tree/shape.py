@@ -1,4 +1,4 @@
-"""The shape of a tree with all leaves at the bottom: integers only, no pointers."""
+"""The shape of a tree with all leaves at the bottom level: integers only, no pointers."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,12 +9,12 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 
-Place = TypeVar("Place", int, Tensor)
+Node = TypeVar("Node", int, Tensor)
 
 
 @dataclass(frozen=True)
 class TreeShape:
-    """A bottom-aligned tree of `n` leaves: a level has a B-th of the nodes of the level below, rounded up.
+    """A bottom-aligned tree of `n` leaves: a level has ceil(m / branch) nodes if the level below has m.
 
     Node (j, i) is the i-th of level j; the root is (0, 0), leaves are (height, 0 .. n - 1). Only the last node of a
     level can have fewer than `branch` children. Rows of the node table are level after level: offsets[j] + i.
@@ -24,14 +24,14 @@ class TreeShape:
     branch: int = 2
 
     def __post_init__(self) -> None:
-        if not _is_whole(self.n) or self.n < 1:
-            raise ConfigError(f"a tree needs a whole number of leaves, at least 1, got {self.n!r}")
-        if not _is_whole(self.branch) or self.branch < 2:
-            raise ConfigError(f"a tree needs a whole number of branches, at least 2, got {self.branch!r}")
+        if not _is_integer(self.n) or self.n < 1:
+            raise ConfigError(f"a tree needs an integer number of leaves, at least 1, got {self.n!r}")
+        if not _is_integer(self.branch) or self.branch < 2:
+            raise ConfigError(f"a tree needs an integer number of branches, at least 2, got {self.branch!r}")
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Nodes of every level, the root first."""
+        """Nodes per level, the root first."""
         sizes = [self.n]
         while sizes[-1] > 1:
             sizes.append(-(-sizes[-1] // self.branch))
@@ -49,37 +49,37 @@ class TreeShape:
 
     @cached_property
     def n_nodes(self) -> int:
-        """All nodes, the root among them."""
+        """Number of nodes, including the root."""
         return sum(self.sizes)
 
     def width(self, level: int) -> int:
         """Leaves under a full node of this level."""
         return int(self.branch ** (self.height - level))
 
-    def ancestor(self, leaf: Place, level: int) -> Place:
-        """The node of `level` above a leaf."""
+    def ancestor(self, leaf: Node, level: int) -> Node:
+        """The ancestor of a leaf in `level`."""
         return leaf // self.width(level)
 
-    def parent(self, index: Place) -> Place:
-        """The node of the level above."""
+    def parent(self, index: Node) -> Node:
+        """The parent, an index in the level above."""
         return index // self.branch
 
     def children(self, level: int, index: int) -> range:
-        """The nodes of the level below, none under a leaf."""
+        """The children, indices in the level below; none for a leaf."""
         if level >= self.height:
             return range(0)
         first = index * self.branch
         return range(first, min(first + self.branch, self.sizes[level + 1]))
 
     def leaves(self, level: int, index: int) -> range:
-        """The leaves below a node; a leaf is below itself."""
+        """The leaves below a node; a leaf itself for a leaf."""
         width = self.width(level)
         return range(index * width, min((index + 1) * width, self.n))
 
     def start(self, beam: int) -> int:
-        """The first level with more nodes than `beam`, at most the leaves: a beam loses nothing above it."""
+        """The first level with more nodes than `beam`, at most the leaves: a beam drops nothing above it."""
         return next((level for level, size in enumerate(self.sizes) if size > beam), self.height)
 
 
-def _is_whole(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)

@@ -1,8 +1,8 @@
-"""Scorers of tree nodes: a history and a node in, a number out."""
+"""Scorers of tree nodes: from a history and node rows to scores."""
 
 from shortlist.models.nodes.attention import AttentionScorer, AttentionState, plain_weights
 from shortlist.models.nodes.config import ScorerConfig
-from shortlist.models.nodes.factory import load_scorer, make_scorer, take_weights, warm
+from shortlist.models.nodes.factory import load_scorer, load_weights, make_scorer, warmup
 from shortlist.models.nodes.linear import LinearScorer
 from shortlist.models.nodes.mlp import MLPScorer
 from shortlist.models.nodes.scorer import NodeScorer, State
@@ -19,10 +19,10 @@ __all__ = [
     "ScorerConfig",
     "State",
     "load_scorer",
+    "load_weights",
     "make_scorer",
     "norm_report",
     "plain_weights",
     "project_",
-    "take_weights",
-    "warm",
+    "warmup",
 ]

@@ -1,4 +1,4 @@
-"""Attention of a node over the history: each window of the history is summed as the node weighs it."""
+"""Attention of a node over the history: each window of the history is summed with the node's attention weights."""
 
 from collections.abc import Iterator
 from itertools import accumulate
@@ -10,31 +10,38 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.models.nodes.config import ScorerConfig
-from shortlist.models.nodes.cpu_kernel import Core, fill_state, score_rows
+from shortlist.models.nodes.cpu_kernel import KernelInputs, fill_state, score_rows
 from shortlist.models.nodes.mlp import Layers
-from shortlist.models.nodes.scorer import NodeScorer, PReLU, State, at_least_float32, last, without_bias
-from shortlist.models.nodes.triton_attention import fused_is_here, fused_weights
-from shortlist.models.nodes.weight_views import Views, array, take_views
+from shortlist.models.nodes.scorer import (
+    NodeScorer,
+    PReLU,
+    State,
+    at_least_float32,
+    last,
+    zero_bias,
+)
+from shortlist.models.nodes.triton_attention import HAS_TRITON, fused_weights
+from shortlist.models.nodes.weight_views import WeightViews, array, weight_views
 
-CPU_BLOCK = 2**20  # bytes of pre-activations at a time, without gradients: the second-level cache
-EVEN = 8  # places of a history come in such groups on a GPU: matrix units read no others
-GPU_BLOCK = 2**26  # the same where only memory is short
+CPU_BLOCK = 2**20  # bytes of pre-activations per block, without gradients: the second-level cache
+MULTIPLE = 8  # histories are padded to a multiple of this on a GPU, for the matrix units
+GPU_BLOCK = 2**26  # the same on a GPU, where only memory is the limit
 
 
 class AttentionState(NamedTuple):
-    """The history's part of the unit and of the first layer."""
+    """The history's part of the attention unit and of the first layer."""
 
-    a: Tensor  # [U, K, D] its vectors
-    there: Tensor  # bool [U, K]
-    pa: Tensor  # [U, K, h] what a vector alone gives the unit
-    first: Tensor  # [U, F, K] what a vector of weight 1 gives the first layer
+    a: Tensor  # [U, K, D] history vectors
+    there: Tensor  # bool [U, K], False = padding
+    pa: Tensor  # [U, K, h] contribution of a history vector alone to the unit
+    first: Tensor  # [U, F, K] contribution of a history vector of weight 1 to the first layer
 
 
 class AttentionScorer(NodeScorer):
     """score = layers([z_1; ...; z_T; w]), z_t = sum over window t of unit([a; a * w; w]) a.
 
-    No softmax over the history; padding never enters the unit. The fast form is an exact regrouping:
-    the unit's and the first layer's weights act on history and node apart wherever they are linear.
+    No softmax over the history; padding never enters the unit. The fast form is an exact regrouping: where the weights
+    of the unit and of the first layer are linear, they act on history and node separately.
     """
 
     def __init__(self, config: ScorerConfig) -> None:
@@ -44,49 +51,51 @@ class AttentionScorer(NodeScorer):
         self.unit2 = nn.Linear(config.hidden, 1)
         self.act2 = PReLU()
         self.spans = np.array(config.windows)
-        self._views: Views | None = None
+        self._views: WeightViews | None = None
         self.layers = Layers(config, (len(config.windows) + 1) * config.width)
         if not config.bias:
-            without_bias(self)
+            zero_bias(self)
 
     def prepare(self, history: Tensor) -> State:
-        return self._prepare_on_core(history) if self._on_core() else self._prepare(history)
+        return self._prepare_on_cpu(history) if self._uses_cpu_kernel() else self._prepare(history)
 
     def score(self, state: State, rows: Tensor) -> Tensor:
-        return self._score_on_core(state, rows) if self._on_core() else super().score(state, rows)
+        return self._score_on_cpu(state, rows) if self._uses_cpu_kernel() else super().score(state, rows)
 
     def score_all(self, state: State, rows: Tensor) -> Tensor:
-        return self._score_on_core(state, rows[None]) if self._on_core() else super().score_all(state, rows)
+        if self._uses_cpu_kernel():
+            return self._score_on_cpu(state, rows[None])
+        return super().score_all(state, rows)
 
     def _prepare(self, history: Tensor) -> State:
-        a, there = self.remember(history)
-        if extra := -there.shape[1] % EVEN if _fusible(a) else 0:
+        a, there = self.history_vectors(history)
+        if extra := -there.shape[1] % MULTIPLE if _uses_triton(a) else 0:
             a, there = F.pad(a, (0, 0, 0, extra)), F.pad(there, (0, extra))
         pa = F.linear(a, self.unit1.weight[:, : self.config.width])  # [U, K, h]
         return AttentionState(a, there, pa, self._first(a, there))
 
     def _first(self, a: Tensor, there: Tensor) -> Tensor:
-        """M_t a_k [U, F, K] for the window t that k lies in, divided by its real length for a mean."""
+        """M_t a_k [U, F, K] for the window t of k, divided by the real length of the window if pool is "mean"."""
         config = self.config
         weight = self.layers.first.weight[:, : -config.width]
         matrices = weight.reshape(len(weight), -1, config.width).permute(1, 2, 0)  # [T, D, F]
         sizes = [there[0:0, window].shape[1] for window in self._windows()]
         each = [one.expand(size, -1, -1) for one, size in zip(matrices.unbind(), sizes, strict=True)]
-        first = torch.bmm(a.transpose(0, 1), torch.cat(each))  # [K, U, F]: one product per place
+        first = torch.bmm(a.transpose(0, 1), torch.cat(each))  # [K, U, F]: one product per position
         if config.pool == "mean":
             first = first / torch.cat([self._lengths(there[:, window]) for window in self._windows()])
         return first.permute(1, 2, 0)
 
     def _lengths(self, there: Tensor) -> Tensor:
-        """The real length of a window [U, k], for each of its places [k, U, 1]."""
+        """The real length of a window [U, k], repeated for its positions [k, U, 1]."""
         return self._length(there)[:, None].expand(there.shape[1], -1, -1)
 
     def _windows(self) -> Iterator[slice]:
         *stops, _ = accumulate(self.config.windows)
-        yield from map(slice, [0, *stops], [*stops, None])  # places added at the end belong to the last
+        yield from map(slice, [0, *stops], [*stops, None])  # padding at the end belongs to the last window
 
     def _length(self, there: Tensor) -> Tensor:
-        """What a window [U, k] is divided by [U]."""
+        """The divisor of a window [U, k], [U]."""
         if self.config.pool == "sum":
             return there.new_ones(len(there), dtype=self.nodes.weight.dtype)
         return there.sum(1).clamp(min=1).to(self.nodes.weight.dtype)
@@ -95,7 +104,7 @@ class AttentionScorer(NodeScorer):
         a, there, pa, first = state
         _, wp, wn = torch.split(self.unit1.weight, self.config.width, dim=1)
         pn = F.linear(w, wn, self.unit1.bias)  # [U, C, h]
-        weights = fused_weights if _fusible(w) else plain_weights
+        weights = fused_weights if _uses_triton(w) else plain_weights
         s = weights(
             a, there, pa, w, pn, wp, self.unit2.weight[0], self.unit2.bias, self.act1.slope, self.act2.slope
         )  # [U, C, K]
@@ -104,8 +113,8 @@ class AttentionScorer(NodeScorer):
             s @ first.mT + F.linear(w, layer.weight[:, -self.config.width :], layer.bias)
         )
 
-    def _on_core(self) -> bool:
-        """Whether the CPU kernel may take it: inference in float32."""
+    def _uses_cpu_kernel(self) -> bool:
+        """Whether the CPU kernel applies: inference in float32."""
         weight = self.nodes.weight
         return (
             weight.device.type == "cpu"
@@ -113,16 +122,16 @@ class AttentionScorer(NodeScorer):
             and not (self.training or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
         )
 
-    def core(self) -> Core | None:
-        """Everything as the CPU kernel reads it, for one who calls it himself; None where it may not be asked."""
-        if not self._on_core():
+    def kernel_inputs(self) -> KernelInputs | None:
+        """The arrays that the CPU kernel reads, for callers of the kernel; None where it does not apply."""
+        if not self._uses_cpu_kernel():
             return None
-        views, past = self._current(), self.nodes if self.items is None else self.items
+        views, past = self._current_views(), self.nodes if self.items is None else self.items
         tables = array(self.nodes.weight), array(past.weight)
-        return Core(*tables, views.unit, views.layers, self.spans, self.config.pool == "mean")
+        return KernelInputs(*tables, views.unit, views.layers, self.spans, self.config.pool == "mean")
 
-    def _prepare_on_core(self, history: Tensor) -> State:
-        config, views = self.config, self._current()
+    def _prepare_on_cpu(self, history: Tensor) -> State:
+        config, views = self.config, self._current_views()
         rows = last(history, config.max_history)
         users, max_history = rows.shape
         a, there = (
@@ -135,27 +144,27 @@ class AttentionScorer(NodeScorer):
         )
         past = array((self.nodes if self.items is None else self.items).weight)
         weights = views.unit, views.layers[0].weight, self.spans, config.pool == "mean"
-        fill_state(whole(rows), past, *weights, *(part.numpy() for part in (a, there, pa, first)))
+        fill_state(row_array(rows), past, *weights, *(part.numpy() for part in (a, there, pa, first)))
         return AttentionState(a, there, pa, first.mT)
 
-    def _score_on_core(self, state: State, rows: Tensor) -> Tensor:
-        views = self._current()
+    def _score_on_cpu(self, state: State, rows: Tensor) -> Tensor:
+        views = self._current_views()
         scores = torch.empty(len(state[0]), rows.shape[1])
         a, there, pa, first = (array(part.contiguous()) for part in (*state[:3], state[3].mT))
         table = array(self.nodes.weight)
-        score_rows(a, there, pa, first, table, whole(rows), views.unit, views.layers, scores.numpy())
+        score_rows(a, there, pa, first, table, row_array(rows), views.unit, views.layers, scores.numpy())
         return scores
 
-    def _current(self) -> Views:
+    def _current_views(self) -> WeightViews:
         if self._views is None or not self._views.current():
-            self._views = take_views(self.unit1, self.act1, self.unit2, self.act2, self.layers)
+            self._views = weight_views(self.unit1, self.act1, self.unit2, self.act2, self.layers)
         return self._views
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_views": None}  # a copy looks at its own weights
+        return {**self.__dict__, "_views": None}  # a copy has its own weights
 
     def naive(self, history: Tensor, rows: Tensor) -> Tensor:
-        a, there = self.remember(history)
+        a, there = self.history_vectors(history)
         w = self.lookup(rows)  # [U, C, D]
         s = self._naive_weights(a, there, w)  # [U, C, K]
         z = torch.einsum("uck,ukd->uckd", s, a)
@@ -172,9 +181,9 @@ class AttentionScorer(NodeScorer):
         return torch.where(there[:, None], s, 0)  # [U, C, K]
 
 
-def _fusible(x: Tensor) -> bool:
-    """Whether the GPU kernel may take it; it knows nothing above float32."""
-    return x.is_cuda and fused_is_here and x.dtype != torch.float64
+def _uses_triton(x: Tensor) -> bool:
+    """Whether the GPU kernel applies; it has no float64."""
+    return x.is_cuda and HAS_TRITON and x.dtype != torch.float64
 
 
 def plain_weights(
@@ -189,22 +198,24 @@ def plain_weights(
     slope1: Tensor,
     slope2: Tensor,
 ) -> Tensor:
-    """Attention weights s [U, C, K] = prelu2(w2 . prelu1(pa + pn + (a * wp) w) + b2), 0 where not there.
+    """Attention weights s [U, C, K] = prelu2(w2 . prelu1(pa + pn + (a * wp) w) + b2), 0 at padding.
 
-    a [U, K, D], there [U, K] bool, pa [U, K, h], w [U, C, D], pn [U, C, h] with the bias in it, wp [h, D],
-    w2 [h], b2 [1], slopes [1]. Without gradients it works block by block, so memory stays bounded.
+    a [U, K, D], there [U, K] bool, pa [U, K, h], w [U, C, D], pn [U, C, h] including the bias, wp [h, D],
+    w2 [h], b2 [1], slopes [1]. Without gradients it runs block by block, so memory stays bounded.
     """
     unit = (wp, w2, b2, slope1, slope2)
     if torch.is_grad_enabled():
         return _block_weights(a, there, pa, w, pn, *unit)
     s = w.new_empty(len(w), w.shape[1], pa.shape[1])  # [U, C, K]
-    for mine, some in _blocks(pa, w):
-        s[mine, some] = _block_weights(a[mine], there[mine], pa[mine], w[mine, some], pn[mine, some], *unit)
+    for users, nodes in _blocks(pa, w):
+        s[users, nodes] = _block_weights(
+            a[users], there[users], pa[users], w[users, nodes], pn[users, nodes], *unit
+        )
     return s
 
 
 def _blocks(pa: Tensor, w: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Users and candidates to take at a time."""
+    """Slices of users and candidates per block."""
     size = GPU_BLOCK if w.is_cuda else CPU_BLOCK
     pair = pa.shape[1] * pa.shape[2] * pa.element_size()
     candidates = max(1, min(w.shape[1], size // pair))
@@ -234,6 +245,6 @@ def _block_weights(
     return F.prelu(s, slope2.to(s.dtype)).masked_fill(~there[:, None], 0)  # [U, C, K]
 
 
-def whole(rows: Tensor) -> Any:
+def row_array(rows: Tensor) -> Any:
     """Rows as the CPU kernel reads them."""
     return array(rows.to(torch.int64).contiguous())

@@ -1,7 +1,7 @@
 """Attention scores on one CPU core, from rows to scores in one call.
 
-Candidates lie along the last axis throughout, the lanes of the vector unit, so nothing is summed across lanes and
-nothing of size [candidates, history, hidden] is stored. Float32; no lock is held while it runs.
+Candidates are on the last axis, the lanes of the vector unit, so nothing is summed across lanes and nothing of size
+[candidates, history, hidden] is stored. Float32; the GIL is released.
 """
 
 from collections.abc import Callable
@@ -16,18 +16,18 @@ from shortlist.models.nodes.simd_blocks import LANES, ROWS, attend_block, produc
 Floats = NDArray[np.float32]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-TILE = 320  # lanes at a time, so that their vectors stay in the first-level cache
+TILE = 320  # lanes per tile: their vectors stay in the first-level cache
 NO_NORM, LAYER_NORM, BATCH_NORM = 0, 1, 2
 
 
 def compiled(function: Function) -> Function:
-    """A function as machine code; sums may be regrouped and fused, what is not a number stays so."""
-    freedom = {"reassoc", "contract", "nsz", "arcp"}
-    return cast(Function, njit(cache=True, nogil=True, error_model="numpy", fastmath=freedom)(function))
+    """Compile a function with numba; sums may be reordered and fused, NaN is preserved."""
+    flags = {"reassoc", "contract", "nsz", "arcp"}
+    return cast(Function, njit(cache=True, nogil=True, error_model="numpy", fastmath=flags)(function))
 
 
 class Unit(NamedTuple):
-    """The attention unit's weights."""
+    """The weights of the attention unit."""
 
     weight1: Floats  # [h, 3D] of [a; a * w; w]
     bias1: Floats  # [h]
@@ -38,7 +38,7 @@ class Unit(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """A linear layer, its norm and its slope; the output is one too, with a slope of 1 where it is linear."""
+    """A linear layer with its norm and slope; the output layer too, with slope 1 if it is linear."""
 
     weight: Floats  # [F, I]
     bias: Floats  # [F]
@@ -51,22 +51,22 @@ class Layer(NamedTuple):
     slope: Floats  # [1]
 
 
-class Core(NamedTuple):
-    """A whole scorer."""
+class KernelInputs(NamedTuple):
+    """All arrays of a scorer."""
 
     nodes: Floats  # [n_rows, D]
-    past: Floats  # the table of histories, the same or that of items
+    past: Floats  # the table of history rows: the node table or the item table
     unit: Unit
     layers: tuple[Layer, ...]
-    spans: NDArray[np.int64]  # lengths of the windows
-    mean: bool  # of a window, instead of its sum
+    spans: NDArray[np.int64]  # window lengths
+    mean: bool  # windows are averaged, not summed
 
 
 @compiled
 def score_rows(
     a: Any, there: Any, pa: Any, first: Any, table: Any, rows: Any, unit: Any, layers: Any, out: Any
 ) -> None:
-    """Fill out [U, C] for rows [U, C], or [1, C] where all users share them; the rest is an AttentionState."""
+    """Fill out [U, C] for rows [U, C], or [1, C] if all users share them; the other arguments are an AttentionState."""
     for user in range(len(out)):
         own = rows[min(user, len(rows) - 1)]
         score_user(a[user], there[user], pa[user], first[user], table, own, unit, layers, out[user])
@@ -87,9 +87,9 @@ def score_user(
 
 @compiled
 def _first_layer(a: Any, there: Any, first: Any, weight: Any) -> Any:
-    """Positions [n] of different vectors, and the first layer as it acts on [s; w]: [F, n + D].
+    """Positions [n] of distinct vectors, and the first layer as it acts on [s; w]: [F, n + D].
 
-    Equal vectors have equal attention, so what they give to the layer is added up once.
+    Equal vectors have equal attention, so their contributions to the layer are summed once.
     """
     max_history, width = a.shape
     left = np.zeros((max_history + width, first.shape[1]), np.float32)
@@ -110,16 +110,16 @@ def _first_layer(a: Any, there: Any, first: Any, weight: Any) -> Any:
 
 
 @compiled
-def _equal(a: Any, one: Any, other: Any) -> bool:
+def _equal(a: Any, row: Any, other: Any) -> bool:
     d = 0
-    while d < a.shape[1] and a[one, d] == a[other, d]:
+    while d < a.shape[1] and a[row, d] == a[other, d]:
         d += 1
     return bool(d == a.shape[1])
 
 
 @compiled
 def _inputs(a: Any, pa: Any, positions: Any, table: Any, rows: Any, unit: Any) -> Any:
-    """[s; w] as columns [n + D, lanes]: attention weights at the positions, then the nodes' vectors."""
+    """[s; w] as columns [n + D, lanes]: attention weights at the positions, then node vectors."""
     count, width = len(positions), table.shape[1]
     lanes = (len(rows) + LANES - 1) // LANES * LANES
     x = _lanes(count + width, lanes)
@@ -128,7 +128,7 @@ def _inputs(a: Any, pa: Any, positions: Any, table: Any, rows: Any, unit: Any) -
     for lane in range(len(rows)):
         row = rows[lane]
         if row < 0 or row >= len(table):
-            raise IndexError("a node row lies outside of the node table")
+            raise IndexError("a node row is outside of the node table")
         for d in range(width):
             w[d, lane] = table[row, d]
     _attend(a, pa, positions, w, unit, s)
@@ -137,7 +137,7 @@ def _inputs(a: Any, pa: Any, positions: Any, table: Any, rows: Any, unit: Any) -
 
 @compiled
 def _lanes(rows: int, lanes: int) -> Any:
-    """An empty array [rows, lanes] whose rows begin where cache lines do."""
+    """An uninitialised array [rows, lanes] whose rows are aligned to cache lines."""
     line = 16
     raw = np.empty(rows * lanes + line, np.float32)
     begin = -(raw.ctypes.data // 4) % line
@@ -146,7 +146,7 @@ def _lanes(rows: int, lanes: int) -> Any:
 
 @compiled
 def _attend(a: Any, pa: Any, positions: Any, w: Any, unit: Any, s: Any) -> None:
-    """s [n, lanes] = prelu2(w2 . prelu1(pa + b1 + matrix w) + b2): at a position, all that acts on w is one matrix."""
+    """s [n, lanes] = prelu2(w2 . prelu1(pa + b1 + matrix w) + b2), one matrix on w per position."""
     hidden = (pa.shape[1] + ROWS - 1) // ROWS * ROWS  # zeros fill the last block
     matrix, start = np.zeros((hidden, len(w)), np.float32), np.zeros(hidden, np.float32)
     weight = np.zeros(hidden, np.float32)
@@ -176,7 +176,7 @@ def _position(a: Any, pa: Any, unit: Any, matrix: Any, start: Any) -> None:
 
 @compiled
 def _layers(left: Any, x: Any, layers: Any) -> Any:
-    """Scores [lanes] of the first layer's inputs [I, lanes]."""
+    """Scores [lanes] from the inputs of the first layer [I, lanes]."""
     x = _activated(_product(left, layers[0].bias, x), layers[0])
     for number in range(1, len(layers)):
         layer = layers[number]
@@ -186,7 +186,7 @@ def _layers(left: Any, x: Any, layers: Any) -> Any:
 
 @compiled
 def _product(left: Any, start: Any, right: Any) -> Any:
-    """start + left [R, I] right [I, lanes]; rows that fill no block go one by one."""
+    """start + left [R, I] right [I, lanes]; rows that fill no block are computed one by one."""
     out = _lanes(len(left), right.shape[1])
     whole = len(left) - len(left) % ROWS
     for lane in range(0, right.shape[1], LANES):
@@ -257,21 +257,21 @@ def fill_state(
     first: Any,
 ) -> None:
     """Fill a [U, K, D], there [U, K], pa [U, K, h], first [U, K, F] for history rows [U, K], -1 = padding."""
-    turned = turn(unit.weight1), turn(weight)
+    weights = padded_transpose(unit.weight1), padded_transpose(weight)
     for user in range(len(history)):
         mine = a[user], there[user], pa[user], first[user]
-        fill_user(history[user], table, *turned, windows, mean, *mine)
+        fill_user(history[user], table, *weights, windows, mean, *mine)
 
 
 @compiled
-def turn(weight: Any) -> Any:
-    """A matrix [F, I] as [I, F], with zeros up to whole blocks of lanes."""
+def padded_transpose(weight: Any) -> Any:
+    """A matrix [F, I] as [I, F], zero-padded to a multiple of LANES columns."""
     count, inputs = weight.shape
-    turned = np.zeros((inputs, (count + LANES - 1) // LANES * LANES), np.float32)
+    transposed = np.zeros((inputs, (count + LANES - 1) // LANES * LANES), np.float32)
     for i in range(inputs):
         for f in range(count):
-            turned[i, f] = weight[f, i]
-    return turned
+            transposed[i, f] = weight[f, i]
+    return transposed
 
 
 @compiled
@@ -287,12 +287,12 @@ def fill_user(
     pa: Any,
     first: Any,
 ) -> None:
-    """The state of one user from history rows [K] and turned weights of the unit and the first layer."""
+    """Fill the state of one user from history rows [K] and transposed weights of the unit and the first layer."""
     width = a.shape[1]
     for k in range(len(history)):
         row = history[k]
         if row >= len(table):
-            raise IndexError("a history row lies outside of its table")
+            raise IndexError("a history row is outside of its table")
         there[k] = row >= 0
         a[k] = table[max(row, 0)]
     _fill(a, unit[:width], np.float32(1), pa)
@@ -307,8 +307,8 @@ def fill_user(
 @compiled
 def _fill(a: Any, weight: Any, length: Any, out: Any) -> None:
     """out [k, F] = a [k, D] weight [D, F] / length."""
-    given = _product(a, np.zeros(len(a), np.float32), weight)
+    products = _product(a, np.zeros(len(a), np.float32), weight)
     for k in range(len(out)):
-        own, mine = out[k], given[k]
+        own, mine = out[k], products[k]
         for f in range(len(own)):
             own[f] = mine[f] / length

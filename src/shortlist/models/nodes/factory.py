@@ -1,4 +1,4 @@
-"""Scorers from a configuration, fresh or with the weights they had."""
+"""Node scorers from a configuration, with initial or stored weights."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,14 +21,14 @@ KINDS: dict[str, Callable[[ScorerConfig], NodeScorer]] = {
 
 
 def make_scorer(config: ScorerConfig, seed: int) -> NodeScorer:
-    """A fresh scorer in training mode; the seed alone decides its weights."""
+    """A scorer with initial weights, in training mode; the seed determines the weights."""
     scorer = _empty(config)
-    scorer.renew(Generator().manual_seed(seed))
+    scorer.reset_parameters(Generator().manual_seed(seed))
     return scorer
 
 
 def load_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NodeScorer:
-    """The scorer back from its settings and weights, in eval mode."""
+    """A scorer from its settings and weights, in eval mode."""
     config = ScorerConfig.of(settings)
     _check_weights(config, tensors)
     scorer = _empty(config)
@@ -36,33 +36,31 @@ def load_scorer(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> N
     return scorer.eval()
 
 
-def take_weights(scorer: NodeScorer, tensors: Mapping[str, Tensor]) -> None:
-    """Give a scorer the weights of another of the same configuration."""
+def load_weights(scorer: NodeScorer, tensors: Mapping[str, Tensor]) -> None:
+    """Load the weights of another scorer of the same configuration."""
     _check_weights(scorer.config, tensors)
     scorer.load_state_dict(dict(tensors))
 
 
 def _check_weights(config: ScorerConfig, tensors: Mapping[str, Tensor]) -> None:
-    """Refuse weights of another scorer before room is made for them, and numbers that are none."""
+    """Refuse weights that do not match the configuration (before memory is allocated) or are not finite."""
     with torch.device("meta"):
-        wanted = KINDS[config.kind](config).state_dict()
-    if other := sorted(set(wanted) ^ set(tensors)):
+        expected = KINDS[config.kind](config).state_dict()
+    if other := sorted(set(expected) ^ set(tensors)):
         raise ArtifactError(
             f"the weights do not fit the settings of the node scorer: {other[0]} is not in both"
         )
     for name, tensor in tensors.items():
-        if tensor.shape != wanted[name].shape:
-            sizes = f"expected {list(wanted[name].shape)}, got {list(tensor.shape)}"
+        if tensor.shape != expected[name].shape:
+            sizes = f"expected {list(expected[name].shape)}, got {list(tensor.shape)}"
             raise ArtifactError(f"the weights do not fit the settings of the node scorer: {name}: {sizes}")
         if not torch.isfinite(tensor).all():
-            raise ArtifactError(
-                f"the weights of the node scorer hold numbers that are none: {name}; train it again"
-            )
+            raise ArtifactError(f"the weights of the node scorer are not finite: {name}; train it again")
 
 
 @torch.no_grad()
-def warm(layers: int = 3) -> None:
-    """Compile the CPU kernel for scorers of so many hidden layers now, not at the first query."""
+def warmup(layers: int = 3) -> None:
+    """Compile the CPU kernel for scorers of this many hidden layers now, not at the first query."""
     scorer = make_scorer(
         ScorerConfig(1, width=1, hidden=1, layers=(1,) * layers, windows=(1,)), seed=0
     ).eval()
@@ -71,7 +69,7 @@ def warm(layers: int = 3) -> None:
 
 
 def _empty(config: ScorerConfig) -> NodeScorer:
-    """Weights without values: nothing is drawn from the global generator."""
+    """A scorer with uninitialised weights; the global generator is not used."""
     with torch.device("meta"):
         scorer = KINDS[config.kind](config)
     return scorer.to_empty(device="cpu")

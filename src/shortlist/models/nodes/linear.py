@@ -15,10 +15,10 @@ class LinearState(NamedTuple):
 
 
 class LinearScorer(NodeScorer):
-    """score = <x, w>, x the mean of the history's vectors, of length 1."""
+    """score = <x, w>, x the normalized mean of the history vectors."""
 
     def prepare(self, history: Tensor) -> State:
-        return LinearState(mean_vector(*self.remember(history)))
+        return LinearState(mean_vector(*self.history_vectors(history)))
 
     def score_vectors(self, state: State, w: Tensor) -> Tensor:
         (x,) = state
@@ -29,11 +29,11 @@ class LinearScorer(NodeScorer):
         return at_least_float32(x @ self.lookup(rows).T)  # [U, C]
 
     def naive(self, history: Tensor, rows: Tensor) -> Tensor:
-        x = mean_vector(*self.remember(history))
+        x = mean_vector(*self.history_vectors(history))
         return at_least_float32((x[:, None] * self.lookup(rows)).sum(-1))
 
 
 def mean_vector(a: Tensor, there: Tensor) -> Tensor:
-    """The mean [U, D] of the vectors that are there, of length 1; 0 where none is."""
+    """The normalized mean [U, D] of the history vectors; 0 for an empty history."""
     total = (a * there[..., None]).sum(1)
-    return F.normalize(total, dim=-1)  # a sum points where its mean does
+    return F.normalize(total, dim=-1)  # the sum has the direction of the mean

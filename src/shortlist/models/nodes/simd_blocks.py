@@ -1,7 +1,7 @@
-"""Two blocks of a matrix product written for the CPU's vector unit, which loops alone do not fill.
+"""Blocks of a matrix product written as LLVM vector instructions, which plain loops do not fill.
 
-A block is ROWS rows by LANES columns whose sums stay in registers while the inner axis passes; nothing is stored
-before a sum is whole. Compiled code that uses a block is kept beside `kernel.py`: touch that file after a change here.
+A block is ROWS rows by LANES columns whose sums stay in registers over the inner axis; nothing is stored before a sum
+is complete. Numba caches compiled callers beside `cpu_kernel.py`: touch that file after a change here.
 """
 
 from typing import Any, cast
@@ -13,15 +13,15 @@ from numba.extending import intrinsic
 tools: Any = cgutils
 ir, features = tools.ir, cast(Any, get_host_cpu_features)()
 HAS_WIDE_REGISTERS = "+avx512f" in features
-WIDE = 16 if HAS_WIDE_REGISTERS else 8  # floats in a vector
-VECTORS = 4 if HAS_WIDE_REGISTERS else 2  # as many sums as registers hold
+WIDE = 16 if HAS_WIDE_REGISTERS else 8  # floats in a vector register
+VECTORS = 4 if HAS_WIDE_REGISTERS else 2  # as many sums as fit into registers
 ROWS = 4
 LANES = VECTORS * WIDE
-BYTES = 4  # of a float
+BYTES = 4  # per float
 
-FLOAT, WHOLE = ir.FloatType(), ir.IntType(64)
+FLOAT, INT64 = ir.FloatType(), ir.IntType(64)
 VECTOR = ir.VectorType(FLOAT, WIDE)
-FUSED = ("contract",)  # a product and a sum may be one instruction
+FUSED = ("contract",)  # multiply and add may be fused
 
 
 def _product_block(context: Any, left: Any, start: Any, right: Any, row: Any, lane: Any, out: Any) -> Any:
@@ -36,7 +36,7 @@ def _product_block(context: Any, left: Any, start: Any, right: Any, row: Any, la
         )
         sums = _sums(builder, matrix, first, other, args[3], args[4])
         for number, own in enumerate(sums):
-            places = target.vectors(builder.add(args[3], WHOLE(number)), args[4])
+            places = target.vectors(builder.add(args[3], INT64(number)), args[4])
             for value, place in zip(own, places, strict=True):
                 builder.store(value, place, align=BYTES)
 
@@ -54,11 +54,13 @@ def _attend_block(
         sums = _sums(builder, matrix, first, other, args[3], args[4])
         places = target.vectors(args[4])
         totals = [builder.load(place, align=BYTES) for place in places]
-        bend = _spread(builder, args[6])
+        negative_slope = _broadcast(builder, args[6])
         for number, own in enumerate(sums):
-            factor = _spread(builder, factors.number(builder.add(args[3], WHOLE(number))))
-            bent = [_prelu(builder, value, bend) for value in own]
-            totals = [_add(builder, total, factor, value) for total, value in zip(totals, bent, strict=True)]
+            factor = _broadcast(builder, factors.number(builder.add(args[3], INT64(number))))
+            activated = [_prelu(builder, value, negative_slope) for value in own]
+            totals = [
+                _add(builder, total, factor, value) for total, value in zip(totals, activated, strict=True)
+            ]
         for value, place in zip(totals, places, strict=True):
             builder.store(value, place, align=BYTES)
 
@@ -70,12 +72,12 @@ attend_block: Any = intrinsic(_attend_block)
 
 
 class _Array:
-    """An array's numbers by their addresses."""
+    """Loads and addresses of an array."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         array = context.make_array(kind)(context, builder, value)
         self.builder = builder
-        self.begin = builder.ptrtoint(array.data, WHOLE)
+        self.begin = builder.ptrtoint(array.data, INT64)
         self.strides = tools.unpack_tuple(builder, array.strides)
         self.shape = tools.unpack_tuple(builder, array.shape)
 
@@ -84,9 +86,9 @@ class _Array:
         return self.builder.load(self.builder.inttoptr(self._address(index), FLOAT.as_pointer()))
 
     def vectors(self, *index: Any) -> list[Any]:
-        """Places of the VECTORS vectors from here on."""
+        """Pointers to VECTORS consecutive vectors."""
         here = self._address(index)
-        starts = [self.builder.add(here, WHOLE(BYTES * WIDE * number)) for number in range(VECTORS)]
+        starts = [self.builder.add(here, INT64(BYTES * WIDE * number)) for number in range(VECTORS)]
         return [self.builder.inttoptr(start, VECTOR.as_pointer()) for start in starts]
 
     def _address(self, index: tuple[Any, ...]) -> Any:
@@ -97,22 +99,22 @@ class _Array:
 
 
 def _sums(builder: Any, left: _Array, start: _Array, right: _Array, row: Any, lane: Any) -> list[list[Any]]:
-    """The block's sums [ROWS][VECTORS], from a loop over the inner axis that carries them in registers."""
-    rows = [builder.add(row, WHOLE(number)) for number in range(ROWS)]
-    firsts = [_spread(builder, start.number(number)) for number in rows]
+    """The sums of a block [ROWS][VECTORS], kept in registers through a loop over the inner axis."""
+    rows = [builder.add(row, INT64(number)) for number in range(ROWS)]
+    firsts = [_broadcast(builder, start.number(number)) for number in rows]
     before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
     builder.branch(loop)
     builder.position_at_end(loop)
-    i = _carried(builder, WHOLE, WHOLE(0), before)
+    i = _carried(builder, INT64, INT64(0), before)
     carried = [[_carried(builder, VECTOR, first, before) for _ in range(VECTORS)] for first in firsts]
     factors = [builder.load(place, align=BYTES) for place in right.vectors(i, lane)]
     sums = []
     for number, own in zip(rows, carried, strict=True):
-        scalar = _spread(builder, left.number(number, i))
+        scalar = _broadcast(builder, left.number(number, i))
         sums.append(
             [_add(builder, total, scalar, factor) for total, factor in zip(own, factors, strict=True)]
         )
-    following = builder.add(i, WHOLE(1))
+    following = builder.add(i, INT64(1))
     i.add_incoming(following, loop)
     for own, new in zip(carried, sums, strict=True):
         for total, value in zip(own, new, strict=True):
@@ -128,11 +130,12 @@ def _carried(builder: Any, kind: Any, first: Any, before: Any) -> Any:
     return value
 
 
-def _spread(builder: Any, number: Any) -> Any:
+def _broadcast(builder: Any, number: Any) -> Any:
     """The same number in every lane."""
-    nothing = ir.Constant(VECTOR, ir.Undefined)
-    one = builder.insert_element(nothing, number, ir.IntType(32)(0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(ir.IntType(32), WIDE), [0] * WIDE))
+    undefined = ir.Constant(VECTOR, ir.Undefined)
+    first = builder.insert_element(undefined, number, ir.IntType(32)(0))
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), WIDE), [0] * WIDE)
+    return builder.shuffle_vector(first, undefined, mask)
 
 
 def _add(builder: Any, total: Any, left: Any, right: Any) -> Any:

@@ -1,17 +1,17 @@
-"""The attention unit in one GPU kernel: what lies between a history item and a node never meets memory.
+"""The attention unit in one GPU kernel: the values between a history item and a node are never written to memory.
 
 For user u, node c and history item k the unit is
 
     t[u, c, k] = sum over h of w2[h] * prelu(pa[u, k, h] + pn[u, c, h] + sum over d of wp[h, d] a[u, k, d] w[u, c, d])
 
-The plain form writes the bracket, 2,484 numbers for a node and a history of 69; the kernel keeps it in registers,
-and the backward pass computes it again instead of reading it back. As prelu(x) = slope x + (1 - slope) max(x, 0), what
-is linear is done once for all h, and only the maximum stands in the loop. A column of ones beside a and w lets the
-matrix products give the sums over nodes and over items too.
+The plain form writes the argument of prelu (the "bracket"), 2,484 numbers for a node and a history of 69; the kernel
+keeps it in registers, and the backward pass recomputes it. Since prelu(x) = slope x + (1 - slope) max(x, 0), the linear
+part is computed once for all h, and only the maximum is inside the loop. A column of ones appended to a and w makes the
+matrix products return the sums over nodes and over items too.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def"
-# ruff: noqa: N803, PLR0915 - sizes known to the compiler are written large, and a kernel is one function
+# ruff: noqa: N803, PLR0915 - compile-time sizes are upper case, and a kernel is one function
 
 from typing import Any
 
@@ -25,7 +25,7 @@ try:
 except ImportError:  # pragma: no cover - one of the two branches runs on any machine
     triton = None
 
-fused_is_here: bool = triton is not None
+HAS_TRITON: bool = triton is not None
 
 
 def fused_weights(
@@ -40,7 +40,7 @@ def fused_weights(
     slope1: Tensor,
     slope2: Tensor,
 ) -> Tensor:
-    """Attention weights [U, C, K] as `plain_weights` gives them, on CUDA."""
+    """Attention weights [U, C, K] as in `plain_weights`, on CUDA."""
     kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else a.dtype
     a, pa, w, pn = (one.to(kind) for one in (a, pa, w, pn))
     bare = _Unit.apply(a, pa, w, pn, wp, w2, slope1)  # type: ignore[no-untyped-call]
@@ -79,7 +79,7 @@ class _Unit(torch.autograd.Function):
         da = da[0] if chunks == 1 else da.sum(0).to(a.dtype)
         above_a = above_a[0] if chunks == 1 else above_a.sum(0)
         across = part.sum((0, 1))[:, :width]
-        # Sums of dt * bracket [h]: where it is above zero, and everywhere.
+        # Sums of dt * bracket [h]: where it is positive, and everywhere.
         above = _dots(pa, above_a[..., :-1]) + _dots(pn, above_n[..., :-1]) + (wp * across[:-1]).sum(1)
         all_in = _dots(pa, above_a[..., -1:]) + _dots(pn, above_n[..., -1:]) + wp @ across[-1]
         dw2, dslope = slope * all_in + (1 - slope) * above, (w2 * (all_in - above)).sum()
@@ -89,7 +89,7 @@ class _Unit(torch.autograd.Function):
 
 
 def _mixed(sums: Tensor, slope: Tensor, w2: Tensor) -> Tensor:
-    """Gradients [U, X, h] from sums of dt where the bracket is above zero, and everywhere in the last column."""
+    """Gradients [U, X, h] from sums of dt where the bracket is positive, and over all of them in the last column."""
     kind = sums.dtype
     return sums[..., :-1] * (w2 * (1 - slope)).to(kind) + sums[..., -1:] * (w2 * slope).to(kind)
 
@@ -105,21 +105,21 @@ def _arguments(a: Tensor, pa: Tensor, w: Tensor, pn: Tensor, wp: Tensor) -> tupl
 
 
 def _tiles(a: Tensor, w: Tensor) -> dict[str, Any]:
-    """Nodes and history items are taken in two powers of two at a time: 71 and 69 fill 64 + 16 well."""
+    """Nodes and history items are taken as sums of two powers of two: 71 and 69 fit 64 + 16 well."""
     (c1, c2), (k1, k2) = _pair(w.shape[1]), _pair(a.shape[1])
     precise = a.dtype == torch.float32 and not torch.backends.cuda.matmul.allow_tf32
-    width = max(16, 1 << a.shape[2].bit_length())  # with room for the ones
+    width = max(16, 1 << a.shape[2].bit_length())  # with a column for the ones
     warps = 4 if c1 * k1 >= 2048 else 1
     return {"C1": c1, "C2": c2, "K1": k1, "K2": k2, "D": width, "PRECISE": precise, "num_warps": warps}
 
 
 def _narrow_tiles(a: Tensor, w: Tensor) -> dict[str, Any]:
-    """A warp for 32 nodes: forward in bf16 on an H200 that took 0.79 ms where four warps for 80 took 1.8 ms."""
+    """One warp per 32 nodes: forward in bf16 on an H200 took 0.79 ms, against 1.8 ms with four warps per 80 nodes."""
     return {**_tiles(a, w), "C1": 16 if w.shape[1] <= 16 else 32, "C2": 0, "num_warps": 1}
 
 
 def _pair(count: int) -> tuple[int, int]:
-    """Two powers of two whose sum wastes little; more than 80 come in several turns."""
+    """Two powers of two with little padding in their sum; more than 80 are taken in several iterations."""
     for pair in ((16, 0), (32, 0), (32, 16), (64, 0)):
         if count <= sum(pair):
             return pair
@@ -134,7 +134,7 @@ if triton is not None:
 
     @triton.jit
     def _grid(ptr, rows, row_step, columns, column_step, n_rows, n_columns):
-        """Part of a matrix, 0 outside of it."""
+        """A tile of a matrix, 0 outside of it."""
         inside = (rows[:, None] < n_rows) & (columns[None, :] < n_columns)
         return tl.load(
             ptr + rows[:, None] * row_step + columns[None, :] * column_step, mask=inside, other=0.0
@@ -142,7 +142,7 @@ if triton is not None:
 
     @triton.jit
     def _with_ones(ptr, rows, row_step, d, d_step, n_rows, width):
-        """Vectors, with a 1 in the column behind them."""
+        """Vectors with a 1 in the column after them."""
         part = _grid(ptr, rows, row_step, d, d_step, n_rows, width)
         return tl.where(d[None, :] == width, 1.0, part.to(tl.float32)).to(ptr.dtype.element_ty)
 
@@ -156,7 +156,7 @@ if triton is not None:
 
     @triton.jit
     def _left(w, wp, pn, d, width):
-        """What stands left of [a; 1] in the bracket: [w * wp; pn]."""
+        """The left factor of [a; 1] in the bracket: [w * wp; pn]."""
         return tl.where(d[None, :] == width, pn[:, None], w.to(tl.float32) * wp[None, :]).to(w.dtype)
 
     @triton.jit
@@ -164,13 +164,13 @@ if triton is not None:
         return _dot(left, across, PRECISE) + pa[None, :]
 
     @triton.jit
-    def _bent(left, across, pa, slope, t, PRECISE: tl.constexpr):
-        """slope * the linear part + (1 - slope) * what the maxima add up to; `left`, `pa` are sums over h."""
+    def _prelu(left, across, pa, slope, t, PRECISE: tl.constexpr):
+        """slope * linear part + (1 - slope) * sum of the maxima; `left` and `pa` are sums over h."""
         return slope * _bracket(left, across, pa, PRECISE) + (1 - slope) * t
 
     @triton.jit
     def _column(values, d, width):
-        """What stands where the ones met."""
+        """The column of the ones."""
         return tl.sum(tl.where(d[None, :] == width, values, 0.0), 1)
 
     @triton.jit
@@ -237,14 +237,14 @@ if triton is not None:
                     if K2 > 0:
                         t22 += share * tl.maximum(_bracket(left2, a2, pa2, PRECISE), 0.0)
             left1 = _left(w1, sum_wp, sum_n1, d, width)
-            _put(out_ptr, c1, k1, count, max_history, _bent(left1, a1, sum_a1, slope, t11, PRECISE))
+            _put(out_ptr, c1, k1, count, max_history, _prelu(left1, a1, sum_a1, slope, t11, PRECISE))
             if K2 > 0:
-                _put(out_ptr, c1, k2, count, max_history, _bent(left1, a2, sum_a2, slope, t12, PRECISE))
+                _put(out_ptr, c1, k2, count, max_history, _prelu(left1, a2, sum_a2, slope, t12, PRECISE))
             if C2 > 0:
                 left2 = _left(w2, sum_wp, sum_n2, d, width)
-                _put(out_ptr, c2, k1, count, max_history, _bent(left2, a1, sum_a1, slope, t21, PRECISE))
+                _put(out_ptr, c2, k1, count, max_history, _prelu(left2, a1, sum_a1, slope, t21, PRECISE))
                 if K2 > 0:
-                    _put(out_ptr, c2, k2, count, max_history, _bent(left2, a2, sum_a2, slope, t22, PRECISE))
+                    _put(out_ptr, c2, k2, count, max_history, _prelu(left2, a2, sum_a2, slope, t22, PRECISE))
 
     @triton.jit
     def _backward(
@@ -255,10 +255,10 @@ if triton is not None:
         C1: tl.constexpr, C2: tl.constexpr, K1: tl.constexpr, K2: tl.constexpr,
         D: tl.constexpr, PRECISE: tl.constexpr,
     ):  # fmt: skip
-        """All gradients from some nodes of one user; the bracket is computed again, dt is read once.
+        """All gradients from some nodes of one user; the bracket is recomputed, dt is read once.
 
-        Every h takes the part of dt where its bracket is above zero; one turn more, with a bracket of 1, takes all of
-        dt, which is what the linear part needs.
+        Every h uses the part of dt where its bracket is positive; one more iteration, with a bracket of 1, uses all
+        of dt, which the linear part needs.
         """
         u, chunk = tl.program_id(0).to(tl.int64), tl.program_id(1)
         place, columns = chunk * tl.num_programs(0) + u, hidden + 1
@@ -295,7 +295,7 @@ if triton is not None:
                     dt22 = _grid(dt_ptr, c2, max_history, k2, 1, count, max_history)
             total = tl.zeros((D,), dtype=tl.float32)
             for h in range(hidden + 1):
-                more = h // hidden  # 1 in the turn that is one more: wp and w2 end with zeros for it
+                more = h // hidden  # 1 in the additional iteration: wp and w2 end with zeros for it
                 wp = _line(wp_ptr + h * width, d, 1, width)
                 share = tl.load(w2_ptr + h)
                 total += share * wp
@@ -343,7 +343,7 @@ if triton is not None:
 
     @triton.jit
     def _add(ptr, places, step, count, values, again):
-        """Write values, added to what an earlier turn of the same program left there."""
+        """Write values, added to those of earlier iterations of the same program if `again`."""
         inside = places < count
         before = tl.load(ptr + places * step, mask=inside & again, other=0.0).to(tl.float32)
         tl.store(ptr + places * step, (before + values).to(ptr.dtype.element_ty), mask=inside)

@@ -1,13 +1,13 @@
-"""Layer norm and PReLU in one GPU kernel: rows of 24 to 128 numbers are too short for a block of their own.
+"""Layer norm and PReLU in one GPU kernel: rows of 24 to 128 numbers are too short for one block each.
 
     y = prelu(weight * (x - mean) / deviation + bias)
 
-The plain form reads and writes x four times and starts a block of threads for every row; here a block takes many rows,
-and the backward pass computes mean and deviation again instead of reading anything back but x.
+The plain form reads and writes x four times and starts a block of threads per row; here a block takes many rows, and
+the backward pass recomputes mean and deviation from x.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def"
-# ruff: noqa: N803 - sizes known to the compiler are written large
+# ruff: noqa: N803 - compile-time sizes are upper case
 
 from typing import Any
 
@@ -20,18 +20,18 @@ try:
 except ImportError:  # pragma: no cover - one of the two branches runs on any machine
     triton = None
 
-normed_is_here: bool = triton is not None
-CELLS = 4096  # numbers a block holds at a time
-BLOCKS = 1056  # that add up gradients of the weights, a few for each processor of the device
+HAS_TRITON: bool = triton is not None
+CELLS = 4096  # numbers per block
+BLOCKS = 1056  # blocks that accumulate gradients of the weights, a few per multiprocessor
 
 
-def normed_bent(x: Tensor, weight: Tensor, bias: Tensor, slope: Tensor, eps: float) -> Tensor:
-    """prelu(layer norm(x)) over the last axis of x [R, F], in the type of x, on CUDA."""
-    bent: Tensor = _NormedBent.apply(x.contiguous(), weight, bias, slope, eps)  # type: ignore[no-untyped-call]
-    return bent
+def norm_prelu(x: Tensor, weight: Tensor, bias: Tensor, slope: Tensor, eps: float) -> Tensor:
+    """prelu(layer norm(x)) over the last axis of x [R, F], in the dtype of x, on CUDA."""
+    out: Tensor = _NormPReLU.apply(x.contiguous(), weight, bias, slope, eps)  # type: ignore[no-untyped-call]
+    return out
 
 
-class _NormedBent(torch.autograd.Function):
+class _NormPReLU(torch.autograd.Function):
     """y and its gradients; sums in float32."""
 
     @staticmethod
@@ -51,8 +51,8 @@ class _NormedBent(torch.autograd.Function):
         dy, dx, sizes = grads[0].contiguous(), torch.empty_like(x), _sizes(x)
         blocks = max(min(BLOCKS, -(-len(x) // sizes["ROWS"])), 1)
         parts = torch.empty((3, blocks, sizes["WIDE"]), device=x.device)
-        given = (x, weight, bias, slope, dy, dx, parts)
-        _backward[(blocks,)](*given, len(x), x.shape[1], ctx.eps, blocks * sizes["WIDE"], **sizes)
+        arguments = (x, weight, bias, slope, dy, dx, parts)
+        _backward[(blocks,)](*arguments, len(x), x.shape[1], ctx.eps, blocks * sizes["WIDE"], **sizes)
         dweight, dbias, dslope = parts.sum(1)[:, : x.shape[1]]
         return dx, dweight, dbias, dslope.sum()[None], None
 
@@ -65,12 +65,12 @@ def _sizes(x: Tensor) -> dict[str, int]:
 if triton is not None:
 
     @triton.jit
-    def _centred(x, inside, width, eps):
-        """Rows with mean 0 and deviation 1, 0 outside, and one over their deviation."""
+    def _normalized(x, inside, width, eps):
+        """Rows with mean 0 and deviation 1, 0 outside, and the inverse of their deviation."""
         x -= (tl.sum(x, 1) / width)[:, None]
         x = tl.where(inside, x, 0.0)
-        over = tl.rsqrt(tl.sum(x * x, 1) / width + eps)
-        return x * over[:, None], over
+        inverse = tl.rsqrt(tl.sum(x * x, 1) / width + eps)
+        return x * inverse[:, None], inverse
 
     @triton.jit
     def _forward(
@@ -84,8 +84,8 @@ if triton is not None:
         x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
         weight = tl.load(weight_ptr + f, mask=f < width, other=0.0).to(tl.float32)
         bias = tl.load(bias_ptr + f, mask=f < width, other=0.0).to(tl.float32)
-        even, _ = _centred(x, inside, width, eps)
-        z = even * weight[None, :] + bias[None, :]
+        normal, _ = _normalized(x, inside, width, eps)
+        z = normal * weight[None, :] + bias[None, :]
         y = tl.where(z > 0, z, z * tl.load(slope_ptr).to(tl.float32))
         tl.store(out_ptr + at, y.to(out_ptr.dtype.element_ty), mask=inside)
 
@@ -94,7 +94,7 @@ if triton is not None:
         x_ptr, weight_ptr, bias_ptr, slope_ptr, dy_ptr, dx_ptr, parts_ptr, count, width, eps, step,
         ROWS: tl.constexpr, WIDE: tl.constexpr,
     ):  # fmt: skip
-        """Every block takes rows from all over, and leaves one row of each of the three sums."""
+        """Every block processes rows across the matrix and writes one row of each of the three sums."""
         f = tl.arange(0, WIDE)
         weight = tl.load(weight_ptr + f, mask=f < width, other=0.0).to(tl.float32)
         bias = tl.load(bias_ptr + f, mask=f < width, other=0.0).to(tl.float32)
@@ -107,15 +107,15 @@ if triton is not None:
             at = rows[:, None].to(tl.int64) * width + f[None, :]
             x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
             dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
-            even, over = _centred(x, inside, width, eps)
-            z = even * weight[None, :] + bias[None, :]
+            normal, inverse = _normalized(x, inside, width, eps)
+            z = normal * weight[None, :] + bias[None, :]
             dslope += tl.sum(tl.where(z > 0, 0.0, dy * z), 0)
             dz = tl.where(z > 0, dy, dy * slope)
             dbias += tl.sum(dz, 0)
-            dweight += tl.sum(dz * even, 0)
-            deven = dz * weight[None, :]
-            along = (tl.sum(deven * even, 1) / width)[:, None] * even
-            dx = (deven - (tl.sum(deven, 1) / width)[:, None] - along) * over[:, None]
+            dweight += tl.sum(dz * normal, 0)
+            dnormal = dz * weight[None, :]
+            along = (tl.sum(dnormal * normal, 1) / width)[:, None] * normal
+            dx = (dnormal - (tl.sum(dnormal, 1) / width)[:, None] - along) * inverse[:, None]
             tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), mask=inside)
         parts_ptr += tl.program_id(0) * WIDE + f
         tl.store(parts_ptr, dweight)

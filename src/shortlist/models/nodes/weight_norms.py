@@ -1,7 +1,7 @@
-"""Norms of a scorer's weights, the range of scores they allow, and limits that training can be held to.
+"""Norms of a scorer's weights, the score range they imply, and norm limits for training.
 
-The norm of a matrix is its largest row sum of absolute values (the induced norm of the supremum). The largest column
-sum, which the two-stage paper prints, does not bound scores and stands beside it for comparison only.
+The norm of a matrix is its largest row sum of absolute values (the induced supremum norm). The largest column
+sum, which the two-stage paper prints, does not bound scores and is reported for comparison only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,81 +19,81 @@ from shortlist.models.nodes.linear import LinearScorer
 from shortlist.models.nodes.mlp import MLPScorer
 from shortlist.models.nodes.scorer import NodeScorer, PReLU
 
-STEEPEST = {"relu": 1.0, "tanh": 1.0, "elu": 1.0, "silu": 1.0999, "gelu": 1.1290}  # rounded up
-NO_CONSTANT = {"sigmoid": "it is not 0 at 0", "dice": "it depends on the rest of a batch"}
+LIPSCHITZ = {"relu": 1.0, "tanh": 1.0, "elu": 1.0, "silu": 1.0999, "gelu": 1.1290}  # rounded up
+NO_CONSTANT = {"sigmoid": "it is not 0 at 0", "dice": "it depends on the rest of the batch"}
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """One matrix of a scorer and its two norms."""
+    """One matrix of a scorer with its two norms."""
 
     name: str
     row: float  # largest row sum of absolute values
-    column: float  # largest column sum, which bounds nothing here
+    column: float  # largest column sum, not a bound here
 
 
 @dataclass(frozen=True)
 class Norms:
-    """Everything of a scorer that the bounds of two-stage recommendation are made of."""
+    """The quantities of a scorer that enter the bounds of two-stage recommendation."""
 
     kind: str  # linear, mlp or attention
-    b0: float  # longest node vector
-    bx: float | None  # longest history vector, None where the history is not one vector
-    ba: float  # longest vector of the table that histories are read from
+    b0: float  # largest norm of a node vector
+    bx: float | None  # largest norm of a history vector, None if the history is not one vector
+    ba: float  # largest norm in the table that histories are read from
     layers: tuple[Matrix, ...]  # W_1 .. W_L, none for a linear scorer
     unit: tuple[Matrix, ...]  # the two matrices of the attention unit
-    c_sigma: float  # steepest slope of any activation
-    reach: int  # items that are added up in one place of the input: the longest window, 1 for a mean
-    max_history: int  # items of a history that are looked at
-    bf: float  # no score is larger, where `bounded`
-    observed: float | None  # the largest score met, which is no bound
+    c_sigma: float  # largest Lipschitz constant of the activations
+    reach: int  # history items summed in one input: the longest window, 1 for a mean
+    max_history: int  # history items used
+    bf: float  # upper bound of absolute scores, if `bounded`
+    observed: float | None  # largest absolute score on the given batches, not a bound
     bounded: bool  # whether bf holds: no bias, no normalisation
-    reasons: tuple[str, ...]  # why the theorems say nothing about this scorer
+    reasons: tuple[str, ...]  # why the theorems do not apply to this scorer
 
     @property
     def theory_applicable(self) -> bool:
-        """Whether the theorems speak of such a scorer."""
+        """Whether the theorems apply to this scorer."""
         return not self.reasons
 
     @property
     def depth(self) -> int:
-        """L, the matrices of the layers; 1 for a linear scorer."""
+        """L, the number of layer matrices; 1 for a linear scorer."""
         return max(len(self.layers), 1)
 
     @property
     def b1(self) -> float:
         """The largest norm of a layer, 1 without layers."""
-        return max((one.row for one in self.layers), default=1.0)
+        return max((matrix.row for matrix in self.layers), default=1.0)
 
     @property
     def b2(self) -> float:
         """The largest norm in the attention unit, 1 without one."""
-        return max((one.row for one in self.unit), default=1.0)
+        return max((matrix.row for matrix in self.unit), default=1.0)
 
     @property
     def product1(self) -> float:
-        """The product of the layers' norms, at most b1 ** depth."""
-        return prod(one.row for one in self.layers)
+        """The product of the layer norms, at most b1 ** depth."""
+        return prod(matrix.row for matrix in self.layers)
 
     @property
     def product2(self) -> float:
-        """The product of the unit's two norms, at most b2 ** 2."""
-        return prod(one.row for one in self.unit)
+        """The product of the two norms of the unit, at most b2 ** 2."""
+        return prod(matrix.row for matrix in self.unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a report, the derived ones among them."""
+        """Plain values including the derived ones."""
         derived = ("theory_applicable", "depth", "b1", "b2", "product1", "product2")
         return asdict(self) | {name: getattr(self, name) for name in derived}
 
 
 @dataclass(frozen=True)
 class NormLimits:
-    """Largest norms that weights may have; None sets no limit."""
+    """Largest allowed norms of weights; None means no limit."""
 
     b0: float | None = None  # of node vectors
     b1: float | None = None  # of every layer
     b2: float | None = None  # of both matrices of the attention unit
-    bx: float | None = None  # of history vectors, whose length is 1 by construction
+    bx: float | None = None  # of history vectors, which have norm 1 by construction
     ba: float | None = None  # of the vectors that histories are read from
 
     def __post_init__(self) -> None:
@@ -104,20 +104,20 @@ class NormLimits:
         if self.bx is not None and self.bx < 1:
             raise ConfigError(
                 f"norm limits: history vectors have length 1, so bx must be at least 1, got {self.bx!r}; "
-                "shorten node vectors with b0 instead"
+                "limit node vectors with b0 instead"
             )
 
 
-def steepest(activation: str, slope: float = 0.0) -> float:
-    """The Lipschitz constant of an activation that is 0 at 0; `slope` is the one of prelu below zero."""
+def lipschitz_constant(activation: str, slope: float = 0.0) -> float:
+    """The Lipschitz constant of an activation that is 0 at 0; `slope` is that of prelu below zero."""
     if activation == "prelu":
         return max(1.0, abs(slope))
     if activation in NO_CONSTANT:
         raise ConfigError(f"the bounds do not cover {activation}: {NO_CONSTANT[activation]}; use prelu")
-    if activation not in STEEPEST:
-        known = ", ".join((*STEEPEST, "prelu"))
+    if activation not in LIPSCHITZ:
+        known = ", ".join((*LIPSCHITZ, "prelu"))
         raise ConfigError(f"activation must be one of {known}, got {activation!r}")
-    return STEEPEST[activation]
+    return LIPSCHITZ[activation]
 
 
 def score_range(
@@ -131,10 +131,10 @@ def score_range(
     depth: int = 1,
     reach: int = 1,
 ) -> float:
-    """B_f, which no score exceeds when there is no bias and no normalisation.
+    """B_f, an upper bound of absolute scores if there is no bias and no normalisation.
 
-    linear b0 bx; mlp c^(L-1) P1 max(bx, b0); attention c^(L-1) P1 max(b0, reach ba c^2 P2 max(ba, ba b0, b0)), with
-    P1 and P2 the products of the matrices' row norms: coordinates are no larger than norms.
+    linear b0 bx; mlp c^(L-1) P1 max(bx, b0); attention c^(L-1) P1 max(b0, reach ba c^2 P2 max(ba, ba b0, b0)), with P1
+    and P2 the products of the matrices' row norms: coordinates are at most norms.
     """
     if kind == "attention":
         weight = c_sigma**2 * product2 * max(ba, ba * b0, b0)
@@ -146,48 +146,64 @@ def score_range(
 
 @torch.no_grad()
 def norm_report(
-    scorer: NodeScorer, batches: Iterable[tuple[Tensor, Tensor]] = (), learned: bool = True
+    scorer: NodeScorer, batches: Iterable[tuple[Tensor, Tensor]] = (), trained_history: bool = True
 ) -> Norms:
-    """The norms of a scorer now, and the largest score over pairs of history rows [U, K] and node rows [U, C].
+    """The current norms of a scorer, and the largest absolute score over pairs of history [U, K] and node rows [U, C].
 
-    `learned` says that the vectors histories are read from were learned too, which the theorems do not allow.
+    `trained_history`: the vectors that histories are read from were trained too, which the theorems exclude.
     """
     config, kind = scorer.config, _kind(scorer)
     layers, unit = tuple(_measured(_layers(scorer))), tuple(_measured(_unit(scorer)))
-    b0, ba = _longest(scorer.nodes.weight), _longest(_past(scorer))
+    b0, ba = _max_norm(scorer.nodes.weight), _max_norm(_past(scorer))
     bx = None if kind == "attention" else 1.0
-    c_sigma = max((steepest("prelu", float(act.slope)) for act in _activations(scorer)), default=1.0)
+    c_sigma = max(
+        (lipschitz_constant("prelu", float(act.slope)) for act in _activations(scorer)), default=1.0
+    )
     reach = max(config.windows) if config.pool == "sum" and kind == "attention" else 1
-    products = prod(one.row for one in layers), prod(one.row for one in unit)
+    products = prod(matrix.row for matrix in layers), prod(matrix.row for matrix in unit)
     bf = score_range(kind, b0, bx, ba, *products, c_sigma, max(len(layers), 1), reach)
-    seen = list(_largest(scorer, batches))
-    off = tuple(_not_bounded(scorer))
-    reasons = (*off, *_not_theory(scorer, learned))
-    observed = max(seen) if seen else None
+    scores = list(_largest(scorer, batches))
+    unbounded = tuple(_not_bounded(scorer))
+    reasons = (*unbounded, *_not_theory(scorer, trained_history))
+    observed = max(scores) if scores else None
     return Norms(
-        kind, b0, bx, ba, layers, unit, c_sigma, reach, config.max_history, bf, observed, not off, reasons
+        kind,
+        b0,
+        bx,
+        ba,
+        layers,
+        unit,
+        c_sigma,
+        reach,
+        config.max_history,
+        bf,
+        observed,
+        not unbounded,
+        reasons,
     )
 
 
 @torch.no_grad()
 def project_(scorer: NodeScorer, limits: NormLimits) -> None:
-    """Scale down every vector and every row of a matrix that is over its limit, after a step of the optimizer.
+    """Scale every vector and matrix row above its limit down to it, after an optimizer step.
 
-    What is within its limit stays as it is, bit for bit, so doing it twice is doing it once.
+    Rows within their limits keep their bits, so the projection is idempotent.
     """
     for weight, limit, order in _limited(scorer, limits):
-        lengths = _lengths(weight, order)
-        near = 1 - max(4 * torch.finfo(weight.dtype).eps, 1e-12)  # rounding never leaves it over the limit
-        scale = torch.where(lengths > limit, near * limit / lengths, 1.0)
+        norms = _row_norms(weight, order)
+        below = 1 - max(
+            4 * torch.finfo(weight.dtype).eps, 1e-12
+        )  # rounding never leaves a row above the limit
+        scale = torch.where(norms > limit, below * limit / norms, 1.0)
         weight.copy_((weight.double() * scale[:, None]).to(weight.dtype))
 
 
 def excess(scorer: NodeScorer, limits: NormLimits) -> Tensor:
-    """How far rows are over their limits, added up: a penalty that pulls where `project_` pushes."""
-    over = [
-        F.relu(_lengths(weight, order) - limit).sum() for weight, limit, order in _limited(scorer, limits)
+    """The sum of norms above their limits: a penalty with the same limits as `project_`."""
+    above = [
+        F.relu(_row_norms(weight, order) - limit).sum() for weight, limit, order in _limited(scorer, limits)
     ]
-    return torch.stack(over).sum() if over else scorer.nodes.weight.new_zeros((), dtype=torch.float64)
+    return torch.stack(above).sum() if above else scorer.nodes.weight.new_zeros((), dtype=torch.float64)
 
 
 def _limited(scorer: NodeScorer, limits: NormLimits) -> Iterator[tuple[Tensor, float, int]]:
@@ -204,7 +220,7 @@ def _kind(scorer: NodeScorer) -> str:
     for kind, name in kinds.items():
         if isinstance(scorer, kind):
             return name
-    raise ConfigError(f"norms are known of linear, mlp and attention scorers, not of {type(scorer).__name__}")
+    raise ConfigError(f"norms are defined for linear, mlp and attention scorers, got {type(scorer).__name__}")
 
 
 def _past(scorer: NodeScorer) -> Tensor:
@@ -236,25 +252,25 @@ def _activations(scorer: NodeScorer) -> list[PReLU]:
 
 
 def _largest(scorer: NodeScorer, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[float]:
-    """The largest score of each batch as it is served: looking must not teach the statistics of a batch norm."""
+    """The largest absolute score of each batch, in eval mode so that batch norm statistics do not change."""
     was = scorer.training
     scorer.eval()
     yield from (float(scorer(*batch).abs().max()) for batch in batches)
     scorer.train(was)
 
 
-def _lengths(weight: Tensor, order: int) -> Tensor:
+def _row_norms(weight: Tensor, order: int) -> Tensor:
     """Norms of rows [R] in float64."""
-    lengths: Tensor = torch.linalg.vector_norm(weight.double(), ord=order, dim=1)
-    return lengths
+    norms: Tensor = torch.linalg.vector_norm(weight.double(), ord=order, dim=1)
+    return norms
 
 
-def _longest(table: Tensor) -> float:
-    return float(_lengths(table, 2).max())
+def _max_norm(table: Tensor) -> float:
+    return float(_row_norms(table, 2).max())
 
 
 def _not_bounded(scorer: NodeScorer) -> Iterator[str]:
-    """Why scores may be larger than their formula says."""
+    """Why scores may exceed the bound."""
     linear = [layer for _, layer in (*_layers(scorer), *_unit(scorer))]
     if any(layer.bias is not None and bool(layer.bias.any()) for layer in linear):
         yield "it has biases"
@@ -262,11 +278,11 @@ def _not_bounded(scorer: NodeScorer) -> Iterator[str]:
         yield "it normalises its layers"
 
 
-def _not_theory(scorer: NodeScorer, learned: bool) -> Iterator[str]:
-    """What else the theorems do not allow."""
+def _not_theory(scorer: NodeScorer, trained_history: bool) -> Iterator[str]:
+    """Why else the theorems do not apply."""
     if scorer.config.dropout and _layers(scorer):
-        yield "it was taught with dropout"
+        yield "it was trained with dropout"
     if scorer.items is None:
-        yield "histories are read from the node table, which is learned"
-    elif learned:
-        yield "histories are read from a table that is learned"
+        yield "histories are read from the node table, which is trained"
+    elif trained_history:
+        yield "histories are read from a trained table"

@@ -1,4 +1,4 @@
-"""Weights of an attention scorer as the CPU kernel reads them: views, never copies, so they are never stale."""
+"""Weights of an attention scorer as numpy views for the CPU kernel: no copies, so they are never stale."""
 
 from typing import Any, NamedTuple
 
@@ -10,40 +10,43 @@ from shortlist.models.nodes.mlp import Layers
 from shortlist.models.nodes.scorer import PReLU
 
 
-class Views(NamedTuple):
-    """All that the kernel needs of a scorer besides its tables."""
+class WeightViews(NamedTuple):
+    """The weights of a scorer that the kernel needs besides its tables."""
 
-    homes: list[dict[str, Any]]  # where torch keeps them
-    addresses: list[int]  # where the weights lay when the views were taken
+    owners: list[dict[str, Any]]  # parameter and buffer dictionaries of the modules
+    addresses: list[int]  # data pointers when the views were made
     unit: Unit
     layers: tuple[Layer, ...]
 
     def current(self) -> bool:
-        """Whether all weights are still where they were."""
-        return self.addresses == _addresses(self.homes)
+        """Whether all weights are still at the same addresses."""
+        return self.addresses == _addresses(self.owners)
 
 
-def take_views(linear1: nn.Linear, act1: PReLU, linear2: nn.Linear, act2: PReLU, layers: Layers) -> Views:
-    """Views of a scorer's weights where they lie now."""
-    homes = _homes((linear1, act1, linear2, act2, *layers.modules()))
+def weight_views(
+    linear1: nn.Linear, act1: PReLU, linear2: nn.Linear, act2: PReLU, layers: Layers
+) -> WeightViews:
+    """Views of the weights of a scorer."""
+    owners = _owners((linear1, act1, linear2, act2, *layers.modules()))
     weights = (linear1.weight, linear1.bias, act1.slope, linear2.weight, linear2.bias, act2.slope)
     hidden = zip(layers.linear, layers.norm, layers.act, strict=True)
     steps = [*hidden, (layers.out, layers.out_norm, layers.out_act)]
-    return Views(homes, _addresses(homes), Unit(*map(array, weights)), tuple(_layer(*step) for step in steps))
+    unit = Unit(*map(array, weights))
+    return WeightViews(owners, _addresses(owners), unit, tuple(_layer(*step) for step in steps))
 
 
 def array(tensor: Tensor) -> Any:
-    """A tensor's numbers where they lie."""
+    """A tensor as a numpy array without a copy."""
     return tensor.detach().numpy()
 
 
-def _homes(modules: tuple[nn.Module, ...]) -> list[dict[str, Any]]:
-    homes = [home for module in modules for home in (module._parameters, module._buffers)]
-    return [home for home in homes if home]
+def _owners(modules: tuple[nn.Module, ...]) -> list[dict[str, Any]]:
+    owners = [owner for module in modules for owner in (module._parameters, module._buffers)]
+    return [owner for owner in owners if owner]
 
 
-def _addresses(homes: list[dict[str, Any]]) -> list[int]:
-    return [weight.data_ptr() for home in homes for weight in home.values() if weight is not None]
+def _addresses(owners: list[dict[str, Any]]) -> list[int]:
+    return [weight.data_ptr() for owner in owners for weight in owner.values() if weight is not None]
 
 
 def _layer(linear: nn.Module, norm: nn.Module, act: nn.Module) -> Layer:
