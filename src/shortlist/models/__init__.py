@@ -1,6 +1,6 @@
-"""Items, users and histories as vectors and scores: bare torch, no training code."""
+"""Bare torch models that turn histories and items into vectors or scores; no training code."""
 
 from shortlist.models.ranking.mlp import FeatureMLP
-from shortlist.models.sequence.two_tower import TowerConfig, TwoTower
+from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig
 
-__all__ = ["FeatureMLP", "TowerConfig", "TwoTower"]
+__all__ = ["FeatureMLP", "TwoTower", "TwoTowerConfig"]

@@ -1,4 +1,4 @@
-"""What every model of the catalogue is: what users met goes in, a number for every item comes out."""
+"""Base classes of all models: histories in, a score for every item of the catalogue out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -10,35 +10,39 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.errors import ArtifactError, ConfigError
+from shortlist.settings import check_fields, setting
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What all models have; every other choice of a model is a field of its own configuration."""
+    """Sizes of a model: the only place of their defaults, ranges and meanings."""
 
-    n_items: int
-    max_history: int = 69  # how many of the last items are looked at
+    n_items: int = setting(0, "Number of items in the catalogue.", least=0, derived=True)
+    max_history: int = setting(
+        69, "Number of last items of a history that the model reads.", least=1, most=10_000
+    )
 
     def __post_init__(self) -> None:
-        if self.n_items < 0 or self.max_history < 1:
-            raise ConfigError(
-                f"a model needs n_items from 0 and max_history from 1, got {self.n_items} and {self.max_history}"
-            )
+        check_fields(self, type(self).__name__)
 
 
 class Model(nn.Module, ABC):
-    """Scores of all items for users, each from what the user met and, where it was learned with, who the user is.
+    """Scores all items for users, from their histories and, for known users, from their rows.
 
-    In eval a score depends on nothing but the weights, the user's row and the history: not on padding, not on who else
-    is asked for. A row that is no item (-1, or beyond the catalogue) is as if it were not there; a history without any
-    item has an answer too.
+    In eval mode a score depends only on the weights, the user's row and the history: not on padding and not on the
+    rest of the batch. A row that is no item (-1, or beyond the catalogue) is ignored. An empty history has finite
+    scores too.
+
+    A subclass sets `Config`. It may set `training_defaults`: settings of its trainer that differ from the trainer's own
+    defaults.
     """
 
     Config: ClassVar[type[ModelConfig]] = ModelConfig
+    training_defaults: ClassVar[Mapping[str, Any]] = {}
+    needs_history: ClassVar[bool] = False  # True: nominates nothing for an empty history
+
     config: Any
-    judged: Sequence[
-        float
-    ] = ()  # what the judge said after each epoch of its training, when it comes from one
+    validation: Sequence[float] = ()  # early-stopping metric after every training epoch
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -46,40 +50,40 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
-        """How well every item fits next [U, N], float32; history [U, K], -1 = padding; user [U], -1 = unknown."""
+        """Scores of all items [U, N], float32; history [U, K], -1 = padding; user [U], -1 = unknown."""
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
-        held = next(chain(self.parameters(), self.buffers()), None)
-        return torch.device("cpu") if held is None else held.device
+        """The device of the weights."""
+        weight = next(chain(self.parameters(), self.buffers()), None)
+        return torch.device("cpu") if weight is None else weight.device
 
     def score_rows(self, history: Tensor, rows: Tensor, user: Tensor | None = None) -> Tensor:
-        """The scores of each user's own rows [U, K]; cheaper than all scores where a model knows how."""
+        """Scores of the given items of each user [U, K]; overridden where that is cheaper than all scores."""
         return self.scores(history, user).gather(1, rows)
 
     def settings(self) -> dict[str, Any]:
-        """What `build` needs beside the weights."""
+        """The config as plain values, for `build`."""
         return asdict(self.config)
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Self:
-        """The model back from `settings()` and its weights, in eval."""
+        """The model from its `settings()` and its state dict, in eval mode."""
         plain: dict[str, Any] = {
-            name: tuple(one) if isinstance(one, list) else one for name, one in settings.items()
+            name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
         }
         try:
             model = cls(cls.Config(**plain))
             model.load_state_dict(dict(weights))
         except (TypeError, ValueError, ArithmeticError, RuntimeError, ConfigError) as error:
-            said = " ".join(str(error).split())
-            raise ArtifactError(f"{cls.__name__}: settings and weights do not fit ({said})") from error
+            reason = " ".join(str(error).split())
+            raise ArtifactError(f"{cls.__name__}: settings and weights do not fit ({reason})") from error
         return model.eval()
 
     def read(self, history: Tensor) -> Tensor:
-        """The last `max_history` items of each history [U, <= memory], padding first, everything else as it was.
+        """The last `max_history` items of each history [U, <= max_history], in order, padding first.
 
-        Without a catalogue nothing can be looked up, not even padding: there is no place then.
+        Without any item in the catalogue the result has no columns, because not even padding could be embedded.
         """
         known = torch.where((history >= 0) & (history < self.config.n_items), history, -1)
         order = (known >= 0).to(torch.uint8).sort(dim=1, stable=True).indices
@@ -88,15 +92,15 @@ class Model(nn.Module, ABC):
 
 
 class VectorModel(Model):
-    """A model whose score is the product of a user's vector with an item's: any index of vectors can search for it."""
+    """A model whose score is the dot product of a user and an item vector, so that a vector index can search it."""
 
     @abstractmethod
     def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
-        """A vector per user [U, D]."""
+        """User vectors [U, D]."""
 
     @abstractmethod
     def vectors(self) -> Tensor:
-        """A vector per item [N, D]."""
+        """Item vectors [N, D]."""
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         return (self.users(history, user) @ self.vectors().T).float()
@@ -105,9 +109,9 @@ class VectorModel(Model):
         return torch.einsum("ud,ukd->uk", self.users(history, user), self.vectors()[rows]).float()
 
 
-def once(history: Tensor) -> Tensor:
-    """Histories with repeats taken out: what is met twice stands at its first place alone."""
+def without_repeats(history: Tensor) -> Tensor:
+    """Histories in which every item keeps only its first position; later repeats become -1."""
     ordered, order = history.sort(dim=1, stable=True)
-    again = torch.zeros_like(ordered, dtype=torch.bool)
-    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
-    return history.scatter(1, order, ordered.masked_fill(again, -1))
+    repeated = torch.zeros_like(ordered, dtype=torch.bool)
+    repeated[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    return history.scatter(1, order, ordered.masked_fill(repeated, -1))

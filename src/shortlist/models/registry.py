@@ -1,4 +1,4 @@
-"""All models of the catalogue by the names recipes know them by, and how they travel in files."""
+"""All models by the names that recipes use, and their form in artifacts."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,6 @@ from shortlist.models.collaborative.item_knn import ItemKNN
 from shortlist.models.collaborative.lightgcn import LightGCN
 from shortlist.models.collaborative.mf import MF
 from shortlist.models.counts.last_click import LastClick
-from shortlist.models.counts.popular_window import PopularWindow
 from shortlist.models.model import Model
 from shortlist.models.sequence.bert4rec import BERT4Rec
 from shortlist.models.sequence.din import DIN
@@ -19,9 +18,10 @@ from shortlist.models.sequence.fmlp import FMLP
 from shortlist.models.sequence.gru4rec import GRU4Rec
 from shortlist.models.sequence.sasrec import SASRec
 from shortlist.models.sequence.sum_pooling import SumPooling
+from shortlist.models.sequence.two_tower import TwoTower
 from shortlist.models.sequence.youtube_dnn import YouTubeDNN
 
-MODELS: Mapping[str, type[Model]] = {
+MODELS: dict[str, type[Model]] = {
     "bert4rec": BERT4Rec,
     "din": DIN,
     "ease": EASE,
@@ -31,35 +31,36 @@ MODELS: Mapping[str, type[Model]] = {
     "last-click": LastClick,
     "lightgcn": LightGCN,
     "mf": MF,
-    "popular-in-window": PopularWindow,
     "sasrec": SASRec,
     "sum-pooling": SumPooling,
+    "two-tower": TwoTower,
     "youtube-dnn": YouTubeDNN,
 }
+"""A new model is one line here; `shortlist.pipeline.registry.register` adds a model of your own."""
 
-ABOUT = "about"  # the name and the settings of a model travel with its weights, as JSON in bytes
+ABOUT = "about"  # name and settings of a model, as JSON bytes next to its weights
 PREFIX = "model."
 
 
-def model_name(model: Model) -> str:
-    """The name of a model's kind."""
-    return next(name for name, kind in MODELS.items() if type(model) is kind)
+def model_name(kind: type[Model]) -> str:
+    """The name of a model class in recipes."""
+    return next(name for name, known in MODELS.items() if known is kind)
 
 
 def packed(model: Model) -> dict[str, Tensor]:
-    """A model as tensors, all that `unpacked` needs."""
-    about = json_to_tensor({"model": model_name(model), "settings": model.settings()})
+    """A model as tensors, for an artifact."""
+    about = json_to_tensor({"model": model_name(type(model)), "settings": model.settings()})
     weights = {name: weight.detach().cpu() for name, weight in model.state_dict().items()}
     return {**with_prefix(PREFIX, weights), ABOUT: about}
 
 
 def unpacked(tensors: Mapping[str, Tensor]) -> Model:
-    """The model back from its tensors."""
+    """The model from its tensors, in eval mode."""
     about = json_from_tensor(tensors, ABOUT, "model")
     try:
         kind, settings = MODELS[about["model"]], dict(about["settings"])
     except (ValueError, TypeError, KeyError) as error:
         raise ArtifactError(
-            f"model: {ABOUT!r} names no model of {', '.join(MODELS)} ({error}); make the artifact again"
+            f"model: {ABOUT!r} contains no model of {', '.join(MODELS)} ({error}); train the bundle again"
         ) from error
     return kind.build(settings, without_prefix(PREFIX, tensors))

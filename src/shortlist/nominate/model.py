@@ -46,6 +46,8 @@ class ModelNominator(Nominator):
             scores = self.model.scores(query.history, query.user)  # [B, N]
             scores, items = top(scores if exclude is None else mask_rows(scores, exclude), self.limit)
             items = items.masked_fill(scores == -torch.inf, -1)
+        if self.model.needs_history:
+            items = items.masked_fill(~(query.history >= 0).any(1, keepdim=True), -1)
         return Candidates.of(items, scores.masked_fill(items < 0, 0.0))
 
     def knobs(self) -> tuple[Knob, ...]:

@@ -1,10 +1,12 @@
-"""The stages a TOML file can name; types come from this table, never from a file."""
+"""The stage types a recipe can use. Types come from this table, never from a file."""
 
 from collections.abc import Mapping
 
+from shortlist.errors import ConfigError
 from shortlist.grammar import Stage
+from shortlist.models.model import Model
 from shortlist.models.registry import MODELS, model_name
-from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Nearest, Popular, Recent, TreeNominator
+from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Popular, Recent, TreeNominator
 from shortlist.stages import (
     Available,
     BoostedScorer,
@@ -18,11 +20,10 @@ from shortlist.stages import (
     TowerScorer,
 )
 
-TYPES: Mapping[str, type[Stage]] = {
+TYPES: dict[str, type[Stage]] = {
     "popular": Popular,
     "recent": Recent,
     "co-visit": CoVisit,
-    "two-tower": Nearest,
     "tree": TreeNominator,
     "jtr": JTRNominator,
     **dict.fromkeys(MODELS, ModelNominator),
@@ -38,9 +39,27 @@ TYPES: Mapping[str, type[Stage]] = {
     "explore": Explore,
 }
 
+REPLACED: Mapping[str, str] = {"popular-in-window": 'type = "popular" with days'}
+"""Types of recipes before version 0.2.0, and what to write now."""
+
+
+def register(name: str, kind: type[Stage] | type[Model]) -> None:
+    """Add a stage or a model of your own to the types that recipes, bundles and the service know.
+
+    A model nominates the items it scores best. A stage with tensors also needs a trainer:
+    `shortlist.train.registry.register_trainer`.
+    """
+    if name in TYPES:
+        raise ConfigError(f"type {name!r} exists already; choose another name")
+    if issubclass(kind, Model):
+        MODELS[name] = kind
+        TYPES[name] = ModelNominator
+    else:
+        TYPES[name] = kind
+
 
 def type_name(stage: Stage, types: Mapping[str, type[Stage]]) -> str | None:
-    """The name of a stage's type in the table, or None; of all the models it is that of the stage's own."""
+    """The type of a stage in recipes, or None; a nominator that uses a model has the model's name."""
     if type(stage) is ModelNominator:
-        return model_name(stage.model)
+        return model_name(type(stage.model))
     return next((name for name, kind in types.items() if type(stage) is kind), None)

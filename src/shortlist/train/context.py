@@ -1,4 +1,4 @@
-"""What a trainer is given."""
+"""The input of every trainer."""
 
 import hashlib
 import json
@@ -53,18 +53,18 @@ class TrainContext:
     clock: str = "ms"  # or "order"
     seed: int = 0
     progress: Progress = silent
-    valid: HeldOut | None = None  # cases to stop early by, never to learn from
+    valid: HeldOut | None = None  # validation users, for early stopping only
     batches: tuple[RequestBatch, ...] = ()
-    fitted: Mapping[str, Stage] = field(default_factory=dict)  # stages that are ready, by name
-    keep: Path | None = None  # where long trainings keep how far they are
-    note: Note = forget  # a trainer that was judged calls it once, when it is done
+    fitted: Mapping[str, Stage] = field(default_factory=dict)  # trained stages by name
+    checkpoint_dir: Path | None = None  # where long trainings save checkpoints
+    note: Note = forget  # called once per trained stage with its training history
 
-    def place(self, what: str, *marks: object) -> Path | None:
-        """A folder of its own for a training on these events that is marked so; None where nothing is kept."""
-        if self.keep is None:
+    def checkpoint_folder(self, task: str, *settings: object) -> Path | None:
+        """The checkpoint folder of one training with these settings on these events; None without checkpoints."""
+        if self.checkpoint_dir is None:
             return None
-        told = json.dumps([marks, self.seed, self.events.fingerprint], sort_keys=True, default=str)
-        return self.keep / f"{what}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+        key = json.dumps([settings, self.seed, self.events.fingerprint], sort_keys=True, default=str)
+        return self.checkpoint_dir / f"{task}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
     @property
     def ends(self) -> int:

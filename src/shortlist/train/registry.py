@@ -1,35 +1,39 @@
-"""Which trainer makes which type of stage."""
+"""The trainer of every stage type, and all settings of a type."""
 
 from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
+from shortlist.errors import ConfigError
 from shortlist.grammar import Stage
+from shortlist.models.collaborative.ease import EASE
+from shortlist.models.collaborative.item_knn import ItemKNN
+from shortlist.models.collaborative.lightgcn import LightGCN
+from shortlist.models.collaborative.mf import MF
+from shortlist.models.counts.last_click import LastClick
+from shortlist.models.model import Model, VectorModel
+from shortlist.models.registry import MODELS
+from shortlist.models.sequence.bert4rec import BERT4Rec
+from shortlist.models.sequence.din import DIN
+from shortlist.models.sequence.model import SequenceModel
+from shortlist.models.sequence.two_tower import TwoTower
+from shortlist.pipeline.registry import TYPES
+from shortlist.settings import Setting, check_settings, is_plain, settings_of
 from shortlist.train.context import TrainContext
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.models.bert4rec import BERT4RecTrainer
 from shortlist.train.models.co_visit import CoVisitTrainer
-from shortlist.train.models.counts import (
-    AvailableTrainer,
-    DiverseTrainer,
-    ExploreTrainer,
-    PopularTrainer,
-    RecentTrainer,
-    SeenTrainer,
-)
+from shortlist.train.models.counts import AvailableTrainer, DiverseTrainer, PopularTrainer, RecentTrainer
 from shortlist.train.models.din import DINTrainer
 from shortlist.train.models.ease import EASETrainer
-from shortlist.train.models.fmlp import FMLPTrainer
-from shortlist.train.models.gru4rec import GRU4RecTrainer
 from shortlist.train.models.item_knn import ItemKNNTrainer
 from shortlist.train.models.last_click import LastClickTrainer
 from shortlist.train.models.lightgcn import LightGCNTrainer
 from shortlist.train.models.mf import MFTrainer
-from shortlist.train.models.popular_window import PopularWindowTrainer
-from shortlist.train.models.sasrec import SASRecTrainer
-from shortlist.train.models.sum_pooling import SumPoolingTrainer
+from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.models.trainer import ModelTrainer
-from shortlist.train.models.two_tower import TowerTrainer
-from shortlist.train.models.youtube_dnn import YouTubeDNNTrainer
+from shortlist.train.models.two_tower import TwoTowerTrainer
+from shortlist.train.models.window import WindowTrainer
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
 from shortlist.train.rankers.din_ranker import DINRankerTrainer
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
@@ -40,44 +44,41 @@ from shortlist.train.tree.trainer import TreeTrainer
 
 
 class Trainer(Protocol):
-    """Makes a stage from its settings and the material; its own fields are how it trains."""
+    """Makes a stage. A trainer is a frozen dataclass; its fields are the keys of `[stages.NAME.train]`.
+
+    `fit` gets the keys of `[stages.NAME]`, the stage's name among them, and returns a stage that can run.
+    """
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage: ...
 
 
 @runtime_checkable
 class Renewer(Protocol):
-    """A trainer whose stage learned in the rehearsal, and can be told afterwards what all events say."""
+    """A trainer that updates the counts in its stage to all events, after training on out-of-fold candidates."""
 
     def renew(self, stage: Any, context: TrainContext) -> Stage: ...
 
 
-MODEL_TRAINERS: Mapping[str, type[ModelTrainer]] = {
-    "bert4rec": BERT4RecTrainer,
-    "din": DINTrainer,
-    "ease": EASETrainer,
-    "fmlp": FMLPTrainer,
-    "gru4rec": GRU4RecTrainer,
-    "item-knn": ItemKNNTrainer,
-    "last-click": LastClickTrainer,
-    "lightgcn": LightGCNTrainer,
-    "mf": MFTrainer,
-    "popular-in-window": PopularWindowTrainer,
-    "sasrec": SASRecTrainer,
-    "sum-pooling": SumPoolingTrainer,
-    "youtube-dnn": YouTubeDNNTrainer,
+MODEL_TRAINERS: dict[type[Model], type[ModelTrainer]] = {
+    BERT4Rec: BERT4RecTrainer,
+    DIN: DINTrainer,
+    EASE: EASETrainer,
+    ItemKNN: ItemKNNTrainer,
+    LastClick: LastClickTrainer,
+    LightGCN: LightGCNTrainer,
+    MF: MFTrainer,
+    TwoTower: TwoTowerTrainer,
+    SequenceModel: SequenceTrainer,
+    VectorModel: WindowTrainer,
 }
-"""Trainers of models, which name what they score best."""
+"""Trainers of models. A model has the trainer of its nearest base class, so a new sequence model needs no entry."""
 
-TRAINERS: Mapping[str, type[Trainer]] = {
+TRAINERS: dict[str, type[Trainer]] = {
     "popular": PopularTrainer,
     "recent": RecentTrainer,
     "co-visit": CoVisitTrainer,
-    "two-tower": TowerTrainer,
     "tree": TreeTrainer,
     "jtr": JTRTrainer,
-    **MODEL_TRAINERS,
-    "seen": SeenTrainer,
     "available": AvailableTrainer,
     "two-tower-scorer": TowerScorerTrainer,
     "model-scorer": ModelScorerTrainer,
@@ -86,5 +87,85 @@ TRAINERS: Mapping[str, type[Trainer]] = {
     "mlp-ranker": MLPRankerTrainer,
     "boosted-ranker": BoostedRankerTrainer,
     "diverse": DiverseTrainer,
-    "explore": ExploreTrainer,
 }
+"""Trainers of stages. A stage type that is not here is stateless: it is built from its settings alone."""
+
+
+@dataclass(frozen=True)
+class Stateless:
+    """Builds a stage that has nothing to train."""
+
+    kind: type[Stage]
+
+    def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage:
+        return self.kind.build(settings, {})
+
+
+def register_trainer(name: str, trainer: type[Trainer]) -> None:
+    """Add the trainer of a stage type of your own."""
+    TRAINERS[name] = trainer
+
+
+def make_trainer(name: str, **settings: Any) -> Any:
+    """The trainer of a type: `make_trainer("sasrec", width=32, epochs=5)`."""
+    return trainer_of(name, settings, name)
+
+
+def trainer_of(
+    name: str,
+    settings: Mapping[str, Any],
+    where: str,
+    trainers: Mapping[str, type[Trainer]] = TRAINERS,
+    types: Mapping[str, type[Stage]] = TYPES,
+) -> Trainer:
+    """The trainer of a type with the keys of `[stages.NAME.train]`; `where` begins the message of an error."""
+    try:
+        allowed = train_settings(name, trainers, types)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
+    check_settings(settings, allowed, where)
+    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+    try:
+        if name in trainers:
+            return trainers[name](**plain)
+        return (
+            _model_trainer(MODELS[name]).with_settings(**plain) if name in MODELS else Stateless(types[name])
+        )
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def train_settings(
+    name: str,
+    trainers: Mapping[str, type[Trainer]] = TRAINERS,
+    types: Mapping[str, type[Stage]] = TYPES,
+) -> tuple[Setting, ...]:
+    """The keys of `[stages.NAME.train]` of a type, with the defaults of that type."""
+    if name in trainers:
+        return settings_of(trainers[name])
+    if name not in MODELS:
+        _check_stateless(name, types[name])
+        return ()
+    trainer = _model_trainer(MODELS[name])
+    defaults = trainer.settings()
+    return tuple(replace(one, default=defaults[one.name]) for one in trainer.declared())
+
+
+def _model_trainer(model: type[Model]) -> ModelTrainer:
+    """The trainer of the nearest base class of a model, with the model's own training defaults."""
+    kind = next((MODEL_TRAINERS[base] for base in model.__mro__ if base in MODEL_TRAINERS), None)
+    if kind is None:
+        raise ConfigError(
+            f"no trainer for {model.__name__}; derive it from SequenceModel or VectorModel, "
+            "or add its trainer to shortlist.train.registry.MODEL_TRAINERS"
+        )
+    return kind(model=model, **model.training_defaults)
+
+
+def _check_stateless(name: str, kind: type[Stage]) -> None:
+    """Refuse a stage with tensors or other parts that only a trainer can make."""
+    for one in fields(kind):
+        if one.init and one.default is MISSING and one.default_factory is MISSING and not is_plain(one.type):
+            raise ConfigError(
+                f"no trainer for type {name!r}, whose {one.name} must be trained; pass trainers="
+            )

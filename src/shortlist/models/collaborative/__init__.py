@@ -1,1 +1,1 @@
-"""collaborative."""
+"""Models of which users interacted with which items."""

@@ -1,4 +1,4 @@
-"""Item-item weights: what was met, times how much each item speaks for each other one."""
+"""EASE: linear item-item weights applied to the items of a history (Steck, 2019)."""
 
 from dataclasses import dataclass
 
@@ -9,33 +9,33 @@ from shortlist.models.model import Model, ModelConfig
 
 
 @dataclass(frozen=True)
-class LinearConfig(ModelConfig):
-    """Every item of a history counts."""
+class EASEConfig(ModelConfig):
+    """EASE reads the whole history."""
 
     max_history: int = 10_000
 
 
 class EASE(Model):
-    """Scores are the met items' rows of one dense table [N, N], summed (Steck, 2019).
+    """Scores are the sum of the weight rows [N, N] of the items in the history.
 
-    A user without history is told the mean of all rows by how often they were met: what anybody might take.
+    An empty history gets the popularity-weighted mean of all rows.
     """
 
-    Config = LinearConfig
-    config: LinearConfig
+    Config = EASEConfig
+    config: EASEConfig
 
-    def __init__(self, config: LinearConfig) -> None:
+    def __init__(self, config: EASEConfig) -> None:
         super().__init__(config)
         self.weights = nn.Parameter(torch.zeros(config.n_items, config.n_items), requires_grad=False)
-        self.usual = nn.Parameter(torch.zeros(config.n_items), requires_grad=False)
+        self.default_scores = nn.Parameter(torch.zeros(config.n_items), requires_grad=False)
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
-        met = self.bag(self.read(history))  # [U, N]
-        found = met @ self.weights
-        return torch.where(met.any(1, keepdim=True), found, self.usual)
+        items = self.multi_hot(self.read(history))  # [U, N]
+        scores = items @ self.weights
+        return torch.where(items.any(1, keepdim=True), scores, self.default_scores)
 
-    def bag(self, history: Tensor) -> Tensor:
-        """1 where an item was met [U, N]."""
-        met = self.weights.new_zeros(len(history), self.config.n_items + 1)  # padding has a place of its own
-        met.scatter_(1, torch.where(history < 0, self.config.n_items, history), 1.0)
-        return met[:, :-1]
+    def multi_hot(self, history: Tensor) -> Tensor:
+        """1 for every item of a history [U, N]."""
+        items = self.weights.new_zeros(len(history), self.config.n_items + 1)  # the last column takes padding
+        items.scatter_(1, torch.where(history < 0, self.config.n_items, history), 1.0)
+        return items[:, :-1]

@@ -1,27 +1,28 @@
-"""Item-kNN: every item of a history speaks for the items most like it."""
+"""Item-kNN: every item of a history adds the similarities of its nearest neighbours."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from shortlist.models.model import Model, ModelConfig, once
+from shortlist.models.model import Model, ModelConfig, without_repeats
+from shortlist.settings import setting
 
-PLACES = 64  # of a history at a time: what all of a long one say at once is too much
+BLOCK = 64  # positions of a history at a time: all neighbours of a long history would not fit into memory
 
 
 @dataclass(frozen=True)
 class ItemKNNConfig(ModelConfig):
-    """How many neighbours an item has at most; every item of a history counts."""
+    """Item-kNN reads the whole history."""
 
     max_history: int = 10_000
-    neighbours: int = 20
+    neighbours: int = setting(20, "Largest number of neighbours of an item.", least=1, most=100_000)
 
 
 class ItemKNN(Model):
-    """The sum over a history of likenesses, each item's few best alone: memory grows with items, not with pairs.
+    """The sum of similarities over the history; memory grows with the number of items, not with pairs of items.
 
-    What no neighbour speaks for stands below all else, by popularity; so does the answer for an empty history.
+    Items that no neighbour adds to come last, ordered by popularity; so does every item for an empty history.
     """
 
     Config = ItemKNNConfig
@@ -30,17 +31,23 @@ class ItemKNN(Model):
     def __init__(self, config: ItemKNNConfig) -> None:
         super().__init__(config)
         shape = (config.n_items, config.neighbours)
-        self.rows = nn.Parameter(torch.full(shape, -1, dtype=torch.int64), requires_grad=False)  # -1 = none
-        self.likeness = nn.Parameter(torch.zeros(shape), requires_grad=False)
-        self.share = nn.Parameter(torch.zeros(config.n_items), requires_grad=False)  # of events
+        self.neighbours = nn.Parameter(
+            torch.full(shape, -1, dtype=torch.int64), requires_grad=False
+        )  # -1 = none
+        self.similarities = nn.Parameter(torch.zeros(shape), requires_grad=False)
+        self.popularity = nn.Parameter(
+            torch.zeros(config.n_items), requires_grad=False
+        )  # share of all events
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
-        history = once(self.read(history))  # what is met twice speaks once
-        found = self.likeness.new_zeros(len(history), self.config.n_items + 1)
-        for some in torch.split(history, PLACES, dim=1):  # [U, <= PLACES]
-            known, there = some.clamp(min=0), (some >= 0)[..., None]
-            rows = self.rows[known]  # [U, K, M]
-            at = torch.where((rows < 0) | ~there, self.config.n_items, rows)
-            found.scatter_add_(1, at.flatten(1), self.likeness[known].flatten(1))  # what is not there: last
-        # The share of all events is below every likeness that counts: it orders what nobody speaks for.
-        return found[:, :-1] + 1e-6 * self.share
+        history = without_repeats(self.read(history))  # an item counts once
+        scores = self.similarities.new_zeros(len(history), self.config.n_items + 1)
+        for block in torch.split(history, BLOCK, dim=1):  # [U, <= BLOCK]
+            rows, valid = block.clamp(min=0), (block >= 0)[..., None]
+            neighbours = self.neighbours[rows]  # [U, K, M]
+            columns = torch.where(
+                (neighbours < 0) | ~valid, self.config.n_items, neighbours
+            )  # the last: padding
+            scores.scatter_add_(1, columns.flatten(1), self.similarities[rows].flatten(1))
+        # Popularity is below every similarity that counts: it orders the items without any.
+        return scores[:, :-1] + 1e-6 * self.popularity

@@ -1,1 +1,1 @@
-"""counts."""
+"""Models that count events."""

@@ -1,4 +1,4 @@
-"""What came next after the item met last, counted: a yardstick for everything that reads whole histories."""
+"""LastClick: counts of which item follows which; a baseline for models that read whole histories."""
 
 from dataclasses import dataclass
 
@@ -6,66 +6,63 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from shortlist.errors import ConfigError
 from shortlist.models.model import Model, ModelConfig
+from shortlist.settings import setting
 
 
 @dataclass(frozen=True)
 class LastClickConfig(ModelConfig):
-    """How many pairs are stored, and for how many steps from one item to the next popularity counts."""
+    """Sizes of the table of transitions; only the last item of a history is read."""
 
-    max_history: int = 1
-    pairs: int = 0  # stored (item, next item), over all items
-    backoff: float = 10.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.pairs < 0 or not self.backoff > 0:
-            raise ConfigError(
-                f"last-click: expected pairs from 0 and a backoff above 0, got {self.pairs} and {self.backoff}"
-            )
+    max_history: int = setting(1, derived=True)
+    pairs: int = setting(0, "Number of stored pairs (item, next item).", least=0, derived=True)
+    backoff: float = setting(
+        10.0, "Popularity counts as this many transitions of every item.", least=1e-9, most=1e9
+    )
 
 
 class LastClick(Model):
-    """p(next | last) = (count(last, next) + backoff * share(next)) / (count(last) + backoff).
+    """p(next | last) = (count(last, next) + backoff * popularity(next)) / (count(last) + backoff).
 
-    The share of all events an item has is the answer where nothing was met, and decides among pairs that were never
-    counted. Older items of a history do not matter. Item i owns nexts[starts[i]:starts[i + 1]].
+    The popularity of an item is its share of all events. It is the answer for an empty history, and it orders items
+    that never followed the last one. Item i owns next_items[starts[i]:starts[i + 1]].
     """
 
     Config = LastClickConfig
+    config: LastClickConfig
     starts: Tensor  # [N + 1]
-    nexts: Tensor  # [pairs] item rows
+    next_items: Tensor  # [pairs] item rows
     counts: Tensor  # [pairs]
-    total: Tensor  # [N] steps from each item, also those to items that are not stored
-    share: Tensor  # [N]
+    total: Tensor  # [N] transitions from each item, also those that are not stored
+    popularity: Tensor  # [N]
 
     def __init__(self, config: LastClickConfig) -> None:
         super().__init__(config)
         self.register_buffer("starts", torch.zeros(config.n_items + 1, dtype=torch.int64))
-        self.register_buffer("nexts", torch.zeros(config.pairs, dtype=torch.int64))
+        self.register_buffer("next_items", torch.zeros(config.pairs, dtype=torch.int64))
         self.register_buffer("counts", torch.zeros(config.pairs))
         self.register_buffer("total", torch.zeros(config.n_items))
-        self.register_buffer("share", torch.zeros(config.n_items))
+        self.register_buffer("popularity", torch.zeros(config.n_items))
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         rows, counts, total = self.followed(history)
-        backoff: float = self.config.backoff
-        wide = pad(backoff * self.share, (0, 1)).repeat(len(history), 1)  # a place for what is no item
-        wide.scatter_add_(1, torch.where(rows < 0, self.config.n_items, rows), counts)
-        return wide[:, :-1] / (total + backoff)[:, None]
+        backoff = self.config.backoff
+        scores = pad(backoff * self.popularity, (0, 1)).repeat(
+            len(history), 1
+        )  # the last column takes padding
+        scores.scatter_add_(1, torch.where(rows < 0, self.config.n_items, rows), counts)
+        return scores[:, :-1] / (total + backoff)[:, None]
 
     def followed(self, history: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What followed each last item [U, M], -1 = padding, how often [U, M], and how often anything did [U]."""
+        """Items that followed each last item [U, M], -1 = padding, their counts [U, M], and the count of all [U]."""
         last = pad(self.read(history), (1, 0), value=-1)[:, -1]  # [U]
-        at = torch.where(
+        row = torch.where(
             last < 0, self.config.n_items, last
-        )  # what is no item comes after all items, and has no next
-        starts, stops = self.starts[at], pad(self.starts, (0, 1), value=self.config.pairs)[at + 1]
-        most = int((stops - starts).max()) if len(last) else 0
-        places = starts[:, None] + torch.arange(most, device=last.device)  # [U, M]
-        outside = places >= stops[:, None]
-        # One pair more than there are: places outside read there.
-        places = places.masked_fill(outside, self.config.pairs)
-        rows, counts = pad(self.nexts, (0, 1), value=-1)[places], pad(self.counts, (0, 1))[places]
-        return rows, counts, pad(self.total, (0, 1))[at]
+        )  # no item: a row after all items, without next items
+        starts, stops = self.starts[row], pad(self.starts, (0, 1), value=self.config.pairs)[row + 1]
+        longest = int((stops - starts).max()) if len(last) else 0
+        places = starts[:, None] + torch.arange(longest, device=last.device)  # [U, M]
+        # Places beyond the row read one padded pair after all others.
+        places = places.masked_fill(places >= stops[:, None], self.config.pairs)
+        rows, counts = pad(self.next_items, (0, 1), value=-1)[places], pad(self.counts, (0, 1))[places]
+        return rows, counts, pad(self.total, (0, 1))[row]

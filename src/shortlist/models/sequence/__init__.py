@@ -1,1 +1,1 @@
-"""sequence."""
+"""Models that read the history of a user."""

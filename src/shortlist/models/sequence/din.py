@@ -1,30 +1,46 @@
-"""DIN over the whole catalogue: attention of every item on the history, scored one by one (Zhou et al., 2018)."""
+"""DIN over the whole catalogue: attention of every item on the history (Zhou et al., 2018)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from shortlist.models.model import Model, ModelConfig
 from shortlist.models.nodes import ScorerConfig, make_scorer
+from shortlist.settings import setting
 
 CELLS = 1 << 18  # users times items scored at a time
 
 
 @dataclass(frozen=True)
 class DINConfig(ModelConfig):
-    """Sizes of the attention and of the layers after it; the memory is the sum of the windows."""
+    """Sizes of the attention and of the MLP after it; `max_history` is the sum of the windows."""
 
-    width: int = 24
-    hidden: int = 36
-    layers: tuple[int, ...] = (128, 64, 24)
-    windows: tuple[int, ...] = (20, 20, 10, 10, 2, 2, 2, 1, 1, 1)  # oldest first
+    max_history: int = setting(69, derived=True)
+    width: int = setting(24, "Width of the item embeddings.", least=1, most=8192)
+    hidden: int = setting(36, "Width of the hidden layer of the attention.", least=1, most=65_536)
+    layers: tuple[int, ...] = setting(
+        (128, 64, 24), "Widths of the MLP after the attention.", least=1, most=65_536
+    )
+    windows: tuple[int, ...] = setting(
+        (20, 20, 10, 10, 2, 2, 2, 1, 1, 1),
+        "Lengths of the parts of the history that are pooled separately, oldest first.",
+        least=1,
+        most=10_000,
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_history", sum(self.windows))
+        super().__post_init__()
 
 
 class DIN(Model):
-    """The scorer that trees have at their nodes, with items for nodes: exact, and slow where items are many."""
+    """The node scorer of trees applied to items: scores every item exactly, which is slow for large catalogues."""
 
     Config = DINConfig
+    training_defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3}
     config: DINConfig
 
     def __init__(self, config: DINConfig) -> None:

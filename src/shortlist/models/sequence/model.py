@@ -1,4 +1,4 @@
-"""Models that read a history in its order and foretell at every place what comes next."""
+"""Sequence models: after every item of a history, predict the next one."""
 
 from abc import abstractmethod
 
@@ -9,9 +9,9 @@ from shortlist.models.model import ModelConfig, VectorModel
 
 
 class SequenceModel(VectorModel):
-    """User vectors from sequences; a score is the product with the item's own vector.
+    """User vectors at every position of a history; a score is the dot product with the item embedding.
 
-    Padding stands at the end of a sequence, where nobody who looks back can see it.
+    Padding is moved to the end of a sequence, where a causal model cannot see it.
     """
 
     def __init__(self, config: ModelConfig, width: int) -> None:
@@ -21,23 +21,23 @@ class SequenceModel(VectorModel):
 
     @abstractmethod
     def forward(self, history: Tensor) -> Tensor:
-        """What is foretold before the first item, after it, ... after the last [U, K + 1, D].
+        """User vectors before the first item, after it, ..., after the last [U, K + 1, D].
 
-        history [U, K], -1 = padding, which is moved to the end; only the last `max_history` count.
+        history [U, K], -1 = padding; only the last `max_history` items count.
         """
 
     def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
-        """A vector per user from what was met [U, K], -1 = padding -> [U, D]; finite without any history."""
+        """User vectors after the last item of histories [U, K], -1 = padding -> [U, D]; finite for an empty history."""
         history = self.read(history)
-        last = (history >= 0).sum(1)  # [U], the first place is before any item
-        known: Tensor = self(history)[torch.arange(len(history), device=history.device), last]
-        return known
+        last = (history >= 0).sum(1)  # [U], position 0 is before the first item
+        vectors: Tensor = self(history)[torch.arange(len(history), device=history.device), last]
+        return vectors
 
     def vectors(self) -> Tensor:
         return self.items.weight
 
 
 def padding_last(history: Tensor) -> Tensor:
-    """The same items in the same order, padding behind them."""
+    """The same items in the same order, padding at the end."""
     order = (history < 0).to(torch.uint8).sort(dim=1, stable=True).indices
     return history.gather(1, order)

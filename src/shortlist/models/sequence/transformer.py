@@ -1,4 +1,4 @@
-"""A block of a transformer: look around, then think."""
+"""A transformer block and its config."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,17 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.errors import ConfigError
 from shortlist.models.model import ModelConfig
+from shortlist.settings import setting
 
 
 @dataclass(frozen=True)
 class TransformerConfig(ModelConfig):
-    """Sizes of a transformer; `heads` must divide `width`."""
+    """Sizes of a transformer."""
 
-    width: int = 64
-    blocks: int = 2
-    heads: int = 2
-    dropout: float = 0.2
+    width: int = setting(64, "Width of the item embeddings.", least=1, most=8192)
+    blocks: int = setting(2, "Number of transformer blocks.", least=1, most=64)
+    heads: int = setting(2, "Number of attention heads; must divide width.", least=1, most=64)
+    dropout: float = setting(0.2, "Dropout probability.", least=0, most=0.95)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -25,36 +26,36 @@ class TransformerConfig(ModelConfig):
 
 
 class Block(nn.Module):
-    """Attention over a sequence and a small network, both added to what was there.
+    """Pre-norm self-attention and a feed-forward network, each with a residual connection.
 
-    A causal one sees what came before alone; the other sees all places that `there` [U, 1, 1, K] marks.
+    A causal block attends to earlier positions; the other one attends to all positions marked in `mask` [U, 1, 1, K].
     """
 
     def __init__(self, width: int, heads: int, dropout: float, causal: bool = True) -> None:
         super().__init__()
         self.heads, self.causal = heads, causal
-        self.before = nn.LayerNorm(width)
-        self.project = nn.Linear(width, 3 * width)
-        self.gather = nn.Linear(width, width)
-        self.think = nn.Sequential(
+        self.norm = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+        self.mlp = nn.Sequential(
             nn.LayerNorm(width),
             nn.Linear(width, 4 * width),
             nn.GELU(),
             nn.Dropout(dropout),
             nn.Linear(4 * width, width),
         )
-        self.drop = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, there: Tensor | None = None) -> Tensor:
-        x = x + self.drop(self._look(self.before(x), there))
-        x = x + self.drop(self.think(x))
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        x = x + self.dropout(self._attend(self.norm(x), mask))
+        x = x + self.dropout(self.mlp(x))
         return x
 
-    def _look(self, x: Tensor, there: Tensor | None) -> Tensor:
-        query, key, value = self.project(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        dropped = self.drop.p if self.training else 0.0
-        seen = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=there, dropout_p=dropped, is_causal=self.causal
+    def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        query, key, value = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        dropped = self.dropout.p if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropped, is_causal=self.causal
         )
-        mixed: Tensor = self.gather(seen.transpose(1, 2).flatten(2))  # [U, K, D]
-        return mixed
+        attended: Tensor = self.output(mixed.transpose(1, 2).flatten(2))  # [U, K, D]
+        return attended

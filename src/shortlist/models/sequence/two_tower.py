@@ -1,87 +1,109 @@
-"""Two towers: a history becomes a user vector, an item a vector beside it, and their angle is the score."""
+"""Two towers: a user vector from the history and an item vector from id and category; their cosine is the score."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from shortlist.models.model import ModelConfig, VectorModel
+from shortlist.settings import setting
+
 
 @dataclass(frozen=True)
-class TowerConfig:
-    """Sizes of the towers; all of them can be read off the weights again."""
+class TwoTowerConfig(ModelConfig):
+    """Sizes of the towers."""
 
-    n_items: int
-    n_categories: int = 1
-    width: int = 64
-    hidden: int = 128
-    max_history: int = 50  # how many of the last items the user tower looks at
+    max_history: int = 50
+    n_categories: int = setting(1, "Number of item categories.", least=0, derived=True)
+    width: int = setting(64, "Width of the user and item vectors.", least=1, most=8192)
+    hidden: int = setting(128, "Width of the hidden layer of the user tower.", least=1, most=65_536)
+    dropout: float = setting(
+        0.2, "Share of a history that is dropped at random in training.", least=0, most=0.95
+    )
 
 
-class TwoTower(nn.Module):
+class TwoTower(VectorModel):
     """User vectors from recency-weighted histories, item vectors from ids and categories, all of unit length."""
 
-    category_of: Tensor  # [n_items]
-    temperature: nn.Parameter
+    Config = TwoTowerConfig
+    needs_history: ClassVar[bool] = True
+    config: TwoTowerConfig
+    category_of: Tensor  # [n_items] category rows
 
-    def __init__(self, config: TowerConfig, category_of: Tensor, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.config = config
-        self.register_buffer("category_of", category_of.to(torch.int64))
-        self.met = nn.Embedding(config.n_items, config.width)  # items as part of a history
-        self.offered = nn.Embedding(config.n_items, config.width)  # items as something to show
-        self.theme = nn.Embedding(config.n_categories, config.width)
+    def __init__(self, config: TwoTowerConfig) -> None:
+        super().__init__(config)
+        self.register_buffer("category_of", torch.zeros(config.n_items, dtype=torch.int64))
+        self.history_items = nn.Embedding(config.n_items, config.width)
+        self.candidate_items = nn.Embedding(config.n_items, config.width)
+        self.categories = nn.Embedding(config.n_categories, config.width)
         self.recency = nn.Parameter(torch.linspace(-1.0, 1.0, config.max_history))
-        self.lift = nn.Linear(2 * config.width, config.hidden)
-        self.land = nn.Linear(config.hidden, config.width)
-        self.temperature = nn.Parameter(torch.tensor(2.5))  # log of the factor on cosines in training
-        self.dropout = dropout  # the share of a history that is forgotten while training
-        for table in (self.met, self.offered, self.theme):
+        self.hidden = nn.Linear(2 * config.width, config.hidden)
+        self.output = nn.Linear(config.hidden, config.width)
+        self.log_scale = nn.Parameter(torch.tensor(2.5))  # log of the factor on cosines in training
+        for table in (self.history_items, self.candidate_items, self.categories):
             nn.init.normal_(table.weight, std=config.width**-0.5)
 
     @classmethod
     def of(cls, weights: Mapping[str, Tensor]) -> Self:
-        """The towers back from their weights."""
-        n_items, width = weights["met.weight"].shape
-        sizes = (len(weights["theme.weight"]), width, len(weights["lift.bias"]), len(weights["recency"]))
-        towers = cls(TowerConfig(n_items, *sizes), weights["category_of"])
+        """The towers from their state dict alone, without dropout."""
+        n_items, width = weights["history_items.weight"].shape
+        config = TwoTowerConfig(
+            n_items,
+            max_history=len(weights["recency"]),
+            n_categories=len(weights["categories.weight"]),
+            width=width,
+            hidden=len(weights["hidden.bias"]),
+            dropout=0.0,
+        )
+        towers = cls(config)
         towers.load_state_dict(dict(weights))
         return towers.eval()
 
-    def users(self, history: Tensor) -> Tensor:
-        """Unit vectors of users from what they met [B, H], -1 = padding; without any history all alike [B, D]."""
-        history = history[:, -self.config.max_history :]
-        there = history >= 0  # [B, H]
-        if self.training and self.dropout:
-            there = there & (torch.rand(there.shape, device=there.device) >= self.dropout)
-        met = self._met(history.clamp(min=0))  # [B, H, D]
-        recency = self.recency[-history.shape[1] :]
-        long, short = self._shares(there, recency), self._shares(there, 6.0 * recency)
-        pooled = torch.stack([long, short], dim=1) @ met  # [B, 2, D]
-        mixed = self.land(F.gelu(self.lift(pooled.flatten(1))))  # [B, D]
+    def with_categories(self, category_of: Tensor) -> Self:
+        """Set the category row of every item [n_items]."""
+        self.category_of.copy_(category_of)
+        return self
+
+    def users(self, history: Tensor, user: Tensor | None = None) -> Tensor:
+        """Unit user vectors [U, D] from histories [U, K], -1 = padding; all empty histories have the same vector."""
+        history = self.read(history)
+        valid = history >= 0  # [U, K]
+        if self.training and self.config.dropout:
+            valid = valid & (torch.rand(valid.shape, device=valid.device) >= self.config.dropout)
+        items = self._in_history(history.clamp(min=0))  # [U, K, D]
+        recency = self.recency[self.config.max_history - history.shape[1] :]
+        long, short = self._attention(valid, recency), self._attention(valid, 6.0 * recency)
+        pooled = torch.stack([long, short], dim=1) @ items  # [U, 2, D]
+        mixed = self.output(F.gelu(self.hidden(pooled.flatten(1))))  # [U, D]
         return F.normalize(mixed + pooled[:, 0], dim=-1)
 
+    def vectors(self) -> Tensor:
+        return self.items()
+
     def items(self, rows: Tensor | None = None) -> Tensor:
-        """Unit vectors of items [..., D]; of the whole catalogue without `rows`."""
+        """Unit item vectors of `rows` [..., D], or of the whole catalogue [n_items, D]."""
         if rows is not None and rows.numel() <= self.config.n_items:
-            return F.normalize(self.offered(rows) + self.theme(self.category_of[rows]), dim=-1)
-        # More places than items: every item once is the shorter way.
-        whole = F.normalize(self.offered.weight + self.theme(self.category_of), dim=-1)
+            return F.normalize(self.candidate_items(rows) + self.categories(self.category_of[rows]), dim=-1)
+        # With more rows than items it is cheaper to compute every item once.
+        whole = F.normalize(self.candidate_items.weight + self.categories(self.category_of), dim=-1)
         return whole if rows is None else F.embedding(rows, whole)
 
     def forward(self, history: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Logits for training: cosines times the learned temperature, [B, n_items] or [B, K]."""
-        users, items = self.users(history) * self.temperature.exp(), self.items(rows)
+        """Logits for training: cosines times the learned scale, [U, n_items] or [U, K]."""
+        users, items = self.users(history) * self.log_scale.exp(), self.items(rows)
         return users @ items.T if rows is None else torch.einsum("bd,bkd->bk", users, items)
 
-    def _met(self, rows: Tensor) -> Tensor:
-        """Items as parts of histories [B, H, D]."""
+    def _in_history(self, rows: Tensor) -> Tensor:
+        """Embeddings of items in histories [U, K, D]."""
         if rows.numel() <= self.config.n_items:
-            return F.embedding(rows, self.met.weight) + F.embedding(self.category_of[rows], self.theme.weight)
-        return F.embedding(rows, self.met.weight + self.theme(self.category_of))
+            return F.embedding(rows, self.history_items.weight) + F.embedding(
+                self.category_of[rows], self.categories.weight
+            )
+        return F.embedding(rows, self.history_items.weight + self.categories(self.category_of))
 
-    def _shares(self, there: Tensor, weights: Tensor) -> Tensor:
-        """What each item of a history weighs [B, H]; together 1, or 0 where nothing was met."""
-        return torch.softmax(weights.expand(there.shape).masked_fill(~there, -1e9), dim=1) * there
+    def _attention(self, valid: Tensor, weights: Tensor) -> Tensor:
+        """Softmax weights of the valid positions [U, K]; 0 everywhere for an empty history."""
+        return torch.softmax(weights.expand(valid.shape).masked_fill(~valid, -1e9), dim=1) * valid

@@ -13,18 +13,19 @@ from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ConfigError
 from shortlist.index.jtr import JTRIndex, grow, overlap
 from shortlist.models.sequence.model import SequenceModel
+from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.nominate.jtr import JTRNominator
 from shortlist.progress import Progress, silent
 from shortlist.train.context import TrainContext
 from shortlist.train.jtr.loss import PathLoss
 from shortlist.train.jtr.validation import judge_of
 from shortlist.train.jtr.votes import batches_of, votes_of
-from shortlist.train.loop.convergence import course
+from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.loop import Batches, Loop
 from shortlist.train.loop.ranges import check_ranges
-from shortlist.train.models.sasrec import SASRecTrainer
+from shortlist.train.models.sequence import SequenceTrainer
 
-LEAST = {"branch": 2, "leaf": 1, "copies": 1, "round_epochs": 1, "taught_beam": 1, "vote_beam": 1}
+LEAST = {"branch": 2, "leaf": 1, "copies": 1, "round_epochs": 1, "train_beam": 1, "vote_beam": 1}
 Learned = tuple[SequenceModel, JTRIndex]
 
 
@@ -55,7 +56,7 @@ class JTRTrainer:
     round_epochs: int = 5
     round_learning_rate: float = 3e-4
     negatives: int = 50  # drawn at a depth with more nodes than that
-    taught_beam: int = 10  # nodes of a depth with more that are negatives because the beam takes them
+    train_beam: int = 10  # nodes of a depth with more that are negatives because the beam takes them
     vote_beam: int = 3  # leaves that a history votes for, with the item that came next
     device: str = "auto"
 
@@ -69,7 +70,7 @@ class JTRTrainer:
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> JTRNominator:
         beam = int(settings.get("beam", JTRNominator.beam))
         encoder, index = self.learn(context.events, context.valid, context.seed, context.progress, beam=beam)
-        context.note(str(settings.get("name", "jtr")), course(encoder.judged, self.epochs, self.patience))
+        context.note(str(settings.get("name", "jtr")), history_of(encoder.validation, self.epochs, self.patience))
         return JTRNominator(encoder.cpu(), index.to("cpu"), **settings)
 
     def learn(
@@ -97,20 +98,18 @@ class JTRTrainer:
                 best, worth = joint.learned(), value
         return best
 
-    def sasrec(self) -> SASRecTrainer:
+    def sasrec(self) -> SequenceTrainer:
         """How the encoder is taught before there is a tree."""
-        return SASRecTrainer(
-            max_history=self.max_history,
+        sizes = SASRecConfig(0, self.max_history, self.width, self.blocks, self.heads, self.dropout)
+        return SequenceTrainer(
+            model=SASRec,
+            config=sizes,
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             patience=self.patience,
             device=self.device,
-            width=self.width,
-            blocks=self.blocks,
-            heads=self.heads,
-            dropout=self.dropout,
         )
 
     def _moved(self, joint: "Joint", events: Interactions) -> "Joint":
@@ -151,7 +150,7 @@ class JTRTrainer:
         return -(-int(count) // self.batch_size)
 
     def _batches(self, joint: "Joint", events: Interactions, seed: tuple[int, int]) -> Batches:
-        paths = PathLoss(joint.tree, self.negatives, self.taught_beam)
+        paths = PathLoss(joint.tree, self.negatives, self.train_beam)
         device = joint.nodes.device
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
@@ -183,7 +182,7 @@ class Joint(nn.Module):
     def learned(self) -> Learned:
         """What stays when learning goes on."""
         encoder = type(self.encoder).build(self.encoder.settings(), _kept(self.encoder))
-        encoder.judged = self.encoder.judged
+        encoder.validation = self.encoder.validation
         return encoder.to(self.nodes.device), JTRIndex(self.tree, self.nodes.detach().clone())
 
     def loss(self, piece: Tensor, paths: PathLoss, draw: Callable[[int, int], Tensor]) -> Tensor:

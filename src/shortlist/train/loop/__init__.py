@@ -1,1 +1,1 @@
-"""loop."""
+"""The training loop that all trainers share, and its parts."""

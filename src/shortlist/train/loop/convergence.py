@@ -1,41 +1,41 @@
-"""Whether a training was done when it ended, told from what its judge said."""
+"""Whether early stopping found a maximum before the epochs ran out."""
 
 import math
 from collections.abc import Sequence
 
 from shortlist.pipeline.about import TrainingHistory
 
-LATE = 0.1  # a best look this share of all looks before the end is no accident
+LATE = 0.1  # a best epoch this share of all epochs before the end counts as converged
 
 
-def course(values: Sequence[float], max_epochs: int, patience: int) -> TrainingHistory:
-    """The history of a training from the validation values that `Loop.run` returned, empty without validation."""
+def history_of(validation: Sequence[float], max_epochs: int, patience: int) -> TrainingHistory:
+    """The training history from the early-stopping metric after every epoch; without validation it is empty."""
     return TrainingHistory(
-        epochs=len(values) or max_epochs,
+        epochs=len(validation) or max_epochs,
         max_epochs=max_epochs,
-        best_epoch=best_of(values) + 1 if values else None,
-        validation=tuple(one if math.isfinite(one) else None for one in values),
-        converged=converged(values, max_epochs, patience),
+        best_epoch=best_of(validation) + 1 if validation else None,
+        validation=tuple(value if math.isfinite(value) else None for value in validation),
+        converged=converged(validation, max_epochs, patience),
     )
 
 
-def converged(judged: Sequence[float], most: int, patience: int) -> bool | None:
-    """True when the judge was no longer pleased, False when it still was as the epochs ran out, None without a judge.
+def converged(validation: Sequence[float], max_epochs: int, patience: int) -> bool | None:
+    """False if the metric still improved when the epochs ran out, None without validation.
 
-    No longer pleased: training stopped before `most` epochs, or the best one lies at least `patience` epochs, or a
-    tenth of all, before the end.
+    True: training stopped before `max_epochs`, or the best epoch is at least `patience` epochs, or a tenth of all,
+    before the end.
     """
-    if not judged:
+    if not validation:
         return None
-    enough = math.ceil(LATE * most)
-    waited = len(judged) - 1 - best_of(judged)
-    return len(judged) < most or waited >= (min(patience, enough) if patience else enough)
+    enough = math.ceil(LATE * max_epochs)
+    waited = len(validation) - 1 - best_of(validation)
+    return len(validation) < max_epochs or waited >= (min(patience, enough) if patience else enough)
 
 
-def best_of(judged: Sequence[float]) -> int:
-    """Where the best of them stands, the first of equals; what is no number is never the best."""
-    return max(range(len(judged)), key=lambda at: (_known(judged[at]), -at))
+def best_of(validation: Sequence[float]) -> int:
+    """The position of the largest value, the first of equals; NaN is never the best."""
+    return max(range(len(validation)), key=lambda at: (_comparable(validation[at]), -at))
 
 
-def _known(value: float) -> float:
+def _comparable(value: float) -> float:
     return value if not math.isnan(value) else -math.inf

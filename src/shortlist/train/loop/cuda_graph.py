@@ -1,19 +1,19 @@
-"""Work on a GPU that is recorded once and replayed: starting hundreds of small parts takes the host longer than doing
-them takes the device."""
+"""CUDA graphs: work that is recorded once and replayed, because launching hundreds of small kernels takes longer than
+running them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
 
-WARM = 3  # times work is done as usual first: kernels are compiled and constants made before anything is recorded
+WARMUP = 3  # eager runs before recording, in which kernels are compiled and constants are created
 
 
 class Recorded:
-    """Does the same work again and again, on tensors that stay where they are.
+    """Repeats the same work on tensors that keep their addresses.
 
-    What changes between two calls must be written into those tensors, or into the seed of the generator. Nothing in
-    the work may wait for the device. It is called under `on(stream)`.
+    Inputs that change between two calls must be written into those tensors, or into the seed of the generator. The work
+    must not synchronise with the device. It is called under `on(stream)`.
     """
 
     def __init__(
@@ -23,13 +23,13 @@ class Recorded:
         generator: torch.Generator | None = None,
     ) -> None:
         self.work, self.stream, self.generator = work, stream, generator
-        self.done = 0
+        self.runs = 0
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self) -> None:
-        """The work once more."""
-        self.done += 1
-        if self.done <= WARM:
+        """Run the work once more."""
+        self.runs += 1
+        if self.runs <= WARMUP:
             self.work()
             return
         if self.graph is None:
@@ -43,23 +43,20 @@ class Recorded:
 
 
 def stream_for(device: torch.device) -> torch.cuda.Stream | None:
-    """A stream of one's own, where recording is possible; None on a processor."""
+    """A new CUDA stream for recording; None on a CPU."""
     return torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
 
 @contextmanager
 def on(stream: torch.cuda.Stream | None) -> Iterator[None]:
-    """On a stream of one's own: what was asked for before is done first, and this before what comes after.
-
-    None: nothing changes.
-    """
+    """Run on another stream, after the work queued before and before the work queued later; None changes nothing."""
     if stream is None:
         yield
         return
-    usual = torch.cuda.current_stream(stream.device)
-    stream.wait_stream(usual)
+    current = torch.cuda.current_stream(stream.device)
+    stream.wait_stream(current)
     try:
         with torch.cuda.stream(stream):
             yield
     finally:
-        usual.wait_stream(stream)
+        current.wait_stream(stream)

@@ -1,15 +1,17 @@
-"""Where training runs."""
+"""The device that training runs on."""
 
 import torch
 
 from shortlist.errors import ConfigError
 
+DEVICES = ("auto", "cpu", "cuda")
 
-def device_of(word: str) -> torch.device:
-    """The device meant by "auto" (a GPU when there is one), "cpu" or "cuda"."""
-    if word not in ("auto", "cpu", "cuda"):
-        raise ConfigError(f'device must be "auto", "cpu" or "cuda", got {word!r}')
-    here = torch.cuda.is_available()
-    if word == "cuda" and not here:
-        raise ConfigError('device is "cuda", but torch finds no GPU here; say "auto" or "cpu"')
-    return torch.device("cuda" if here and word != "cpu" else "cpu")
+
+def device_of(name: str) -> torch.device:
+    """The device for "auto" (a GPU if there is one), "cpu" or "cuda"."""
+    if name not in DEVICES:
+        raise ConfigError(f'device must be "auto", "cpu" or "cuda", got {name!r}')
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise ConfigError('device is "cuda", but torch finds no GPU; set "auto" or "cpu"')
+    return torch.device("cuda" if available and name != "cpu" else "cpu")

@@ -1,4 +1,4 @@
-"""The flat loop all trainers share: sample, forward, loss, step, tell."""
+"""The training loop that all trainers share: sample, forward, loss, step, report."""
 
 import copy
 import math
@@ -16,12 +16,12 @@ from shortlist.train.loop.convergence import best_of
 from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
 
 Batches = Callable[[int], Iterator[Callable[[], Tensor]]]
-"""Epoch -> losses to compute, one per step. A step must be done before the next is asked for."""
+"""Epoch -> losses to compute, one per step. A step must be finished before the next one is requested."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """How long and how fast to learn; with a judge, until it has not been pleased for `patience` epochs."""
+    """AdamW for a number of epochs; with validation it stops after `patience` epochs without improvement."""
 
     epochs: int = 10
     learning_rate: float = 1e-3
@@ -33,15 +33,15 @@ class Loop:
         model: nn.Module,
         batches: Batches,
         steps: int,
-        what: str,
+        task: str,
         progress: Progress,
-        judge: Callable[[], float] | None = None,
+        validate: Callable[[], float] | None = None,
     ) -> list[float]:
-        """Train in place and return what the judge said after each epoch; the weights of the best epoch stay.
+        """Train in place and return the validation metric after each epoch; the weights of the best epoch are kept.
 
-        Of epochs that are judged equal the first is the best.
+        Of equally good epochs the first is the best.
         """
-        fused = next(model.parameters()).is_cuda or None  # one launch for all weights where launches cost
+        fused = next(model.parameters()).is_cuda or None  # one kernel for all weights on a GPU
         optimizer = torch.optim.AdamW(
             model.parameters(),
             lr=self.learning_rate,
@@ -49,48 +49,48 @@ class Loop:
             fused=fused,
             capturable=bool(fused),
         )
-        best, said = copy.deepcopy(model.state_dict()), list[float]()
-        turns = _Turns(model, optimizer)
+        best, validation = copy.deepcopy(model.state_dict()), list[float]()
+        stepper = _Stepper(model, optimizer)
         for epoch in range(self.epochs):
             model.train()
-            with on(turns.stream):
+            with on(stepper.stream):
                 for step, loss_of in enumerate(batches(epoch)):
-                    turns.step(loss_of)
-                    progress(what, epoch * steps + step + 1, self.epochs * steps)
-            # Read once per epoch: reading a number off a GPU waits for all that was asked of it.
-            _check_finite(turns.last.item(), what, epoch)
+                    stepper.step(loss_of)
+                    progress(task, epoch * steps + step + 1, self.epochs * steps)
+            # Read once per epoch: reading a number from a GPU waits for all work queued before it.
+            _check_finite(stepper.last.item(), task, epoch)
             model.eval()
-            if judge is None:
+            if validate is None:
                 continue
-            said.append(judge())
-            waited = len(said) - 1 - best_of(said)
+            validation.append(validate())
+            waited = len(validation) - 1 - best_of(validation)
             if waited == 0:
                 best = copy.deepcopy(model.state_dict())
             elif waited >= self.patience:
                 break
-        if judge is not None:
+        if validate is not None:
             model.load_state_dict(best)
-        progress(what, self.epochs * steps, self.epochs * steps)
+        progress(task, self.epochs * steps, self.epochs * steps)
         model.eval()
-        return said
+        return validation
 
 
-class _Turns:
-    """Steps of an optimizer; on a GPU a loss that comes as the very same function again is recorded and replayed."""
+class _Stepper:
+    """Optimizer steps; on a GPU a loss that is the same function as before is recorded and replayed."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self.model, self.optimizer = model, optimizer
         device = next(model.parameters()).device
         self.last, self.stream = torch.zeros((), device=device), stream_for(device)
-        self.again: tuple[Callable[[], Tensor], Recorded] | None = None
+        self.recorded: tuple[Callable[[], Tensor], Recorded] | None = None
 
     def step(self, loss_of: Callable[[], Tensor]) -> None:
         if self.stream is None:
             self._step(loss_of)
             return
-        if self.again is None or self.again[0] is not loss_of:
-            self.again = loss_of, Recorded(lambda: self._step(loss_of), self.stream)
-        self.again[1]()
+        if self.recorded is None or self.recorded[0] is not loss_of:
+            self.recorded = loss_of, Recorded(lambda: self._step(loss_of), self.stream)
+        self.recorded[1]()
 
     def _step(self, loss_of: Callable[[], Tensor]) -> None:
         loss = loss_of()
@@ -101,13 +101,13 @@ class _Turns:
         self.last.copy_(loss.detach())
 
 
-def _check_finite(loss: float, what: str, epoch: int) -> None:
+def _check_finite(loss: float, task: str, epoch: int) -> None:
     if not math.isfinite(loss):
-        raise ShortlistError(f"{what}: the loss is {loss} after epoch {epoch + 1}; lower the learning rate")
+        raise ShortlistError(f"{task}: the loss is {loss} after epoch {epoch + 1}; lower the learning rate")
 
 
-def shuffled(count: int, batch: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+def shuffled(count: int, batch_size: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Positions 0..count-1 in random batches."""
     order = generator.permutation(count)
-    for start in range(0, count, batch):
-        yield order[start : start + batch]
+    for start in range(0, count, batch_size):
+        yield order[start : start + batch_size]

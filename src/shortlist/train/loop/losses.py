@@ -11,10 +11,10 @@ def softmax_loss(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def sampled_softmax_loss(positive: Tensor, negatives: Tensor) -> Tensor:
-    """Softmax of one positive [B] against drawn negatives [B, M] -> [B].
+    """Softmax of one positive [B] against sampled negatives [B, M] -> [B].
 
-    Each negative must come less the log of how often it was expected among the draws, so that together they stand for
-    the whole catalogue (Bengio and Senecal, 2008); -inf where a draw is no negative.
+    The log of its expected count in the sample must be subtracted from each negative, so that the sample stands for
+    the whole catalogue (Bengio and Senecal, 2008); -inf where a sampled item is no negative.
     """
     others = torch.logsumexp(negatives, dim=1)
     return torch.logaddexp(positive, others) - positive
@@ -32,21 +32,21 @@ def bpr_loss(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def offer_loss(chosen: Tensor, others: Tensor, valid: Tensor) -> Tensor:
-    """The chosen one [B] against what else was offered [B, P]: softmax within each offer -> [B].
+    """Softmax of the chosen item [B] against the other offered items [B, P] -> [B].
 
-    Collaborative competitive filtering (Yang et al., 2011): a choice says something about the offer alone.
+    Collaborative competitive filtering (Yang et al., 2011): a choice is compared with its own offer only.
     """
-    rivals = others.masked_fill(~valid, -torch.inf)
-    return torch.logsumexp(torch.cat([chosen[:, None], rivals], dim=1), dim=1) - chosen
+    others = others.masked_fill(~valid, -torch.inf)
+    return torch.logsumexp(torch.cat([chosen[:, None], others], dim=1), dim=1) - chosen
 
 
-def listwise_loss(scores: Tensor, wanted: Tensor, valid: Tensor) -> Tensor:
-    """For every wanted candidate, its softmax loss against all unwanted ones of its list; mean over wanted ones.
+def listwise_loss(scores: Tensor, target: Tensor, valid: Tensor) -> Tensor:
+    """Softmax loss of every target against the non-targets of its list, mean over targets.
 
-    -log(exp(s_w) / (exp(s_w) + sum over unwanted u of exp(s_u))): wanted candidates do not compete with each other.
-    scores [B, K], wanted [B, K] bool, valid [B, K] bool -> scalar; 0 when nothing is wanted.
+    -log(exp(s_t) / (exp(s_t) + sum over non-targets n of exp(s_n))): targets do not compete with each other.
+    scores [B, K], target [B, K] bool, valid [B, K] bool -> scalar; 0 without any target.
     """
-    rivals = scores.masked_fill(wanted | ~valid, -torch.inf).logsumexp(1, keepdim=True)  # [B, 1]
-    losses = torch.logaddexp(scores, rivals) - scores  # [B, K]
-    count = wanted.sum().clamp(min=1)
-    return torch.where(wanted, losses, 0.0).sum() / count
+    others = scores.masked_fill(target | ~valid, -torch.inf).logsumexp(1, keepdim=True)  # [B, 1]
+    losses = torch.logaddexp(scores, others) - scores  # [B, K]
+    count = target.sum().clamp(min=1)
+    return torch.where(target, losses, 0.0).sum() / count

@@ -1,4 +1,4 @@
-"""Items to compare with: drawn by how often they were met, to a power, and with what is known of the draw."""
+"""Negative sampling: items sampled by popularity to a power, with their sampling probabilities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal:
-    """Draws items with probability `share`; works inside recorded steps: nothing waits for the device."""
+class NegativeSampler:
+    """Samples items with given probabilities; it never waits for the device, so that steps can be recorded."""
 
-    share: Tensor  # [N]
-    below: Tensor  # [N] probability of all items up to and with this one
+    probability: Tensor  # [N]
+    cumulative: Tensor  # [N] probability of all items up to and including this one
 
     @classmethod
-    def of(cls, popularity: NDArray[Any], alpha: float, device: torch.device) -> "Proposal":
-        """Shares by (events + 1) ** alpha: 0 is the same for all; an item without events can be drawn, too."""
+    def of(cls, popularity: NDArray[Any], alpha: float, device: torch.device) -> "NegativeSampler":
+        """Probabilities proportional to (events + 1) ** alpha; 0 is uniform; items without events are sampled too."""
         weight = (np.asarray(popularity, np.float64) + 1.0) ** alpha
-        share = weight / max(weight.sum(), 1.0)
-        below = np.minimum(share.cumsum(), 1.0)
-        return cls(torch.from_numpy(share).float().to(device), torch.from_numpy(below).float().to(device))
+        probability = weight / max(weight.sum(), 1.0)
+        cumulative = np.minimum(probability.cumsum(), 1.0)
+        return cls(*(torch.from_numpy(values).float().to(device) for values in (probability, cumulative)))
 
-    def draw(self, shape: Sequence[int]) -> Tensor:
-        """So many items, with replacement, by the global generator of the device."""
-        chance = torch.rand(tuple(shape), device=self.below.device)
-        return torch.searchsorted(self.below, chance).clamp(max=len(self.below) - 1)
+    def sample(self, shape: Sequence[int]) -> Tensor:
+        """Items of this shape, with replacement, from the global generator of the device."""
+        uniform = torch.rand(tuple(shape), device=self.cumulative.device)
+        return torch.searchsorted(self.cumulative, uniform).clamp(max=len(self.cumulative) - 1)
 
-    def log_expected(self, items: Tensor, draws: int) -> Tensor:
-        """log of how often each item is expected among so many draws: what a sampled softmax takes off its logit."""
-        return torch.log(self.share * draws)[items]
+    def log_expected(self, items: Tensor, samples: int) -> Tensor:
+        """log of the expected count of each item among so many samples: the correction of a sampled softmax."""
+        return torch.log(self.probability * samples)[items]

@@ -56,7 +56,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "sticky": (0, 1e6),
     "stride": (1, 64),
     "mask_last_share": (0, 1),
-    "taught_beam": (0, 1e9),
+    "train_beam": (0, 1e9),
     "value_width": (1, 8192),
     "vote_beam": (1, 1e9),
     "positives_per_request": (1, 1_000_000),

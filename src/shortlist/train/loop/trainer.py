@@ -1,49 +1,44 @@
-"""Trainers that learn epoch by epoch: the way from events to a model that all of them go."""
+"""Base class of trainers that run epochs of gradient steps."""
 
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
-from shortlist.data import HeldOut, Interactions
+from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.progress import Progress, silent
-from shortlist.train.loop.device import device_of
+from shortlist.settings import setting
+from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.loop.loop import Batches, Loop
-from shortlist.train.loop.ranges import check_ranges
-from shortlist.train.loop.validation import judge_of, parsed
-from shortlist.train.models.trainer import ModelTrainer, Watch, unwatched
+from shortlist.train.loop.validation import parse_metric, validation_metric
+from shortlist.train.models.trainer import ModelTrainer, OnValidation, ignore
 
 
 @dataclass(frozen=True)
 class LoopTrainer(ModelTrainer):
-    """Learns in the flat loop until what the cases to choose by are judged by no longer rises.
+    """Trains in epochs, with early stopping on the validation users.
 
-    What differs between trainers is the model, how an epoch shows the events, and what a batch of them costs.
+    Subclasses say how an epoch is split into batches and what the loss of a batch is.
     """
 
-    title: ClassVar[str]
-
-    epochs: int = 60
-    batch_size: int = 128
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-4
-    patience: int = 5
-    negatives: int = 256
-    alpha: float = (
-        0.5  # negatives are drawn by popularity to this power: 0 all alike, 1 as often as they were met
+    epochs: int = setting(60, "Largest number of epochs.", least=1, most=100_000)
+    batch_size: int = setting(128, "Training examples per step.", least=1, most=1_000_000)
+    learning_rate: float = setting(1e-3, "Learning rate of AdamW.", least=1e-9, most=10)
+    weight_decay: float = setting(1e-4, "Weight decay of AdamW.", least=0, most=10)
+    patience: int = setting(
+        5, "Training stops after this many epochs without improvement.", least=1, most=100_000
     )
-    early_stop_metric: str = "recall@20"
-    validation_cases: int = 1000  # the most cases to judge by
-    device: str = "auto"
+    early_stop_metric: str = setting("recall@20", "Validation metric: recall@k or ndcg@k.")
+    validation_cases: int = setting(
+        1000, "Largest number of validation users per evaluation.", least=1, most=1e9
+    )
+    device: str = setting("auto", "Device to train on; auto takes a GPU if there is one.", choices=DEVICES)
 
     def __post_init__(self) -> None:
-        parsed(self.early_stop_metric)
-
-    @abstractmethod
-    def begin(self, events: Interactions, device: torch.device) -> Any:
-        """A fresh model, on the device."""
+        super().__post_init__()
+        parse_metric(self.early_stop_metric)
 
     @abstractmethod
     def _batches(self, model: Any, events: Interactions, seed: int, device: torch.device) -> Batches:
@@ -51,13 +46,17 @@ class LoopTrainer(ModelTrainer):
 
     @abstractmethod
     def _steps(self, events: Interactions) -> int:
-        """The most batches an epoch may have."""
+        """The largest number of batches in an epoch."""
+
+    def begin(self, events: Interactions, catalog: Catalog | None) -> Any:
+        """A new model for these events."""
+        return self.model(self.config_for(events))
 
     def check(self, events: Interactions) -> None:
-        """Refuse what these events cannot be learned with."""
+        """Refuse events that cannot be trained on with these settings."""
 
-    def settle(self, model: Any, events: Interactions) -> None:
-        """Let the model make ready to answer, before it is judged and in the end."""
+    def finish(self, model: Any, events: Interactions) -> None:
+        """Compute what the model needs for scoring, before each validation and at the end."""
 
     def learn(
         self,
@@ -65,33 +64,41 @@ class LoopTrainer(ModelTrainer):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        watch: Watch = unwatched,
+        on_validation: OnValidation = ignore,
+        catalog: Catalog | None = None,
     ) -> Any:
-        check_ranges(vars(self))
         self.check(events)
         device = device_of(self.device)
         torch.manual_seed(seed)
-        model = self.begin(events, device)
-        if not len(events):
-            return model.eval()  # nothing to learn from
-        judge = self._judge(model, events, judge_of(model, valid, seed, self.early_stop_metric, self.validation_cases), watch)
+        model = self.begin(events, catalog).to(device)
+        if not self._steps(events):
+            return model.eval()  # nothing to train on
+        validate = self._validate(model, events, self._metric(model, valid, seed), on_validation)
         loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
         batches = self._batches(model, events, seed, device)
-        model.judged = loop.run(model, batches, self._steps(events), self.title, progress, judge)
-        self.settle(model, events)
+        model.validation = loop.run(model, batches, self._steps(events), self.title, progress, validate)
+        self.finish(model, events)
         return model
 
-    def _judge(
-        self, model: Any, events: Interactions, judge: Callable[[], float] | None, watch: Watch
+    def _metric(self, model: Any, valid: HeldOut | None, seed: int) -> Callable[[], float] | None:
+        """The early-stopping metric of the model as it is now."""
+        return validation_metric(model, valid, seed, self.early_stop_metric, self.validation_cases)
+
+    def _validate(
+        self,
+        model: Any,
+        events: Interactions,
+        metric: Callable[[], float] | None,
+        on_validation: OnValidation,
     ) -> Callable[[], float] | None:
-        """A judge of a model that has made ready, heard by somebody."""
-        if judge is None:
+        """The metric of a finished model, reported to a listener."""
+        if metric is None:
             return None
 
-        def told() -> float:
-            self.settle(model, events)
-            value = judge()
-            watch(value)
+        def validate() -> float:
+            self.finish(model, events)
+            value = metric()
+            on_validation(value)
             return value
 
-        return told
+        return validate

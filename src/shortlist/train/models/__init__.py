@@ -1,1 +1,1 @@
-"""models."""
+"""Trainers of models: one per way of training, not one per model."""

@@ -1,4 +1,4 @@
-"""Nominators and filters that are counted rather than trained."""
+"""Trainers of stages that are counted from the events or built from the catalogue."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,20 +11,22 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.data import UNKNOWN, Vocabulary
 from shortlist.errors import ConfigError
-from shortlist.nominate import Popular, Recent
-from shortlist.stages import Available, Diverse, Explore, Seen
+from shortlist.models.model import VectorModel
+from shortlist.nominate import ModelNominator, Popular, Recent
+from shortlist.settings import setting
+from shortlist.stages import Available, Diverse
 from shortlist.train.context import DAY, TrainContext
 
 Settings = Mapping[str, Any]
-MAX_ONE_HOT = 64  # categories; beyond it random directions are as good as orthogonal, and smaller
+MAX_ONE_HOT = 64  # categories; more of them get random directions, which are nearly orthogonal and smaller
 
 
 @dataclass(frozen=True)
 class PopularTrainer:
-    """Counts events, all of them or those of the last days."""
+    """Counts events, all of them or those of the last `days`."""
 
     def fit(self, settings: Settings, context: TrainContext) -> Popular:
-        counts = torch.from_numpy(recent_counts(context, float(settings.get("days", 0))))
+        counts = torch.from_numpy(counts_in_window(context, float(settings.get("days", 0))))
         order = counts.argsort(descending=True, stable=True)
         return Popular(order, counts[order].float() / max(int(counts.sum()), 1), **settings)
 
@@ -37,103 +39,88 @@ class RecentTrainer:
         events = context.events
         first = np.full(events.n_items, np.iinfo(np.int64).max)
         np.minimum.at(first, events.items, events.times)
-        met = np.flatnonzero(events.popularity)
-        order = met[np.argsort(-first[met], kind="stable")]
+        items = np.flatnonzero(events.popularity)
+        order = items[np.argsort(-first[items], kind="stable")]
         age = (context.ends - first[order]) / DAY
         return Recent(torch.from_numpy(order), torch.from_numpy(age.astype(np.float32)), **settings)
 
 
 @dataclass(frozen=True)
-class SeenTrainer:
-    """Nothing to learn."""
-
-    def fit(self, settings: Settings, context: TrainContext) -> Seen:
-        return Seen(**settings)
-
-
-@dataclass(frozen=True)
-class ExploreTrainer:
-    """Nothing to learn."""
-
-    def fit(self, settings: Settings, context: TrainContext) -> Explore:
-        return Explore(**settings)
-
-
-@dataclass(frozen=True)
 class AvailableTrainer:
-    """Turns lists of ids (`allow`: only these, `deny`: not these) and of categories into one list of rows."""
+    """Turns lists of item ids and of categories into one mask of items."""
 
-    allow: tuple[str | int, ...] = ()
-    deny: tuple[str | int, ...] = ()
+    allow: tuple[str | int, ...] = setting((), "Item ids; only these are available.")
+    deny: tuple[str | int, ...] = setting((), "Item ids that are never available.")
 
     def fit(self, settings: Settings, context: TrainContext) -> Available:
-        items, themes = context.catalog.vocabulary, context.catalog.categories
+        items, categories = context.catalog.vocabulary, context.catalog.categories
         allowed = torch.ones(len(items), dtype=torch.bool)
         if self.allow:
-            allowed = _marked(items, self.allow, "allow", "item")
+            allowed = _mask(items, self.allow, "allow", "item")
         if self.deny:
-            allowed &= ~_marked(items, self.deny, "deny", "item")
-        for name, wanted in (("only", True), ("never", False)):
+            allowed &= ~_mask(items, self.deny, "deny", "item")
+        for name, keep in (("only", True), ("never", False)):
             if settings.get(name):
-                inside = _marked(themes, settings[name], name, "category")[context.categories]
-                allowed &= inside if wanted else ~inside
+                inside = _mask(categories, settings[name], name, "category")[context.categories]
+                allowed &= inside if keep else ~inside
         return Available(allowed, context.categories, **{**settings, **_tuples(settings)})
 
 
 @dataclass(frozen=True)
 class DiverseTrainer:
-    """Vectors by which items count as alike: their `category`, or the item vectors of a two-tower stage by name."""
+    """Vectors that measure the similarity of items: one-hot categories, or the item vectors of a nominator."""
 
-    by: str = "category"
+    by: str = setting("category", "category, or the name of a nominator with item vectors.")
 
     def fit(self, settings: Settings, context: TrainContext) -> Diverse:
         return Diverse(self._vectors(context), **settings)
 
+    @torch.no_grad()
     def _vectors(self, context: TrainContext) -> Tensor:
         if self.by == "category":
             vectors = _directions(len(context.catalog.categories), context.seed)[context.categories]
             known = context.categories != context.catalog.categories.row("")
-            return vectors * known[:, None]  # items without a category are like nothing
+            return vectors * known[:, None]  # items without a category are similar to none
         stage = context.fitted.get(self.by)
-        towers = stage.tensors() if stage is not None else {}
-        if "offered.weight" not in towers:
+        if not isinstance(stage, ModelNominator) or not isinstance(stage.model, VectorModel):
             raise ConfigError(
-                f"diverse: by must be 'category' or the name of a two-tower stage, got {self.by!r}"
+                f"diverse: by must be 'category' or the name of a nominator with item vectors, got {self.by!r}"
             )
-        return F.normalize(towers["offered.weight"] + towers["theme.weight"][towers["category_of"]], dim=-1)
+        return F.normalize(stage.model.vectors(), dim=-1)
 
 
-def recent_counts(context: TrainContext, days: float) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Events per item in the last `days`, or of all time for 0."""
+def counts_in_window(context: TrainContext, days: float) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Events per item [N] in the last `days`; 0 means all events."""
     events = context.events
     if days == 0:
         return events.popularity
     if context.clock == "order":
         raise ConfigError(
-            f"a window of {days:g} days needs times, and this log knows only the order of events; "
-            "set days = 0 or leave the stage away"
+            f"a window of {days:g} days needs times, and this log has only the order of events; "
+            "set days = 0 or remove the stage"
         )
-    late = events.times > context.ends - days * DAY
-    return np.bincount(events.items[late], minlength=events.n_items)
+    recent = events.times > context.ends - days * DAY
+    return np.bincount(events.items[recent], minlength=events.n_items)
 
 
 def _directions(count: int, seed: int) -> Tensor:
-    """Unit vectors that are (nearly) orthogonal, one per category."""
+    """Unit vectors that are orthogonal, or nearly so, one per category."""
     if count <= MAX_ONE_HOT:
         return torch.eye(count)
     return F.normalize(torch.randn(count, MAX_ONE_HOT, generator=torch.Generator().manual_seed(seed)), dim=-1)
 
 
-def _marked(vocabulary: Vocabulary, ids: tuple[str | int, ...], what: str, of: str) -> Tensor:
-    marks = torch.zeros(len(vocabulary), dtype=torch.bool)
+def _mask(vocabulary: Vocabulary, ids: tuple[str | int, ...], setting_name: str, kind: str) -> Tensor:
+    """True at the rows of these ids."""
+    mask = torch.zeros(len(vocabulary), dtype=torch.bool)
     for outside in ids:
         row = vocabulary.row(outside)
         if row == UNKNOWN:
             raise ConfigError(
-                f"available: {what} names the {of} {outside!r}, which the catalogue does not know"
+                f"available: {setting_name} has the {kind} {outside!r}, which is not in the catalogue"
             )
-        marks[row] = True
-    return marks
+        mask[row] = True
+    return mask
 
 
 def _tuples(settings: Settings) -> dict[str, tuple[str, ...]]:

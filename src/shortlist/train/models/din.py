@@ -1,47 +1,42 @@
-"""DIN, taught to prefer the event that came to others that did not."""
+"""The trainer of DIN: a sampled softmax with negatives for every example."""
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from shortlist.models.sequence.din import DIN, DINConfig
+from shortlist.data import Interactions
+from shortlist.models.sequence.din import DIN
+from shortlist.settings import setting
 from shortlist.train.loop.losses import sampled_softmax_loss
-from shortlist.train.loop.negatives import Proposal
+from shortlist.train.loop.negatives import NegativeSampler
 from shortlist.train.models.sequence import mean_where
-from shortlist.train.models.window import WindowTrainer
+from shortlist.train.models.window import LossOf, WindowTrainer
 
 
 @dataclass(frozen=True)
 class DINTrainer(WindowTrainer):
-    """A sampled softmax: every window has `negatives` of its own. The memory is the sum of the windows."""
+    """Every example has its own negatives, because DIN scores (history, item) pairs."""
 
-    title: ClassVar[str] = "din"
+    negatives: int = setting(70, "Sampled negatives of every example.", least=1, most=10_000_000)
+    alpha: float = setting(
+        0.5, "Negatives are sampled by popularity to this power; 0 is uniform.", least=0, most=1000
+    )
 
-    negatives: int = 70
-    learning_rate: float = 2e-3
-    width: int = 24
-    hidden: int = 36
-    layers: tuple[int, ...] = (128, 64, 24)
-    windows: tuple[int, ...] = (20, 20, 10, 10, 2, 2, 2, 1, 1, 1)
+    def check(self, events: Interactions) -> None:
+        """A sampled softmax fits into memory for any catalogue."""
 
-    def model(self, n_items: int) -> DIN:
-        sizes = (self.width, self.hidden, self.layers, self.windows)
-        return DIN(DINConfig(n_items, sum(self.windows), *sizes))
+    def loss_function(self, model: DIN, events: Interactions, device: torch.device) -> LossOf:
+        sampler = NegativeSampler.of(events.popularity, self.alpha, device)
 
-    def learn(self, *given: Any, **named: Any) -> Any:
-        fitting = self.max_history == sum(self.windows)
-        return super().learn(*given, **named) if fitting else self._fitting().learn(*given, **named)
+        def loss_of(history: Tensor, target: Tensor) -> Tensor:
+            positive = target.clamp(min=0)
+            sampled = sampler.sample((len(positive), self.negatives))
+            rows = torch.cat([positive[:, None], sampled], dim=1)
+            with torch.autocast(history.device.type, torch.bfloat16, enabled=history.is_cuda):
+                scores = model.scorer(history, rows).float()  # [B, 1 + M]
+            negatives = scores[:, 1:] - sampler.log_expected(sampled, self.negatives)
+            negatives = negatives.masked_fill(sampled == positive[:, None], -torch.inf)
+            return mean_where(sampled_softmax_loss(scores[:, 0], negatives), target >= 0)
 
-    def _fitting(self) -> "DINTrainer":
-        return replace(self, max_history=sum(self.windows))
-
-    def loss_of(self, model: DIN, history: Tensor, wanted: Tensor, proposal: Proposal) -> Tensor:
-        there, own = wanted >= 0, wanted.clamp(min=0)
-        drawn = proposal.draw((len(own), self.negatives))
-        with torch.autocast(history.device.type, torch.bfloat16, enabled=history.is_cuda):
-            scores = model.scorer(history, torch.cat([own[:, None], drawn], dim=1)).float()  # [B, 1 + M]
-        others = scores[:, 1:] - proposal.log_expected(drawn, self.negatives)
-        others = others.masked_fill(drawn == own[:, None], -torch.inf)
-        return mean_where(sampled_softmax_loss(scores[:, 0], others), there)
+        return loss_of

@@ -1,6 +1,7 @@
-"""EASE in closed form: item-item weights with an empty diagonal that rebuild the log best under a ridge."""
+"""The closed form of EASE: item-item weights with an empty diagonal under a ridge penalty."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,14 +9,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack
 
-from shortlist.data import HeldOut, Interactions
+from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.errors import ConfigError, ShortlistError
-from shortlist.models.collaborative.ease import EASE, LinearConfig
+from shortlist.models.collaborative.ease import EASE
 from shortlist.progress import Progress, silent
-from shortlist.train.loop.ranges import check_ranges
-from shortlist.train.models.trainer import ModelTrainer, Watch, unwatched
+from shortlist.settings import setting
+from shortlist.train.models.trainer import ModelTrainer, OnValidation, ignore
 
-MOST = 30_000  # items: 15 bytes for every pair while it is made, 4 in the end; 13.5 GB
+MAX_ITEMS = 30_000  # 15 bytes for every pair of items in training, 4 in the model: 13.5 GB
 BLOCK = 1024  # items whose pairs are counted at a time
 
 
@@ -23,7 +24,8 @@ BLOCK = 1024  # items whose pairs are counted at a time
 class EASETrainer(ModelTrainer):
     """B = I - P / diag(P) with P = (X'X + ridge I)^-1; X'X is counted sparsely, the inverse is dense."""
 
-    ridge: float = 250.0
+    model: type[Any] = field(default=EASE, kw_only=True)
+    ridge: float = setting(250.0, "L2 regularisation.", least=1e-9, most=1e12)
 
     def learn(
         self,
@@ -31,45 +33,45 @@ class EASETrainer(ModelTrainer):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        watch: Watch = unwatched,
+        on_validation: OnValidation = ignore,
+        catalog: Catalog | None = None,
     ) -> EASE:
-        check_ranges(vars(self))
-        if events.n_items > MOST:
+        if events.n_items > MAX_ITEMS:
             raise ConfigError(
-                f"ease: a table of {events.n_items:,} x {events.n_items:,} items is too large, at most {MOST:,}; "
-                "use item-knn, which keeps the best neighbours alone, or leave out rare items"
+                f"ease: {events.n_items:,} x {events.n_items:,} weights are too many, at most {MAX_ITEMS:,} items; "
+                "use item-knn, which stores only the nearest neighbours, or leave out rare items"
             )
-        model = EASE(LinearConfig(events.n_items))
+        model = EASE(self.config_for(events))
         if len(events):
-            met = events.matrix()
-            model.weights.data = weights_of(_together(met), self.ridge)
-            share = np.asarray(met.sum(0)).ravel() / met.sum()
-            model.usual.copy_(torch.from_numpy(share.astype(np.float32)) @ model.weights)
+            matrix = events.matrix()
+            model.weights.data = weights_of(_co_occurrences(matrix), self.ridge)
+            share = np.asarray(matrix.sum(0)).ravel() / matrix.sum()
+            model.default_scores.copy_(torch.from_numpy(share.astype(np.float32)) @ model.weights)
         return model.eval()
 
 
-def _together(met: sparse.csr_matrix) -> NDArray[np.float64]:
-    """How many users met both of two items [N, N], block by block: all pairs at once are no longer few."""
-    whole = np.zeros((met.shape[1], met.shape[1]))
-    columns = met.tocsc()
-    for start in range(0, met.shape[1], BLOCK):
-        whole[start : start + BLOCK] = (columns[:, start : start + BLOCK].T @ met).toarray()
-    return whole
+def _co_occurrences(matrix: sparse.csr_matrix) -> NDArray[np.float64]:
+    """The number of users of both items [N, N], in blocks, because the sparse product of all pairs is large."""
+    counts = np.zeros((matrix.shape[1], matrix.shape[1]))
+    columns = matrix.tocsc()
+    for start in range(0, matrix.shape[1], BLOCK):
+        counts[start : start + BLOCK] = (columns[:, start : start + BLOCK].T @ matrix).toarray()
+    return counts
 
 
 def weights_of(gram: NDArray[np.float64], ridge: float) -> torch.Tensor:
-    """The weights from how often items were met together [N, N], which is written over."""
+    """The weights from co-occurrence counts [N, N], which are overwritten."""
     gram.flat[:: len(gram) + 1] += ridge
-    # The matrix is its own transpose, and the transpose of rows is columns, as LAPACK wants them: nothing is copied.
-    factor, wrong = lapack.dpotrf(gram.T, lower=1, overwrite_a=1)
-    inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    if wrong or failed:
-        raise ShortlistError(f"ease: the table of items has no inverse with a ridge of {ridge:g}; raise it")
+    # The matrix is symmetric, so its transpose is what LAPACK expects in column order: nothing is copied.
+    factor, not_positive = lapack.dpotrf(gram.T, lower=1, overwrite_a=1)
+    inverse, singular = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    if not_positive or singular:
+        raise ShortlistError(f"ease: X'X + ridge I has no inverse with ridge = {ridge:g}; raise ridge")
     weights = torch.empty((len(gram), len(gram)))
     scale = -1.0 / np.diagonal(inverse)
     for start in range(0, len(gram), BLOCK):
         rows = slice(start, start + BLOCK)
-        # Below the diagonal stands the inverse, above it what is left of the matrix: both halves are read from below.
+        # LAPACK fills only the lower triangle of the inverse: both halves are read from there.
         whole = np.tril(inverse[rows], start)
         whole[:, start:] += np.tril(inverse[start:, rows], -1).T
         weights[rows] = torch.from_numpy(whole * scale)

@@ -1,24 +1,27 @@
-"""Item-kNN: which items are met by the same users, the best few for each."""
+"""The trainer of item-kNN: cosine similarities of items by their users, the best few for each item."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 
-from shortlist.data import HeldOut, Interactions
-from shortlist.models.collaborative.item_knn import ItemKNN, ItemKNNConfig
+from shortlist.data import Catalog, HeldOut, Interactions
+from shortlist.models.collaborative.item_knn import ItemKNN
 from shortlist.progress import Progress, silent, tracked
-from shortlist.train.loop.ranges import check_ranges
-from shortlist.train.models.co_visit import CELLS, USUAL, nearest_items
-from shortlist.train.models.trainer import ModelTrainer, Watch, unwatched
+from shortlist.settings import setting
+from shortlist.train.models.co_visit import CELLS, USUAL_WEIGHT, nearest_items
+from shortlist.train.models.trainer import ModelTrainer, OnValidation, ignore
 
 
 @dataclass(frozen=True)
 class ItemKNNTrainer(ModelTrainer):
-    """Cosine of who met an item, `shrink` users added below the line so that rare pairs do not shine by accident."""
+    """Cosine of the users of two items; `shrink` users are added to the denominator against rare pairs."""
 
-    neighbours: int = 20
-    shrink: float = 0.0
+    model: type[Any] = field(default=ItemKNN, kw_only=True)
+    shrink: float = setting(
+        0.0, "Users added to the denominator of every similarity; damps rare pairs.", least=0, most=1e9
+    )
 
     def learn(
         self,
@@ -26,22 +29,22 @@ class ItemKNNTrainer(ModelTrainer):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        watch: Watch = unwatched,
+        on_validation: OnValidation = ignore,
+        catalog: Catalog | None = None,
     ) -> ItemKNN:
-        check_ranges(vars(self))
-        width = max(min(self.neighbours, events.n_items - 1), 1)
-        model = ItemKNN(ItemKNNConfig(events.n_items, neighbours=width))
+        width = max(min(self.config.neighbours, events.n_items - 1), 1)
+        model = ItemKNN(replace(self.config_for(events), neighbours=width))
         if not len(events):
             return model.eval()
-        met = events.matrix().tocsc()
-        norms = np.sqrt(np.asarray(met.sum(0))).ravel()
+        matrix = events.matrix().tocsc()
+        norms = np.sqrt(np.asarray(matrix.sum(0))).ravel()
         block = max(min(CELLS // events.n_items, 1024), 1)
-        found = [
-            nearest_items(met, norms, slice(start, start + block), width, self.shrink / USUAL)
+        blocks = [
+            nearest_items(matrix, norms, slice(start, start + block), width, self.shrink / USUAL_WEIGHT)
             for start in tracked(range(0, events.n_items, block), "item-knn", progress)
         ]
-        rows, likeness = (np.concatenate(part) for part in zip(*found, strict=True))
-        model.rows.copy_(torch.from_numpy(rows))
-        model.likeness.copy_(torch.from_numpy(likeness))
-        model.share.copy_(torch.from_numpy((events.popularity / len(events)).astype(np.float32)))
+        neighbours, similarities = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        model.neighbours.copy_(torch.from_numpy(neighbours))
+        model.similarities.copy_(torch.from_numpy(similarities))
+        model.popularity.copy_(torch.from_numpy((events.popularity / len(events)).astype(np.float32)))
         return model.eval()

@@ -1,30 +1,26 @@
-"""Steps from one item to the next, counted."""
+"""The trainer of LastClick: counts of transitions from one item to the next."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from shortlist.data import HeldOut, Interactions
-from shortlist.errors import ConfigError
-from shortlist.models.counts.last_click import LastClick, LastClickConfig
+from shortlist.data import Catalog, HeldOut, Interactions
+from shortlist.models.counts.last_click import LastClick
 from shortlist.progress import Progress, silent
-from shortlist.train.models.trainer import ModelTrainer, Watch, unwatched
+from shortlist.settings import setting
+from shortlist.train.models.trainer import ModelTrainer, OnValidation, ignore
 
 
 @dataclass(frozen=True)
 class LastClickTrainer(ModelTrainer):
-    """Counts which item users met next after each; the `neighbours` that came most often are kept."""
+    """Counts which item follows each item, and stores the most frequent ones."""
 
-    neighbours: int = 100
-    backoff: float = 10.0  # popularity counts for so many steps
-
-    def __post_init__(self) -> None:
-        if self.neighbours < 1 or not self.backoff > 0:
-            got = f"{self.neighbours} and {self.backoff}"
-            raise ConfigError(f"last-click: expected neighbours from 1 and a backoff above 0, got {got}")
+    model: type[Any] = field(default=LastClick, kw_only=True)
+    neighbours: int = setting(100, "Stored next items of every item.", least=1, most=100_000)
 
     def learn(
         self,
@@ -32,38 +28,39 @@ class LastClickTrainer(ModelTrainer):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        watch: Watch = unwatched,
+        on_validation: OnValidation = ignore,
+        catalog: Catalog | None = None,
     ) -> LastClick:
-        steps = _steps(events)
-        starts, nexts, counts = _best(steps, self.neighbours)
-        model = LastClick(LastClickConfig(events.n_items, pairs=len(nexts), backoff=self.backoff))
+        transitions = _transitions(events)
+        starts, next_items, counts = _most_frequent(transitions, self.neighbours)
+        model = LastClick(self.config_for(events, pairs=len(next_items)))
         model.starts.copy_(torch.from_numpy(starts))
-        model.nexts.copy_(torch.from_numpy(nexts))
+        model.next_items.copy_(torch.from_numpy(next_items))
         model.counts.copy_(torch.from_numpy(counts))
-        model.total.copy_(torch.from_numpy(np.asarray(steps.sum(1)).ravel()))
-        model.share.copy_(torch.from_numpy(events.popularity / max(len(events), 1)))
-        progress("last click", 1, 1)
+        model.total.copy_(torch.from_numpy(np.asarray(transitions.sum(1)).ravel()))
+        model.popularity.copy_(torch.from_numpy(events.popularity / max(len(events), 1)))
+        progress("last-click", 1, 1)
         return model.eval()
 
 
-def _steps(events: Interactions) -> sparse.csr_matrix:
-    """How often each item came right after each other [N, N]."""
-    same = events.users[1:] == events.users[:-1]
-    pair = (events.items[:-1][same], events.items[1:][same])
+def _transitions(events: Interactions) -> sparse.csr_matrix:
+    """How often each item directly followed each other item [N, N]."""
+    same_user = events.users[1:] == events.users[:-1]
+    pairs = (events.items[:-1][same_user], events.items[1:][same_user])
     counts = sparse.csr_matrix(
-        (np.ones(int(same.sum()), np.float32), pair), shape=(events.n_items, events.n_items)
+        (np.ones(int(same_user.sum()), np.float32), pairs), shape=(events.n_items, events.n_items)
     )
     counts.sum_duplicates()
     return counts
 
 
-def _best(
-    steps: sparse.csr_matrix, most: int
+def _most_frequent(
+    transitions: sparse.csr_matrix, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    """The `most` largest of every row, the larger first, equal ones by column: starts, columns, counts."""
-    lengths = np.diff(steps.indptr)
+    """The `most` largest counts of every row, largest first, equal ones by column: starts, columns, counts."""
+    lengths = np.diff(transitions.indptr)
     row = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((steps.indices, -steps.data, row))
-    kept = order[np.arange(len(order)) - np.repeat(steps.indptr[:-1], lengths) < most]
+    order = np.lexsort((transitions.indices, -transitions.data, row))
+    kept = order[np.arange(len(order)) - np.repeat(transitions.indptr[:-1], lengths) < most]
     starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, most))]).astype(np.int64)
-    return starts, steps.indices[kept].astype(np.int64), steps.data[kept]
+    return starts, transitions.indices[kept].astype(np.int64), transitions.data[kept]

@@ -1,8 +1,8 @@
-"""LightGCN, taught to prefer what users met to what they did not."""
+"""The trainer of LightGCN: BPR on pairs."""
 
 import warnings
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,62 +10,58 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from shortlist.data import Interactions
-from shortlist.models.collaborative.lightgcn import LightGCN, LightGCNConfig
+from shortlist.data import Catalog, Interactions
+from shortlist.models.collaborative.lightgcn import LightGCN
+from shortlist.settings import setting
+from shortlist.train.loop.device import device_of
 from shortlist.train.loop.losses import bpr_loss
 from shortlist.train.models.pairs import Pairs, PairTrainer
 
 
 @dataclass(frozen=True)
 class LightGCNTrainer(PairTrainer):
-    """Pairs against one unmet item each; `reg` holds the vectors before the first hop small, of the batch alone.
+    """Every event against one negative; `reg` regularises the embeddings of the batch before propagation."""
 
-    With `own`, users have vectors of their own; without, a user is what the history says, and newcomers are no worse
-    off than those who were there.
-    """
+    model: type[Any] = field(default=LightGCN, kw_only=True)
+    reg: float = setting(1e-4, "L2 regularisation of the embeddings of a batch.", least=0, most=1000)
+    user_embeddings: bool = setting(
+        True, "Train an embedding per user; without it a user vector comes from the history alone."
+    )
 
-    title: ClassVar[str] = "lightgcn"
-
-    learning_rate: float = 2e-3
-    weight_decay: float = 0.0
-    layers: int = 3
-    reg: float = 1e-4
-    own: bool = True
-
-    def begin(self, events: Interactions, device: torch.device) -> LightGCN:
-        config = LightGCNConfig(events.n_items, n_users=events.n_users, width=self.width, layers=self.layers)
-        model = LightGCN(config).to(device)
-        model.graph = graph_of(events.matrix(), device)
-        if not self.own:
-            torch.nn.init.zeros_(model.people.weight)
-            model.people.weight.requires_grad_(False)
+    def begin(self, events: Interactions, catalog: Catalog | None) -> LightGCN:
+        model = LightGCN(self.config_for(events, n_users=events.n_users))
+        model.graph = graph_of(events.matrix(), device_of(self.device))
+        if not self.user_embeddings:
+            torch.nn.init.zeros_(model.user_embedding.weight)
+            model.user_embedding.weight.requires_grad_(False)
         return model
 
     def loss_of(self, model: LightGCN, users: Tensor, items: Tensor, pairs: Pairs) -> Tensor:
-        everything = torch.stack(model.spread()).mean(0)  # [n_users + N, D]
-        drawn, unmet = pairs.unmet(users, 1)
+        nodes = torch.stack(model.propagate()).mean(0)  # [n_users + N, D]
+        sampled, valid = pairs.negatives(users, 1)
         n_users = model.config.n_users
-        people, own, other = (
-            F.embedding(at, everything) for at in (users, n_users + items, n_users + drawn[:, 0])
+        user, positive, negative = (
+            F.embedding(at, nodes) for at in (users, n_users + items, n_users + sampled[:, 0])
         )
-        loss = (bpr_loss((people * own).sum(1), (people * other).sum(1)) * unmet[:, 0]).mean()
-        first = (model.people(users), model.items(items), model.items(drawn[:, 0]))
-        return loss + self.reg / 2 * torch.stack([one.square().sum(1).mean() for one in first]).sum()
+        loss = (bpr_loss((user * positive).sum(1), (user * negative).sum(1)) * valid[:, 0]).mean()
+        embeddings = (model.user_embedding(users), model.items(items), model.items(sampled[:, 0]))
+        penalty = torch.stack([vectors.square().sum(1).mean() for vectors in embeddings]).sum()
+        return loss + self.reg / 2 * penalty
 
-    def settle(self, model: LightGCN, events: Interactions) -> None:
-        device = model.shown.device
-        met = torch.from_numpy(events.lengths > 0).to(device)
+    def finish(self, model: LightGCN, events: Interactions) -> None:
+        device = model.item_vectors.device
+        trained_users = torch.from_numpy(events.lengths > 0).to(device)
         degrees = torch.from_numpy(events.matrix().getnnz(axis=0)).to(device)
-        model.settle(degrees, met)
+        model.finish(degrees, trained_users)
 
 
-def graph_of(met: sparse.csr_matrix, device: torch.device) -> Tensor:
-    """Users and items in one symmetric sparse matrix, an edge weighing 1 / sqrt(degree * degree)."""
-    people, items = (1.0 / np.sqrt(np.maximum(met.getnnz(axis=axis), 1)) for axis in (1, 0))
-    scaled = sparse.diags_array(people) @ met @ sparse.diags_array(items)
+def graph_of(matrix: sparse.csr_matrix, device: torch.device) -> Tensor:
+    """Users and items in one symmetric sparse matrix with edge weights 1 / sqrt(degree * degree)."""
+    users, items = (1.0 / np.sqrt(np.maximum(matrix.getnnz(axis=axis), 1)) for axis in (1, 0))
+    scaled = sparse.diags_array(users) @ matrix @ sparse.diags_array(items)
     both = sparse.block_array([[None, scaled], [scaled.T, None]], format="csr").astype(np.float32)
-    starts, places = (torch.from_numpy(one.astype(np.int64)) for one in (both.indptr, both.indices))
+    starts, columns = (torch.from_numpy(part.astype(np.int64)) for part in (both.indptr, both.indices))
     shape = [int(side) for side in both.shape]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that rows of sparse matrices are young in torch
-        return torch.sparse_csr_tensor(starts, places, torch.from_numpy(both.data), shape, device=device)
+        warnings.simplefilter("ignore", UserWarning)  # sparse CSR is in beta
+        return torch.sparse_csr_tensor(starts, columns, torch.from_numpy(both.data), shape, device=device)

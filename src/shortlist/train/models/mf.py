@@ -1,16 +1,16 @@
-"""Matrix factorisation, by pairs, by a sampled softmax, or by choices from offers."""
+"""The trainer of matrix factorisation: BPR, sampled softmax, or choices from offers."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from shortlist.data import Interactions
-from shortlist.models.collaborative.mf import MF, MFConfig
+from shortlist.data import Catalog, Interactions
+from shortlist.models.collaborative.mf import MF
+from shortlist.settings import setting
 from shortlist.train.loop.losses import bpr_loss, offer_loss, sampled_softmax_loss
-from shortlist.train.loop.ranges import check_word
 from shortlist.train.models.pairs import Pairs, PairTrainer
 
 LOSSES = ("bpr", "softmax", "ccf")
@@ -18,39 +18,36 @@ LOSSES = ("bpr", "softmax", "ccf")
 
 @dataclass(frozen=True)
 class MFTrainer(PairTrainer):
-    """Every met item against others.
+    """Every event against sampled negatives."""
 
-    `loss` is "bpr", against one unmet item; "softmax", against `negatives` that the batch shares, drawn by popularity
-    to the power `alpha` and corrected for it; or "ccf", against an offer of `negatives` unmet items.
-    """
-
-    title: ClassVar[str] = "mf"
-
-    loss: str = "softmax"
-    negatives: int = 1024
+    model: type[Any] = field(default=MF, kw_only=True)
+    loss: str = setting(
+        "softmax",
+        "bpr against one negative, sampled softmax with corrected logits, or ccf against an offer of negatives.",
+        choices=LOSSES,
+    )
+    negatives: int = setting(
+        1024, "Sampled negatives per batch (softmax) or per event (ccf).", least=1, most=10_000_000
+    )
     alpha: float = 0.5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_word("loss", self.loss, LOSSES)
-
-    def begin(self, events: Interactions, device: torch.device) -> MF:
-        return MF(MFConfig(events.n_items, n_users=events.n_users, width=self.width)).to(device)
+    def begin(self, events: Interactions, catalog: Catalog | None) -> MF:
+        return MF(self.config_for(events, n_users=events.n_users))
 
     def loss_of(self, model: MF, users: Tensor, items: Tensor, pairs: Pairs) -> Tensor:
-        people, own = model.people(users), model.items(items)  # [B, D]
-        chosen = (people * own).sum(1)  # [B]
+        user_vectors, item_vectors = model.user_embedding(users), model.items(items)  # [B, D]
+        positive = (user_vectors * item_vectors).sum(1)  # [B]
         if self.loss == "softmax":
-            drawn = pairs.proposal.draw((self.negatives,))
-            others = people @ model.items(drawn).T - pairs.proposal.log_expected(drawn, self.negatives)
-            others = others.masked_fill(drawn[None, :] == items[:, None], -torch.inf)
-            return sampled_softmax_loss(chosen, others).mean()
-        count = 1 if self.loss == "bpr" else self.negatives
-        drawn, unmet = pairs.unmet(users, count)
-        others = torch.einsum("bd,bmd->bm", people, F.embedding(drawn, model.items.weight))
+            sampled = pairs.sampler.sample((self.negatives,))
+            correction = pairs.sampler.log_expected(sampled, self.negatives)
+            negatives = user_vectors @ model.items(sampled).T - correction
+            negatives = negatives.masked_fill(sampled[None, :] == items[:, None], -torch.inf)
+            return sampled_softmax_loss(positive, negatives).mean()
+        sampled, valid = pairs.negatives(users, 1 if self.loss == "bpr" else self.negatives)
+        negatives = torch.einsum("bd,bmd->bm", user_vectors, F.embedding(sampled, model.items.weight))
         if self.loss == "bpr":
-            return (bpr_loss(chosen, others[:, 0]) * unmet[:, 0]).mean()
-        return offer_loss(chosen, others, unmet).mean()
+            return (bpr_loss(positive, negatives[:, 0]) * valid[:, 0]).mean()
+        return offer_loss(positive, negatives, valid).mean()
 
-    def settle(self, model: MF, events: Interactions) -> None:
-        model.settle(torch.from_numpy(events.lengths > 0).to(model.gram.device))
+    def finish(self, model: MF, events: Interactions) -> None:
+        model.finish(torch.from_numpy(events.lengths > 0).to(model.gram.device))

@@ -1,4 +1,4 @@
-"""Models of who met what, taught on pairs of a user and an item against items the user did not meet."""
+"""The trainer of collaborative models: pairs (user, item) against items the user did not interact with."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -11,55 +11,56 @@ from torch import Tensor
 
 from shortlist.data import Interactions
 from shortlist.models.model import VectorModel
-from shortlist.train.loop.negatives import Proposal
+from shortlist.settings import setting
+from shortlist.train.loop.negatives import NegativeSampler
 from shortlist.train.loop.trainer import LoopTrainer
 
-REDRAWS = 3  # times a drawn item that the user did meet is drawn anew
+REDRAWS = 3  # times a sampled item that the user interacted with is sampled again
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Events as pairs, and a way to draw items a user did not meet."""
+    """Events as pairs, and a sampler of items that a user did not interact with."""
 
     users: Tensor  # [E]
     items: Tensor  # [E]
     keys: Tensor  # [distinct pairs] user * n_items + item, sorted
     n_items: int
-    proposal: Proposal
+    sampler: NegativeSampler
 
     @classmethod
     def of(cls, events: Interactions, alpha: float, device: torch.device) -> "Pairs":
         """All events, on a device."""
         users, items = (
-            torch.from_numpy(one.astype(np.int64)).to(device) for one in (events.users, events.items)
+            torch.from_numpy(column.astype(np.int64)).to(device) for column in (events.users, events.items)
         )
-        proposal = Proposal.of(events.popularity, alpha, device)
-        return cls(users, items, torch.unique(users * events.n_items + items), events.n_items, proposal)
+        sampler = NegativeSampler.of(events.popularity, alpha, device)
+        return cls(users, items, torch.unique(users * events.n_items + items), events.n_items, sampler)
 
-    def unmet(self, users: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """`count` items for each of the users [B, count], and where they are really unmet; hits are drawn anew."""
+    def negatives(self, users: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """`count` sampled items for each user [B, count], and where they are true negatives [B, count]."""
         shape = (len(users), count)
-        drawn = self.proposal.draw(shape)
+        sampled = self.sampler.sample(shape)
         for _ in range(REDRAWS):
-            drawn = torch.where(self.met(users, drawn), self.proposal.draw(shape), drawn)
-        return drawn, ~self.met(users, drawn)
+            sampled = torch.where(self.interacted(users, sampled), self.sampler.sample(shape), sampled)
+        return sampled, ~self.interacted(users, sampled)
 
-    def met(self, users: Tensor, items: Tensor) -> Tensor:
-        """Whether each user [B] met each of the user's items [B, M]."""
-        wanted = users[:, None] * self.n_items + items
-        at = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
-        return self.keys[at] == wanted
+    def interacted(self, users: Tensor, items: Tensor) -> Tensor:
+        """Whether each user [B] interacted with each of the items [B, M]."""
+        key = users[:, None] * self.n_items + items
+        at = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
+        return self.keys[at] == key
 
 
 @dataclass(frozen=True)
 class PairTrainer(LoopTrainer):
-    """An epoch shows every event once, in batches of `batch_size`."""
+    """An epoch contains every event once, in batches of `batch_size`."""
 
-    width: int = 64
     epochs: int = 100
     batch_size: int = 4096
-    negatives: int = 1
-    alpha: float = 0.0
+    alpha: float = setting(
+        0.0, "Negatives are sampled by popularity to this power; 0 is uniform.", least=0, most=1000
+    )
 
     @abstractmethod
     def loss_of(self, model: Any, users: Tensor, items: Tensor, pairs: Pairs) -> Tensor:
@@ -73,17 +74,17 @@ class PairTrainer(LoopTrainer):
     ) -> Callable[[int], Iterator[Callable[[], Tensor]]]:
         pairs = Pairs.of(events, self.alpha, device)
         size = min(self.batch_size, len(events))
-        held = torch.zeros(size, dtype=torch.int64, device=device)
+        batch = torch.zeros(size, dtype=torch.int64, device=device)
 
-        def steady() -> Tensor:
-            return self.loss_of(model, pairs.users[held], pairs.items[held], pairs)
+        def recorded() -> Tensor:
+            return self.loss_of(model, pairs.users[batch], pairs.items[batch], pairs)
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             order = np.random.default_rng((seed, epoch)).permutation(len(events))
-            short = -len(order) % size  # the last batch is filled up from the beginning
-            filled = torch.from_numpy(np.concatenate([order, order[:short]])).to(device)
+            missing = -len(order) % size  # the last batch is filled up from the beginning
+            filled = torch.from_numpy(np.concatenate([order, order[:missing]])).to(device)
             for part in torch.split(filled, size):
-                held.copy_(part)
-                yield steady
+                batch.copy_(part)
+                yield recorded
 
         return batches

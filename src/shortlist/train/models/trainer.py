@@ -1,29 +1,42 @@
-"""What all trainers of models share: events in, a model out; in a pipeline, a nominator that asks the model."""
+"""Base class of trainers of models: interactions in, a model out; in a pipeline, a nominator that uses the model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from shortlist.data import HeldOut, Interactions
+from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.index.registry import index_type
 from shortlist.models.model import Model
+from shortlist.models.registry import MODELS, model_name
 from shortlist.nominate import ModelNominator
 from shortlist.progress import Progress, silent
+from shortlist.settings import Setting, check_fields, check_settings, settings_of
 from shortlist.train.context import TrainContext
-from shortlist.train.loop.convergence import course
+from shortlist.train.loop.convergence import history_of
 
-Watch = Callable[[float], None]
-"""Hears every judgement of a training, as it is made."""
+OnValidation = Callable[[float], None]
+"""Is called with the validation metric after every epoch."""
 
 
-def unwatched(_: float) -> None:
-    """Nobody listens."""
+def ignore(value: float) -> None:
+    """Do nothing with a validation metric."""
 
 
 @dataclass(frozen=True)
 class ModelTrainer(ABC):
-    """Makes a model from events; its fields are the sizes of the model and how it learns."""
+    """Trains one kind of model. Its fields say how it trains; `config` holds the sizes of the model.
+
+    `shortlist.train.registry.make_trainer("sasrec", width=32, epochs=5)` takes both kinds of settings and sorts them.
+    """
+
+    model: type[Any] = field(kw_only=True)
+    config: Any = field(default=None, kw_only=True)  # a `model.Config`; None means its defaults
+
+    def __post_init__(self) -> None:
+        if self.config is None:
+            object.__setattr__(self, "config", self.model.Config())
+        check_fields(self, self.title)
 
     @abstractmethod
     def learn(
@@ -32,15 +45,46 @@ class ModelTrainer(ABC):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        watch: Watch = unwatched,
+        on_validation: OnValidation = ignore,
+        catalog: Catalog | None = None,
     ) -> Model:
-        """A model that knows these events, on the device it learned on; `valid` says when to stop."""
+        """A model trained on these events, on the training device; `valid` is for early stopping only."""
+
+    @property
+    def title(self) -> str:
+        """The name of the model in recipes, or its class name."""
+        return model_name(self.model) if self.model in MODELS.values() else self.model.__name__
+
+    def settings(self) -> dict[str, Any]:
+        """All settings as plain values: those of the model and those of the training."""
+        sizes = {one.name: getattr(self.config, one.name) for one in settings_of(type(self.config))}
+        return sizes | {one.name: getattr(self, one.name) for one in settings_of(type(self))}
+
+    def declared(self) -> tuple[Setting, ...]:
+        """The settings of the model and of the training, in this order."""
+        return (*settings_of(type(self.config)), *settings_of(type(self)))
+
+    def with_settings(self, **settings: Any) -> Self:
+        """The same trainer with some settings changed, of the model or of the training."""
+        check_settings(settings, self.declared(), self.title)
+        plain = {name: tuple(one) if isinstance(one, list) else one for name, one in settings.items()}
+        sizes = {one.name for one in settings_of(type(self.config))}
+        config = replace(self.config, **{name: one for name, one in plain.items() if name in sizes})
+        return replace(self, config=config, **{name: one for name, one in plain.items() if name not in sizes})
+
+    def config_for(self, events: Interactions, **sizes: int) -> Any:
+        """The model's config with the sizes that come from the data."""
+        return replace(self.config, n_items=events.n_items, **sizes)
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> ModelNominator:
-        """A nominator that names what the model scores best."""
-        index_type(str(settings.get("index", "exact")))  # an index that cannot be had is told before the work
-        model = self.learn(context.events, context.valid, context.seed, context.progress)
-        most, patience = getattr(self, "epochs", 0), getattr(self, "patience", 0)
-        if most:  # one that learns in epochs, not by counting
-            context.note(str(settings.get("name", "model")), course(model.judged, most, patience))
+        """A nominator of the items with the best scores of the trained model."""
+        index_type(str(settings.get("index", "exact")))  # refuse a missing index library before training
+        model = self.learn(
+            context.events, context.valid, context.seed, context.progress, catalog=context.catalog
+        )
+        max_epochs, patience = getattr(self, "epochs", 0), getattr(self, "patience", 0)
+        if max_epochs:  # closed-form and counting trainers have no epochs
+            context.note(
+                str(settings.get("name", "model")), history_of(model.validation, max_epochs, patience)
+            )
         return ModelNominator(model.cpu(), **settings)

@@ -1,6 +1,5 @@
-"""Models that foretell one event from a window before it, taught on windows drawn from all histories."""
+"""The trainer of models that predict one event from the history before it."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,32 +8,39 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import Interactions
+from shortlist.data import UNKNOWN, Interactions
 from shortlist.models.model import Model
-from shortlist.train.loop.negatives import Proposal
+from shortlist.settings import setting
 from shortlist.train.loop.trainer import LoopTrainer
-from shortlist.train.models.sequence import UNKNOWN
+from shortlist.train.models.sequence import check_softmax, softmax_where
+
+LossOf = Callable[[Tensor, Tensor], Tensor]
+"""Histories [B, K] and targets [B] -> the mean loss."""
 
 
 @dataclass(frozen=True)
 class WindowTrainer(LoopTrainer):
-    """An epoch shows at most `instances` events, a fresh draw each time, every one with the `max_history` before it."""
+    """Trains any `VectorModel` with a softmax over the whole catalogue: the history before an event predicts the event.
 
-    max_history: int = 69
+    An epoch contains at most `instances` random events, each with the `max_history` events before it.
+    """
+
     epochs: int = 40
     batch_size: int = 512
-    instances: int = 200_000
+    instances: int = setting(200_000, "Largest number of training examples in an epoch.", least=1, most=1e12)
 
-    @abstractmethod
-    def model(self, n_items: int) -> Any:
-        """A fresh model."""
+    def check(self, events: Interactions) -> None:
+        check_softmax(self.title, self.batch_size, events.n_items)
 
-    @abstractmethod
-    def loss_of(self, model: Any, history: Tensor, wanted: Tensor, proposal: Proposal) -> Tensor:
-        """The mean loss of windows [B, K], -1 = padding, each before an event [B], -1 = none."""
+    def loss_function(self, model: Any, events: Interactions, device: torch.device) -> LossOf:
+        """The mean loss of histories [B, K], -1 = padding, each before a target [B], -1 = none."""
 
-    def begin(self, events: Interactions, device: torch.device) -> Any:
-        return self.model(events.n_items).to(device)
+        def loss_of(history: Tensor, target: Tensor) -> Tensor:
+            with torch.autocast(history.device.type, torch.bfloat16, enabled=history.is_cuda):
+                logits = model.users(history) @ model.vectors().T  # [B, N]
+            return softmax_where(logits.float(), target)
+
+        return loss_of
 
     def _steps(self, events: Interactions) -> int:
         return -(-min(len(events), self.instances) // self.batch_size)
@@ -46,34 +52,35 @@ class WindowTrainer(LoopTrainer):
         first = torch.from_numpy(events.starts[events.users].astype(np.int64)).to(
             device
         )  # [E] of the same user
-        proposal = Proposal.of(events.popularity, self.alpha, device)
-        back = torch.arange(-min(self.max_history, int(events.lengths.max())), 0, device=device)
-        held = torch.zeros(self.batch_size, dtype=torch.int64, device=device)  # events to foretell, -1 = none
+        loss_of = self.loss_function(model, events, device)
+        longest = min(self.config.max_history, int(events.lengths.max()))
+        offsets = torch.arange(-longest, 0, device=device)
+        targets = torch.zeros(self.batch_size, dtype=torch.int64, device=device)  # events, -1 = none
 
         def loss(at: Tensor) -> Tensor:
-            return self.loss_of(model, *_windows(items, first, at, back), proposal)
+            return loss_of(*_windows(items, first, at, offsets))
 
-        def steady() -> Tensor:
-            return loss(held)
+        def recorded() -> Tensor:
+            return loss(targets)
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             generator = np.random.default_rng((seed, epoch))
             count = min(len(events), self.instances)
-            drawn = generator.choice(len(events), count, replace=False)
-            for part in torch.split(torch.from_numpy(drawn).to(device), self.batch_size):
-                if device.type == "cuda":  # one function on the same tensors: it can be recorded
-                    held.fill_(UNKNOWN)[: len(part)] = part
-                    yield steady
+            sampled = generator.choice(len(events), count, replace=False)
+            for part in torch.split(torch.from_numpy(sampled).to(device), self.batch_size):
+                if device.type == "cuda":  # one function on the same tensors can be recorded
+                    targets.fill_(UNKNOWN)[: len(part)] = part
+                    yield recorded
                 else:
                     yield lambda part=part: loss(part)  # type: ignore[misc]
 
         return batches
 
 
-def _windows(items: Tensor, first: Tensor, at: Tensor, back: Tensor) -> tuple[Tensor, Tensor]:
-    """What stands before events [B, K], padding first, and the events themselves [B]; all -1 where `at` is -1."""
-    there = at >= 0
-    known = at.clamp(min=0)
-    before = known[:, None] + back
-    inside = (before >= first[known][:, None]) & there[:, None]
-    return torch.where(inside, items[before.clamp(min=0)], UNKNOWN), torch.where(there, items[known], UNKNOWN)
+def _windows(items: Tensor, first: Tensor, at: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """Histories before events [B, K], padding first, and the events' items [B]; all -1 where `at` is -1."""
+    valid = at >= 0
+    event = at.clamp(min=0)
+    before = event[:, None] + offsets
+    inside = (before >= first[event][:, None]) & valid[:, None]
+    return torch.where(inside, items[before.clamp(min=0)], UNKNOWN), torch.where(valid, items[event], UNKNOWN)
