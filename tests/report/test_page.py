@@ -3,13 +3,15 @@ from html.parser import HTMLParser
 
 import pytest
 
-from shortlist.report.page import Html, Section, facts, figure, page, table
+from shortlist.metrics.estimate import Estimate
+from shortlist.metrics.significance import Interval, PairedTest
+from shortlist.report.page import Html, Section, difference, facts, figure, interval, page, table
 
 EVIL = "<script>alert('x')</script> & \"quotes\""
 
 
 class Balance(HTMLParser):
-    """Checks that what is opened is closed."""
+    """Checks that every tag is closed."""
 
     void = frozenset({"meta"})
 
@@ -38,24 +40,39 @@ def test_every_text_is_escaped_and_every_tag_is_closed():
     assert "script" not in parser.seen
 
 
-def test_the_page_asks_nothing_of_the_network():
+def test_page_needs_no_network():
     assert not re.search(r"https?://|src=|@import|url\(", whole())
 
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(1234567, "1,234,567"), (0.123456, "0.1235"), (12345.6, "12,346"), (None, "–"), (True, "True")],
+    [
+        (float("nan"), "–"),
+        (1234567, "1,234,567"),
+        (0.123456, "0.1235"),
+        (12345.6, "12,346"),
+        (None, "–"),
+        (True, "True"),
+    ],
 )
-def test_numbers_are_told_shortly(value, shown):
+def test_numbers_are_formatted(value, shown):
     assert f"<dd>{shown}</dd>" in facts({"a": value}).text
 
 
-def test_columns_of_numbers_stand_to_the_right():
+def test_columns_of_numbers_are_aligned_right():
     text = table(("name", "count"), [("a", 1), ("b", 2)]).text
     assert '<th class="number">count</th>' in text
     assert '<td class="number">2</td>' in text
     assert "<td>a</td>" in text
 
 
-def test_html_in_a_cell_is_left_as_it_is():
+def test_html_in_a_cell_is_not_escaped():
     assert "<td><b>x</b></td>" in table(("a",), [(Html("<b>x</b>"),)]).text
+
+
+def test_means_are_shown_with_their_intervals():
+    assert interval(Interval(0.12345, 0.1, 0.2)) == "0.1235 [0.1000, 0.2000]"
+    assert interval(Interval(float("nan"), float("nan"), float("nan"))) == "–"
+    assert interval(Estimate(0.5)) == "0.5000"
+    assert interval(Estimate(None)) == "–"
+    assert difference(PairedTest(-0.1, -0.2, 0.05, 0.3, 0.1, 1, 2, 3)) == "-0.1000 [-0.2000, 0.0500]"

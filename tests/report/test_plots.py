@@ -3,19 +3,19 @@ import xml.etree.ElementTree as ET
 from shortlist.report.plots import DARK, _spaced, bars, canvas, funnel, histogram, lines, whiskers
 
 
-def test_the_same_numbers_give_the_same_bytes():
+def test_same_numbers_give_the_same_bytes():
     steps = [("1", 3), ("2–3", 5)]
     assert histogram(steps, "events", "users") == histogram(steps, "events", "users")
     assert bars(steps, "events") == bars(steps, "events")
 
 
-def test_a_drawing_is_svg_without_a_date():
+def test_plot_is_svg_without_a_date():
     text = histogram([("1", 3)], "events")
     assert ET.fromstring(text).tag.endswith("svg")
     assert "dc:date" not in text
 
 
-def test_odd_names_and_no_names_can_be_drawn():
+def test_special_characters_and_empty_data_are_plotted():
     for named in ([], [("$100_ {x}", 1), ("a" * 80, 2), ("<b> & 'c'", 3)]):
         assert ET.fromstring(bars(named, "events")).tag.endswith("svg")
 
@@ -30,7 +30,7 @@ def test_whiskers_show_every_series_and_group():
     )
 
 
-def test_a_funnel_draws_a_bar_pair_per_stage():
+def test_funnel_has_a_pair_of_bars_per_stage():
     few, many = (
         funnel([(f"s{n}", 10.0 / (n + 1), 0.5) for n in range(count)], ("left", "right")) for count in (1, 4)
     )
@@ -38,7 +38,7 @@ def test_a_funnel_draws_a_bar_pair_per_stage():
     assert many.count("<path") > few.count("<path")
 
 
-def test_a_spread_is_drawn_where_there_is_one():
+def test_error_bars_are_drawn_where_given():
     named = [("a", 1.0), ("b", 2.0)]
     assert bars(named, "x", [0.0, 0.0]) == bars(named, "x")
     assert DARK in bars(named, "x", [0.1, 0.2])
@@ -52,7 +52,7 @@ def test_lines_of_one_family_share_a_colour():
     assert colours == ["#2f6f8f", "#c2703d"]
 
 
-def test_many_lines_have_their_names_beside_them():
+def test_legend_of_many_lines_is_beside_the_plot():
     far = [(place, 1.0, 0.0) for place in (2.0, 8.0, 32.0)]
     wide = lines({f"{n}": far for n in range(9)}, ("x", "y"))
     assert float(ET.fromstring(wide).attrib["width"].removesuffix("pt")) > float(
@@ -60,7 +60,7 @@ def test_many_lines_have_their_names_beside_them():
     )
 
 
-def test_few_places_far_apart_stand_on_a_logarithmic_axis_each_with_its_mark():
+def test_few_distant_places_get_ticks_on_a_logarithmic_axis():
     _, axes = canvas(4.0, 3.0)
     for places, scale in (((2.0, 8.0, 32.0), "log"), ((2.0, 3.0), "linear"), ((0.0, 50.0), "linear")):
         axes.set_xscale("linear")
@@ -69,8 +69,8 @@ def test_few_places_far_apart_stand_on_a_logarithmic_axis_each_with_its_mark():
         assert list(axes.get_xticks()) == list(places)
 
 
-def test_a_path_joins_points_as_they_come():
+def test_path_joins_points_in_the_given_order():
     points = {"ann": [(3.0, 0.1, 0.0), (1.0, 0.2, 0.0), (10.0, 0.3, 0.0)]}
     assert lines(points, ("time", "recall"), path=True) != lines(points, ("time", "recall"))
-    turned = {"ann": points["ann"][::-1]}
-    assert lines(turned, ("time", "recall")) == lines(points, ("time", "recall"))
+    reversed_points = {"ann": points["ann"][::-1]}
+    assert lines(reversed_points, ("time", "recall")) == lines(points, ("time", "recall"))

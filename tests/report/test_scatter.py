@@ -7,18 +7,18 @@ from shortlist.report.scatter import LINE, placed, scatter
 POINTS = {"tree": (3.0, 0.2, 0.18, 0.22), "towers": (0.5, 0.15, 0.14, 0.16), "$all$": (40.0, 0.25, 0.2, 0.3)}
 
 
-def test_a_drawing_has_a_point_for_every_name_and_the_same_bytes_every_time():
+def test_plot_is_deterministic_svg():
     drawn = scatter(POINTS, {"popularity": 0.1}, ("ms", "recall@20"))
     assert drawn.startswith("<svg")
     assert drawn == scatter(POINTS, {"popularity": 0.1}, ("ms", "recall@20"))
     assert len(re.findall(r"<svg", drawn)) == 1
 
 
-def test_one_point_without_levels_can_be_drawn():
+def test_single_point_without_levels_is_plotted():
     assert scatter({"a": (1.0, 0.0, 0.0, 0.0)}, {}, ("ms", "recall@20")).startswith("<svg")
 
 
-def test_a_name_goes_where_it_hides_nothing():
+def test_label_is_placed_where_it_overlaps_nothing():
     first = placed(0, 0, 50, [])
     assert first[0] > 0
     assert first[1] == 0
@@ -27,7 +27,7 @@ def test_a_name_goes_where_it_hides_nothing():
 
 
 @pytest.mark.parametrize("count", [2, 5, 9])
-def test_names_of_points_close_together_do_not_meet_while_there_is_room(count):
+def test_labels_of_close_points_do_not_overlap_while_there_is_room(count):
     taken = []
     for number in range(count):
         dx, dy = placed(number, 0, 40, taken)
@@ -39,5 +39,5 @@ def test_names_of_points_close_together_do_not_meet_while_there_is_room(count):
         taken.append(box)
 
 
-def test_where_there_is_no_room_left_a_name_is_written_all_the_same():
+def test_label_without_free_room_is_still_written():
     assert placed(0, 0, 40, [(-1e6, -1e6, 1e6, 1e6)]) == placed(0, 0, 40, [])
