@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from shortlist.diagnose.tree.diagnosis import diagnose_tree
-from shortlist.diagnose.tree.heap import level_values
+from shortlist.diagnose.tree.max_heap import level_scores
 from shortlist.errors import DataError
 from shortlist.train.tree import label_weights, log_proposal, proposal_kl
-from tests.diagnose.tree.heaps import constant, described, held_out, perfect_heap, random_cases
+from tests.diagnose.tree.small_trees import constant, described, held_out, perfect_heap, random_cases
 from tests.index.tree.tabular import nobody, random_pairs, random_rows
 
 
@@ -60,7 +60,7 @@ def test_the_beam_in_use_is_among_the_widths_and_the_widest_loses_least():
 def test_labels_and_divergences_are_means_over_users():
     index, cases = random_rows(12, 60, seed=4), random_cases(12, 60)
     told = look(index, negatives=10, beam=4, k=3)
-    shape, values = index.tree.shape, level_values(index, nobody(12))
+    shape, values = index.tree.shape, level_scores(index, nobody(12))
     scores = values[-1][:, index.tree.leaf_of_item.long()]
     levels = tuple(range(1, shape.height + 1))
     made = label_weights(scores, cases.relevant()[:, 0], index.tree, levels)

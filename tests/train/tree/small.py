@@ -9,7 +9,7 @@ from shortlist.data import HeldOut, Interactions
 from shortlist.index.tree import TreeIndex, grow, n_rows
 from shortlist.models.nodes import ScorerConfig, make_scorer
 from shortlist.train.tree.plan import TreePlan, plan_of
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
 SIZES = {
     "width": 8,
@@ -22,7 +22,7 @@ SIZES = {
     "rounds": 2,
     "steps": 5,
     "batch_size": 32,
-    "judge_every": 5,
+    "eval_every": 5,
     "warmup": 2,
     "learning_rate": 1e-2,
     "cap": 20,

@@ -9,7 +9,7 @@ from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError
 from shortlist.train.tree import optimise
 from shortlist.train.tree.checkpoint import FACTS, KIND, TENSORS, is_kept
-from shortlist.train.tree.rounds import TreeTraining
+from shortlist.train.tree.training import TreeTraining
 from tests.train.tree.small import everything, lesson, likely, plan, same, training, walks
 
 RUNS = {
@@ -70,7 +70,7 @@ def test_a_finished_training_has_nothing_left_to_do(tmp_path):
 def test_a_checkpoint_is_written_as_often_as_asked_and_at_the_end(tmp_path, monkeypatch):
     steps = []
     monkeypatch.setattr(
-        "shortlist.train.tree.rounds.keep", lambda folder, standing, marks: steps.append(standing.step)
+        "shortlist.train.tree.training.keep", lambda folder, standing, marks: steps.append(standing.step)
     )
     training(folder=tmp_path, keep_every=4).run()
     training(folder=tmp_path).run(until=7)

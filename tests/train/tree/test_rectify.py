@@ -270,7 +270,7 @@ def test_labels_of_all_instances_are_those_of_each(mode, cells):
     assert torch.allclose(mean_label_per_level(labels, levels, chunk=10), wanted.double().mean(0))
     assert max(held, default=0) <= max(cells // 33, 1)
     assert labels.fits(tree)
-    assert not labels.fits(tree.renewed(tree.item_of_leaf.flip(0)))
+    assert not labels.fits(tree.reassigned(tree.item_of_leaf.flip(0)))
     if mode == "strict":
         assert labels.values.dtype == torch.uint8
         assert labels.values.shape == (57,)

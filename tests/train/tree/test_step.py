@@ -7,7 +7,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.index.tree import Tree, TreeIndex
 from shortlist.train.tree.sampler import depth_aware, path
-from shortlist.train.tree.step import Step, _States, first_taught
+from shortlist.train.tree.step import Step, _States, first_trained_level
 from tests.train.tree.small import plan, small_index
 
 USERS = 9
@@ -256,10 +256,10 @@ def test_useful_levels_begin_where_a_beam_begins_to_choose():
     index = small_index(60)
     assert index.tree.shape.sizes == (1, 2, 4, 8, 15, 30, 60)
     shape = index.tree.shape
-    assert first_taught(plan(beam=10), shape) == 4
-    assert first_taught(plan(beam=1000), shape) == 6
-    assert first_taught(plan(beam=10, levels="all"), shape) == 1
-    assert first_taught(plan(), small_index(1).tree.shape) == 1
+    assert first_trained_level(plan(beam=10), shape) == 4
+    assert first_trained_level(plan(beam=1000), shape) == 6
+    assert first_trained_level(plan(beam=10, levels="all"), shape) == 1
+    assert first_trained_level(plan(), small_index(1).tree.shape) == 1
     assert Step(plan(), replace(index, first=4)).levels == (4, 5, 6)
     assert Step(plan(), small_index(1)).levels == ()
 
@@ -288,7 +288,7 @@ def test_the_hinge_of_the_best_competes_with_a_beam():
     torch.testing.assert_close(found, by_hand(step, histories, labels, weight, cost), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("given", "width"), [({}, 6), ({"taught_beam": 3}, 3)])
+@pytest.mark.parametrize(("given", "width"), [({}, 6), ({"train_beam": 3}, 3)])
 def test_a_beam_to_be_taught_by_may_differ_from_that_of_the_search(given, width):
     step = Step(plan("otm", beam=6, **given), small_index(40))
     assert step.sampler.beam == width

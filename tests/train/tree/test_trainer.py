@@ -36,7 +36,7 @@ SMALL = {
 NOT_IN_RECIPES = {
     "spread",
     "amsgrad",
-    "fade_steps",
+    "lr_decay_steps",
     "restart",
     "clip",
     "precision",
@@ -44,7 +44,7 @@ NOT_IN_RECIPES = {
     "recorded",
     "beam",
     "product",
-    "judge_every",
+    "eval_every",
 }
 
 
@@ -124,7 +124,7 @@ def test_what_is_left_open_is_as_method_and_profile_say(method, profile):
         ({"profile": "fast"}, "profile must be one of"),
         ({"sampler": "none"}, "sampler must be one of tree, uniform"),
         ({"branch": 1}, "branch must be 2 or more"),
-        ({"taught_beam": -1}, "taught_beam must be 0 or more"),
+        ({"train_beam": -1}, "train_beam must be 0 or more"),
     ],
 )
 def test_words_that_do_not_exist_are_refused_before_anything_is_trained(given, told):
@@ -150,7 +150,7 @@ def test_epochs_set_the_steps_of_a_round():
         plan = trainer._paced(given, trainer.plan())
         shown = plan.total * min(batch, count)
         assert epochs * count - plan.rounds * min(batch, count) < shown <= epochs * count
-        assert plan.judge_every == plan.steps
+        assert plan.eval_every == plan.steps
         assert plan.warmup <= plan.steps
     bare = TreeTrainer("dtr-t", **SMALL)
     assert bare._paced(given, bare.plan()) == bare.plan()

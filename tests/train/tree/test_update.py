@@ -15,7 +15,7 @@ from shortlist.index.tree.assign import balanced_assign
 from shortlist.models.nodes import ScorerConfig, make_scorer
 from shortlist.train.tree import update
 from shortlist.train.tree.update import UpdateRule, dtr_update, jtm_update, tdm_update
-from tests.train.tree.told import Told, by_hand, likelihood, sigmoid_by_hand, softmax_by_hand, world
+from tests.train.tree.table_scores import Told, by_hand, likelihood, sigmoid_by_hand, softmax_by_hand, world
 
 worlds = st.fixed_dictionaries(
     {
@@ -48,7 +48,7 @@ def test_t22_every_item_keeps_one_leaf_and_free_slots_stay_free(given_world, giv
     old = index.tree.item_of_leaf
     assert torch.equal(leaves < 0, old < 0)
     assert torch.equal(leaves.sort().values, old.sort().values)
-    index.tree.renewed(leaves)  # which checks it all again
+    index.tree.reassigned(leaves)  # which checks it all again
     assert report.moved == pytest.approx(float((leaves != old).sum() / (old >= 0).sum()))
     assert report.instances <= len(labels)
     if given_rule["guard"]:
@@ -83,7 +83,7 @@ def test_t24_the_guard_never_lets_the_log_likelihood_fall(seed):
         assert report.before == pytest.approx(before, rel=1e-5)
         assert report.after == pytest.approx(after, rel=1e-5)
         assert after >= before - 1e-6
-        index = TreeIndex(index.tree.renewed(leaves), index.scorer)
+        index = TreeIndex(index.tree.reassigned(leaves), index.scorer)
 
 
 def test_t24_a_tree_that_would_get_worse_stays_as_it_is():

@@ -5,8 +5,8 @@ import torch
 from shortlist.data import HeldOut, Interactions
 from shortlist.index.tree import exhaustive
 from shortlist.metrics.ranking import f1, recall
-from shortlist.train.tree.rounds import quality
-from shortlist.train.tree.validation import answers, everything_seen
+from shortlist.train.tree.training import quality
+from shortlist.train.tree.validation import answers, full_histories
 from tests.train.tree.small import held_out, plan, small_index, walks
 
 CASES = held_out(walks(40), last=12)[1]
@@ -36,7 +36,7 @@ def test_answers_are_the_best_leaves_of_every_case_without_what_was_seen():
 
 
 def test_everything_seen_is_more_than_a_scorer_remembers():
-    seen = everything_seen(CASES)
+    seen = full_histories(CASES)
     assert seen.shape[1] == int(CASES.history_lengths().max()) > 6
     for case, row in enumerate(seen.tolist()):
         kept = CASES.events.items[CASES.starts[case] : CASES.cuts[case]].tolist()
@@ -48,7 +48,7 @@ def test_what_was_seen_may_stay():
     assert (kept >= 0).all()
     assert (
         (exclude_seen < 0).sum(1)
-        == torch.tensor([len(set(row) - {-1}) for row in everything_seen(CASES).tolist()])
+        == torch.tensor([len(set(row) - {-1}) for row in full_histories(CASES).tolist()])
     ).all()
 
 
@@ -76,4 +76,4 @@ def test_no_cases_have_no_answers():
     none = np.empty(0, np.int64)
     cases = HeldOut(events, none, none, none)
     assert answers(index(), cases, 4).shape == (0, 4)
-    assert everything_seen(cases).shape == (0, 0)
+    assert full_histories(cases).shape == (0, 0)

@@ -1,66 +1,71 @@
-"""The trees of a bundle, looked at through held-out cases, as plain values for pages and terminals."""
+"""Diagnosis of all trees of a bundle."""
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
-from shortlist.artifact.as_json import as_json
 from shortlist.data import Dataset, HeldOut
 from shortlist.diagnose.findings.tree import tree_findings
 from shortlist.diagnose.tree.diagnosis import TreeDiagnosis, diagnose_tree
+from shortlist.grammar import leaves
 from shortlist.nominate import TreeNominator
 from shortlist.pipeline import Recommender
-from shortlist.pipeline.recipe import leaves
-from shortlist.progress import Progress
+from shortlist.progress import Progress, silent
 
-SCORES = 20_000_000  # nodes scored at most, unless a number of users is asked for
+SCORES = 20_000_000  # nodes scored at most, unless a number of users is given
 USERS = 200
 
 
-def trees_of(recommender: Recommender) -> dict[str, TreeNominator]:
+def trees_of(bundle: Recommender) -> Mapping[str, TreeNominator]:
     """The trees of a pipeline by name."""
-    return {stage.title: stage for stage in leaves(recommender.pipeline) if isinstance(stage, TreeNominator)}
+    return {stage.title: stage for stage in leaves(bundle.pipeline) if isinstance(stage, TreeNominator)}
 
 
-def look_at_trees(
-    recommender: Recommender,
-    dataset: Dataset,
-    cases: HeldOut,
-    seed: int,
-    tell: Progress,
+def diagnose_trees(
+    bundle: Recommender,
+    data: Dataset,
+    held_out: HeldOut,
+    *,
+    seed: int = 0,
     users: int | None = None,
     k: int | None = None,
     beam: int | None = None,
-) -> dict[str, Any]:
-    """Every tree of the pipeline as it stands there; `k` and `beam` in place of its own, for a what-if."""
-    found = {}
-    for name, tree in trees_of(recommender).items():
-        told = diagnose_tree(
-            tree.index,
-            cases,
-            dataset.catalog,
-            beam=beam or max(tree.beam, -(-(k or tree.limit) // tree.index.tree.shape.branch)),
-            k=k or tree.limit,
-            users=users or affordable(tree.index.tree.shape.n_nodes),
-            seed=seed,
-            product=tree.product,
-            exclude_seen=tree.exclude_seen,
-            progress=tell,
-        )
-        found[name] = in_words(told, dataset, cases)
-    return found
+    progress: Progress = silent,
+) -> Mapping[str, TreeDiagnosis]:
+    """Diagnose every tree of a pipeline by name; `k` and `beam` replace those of the tree."""
+    return {
+        name: _diagnosed(tree, data, held_out, seed, users, k or tree.limit, beam, progress)
+        for name, tree in trees_of(bundle).items()
+    }
 
 
-def affordable(nodes: int) -> int:
-    """So many users that looking at all their nodes takes a minute or so, at least a few."""
+def _diagnosed(
+    tree: TreeNominator,
+    data: Dataset,
+    held_out: HeldOut,
+    seed: int,
+    users: int | None,
+    k: int,
+    beam: int | None,
+    progress: Progress,
+) -> TreeDiagnosis:
+    """The diagnosis with its findings and the id of the traced user."""
+    shape = tree.index.tree.shape
+    found = diagnose_tree(
+        tree.index,
+        held_out,
+        data.catalog,
+        beam=beam or max(tree.beam, -(-k // shape.branch)),
+        k=k,
+        users=users or default_users(shape.n_nodes),
+        seed=seed,
+        product=tree.product,
+        exclude_seen=tree.exclude_seen,
+        progress=progress,
+    )
+    user = data.users.id(int(held_out.users[found.traced_row]))
+    return replace(found, findings=tree_findings(found), trace=replace(found.trace, user=user))
+
+
+def default_users(nodes: int) -> int:
+    """A number of users, at least 10, whose nodes are all scored within about a minute."""
     return max(10, min(USERS, SCORES // max(nodes, 1)))
-
-
-def in_words(told: TreeDiagnosis, dataset: Dataset, cases: HeldOut) -> dict[str, Any]:
-    """A diagnosis with findings, ids and titles, in the words of JSON."""
-    answer: dict[str, Any] = as_json(told.as_dict())
-    answer["findings"] = [asdict(one) for one in tree_findings(told)]
-    answer["walk"]["user"] = dataset.users.id(int(cases.users[told.walker]))
-    for trail in answer["walk"]["trails"]:
-        trail["title"] = dataset.catalog.title(trail["item"])
-        trail["item_id"] = dataset.items.id(trail["item"])
-    return answer

@@ -1,4 +1,4 @@
-"""Whether everybody gets the same."""
+"""Collapse of recommendations: whether all users get nearly the same list."""
 
 import math
 from dataclasses import dataclass
@@ -6,29 +6,29 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-ALIKE = 0.9  # lists that share more than this are nearly the same
-FIRST = 0.2  # one item on top of more lists than this is suspicious
-PERSONAL = 1e-3  # less of the differences between scores than this depends on the user
-ENOUGH = 20  # users it takes to speak of shares of them
+ALIKE = 0.9  # lists with a larger overlap are nearly the same
+FIRST = 0.2  # an alarm if one item is first in a larger share of lists
+PERSONAL = 1e-3  # an alarm if a smaller share of the score variance depends on the user
+ENOUGH = 20  # fewest users for a share of users
 
 
 @dataclass(frozen=True)
 class Collapse:
-    """What all lists together look like; `alarm` when they are nearly the same for all users, `reason` says why."""
+    """Diversity of all lists together; `alarm` if they are nearly the same for all users, with the `reason`."""
 
     users: int
-    distinct: int  # items in anybody's list
-    possible: int  # as many as there could be
-    entropy: float  # of the items shown, over that of showing all alike: 1 even, 0 one item
-    overlap: float | None  # share of a list that stands in another user's too, on average over pairs of users
+    distinct: int  # items in any list
+    possible: int  # upper limit of that
+    entropy: float  # of the items shown over that of the uniform distribution: 1 uniform, 0 one item
+    overlap: float | None  # share of a list that is also in another user's, mean over pairs of users
     first_share: float | None  # share of users with the most common first item
-    personal: float  # share of the differences between item scores that depends on the user
+    personal: float  # share of the variance of item scores that depends on the user
     alarm: bool
     reason: str
 
 
 def collapse(lists: Tensor, n_items: int, personal: float) -> Collapse:
-    """The facts of lists [U, k] of items, -1 = empty place, from a catalogue of `n_items`."""
+    """Collapse measures of lists [U, k] of items, -1 = padding, from a catalogue of `n_items`."""
     users, k = lists.shape
     counts = torch.bincount(lists[lists >= 0], minlength=n_items)
     shown = counts[counts > 0].double()
@@ -49,7 +49,7 @@ def collapse(lists: Tensor, n_items: int, personal: float) -> Collapse:
 
 
 def personal_share(total: float, by_item: Tensor, users: int) -> float:
-    """1 - (variance of the items' means over users) / (variance of all scores), each user's mean taken off before.
+    """1 - (variance of the items' means over users) / (variance of all scores), after subtracting each user's mean.
 
     `total` is the sum of squares of all scores, `by_item` [n] their sums over users.
     """
@@ -60,11 +60,11 @@ def personal_share(total: float, by_item: Tensor, users: int) -> float:
 
 
 def _overlap(counts: Tensor, lists: Tensor) -> float | None:
-    """The mean over pairs of users of the share of the first's list that the second has too."""
-    places, users = int((lists >= 0).sum()), len(lists)
-    if users < 2 or places == 0:
+    """The mean over pairs of users of the share of the first list that is in the second."""
+    filled, users = int((lists >= 0).sum()), len(lists)
+    if users < 2 or filled == 0:
         return None
-    return float((counts * (counts - 1)).sum()) / (places * (users - 1))
+    return float((counts * (counts - 1)).sum()) / (filled * (users - 1))
 
 
 def _entropy(shown: Tensor, n_items: int) -> float:
@@ -75,13 +75,13 @@ def _entropy(shown: Tensor, n_items: int) -> float:
 
 
 def _reason(overlap: float | None, first: float, personal: float, users: int, k: int, n_items: int) -> str:
-    """Why one should be alarmed, in words; empty when one should not. Long lists of few items always overlap."""
+    """The reason for an alarm, empty without one. Long lists from few items always overlap."""
     if users < 2 or n_items < 2:
         return ""
     if personal < PERSONAL:
-        return f"scores hardly depend on the user ({personal:.2%} of their differences do)"
+        return f"scores hardly depend on the user ({personal:.2%} of their variance does)"
     if overlap is not None and overlap > max(ALIKE, (1 + k / n_items) / 2):
-        return f"any two users share {overlap:.0%} of their lists"
+        return f"two users share {overlap:.0%} of their lists on average"
     if users >= ENOUGH and first > FIRST:
         return f"one item is the first for {first:.0%} of users"
     return ""

@@ -1,8 +1,7 @@
-"""What is wrong with a tree, level by level: order, search, labels, sampling, categories, sameness."""
+"""Diagnosis of a tree, level by level: max-heap order, beam search, labels, negatives, categories, collapse."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -10,57 +9,57 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import Catalog, HeldOut
-from shortlist.diagnose.tree.beam import Account, Asked
+from shortlist.diagnose.tree.beam_losses import LossCounts, SearchSettings
+from shortlist.diagnose.tree.beam_trace import BeamTrace, trace_beam
 from shortlist.diagnose.tree.collapse import Collapse, collapse, personal_share
-from shortlist.diagnose.tree.heap import OTHERS
-from shortlist.diagnose.tree.levels import Look, Looking, Sums, added
+from shortlist.diagnose.tree.level_sums import BatchDiagnosis, BatchResult, LevelSums, added
+from shortlist.diagnose.tree.max_heap import OTHERS
 from shortlist.diagnose.tree.purity import dominant, purity
-from shortlist.diagnose.tree.walk import Walk, walk
 from shortlist.errors import DataError
-from shortlist.evaluate.evaluation import longest
+from shortlist.evaluate.evaluation import longest_history
 from shortlist.index.tree import TreeIndex
 from shortlist.progress import Progress, silent, tracked
 from shortlist.train.tree.rectify import ScoreAll
 
-CELLS = 2**23  # numbers held at once for a batch of users
-BOXES = 9  # nodes of the lowest level of a sketch
-BEAMS = (0.25, 0.5, 1, 2, 4)  # widths tried, in beams
+CELLS = 2**23  # numbers in memory for a batch of users
+TOP_NODES = 9  # nodes of the lowest level of the drawing of the top
+BEAMS = (0.25, 0.5, 1, 2, 4)  # widths tried, as multiples of the beam
 
 
 @dataclass(frozen=True)
 class Level:
-    """One level of a tree over a sample of users; None where a number has no meaning."""
+    """One level of a tree over a sample of users; None where a number is not defined."""
 
     level: int
     nodes: int
-    decides: bool  # more nodes than the beam holds: something can be lost here
-    violations: float | None  # share of pairs of nodes in the wrong order, see `heap.against`
-    top_kept: float  # share of the k best of all leaves that are still in reach
-    top_lost: int  # of those, the ones lost at this level
-    wanted_lost: int  # held-out items lost at this level, for whatever reason
-    search_lost: int  # of those, the ones among the k best of all leaves
-    label: float | None  # mean label of the path to the next item: 1 where it is the best item below the node
-    label_one_step: float | None  # the same when only the best child counts
-    kl_tree: float | None  # KL(Q || P) of walking down from the first level too large to be taken whole
-    kl_root: float | None  # KL(Q || P) of walking down from the root
-    kl_uniform: float  # KL(Q || P) of drawing nodes uniformly
+    decides: bool  # more nodes than the beam: something can be lost here
+    violations: float | None  # share of pairs of nodes against the max-heap order
+    top_kept: float  # share of the top k of all leaves with their ancestor in the beam
+    top_lost: int  # of those, lost at this level
+    relevant_lost: int  # relevant items lost at this level
+    beam_lost: int  # of those, the ones among the top k of all leaves
+    label: float | None  # mean strict rectified label of the path to the next item
+    label_one_step: float | None  # mean one-step rectified label
+    kl_tree: float | None  # KL(Q || P) of tree-based sampling from the first sampled level
+    kl_root: float | None  # KL(Q || P) of tree-based sampling from the root
+    kl_uniform: float  # KL(Q || P) of uniform sampling
     purity: float  # mean share of the most common category below a node
-    purity_chance: float  # the same for a random order
+    purity_random: float  # the same for a random order of the items
 
 
 @dataclass(frozen=True)
-class Width:
-    """What another beam would do."""
+class BeamWidth:
+    """Results with another beam."""
 
     beam: int
     scored: float  # nodes per user
     regret: float
-    found: int  # held-out items
+    returned: int  # relevant items
 
 
 @dataclass(frozen=True)
-class Box:
-    """A node of the tree's top."""
+class TopNode:
+    """A node of the top levels with its most common category."""
 
     level: int
     node: int
@@ -70,8 +69,17 @@ class Box:
 
 
 @dataclass(frozen=True)
+class TreeFinding:
+    """A finding about a tree; `share` is its loss as a share of all relevant items, None if it is not a loss."""
+
+    text: str
+    knob: str
+    share: float | None = None
+
+
+@dataclass(frozen=True)
 class TreeDiagnosis:
-    """Everything `diagnose_tree` found. `regret`: share of the k best of all leaves that the beam did not return."""
+    """Results of `diagnose_tree`. `regret`: share of the top k of all leaves that the beam did not return."""
 
     users: int
     items: int
@@ -81,26 +89,23 @@ class TreeDiagnosis:
     k: int
     product: bool
     exclude_seen: bool
-    labels_by: str
+    labels_by: str  # whose scores the rectified labels come from
     categories: int
     regret: float
-    account: Account
+    losses: LossCounts
     collapse: Collapse
     levels: tuple[Level, ...]  # from level 1 to the leaves
-    widths: tuple[Width, ...]
-    sketch: tuple[Box, ...]
-    walk: Walk
-    walker: int  # the case the walk is of
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
+    widths: tuple[BeamWidth, ...]
+    top: tuple[TopNode, ...]
+    trace: BeamTrace  # of the user at `traced_row`
+    traced_row: int  # of the held-out users
+    findings: tuple[TreeFinding, ...] = ()
 
 
 @torch.no_grad()
 def diagnose_tree(
     index: TreeIndex,
-    cases: HeldOut,
+    held_out: HeldOut,
     catalog: Catalog,
     beam: int = 150,
     k: int = 20,
@@ -112,19 +117,20 @@ def diagnose_tree(
     negatives: int = 70,
     progress: Progress = silent,
 ) -> TreeDiagnosis:
-    """Look at a tree through a sample of held-out cases whose users have a history.
+    """Diagnose a tree on a random sample of held-out users with a history.
 
-    `estimator` scores all items, for the labels; without one the tree's own leaf scores do. `negatives` are those of
-    training: levels with no more nodes than that are taken whole and have no proposal. `fresh` leaves out of all
-    searches what the user had met.
+    `estimator` scores all items for the labels; by default the tree's own leaf scores do. `negatives` are those of
+    training: levels with at most that many nodes are not sampled. `exclude_seen` excludes history items from all
+    searches.
     """
-    rows = _sample(cases, users, seed)
-    history, truth = cases.query(rows, longest(cases.take(rows))).history, cases.relevant(rows)
-    asked, beams = Asked(k, beam, product, exclude_seen), _beams(beam, index.tree.shape.n)
-    looking = Looking(index, asked, beams, estimator, negatives, seed)
-    looks = _looks(looking, history, truth, progress)
-    sums = added([look.sums for look in looks])
-    walker = int(torch.cat([look.interest for look in looks]).argmax())
+    rows = _sample(held_out, users, seed)
+    history = held_out.query(rows, longest_history(held_out.take(rows))).history
+    relevant = held_out.relevant(rows)
+    settings, beams = SearchSettings(k, beam, product, exclude_seen), _beams(beam, index.tree.shape.n)
+    batches = BatchDiagnosis(index, settings, beams, estimator, negatives, seed)
+    results = _run_batches(batches, history, relevant, progress)
+    sums = added([result.sums for result in results])
+    at = int(torch.cat([result.interest for result in results]).argmax())
     return TreeDiagnosis(
         users=len(rows),
         items=index.tree.n_live,
@@ -137,26 +143,26 @@ def diagnose_tree(
         labels_by="the tree's own leaf scores" if estimator is None else "an estimator",
         categories=len(catalog.categories),
         regret=_regret(sums.top_kept[-1], sums.top),
-        account=Account(*sums.account.tolist()),
-        collapse=_collapse(index, looks, sums),
+        losses=LossCounts(*sums.losses.tolist()),
+        collapse=_collapse(index, results, sums),
         levels=_levels(index, sums, len(rows), beam, purity(index.tree, catalog.category_rows, seed)),
         widths=_widths(beams, sums, len(rows)),
-        sketch=_sketch(index, catalog),
-        walk=walk(index, history[walker : walker + 1], truth[walker : walker + 1], asked),
-        walker=int(rows[walker]),
+        top=_top(index, catalog),
+        trace=trace_beam(index, history[at : at + 1], relevant[at : at + 1], settings, catalog),
+        traced_row=int(rows[at]),
     )
 
 
-def _sample(cases: HeldOut, users: int, seed: int) -> NDArray[np.int64]:
-    """Some cases with a history, in their order."""
-    known = np.flatnonzero(cases.history_lengths() > 0)
+def _sample(held_out: HeldOut, users: int, seed: int) -> NDArray[np.int64]:
+    """Rows of random held-out users with a history, ascending."""
+    known = np.flatnonzero(held_out.history_lengths() > 0)
     if not len(known) or users < 1:
         raise DataError(
-            f"diagnose: expected held-out cases with a history and at least 1 user, got {len(known)} cases "
-            f"and {users} users"
+            f"diagnose: expected held-out users with a history and at least 1 user, got {len(known)} with a "
+            f"history and users = {users}"
         )
-    drawn = np.random.default_rng(seed).choice(known, min(users, len(known)), replace=False)
-    return np.sort(drawn).astype(np.int64)
+    sampled = np.random.default_rng(seed).choice(known, min(users, len(known)), replace=False)
+    return np.sort(sampled).astype(np.int64)
 
 
 def _beams(beam: int, leaves: int) -> list[int]:
@@ -164,62 +170,65 @@ def _beams(beam: int, leaves: int) -> list[int]:
     return sorted({min(max(1, round(beam * share)), max(leaves, beam)) for share in BEAMS})
 
 
-def _looks(looking: Looking, history: Tensor, truth: Tensor, progress: Progress) -> list[Look]:
-    """All users, so many at a time that memory stays small."""
-    shape = looking.index.tree.shape
-    step = max(1, CELLS // max(shape.n_nodes, min(looking.asked.beam, shape.n) * min(OTHERS, shape.n)))
-    starts = tracked(range(0, len(history), step), "diagnose the tree", progress)
-    return [looking.at(history[start : start + step], truth[start : start + step]) for start in starts]
+def _run_batches(
+    batches: BatchDiagnosis, history: Tensor, relevant: Tensor, progress: Progress
+) -> list[BatchResult]:
+    """All users, in batches that fit into memory."""
+    shape = batches.index.tree.shape
+    cells = max(shape.n_nodes, min(batches.settings.beam, shape.n) * min(OTHERS, shape.n))
+    size = max(1, CELLS // cells)
+    starts = tracked(range(0, len(history), size), "diagnose the tree", progress)
+    return [batches.run(history[start : start + size], relevant[start : start + size]) for start in starts]
 
 
 def _levels(
-    index: TreeIndex, sums: Sums, users: int, beam: int, pure: Sequence[tuple[float, float]]
+    index: TreeIndex, sums: LevelSums, users: int, beam: int, pure: Sequence[tuple[float, float]]
 ) -> tuple[Level, ...]:
     """The levels below the root."""
-    divergence = sums.divergence / users
+    kl = sums.kl / users
     return tuple(
         Level(
             level=level,
             nodes=size,
             decides=size > beam,
-            violations=_ratio(sums.wrong[level], sums.pairs[level]),
+            violations=_ratio(sums.violations[level], sums.pairs[level]),
             top_kept=1 - _regret(sums.top_kept[level], sums.top),
             top_lost=int(sums.top_lost[level]),
-            wanted_lost=int(sums.wanted_lost[level]),
-            search_lost=int(sums.search_lost[level]),
+            relevant_lost=int(sums.relevant_lost[level]),
+            beam_lost=int(sums.beam_lost[level]),
             label=_ratio(sums.labels[0, level], sums.labelled),
             label_one_step=_ratio(sums.labels[1, level], sums.labelled),
-            kl_tree=_number(divergence[0, level]),
-            kl_root=_number(divergence[1, level]),
-            kl_uniform=float(divergence[2, level]),
+            kl_tree=_defined(kl[0, level]),
+            kl_root=_defined(kl[1, level]),
+            kl_uniform=float(kl[2, level]),
             purity=pure[level][0],
-            purity_chance=pure[level][1],
+            purity_random=pure[level][1],
         )
         for level, size in enumerate(index.tree.shape.sizes)
         if level > 0
     )
 
 
-def _widths(beams: Sequence[int], sums: Sums, users: int) -> tuple[Width, ...]:
+def _widths(beams: Sequence[int], sums: LevelSums, users: int) -> tuple[BeamWidth, ...]:
     return tuple(
-        Width(beam, float(row[0]) / users, _regret(row[1], sums.top), int(row[2]))
+        BeamWidth(beam, float(row[0]) / users, _regret(row[1], sums.top), int(row[2]))
         for beam, row in zip(beams, sums.widths, strict=True)
     )
 
 
-def _collapse(index: TreeIndex, looks: Sequence[Look], sums: Sums) -> Collapse:
-    lists = torch.cat([look.lists for look in looks])
+def _collapse(index: TreeIndex, results: Sequence[BatchResult], sums: LevelSums) -> Collapse:
+    lists = torch.cat([result.lists for result in results])
     return collapse(lists, index.tree.n_live, personal_share(float(sums.squares), sums.by_leaf, len(lists)))
 
 
-def _sketch(index: TreeIndex, catalog: Catalog) -> tuple[Box, ...]:
-    """The top levels, as far down as their nodes can stand side by side."""
+def _top(index: TreeIndex, catalog: Catalog) -> tuple[TopNode, ...]:
+    """The top levels, down to the last with at most TOP_NODES nodes."""
     sizes = index.tree.shape.sizes
-    deep = max((level for level, size in enumerate(sizes) if size <= BOXES), default=0)
+    deep = max((level for level, size in enumerate(sizes) if size <= TOP_NODES), default=0)
     return tuple(
-        Box(level, node, count, str(catalog.categories.id(kind)), share)
+        TopNode(level, node, count, str(catalog.categories.id(kind)), share)
         for level in range(max(deep, min(1, len(sizes) - 1)) + 1)
-        for node, count, kind, share in dominant(index.tree, catalog.category_rows, level)[:BOXES]
+        for node, count, kind, share in dominant(index.tree, catalog.category_rows, level)[:TOP_NODES]
     )
 
 
@@ -231,5 +240,5 @@ def _ratio(part: Tensor, whole: Tensor) -> float | None:
     return float(part) / float(whole) if float(whole) else None
 
 
-def _number(value: Tensor) -> float | None:
+def _defined(value: Tensor) -> float | None:
     return None if bool(value.isnan()) else float(value)

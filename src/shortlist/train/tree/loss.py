@@ -1,8 +1,8 @@
 """Losses over the nodes of each level, as pure functions on logits [U, L, C] with the positive in column 0.
 
-`valid` [U, L, C] says which columns hold a node; the others have no part and exactly zero gradient. `weight` [U, L]
-multiplies a level's loss (rectified labels go here). `reduction` goes over levels: sum, mean or max, each then averaged
-over users, or none, which returns [U, L].
+`valid` [U, L, C] marks the columns that hold a node; all others are ignored, with a gradient of exactly zero. `weight`
+[U, L] multiplies the loss of a level (rectified labels). `reduction` is over levels: sum, mean or max, then the mean
+over users; none returns [U, L].
 """
 
 import math
@@ -25,7 +25,7 @@ def sampled_softmax(
 def level_softmax(
     logits: Tensor, valid: Tensor, weight: Tensor | None = None, reduction: str = "sum"
 ) -> Tensor:
-    """logsumexp(o) - o_positive in nats over the valid columns as they are (DTR, eq. 18)."""
+    """logsumexp(o) - o_positive in nats over the valid columns without correction (DTR, eq. 18)."""
     held = _precise(logits).masked_fill(~valid, -torch.inf)
     return _reduce(held.logsumexp(2) - held[..., 0], weight, reduction)
 
@@ -37,9 +37,9 @@ def binary(
     weight: Tensor | None = None,
     reduction: str = "sum",
 ) -> Tensor:
-    """Cross-entropy of every node by itself, summed over a level (TDM, eq. 8 of DTR).
+    """Binary cross-entropy of every node, summed over a level (TDM, eq. 8 of DTR).
 
-    The positive's target is `label` [U, L], 1 when none is given; the target of all others is 0.
+    The positive's label is `label` [U, L], by default 1; the label of all others is 0.
     """
     logits = _precise(logits)
     costs = F.softplus(logits).masked_fill(~valid, 0.0).sum(2)  # [U, L]
@@ -57,11 +57,11 @@ def margin(
 ) -> Tensor:
     """phi(f_v - max of the others): hinge max(0, 1 - t), ramp min(1, max(0, 1 - t / gamma)), logistic log2(1 + e^-t).
 
-    A level with no other node costs nothing. Over drawn negatives it is a heuristic: the maximum is biased low.
+    A level without another node has loss 0. With sampled negatives it is a heuristic: the maximum is biased low.
     """
     logits = _precise(logits)
-    rivals = logits.masked_fill(~valid | _first(valid), -torch.inf).amax(2)
-    return _reduce(surrogate(logits[..., 0] - rivals, phi, gamma), weight, reduction)
+    others = logits.masked_fill(~valid | _first(valid), -torch.inf).amax(2)
+    return _reduce(surrogate(logits[..., 0] - others, phi, gamma), weight, reduction)
 
 
 def top_k_hinge(
@@ -74,8 +74,8 @@ def top_k_hinge(
 ) -> Tensor:
     """max(0, mean of the K' largest of cost_u + f_u - f_v), K' = min(k, nodes): the positive competes too.
 
-    cost_u is 1, but 0 for the positive itself, unless `self_cost`, which is how the two-stage paper prints it.
-    Over drawn negatives it is a heuristic: the largest are biased low.
+    cost_u is 1, and 0 for the positive itself unless `self_cost`, as printed in the two-stage paper.
+    With sampled negatives it is a heuristic: the largest are biased low.
     """
     if k < 1:
         raise ConfigError(f"k must be at least 1, got {k}")
@@ -83,13 +83,13 @@ def top_k_hinge(
     logits = _precise(logits)
     excess = (cost + logits - logits[..., :1]).masked_fill(~valid, -torch.inf)
     top = excess.topk(min(k, excess.shape[2]), dim=2).values  # [U, L, K]
-    there = top > -torch.inf
-    total = torch.where(there, top, 0.0).sum(2)
-    return _reduce(F.relu(total / there.sum(2)), weight, reduction)
+    exists = top > -torch.inf
+    total = torch.where(exists, top, 0.0).sum(2)
+    return _reduce(F.relu(total / exists.sum(2)), weight, reduction)
 
 
 def surrogate(t: Tensor, phi: str = "hinge", gamma: float = 1.0) -> Tensor:
-    """What a lead t costs, at least 1 where t is negative: hinge, ramp or logistic as in `margin`."""
+    """Surrogate loss of a margin t, at least 1 where t is negative: hinge, ramp or logistic as in `margin`."""
     if phi == "hinge":
         return F.relu(1 - t)
     if phi == "ramp":
@@ -100,7 +100,7 @@ def surrogate(t: Tensor, phi: str = "hinge", gamma: float = 1.0) -> Tensor:
 
 
 def _precise(logits: Tensor) -> Tensor:
-    """At least float32: half precision would lose the small differences that a softmax lives by."""
+    """At least float32: half precision loses small differences of logits."""
     return logits if logits.dtype == torch.float64 else logits.float()
 
 

@@ -1,143 +1,165 @@
-"""Every switch of tree training in one place: methods and profiles are lists of differences."""
+"""All settings of tree training, each written once; methods and profiles are sets of overrides."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shortlist.errors import ConfigError
-
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "vectors": ("met", "random"),
-    "order": ("category", "category-sorted", "random", "vectors"),
-    "leaf_vectors": ("slot", "item"),
-    "scorer": ("attention", "mlp", "linear"),
-    "history": ("ancestor", "item"),
-    "pool": ("sum", "mean"),
-    "norm": ("none", "layer", "batch"),
-    "output": ("linear", "bn_prelu"),
-    "instances": ("every", "last"),
-    "sampler": ("tree", "uniform", "all", "siblings", "beam"),
-    "start": ("exact", "root"),
-    "correction": ("exact", "released"),
-    "loss": ("softmax", "binary", "margin", "hinge"),
-    "reduction": ("sum", "mean"),
-    "levels": ("useful", "all"),
-    "labels": ("plain", "rectified", "model"),
-    "rectify": ("strict", "one_step", "normalised"),
-    "update": ("none", "dtr", "jtm", "tdm"),
-    "priority": ("count", "regret", "score"),
-    "optimizer": ("adamw", "adam"),
-    "lr_schedule": ("cosine", "exponential", "none"),
-    "precision": ("auto", "float32", "bfloat16"),
-}
-POSITIVE = (
-    "ahead",
-    "negatives",
-    "stride",
-    "cap",
-    "rounds",
-    "steps",
-    "batch_size",
-    "fade_steps",
-    "beam",
-    "judge_every",
-)
+from shortlist.settings import Setting, check_settings, setting, settings_of
 
 
 @dataclass(frozen=True)
 class TreePlan:
-    """How a tree and its scorer are made; the defaults are the sound variant of DTR with tree-based sampling.
+    """Settings of a tree, its scorer and their training; the defaults are DTR with tree-based sampling.
 
-    Where the paper and its published code differ, the field's comment names the difference by its number in the
-    list of the guide (D1 to D16).
+    Where the paper and its published code differ, a comment gives the number of the difference in the guide's list
+    (D1 to D16).
     """
 
     # the tree
-    branch: int = 2  # D16; 0 = one level, every item a child of the root
-    order: str = "category"  # D11
-    spare: float = 0.0
-    leaf_vectors: str = "item"  # whose vector a leaf carries when items move
+    branch: int = setting(
+        2, "Children of a node; 0: one level, every item below the root.", least=0, most=1e9
+    )  # D16
+    order: str = setting(  # D11
+        "category",
+        "Order of the items in the first tree.",
+        choices=("category", "category-sorted", "random", "vectors"),
+    )
+    spare_leaves: float = setting(
+        0.0, "Free leaves for new items, as a share of the items.", least=0, most=100
+    )
+    leaf_vectors: str = setting(
+        "item", "Whether a leaf's embedding belongs to its slot or to its item.", choices=("slot", "item")
+    )
     # the scorer
-    scorer: str = "attention"
-    width: int = 24
-    hidden: int = 36
-    layers: tuple[int, ...] = (128, 64, 24)  # D15
-    windows: tuple[int, ...] = (20, 20, 10, 10, 2, 2, 2, 1, 1, 1)
-    history: str = "ancestor"  # D4
-    pool: str = "sum"
-    norm: str = "layer"
-    output: str = "linear"  # D5
-    dropout: float = 0.0
-    spread: float = 0.3
-    vectors: str = "met"  # of nodes before training: from who met what, or random as in the paper
-    # the examples
-    instances: str = "every"  # D8
-    min_history: int = 14
-    ahead: int = 1  # the label is one of so many next events
-    forget: float = 0.0  # share of a history that is left out at random while training
+    scorer: str = setting("attention", "Model that scores nodes.", choices=("attention", "mlp", "linear"))
+    width: int = setting(24, "Size of node embeddings.", least=1, most=8192)
+    hidden: int = setting(36, "Hidden size of the attention unit.", least=1, most=65_536)
+    layers: tuple[int, ...] = setting(
+        (128, 64, 24), "Sizes of the hidden layers.", least=1, most=65_536
+    )  # D15
+    windows: tuple[int, ...] = setting(
+        (20, 20, 10, 10, 2, 2, 2, 1, 1, 1),
+        "Lengths of the history windows, oldest first; their sum is the history length.",
+        least=1,
+        most=10_000,
+    )
+    history: str = setting(  # D4
+        "ancestor",
+        "Embedding of a history item: its ancestor's at the scored level, or its own.",
+        choices=("ancestor", "item"),
+    )
+    pool: str = setting("sum", "Pooling within a history window.", choices=("sum", "mean"))
+    norm: str = setting("layer", "Normalisation of hidden layers.", choices=("none", "layer", "batch"))
+    output: str = setting("linear", "Output layer of the scorer.", choices=("linear", "bn_prelu"))  # D5
+    dropout: float = setting(0.0, "Dropout of hidden layers.", least=0, most=0.95)
+    spread: float = setting(0.3, "Standard deviation of initial node embeddings.", least=1e-9, most=1e6)
+    embedding_init: str = setting(
+        "pifa",
+        "Initial node embeddings: PIFA (factorised user-item matrix), or random as in the paper.",
+        choices=("pifa", "random"),
+    )
+    # training instances
+    instances: str = setting(  # D8
+        "every", "Training instances of a user: every position or the last.", choices=("every", "last")
+    )
+    min_history: int = setting(14, "Shortest history of a training instance.", least=1, most=10_000)
+    ahead: int = setting(1, "The target is sampled from this many next events.", least=1, most=10_000)
+    history_dropout: float = setting(
+        0.0, "Share of history items dropped at random in training.", least=0, most=0.95
+    )
     # negatives
-    sampler: str = "tree"
-    negatives: int = 70
-    start: str = "exact"  # D3
-    correction: str = "exact"  # D2
-    taught_beam: int = 0  # of the sampler "beam"; 0 = as wide as the search
-    mix: float = 0.1  # share of uniform choices in tree-based sampling
-    alpha: float = 0.0  # how much more deep levels are sampled, uniform sampling only
+    sampler: str = setting(
+        "tree", "Sampler of negative nodes.", choices=("tree", "uniform", "all", "siblings", "beam")
+    )
+    negatives: int = setting(70, "Negative nodes per level.", least=1, most=10_000_000)
+    start: str = setting(  # D3
+        "exact",
+        "Where sampled paths start: softmax of the first large level, or root.",
+        choices=("exact", "root"),
+    )
+    correction: str = setting(  # D2
+        "exact",
+        "Correction of sampled logits: exact, or as in the published code.",
+        choices=("exact", "released"),
+    )
+    train_beam: int = setting(0, "Beam of the sampler `beam`; 0: that of the search.", least=0, most=1e9)
+    mix: float = setting(0.1, "Share of uniform paths in tree-based sampling.", least=0, most=0.99)
+    alpha: float = setting(
+        0.0, "How much more deep levels are sampled; uniform sampling only.", least=0, most=1000
+    )
     # the loss
-    loss: str = "softmax"
-    reduction: str = "sum"  # D7
-    levels: str = "useful"  # or all: those too that never decide anything at this beam
-    labels: str = "plain"
-    rectify: str = "strict"  # D1
-    sasrec_width: int = 64  # D13: of the model that estimates probabilities
+    loss: str = setting("softmax", "Loss per level.", choices=("softmax", "binary", "margin", "hinge"))
+    reduction: str = setting("sum", "Reduction of the loss over levels.", choices=("sum", "mean"))  # D7
+    levels: str = setting(
+        "useful", "Levels to train: those with more nodes than the beam, or all.", choices=("useful", "all")
+    )
+    labels: str = setting(
+        "plain",
+        "Node labels: all ancestors positive, rectified (DTR), or by the model's own beam (OTM).",
+        choices=("plain", "rectified", "model"),
+    )
+    rectify: str = setting(  # D1
+        "strict", "Variant of rectified labels.", choices=("strict", "one_step", "normalised")
+    )
+    sasrec_width: int = setting(  # D13
+        64, "Width of the SASRec model that estimates probabilities for rectified labels.", least=2, most=8192
+    )
     # updates of the tree
-    update: str = "dtr"
-    stride: int = 7
-    cap: int = 100  # instances per item that vote in an update
-    priority: str = "count"  # D6
-    sticky: float = 0.0
-    guard: bool = True
-    improve: bool = True  # items change places while that gains, after they were served
+    update: str = setting("dtr", "Tree update between two rounds.", choices=("none", "dtr", "jtm", "tdm"))
+    stride: int = setting(7, "Levels assigned at a time in an update.", least=1, most=64)
+    instances_per_item: int = setting(
+        100, "Training instances per item used in an update.", least=1, most=1e9
+    )
+    priority: str = setting(  # D6
+        "count", "Which items choose first in an update.", choices=("count", "regret", "score")
+    )
+    stay_bonus: float = setting(
+        0.0, "Bonus for staying at the old node, in nats per instance.", least=0, most=1e6
+    )
+    guard: bool = setting(True, "Keep the old assignment where the new one has a lower log-likelihood.")
+    swaps: bool = setting(True, "Swap items after the assignment while that raises the log-likelihood.")
     # optimisation
-    rounds: int = 6  # D12: an update lies between two rounds
-    steps: int = 2000
-    batch_size: int = 250
-    learning_rate: float = 5e-3
-    weight_decay: float = 1e-4
-    optimizer: str = "adamw"
-    amsgrad: bool = False
-    warmup: int = 200
-    lr_schedule: str = "cosine"
-    fade_steps: int = 15_000  # of the exponential
-    restart: bool = False  # a fresh optimizer and schedule in every round
-    clip: float = 5.0
-    precision: str = "auto"
-    recorded: bool = True  # a step is recorded and replayed: on a GPU, without dropout and without `compiled`
-    compiled: bool = False  # torch.compile on the layers, after some seconds of start
-    # search and choice
-    beam: int = 150
-    product: bool = False  # a node's value is the product of the probabilities on its path
-    judge_every: int = 1000
-    patience: int = 0  # judgements without a better one before training ends; 0 = never
+    rounds: int = setting(
+        6, "Training rounds; the tree is updated between two rounds.", least=1, most=10_000
+    )  # D12
+    steps: int = setting(2000, "Steps per round; `epochs` sets them too.", least=1, most=1e9)
+    batch_size: int = setting(250, "Training instances per step.", least=1, most=1_000_000)
+    learning_rate: float = setting(5e-3, "Peak learning rate.", least=1e-9, most=10)
+    weight_decay: float = setting(1e-4, "Weight decay.", least=0, most=10)
+    optimizer: str = setting("adamw", "Optimizer.", choices=("adamw", "adam"))
+    amsgrad: bool = setting(False, "AMSGrad variant of the optimizer.")
+    warmup: int = setting(200, "Steps of linear learning rate warm-up.", least=0, most=1e9)
+    lr_schedule: str = setting(
+        "cosine", "Learning rate after warm-up.", choices=("cosine", "exponential", "none")
+    )
+    lr_decay_steps: int = setting(
+        15_000, "Time constant of the exponential schedule in steps.", least=1, most=1e9
+    )
+    restart: bool = setting(False, "Reset optimizer and schedule in every round.")
+    clip: float = setting(5.0, "Gradient norm limit; 0: none.", least=0, most=1e9)
+    precision: str = setting(
+        "auto", "Arithmetic; auto: bfloat16 on a GPU.", choices=("auto", "float32", "bfloat16")
+    )
+    cuda_graph: bool = setting(
+        True, "Replay steps as a CUDA graph; on a GPU, without dropout and `compiled`."
+    )
+    compiled: bool = setting(False, "torch.compile on the layers.")
+    # search and early stopping
+    beam: int = setting(150, "Beam of the search.", least=1, most=1e9)
+    product: bool = setting(False, "Rank leaves by the product of the probabilities on their path.")
+    eval_every: int = setting(1000, "Steps between two evaluations on validation users.", least=1, most=1e9)
+    patience: int = setting(
+        0, "Evaluations without improvement before training stops; 0: never.", least=0, most=100_000
+    )
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ConfigError(
-                    f"tree plan: {name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
-                )
-        for name in POSITIVE:
-            if getattr(self, name) < 1:
-                raise ConfigError(f"tree plan: {name} must be 1 or more, got {getattr(self, name)}")
+        check_settings(vars(self), SETTINGS, "tree plan")
         for name in ("layers", "windows"):
-            if not getattr(self, name) or min(getattr(self, name)) < 1:
-                raise ConfigError(
-                    f"tree plan: {name} must be one whole number or more, each 1 or more, got {getattr(self, name)}"
-                )
-        if self.branch != 0 and self.branch < 2:
-            raise ConfigError(f"tree plan: branch must be 2 or more, or 0 for one level, got {self.branch}")
-        if self.taught_beam < 0:
-            raise ConfigError(f"tree plan: taught_beam must be 0 or more, got {self.taught_beam}")
+            if not getattr(self, name):
+                raise ConfigError(f"tree plan: {name} must hold at least one whole number, got ()")
+        if self.branch == 1:
+            raise ConfigError("tree plan: branch must be 2 or more, or 0 for one level, got 1")
         if self.labels == "model" and self.loss != "binary":
             raise ConfigError(f"tree plan: labels 'model' need the loss 'binary', got {self.loss!r}")
 
@@ -146,6 +168,8 @@ class TreePlan:
         """Steps in all rounds."""
         return self.rounds * self.steps
 
+
+SETTINGS: tuple[Setting, ...] = settings_of(TreePlan)
 
 METHODS: Mapping[str, Mapping[str, Any]] = {
     "dtr-u": {"sampler": "uniform"},
@@ -164,7 +188,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
         "sampler": "beam",
         "labels": "model",
         "update": "none",
-        "learning_rate": 1e-3,  # smaller, for it goes on from a scorer that JTM taught
+        "learning_rate": 1e-3,  # lower: OTM fine-tunes a scorer trained by JTM
     },
     "plt": {"loss": "binary", "sampler": "siblings", "product": True, "update": "none", "levels": "all"},
     "din": {"branch": 0, "sampler": "uniform", "update": "none", "levels": "all"},
@@ -173,7 +197,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
 PROFILES: Mapping[str, Mapping[str, Any]] = {
     "sound": {},
     "paper": {
-        "vectors": "random",
+        "embedding_init": "random",
         "history": "item",
         "leaf_vectors": "item",
         "norm": "none",
@@ -187,7 +211,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "sasrec_width": 24,
         "order": "category",
         "guard": False,
-        "improve": False,
+        "swaps": False,
         "rounds": 13,
         "batch_size": 100,
         "learning_rate": 1e-3,
@@ -197,7 +221,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "lr_schedule": "exponential",
     },
     "released": {
-        "vectors": "random",
+        "embedding_init": "random",
         "history": "ancestor",
         "leaf_vectors": "slot",
         "norm": "batch",
@@ -214,9 +238,9 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "sasrec_width": 128,
         "order": "category-sorted",
         "priority": "score",
-        "sticky": 1.0,
+        "stay_bonus": 1.0,
         "guard": False,
-        "improve": False,
+        "swaps": False,
         "rounds": 12,
         "steps": 80_000,
         "batch_size": 100,
@@ -226,27 +250,22 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "amsgrad": True,
         "warmup": 5000,
         "lr_schedule": "exponential",
-        "fade_steps": 15_000,
+        "lr_decay_steps": 15_000,
         "restart": True,
         "clip": 0.0,
-        "cap": 1_000_000,
+        "instances_per_item": 1_000_000,
     },
 }
 
 
-def plan_of(method: str = "dtr-t-rl", profile: str = "sound", **given: Any) -> TreePlan:
-    """The plan of a method under a profile; what is given outranks the method, the method its profile."""
+def plan_of(method: str = "dtr-t-rl", profile: str = "sound", **overrides: Any) -> TreePlan:
+    """The plan of a method under a profile; overrides outrank the method, the method outranks the profile."""
     for what, name, known in (("method", method, METHODS), ("profile", profile, PROFILES)):
         if name not in known:
             raise ConfigError(f"tree plan: {what} must be one of {', '.join(known)}, got {name!r}")
-    names = {one.name for one in fields(TreePlan)}
-    if unknown := sorted(set(given) - names):
-        raise ConfigError(
-            f"tree plan: unknown {', '.join(unknown)}; expected one of {', '.join(sorted(names))}"
-        )
-    plan = replace(TreePlan(), **{**PROFILES[profile], **METHODS[method], **given})
-    if profile == "sound" and "warmup" not in given:
-        plan = replace(
-            plan, warmup=min(plan.warmup, plan.total // 5)
-        )  # short lessons are no warm-up as a whole
+    check_settings(overrides, SETTINGS, "tree plan")
+    plan = replace(TreePlan(), **{**PROFILES[profile], **METHODS[method], **overrides})
+    if profile == "sound" and "warmup" not in overrides:
+        # A short training must not be warm-up alone.
+        plan = replace(plan, warmup=min(plan.warmup, plan.total // 5))
     return plan

@@ -1,4 +1,4 @@
-"""Which nodes of each level stand against the one on the path to the item, and what corrects their logits."""
+"""Samplers of negative nodes per level, with the correction of their logits."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,92 +15,92 @@ from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree
 
 LevelScore = Callable[[int, Tensor], Tensor]
-"""(level, nodes [U, C]) -> scores [U, C], without gradient and in eval form."""
+"""(level, nodes [U, C]) -> scores [U, C], without gradient and in eval mode."""
 
-FAR = 2**62  # integers below it, taken modulo the size of a level, are uniform to one part in 2**38
+LARGE = 2**62  # integers below it, modulo the size of a level, are uniform to one part in 2**38
 
 
-class Draw(NamedTuple):
-    """For U users and L levels: the positive node in column 0, the nodes against it in the others."""
+class SampledNodes(NamedTuple):
+    """For U users and L levels: the positive node in column 0, the negatives in the others."""
 
-    nodes: Tensor  # int64 [U, L, C], indices in the level; a column that is not valid holds some node of the level
+    nodes: Tensor  # int64 [U, L, C], indices in the level; an invalid column holds some node of the level
     logw: Tensor  # float32 [U, L, C], subtracted from logits; 0 for the positive
     valid: Tensor  # bool [U, L, C]; column 0 is always True
-    skip: Tensor  # bool [U, L]: nothing stands against the positive, so the softmax loss there is exactly 0
-    met: Tensor | None = None  # bool [U, L]: a search came by the positive; None where nobody searched
+    skip: Tensor  # bool [U, L]: there is no negative, so the softmax loss is exactly 0
+    reached: Tensor | None = None  # bool [U, L]: beam search reached the positive; None without beam search
 
 
 class Sampler(Protocol):
-    """Draws negatives at the given ascending levels for the leaves [U] of the items; only some ask for scores."""
+    """Samples negatives at the given ascending levels for the leaves [U] of the targets; some need scores."""
 
-    def draw(
+    def sample(
         self,
         shape: TreeShape,
         levels: tuple[int, ...],
         leaves: Tensor,
         generator: torch.Generator,
         score: LevelScore | None = None,
-    ) -> Draw: ...
+    ) -> SampledNodes: ...
 
 
 @dataclass(frozen=True)
 class All:
     """Every other node of the level: the exact softmax."""
 
-    def draw(
+    def sample(
         self,
         shape: TreeShape,
         levels: tuple[int, ...],
         leaves: Tensor,
         generator: torch.Generator,
         score: LevelScore | None = None,
-    ) -> Draw:
-        return every_other(shape, levels, leaves)
+    ) -> SampledNodes:
+        return all_others(shape, levels, leaves)
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """So many others of each level with replacement, never the positive; all of them where there are no more.
+    """Uniform negatives with replacement, never the positive; all other nodes where there are no more than that.
 
-    Each of M draws stands for (N - 1) / M nodes, so logw = log M - log(N - 1).
+    Each of M samples stands for (N - 1) / M nodes, so logw = log M - log(N - 1).
     """
 
     negatives: int | tuple[int, ...] = 70
 
-    def draw(
+    def sample(
         self,
         shape: TreeShape,
         levels: tuple[int, ...],
         leaves: Tensor,
         generator: torch.Generator,
         score: LevelScore | None = None,
-    ) -> Draw:
-        frame = _frame(shape, levels, _counts(self.negatives, len(levels)), 0, leaves.device)
-        places = (len(leaves), *frame.place.shape)
-        drawn = torch.randint(FAR, places, generator=generator, device=leaves.device) % frame.others
-        return _against(frame, leaves, torch.where(frame.whole, frame.place, drawn))
+    ) -> SampledNodes:
+        layout = _layout(shape, levels, _counts(self.negatives, len(levels)), 0, leaves.device)
+        size = (len(leaves), *layout.position.shape)
+        random = torch.randint(LARGE, size, generator=generator, device=leaves.device) % layout.others
+        return _around_positive(layout, leaves, torch.where(layout.complete, layout.position, random))
 
 
 @dataclass(frozen=True)
 class Siblings:
-    """The other children of the parent on the path, as probabilistic label trees learn."""
+    """The other children of the positive's parent, as in probabilistic label trees."""
 
-    def draw(
+    def sample(
         self,
         shape: TreeShape,
         levels: tuple[int, ...],
         leaves: Tensor,
         generator: torch.Generator,
         score: LevelScore | None = None,
-    ) -> Draw:
-        frame = _frame(shape, levels, (shape.branch - 1,) * len(levels), 0, leaves.device)
+    ) -> SampledNodes:
+        layout = _layout(shape, levels, (shape.branch - 1,) * len(levels), 0, leaves.device)
         positive = path(shape, levels, leaves)[..., None]  # [U, L, 1]
-        place = torch.arange(shape.branch - 1, device=leaves.device)  # [B - 1]
-        others = positive - positive % shape.branch + place + (place >= positive % shape.branch)
-        there = others < frame.sizes  # [U, L, B - 1]
-        nodes = torch.cat([positive, torch.minimum(others, frame.sizes - 1)], 2)
-        valid = torch.cat([torch.ones_like(positive, dtype=torch.bool), there], 2)
-        return Draw(nodes, torch.zeros_like(nodes, dtype=torch.float32), valid, ~there.any(2))
+        position = torch.arange(shape.branch - 1, device=leaves.device)  # [B - 1]
+        others = positive - positive % shape.branch + position + (position >= positive % shape.branch)
+        exists = others < layout.sizes  # [U, L, B - 1]
+        nodes = torch.cat([positive, torch.minimum(others, layout.sizes - 1)], 2)
+        valid = torch.cat([torch.ones_like(positive, dtype=torch.bool), exists], 2)
+        return SampledNodes(nodes, torch.zeros_like(nodes, dtype=torch.float32), valid, ~exists.any(2))
 
 
 def path(shape: TreeShape, levels: tuple[int, ...], leaves: Tensor) -> Tensor:
@@ -108,29 +108,29 @@ def path(shape: TreeShape, levels: tuple[int, ...], leaves: Tensor) -> Tensor:
     return leaves.long()[:, None] // _widths(shape, levels, leaves.device)
 
 
-def every_other(shape: TreeShape, levels: tuple[int, ...], leaves: Tensor, columns: int = 0) -> Draw:
+def all_others(shape: TreeShape, levels: tuple[int, ...], leaves: Tensor, columns: int = 0) -> SampledNodes:
     """All other nodes of each level, in order, in at least `columns` columns."""
-    frame = _frame(shape, levels, (shape.n,) * len(levels), columns - 1, leaves.device)
-    return _against(frame, leaves, frame.place)
+    layout = _layout(shape, levels, (shape.n,) * len(levels), columns - 1, leaves.device)
+    return _around_positive(layout, leaves, layout.position)
 
 
-def only_live(drawn: Draw, levels: tuple[int, ...], tree: Tree) -> Draw:
-    """The draw without nodes that have no item below, when the tree has free slots.
+def only_live(sampled: SampledNodes, levels: tuple[int, ...], tree: Tree) -> SampledNodes:
+    """The sample without nodes that have no item below, when the tree has free slots.
 
-    Weights stay as they are: a node that is not there adds exp(-inf) = 0 to the partition, and so does leaving it out,
-    which keeps the estimate right on average.
+    Weights do not change: a node without items adds exp(-inf) = 0 to the partition function, and so does leaving it
+    out. The estimate stays unbiased.
     """
     if tree.n_live == tree.shape.n:
-        return drawn
-    live = torch.stack([tree.live(level)[drawn.nodes[:, at]] for at, level in enumerate(levels)], 1)
-    valid = torch.cat([drawn.valid[..., :1], drawn.valid[..., 1:] & live[..., 1:]], 2)
-    return Draw(drawn.nodes, drawn.logw * valid, valid, ~valid[..., 1:].any(2), drawn.met)
+        return sampled
+    live = torch.stack([tree.live(level)[sampled.nodes[:, at]] for at, level in enumerate(levels)], 1)
+    valid = torch.cat([sampled.valid[..., :1], sampled.valid[..., 1:] & live[..., 1:]], 2)
+    return SampledNodes(sampled.nodes, sampled.logw * valid, valid, ~valid[..., 1:].any(2), sampled.reached)
 
 
 def depth_aware(per_level: int, levels: Sequence[int], alpha: float) -> tuple[int, ...]:
     """Negatives per level that grow as 1 + alpha * level and add up to per_level * len(levels) (paper, appendix I).
 
-    What rounding down leaves over goes to the largest remainders, the deeper level first.
+    The remainder of rounding down goes to the largest fractions, the deeper level first.
     """
     if per_level < 1 or alpha < 0 or not levels:
         raise ConfigError(
@@ -143,40 +143,40 @@ def depth_aware(per_level: int, levels: Sequence[int], alpha: float) -> tuple[in
     order = sorted(range(len(levels)), key=lambda i: (shares[i] - int(shares[i]), i), reverse=True)
     for i in order[: max(budget - sum(sizes), 0)]:
         sizes[i] += 1
-    while sum(sizes) > budget:  # levels lifted to one draw are paid for by the level with most
+    while sum(sizes) > budget:  # levels raised to one negative take it from the level with most
         sizes[sizes.index(max(sizes))] -= 1
     return tuple(sizes)
 
 
-class _Frame(NamedTuple):
-    """What does not change from batch to batch: C columns for levels of given sizes and counts of negatives."""
+class _Layout(NamedTuple):
+    """What is the same for all batches: C columns for levels of given sizes and numbers of negatives."""
 
     widths: Tensor  # int64 [L]: leaves under a full node
     sizes: Tensor  # int64 [L, 1]
     others: Tensor  # int64 [L, 1]: nodes besides the positive, at least 1
-    whole: Tensor  # bool [L, 1]: all others are taken
-    place: Tensor  # int64 [L, C - 1]: 0, 1, 2, ...
+    complete: Tensor  # bool [L, 1]: all others are taken
+    position: Tensor  # int64 [L, C - 1]: 0, 1, 2, ...
     logw: Tensor  # float32 [L, C]
     valid: Tensor  # bool [L, C]
     skip: Tensor  # bool [L]
 
 
 @lru_cache(maxsize=256)
-def _frame(
+def _layout(
     shape: TreeShape, levels: tuple[int, ...], counts: tuple[int, ...], least: int, device: torch.device
-) -> _Frame:
+) -> _Layout:
     check_levels(shape, levels)
     sizes = [shape.sizes[level] for level in levels]
     taken = [min(count, size - 1) for count, size in zip(counts, sizes, strict=True)]
     columns = max(*taken, least, 0)
-    lifts = [
+    corrections = [
         math.log(m) - math.log(n - 1) if 0 < m < n - 1 else 0.0 for m, n in zip(taken, sizes, strict=True)
     ]
     size = torch.tensor(sizes)[:, None]  # [L, 1]
     used = torch.arange(columns) < torch.tensor(taken)[:, None]  # [L, C - 1]
-    logw = torch.where(used, torch.tensor(lifts)[:, None], 0.0)
+    logw = torch.where(used, torch.tensor(corrections)[:, None], 0.0)
     first = torch.ones(len(levels), 1)
-    parts = _Frame(
+    parts = _Layout(
         _widths(shape, levels, torch.device("cpu")),
         size,
         (size - 1).clamp(min=1),
@@ -186,16 +186,16 @@ def _frame(
         torch.cat([first.bool(), used], 1),
         size[:, 0] == 1,
     )
-    return _Frame(*(part.to(device) for part in parts))
+    return _Layout(*(part.to(device) for part in parts))
 
 
-def _against(frame: _Frame, leaves: Tensor, place: Tensor) -> Draw:
-    """The positive, then the others at the given places [U or none, L, C - 1] counted without the positive."""
-    positive = (leaves.long()[:, None] // frame.widths)[..., None]  # [U, L, 1]
-    others = torch.minimum(place + (place >= positive), frame.sizes - 1)  # [U, L, C - 1]
+def _around_positive(layout: _Layout, leaves: Tensor, position: Tensor) -> SampledNodes:
+    """The positive, then the nodes at positions [U or none, L, C - 1] that are counted without the positive."""
+    positive = (leaves.long()[:, None] // layout.widths)[..., None]  # [U, L, 1]
+    others = torch.minimum(position + (position >= positive), layout.sizes - 1)  # [U, L, C - 1]
     nodes = torch.cat([positive, others], 2)
-    skip = frame.skip.expand(nodes.shape[:2])
-    return Draw(nodes, frame.logw.expand(nodes.shape), frame.valid.expand(nodes.shape), skip)
+    skip = layout.skip.expand(nodes.shape[:2])
+    return SampledNodes(nodes, layout.logw.expand(nodes.shape), layout.valid.expand(nodes.shape), skip)
 
 
 @lru_cache(maxsize=256)
@@ -205,7 +205,7 @@ def _widths(shape: TreeShape, levels: tuple[int, ...], device: torch.device) -> 
 
 
 def check_levels(shape: TreeShape, levels: tuple[int, ...]) -> None:
-    """Refuse levels that are none of the tree, or not ascending."""
+    """Refuse levels outside the tree, or not ascending."""
     ascending = all(a < b for a, b in pairwise(levels))
     if not levels or not ascending or levels[0] < 1 or levels[-1] > shape.height:
         raise ConfigError(f"levels must be ascending, from 1 to {shape.height}; got {levels}")

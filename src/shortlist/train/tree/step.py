@@ -1,4 +1,4 @@
-"""One batch through sampler, scorer and loss, on whatever device it lives."""
+"""Loss of one batch: sampler, scorer and loss, on any device."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,27 +11,35 @@ from shortlist.index.tree import TreeIndex, TreeShape
 from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, margin, sampled_softmax, top_k_hinge
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.sampler import All, Draw, LevelScore, Siblings, Uniform, depth_aware, only_live
+from shortlist.train.tree.sampler import (
+    All,
+    LevelScore,
+    SampledNodes,
+    Siblings,
+    Uniform,
+    depth_aware,
+    only_live,
+)
 from shortlist.train.tree.tree_sampler import TreeSampler
 
 Sampler = All | Uniform | Siblings | TreeSampler | BeamSampler
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """What is the same for all batches between two updates of the tree."""
+class TrainStep:
+    """The loss of batches between two updates of the tree."""
 
     plan: TreePlan
     index: TreeIndex
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
-        """The levels that are taught, the leaves last; none for a tree of one item."""
+        """The trained levels, the leaves last; none for a tree of one item."""
         return tuple(range(self.index.first, self.index.tree.shape.height + 1))
 
     @cached_property
     def sampler(self) -> Sampler:
-        """The sampler the plan names."""
+        """The sampler of the plan."""
         plan = self.plan
         if plan.sampler == "uniform":
             return Uniform(
@@ -40,66 +48,67 @@ class Step:
         if plan.sampler == "tree":
             return TreeSampler(plan.negatives, plan.start, plan.mix, plan.correction)
         if plan.sampler == "beam":
-            return BeamSampler(plan.taught_beam or plan.beam)
+            return BeamSampler(plan.train_beam or plan.beam)
         return Siblings() if plan.sampler == "siblings" else All()
 
     def loss(
-        self, histories: Tensor, labels: Tensor, weight: Tensor, generator: torch.Generator
+        self, histories: Tensor, targets: Tensor, weight: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """The mean loss of items met [U, K] and items that came [U], and the share of levels without negatives."""
+        """The mean loss of histories [U, K] with targets [U], and the share of levels without negatives."""
         states, tree = _States(self, histories), self.index.tree
-        leaves = tree.leaves(labels)
-        weight, leaves = (
-            weight * (leaves >= 0)[:, None],
-            leaves.clamp(min=0),
-        )  # an item may have left the tree
-        drawn = self._draw(leaves, states, generator)
-        logits = states.logits(self._rows(drawn.nodes))  # [U, L, C]
-        return self._loss(logits, drawn, weight, leaves, states), drawn.skip.float().mean()
+        leaves = tree.leaves(targets)
+        weight = weight * (leaves >= 0)[:, None]  # a target may have no leaf
+        leaves = leaves.clamp(min=0)
+        sampled = self._sample(leaves, states, generator)
+        logits = states.logits(self._rows(sampled.nodes))  # [U, L, C]
+        return self._loss(logits, sampled, weight, leaves, states), sampled.skip.float().mean()
 
-    def _draw(self, leaves: Tensor, states: "_States", generator: torch.Generator) -> Draw:
+    def _sample(self, leaves: Tensor, states: "_States", generator: torch.Generator) -> SampledNodes:
         tree = self.index.tree
         with torch.no_grad():
-            score = states.living if self.plan.sampler == "beam" else states.quiet
-            drawn = self.sampler.draw(tree.shape, self.levels, leaves, generator, score)
-        return only_live(drawn, self.levels, tree) if self.plan.spare else drawn
+            score = states.live_scores if self.plan.sampler == "beam" else states.eval_scores
+            sampled = self.sampler.sample(tree.shape, self.levels, leaves, generator, score)
+        return only_live(sampled, self.levels, tree) if self.plan.spare_leaves else sampled
 
     def _rows(self, nodes: Tensor) -> Tensor:
-        """Rows in the node table of drawn nodes [U, L, C]."""
+        """Rows in the node table of sampled nodes [U, L, C]."""
         return torch.stack(
             [self.index.rows(level, nodes[:, at]) for at, level in enumerate(self.levels)], dim=1
         )
 
-    def _loss(self, logits: Tensor, drawn: Draw, weight: Tensor, leaves: Tensor, states: "_States") -> Tensor:
+    def _loss(
+        self, logits: Tensor, sampled: SampledNodes, weight: Tensor, leaves: Tensor, states: "_States"
+    ) -> Tensor:
         plan = self.plan
         if plan.loss == "softmax":
-            return sampled_softmax(logits, drawn.logw, drawn.valid, weight, plan.reduction)
+            return sampled_softmax(logits, sampled.logw, sampled.valid, weight, plan.reduction)
         if plan.loss == "margin":
-            return margin(logits, drawn.valid, weight, reduction=plan.reduction)
+            return margin(logits, sampled.valid, weight, reduction=plan.reduction)
         if plan.loss == "hinge":
-            return top_k_hinge(logits, drawn.valid, weight, plan.beam, reduction=plan.reduction)
-        label, valid = torch.ones_like(weight), drawn.valid
+            return top_k_hinge(logits, sampled.valid, weight, plan.beam, reduction=plan.reduction)
+        label, valid = torch.ones_like(weight), sampled.valid
         if plan.labels == "model":
             with torch.no_grad():
-                label = model_targets(states.living, self.index.tree.shape, self.levels, leaves)
-        if drawn.met is not None:
-            # Only what the search came by is taught: a node it passes by would be met as a positive alone, and rise.
-            label, valid = label * drawn.met, torch.cat([drawn.met[..., None], valid[..., 1:]], 2)
-            # One of so many: the same for all nodes of a level, so it changes no order within it, and hundreds of
-            # negatives need not push every score down first.
+                label = model_targets(states.live_scores, self.index.tree.shape, self.levels, leaves)
+        if sampled.reached is not None:
+            # Only nodes that search reaches are trained: any other node would occur as a positive only, and rise.
+            reached = sampled.reached
+            label, valid = label * reached, torch.cat([reached[..., None], valid[..., 1:]], 2)
+            # Logit of one among n nodes: the same for all nodes of a level, so their order does not change, and
+            # hundreds of negatives need not push every score down first.
             logits = logits - valid.sum(2, keepdim=True).clamp(min=1).log()
         return binary(logits, valid, label, weight, plan.reduction)
 
 
-def first_taught(plan: TreePlan, shape: TreeShape) -> int:
-    """The first level that decides anything at the plan's beam, or the first of all."""
+def first_trained_level(plan: TreePlan, shape: TreeShape) -> int:
+    """The first level with more nodes than the plan's beam, or level 1 where all are trained."""
     return max(shape.start(plan.beam), 1) if plan.levels == "useful" else 1
 
 
 class _States:
-    """Histories as the scorer wants them, at every level; prepared once, used by the sampler and by the loss."""
+    """Histories prepared for the scorer once per level, used by the sampler and by the loss."""
 
-    def __init__(self, step: Step, histories: Tensor) -> None:
+    def __init__(self, step: TrainStep, histories: Tensor) -> None:
         self.index, self.levels, self.histories = step.index, step.levels, histories
         scorer = self.index.scorer
         self.by_level = scorer.config.history == "ancestor"
@@ -113,8 +122,8 @@ class _States:
         return self.index.scorer.score(self.state, shaped).view(rows.shape)
 
     @property
-    def quiet(self) -> LevelScore:
-        """Scores as search would see them: no gradient, no dropout, no statistics of this batch."""
+    def eval_scores(self) -> LevelScore:
+        """Scores as in search: no gradient, no dropout, no batch statistics."""
 
         def score(level: int, nodes: Tensor) -> Tensor:
             scorer = self.index.scorer
@@ -128,15 +137,15 @@ class _States:
         return score
 
     @property
-    def living(self) -> LevelScore:
-        """`quiet`, but -inf for nodes without an item below: search never meets them, so none wins against one."""
-        quiet, tree = self.quiet, self.index.tree
+    def live_scores(self) -> LevelScore:
+        """`eval_scores`, but -inf for nodes without an item below, which search never scores."""
+        scores, tree = self.eval_scores, self.index.tree
         if tree.n_live == tree.shape.n:
-            return quiet
-        return lambda level, nodes: quiet(level, nodes).masked_fill(~tree.live(level)[nodes], -torch.inf)
+            return scores
+        return lambda level, nodes: scores(level, nodes).masked_fill(~tree.live(level)[nodes], -torch.inf)
 
     def _at(self, level: int) -> Any:
-        """The state of one level, a view without gradients of what is there already."""
+        """The state of one level, a view without gradient where it is prepared already."""
         if level not in self.others:
             if not self.by_level:
                 made = [None if one is None else one.detach() for one in self.state]

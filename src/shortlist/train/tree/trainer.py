@@ -1,7 +1,7 @@
-"""A tree and its scorer, from a recipe: the method by name, and what differs from it."""
+"""Trainer of tree nominators: a method by name, and settings that override it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,178 +13,139 @@ from shortlist.artifact.store import Artifact, Lineage, load, save
 from shortlist.data import sliding
 from shortlist.errors import ArtifactError, DataError
 from shortlist.index.tree import TreeIndex, pifa, project
-from shortlist.models.sequence.sasrec import SASRec
+from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.nominate import TreeNominator
+from shortlist.settings import Setting, check_settings, setting, settings_of
 from shortlist.train.context import TrainContext, forget
-from shortlist.train.loop.convergence import course
+from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.device import device_of
-from shortlist.train.models.sasrec import SASRecTrainer
-from shortlist.train.tree.checkpoint import is_kept, mark_of
-from shortlist.train.tree.plan import METHODS, TreePlan, plan_of
+from shortlist.train.models.sequence import SequenceTrainer
+from shortlist.train.tree.checkpoint import fingerprint, has_checkpoint
+from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
-KEEP_SECONDS = 30.0  # between two looks at how far a training is
+CHECKPOINT_SECONDS = 30.0  # between two checkpoints
 WEIGHTS = "weights.safetensors"
-VECTORS = 64  # width of the item vectors that a tree is first laid by, where it is by vectors
-OWN = ("method", "profile", "epochs", "device")
+VECTORS = 64  # width of the item vectors that the order "vectors" clusters
+OF_THE_STAGE = ("beam", "product")  # settings of a plan that the nominator holds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TreeTrainer:
-    """Trains what `method` names; every other field left at None is as the method and the profile say.
+    """Trains a `TreeNominator` with the settings of a method and a profile; `overrides` are settings of `TreePlan`.
 
-    `epochs` are counted over all rounds and set the steps of a round; early stopping looks at held-out users.
+    `TreeTrainer("dtr-u", scorer="linear", epochs=3)` takes all settings by name, as a recipe does. `epochs` are
+    counted over all rounds and set the steps of a round. Early stopping uses validation users.
     """
 
-    method: str = "dtr-t-rl"
-    profile: str = "sound"
-    device: str = "auto"
-    epochs: int | None = None
-    branch: int | None = None
-    order: str | None = None
-    spare: float | None = None
-    leaf_vectors: str | None = None
-    scorer: str | None = None
-    width: int | None = None
-    hidden: int | None = None
-    layers: tuple[int, ...] | None = None
-    windows: tuple[int, ...] | None = None
-    history: str | None = None
-    pool: str | None = None
-    norm: str | None = None
-    output: str | None = None
-    dropout: float | None = None
-    vectors: str | None = None
-    instances: str | None = None
-    min_history: int | None = None
-    ahead: int | None = None
-    forget: float | None = None
-    sampler: str | None = None
-    negatives: int | None = None
-    start: str | None = None
-    correction: str | None = None
-    taught_beam: int | None = None
-    mix: float | None = None
-    alpha: float | None = None
-    loss: str | None = None
-    reduction: str | None = None
-    levels: str | None = None
-    labels: str | None = None
-    rectify: str | None = None
-    sasrec_width: int | None = None
-    update: str | None = None
-    stride: int | None = None
-    cap: int | None = None
-    priority: str | None = None
-    sticky: float | None = None
-    guard: bool | None = None
-    improve: bool | None = None
-    rounds: int | None = None
-    steps: int | None = None
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    weight_decay: float | None = None
-    optimizer: str | None = None
-    warmup: int | None = None
-    lr_schedule: str | None = None
-    patience: int | None = None
+    method: str = setting("dtr-t-rl", "Training method.", choices=tuple(METHODS))
+    profile: str = setting(
+        "sound", "Defaults: ours, those of the DTR paper or of its code.", choices=tuple(PROFILES)
+    )
+    device: str = setting("auto", "Device to train on; auto: a GPU if there is one.")
+    epochs: int | None = setting(
+        None, "Epochs over all rounds; None: `steps` per round.", least=1, most=100_000
+    )
+    overrides: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.plan()  # a word that does not exist is refused before anything is trained
+    def __init__(self, method: str | None = None, **settings: Any) -> None:
+        given = {**({} if method is None else {"method": method}), **settings}
+        check_settings(given, self.declared(), "tree")
+        for own in settings_of(type(self)):
+            object.__setattr__(self, own.name, given.pop(own.name, own.default))
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        object.__setattr__(self, "overrides", values)
+        self.plan()  # refuses combinations that do not exist before anything is trained
+
+    @classmethod
+    def declared(cls) -> tuple[Setting, ...]:
+        """The settings of a recipe: the trainer's own, then those of the plan."""
+        return (*settings_of(cls), *(one for one in SETTINGS if one.name not in OF_THE_STAGE))
 
     def plan(self, **more: Any) -> TreePlan:
-        """All switches."""
-        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in OWN}
-        given = {name: value for name, value in told.items() if value is not None}
-        return plan_of(self.method, self.profile, **{**given, **more})
+        """All settings."""
+        return plan_of(self.method, self.profile, **{**self.overrides, **more})
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> TreeNominator:
-        plan = self._paced(context, self.plan(beam=int(settings.get("beam", TreePlan.beam))))
-        lesson = TreeTrainingSet(context.events, context.categories, valid=context.valid)
+        plan = self._with_epochs(context, self.plan(beam=int(settings.get("beam", TreePlan.beam))))
+        training_set = TreeTrainingSet(context.events, context.categories, valid=context.valid)
         if plan.order == "vectors":
-            met = pifa(context.events.matrix())
-            lesson = replace(lesson, vectors=project(met, VECTORS, context.seed))
+            vectors = project(pifa(context.events.matrix()), VECTORS, context.seed)
+            training_set = replace(training_set, vectors=vectors)
         if plan.labels == "rectified":
-            lesson = replace(lesson, estimator=self._estimator(context, plan.sasrec_width))
+            training_set = replace(training_set, estimator=self._estimator(context, plan.sasrec_width))
         if plan.labels == "model" and plan.update == "none":
-            order, weights = self._before(plan, lesson, context)
-            lesson = replace(lesson, order=order, weights=weights)
-        what = str(settings.get("name", "tree"))
-        index = self._train(plan, lesson, context, what).to("cpu")
+            order, weights = self._pretrained(plan, training_set, context)
+            training_set = replace(training_set, order=order, weights=weights)
+        name = str(settings.get("name", "tree"))
+        index = self._train(plan, training_set, context, name).to("cpu")
         return TreeNominator(index, **{"product": plan.product, **settings})
 
-    def _paced(self, context: TrainContext, plan: TreePlan) -> TreePlan:
-        """The plan with the steps that make so many epochs, judged at the end of each round."""
+    def _with_epochs(self, context: TrainContext, plan: TreePlan) -> TreePlan:
+        """The plan with the steps of `epochs`, evaluated at the end of each round."""
         windows = sliding(context.events, sum(plan.windows) + 1, plan.min_history)
-        found = (
+        count = (
             len(np.unique(windows.events.users[windows.ends])) if plan.instances == "last" else len(windows)
         )
-        if not found:
+        if not count:
             raise DataError(
-                f"tree: expected users with more than {plan.min_history} events to learn from, got none; "
-                "lower min_history, or leave the tree out"
+                f"tree: expected users with more than {plan.min_history} events to train on, got none; "
+                "lower min_history, or remove the tree"
             )
         if self.epochs is None:
             return plan
-        steps = max(1, self.epochs * found // (min(plan.batch_size, found) * plan.rounds))
-        return replace(plan, steps=steps, judge_every=steps, warmup=min(plan.warmup, steps))
+        steps = max(1, self.epochs * count // (min(plan.batch_size, count) * plan.rounds))
+        return replace(plan, steps=steps, eval_every=steps, warmup=min(plan.warmup, steps))
 
     def _estimator(self, context: TrainContext, width: int) -> Estimator:
-        """A small sequence model that says how likely each item is."""
-        trainer = SASRecTrainer(width=width, device=self.device)
-        folder = self._place(context, "sasrec", vars(trainer))
-        if folder is not None and is_kept(folder):
-            kept = _whole(folder)
-            return SASRec.build(kept.about, kept.tensors(WEIGHTS)).to(device_of(self.device)).scores
+        """A small SASRec model whose scores rectify labels."""
+        trainer = SequenceTrainer(model=SASRec, config=SASRecConfig(width=width), device=self.device)
+        folder = self._checkpoint_folder(context, "sasrec", trainer.settings())
+        if folder is not None and has_checkpoint(folder):
+            saved = _load_estimator(folder)
+            return SASRec.build(saved.about, saved.tensors(WEIGHTS)).to(device_of(self.device)).scores
         model: SASRec = trainer.learn(context.events, context.valid, context.seed, context.progress)
         if folder is not None:
-            lineage = Lineage(context.events.fingerprint, context.seed, config=vars(trainer))
+            lineage = Lineage(context.events.fingerprint, context.seed, config=trainer.settings())
             save(folder, "sasrec", {WEIGHTS: model.state_dict()}, lineage, model.settings())
         return model.scores
 
-    def _place(self, context: TrainContext, what: str, marks: Mapping[str, Any]) -> Path | None:
-        """Where a training is kept: what it is chosen by and the kind of device are its marks too."""
-        return context.place(what, marks, mark_of(context.valid), device_of(self.device).type)
+    def _checkpoint_folder(self, context: TrainContext, what: str, config: Mapping[str, Any]) -> Path | None:
+        """The folder of a checkpoint; it depends on validation users and device too."""
+        return context.checkpoint_folder(what, config, fingerprint(context.valid), device_of(self.device).type)
 
-    def _train(self, plan: TreePlan, lesson: TreeTrainingSet, context: TrainContext, what: str) -> TreeIndex:
-        """A trained tree; where trainings are kept, it goes on from where it stopped.
-
-        What is noted of it counts looks at quality where others count epochs.
-        """
-        folder = self._place(context, "tree", asdict(plan))
+    def _train(
+        self, plan: TreePlan, training_set: TreeTrainingSet, context: TrainContext, name: str
+    ) -> TreeIndex:
+        """A trained tree, resumed from its checkpoint if there is one; its history counts evaluations as epochs."""
+        folder = self._checkpoint_folder(context, "tree", asdict(plan))
         training = TreeTraining(
             plan,
-            lesson,
+            training_set,
             context.seed,
             self.device,
             context.progress,
             folder=folder,
-            keep_seconds=KEEP_SECONDS,
+            checkpoint_seconds=CHECKPOINT_SECONDS,
         )
         index = training.run()
-        judged = [one["f1"] for one in training.standing.told if "f1" in one]
-        context.note(what, course(judged, -(-plan.total // plan.judge_every), plan.patience))
+        context.note(name, history_of(training.validation, -(-plan.total // plan.eval_every), plan.patience))
         return index
 
-    def _before(
-        self, plan: TreePlan, lesson: TreeTrainingSet, context: TrainContext
+    def _pretrained(
+        self, plan: TreePlan, training_set: TreeTrainingSet, context: TrainContext
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """The tree and the scorer that a method without updates of its own goes on from: those of JTM (OTM's way).
-
-        Its labels come from its own scores, so a scorer that knows nothing teaches itself nothing.
-        """
-        usual = (
-            self.learning_rate or plan_of("jtm", self.profile).learning_rate
-        )  # OTM's own is for a scorer that knows something
-        before = replace(plan, labels="plain", learning_rate=usual, **METHODS["jtm"])
-        index = self._train(before, lesson, replace(context, note=forget), "jtm")
+        """Tree and scorer of JTM, which OTM starts from: its labels are its own scores, useless before training."""
+        rate = self.overrides.get("learning_rate") or plan_of("jtm", self.profile).learning_rate
+        before = replace(plan, labels="plain", learning_rate=rate, **METHODS["jtm"])
+        index = self._train(before, training_set, replace(context, note=forget), "jtm")
         order = index.tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()
 
 
-def _whole(folder: Path) -> Artifact:
-    """A kept estimator, if nothing happened to it."""
+def _load_estimator(folder: Path) -> Artifact:
+    """A saved estimator; a damaged one is refused."""
     try:
         return load(folder, "sasrec")
     except ArtifactError as error:

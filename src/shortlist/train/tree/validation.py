@@ -1,16 +1,39 @@
-"""How good a tree is on held-out requests, measured where it lives."""
+"""Recall and F1 of a tree on held-out users, on the device it is trained on."""
 
+from collections.abc import Mapping
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from shortlist.data import HeldOut
+from shortlist.data.membership import is_in
 from shortlist.data.windows import gather
 from shortlist.index.tree import TreeIndex, exhaustive, search
+from shortlist.train.tree.plan import TreePlan
+
+
+def quality(index: TreeIndex, held_out: HeldOut, plan: TreePlan, k: int = 20) -> Mapping[str, float]:
+    """Recall@k, F1@k and the number of distinct recommended items, without items of the history."""
+    items, relevant = answers(index, held_out, k, plan.beam, product=plan.product), held_out.relevant()
+    hits, count = is_in(items, relevant).sum(1), (relevant >= 0).sum(1).clamp(min=1)
+    return {
+        "recall": float((hits / count).mean()),
+        "f1": float((2 * hits / (k + count)).mean()),
+        "distinct": float(len(torch.unique(items))),
+    }
+
+
+def validation_sample(valid: HeldOut | None, seed: int, most: int = 1000) -> HeldOut | None:
+    """At most `most` random validation users; None without any."""
+    if valid is None or not len(valid):
+        return None
+    return valid.take(np.sort(np.random.default_rng(seed).permutation(len(valid))[:most]))
 
 
 def answers(
     index: TreeIndex,
-    cases: HeldOut,
+    held_out: HeldOut,
     k: int = 20,
     beam: int = 150,
     exclude_seen: bool = True,
@@ -18,23 +41,23 @@ def answers(
     full: bool = False,
     chunk: int = 500,
 ) -> Tensor:
-    """The k best items of every case [C, k]; `fresh` leaves out what was seen, `full` scores every leaf."""
+    """The top k items of every held-out user [C, k]; `exclude_seen` drops the history, `full` scores every leaf."""
     max_history, device = index.scorer.config.max_history, index.tree.item_of_leaf.device
-    histories = cases.query(width=max_history).history.to(device)
-    seen = everything_seen(cases).to(device) if exclude_seen else None
-    found = []
-    for start in range(0, len(cases), chunk):
-        some = histories[start : start + chunk]
+    histories = held_out.query(width=max_history).history.to(device)
+    seen = full_histories(held_out).to(device) if exclude_seen else None
+    parts = []
+    for start in range(0, len(held_out), chunk):
+        batch = histories[start : start + chunk]
         exclude = None if seen is None else seen[start : start + chunk]
         if full:
-            one = exhaustive(index, some, k, exclude=exclude, path=product)
+            found = exhaustive(index, batch, k, exclude=exclude, path=product)
         else:
-            one = search(index, some, k, beam=beam, exclude=exclude, path=product)
-        found.append(one.items)
-    return torch.cat(found).cpu() if found else torch.empty((0, k), dtype=torch.int64)
+            found = search(index, batch, k, beam=beam, exclude=exclude, path=product)
+        parts.append(found.items)
+    return torch.cat(parts).cpu() if parts else torch.empty((0, k), dtype=torch.int64)
 
 
-def everything_seen(cases: HeldOut) -> Tensor:
-    """All events before the cut of each case [C, E], -1 = padding."""
-    widest = int(cases.history_lengths().max()) if len(cases) else 0
-    return torch.from_numpy(gather(cases.events, cases.starts, cases.cuts, widest).astype("int64"))
+def full_histories(held_out: HeldOut) -> Tensor:
+    """All events before each user's cut [C, E], -1 = padding."""
+    longest = int(held_out.history_lengths().max()) if len(held_out) else 0
+    return torch.from_numpy(gather(held_out.events, held_out.starts, held_out.cuts, longest).astype("int64"))

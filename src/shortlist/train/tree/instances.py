@@ -1,4 +1,4 @@
-"""Training instances that live on the device: positions into one column of events."""
+"""Training instances on the device: positions in one tensor of events."""
 
 from dataclasses import dataclass, replace
 
@@ -11,50 +11,50 @@ from shortlist.data import Interactions, Windows, sliding
 
 @dataclass(frozen=True, eq=False)
 class Instances:
-    """What a user met, what came next; instance i ends with the event at `ends[i]`."""
+    """Histories with their next item; the target of instance i is the event at `ends[i]`."""
 
     items: Tensor  # int32 [E]
     starts: Tensor  # int64 [M] first event of the user
-    ends: Tensor  # int64 [M] the event to foretell
+    ends: Tensor  # int64 [M] the target event
     lasts: Tensor  # int64 [M] last event of the user
     max_history: int
 
     def __len__(self) -> int:
         return len(self.ends)
 
-    def some(self, rows: Tensor) -> "Instances":
+    def take(self, rows: Tensor) -> "Instances":
         """Only these instances."""
         return replace(self, starts=self.starts[rows], ends=self.ends[rows], lasts=self.lasts[rows])
 
     def histories(self, rows: Tensor) -> Tensor:
-        """The items met before, newest last [m, K], -1 = padding."""
+        """The last `max_history` items before the target, newest last [m, K], -1 = padding."""
         at = self.ends[rows, None] - torch.arange(self.max_history, 0, -1, device=rows.device)  # [m, K]
-        met = self.items[at.clamp(min=0)].to(torch.int64)
-        return torch.where(at >= self.starts[rows, None], met, -1)
+        items = self.items[at.clamp(min=0)].to(torch.int64)
+        return torch.where(at >= self.starts[rows, None], items, -1)
 
-    def labels(self, rows: Tensor) -> Tensor:
-        """The item that came next [m]."""
+    def targets(self, rows: Tensor) -> Tensor:
+        """The next item [m]."""
         return self.items[self.ends[rows]].to(torch.int64)
 
-    def labels_ahead(self, rows: Tensor, ahead: int, generator: torch.Generator) -> Tensor:
-        """One of the next `ahead` items of the user, each as likely [m]."""
-        reach = (self.lasts[rows] - self.ends[rows]).clamp(max=ahead - 1) + 1
-        drawn = torch.randint(1 << 62, reach.shape, generator=generator, device=rows.device) % reach
-        return self.items[self.ends[rows] + drawn].to(torch.int64)
+    def targets_ahead(self, rows: Tensor, ahead: int, generator: torch.Generator) -> Tensor:
+        """One of the next `ahead` items of the user, sampled uniformly [m]."""
+        available = (self.lasts[rows] - self.ends[rows]).clamp(max=ahead - 1) + 1
+        offset = torch.randint(1 << 62, available.shape, generator=generator, device=rows.device) % available
+        return self.items[self.ends[rows] + offset].to(torch.int64)
 
 
-def forgotten(histories: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """Histories [U, K] without a random share of their items, so that no single one is leaned on."""
+def drop_history(histories: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Histories [U, K] with a random share of their items replaced by padding."""
     if not share:
         return histories
-    chance = torch.rand(histories.shape, generator=generator, device=histories.device)
-    return histories.masked_fill(chance < share, -1)
+    random = torch.rand(histories.shape, generator=generator, device=histories.device)
+    return histories.masked_fill(random < share, -1)
 
 
 def instances_of(
     events: Interactions, max_history: int, min_history: int, which: str, device: torch.device
 ) -> Instances:
-    """Every window with enough history, or only each user's last one."""
+    """Every window with enough history, or only the last one of each user."""
     windows = sliding(events, max_history + 1, min_history)
     if which == "last":
         windows = _last(windows)

@@ -7,7 +7,7 @@ from shortlist.data import Interactions
 from shortlist.errors import ArtifactError
 from shortlist.index.tree import TreeIndex, grow, n_rows
 from shortlist.models.nodes import ScorerConfig, make_scorer
-from shortlist.train.tree.init_vectors import even, item_vectors, settle
+from shortlist.train.tree.embedding_init import even, item_vectors, init_embeddings
 from tests.train.tree.small import lesson, training, walks
 
 
@@ -63,7 +63,7 @@ def test_without_events_all_is_drawn(n_items):
 def test_nodes_begin_as_the_mean_of_what_is_below(leaf_vectors, spare):
     index = index_of(leaf_vectors=leaf_vectors, spare=spare)
     vectors = torch.randn(40, 4, generator=torch.Generator().manual_seed(5))
-    settle(index, vectors, 0.5)
+    init_embeddings(index, vectors, 0.5)
     shape, of = index.tree.shape, index.tree.item_of_leaf.tolist()
     for level in range(1, shape.height + 1):
         if shape.sizes[level] < 4:
@@ -79,7 +79,7 @@ def test_nodes_begin_as_the_mean_of_what_is_below(leaf_vectors, spare):
 
 def test_levels_of_few_nodes_stay_as_chance_made_them():
     index, plain = index_of(), index_of()
-    settle(index, torch.randn(40, 4, generator=torch.Generator().manual_seed(5)), 0.5)
+    init_embeddings(index, torch.randn(40, 4, generator=torch.Generator().manual_seed(5)), 0.5)
     few, many = index.level_rows(1), index.level_rows(3)
     assert torch.equal(index.scorer.nodes.weight[few], plain.scorer.nodes.weight[few])
     assert not torch.equal(index.scorer.nodes.weight[many], plain.scorer.nodes.weight[many])
@@ -88,7 +88,7 @@ def test_levels_of_few_nodes_stay_as_chance_made_them():
 def test_a_table_of_items_begins_with_their_vectors():
     index = index_of(history="item")
     vectors = torch.randn(40, 4, generator=torch.Generator().manual_seed(5))
-    settle(index, vectors, 0.5)
+    init_embeddings(index, vectors, 0.5)
     torch.testing.assert_close(index.scorer.items.weight, 0.5 * even(vectors, vectors))
 
 
@@ -132,7 +132,7 @@ def test_training_begins_there_unless_chance_is_asked_for():
 def index_weights(index):
     """The node table as `settle` makes it from the same seed."""
     other = TreeIndex(index.tree, make_scorer(index.scorer.config, 0), index.leaf_vectors, index.first)
-    settle(other, item_vectors(lesson().events, index.scorer.config.width, 0), index.scorer.config.spread)
+    init_embeddings(other, item_vectors(lesson().events, index.scorer.config.width, 0), index.scorer.config.spread)
     return other.scorer.nodes.weight
 
 

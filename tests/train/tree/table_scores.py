@@ -6,7 +6,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.index.tree import Tree, TreeIndex, grow, n_rows
 from shortlist.models.nodes import NodeScorer, ScorerConfig
-from shortlist.train.tree.votes import steps_of
+from shortlist.train.tree.likelihood import steps_of
 
 
 class Told(NodeScorer):

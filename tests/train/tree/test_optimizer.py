@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from shortlist.train.tree import optimise
-from shortlist.train.tree.optimise import Optimiser, rate_at
+from shortlist.train.tree.optimizer import TreeOptimizer, learning_rate_at
 from shortlist.train.tree.plan import TreePlan
 from tests.train.tree.small import plan, small_index
 
@@ -31,7 +31,7 @@ def test_the_released_schedule_is_that_of_the_authors_code():
         learning_rate=1e-3,
         warmup=5000,
         lr_schedule="exponential",
-        fade_steps=15_000,
+        lr_decay_steps=15_000,
         steps=80_000,
         rounds=12,
         restart=True,
@@ -39,29 +39,29 @@ def test_the_released_schedule_is_that_of_the_authors_code():
     for step in (0, 10, 4999, 5000, 7000, 79_999):
         expected = max(1e-3 * min((step + 1) / 5000, math.exp((5000 - step - 1) / 15_000)), 1e-6)
         for round_ in (0, 3):
-            assert rate_at(plan_, step + round_ * 80_000) == pytest.approx(expected)
+            assert learning_rate_at(plan_, step + round_ * 80_000) == pytest.approx(expected)
 
 
 def test_without_a_restart_the_schedule_goes_over_all_rounds():
     plan_ = TreePlan(learning_rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25)
-    rates = [rate_at(plan_, step) for step in range(100)]
+    rates = [learning_rate_at(plan_, step) for step in range(100)]
     assert rates[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
     assert all(one >= two for one, two in pairwise(rates[9:]))
     assert rates[-1] == pytest.approx(0.02)
     again = TreePlan(learning_rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25, restart=True)
-    assert [rate_at(again, step) for step in range(25)] == [rate_at(again, step + 50) for step in range(25)]
+    assert [learning_rate_at(again, step) for step in range(25)] == [learning_rate_at(again, step + 50) for step in range(25)]
 
 
 def test_no_fade_keeps_the_rate_and_no_rate_falls_below_a_millionth():
-    assert {rate_at(TreePlan(learning_rate=0.5, warmup=0, lr_schedule="none"), step) for step in range(50)} == {0.5}
-    assert rate_at(TreePlan(learning_rate=1e-3, warmup=0, lr_schedule="exponential", fade_steps=1), 1000) == 1e-6
+    assert {learning_rate_at(TreePlan(learning_rate=0.5, warmup=0, lr_schedule="none"), step) for step in range(50)} == {0.5}
+    assert learning_rate_at(TreePlan(learning_rate=1e-3, warmup=0, lr_schedule="exponential", lr_decay_steps=1), 1000) == 1e-6
 
 
 @pytest.mark.parametrize(("word", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
 def test_a_step_is_that_of_the_optimizer_in_the_plan(word, kind):
     told = plan(optimizer=word, weight_decay=0.1, lr_schedule="none", warmup=0, clip=0.0, amsgrad=True)
     ours, theirs = scorer(), scorer()
-    walk(ours, Optimiser(told, ours), 3)
+    walk(ours, TreeOptimizer(told, ours), 3)
     other = kind(theirs.parameters(), lr=told.learning_rate, weight_decay=0.1, amsgrad=True)
     for _ in range(3):
         other.zero_grad()
@@ -73,7 +73,7 @@ def test_a_step_is_that_of_the_optimizer_in_the_plan(word, kind):
 
 def test_clipping_bounds_the_gradient():
     one = scorer()
-    optimiser = Optimiser(plan(clip=1e-3, warmup=0), one)
+    optimiser = TreeOptimizer(plan(clip=1e-3, warmup=0), one)
     optimiser.pace(0)
     optimiser.step(1e6 * loss_of(one))
     norm = torch.stack([p.grad.norm() for p in one.parameters() if p.grad is not None]).norm()
@@ -84,7 +84,7 @@ def test_rows_of_a_large_table_that_were_not_touched_stay(monkeypatch):
     monkeypatch.setattr(optimise, "LAZY", 10)
     one = scorer(history="item")
     before = one.nodes.weight.detach().clone()
-    optimiser = Optimiser(plan(weight_decay=0.5, history="item"), one)
+    optimiser = TreeOptimizer(plan(weight_decay=0.5, history="item"), one)
     assert one.lazy
     assert [type(part).__name__ for part in optimiser.parts] == ["AdamW", "SparseAdam"]
     walk(one, optimiser, 3)
@@ -98,10 +98,10 @@ def test_a_restored_memory_goes_on_as_if_nothing_had_happened(kind, lazy, monkey
     monkeypatch.setattr(optimise, "LAZY", 10 if lazy else 10**9)
     told = plan(amsgrad=True)
     whole, parted = scorer(kind), scorer(kind)
-    walk(whole, Optimiser(told, whole), 8)
-    first = Optimiser(told, parted)
+    walk(whole, TreeOptimizer(told, whole), 8)
+    first = TreeOptimizer(told, parted)
     walk(parted, first, 5)
-    second = Optimiser(told, parted)
+    second = TreeOptimizer(told, parted)
     second.restore(first.tensors())
     walk(parted, second, 3, first=5)
     for one, two in zip(whole.parameters(), parted.parameters(), strict=True):
@@ -110,9 +110,9 @@ def test_a_restored_memory_goes_on_as_if_nothing_had_happened(kind, lazy, monkey
 
 def test_a_restored_memory_is_its_own():
     one = scorer()
-    first = Optimiser(plan(), one)
+    first = TreeOptimizer(plan(), one)
     walk(one, first, 2)
-    second = Optimiser(plan(), one)
+    second = TreeOptimizer(plan(), one)
     second.restore(first.tensors())
     before = {name: value.clone() for name, value in first.tensors().items()}
     walk(one, second, 2)
@@ -120,6 +120,6 @@ def test_a_restored_memory_is_its_own():
 
 
 def test_the_memory_of_nothing_is_nothing():
-    optimiser = Optimiser(plan(), scorer())
+    optimiser = TreeOptimizer(plan(), scorer())
     assert optimiser.tensors() == {}
     optimiser.restore({})

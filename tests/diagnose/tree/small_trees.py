@@ -5,7 +5,7 @@ import pyarrow as pa
 import torch
 
 from shortlist.data import Catalog, HeldOut, Interactions, Vocabulary
-from shortlist.diagnose.tree.heap import subtree_peaks
+from shortlist.diagnose.tree.max_heap import subtree_max
 from shortlist.index.tree import TreeIndex, grow
 from tests.index.tree.tabular import Rows, random_rows
 
@@ -17,7 +17,7 @@ def perfect_heap(users, n, branch=2, seed=0, spare=0.0):
     index = random_rows(users, n, branch, seed, spare)
     tree, shape = index.tree, index.tree.shape
     leaves = index.scorer.table[:, shape.offsets[-1] :].masked_fill(tree.item_of_leaf < 0, -9.0)
-    peaks = subtree_peaks(shape, leaves)
+    peaks = subtree_max(shape, leaves)
     table = torch.cat([(level + 1) * one.sigmoid() - 5 * level for level, one in enumerate(peaks)], 1)
     return TreeIndex(tree, Rows(table))
 

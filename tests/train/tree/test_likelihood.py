@@ -3,8 +3,8 @@ import torch
 
 from shortlist.index.tree import TreeIndex, TreeShape
 from shortlist.train.tree.update import UpdateRule, dtr_update, jtm_update
-from shortlist.train.tree.votes import steps_of, voters_of
-from tests.train.tree.told import Told, world
+from shortlist.train.tree.likelihood import steps_of, voters_of
+from tests.train.tree.table_scores import Told, world
 
 
 def test_the_cap_draws_at_random_and_keeps_the_weight_of_items():

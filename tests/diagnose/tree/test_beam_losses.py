@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from shortlist.diagnose.tree.beam import Asked, account, compare, lost_at, survival
+from shortlist.diagnose.tree.beam_losses import SearchSettings, account, compare, lost_at, survival
 from shortlist.index.tree import delete
-from tests.diagnose.tree.heaps import perfect_heap
+from tests.diagnose.tree.small_trees import perfect_heap
 from tests.index.tree.tabular import nobody, random_pairs, random_rows
 
 
@@ -34,8 +34,8 @@ def walk_by_hand(index, user, beam):
 def test_an_item_survives_a_level_when_its_ancestor_is_kept(n, branch, beam, spare):
     index, k = random_rows(5, n, branch, seed=n, spare=spare), 3
     truth = random_truth(5, n, size=min(4, n))
-    asked = Asked(k, beam)
-    found = asked.by_beam(index, nobody(5))
+    asked = SearchSettings(k, beam)
+    found = asked.beam_search(index, nobody(5))
     alive = survival(index, found, truth)
     for user in range(5):
         levels = walk_by_hand(index, user, beam)
@@ -56,7 +56,7 @@ def test_i24_search_and_model_explain_every_miss_in_whole_numbers(seed, beam, ex
     generator = torch.Generator().manual_seed(seed)
     history = torch.stack([torch.randperm(n, generator=generator)[:3] for _ in range(users)])
     truth = random_truth(users, n, seed)
-    compared = compare(index, history, truth, Asked(6, beam, exclude_seen=exclude_seen))
+    compared = compare(index, history, truth, SearchSettings(6, beam, exclude_seen=exclude_seen))
     told = account(compared, truth, index, history, exclude_seen)
     best = [set(row) - {-1} for row in compared.best.items.tolist()]
     found = [set(row) - {-1} for row in compared.found.items.tolist()]
@@ -75,7 +75,7 @@ def test_i24_search_and_model_explain_every_miss_in_whole_numbers(seed, beam, ex
 @pytest.mark.parametrize("seed", range(5))
 def test_i41_losses_by_level_add_up_to_what_the_beam_did_not_return(seed):
     index = random_rows(7, 50, 2, seed)
-    compared = compare(index, nobody(7), random_truth(7, 50), Asked(5, 3))
+    compared = compare(index, nobody(7), random_truth(7, 50), SearchSettings(5, 3))
     there = compared.best.items >= 0
     lost = lost_at(compared.top_alive, there)
     best, found = compared.best.items.tolist(), compared.found.items.tolist()
@@ -88,7 +88,7 @@ def test_i41_losses_by_level_add_up_to_what_the_beam_did_not_return(seed):
 
 def test_i41_a_perfect_heap_loses_nothing_when_the_beam_holds_what_is_asked():
     index = perfect_heap(6, 60, 3, spare=0.2)
-    compared = compare(index, nobody(6), random_truth(6, 60), Asked(4, 4))
+    compared = compare(index, nobody(6), random_truth(6, 60), SearchSettings(4, 4))
     assert torch.equal(compared.best.items, compared.found.items)
     assert int(lost_at(compared.top_alive, compared.best.items >= 0).sum()) == 0
     assert account(compared, random_truth(6, 60), index, nobody(6), False).search == 0
@@ -97,7 +97,7 @@ def test_i41_a_perfect_heap_loses_nothing_when_the_beam_holds_what_is_asked():
 def test_who_wants_more_than_is_asked_for_is_crowded():
     index = random_rows(2, 20)
     truth = torch.tensor([[1, 2, 3, 4, 5], [6, -1, -1, -1, -1]])
-    compared = compare(index, nobody(2), truth, Asked(2, 20))
+    compared = compare(index, nobody(2), truth, SearchSettings(2, 20))
     told = account(compared, truth, index, nobody(2), False)
     assert told.crowded == 3
     assert told.model >= told.crowded

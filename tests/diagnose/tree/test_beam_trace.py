@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from shortlist.diagnose.tree.beam import Asked
-from shortlist.diagnose.tree.walk import walk
+from shortlist.diagnose.tree.beam_losses import SearchSettings
+from shortlist.diagnose.tree.beam_trace import walk
 from tests.index.tree.tabular import nobody, rows_index
 
 
@@ -15,7 +15,7 @@ def small():
 
 
 def test_a_walk_tells_where_an_item_left_the_beam_and_what_it_would_have_taken():
-    told = walk(small(), nobody(1), torch.tensor([[5, 3, -1]]), Asked(k=2, beam=2))
+    told = walk(small(), nobody(1), torch.tensor([[5, 3, -1]]), SearchSettings(k=2, beam=2))
     assert [(step.level, step.nodes) for step in told.steps] == [(1, (0, 1)), (2, (0, 1)), (3, (2, 3))]
     assert [step.scored for step in told.steps] == [2, 4, 4]
     lost, found = told.trails
@@ -28,16 +28,16 @@ def test_a_walk_tells_where_an_item_left_the_beam_and_what_it_would_have_taken()
 
 
 def test_what_search_lost_comes_first_then_what_was_found():
-    told = walk(small(), nobody(1), torch.tensor([[0, 3, 5]]), Asked(k=2, beam=2))
+    told = walk(small(), nobody(1), torch.tensor([[0, 3, 5]]), SearchSettings(k=2, beam=2))
     assert [trail.item for trail in told.trails] == [5, 3]
 
 
 def test_items_without_a_leaf_have_no_trail():
-    told = walk(small(), nobody(1), torch.tensor([[99, -1]]), Asked(k=2, beam=2))
+    told = walk(small(), nobody(1), torch.tensor([[99, -1]]), SearchSettings(k=2, beam=2))
     assert told.trails == ()
 
 
 @pytest.mark.parametrize("beam", [1, 8])
 def test_kept_nodes_are_never_more_than_the_beam(beam):
-    told = walk(small(), nobody(1), torch.tensor([[5]]), Asked(k=2, beam=beam))
+    told = walk(small(), nobody(1), torch.tensor([[5]]), SearchSettings(k=2, beam=beam))
     assert all(len(step.nodes) == len(step.scores) <= beam for step in told.steps)

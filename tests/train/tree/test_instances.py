@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from shortlist.data import Interactions, sliding
-from shortlist.train.tree.batches import forgotten, instances_of
+from shortlist.train.tree.instances import forgotten, instances_of
 from tests.train.tree.small import walks
 
 CPU = torch.device("cpu")

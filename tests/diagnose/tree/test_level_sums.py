@@ -1,12 +1,12 @@
 import torch
 
-from shortlist.diagnose.tree.beam import Asked
-from shortlist.diagnose.tree.levels import Looking, _spread, added
+from shortlist.diagnose.tree.beam_losses import SearchSettings
+from shortlist.diagnose.tree.level_sums import Looking, _spread, added
 from tests.index.tree.tabular import random_pairs
 
 
 def test_what_is_summed_over_users_does_not_depend_on_the_batches():
-    one = Looking(random_pairs(40), Asked(beam=4, k=5), beams=(2, 4, 8), negatives=6)
+    one = Looking(random_pairs(40), SearchSettings(beam=4, k=5), beams=(2, 4, 8), negatives=6)
     generator = torch.Generator().manual_seed(0)
     histories, truth = (torch.randint(0, 40, (9, size), generator=generator) for size in (3, 4))
     whole = one.at(histories, truth).sums

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shortlist.index.tree.assign import balanced_assign
-from shortlist.train.tree.places import WAYS, Places
+from shortlist.train.tree.assignment import WAYS, Places
 
 
 def places(seed=0, groups=6, width=4, room=5):

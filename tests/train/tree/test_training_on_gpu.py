@@ -6,7 +6,7 @@ import torch
 
 from shortlist.data import Interactions
 from shortlist.train.tree.plan import METHODS, plan_of
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet, quality
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet, quality
 from tests.train.tree.small import everything, lesson, likely, plan, same
 from tests.train.tree.test_rounds import LONG, SLOW
 
@@ -57,7 +57,7 @@ def test_on_a_device_too_the_same_seed_gives_the_same_bytes(method):
     generator = np.random.default_rng(0)
     users, items = np.repeat(np.arange(300), 100), generator.integers(0, 1500, 30_000)
     events = Interactions.of(users, items, np.tile(np.arange(100), 300), n_users=300, n_items=1500)
-    sizes = {"rounds": 2, "steps": 40, "batch_size": 200, "judge_every": 40, "order": "random"}
+    sizes = {"rounds": 2, "steps": 40, "batch_size": 200, "eval_every": 40, "order": "random"}
     runs = [TreeTraining(plan_of(method, **sizes), TreeTrainingSet(events), 0, "cuda") for _ in range(2)]
     for one in runs:
         one.run()

@@ -13,11 +13,11 @@ from shortlist.metrics.ranking import f1
 from shortlist.train.tree import rounds
 from shortlist.train.tree.plan import METHODS
 from shortlist.train.tree.rectify import Top
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet, quality, scorer_config
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet, quality, scorer_config
 from shortlist.train.tree.validation import answers
 from tests.train.tree.small import everything, lesson, likely, plan, same, training
 
-LONG = {"steps": 40, "rounds": 2, "batch_size": 64, "judge_every": 1000, "beam": 10, "negatives": 8}
+LONG = {"steps": 40, "rounds": 2, "batch_size": 64, "eval_every": 1000, "beam": 10, "negatives": 8}
 SLOW = {"otm": {"steps": 100}, "tdm": {"steps": 100}}  # a yes or no for every node takes longer to learn
 
 
@@ -90,7 +90,7 @@ def test_rectified_labels_may_come_from_the_best_items_alone(given, tmp_path):
 def test_the_best_judged_is_chosen_not_the_last(monkeypatch):
     marks = iter([0.1, 0.5, 0.3, 0.2])
     monkeypatch.setattr(rounds, "quality", lambda index, cases, plan: {"f1": next(marks)})
-    one = training(judge_every=2, steps=4)
+    one = training(eval_every=2, steps=4)
     one.run(until=4)
     best = {name: value.clone() for name, value in one.standing.index.tensors().items()}
     chosen = one.run()
@@ -102,7 +102,7 @@ def test_the_best_judged_is_chosen_not_the_last(monkeypatch):
 
 def test_of_equals_the_first_is_chosen(monkeypatch):
     monkeypatch.setattr(rounds, "quality", lambda index, cases, plan: {"f1": 0.5})
-    one = training(judge_every=2)
+    one = training(eval_every=2)
     one.run(until=2)
     best = {name: value.clone() for name, value in one.standing.index.tensors().items()}
     assert same(one.run().tensors(), best)
@@ -111,7 +111,7 @@ def test_of_equals_the_first_is_chosen(monkeypatch):
 def test_training_ends_when_it_no_longer_gets_better(monkeypatch):
     marks = iter([0.1, 0.5, 0.3, 0.4, 0.9])
     monkeypatch.setattr(rounds, "quality", lambda index, cases, plan: {"f1": next(marks)})
-    one = training(judge_every=2, steps=5, patience=2)
+    one = training(eval_every=2, steps=5, patience=2)
     one.run()
     assert one.standing.step == 8
     one.run()  # nor does it begin again
