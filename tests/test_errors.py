@@ -1,4 +1,4 @@
-"""Errors: one family, each with words for a person."""
+"""Errors: one family with one base class."""
 
 import pytest
 
@@ -9,12 +9,12 @@ FAMILY = [kind for kind in vars(errors).values() if isinstance(kind, type) and i
 
 
 @pytest.mark.parametrize("kind", FAMILY, ids=lambda kind: kind.__name__)
-def test_every_error_can_be_caught_as_one_of_ours_and_says_what_it_is_for(kind):
+def test_every_error_is_a_shortlist_error_with_a_docstring(kind):
     assert issubclass(kind, ShortlistError)
     assert kind.__doc__
 
 
-def test_a_missing_package_comes_with_the_way_to_install_it():
+def test_missing_package_error_has_the_install_command():
     assert str(MissingExtraError("faiss", "ann")) == (
         "this needs the package 'faiss'; install it with: pip install 'shortlist[ann]'"
     )

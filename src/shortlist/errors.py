@@ -1,32 +1,32 @@
-"""The errors a user can meet: each says what was expected, what came and what to do."""
+"""Errors of the package: a message says what was expected, what was found and what to do."""
 
 
 class ShortlistError(Exception):
-    """Anything `shortlist` refuses to do; the message is meant for a person."""
+    """Base class of all errors; the message is meant for the user."""
 
 
 class DataError(ShortlistError):
-    """A file or a column is not what it should be."""
+    """A data file or column is invalid."""
 
 
 class ConfigError(ShortlistError):
-    """A setting, a TOML file or a command line is not what it should be."""
+    """A setting, a TOML file or a command-line option is invalid."""
 
 
 class ArtifactError(ShortlistError):
-    """A saved artifact fails one of the checks made before it is trusted."""
+    """A saved artifact failed verification."""
 
 
 class GrammarError(ShortlistError):
-    """Stages were put together in a way that has no meaning."""
+    """Stages were combined in an invalid way, or a stage breaks its contract."""
 
 
 class ConservationError(ShortlistError):
-    """A stage lost, doubled or invented a candidate."""
+    """A stage lost, duplicated or invented a candidate."""
 
 
 class MissingExtraError(ShortlistError):
-    """An optional package is needed for what was asked."""
+    """An optional package is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Any model of the catalogue names what it scores best, through any index its scores allow."""
+"""ModelNominator nominates the items a model scores best, with every index kind."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ from shortlist.models.collaborative.ease import EASE
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.nominate import ModelNominator
 from shortlist.pipeline import assemble, parse_recipe, to_recipe, to_toml
-from tests.worlds import asked
+from tests.worlds import query_of
 
 N_ITEMS = 300
 FAISS = [kind for kind in INDEXES if kind not in ("exact", "scann")]
@@ -35,23 +35,23 @@ def ease(seed: int = 0) -> EASE:
 
 @pytest.fixture
 def query() -> Query:
-    return asked([3, 4, 5], [], [17, 290])
+    return query_of([3, 4, 5], [], [17, 290])
 
 
 def slow(model, query: Query, k: int, exclude_seen: bool) -> list[list[int]]:
-    """Sort all scores, then leave out what was met."""
-    told = []
+    """Sort all scores, then leave out the history."""
+    best = []
     with torch.no_grad():
         scores = model.scores(query.history, query.user)
-    for own, met in zip(scores.tolist(), query.history.tolist(), strict=True):
+    for own, history in zip(scores.tolist(), query.history.tolist(), strict=True):
         order = sorted(range(N_ITEMS), key=lambda item, own=own: -own[item])
-        told.append([item for item in order if not (exclude_seen and item in met)][:k])
-    return told
+        best.append([item for item in order if not (exclude_seen and item in history)][:k])
+    return best
 
 
 @pytest.mark.parametrize("model", [sasrec(), ease()], ids=["vectors", "scores"])
 @pytest.mark.parametrize("exclude_seen", [False, True])
-def test_the_best_are_named(model, query, exclude_seen):
+def test_best_items_are_nominated(model, query, exclude_seen):
     found = ModelNominator(model, exclude_seen, limit=7).nominate(query)
     assert found.items.tolist() == slow(model, query, 7, exclude_seen)
     assert found.valid.all()
@@ -60,53 +60,53 @@ def test_the_best_are_named(model, query, exclude_seen):
     torch.testing.assert_close(found.scores, expected)
 
 
-def test_no_place_is_lost_to_what_was_met_until_nothing_is_left(query):
+def test_excluded_history_items_take_no_place(query):
     found = ModelNominator(sasrec(), exclude_seen=True, limit=N_ITEMS).nominate(query)
     assert found.valid.sum(1).tolist() == [N_ITEMS - 3, N_ITEMS, N_ITEMS - 2]
     assert (found.scores[~found.valid] == 0).all()
 
 
 @pytest.mark.parametrize("index", FAISS)
-def test_an_index_names_most_of_the_best_and_travels_with_the_stage(index, query):
+def test_approximate_index_finds_most_of_the_best_and_is_saved_with_the_stage(index, query):
     pytest.importorskip("faiss", reason="faiss is not installed")
     model = sasrec()
     stage = ModelNominator(model, exclude_seen=True, index=index, limit=20, name="m")
     found = stage.nominate(query)
-    truth = slow(model, query, 20, exclude_seen=True)
-    hits = sum(len(set(a) & set(b)) for a, b in zip(found.items.tolist(), truth, strict=True))
+    exact = slow(model, query, 20, exclude_seen=True)
+    hits = sum(len(set(a) & set(b)) for a, b in zip(found.items.tolist(), exact, strict=True))
     assert hits > (59 if index == "flat" else 10)
     back = ModelNominator.build(stage.settings(), stage.tensors())
     assert back.index == index
     assert torch.equal(back.nominate(query).items, found.items)
-    about = json.loads(bytes(stage.tensors()["index.about"].tolist()))
+    about = json.loads(bytes(stage.tensors()["index.header"].tolist()))
     assert about["kind"] == index
 
 
-def test_the_knobs_of_an_index_are_settings_and_nothing_is_made_anew(query):
+def test_search_width_changes_without_building_the_index_again(query):
     pytest.importorskip("faiss", reason="faiss is not installed")
     stage = ModelNominator(sasrec(), index="ivf", nprobe=1)
     wide = replace(stage, nprobe=7)
     assert wide.built.inner is stage.built.inner
     assert (stage % 30).built.inner is stage.built.inner
-    assert wide.built.choices.nprobe == 7
+    assert wide.built.params.nprobe == 7
     assert replace(stage, index="exact", nprobe=0).built.kind == "exact"
     with pytest.raises(ConfigError, match='index "ivf" knows no ef; expected nlist, nprobe'):
         replace(stage, ef=3)
 
 
-def test_what_exact_searches_among_is_the_model_itself():
+def test_exact_index_shares_the_vectors_of_the_model():
     stage = ModelNominator(sasrec())
     assert not [name for name in stage.tensors() if name.startswith("index.")]
     assert stage.built.vectors.data_ptr() == stage.model.vectors().data_ptr()
 
 
 @pytest.mark.parametrize("settings", [{"index": "hnsw"}, {"ef": 4}])
-def test_a_model_without_vectors_has_no_index(settings):
+def test_model_without_vectors_refuses_an_index(settings):
     with pytest.raises(ConfigError, match="needs a model whose scores are products of vectors, got EASE"):
         ModelNominator(ease(), **settings)
 
 
-def test_a_recipe_tells_of_the_index_and_gives_it_back(query):
+def test_recipe_keeps_the_index_settings(query):
     pytest.importorskip("faiss", reason="faiss is not installed")
     stage = ModelNominator(sasrec(), True, "hnsw", ef=99, limit=12, name="near")
     text = to_toml(to_recipe(Pipeline((stage,))))
@@ -120,9 +120,9 @@ def test_a_recipe_tells_of_the_index_and_gives_it_back(query):
 
 
 @pytest.mark.parametrize(
-    ("line", "words"), [("ef = -1", "ef must lie between"), ("index = 3", "index must be text")]
+    ("line", "message"), [("ef = -1", "ef must lie between"), ("index = 3", "index must be text")]
 )
-def test_settings_that_make_no_sense_are_named_with_their_line(line, words):
+def test_invalid_settings_are_refused_with_their_line(line, message):
     text = f'pipeline = "near % 5"\n\n[stages.near]\ntype = "sasrec"\n{line}\n'
-    with pytest.raises(ConfigError, match=rf"pipeline:5: \[stages.near\]: {words}"):
+    with pytest.raises(ConfigError, match=rf"pipeline:5: \[stages.near\]: {message}"):
         parse_recipe(text)

@@ -1,4 +1,4 @@
-"""The contract every stage must keep, as a check that anyone can run on a stage of their own."""
+"""The contract of stages, as a check that can be run on any stage."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +14,11 @@ from shortlist.pipeline.run import run
 
 
 def check_stage(stage: Stage, n_items: int, nominators: tuple[str, ...] = (), seed: int = 0) -> None:
-    """Raise GrammarError unless the stage keeps its contract on requests that are hard to please.
+    """Raise GrammarError unless the stage keeps its contract on difficult requests.
 
-    It is asked about users without history, unknown users, full and padded histories, alone and in a batch; it must
-    answer alike each time, leave its input untouched, and return what its kind owns, in shape and meaning.
-    `nominators` names those whose `.score` and `.rank` columns the stage reads.
+    The requests have no history, unknown users, full and padded histories, alone and in a batch. The stage must give
+    the same result every time, leave its input unchanged, and return what its kind owns with the right shape.
+    `nominators` are the names whose `.score` and `.rank` columns the stage reads.
     """
     if kind_of(stage) == "stage":
         raise GrammarError(
@@ -27,25 +27,25 @@ def check_stage(stage: Stage, n_items: int, nominators: tuple[str, ...] = (), se
     generator = torch.Generator().manual_seed(seed)
     query = _requests(n_items, generator)
     found = _candidates(len(query), n_items, nominators, generator)
-    with _answering(stage, "any request"):
+    with _handling(stage, "any request"):
         first = _check_answer(stage, query, found, n_items)
         _check_alone(stage, query, found, first)
         _check_padding(stage, query, found, first)
-    with _answering(stage, "requests without any candidate"):
+    with _handling(stage, "requests without candidates"):
         _check_empty(stage, query, found)
     _check_run(stage, query, n_items, nominators)
 
 
 @contextmanager
-def _answering(stage: Stage, what: str) -> Iterator[None]:
-    """Whatever a stage raises breaks its contract, and is told in its words."""
+def _handling(stage: Stage, what: str) -> Iterator[None]:
+    """Any exception of a stage breaks its contract and is reported with its message."""
     try:
         yield
     except ShortlistError:
         raise
     except Exception as error:
         raise GrammarError(
-            _broken(stage, f"answers {what}, and it raised {type(error).__name__}: {error}")
+            _broken(stage, f"handles {what}; it raised {type(error).__name__}: {error}")
         ) from error
 
 
@@ -71,77 +71,81 @@ def _candidates(
 
 def _check_answer(stage: Stage, query: Query, found: Candidates, n_items: int) -> Candidates:
     before = _copies(query, found)
-    _check_verb(stage, query, found)
+    _check_method(stage, query, found)
     first = stage(query, found)
-    _demand(stage, "leaves its input untouched", _same_all(before, _copies(query, found)))
+    _require(stage, "leaves its input unchanged", _same_all(before, _copies(query, found)))
     if isinstance(stage, Nominator):
-        _check_named(stage, first, len(query), n_items)
-    _demand(stage, "answers alike when asked twice", _same(first, stage(query, found)))
+        _check_nominated(stage, first, len(query), n_items)
+    _require(stage, "returns the same result when called twice", _same(first, stage(query, found)))
     return first
 
 
-def _check_verb(stage: Stage, query: Query, found: Candidates) -> None:
-    """What the verb of the stage's kind returns, in shape and meaning."""
+def _check_method(stage: Stage, query: Query, found: Candidates) -> None:
+    """Check the return value of the method of the stage's kind."""
     if isinstance(stage, Filter):
         keep = stage.keep(query, found)
-        _demand(
-            stage, "says yes or no to each candidate", keep.dtype == torch.bool and keep.shape == found.shape
+        _require(
+            stage, "returns one boolean per candidate", keep.dtype == torch.bool and keep.shape == found.shape
         )
     if isinstance(stage, Hydrator):
         for name, column in stage.columns(query, found).items():
-            _demand(stage, f"gives column {name!r} the shape [B, K]", column.shape == found.shape)
+            _require(stage, f"returns column {name!r} with the shape [B, K]", column.shape == found.shape)
     if isinstance(stage, Scorer):
         scores = stage.score(query, found)
-        _demand(stage, "gives each candidate one number", scores.shape == found.shape)
-        _demand(stage, "gives finite numbers", bool(torch.isfinite(scores[found.valid]).all()))
+        _require(stage, "returns one score per candidate", scores.shape == found.shape)
+        _require(stage, "returns finite scores", bool(torch.isfinite(scores[found.valid]).all()))
     if isinstance(stage, Selector):
         _check_choice(stage, stage.select(query, found)[:, : stage.k], found)
 
 
-def _check_named(stage: Nominator, named: Candidates, count: int, n_items: int) -> None:
-    rows = named.items[named.valid]
-    shapes = named.items.shape == named.scores.shape and named.shape[0] == count
-    _demand(stage, "names items and scores of the shape [B, K]", shapes)
-    _demand(stage, "names at most its limit", named.shape[1] <= stage.limit)
-    _demand(stage, "names rows of the catalogue", bool(((rows >= 0) & (rows < n_items)).all()))
-    steps = named.scores.masked_fill(~named.valid, -torch.inf)
-    _demand(stage, "names the best first", bool((steps[:, 1:] <= steps[:, :-1]).all()))
+def _check_nominated(stage: Nominator, nominated: Candidates, count: int, n_items: int) -> None:
+    rows = nominated.items[nominated.valid]
+    shapes = nominated.items.shape == nominated.scores.shape and nominated.shape[0] == count
+    _require(stage, "nominates items and scores of the shape [B, K]", shapes)
+    _require(stage, "nominates at most its limit", nominated.shape[1] <= stage.limit)
+    _require(stage, "nominates rows of the catalogue", bool(((rows >= 0) & (rows < n_items)).all()))
+    steps = nominated.scores.masked_fill(~nominated.valid, -torch.inf)
+    _require(stage, "nominates the best first", bool((steps[:, 1:] <= steps[:, :-1]).all()))
 
 
 def _check_choice(stage: Selector, positions: Tensor, found: Candidates) -> None:
     chosen = positions.clamp(min=0)
-    _demand(stage, "chooses places that exist", bool((positions < found.shape[1]).all()))
-    _demand(
+    _require(stage, "selects positions that exist", bool((positions < found.shape[1]).all()))
+    _require(
         stage,
-        "chooses candidates that are valid",
+        "selects valid candidates",
         bool((found.valid.gather(1, chosen) | (positions < 0)).all()),
     )
     ordered = torch.where(positions < 0, -1 - torch.arange(positions.shape[1]), positions).sort(1).values
-    _demand(stage, "chooses each candidate once", bool((ordered[:, 1:] != ordered[:, :-1]).all()))
+    _require(stage, "selects each candidate once", bool((ordered[:, 1:] != ordered[:, :-1]).all()))
 
 
 def _check_alone(stage: Stage, query: Query, found: Candidates, whole: Candidates) -> None:
     for row in range(len(query)):
         alone = stage(query.take(slice(row, row + 1)), _row(found, row))
-        _demand(stage, "answers a request alike alone and in a batch", _close(alone, _row(whole, row)))
+        _require(
+            stage,
+            "returns the same result for a request alone and in a batch",
+            _close(alone, _row(whole, row)),
+        )
 
 
 def _check_padding(stage: Stage, query: Query, found: Candidates, whole: Candidates) -> None:
     pad = torch.full((len(query), 3), -1)
     padded = Query(query.user, torch.cat([pad, query.history], 1), query.time, query.seed, query.context)
-    _demand(stage, "does not mind more padding", _close(stage(padded, found), whole))
+    _require(stage, "does not depend on the amount of padding", _close(stage(padded, found), whole))
 
 
 def _check_empty(stage: Stage, query: Query, found: Candidates) -> None:
-    nobody = found.take(torch.empty((len(query), 0), dtype=torch.int64))
-    nothing = stage(query, nobody)
-    invented = kind_of(stage) != "nominator" and bool(nothing.valid.any())
-    _demand(stage, "makes nothing of nothing", nothing.shape[0] == len(query) and not invented)
+    empty = found.take(torch.empty((len(query), 0), dtype=torch.int64))
+    result = stage(query, empty)
+    invented = kind_of(stage) != "nominator" and bool(result.valid.any())
+    _require(stage, "returns no candidate when it gets none", result.shape[0] == len(query) and not invented)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Given(Nominator):
-    """Names what the check made up."""
+    """Nominates random candidates."""
 
     n_items: int = 1
 
@@ -151,7 +155,7 @@ class _Given(Nominator):
 
 
 def _check_run(stage: Stage, query: Query, n_items: int, nominators: tuple[str, ...]) -> None:
-    """The stage at work in a pipeline, the account balanced."""
+    """Run the stage in a pipeline and check the conservation of candidates."""
     names = nominators or ("given",)
     given = [_Given(n_items, name=name) for name in names]
     pool: Stage = given[0]
@@ -162,9 +166,9 @@ def _check_run(stage: Stage, query: Query, n_items: int, nominators: tuple[str, 
 
 
 def _copies(query: Query, found: Candidates) -> list[Tensor]:
-    asked = [query.user, query.history, query.time, query.seed, *query.context.values()]
+    request = [query.user, query.history, query.time, query.seed, *query.context.values()]
     return [
-        part.clone() for part in (*asked, found.items, found.scores, found.valid, *found.columns.values())
+        part.clone() for part in (*request, found.items, found.scores, found.valid, *found.columns.values())
     ]
 
 
@@ -196,10 +200,10 @@ def _row(found: Candidates, row: int) -> Candidates:
     )
 
 
-def _demand(stage: Stage, what: str, holds: bool) -> None:
+def _require(stage: Stage, rule: str, holds: bool) -> None:
     if not holds:
-        raise GrammarError(_broken(stage, what))
+        raise GrammarError(_broken(stage, rule))
 
 
-def _broken(stage: Stage, what: str) -> str:
-    return f"{stage.title!r} ({type(stage).__name__}) breaks its contract: it must be one that {what}"
+def _broken(stage: Stage, rule: str) -> str:
+    return f"{stage.title!r} ({type(stage).__name__}) breaks its contract: it must be a stage that {rule}"
