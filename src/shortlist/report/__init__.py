@@ -5,7 +5,7 @@ from shortlist.report.data import data_page
 from shortlist.report.diagnosis.page import diagnosis_page
 from shortlist.report.page import Html, Section, code, facts, figure, page, table
 from shortlist.report.run import run_page
-from shortlist.report.tree.page import tree_page, tree_section
+from shortlist.report.tree.page import tree_section
 
 __all__ = [
     "Html",
@@ -20,6 +20,5 @@ __all__ = [
     "page",
     "run_page",
     "table",
-    "tree_page",
     "tree_section",
 ]

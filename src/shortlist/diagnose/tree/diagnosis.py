@@ -72,7 +72,7 @@ class TopNode:
 class TreeFinding:
     """A finding about a tree; `share` is its loss as a share of all relevant items, None if it is not a loss."""
 
-    text: str
+    what: str
     knob: str
     share: float | None = None
 

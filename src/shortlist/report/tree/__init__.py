@@ -1,1 +1,1 @@
-"""tree."""
+"""Report of a tree: sections, plots and drawings."""

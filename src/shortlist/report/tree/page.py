@@ -1,246 +1,243 @@
-"""The page of a tree: what it loses, where, and what to do about it, for people who read no papers."""
+"""Report sections of a tree: what it loses, at which level, and which knob to change."""
 
 from collections.abc import Mapping
 from html import escape
-from typing import Any
 
-from shortlist.report.page import Html, Section, facts, figure, page, table
-from shortlist.report.tree.drawing import beam, sketch
-from shortlist.report.tree.plots import panels, reach, widths
-
-Told = Mapping[str, Any]
-
-
-def tree_page(told: Told) -> str:
-    """One HTML document from what `diagnose` found."""
-    sections: list[Section] = []
-    for name, one in told["trees"].items():
-        of = f" ({name})" if len(told["trees"]) > 1 else ""
-        sections += [Section(section.title + of, section.parts) for section in tree_sections(one)]
-    about = told["about"]
-    made = Section("How it was made", [facts({key: about[key] for key in about if key != "name"})])
-    return page(f"Diagnosis of {about['name']} on {about['data']}", [*sections, made])
+from shortlist.diagnose.tree.beam_trace import ItemPath
+from shortlist.diagnose.tree.diagnosis import TreeDiagnosis, TreeFinding
+from shortlist.report.page import Html, Section, facts, figure, table
+from shortlist.report.tree.drawing import draw_beam, draw_top
+from shortlist.report.tree.plots import level_plots, survival_plot, width_plot
 
 
-def tree_sections(told: Told) -> list[Section]:
-    """All that is told of one tree."""
-    return [part(told) for part in (_short, _top, _walk, _losses, _wider, _levels, _same)]
+def trees_sections(trees: Mapping[str, TreeDiagnosis]) -> list[Section]:
+    """All sections of all trees, with the tree's name in their titles."""
+    return [
+        Section(f"Tree {name!r}: {section.title[0].lower()}{section.title[1:]}", section.parts)
+        for name, tree in trees.items()
+        for section in tree_sections(tree)
+    ]
 
 
-def tree_section(name: str, told: Told) -> Section:
-    """The heart of the page, for the report of a run."""
-    top, walked, lost = _top(told), _walk(told), _losses(told)
-    more = "`shortlist diagnose` shows all of this tree: order, labels, sampling, categories and wider beams."
-    return Section(f"The tree {name!r}", [*_short(told).parts, *top.parts, *walked.parts, *lost.parts, more])
+def tree_sections(tree: TreeDiagnosis) -> list[Section]:
+    """All sections of one tree."""
+    return [part(tree) for part in (_summary, _top, _search, _losses, _widths, _levels, _collapse)]
 
 
-def _short(told: Told) -> Section:
-    account = told["account"]
+def tree_section(name: str, tree: TreeDiagnosis) -> Section:
+    """A short section for the report of an evaluation."""
+    parts = [part for section in (_summary, _top, _search, _losses) for part in section(tree).parts]
+    more = (
+        "`shortlist diagnose` shows the rest: max-heap order, labels, negatives, categories and wider beams."
+    )
+    return Section(f"Tree {name!r}", [*parts, more])
+
+
+def _summary(tree: TreeDiagnosis) -> Section:
     return Section(
-        "In short",
+        "Summary",
         [
-            *(_finding(one) for one in told["findings"]),
+            *(_finding(one) for one in tree.findings),
             facts(
                 {
-                    "items": told["items"],
-                    "branches of a node": told["branch"],
-                    "levels": told["height"],
-                    "beam": told["beam"],
-                    "asked for": told["k"],
-                    "users looked at": told["users"],
-                    "held-out items": account["wanted"],
-                    "of them found": account["found"],
+                    "items": tree.items,
+                    "children per node": tree.branch,
+                    "levels": tree.height,
+                    "beam": tree.beam,
+                    "items requested": tree.k,
+                    "sampled users": tree.users,
+                    "relevant items": tree.losses.relevant,
+                    "of them returned": tree.losses.returned,
                 }
             ),
         ],
     )
 
 
-def _top(told: Told) -> Section:
+def _top(tree: TreeDiagnosis) -> Section:
     return Section(
-        "The top of the tree",
+        "Top of the tree",
         [
-            "The items lie at the leaves of a tree. Every node above them stands for all items below it, so a search "
-            "can leave out thousands of items by a look at one node. A box names the category that most items below "
-            "it have, and its share; the stronger its colour, the more the node is about one thing.",
-            figure(sketch(told), _sketch_caption(told)),
+            "Items are the leaves of a tree. A node represents all items below it, so a search can skip thousands of "
+            "items by scoring one node. A box shows the most common category of the items below a node and its "
+            "share; a darker box is purer.",
+            figure(draw_top(tree), _top_caption(tree)),
         ],
     )
 
 
-def _walk(told: Told) -> Section:
-    walked = told["walk"]
-    of = f"user {walked['user']}"
+def _search(tree: TreeDiagnosis) -> Section:
+    of = f"user {tree.trace.user}"
     return Section(
-        f"One search, level by level: {of}",
+        f"One beam search: {of}",
         [
-            f"A search goes down level by level. It scores the children of the nodes it kept, and keeps the best "
-            f"{told['beam']:,} of them: this set is the beam. The picture shows all nodes of each level from left to "
-            "right, with the items below a node always underneath it. A held-out item, one that the user really met "
-            "later, can be found only while the node above it is in the beam.",
+            "Beam search goes down level by level. It scores the children of the nodes it kept, and keeps the best "
+            f"{tree.beam:,} of them: this set is the beam. The picture shows all nodes of each level from left to "
+            "right; the items below a node are always underneath it. A relevant item, one that the user interacted "
+            "with next, can be returned only while its ancestor is in the beam.",
             figure(
-                beam(told),
-                f"The beam for {of}. Coloured nodes were kept; grey ones were left out or never looked at.",
+                draw_beam(tree),
+                f"The beam for {of}. Coloured nodes were kept; grey nodes were dropped or never scored.",
             ),
-            *(_sentence(trail, told) for trail in walked["trails"]),
+            *(_path_text(path, tree) for path in tree.trace.paths),
         ],
     )
 
 
-def _losses(told: Told) -> Section:
-    one, k = told["account"], told["k"]
-    plain = one["model"] - one["absent"] - one["seen"] - one["crowded"]
+def _losses(tree: TreeDiagnosis) -> Section:
+    losses, k = tree.losses, tree.k
     rows = [
-        ("held-out items", one["wanted"]),
-        (f"– not among the scorer's best {k} of all leaves (the scorer's fault)", plain),
-        ("– without a leaf in the tree", one["absent"]),
-        ("– met before, and left out for it", one["seen"]),
-        (f"– of users who want more than {k} items", one["crowded"]),
-        ("– among the best of all leaves, but lost by the beam (the search's fault)", one["search"]),
-        ("+ not among the best of all leaves, found all the same (luck)", one["lucky"]),
-        ("= found", one["found"]),
+        ("relevant items", losses.relevant),
+        (f"– not among the top {k} of all leaves (lost by the scorer)", losses.ranked_too_low),
+        ("– without a leaf in the tree", losses.absent),
+        ("– in the history, and excluded", losses.seen),
+        (f"– of users with more than {k} relevant items", losses.beyond_k),
+        ("– among the top of all leaves, but not returned (lost by the beam)", losses.beam),
+        ("+ not among the top of all leaves, but returned (by luck)", losses.lucky),
+        ("= returned", losses.returned),
     ]
-    kept = [row for row in rows if row[1] or row[0][0] not in "–+"]
+    shown = [row for row in rows if row[1] or row[0][0] not in "–+"]
     return Section(
-        "Where held-out items are lost",
+        "Where relevant items are lost",
         [
-            "Scoring every leaf is slow, but shows what the scorer itself thinks. What the beam fails to return of "
-            f"it is the price of the shortcut: {told['regret']:.1%} of the best {k}. An item lost at a level stays "
-            "lost, so the losses of the levels add up.",
-            table(["", "items"], [(label, count) for label, count in kept]),
+            "Exhaustive search scores every leaf. It is slow, but shows the ranking of the scorer itself. The beam "
+            f"leaves out {tree.regret:.1%} of its top {k}. An item lost at a level stays lost, so the losses of the "
+            "levels add up.",
+            table(["", "items"], shown),
             figure(
-                reach(told["levels"], k),
-                f"Left: the share of the best {k} of all leaves whose node is still in the beam after each level. "
-                "Right: the level at which search lost held-out items that scoring every leaf would have returned.",
+                survival_plot(tree.levels, k),
+                f"Left: the share of the top {k} of all leaves whose ancestor is still in the beam after each level. "
+                "Right: the level at which the beam lost relevant items that exhaustive search returns.",
             ),
         ],
     )
 
 
-def _wider(told: Told) -> Section:
+def _widths(tree: TreeDiagnosis) -> Section:
     rows = [
-        [one["beam"], round(one["scored"], 1), f"{one['regret']:.1%}", one["found"], _here(one, told)]
-        for one in told["widths"]
+        [
+            one.beam,
+            round(one.scored, 1),
+            f"{one.regret:.1%}",
+            one.returned,
+            "current" if one.beam == tree.beam else "",
+        ]
+        for one in tree.widths
     ]
-    heads = ["beam", "nodes scored", f"of the best {told['k']} left out", "held-out items found", ""]
+    heads = ["beam", "nodes scored", f"top {tree.k} left out", "relevant items returned", ""]
     return Section(
         "Would a wider beam help?",
         [
-            "A wider beam loses less and costs more. Where the curve is flat, a wider beam is money for nothing.",
+            "A wider beam loses less and costs more. Where the curve is flat, a wider beam brings nothing.",
             figure(
-                widths(told["widths"], told["beam"], told["k"]),
-                "What is left out, against the work for one user.",
+                width_plot(tree.widths, tree.beam, tree.k),
+                "Items left out, against the nodes scored per user.",
             ),
             table(heads, rows),
         ],
     )
 
 
-def _levels(told: Told) -> Section:
+def _levels(tree: TreeDiagnosis) -> Section:
     heads = [
         "level",
         "nodes",
-        "wrong order",
-        "still in reach",
+        "violations",
+        "top in beam",
         "lost",
         "label",
         "KL tree",
         "KL uniform",
         "purity",
-        "chance",
+        "random",
     ]
     rows = [
         [
-            one["level"],
-            one["nodes"],
-            _percent(one["violations"]) + ("" if one["decides"] else " *"),
-            _percent(one["top_kept"]),
-            one["search_lost"],
-            _percent(one["label"]),
-            _nats(one["kl_tree"]),
-            _nats(one["kl_uniform"]),
-            _percent(one["purity"]),
-            _percent(one["purity_chance"]),
+            one.level,
+            one.nodes,
+            _percent(one.violations) + ("" if one.decides else " *"),
+            _percent(one.top_kept),
+            one.beam_lost,
+            _percent(one.label),
+            _nats(one.kl_tree),
+            _nats(one.kl_uniform),
+            _percent(one.purity),
+            _percent(one.purity_random),
         ]
-        for one in told["levels"]
+        for one in tree.levels
     ]
     return Section(
         "Level by level",
         [
-            *_terms(told),
+            *_terms(tree),
             figure(
-                panels(told["levels"], told["categories"] > 1),
-                "Grey bars and * mark levels with no more nodes than the beam holds: whatever their order, nothing "
-                "is lost there. The dotted line is the order of a coin.",
+                level_plots(tree.levels, tree.categories > 1),
+                "Grey bars and * mark levels with no more nodes than the beam: nothing can be lost there. The dotted "
+                "line is a random order.",
             ),
             table(heads, rows),
         ],
     )
 
 
-def _terms(told: Told) -> list[str]:
-    """Every term of the plots once, in plain words."""
+def _terms(tree: TreeDiagnosis) -> list[str]:
+    """Every term of the plots, explained once."""
     return [
-        "Wrong order: a beam works when a node scores higher the better its best item is. This is the share of pairs "
-        "of nodes, one of them among those the beam should keep, that are ordered the other way round. 0 % is "
-        "perfect, 50 % is a coin.",
-        "Label: training may tell a node 'yes' only when the item a user met next is the best item below it; then "
-        "nodes learn to speak for their best item. The mean label says how many examples remain at a level. Here the "
-        f"best item is judged by {told['labels_by']}. 'Best child' is the softer rule that looks one step down only.",
-        "KL: training compares the right node with some wrong ones, best those that the scorer itself finds hard. KL "
-        "says in nats how far the nodes drawn are from the scorer's own choice: 0 is the same, smaller is better. "
-        "Levels small enough to be taken whole have none.",
-        "Purity: how much of what lies below a node is of one category, against a random order of the same items. "
-        "Small nodes are pure by chance.",
+        "Violations: beam search is exact if a node scores higher the better its best leaf is (max-heap order). This "
+        "is the share of pairs of nodes, one of them among those the beam should keep, that are ordered the other "
+        "way round. 0 % is perfect, 50 % is random.",
+        "Label: with strict rectified labels a node on the path to the next item is positive only if that item is "
+        "the best item below it. The mean label is the share of positives left at a level. Here the best item is "
+        f"chosen by {tree.labels_by}. 'One step' only requires the best child at each node.",
+        "KL: training compares the positive node with sampled negatives; the best negatives follow the scorer's own "
+        "distribution. KL is the distance of the sampler from it in nats: 0 is the same, smaller is better. Levels "
+        "small enough to use all nodes have none.",
+        "Purity: the mean share of the most common category below a node, beside that of a random order of the same "
+        "items. Small nodes are pure in any order.",
     ]
 
 
-def _same(told: Told) -> Section:
-    one = told["collapse"]
-    said = f"Alarm: {one['reason']}." if one["alarm"] else "No alarm: users get lists of their own."
+def _collapse(tree: TreeDiagnosis) -> Section:
+    one = tree.collapse
+    verdict = f"Alarm: {one.reason}." if one.alarm else "No alarm: lists differ between users."
     return Section(
-        "Does everybody get the same?",
+        "Do all users get the same items?",
         [
-            said,
+            verdict,
             facts(
                 {
-                    "different items in all lists": f"{one['distinct']:,} of {one['possible']:,} possible",
-                    "evenness (1: all items alike)": f"{one['entropy']:.2f}",
-                    "two users share of their lists": _percent(one["overlap"]),
-                    "same first item for": _percent(one["first_share"]),
-                    "of score differences personal": _percent(one["personal"]),
+                    "distinct items in all lists": f"{one.distinct:,} of {one.possible:,} possible",
+                    "normalised entropy (1: uniform)": f"{one.entropy:.2f}",
+                    "overlap of two users' lists": _percent(one.overlap),
+                    "users with the same first item": _percent(one.first_share),
+                    "score variance that is personal": _percent(one.personal),
                 }
             ),
         ],
     )
 
 
-def _finding(one: Told) -> Html:
-    """What it is, and below it what to do."""
-    return Html(f"<p><strong>{escape(one['what'])}</strong><br>{escape(one['knob'])}</p>")
+def _finding(one: TreeFinding) -> Html:
+    """The finding, and below it the knob."""
+    return Html(f"<p><strong>{escape(one.what)}</strong><br>{escape(one.knob)}</p>")
 
 
-def _sentence(trail: Told, told: Told) -> str:
-    title, last = trail["title"], trail["passings"][-1]
-    place = f"For the scorer it is number {last['rank']:,} of all leaves."
-    if trail["found"]:
-        return f"“{title}” was found: its nodes stayed in the beam to the end. {place}"
-    lost = next(one for one in trail["passings"] if one["level"] == trail["lost_at"])
-    if trail["lost_at"] == told["height"]:
-        return f"“{title}” came as far as the leaves, but was not among the best {told['k']} there. {place}"
+def _path_text(path: ItemPath, tree: TreeDiagnosis) -> str:
+    rank = f"The scorer ranks it {path.nodes[-1].rank:,} of all leaves."
+    if path.returned:
+        return f"“{path.title}” was returned: its ancestors stayed in the beam. {rank}"
+    if path.lost_at == tree.height:
+        return f"“{path.title}” was reached at the leaves, but was not among the top {tree.k} there. {rank}"
+    lost = next(node for node in path.nodes if node.level == path.lost_at)
     return (
-        f"“{title}” was lost at level {lost['level']}: its node scored {lost['score']:.2f}, place {lost['rank']:,} "
-        f"of the level, and the last node kept had {lost['needed']:.2f}. {place} "
-        + ("Search lost it." if trail["among_best"] else f"So it was not among the best {told['k']} anyway.")
+        f"“{path.title}” was lost at level {lost.level}: its ancestor scored {lost.score:.2f}, rank {lost.rank:,} "
+        f"of the level; the last node in the beam scored {lost.threshold:.2f}. {rank} "
+        + ("The beam lost it." if path.in_top_k else f"So it was not among the top {tree.k} anyway.")
     )
 
 
-def _sketch_caption(told: Told) -> str:
-    return f"{told['items']:,} items under {told['height']} levels of nodes with up to {told['branch']} children each."
-
-
-def _here(one: Told, told: Told) -> str:
-    return "in use" if one["beam"] == told["beam"] else ""
+def _top_caption(tree: TreeDiagnosis) -> str:
+    return f"{tree.items:,} items under {tree.height} levels of nodes with up to {tree.branch} children each."
 
 
 def _percent(value: float | None) -> str:

@@ -1,7 +1,6 @@
-"""Numbers of a tree's levels as small plots."""
+"""Plots of the levels and beam widths of a tree."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -9,47 +8,48 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
+from shortlist.diagnose.tree.diagnosis import BeamWidth, Level
 from shortlist.report.plots import COLOR, COLORS, SETTINGS, canvas, svg
 
-QUIET = "#c9cdd2"  # levels that decide nothing
+GREY = "#c9cdd2"  # levels with no more nodes than the beam
 
-Levels = Sequence[Mapping[str, Any]]
+Levels = Sequence[Level]
 
 
-def reach(levels: Levels, k: int) -> str:
-    """What of the best of all leaves is still in reach after each level, and held-out items lost at each."""
+def survival_plot(levels: Levels, k: int) -> str:
+    """Share of the top k whose ancestor is in the beam after each level, and relevant items the beam loses at each."""
     with mpl.rc_context(SETTINGS):
         drawing = Figure(figsize=(7.6, 2.6), layout="tight")
         FigureCanvasSVG(drawing)
         left, right = drawing.subplots(1, 2)
-        left.plot(_numbers(levels), [one["top_kept"] for one in levels], "o-", color=COLOR, ms=4)
+        left.plot(_numbers(levels), [one.top_kept for one in levels], "o-", color=COLOR, ms=4)
         left.set_ylim(0, 1.03)
         left.yaxis.set_major_formatter(PercentFormatter(1, 0))
-        left.set_title(f"best {k} of all leaves still in reach", fontsize=9)
-        right.bar(_numbers(levels), [one["search_lost"] for one in levels], color=COLORS[1])
-        right.set_title("held-out items that search lost", fontsize=9)
+        left.set_title(f"top {k} of all leaves still in the beam", fontsize=9)
+        right.bar(_numbers(levels), [one.beam_lost for one in levels], color=COLORS[1])
+        right.set_title("relevant items lost by the beam", fontsize=9)
         right.yaxis.set_major_locator(MaxNLocator(integer=True))
         for axes in (left, right):
             _by_level(axes, levels)
         return svg(drawing)
 
 
-def panels(levels: Levels, categories: bool) -> str:
-    """Order, labels, sampling and categories, level by level."""
+def level_plots(levels: Levels, categories: bool) -> str:
+    """Max-heap order, labels, negatives and categories, level by level."""
     with mpl.rc_context(SETTINGS):
         drawing = Figure(figsize=(7.6, 5.2), layout="tight")
         FigureCanvasSVG(drawing)
         order, labels, sampling, purity = drawing.subplots(2, 2).flat
-        shades = [COLOR if one["decides"] else QUIET for one in levels]
-        order.bar(_numbers(levels), [one["violations"] or 0.0 for one in levels], color=shades)
+        colors = [COLOR if one.decides else GREY for one in levels]
+        order.bar(_numbers(levels), [one.violations or 0.0 for one in levels], color=colors)
         order.axhline(0.5, color=COLORS[1], lw=1, ls=":")
-        order.set_title("pairs of nodes in the wrong order", fontsize=9)
-        _lines(labels, levels, {"label": "best item below", "label_one_step": "best child"})
-        labels.set_title("mean label on the way to the next item", fontsize=9)
-        _lines(sampling, levels, {"kl_tree": "walking down the tree", "kl_uniform": "uniform"}, share=False)
-        sampling.set_title("negatives: distance from the model (KL, nats)", fontsize=9)
+        order.set_title("pairs of nodes against the max-heap order", fontsize=9)
+        _lines(labels, levels, {"label": "strict", "label_one_step": "one step"})
+        labels.set_title("mean rectified label on the path to the next item", fontsize=9)
+        _lines(sampling, levels, {"kl_tree": "tree-based", "kl_uniform": "uniform"}, share=False)
+        sampling.set_title("negatives: KL from the model in nats", fontsize=9)
         if categories:
-            _lines(purity, levels, {"purity": "this tree", "purity_chance": "a random order"})
+            _lines(purity, levels, {"purity": "this tree", "purity_random": "random order"})
             purity.set_title("share of the most common category", fontsize=9)
         else:
             purity.set_axis_off()
@@ -60,31 +60,32 @@ def panels(levels: Levels, categories: bool) -> str:
         return svg(drawing)
 
 
-def widths(told: Sequence[Mapping[str, Any]], beam: int, k: int) -> str:
-    """What wider and narrower beams leave out, against the nodes they score."""
+def width_plot(widths: Sequence[BeamWidth], beam: int, k: int) -> str:
+    """Regret of narrower and wider beams against the nodes they score."""
     with mpl.rc_context(SETTINGS):
         drawing, axes = canvas(width=7.0, height=2.6)
-        axes.plot([one["scored"] for one in told], [one["regret"] for one in told], "o-", color=COLOR, ms=4)
-        for one in told:
-            here = one["beam"] == beam
-            color = COLORS[1] if here else "#5b6675"
-            axes.plot(one["scored"], one["regret"], "o", color=color if here else COLOR, ms=7 if here else 4)
+        axes.plot([one.scored for one in widths], [one.regret for one in widths], "o-", color=COLOR, ms=4)
+        for one in widths:
+            current = one.beam == beam
+            color = COLORS[1] if current else "#5b6675"
+            marker = color if current else COLOR
+            axes.plot(one.scored, one.regret, "o", color=marker, ms=7 if current else 4)
             axes.annotate(
-                f"beam {one['beam']:,}", (one["scored"], one["regret"]), (4, 6),
+                f"beam {one.beam:,}", (one.scored, one.regret), (4, 6),
                 textcoords="offset points", fontsize=8, color=color,
             )  # fmt: skip
         axes.set_ylim(0, None)
         axes.margins(x=0.12)
-        axes.set_xlabel("nodes scored for a user")
-        axes.set_ylabel(f"of the best {k} left out")
+        axes.set_xlabel("nodes scored per user")
+        axes.set_ylabel(f"top {k} left out")
         axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         return svg(drawing)
 
 
-def _lines(axes: Axes, levels: Levels, named: Mapping[str, str], share: bool = True) -> None:
-    for number, (key, name) in enumerate(named.items()):
-        points = [(one["level"], one[key]) for one in levels if one[key] is not None]
+def _lines(axes: Axes, levels: Levels, fields: Mapping[str, str], share: bool = True) -> None:
+    for number, (field, name) in enumerate(fields.items()):
+        points = [(one.level, getattr(one, field)) for one in levels if getattr(one, field) is not None]
         axes.plot(
             [x for x, _ in points], [y for _, y in points], "o-", color=COLORS[number], ms=3, label=name
         )
@@ -101,4 +102,4 @@ def _by_level(axes: Axes, levels: Levels) -> None:
 
 
 def _numbers(levels: Levels) -> list[int]:
-    return [one["level"] for one in levels]
+    return [one.level for one in levels]
