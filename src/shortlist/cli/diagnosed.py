@@ -1,224 +1,241 @@
-"""A diagnosis on a terminal: the verdict in words, then the numbers it comes from."""
+"""A diagnosis on a terminal: the summary, the table of stages, the findings, then the details."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from shortlist.diagnose.findings.findings import avoidable, in_short, worst_of
-from shortlist.diagnose.findings.text import around, counted, percent, points
+from shortlist.diagnose.calibration import Calibration
+from shortlist.diagnose.diagnosis import Diagnosis
+from shortlist.diagnose.findings.findings import summary
+from shortlist.diagnose.findings.text import counted, percent, points, with_interval
+from shortlist.diagnose.full_catalog import Verdict
+from shortlist.diagnose.not_measured import NotMeasured
+from shortlist.diagnose.shift import Shift
+from shortlist.diagnose.tree.diagnosis import TreeDiagnosis
+from shortlist.metrics.estimate import Estimate
+from shortlist.pipeline import TrainingHistory
+from shortlist.report.diagnosis.budget import budget_lines
 
-FURTHEST = 3  # segments that are told
+FURTHEST = 3  # segments that are shown
 
-Told = Mapping[str, Any]
+STAGES_CAPTION = """> largest avoidable loss. in: relevant items that entered. lost: % of all relevant items
+[95 % interval]. of in: % of those that entered. avoidable: % of all relevant items lost here although the slate
+had a place for them. oracle: gain of recall in points if this stage alone were perfect, the others as trained
+(an upper bound that uses the held-out answers). out: candidates per request after the stage."""
 
-CAPTION = """* no more nodes than the beam: nothing is lost. wrong: pairs of nodes in the wrong order.
-reach: best of all leaves still in the beam. lost: held-out items that search lost here.
-label: mean rectified label. KL, flat: distance from the model of negatives drawn by the tree, and uniformly.
+LEVELS_CAPTION = """* no more nodes than the beam: nothing is lost. wrong: pairs of nodes in the wrong order.
+reach: best of all leaves still in the beam. lost: relevant items that the beam lost here.
+label: mean rectified label. KL, uniform: distance from the model of negatives sampled by the tree, and uniformly.
 pure: share of the most common category below a node, beside that of a random order."""
 
 ANSWERS = {
-    "helps": "the stages before {stage!r} help",
-    "hurts": "the stages before {stage!r} do harm",
-    "undecided": "whether the stages before {stage!r} help cannot be told from chance",
+    "helps": "the stages before {stage!r} help it",
+    "hurts": "the stages before {stage!r} hurt it",
+    "undecided": "undecided whether the stages before {stage!r} help it",
 }
 
 
-def show_funnel(told: Told, console: Console) -> None:
-    """Verdict, table of stages, findings with knobs, and what else was looked at."""
-    for sentence in in_short(told):
-        say(console, sentence)
-    for one in told["warnings"]:
-        say(console, f"mind: {one}")
-    console.print(stages_table(told))
-    for number, one in enumerate(told["findings"], start=1):
-        say(console, f"{number}. {one['what']}")
-        say(console, f"   {one['why']}")
-        say(console, f"   -> {one['knob']}")
-    if told["nominators"]:
-        console.print(nominators_table(told))
-    say(console, verdict_line(told["verdict"] or {}))
-    for line in (*shift_lines(told), *calibration_lines(told["calibration"]), *segment_lines(told)):
-        say(console, line)
+def show(diagnosis: Diagnosis, console: Console) -> None:
+    """Print a diagnosis."""
+    show_funnel(diagnosis, console)
+    for line in () if diagnosis.budget is None else budget_lines(diagnosis.budget):
+        print_line(console, line)
+    for name, tree in diagnosis.trees.items():
+        show_tree(name, tree, console)
 
 
-def say(console: Console, line: str) -> None:
-    """Print a line as it is: names are no markup."""
+def show_funnel(diagnosis: Diagnosis, console: Console) -> None:
+    """Summary, table of stages, findings with knobs, and the details."""
+    for text in summary(diagnosis):
+        print_line(console, text)
+    for warning in diagnosis.warnings:
+        print_line(console, f"warning: {warning}")
+    console.print(stages_table(diagnosis))
+    for number, finding in enumerate(diagnosis.findings, start=1):
+        print_line(console, f"{number}. {finding.what}")
+        print_line(console, f"   {finding.why}")
+        print_line(console, f"   -> {finding.knob}")
+    if diagnosis.nominators:
+        console.print(nominators_table(diagnosis))
+    print_line(console, verdict_line(diagnosis.verdict))
+    for line in (
+        *shift_lines(diagnosis),
+        *calibration_lines(diagnosis.calibration),
+        *segment_lines(diagnosis),
+    ):
+        print_line(console, line)
+
+
+def print_line(console: Console, line: str) -> None:
+    """Print a line without interpreting markup in it."""
     console.print(line, markup=False, highlight=False)
 
 
-def stages_table(told: Told) -> Table:
-    """A row per stage, the biggest avoidable loss marked."""
+def stages_table(diagnosis: Diagnosis) -> Table:
+    """A row per stage, the largest avoidable loss marked."""
+    relevant, worst = max(diagnosis.relevant, 1), diagnosis.largest_loss
     table = Table(
-        title=f"which stage loses what: {counted(told['users'], 'user')}, {counted(told['wanted'], 'wanted item')}",
+        title=f"which stage loses what: {diagnosis.users:,} {diagnosis.sample.part}, "
+        f"{counted(diagnosis.relevant, 'relevant item')}",
         title_justify="left",
-        caption="> biggest avoidable loss. in: wanted items that came in. lost: % of all wanted items [95 % interval]. "
-        "own: % of what came in. avoidable: % of all wanted items that were lost here though slates had a place for "
-        "them. perfect: points more in the slate if this stage alone kept what is wanted (measured, by looking at the "
-        "answers). left: candidates per request after the stage.",
+        caption=" ".join(STAGES_CAPTION.split()),
         caption_justify="left",
         box=SIMPLE,
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for name in ("stage", "in", "lost", "own", "avoidable", "perfect", "left"):
+    for name in ("stage", "in", "lost", "of in", "avoidable", "oracle", "out"):
         table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
-    for one in told["stages"]:
-        then = one["what_if"]
+    for stage in diagnosis.stages:
+        oracle = stage.what_if.oracle
         table.add_row(
-            ("> " if one["name"] == worst_of(told) else "  ") + one["name"],
-            f"{one['entered']:,}",
-            _hundreds(one["share"]),
-            "–" if one["conditional"] is None else f"{100 * one['conditional']:.1f}",
-            f"{100 * avoidable(one) / max(told['wanted'], 1):.1f}",
-            "–" if then["oracle"] is None else _hundreds(then["oracle"]),
-            f"{one['candidates']:,.0f}",
+            ("> " if stage is worst else "  ") + stage.name,
+            f"{stage.entered:,}",
+            _hundreds(stage.share),
+            "–" if stage.conditional is None else f"{100 * stage.conditional:.1f}",
+            f"{100 * stage.avoidable / relevant:.1f}",
+            "–" if oracle is None else _hundreds(oracle),
+            f"{stage.candidates:,.0f}",
         )
     return table
 
 
-def nominators_table(told: Told) -> Table:
-    """Who names what, and what is returned without it."""
-    table = Table(title="who finds it", title_justify="left", box=SIMPLE)
-    for name in ("nominator", "names", "it alone", "returned without it"):
+def nominators_table(diagnosis: Diagnosis) -> Table:
+    """What each nominator retrieves, and the change of recall without it."""
+    table = Table(title="nominators", title_justify="left", box=SIMPLE)
+    for name in ("nominator", "nominated", "by it alone", "recall without it"):
         table.add_column(name, justify="left" if name == "nominator" else "right")
-    for name, one in told["nominators"].items():
-        table.add_row(name, f"{one['named']:,}", f"{one['alone']:,}", points(one["without"]))
+    for name, report in diagnosis.nominators.items():
+        table.add_row(name, f"{report.nominated:,}", f"{report.unique:,}", points(report.without))
     return table
 
 
-def verdict_line(one: Told) -> str:
-    """Whether the last ranker would do better alone, in a sentence."""
-    if one.get("accuracy") is None:
-        return f"without the first stages: {one.get('why') or 'there is no scorer to ask'}"
-    if one["difference"]["mean"] == 0 and one["gain"]["mean"] == 0:
-        return (
-            f"without the first stages: {one['stage']!r} would put the same items first; they cost it nothing"
-        )
+def verdict_line(verdict: Verdict | NotMeasured) -> str:
+    """Whether the last ranker would do better over the whole catalogue."""
+    if isinstance(verdict, NotMeasured):
+        return f"whole catalogue: {verdict.why}"
+    if verdict.difference.mean == 0 and verdict.gain.mean == 0:
+        return f"whole catalogue: {verdict.stage!r} would rank the same items first; the stages before it cost nothing"
     return (
-        f"without the first stages: {ANSWERS[one['answer']].format(stage=one['stage'])}: its first item is wanted for "
-        f"{percent(one['accuracy'])} of {counted(one['users'], 'user')}, {percent(one['accuracy_flat'])} if it scores "
-        f"the whole catalogue ({points(one['difference'])})"
+        f"whole catalogue: {ANSWERS[verdict.answer].format(stage=verdict.stage)}: its first item is relevant for "
+        f"{percent(verdict.accuracy)} of {counted(verdict.users, 'user')}, {percent(verdict.accuracy_full)} if it "
+        f"scores the whole catalogue ({points(verdict.difference)})"
     )
 
 
-def shift_lines(told: Told) -> list[str]:
-    """Training against serving for each scorer, with the mode it learned in and what its training warned of."""
+def shift_lines(diagnosis: Diagnosis) -> list[str]:
+    """Training against serving for each scorer, with its training mode and the warnings of its training."""
     lines = []
-    for name, one in told["shift"].items():
-        lines += _mode_lines(name, told.get("training", {}).get(name, {}))
-        if not isinstance(one, Mapping) or "recall_serving" not in one:
-            lines.append(f"training and serving, {name}: {_why(one)}")
+    for name, shift in diagnosis.shift.items():
+        history = diagnosis.about.training.get(name)
+        lines += [] if history is None else _mode_lines(name, history)
+        if not isinstance(shift, Shift):
+            lines.append(f"shift of {name}: {shift.why}")
             continue
         lines.append(
-            f"training and serving, {name}: the difference of its candidates is {one['level']}; told apart with "
-            f"{one['auc']:.2f} (0.50: not at all); wanted among them {percent(one['recall_training'])} then, "
-            f"{percent(one['recall_serving'])} now"
+            f"shift of {name}: {shift.level}; a classifier separates training candidates from those at serving with "
+            f"AUC {shift.auc:.2f} (0.50: not at all); relevant items among them {percent(shift.recall_training)} in "
+            f"training, {percent(shift.recall_serving)} at serving"
         )
     return lines
 
 
-def _mode_lines(name: str, one: Told) -> list[str]:
-    """The mode a ranker learned in, and the guard's numbers and warnings."""
-    if not one.get("mode"):
+def _mode_lines(name: str, history: TrainingHistory) -> list[str]:
+    """The training mode of a ranker, its retrieved targets and its warnings."""
+    if not history.mode:
         return []
-    said = f"training of {name}: mode = {one['mode']!r}, negatives = {one.get('negatives')!r}"
-    if one.get("harmony"):
-        guard = one["harmony"]
-        said += (
-            f"; {guard['kept']:,} of {guard['instances']:,} wanted items ({percent(guard['recall'])}) were among its "
-            "candidates"
-        )
-    return [said, *(f"mind, training of {warning}" for warning in one.get("warnings", ()))]
+    line = f"training of {name}: mode = {history.mode!r}, negatives = {history.negatives!r}"
+    if history.retrieved is not None:
+        found = history.retrieved
+        counts = f"{found.retrieved:,} of {found.instances:,} targets ({percent(found.recall)})"
+        line += f"; {counts} were among its candidates"
+    return [line, *(f"warning, training of {warning}" for warning in history.warnings)]
 
 
-def calibration_lines(calibration: Told) -> list[str]:
-    """How far said odds are off, a line for each scorer."""
+def calibration_lines(calibration: Mapping[str, Calibration | NotMeasured]) -> list[str]:
+    """The calibration error of each scorer."""
     lines = []
-    for name, one in calibration.items():
-        if not isinstance(one, Mapping) or "ece" not in one:
-            lines.append(f"odds of {name}: {_why(one)}")
+    for name, found in calibration.items():
+        if not isinstance(found, Calibration):
+            lines.append(f"calibration of {name}: {found.why}")
             continue
-        after = one.get("after")
-        heat = (
-            f"; {percent(after['ece'])} with its scores divided by {one['temperature']:.2f}" if after else ""
+        after = found.after
+        divided = (
+            ""
+            if after is None or found.temperature is None
+            else f"; {percent(after.ece)} with scores divided by {found.temperature:.2f}"
         )
         lines.append(
-            f"odds of {name}: off by {percent(one['ece'])} on average, {percent(one['by_chance'])} would be chance"
-            + heat
+            f"calibration of {name}: error {percent(found.before.ece)}, by noise alone up to "
+            f"{percent(found.before.noise)}{divided}"
         )
     return lines
 
 
-def segment_lines(told: Told) -> list[str]:
-    """The parts of users and items whose recall is furthest from everyone's."""
-    everyone = told["recall"]["mean"]
-    known = [one for one in told["segments"] if not one.get("few") and one["recall"]["mean"] is not None]
-    if everyone is None or not known:
+def segment_lines(diagnosis: Diagnosis) -> list[str]:
+    """The segments whose recall is furthest from that of all users."""
+    overall = diagnosis.recall.mean
+    known = [
+        (one.recall.mean, one) for one in diagnosis.segments if not one.few and one.recall.mean is not None
+    ]
+    if overall is None:
         return []
-    furthest = sorted(known, key=lambda one: -abs(one["recall"]["mean"] - everyone))[:FURTHEST]
+    furthest = sorted(known, key=lambda pair: -abs(pair[0] - overall))[:FURTHEST]
     return [
-        f"{one['kind']}, {one['name']}: {around(one['recall'])} returned, everyone {percent(everyone)} "
-        f"({counted(one['users'], 'user')})"
-        for one in furthest
+        f"{one.kind}, {one.name}: recall {with_interval(one.recall)}, overall {percent(overall)} "
+        f"({counted(one.users, 'user')})"
+        for _, one in furthest
     ]
 
 
-def _why(one: object) -> str:
-    return str(one.get("why", "not measured")) if isinstance(one, Mapping) else str(one)
-
-
-def _hundreds(one: Told) -> str:
-    if one["mean"] is None:
+def _hundreds(share: Estimate) -> str:
+    if share.mean is None:
         return "–"
-    middle = f"{100 * one['mean']:.1f}"
-    return middle if one["low"] is None else f"{middle} [{100 * one['low']:.1f}, {100 * one['high']:.1f}]"
+    middle = f"{100 * share.mean:.1f}"
+    if share.low is None or share.high is None:
+        return middle
+    return f"{middle} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
-def show_tree(name: str, tree: Told, console: Console) -> None:
-    """What was found in a tree, then its levels."""
-    say(
+def show_tree(name: str, tree: TreeDiagnosis, console: Console) -> None:
+    """The findings of a tree, then its levels."""
+    print_line(
         console,
-        f"tree {name!r}: {tree['items']:,} items, {tree['height']} levels, branch {tree['branch']}, beam "
-        f"{tree['beam']}, asked for {tree['k']}; {counted(tree['users'], 'user')}, "
-        f"{tree['account']['wanted']:,} held-out items",
+        f"tree {name!r}: {tree.items:,} items, {tree.height} levels, branch {tree.branch}, beam {tree.beam}, "
+        f"{tree.k} items per request; {counted(tree.users, 'user')}, {tree.losses.relevant:,} relevant items",
     )
-    for number, one in enumerate(tree["findings"], start=1):
-        say(console, f"{number}. {one['what']}")
-        say(console, f"   -> {one['knob']}")
+    for number, finding in enumerate(tree.findings, start=1):
+        print_line(console, f"{number}. {finding.what}")
+        print_line(console, f"   -> {finding.knob}")
     console.print(levels_table(tree))
 
 
-def levels_table(tree: Told) -> Table:
+def levels_table(tree: TreeDiagnosis) -> Table:
     """A row per level; levels that fit into the beam are marked."""
     table = Table(
-        title=f"level by level: {_left_out(tree)}",
+        title=f"level by level: {tree.regret:.1%} of the best {tree.k} of all leaves are not returned",
         title_justify="left",
-        caption=CAPTION,
+        caption=LEVELS_CAPTION,
         caption_justify="left",
     )
-    for name in ("level", "nodes", "wrong", "reach", "lost", "label", "KL", "flat", "pure", "chance"):
+    for name in ("level", "nodes", "wrong", "reach", "lost", "label", "KL", "uniform", "pure", "random"):
         table.add_column(name, justify="right")
-    for one in tree["levels"]:
+    for level in tree.levels:
         table.add_row(
-            str(one["level"]),
-            f"{one['nodes']:,}" + ("" if one["decides"] else "*"),
-            _share(one["violations"]),
-            _share(one["top_kept"]),
-            f"{one['search_lost']:,}",
-            _share(one["label"]),
-            _number(one["kl_tree"]),
-            _number(one["kl_uniform"]),
-            _number(one["purity"]),
-            _number(one["purity_chance"]),
+            str(level.level),
+            f"{level.nodes:,}" + ("" if level.decides else "*"),
+            _share(level.violations),
+            _share(level.top_kept),
+            f"{level.beam_lost:,}",
+            _share(level.label),
+            _number(level.kl_tree),
+            _number(level.kl_uniform),
+            _number(level.purity),
+            _number(level.purity_random),
         )
     return table
-
-
-def _left_out(tree: Told) -> str:
-    return f"{tree['regret']:.1%} of the best {tree['k']} of all leaves are left out"
 
 
 def _share(value: float | None) -> str:

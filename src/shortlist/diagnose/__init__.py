@@ -1,5 +1,10 @@
 """Which stage loses what, and what changing it would bring."""
 
-from shortlist.diagnose.diagnosis import Diagnosis, diagnose
+from shortlist.callable_room import make_callable
+from shortlist.diagnose.bundle import diagnose
+from shortlist.diagnose.diagnosis import Diagnosis
+from shortlist.diagnose.pipeline import diagnose_pipeline
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Diagnosis", "diagnose", "diagnose_pipeline"]
+
+make_callable(__name__, diagnose)

@@ -1,90 +1,84 @@
-"""Whether a scorer is as sure as it may be: confidence against what came true, and the temperature that mends it."""
+"""Calibration of a scorer: confidence against accuracy, and the temperature that corrects it."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.diagnose.scorer_inputs import Rows, Sample, Served
+from shortlist.diagnose.scorer_inputs import CandidateRows, Rows, ScorerInputs
 from shortlist.errors import DataError
 
 BINS = 10
-COLDEST, HOTTEST = 0.01, 100.0  # temperatures that are tried
-DRAWS = 200  # worlds in which the confidence is right, to tell chance from error
-SURE = 1e-9  # no chance is nearer to 0 or 1 than this, so that logarithms stay finite
+LOWEST, HIGHEST = 0.01, 100.0  # temperatures that are tried
+DRAWS = 200  # simulated samples of a perfectly calibrated scorer
+CLIP = 1e-9  # probabilities stay this far from 0 and 1, so that logarithms are finite
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Requests, or candidates, of like confidence."""
+    """Requests, or candidates, of similar confidence."""
 
     confidence: float  # mean
-    accuracy: float  # share that came true
+    accuracy: float  # share that is relevant
     count: int
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """How confidence and truth go together; `ece` is the mean distance of both over the bins, weighted by count."""
+    """`ece`, the expected calibration error: mean distance of confidence and accuracy over bins, weighted by count."""
 
     ece: float
-    by_chance: float  # an ece that perfect confidence stays below in 95 % of such samples
+    noise: float  # an ECE that a perfectly calibrated scorer stays below in 95 % of such samples
     nll: (
         float | None
-    )  # nats per wanted candidate (softmax) or per candidate (chances); None where nothing counts
+    )  # nats per relevant candidate (softmax) or per candidate (probabilities); None without any
     bins: tuple[Bin, ...]
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Confidence on one half of the users; the temperature was fitted on the other half.
+    """Calibration on one half of the users; the temperature was fitted on the other half.
 
-    A temperature divides scores, or log-odds: it makes a scorer more or less sure and never changes an order.
+    A temperature divides scores, or log-odds: it changes the confidence and never the order.
     """
 
     users: int
     users_fitted: int
     probabilities: bool
     before: Reliability
-    after: Reliability | None  # None where there was nothing to fit a temperature on
-    temperature: float | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values; those of `before` stand on top."""
-        told = {name: value for name, value in asdict(self).items() if name != "before"}
-        return told | asdict(self.before)
+    after: Reliability | None  # None without a temperature
+    temperature: float | None  # None without relevant candidates to fit it on
 
 
-def calibration(one: Served, seed: int = 0) -> Calibration:
-    """How sure a scorer is of what it puts first among its candidates, or of each candidate where it gives chances."""
-    if not len(one.sample):
-        raise DataError(f"calibration: expected candidates for {one.name!r}, got none for any request")
-    if one.probabilities:
-        _check_chances(one)
-    fitting = _half(one.user, seed)[one.sample.request]
-    fit, judged = one.sample.where(fitting), one.sample.where(~fitting)
-    if not len(judged):  # a single user: judged as it is, and nothing to fit on
-        fit, judged = judged, fit
-    temperature = fitted(fit, one.probabilities)
-    before = _reliability(judged, one.probabilities, 1.0, seed)
-    after = None if temperature is None else _reliability(judged, one.probabilities, temperature, seed)
-    users, users_fitted = (len(np.unique(one.user[part.request])) for part in (judged, fit))
-    return Calibration(users, users_fitted, one.probabilities, before, after, temperature)
+def calibration(inputs: ScorerInputs, seed: int = 0) -> Calibration:
+    """Calibration of a scorer's first choices, or of every candidate's score if it gives probabilities."""
+    if not len(inputs.rows):
+        raise DataError(f"calibration: expected candidates for {inputs.name!r}, got none for any request")
+    if inputs.probabilities:
+        _check_probabilities(inputs)
+    fitting = _half(inputs.user, seed)[inputs.rows.request]
+    fit, rest = inputs.rows.where(fitting), inputs.rows.where(~fitting)
+    if not len(rest):  # a single user: measured as it is, and nothing to fit on
+        fit, rest = rest, fit
+    temperature = fit_temperature(fit, inputs.probabilities)
+    before = _reliability(rest, inputs.probabilities, 1.0, seed)
+    after = None if temperature is None else _reliability(rest, inputs.probabilities, temperature, seed)
+    users, users_fitted = (len(np.unique(inputs.user[part.request])) for part in (rest, fit))
+    return Calibration(users, users_fitted, inputs.probabilities, before, after, temperature)
 
 
-def fitted(sample: Sample, probabilities: bool) -> float | None:
-    """The temperature with the least negative log-likelihood, by golden sections: it is convex in 1 / temperature."""
-    if not sample.wanted.any():
+def fit_temperature(rows: CandidateRows, probabilities: bool) -> float | None:
+    """The temperature with the least negative log-likelihood, by golden-section search: convex in 1 / temperature."""
+    if not rows.relevant.any():
         return None
-    low, high = np.log(COLDEST), np.log(HOTTEST)
+    low, high = np.log(LOWEST), np.log(HIGHEST)
     golden = (np.sqrt(5.0) - 1.0) / 2.0
     for _ in range(60):
         left, right = high - golden * (high - low), low + golden * (high - low)
-        cold, hot = (_nll(sample, probabilities, float(np.exp(at))) for at in (left, right))
-        if cold is None or hot is None or cold <= hot:
+        at_left, at_right = (_nll(rows, probabilities, float(np.exp(at))) for at in (left, right))
+        if at_left is None or at_right is None or at_left <= at_right:
             high = right
         else:
             low = left
@@ -92,7 +86,7 @@ def fitted(sample: Sample, probabilities: bool) -> float | None:
 
 
 def log_softmax(scores: Floats, request: Rows, temperature: float = 1.0) -> Floats:
-    """log of exp(score / t) over its sum within each request [S]; rows of a request stand together."""
+    """Log-softmax of score / temperature within each request [S]; the rows of a request are adjacent."""
     if not len(scores):
         return scores
     starts, own = _groups(request)
@@ -104,34 +98,34 @@ def log_softmax(scores: Floats, request: Rows, temperature: float = 1.0) -> Floa
 def reliability(
     confidence: Floats, correct: NDArray[np.bool_], seed: int = 0, nll: float | None = None
 ) -> Reliability:
-    """Ten bins of equal mass; equal confidences share a bin, so there may be fewer."""
+    """Reliability over ten bins of equal mass; equal confidences share a bin, so there may be fewer."""
     at = _binned(confidence)
     rng = np.random.default_rng([seed, 2])
-    lucky = [_ece(confidence, rng.random(len(confidence)) < confidence, at) for _ in range(DRAWS)]
+    perfect = [_ece(confidence, rng.random(len(confidence)) < confidence, at) for _ in range(DRAWS)]
     counts, sure, true = _sums(confidence, correct, at)
     bins = (Bin(float(s / n), float(t / n), int(n)) for n, s, t in zip(counts, sure, true, strict=True) if n)
-    return Reliability(_ece(confidence, correct, at), float(np.quantile(lucky, 0.95)), nll, tuple(bins))
+    return Reliability(_ece(confidence, correct, at), float(np.quantile(perfect, 0.95)), nll, tuple(bins))
 
 
 def _half(user: Rows, seed: int) -> NDArray[np.bool_]:
-    """Which cases belong to the half of the users a temperature is fitted on [C]."""
+    """Which requests belong to the half of the users a temperature is fitted on [C]."""
     known = np.unique(user)
     chosen = np.random.default_rng([seed, 1]).permutation(known)[: len(known) // 2]
     return np.isin(user, chosen)
 
 
-def _reliability(sample: Sample, probabilities: bool, temperature: float, seed: int) -> Reliability:
-    nll = _nll(sample, probabilities, temperature)
+def _reliability(rows: CandidateRows, probabilities: bool, temperature: float, seed: int) -> Reliability:
+    nll = _nll(rows, probabilities, temperature)
     if probabilities:
-        return reliability(_chances(sample.scores, temperature), sample.wanted, seed, nll)
-    first, chance = _firsts(sample), np.exp(log_softmax(sample.scores, sample.request, temperature))
-    return reliability(chance[first], sample.wanted[first], seed, nll)
+        return reliability(_tempered(rows.scores, temperature), rows.relevant, seed, nll)
+    first, probability = _firsts(rows), np.exp(log_softmax(rows.scores, rows.request, temperature))
+    return reliability(probability[first], rows.relevant[first], seed, nll)
 
 
-def _firsts(sample: Sample) -> Rows:
-    """The row of the best candidate of each request; of equals the first."""
-    order = np.lexsort((np.arange(len(sample)), -sample.scores, sample.request))
-    starts, _ = _groups(sample.request)
+def _firsts(rows: CandidateRows) -> Rows:
+    """The row of the best candidate of each request; of ties the first."""
+    order = np.lexsort((np.arange(len(rows)), -rows.scores, rows.request))
+    starts, _ = _groups(rows.request)
     return order[starts]
 
 
@@ -141,32 +135,32 @@ def _groups(request: Rows) -> tuple[Rows, Rows]:
     return starts, own
 
 
-def _nll(sample: Sample, probabilities: bool, temperature: float) -> float | None:
-    """Of wanted candidates under the softmax; of all candidates' yes or no under chances."""
+def _nll(rows: CandidateRows, probabilities: bool, temperature: float) -> float | None:
+    """Of relevant candidates under the softmax; of every candidate's relevance under probabilities."""
     if probabilities:
-        chance = _chances(sample.scores, temperature)
-        right = np.where(sample.wanted, chance, 1 - chance)
-        return float(-np.log(np.clip(right, SURE, 1.0)).mean()) + 0.0
-    if not sample.wanted.any():
+        probability = _tempered(rows.scores, temperature)
+        likelihood = np.where(rows.relevant, probability, 1 - probability)
+        return float(-np.log(np.clip(likelihood, CLIP, 1.0)).mean()) + 0.0
+    if not rows.relevant.any():
         return None
-    return float(-log_softmax(sample.scores, sample.request, temperature)[sample.wanted].mean()) + 0.0
+    return float(-log_softmax(rows.scores, rows.request, temperature)[rows.relevant].mean()) + 0.0
 
 
-def _chances(scores: Floats, temperature: float) -> Floats:
-    """Chances whose log-odds are divided by the temperature."""
+def _tempered(scores: Floats, temperature: float) -> Floats:
+    """Probabilities whose log-odds are divided by the temperature."""
     if temperature == 1.0:
         return scores
-    sure = np.clip(scores, SURE, 1 - SURE)
-    odds: Floats = np.log(sure / (1 - sure)) / temperature
-    return np.asarray(0.5 * (1 + np.tanh(odds / 2)), np.float64)  # exp of large odds would overflow
+    clipped = np.clip(scores, CLIP, 1 - CLIP)
+    odds: Floats = np.log(clipped / (1 - clipped)) / temperature
+    return np.asarray(0.5 * (1 + np.tanh(odds / 2)), np.float64)  # exp of large log-odds would overflow
 
 
-def _check_chances(one: Served) -> None:
-    low, high = one.sample.scores.min(), one.sample.scores.max()
+def _check_probabilities(inputs: ScorerInputs) -> None:
+    low, high = inputs.rows.scores.min(), inputs.rows.scores.max()
     if low < 0 or high > 1:
         raise DataError(
-            f"calibration: {one.name!r} says that it gives chances, so scores from 0 to 1 were expected, "
-            f"got {low:g} to {high:g}; train it again or take `probabilities` from it"
+            f"calibration: {inputs.name!r} declares probabilities, so scores from 0 to 1 were expected, "
+            f"got {low:g} to {high:g}; train it again or remove `probabilities` from it"
         )
 
 

@@ -1,7 +1,6 @@
-"""How much of the catalogue a pipeline uses: what it shows, what it only names, and what it never touches."""
+"""How much of the catalogue a pipeline uses: what it returns, what it only nominates, what it never nominates."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,27 +16,25 @@ from shortlist.progress import Progress, silent, tracked
 
 @dataclass(frozen=True)
 class Coverage:
-    """What all slates together show of a catalogue; shares are of its `items`."""
+    """Catalogue coverage of all slates together; shares are of the catalogue's `items`."""
 
     requests: int
     items: int
     distinct: int  # in any slate
     share: float
-    gini: float | None  # 0 all items are shown alike, near 1 a few have it all; None without a filled place
-    entropy: float  # of the places, over that of showing all alike: 1 even, 0 one item
+    gini: (
+        float | None
+    )  # 0: all items equally often; near 1: a few items fill all slates; None without any item
+    entropy: float  # of the slate places, normalised: 1 uniform, 0 one item
     first_item: int | None  # the most common first item
     first_share: float | None  # share of slates that begin with it
     collapse: bool  # more than a fifth of the slates begin with the same item
-    never_nominated: int  # named for nobody of these requests
+    never_nominated: int  # items nominated for none of these requests
     never_share: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 def coverage_of(slates: Tensor, nominated: Tensor) -> Coverage:
-    """The facts of slates [C, k], -1 = an empty place, where items were `nominated` [N] so many times."""
+    """Coverage of slates [C, k], -1 = an empty place; `nominated` [N] counts nominations per item."""
     n_items, (requests, k) = len(nominated), slates.shape
     if not n_items:
         raise DataError("coverage: expected a catalogue with items, got an empty one")
@@ -61,15 +58,15 @@ def coverage_of(slates: Tensor, nominated: Tensor) -> Coverage:
 
 
 @torch.no_grad()
-def covered(pipeline: Stage, asked: UserSample, progress: Progress = silent) -> Coverage:
-    """Ask all cases and look at what of the catalogue comes up."""
+def measure_coverage(pipeline: Stage, sample: UserSample, progress: Progress = silent) -> Coverage:
+    """Run all requests and count which items are nominated and returned."""
     pipeline, slates = as_pipeline(pipeline), []
-    nominated = torch.zeros(asked.n_items, dtype=torch.int64)
-    for batch in tracked(asked.batches, "catalogue", progress):
+    nominated = torch.zeros(sample.n_items, dtype=torch.int64)
+    for batch in tracked(sample.batches, "catalogue coverage", progress):
         slate = run(pipeline, batch.query)
-        named = slate.trace.named
-        nominated += torch.bincount(named.items[named.valid], minlength=asked.n_items)
+        pool = slate.trace.nominated
+        nominated += torch.bincount(pool.items[pool.valid], minlength=sample.n_items)
         slates.append(slate.items)
-    width = max(one.shape[1] for one in slates)
-    padded = [torch.nn.functional.pad(one, (0, width - one.shape[1]), value=-1) for one in slates]
+    width = max(items.shape[1] for items in slates)
+    padded = [torch.nn.functional.pad(items, (0, width - items.shape[1]), value=-1) for items in slates]
     return coverage_of(torch.cat(padded), nominated)

@@ -1,38 +1,33 @@
-"""What each nominator is worth: the pipeline really run again without it."""
+"""What each nominator is worth: the pipeline run again without it."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from shortlist.diagnose.follow_items import Followed
+from shortlist.diagnose.follow_items import FollowedItems
 from shortlist.diagnose.knobs.rewritten import without_nominator
-from shortlist.diagnose.sample import UserSample, returned
+from shortlist.diagnose.sample import UserSample, hits_per_request
 from shortlist.grammar import Stage, as_pipeline
 from shortlist.metrics.estimate import Estimate
 
 
 @dataclass(frozen=True)
-class Worth:
-    """Wanted items a nominator named, those nobody else named, and the change of recall when it names nothing.
+class NominatorReport:
+    """Relevant items a nominator nominated, those only it nominated, and the change of recall without it.
 
-    The only nominator of a pipeline takes everything with it: without it recall is 0.
+    Without the only nominator of a pipeline recall is 0.
     """
 
-    named: int
-    alone: int
+    nominated: int
+    unique: int
     without: Estimate
 
-    def as_dict(self) -> dict[str, Any]:
-        return {"named": self.named, "alone": self.alone, "without": self.without.as_dict()}
 
-
-def attribution(pipeline: Stage, one: UserSample, followed: Followed) -> dict[str, Worth]:
-    """Every nominator left out in turn; `followed` is the same pipeline on the same panel."""
+def attribute(pipeline: Stage, sample: UserSample, followed: FollowedItems) -> dict[str, NominatorReport]:
+    """Leave out every nominator in turn; `followed` is the same pipeline on the same sample."""
     whole = as_pipeline(pipeline)
-    base = followed.returned(len(one))
-    return {
-        part.title: Worth(
-            *followed.named[part.title],
-            one.share(returned(without_nominator(whole, part.title), one) - base),
-        )
-        for part in whole.nominators
-    }
+    base = followed.hits(len(sample))
+    reports = {}
+    for part in whole.nominators:
+        without = sample.recall(hits_per_request(without_nominator(whole, part.title), sample) - base)
+        own = followed.nominators[part.title]
+        reports[part.title] = NominatorReport(own.nominated, own.unique, without)
+    return reports

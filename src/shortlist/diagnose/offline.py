@@ -1,49 +1,40 @@
-"""A pipeline as it is asked by the hundred: nobody is in a hurry, and what was cut can be told from what was judged."""
+"""A pipeline prepared for batches: no time limits, and cuts outside of guards."""
 
-from dataclasses import replace
-
-from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline, kind_of
+from shortlist.grammar import Pipeline, Stage, Top, as_pipeline, kind_of
 from shortlist.pipeline.guards import Guard, Optional, Within
 
 
 def offline(pipeline: Stage) -> Pipeline:
     """The same pipeline without time limits, and with cuts outside of guards.
 
-    A limit of milliseconds is meant for single requests: a batch of them would be late, and answered otherwise.
-    `Optional(x % 5)` passes on what `Optional(x) % 5` does, but only the latter shows what x judged before its cut.
+    A limit of milliseconds is meant for a single request: a batch would exceed it and get another answer.
+    `Optional(x % 5)` returns what `Optional(x) % 5` does, but only the latter shows the scores of x before its cut.
     """
-    calm = _calmed(as_pipeline(pipeline))
-    assert isinstance(calm, Pipeline)
-    return calm
+    without_limits = _offline(as_pipeline(pipeline))
+    assert isinstance(without_limits, Pipeline)
+    return without_limits
 
 
-def hurried(stage: Stage) -> list[str]:
-    """The names of stages that have a time limit."""
-    if isinstance(stage, Pipeline | Pool):
-        inner = stage.stages if isinstance(stage, Pipeline) else stage.parts
-        return [name for one in inner for name in hurried(one)]
-    if isinstance(stage, Within):
-        return [stage.title, *hurried(stage.inner)]
-    return hurried(stage.inner) if isinstance(stage, Top | Guard) else []
+def time_limited(stage: Stage) -> list[str]:
+    """The names of stages with a time limit."""
+    own = [stage.title] if isinstance(stage, Within) else []
+    return [*own, *(name for child in stage.children() for name in time_limited(child))]
 
 
-def _calmed(stage: Stage) -> Stage:
-    if isinstance(stage, Pipeline):
-        return replace(stage, stages=tuple(map(_calmed, stage.stages)))
-    if isinstance(stage, Pool):
-        return replace(stage, parts=tuple(map(_calmed, stage.parts)))
+def _offline(stage: Stage) -> Stage:
+    stage = stage.map(_offline)
     if isinstance(stage, Top):
-        return _cut(_calmed(stage.inner), stage.k)
+        return _cut(stage.inner, stage.k)
     return _guarded(stage) if isinstance(stage, Guard) else stage
 
 
 def _guarded(stage: Guard) -> Stage:
-    inner = _calmed(stage.inner)
+    inner = stage.inner
     if isinstance(inner, Top) and kind_of(inner) != "nominator":
         return _cut(Optional(inner.inner, name=stage.name), inner.k)
     return Optional(inner, name=stage.name)
 
 
 def _cut(stage: Stage, k: int) -> Top:
-    """One cut where two stood one in the other."""
+    """One cut in place of two nested ones."""
     return Top(stage.inner, min(stage.k, k)) if isinstance(stage, Top) else Top(stage, k)

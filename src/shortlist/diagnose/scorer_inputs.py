@@ -1,4 +1,4 @@
-"""What scorers are given when held-out cases are asked: one row per candidate, and whether it was wanted."""
+"""The candidates scorers receive for held-out requests: one row per candidate, with its relevance."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,115 +11,116 @@ from torch import Tensor
 from shortlist.data.membership import is_in
 from shortlist.diagnose.offline import offline
 from shortlist.diagnose.sample import UserSample
-from shortlist.grammar import Pipeline, Stage, kind_of
+from shortlist.grammar import Pipeline, Stage, kind_of, leaves
 from shortlist.pipeline import Step, run
-from shortlist.pipeline.recipe import leaves
 from shortlist.progress import Progress, silent, tracked
 
 Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class CandidateRows:
     """The candidates of some requests, one row each, ordered by request [S]; scores are finite."""
 
     items: Rows
-    scores: NDArray[np.float64]  # what the scorer gave
+    scores: NDArray[np.float64]  # of the scorer
     pool: NDArray[np.float64]  # the score the candidate came in with
-    wanted: NDArray[np.bool_]
+    relevant: NDArray[np.bool_]
     request: Rows
-    found: int  # wanted items among the candidates
-    sought: int  # wanted items at all
+    retrieved: int  # relevant items among the candidates
+    total: int  # relevant items of all requests
 
     def __len__(self) -> int:
         return len(self.items)
 
-    def where(self, mask: NDArray[np.bool_]) -> "Sample":
-        """Some of the rows; what was found and sought stays."""
+    def where(self, mask: NDArray[np.bool_]) -> "CandidateRows":
+        """Some of the rows; `retrieved` and `total` stay."""
         return replace(
             self,
             items=self.items[mask],
             scores=self.scores[mask],
             pool=self.pool[mask],
-            wanted=self.wanted[mask],
+            relevant=self.relevant[mask],
             request=self.request[mask],
         )
 
     @property
     def requests(self) -> int:
-        """How many requests have candidates."""
+        """Number of requests with candidates."""
         return len(np.unique(self.request))
 
     @property
-    def recall(self) -> float | None:
-        """The share of wanted items among the candidates, None where nothing was wanted."""
-        return self.found / self.sought if self.sought else None
+    def share_retrieved(self) -> float | None:
+        """The share of relevant items among the candidates, None without relevant items."""
+        return self.retrieved / self.total if self.total else None
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
-    """One scorer at work on held-out cases."""
+class ScorerInputs:
+    """What one scorer receives for held-out requests."""
 
     name: str
-    sample: Sample
-    user: Rows  # of every case [C]; `sample.request` points here
-    truth: Rows  # every wanted item, case after case
-    probabilities: bool  # the scorer says that its scores are chances of being wanted
+    rows: CandidateRows
+    user: Rows  # of every request [C]; `rows.request` points here
+    relevant: Rows  # every relevant item, request after request
+    probabilities: bool  # the scorer declares that its scores are probabilities of relevance
 
 
 @torch.no_grad()
-def served(pipeline: Stage, asked: UserSample, progress: Progress = silent) -> dict[str, Served]:
-    """Ask all cases and keep what every scorer of the pipeline was given, by the scorer's name."""
+def scorer_inputs(
+    pipeline: Stage, sample: UserSample, progress: Progress = silent
+) -> dict[str, ScorerInputs]:
+    """Run all requests and keep what every scorer of the pipeline receives, by the scorer's name."""
     pipeline = offline(pipeline)
-    parts: dict[str, list[Sample]] = {stage.title: [] for stage in scorers(pipeline)}
+    parts: dict[str, list[CandidateRows]] = {stage.title: [] for stage in scorers(pipeline)}
     start = 0
-    for batch in tracked(asked.batches, "candidates of the scorers", progress):
+    for batch in tracked(sample.batches, "candidates of the scorers", progress):
         for step in run(pipeline, batch.query).trace.steps:
             if step.name in parts:
-                parts[step.name].append(_rows(step, batch.truth, start))
+                parts[step.name].append(_rows(step, batch.relevant, start))
         start += len(batch.query)
-    wanted = np.concatenate([batch.truth[batch.truth >= 0].numpy() for batch in asked.batches])
+    relevant = np.concatenate([batch.relevant[batch.relevant >= 0].numpy() for batch in sample.batches])
     return {
-        stage.title: Served(
-            stage.title, _joined(parts[stage.title]), asked.users, wanted, _probabilities(stage)
+        stage.title: ScorerInputs(
+            stage.title, _joined(parts[stage.title]), sample.users, relevant, _probabilities(stage)
         )
         for stage in scorers(pipeline)
     }
 
 
 def scorers(pipeline: Pipeline) -> Iterator[Stage]:
-    """The stages of a pipeline that give scores, in order."""
+    """The scorers of a pipeline, in order."""
     return (stage for stage in pipeline.stages if kind_of(stage) == "scorer")
 
 
 def _probabilities(stage: Stage) -> bool:
-    return all(bool(getattr(one, "probabilities", False)) for one in leaves(stage))
+    return all(bool(getattr(leaf, "probabilities", False)) for leaf in leaves(stage))
 
 
-def _rows(step: Step, truth: Tensor, start: int) -> Sample:
-    """One row per candidate that has a finite score before and after the step."""
-    found, before = step.judged, step.before
-    there = found.valid & torch.isfinite(found.scores) & torch.isfinite(before.scores)
-    wanted = is_in(found.items, truth) & found.valid
-    request = torch.arange(start, start + len(truth))[:, None].expand(there.shape)
-    return Sample(
-        found.items[there].numpy(),
-        found.scores[there].double().numpy(),
-        before.scores[there].double().numpy(),
-        wanted[there].numpy(),
-        request[there].numpy(),
-        int(wanted.sum()),
-        int((truth >= 0).sum()),
+def _rows(step: Step, relevant: Tensor, start: int) -> CandidateRows:
+    """One row per candidate with a finite score before and after the step."""
+    found, before = step.before_cut, step.before
+    finite = found.valid & torch.isfinite(found.scores) & torch.isfinite(before.scores)
+    is_relevant = is_in(found.items, relevant) & found.valid
+    request = torch.arange(start, start + len(relevant))[:, None].expand(finite.shape)
+    return CandidateRows(
+        found.items[finite].numpy(),
+        found.scores[finite].double().numpy(),
+        before.scores[finite].double().numpy(),
+        is_relevant[finite].numpy(),
+        request[finite].numpy(),
+        int(is_relevant.sum()),
+        int((relevant >= 0).sum()),
     )
 
 
-def _joined(parts: list[Sample]) -> Sample:
-    return Sample(
+def _joined(parts: list[CandidateRows]) -> CandidateRows:
+    return CandidateRows(
         np.concatenate([part.items for part in parts]),
         np.concatenate([part.scores for part in parts]),
         np.concatenate([part.pool for part in parts]),
-        np.concatenate([part.wanted for part in parts]),
+        np.concatenate([part.relevant for part in parts]),
         np.concatenate([part.request for part in parts]),
-        sum(part.found for part in parts),
-        sum(part.sought for part in parts),
+        sum(part.retrieved for part in parts),
+        sum(part.total for part in parts),
     )

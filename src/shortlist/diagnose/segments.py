@@ -1,15 +1,14 @@
-"""Losses of a funnel by kind of user, kind of item, category, and how soon an item was met."""
+"""Losses of a funnel by segment: user activity, item popularity, category, and order of the relevant items."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.errors import DataError
 from shortlist.evaluate.losses import Bools, Ints, StageTrace, decompose
-from shortlist.metrics.estimate import FEWEST, Estimate, share
+from shortlist.metrics.estimate import MIN_USERS, Estimate, share
 
 NEW_USER = 20  # events: users with no more are new
 NEW_ITEM = 5  # events: items with fewer are new
@@ -21,78 +20,85 @@ Segments = Mapping[tuple[str, str], Bools]  # (kind, name) -> which pairs [n]
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Every (request, wanted item) of some cases, request after request, in the order in which items were met."""
+    """Every (request, relevant item) of held-out requests, request after request, in the order of the events."""
 
+    request: Ints  # [n]
     user: Ints  # [n]
     item: Ints  # [n]
-    seen: Ints  # [n] events the request sees
-    place: Ints  # [n] 0 for what came next, 1 for what came after it, ...
+    history_length: Ints  # [n] events the request sees
+    place: Ints  # [n] 0 for the next item, 1 for the one after it, ...
 
     @classmethod
-    def of(cls, cases: HeldOut) -> "Pairs":
-        """The pairs of cases, as `Cases.truth` lists them."""
-        truth = cases.relevant().numpy()
-        case, place = np.nonzero(truth >= 0)
-        return cls(cases.users[case], truth[case, place], cases.history_lengths()[case], place)
+    def of(cls, held_out: HeldOut) -> "Pairs":
+        """The pairs of held-out requests, in the order of `HeldOut.relevant`."""
+        relevant = held_out.relevant().numpy()
+        request, place = np.nonzero(relevant >= 0)
+        lengths = held_out.history_lengths()[request]
+        return cls(request, held_out.users[request], relevant[request, place], lengths, place)
 
     def __len__(self) -> int:
         return len(self.user)
 
 
-Firsts = tuple[Ints, Bools]  # whose request it is [C], and whether the first item of its slate is wanted [C]
+@dataclass(frozen=True)
+class Segment:
+    """What a pipeline returns of the relevant items of one segment, and where it loses the others."""
+
+    kind: str  # "users", "items", "category" or "recency"
+    name: str
+    users: int
+    relevant: int
+    recall: Estimate  # mean over the users of the segment, of their relevant items in it
+    lost: tuple[float, ...]  # by stage, of all relevant items of the segment
+    few: bool  # too few users for an interval
+    precision_at_1: Estimate | None = None  # for segments of users
+
+
+Firsts = tuple[
+    Ints, Bools
+]  # the user of each request [C], and whether the first item of its slate is relevant [C]
 
 
 def by_segment(
     trace: StageTrace,
     pairs: Pairs,
-    learned: Interactions,
+    train: Interactions,
     catalog: Catalog,
     seed: int = 0,
     firsts: Firsts | None = None,
-) -> list[dict[str, Any]]:
-    """What every stage lost within each segment; `learned` is what the pipeline was trained on.
+) -> tuple[Segment, ...]:
+    """Recall and losses within each segment; `train` are the events the pipeline was trained on.
 
-    With `firsts`, segments of users also tell how often the first item is wanted. Intervals are a bootstrap over users;
-    a segment with too few users for one is marked `few`.
+    With `firsts`, segments of users have a precision@1. Intervals are a bootstrap over users; a segment with too few
+    users for one is marked `few`.
     """
     if len(trace.user) != len(pairs) or not np.array_equal(trace.user, pairs.user):
         raise DataError(
             f"segments: expected the pairs of the trace in its order, got {len(pairs)} pairs for {len(trace.user)}"
         )
-    known = segments_of(pairs, learned, catalog)
-    return [
-        _told(kind, name, trace, mask, seed) | _first(kind, pairs.user[mask], firsts, seed)
-        for (kind, name), mask in known.items()
-    ]
+    segments = segments_of(pairs, train, catalog)
+    return tuple(_segment(*key, trace, pairs, mask, seed, firsts) for key, mask in segments.items())
 
 
-def many_note(count: int) -> str:
-    """What one must know before one points at the worst of several segments."""
-    return (
-        f"{count} segments were looked at, each with an interval of its own: about one interval in twenty misses by "
-        "chance, so the worst of many segments tends to look worse than it is."
-    )
-
-
-def segments_of(pairs: Pairs, learned: Interactions, catalog: Catalog) -> Segments:
-    """All segments that hold any pair; those of one kind hold every pair once, but for what training knows of users."""
+def segments_of(pairs: Pairs, train: Interactions, catalog: Catalog) -> Segments:
+    """All segments that hold any pair; those of one kind hold every pair once, but for users in training or not."""
     parts: dict[tuple[str, str], Bools] = {}
     for kind, found in (
         ("users", _activity(pairs)),
-        ("users", _learned_from(pairs, learned)),
-        ("items", _popularity(pairs.item, learned)),
+        ("users", _in_training(pairs, train)),
+        ("items", _popularity(pairs.item, train)),
         ("category", _category(pairs.item, catalog)),
-        ("recency", {"what came next": pairs.place == 0, "what came later": pairs.place > 0}),
+        ("recency", {"next item": pairs.place == 0, "later items": pairs.place > 0}),
     ):
         parts |= {(kind, name): mask for name, mask in found.items() if mask.any()}
     return parts
 
 
 def _activity(pairs: Pairs) -> dict[str, Bools]:
-    """New users, and the deciles of the others' events in three groups; a user counts with the most events seen."""
+    """New users, and the others by activity: the lowest 30 %, the middle, the highest 30 % of history lengths."""
     users, at = np.unique(pairs.user, return_inverse=True)
     events = np.zeros(len(users), np.int64)
-    np.maximum.at(events, at, pairs.seen)
+    np.maximum.at(events, at, pairs.history_length)
     old = events > NEW_USER
     low, high = np.quantile(events[old], [0.3, 0.7]) if old.any() else (0.0, 0.0)
     groups = {
@@ -104,34 +110,34 @@ def _activity(pairs: Pairs) -> dict[str, Bools]:
     return {name: mask[at] for name, mask in groups.items()}
 
 
-def _learned_from(pairs: Pairs, learned: Interactions) -> dict[str, Bools]:
-    """Users the pipeline learned from and others, where there are both."""
-    known = np.isin(pairs.user, learned.users)
-    return {} if known.all() or not known.any() else {"learned from": known, "unknown to training": ~known}
+def _in_training(pairs: Pairs, train: Interactions) -> dict[str, Bools]:
+    """Users with and without training events, if there are both."""
+    known = np.isin(pairs.user, train.users)
+    return {} if known.all() or not known.any() else {"in training": known, "not in training": ~known}
 
 
-def _popularity(item: Ints, learned: Interactions) -> dict[str, Bools]:
-    """Items by the events training saw: the few that make half of them, the middle, the last tenth, new ones."""
-    counts = learned.popularity
+def _popularity(item: Ints, train: Interactions) -> dict[str, Bools]:
+    """Items by training events: the head with half of all events, the middle, the tail with a tenth, and new items."""
+    counts = train.popularity
     order = np.argsort(-counts, kind="stable")
     before = np.zeros(len(counts))
     # The share of events of all more popular items: the item that crosses a line still belongs to what it completes.
     before[order] = (counts[order].cumsum() - counts[order]) / max(int(counts.sum()), 1)
     inside = (item >= 0) & (item < len(counts))
     rows = np.where(inside, item, 0)
-    many = np.where(inside, counts[rows] if len(counts) else 0, 0)
-    share = before[rows] if len(counts) else np.ones(len(item))
-    new = many < NEW_ITEM
+    events = np.where(inside, counts[rows] if len(counts) else 0, 0)
+    share_before = before[rows] if len(counts) else np.ones(len(item))
+    new = events < NEW_ITEM
     return {
-        "head: half of all events": ~new & (share < HEAD),
-        "middle": ~new & (share >= HEAD) & (share < TAIL),
-        "tail: the last tenth": ~new & (share >= TAIL),
+        "head: half of all events": ~new & (share_before < HEAD),
+        "middle": ~new & (share_before >= HEAD) & (share_before < TAIL),
+        "tail: the last tenth": ~new & (share_before >= TAIL),
         f"new: fewer than {NEW_ITEM} events": new,
     }
 
 
 def _category(item: Ints, catalog: Catalog) -> dict[str, Bools]:
-    """The categories with the most pairs; nothing where all items have the same."""
+    """The categories with the most pairs; nothing with a single category."""
     if len(catalog.categories) < 2:
         return {}
     inside = (item >= 0) & (item < len(catalog))
@@ -142,28 +148,32 @@ def _category(item: Ints, catalog: Catalog) -> dict[str, Bools]:
     return named | {"other categories": ~np.isin(rows, largest)}
 
 
-def _first(kind: str, users: Ints, firsts: Firsts | None, seed: int) -> dict[str, Any]:
-    """How often the first item of a slate is wanted by these users; a part of the items has no first place."""
-    if firsts is None or kind != "users":
-        return {}
+def _segment(
+    kind: str, name: str, trace: StageTrace, pairs: Pairs, mask: Bools, seed: int, firsts: Firsts | None
+) -> Segment:
+    part = StageTrace(trace.alive[mask], trace.names, trace.user[mask], None, trace.rescue)
+    losses = decompose(part)
+    relevant = int(losses.alive[0])
+    _, at, counts = np.unique(pairs.request[mask], return_inverse=True, return_counts=True)
+    per_request = decompose(
+        StageTrace(part.alive, part.names, part.user, 1 / counts[at], part.rescue)
+    )  # every request counts the same, whatever the number of its relevant items
+    return Segment(
+        kind,
+        name,
+        len(losses.users),
+        relevant,
+        per_request.recall(seed),
+        tuple(float(lost / relevant) if relevant else 0.0 for lost in losses.first_losses),
+        len(losses.users) < MIN_USERS,
+        None if firsts is None or kind != "users" else _precision_at_1(pairs.user[mask], firsts, seed),
+    )
+
+
+def _precision_at_1(users: Ints, firsts: Firsts, seed: int) -> Estimate:
+    """The share of the requests of these users whose first item is relevant."""
     asked, first = firsts
     own = np.isin(asked, users)
     everyone, at = np.unique(asked[own], return_inverse=True)
     hits = np.bincount(at, weights=first[own], minlength=len(everyone))
-    return {"precision_at_1": share(hits, np.bincount(at, minlength=len(everyone)), seed).as_dict()}
-
-
-def _told(kind: str, name: str, trace: StageTrace, mask: Bools, seed: int) -> dict[str, Any]:
-    weight = None if trace.weight is None else trace.weight[mask]
-    part = decompose(StageTrace(trace.alive[mask], trace.names, trace.user[mask], weight, trace.rescue))
-    wanted = part.alive[0]
-    recall: Estimate = part.recall(seed)
-    return {
-        "kind": kind,
-        "name": name,
-        "users": len(part.users),
-        "wanted": wanted.item(),
-        "recall": recall.as_dict(),
-        "lost": [float(lost / wanted) if wanted else 0.0 for lost in part.first_losses],
-        "few": len(part.users) < FEWEST,
-    }
+    return share(hits, np.bincount(at, minlength=len(everyone)), seed)

@@ -1,1 +1,1 @@
-"""findings."""
+"""What a diagnosis comes to, in sentences by fixed rules."""

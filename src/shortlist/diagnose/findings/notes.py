@@ -1,247 +1,236 @@
-"""What a funnel's owner should know beside the losses: the ranker alone, training and serving, odds, nominators."""
+"""Findings beside the losses: the ranker alone, training and serving, calibration, nominators."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from shortlist.diagnose.findings.text import Told, counted, falls, listed, percent, points, rises
-from shortlist.metrics.estimate import FEWEST
+from shortlist.diagnose.calibration import Calibration, Reliability
+from shortlist.diagnose.diagnosis import Diagnosis, Finding
+from shortlist.diagnose.findings.text import counted, falls, listed, percent, points, rises
+from shortlist.diagnose.full_catalog import Verdict
+from shortlist.diagnose.knobs.knobs import KnobResult
+from shortlist.diagnose.shift import Shift
+from shortlist.metrics.estimate import MIN_USERS, Estimate
 
-SMALL = 0.01  # a share of the wanted items that is not worth a knob
-ENOUGH = (
-    0.1  # of the wanted items among the candidates: with fewer, learning on the retrieved has little to go by
-)
-CROOKED = 0.05  # mean distance between said and true odds
-MISSED = 0.05  # of what is returned: a nominator that surely brings less is not missed
-SIZES = ("limit", "cut", "beam", "places", "ef", "nprobe")  # knobs that only let more through
-HALVED = 0.5  # what a factor must leave of an error for it to be called mended
-
-
-@dataclass(frozen=True)
-class Remark:
-    """One thing to know that is no loss of a stage."""
-
-    stage: str
-    what: str
-    why: str
-    knob: str
+SMALL = 0.01  # a share of the relevant items that needs no change
+ENOUGH = 0.1  # of the relevant items among the candidates: with fewer, training on retrieved targets has too little
+MISCALIBRATED = 0.05  # expected calibration error
+MISSED = 0.05  # of recall: a nominator whose removal certainly costs less is not missed
+SIZES = ("limit", "cut", "beam", "k", "ef", "nprobe")  # knobs that only pass on more candidates
+HALVED = 0.5  # share of the calibration error that a temperature must leave at most to be advised
 
 
-def remarks(told: Told) -> tuple[Remark, ...]:
-    """By fixed rules, in a fixed order: what hurts, what misleads, what could go."""
-    rules = (_same, _hurts, _noise, _search, _shift, _thin, _odds, _short, _idle)
-    return tuple(remark for rule in rules for remark in rule(told))
+def notes(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    """By fixed rules, in a fixed order: what costs recall, what misleads, what could be removed."""
+    rules = (_same, _hurts, _noise, _search, _shift, _few_targets, _calibration, _underfilled, _idle)
+    return tuple(finding for rule in rules for finding in rule(diagnosis))
 
 
-def _same(told: Told) -> Iterator[Remark]:
-    one = told.get("coverage") or {}
-    if one.get("collapse"):
-        yield Remark(
-            told["stages"][-1]["name"],
-            f"Alarm: {percent(one['first_share'])} of all slates begin with the same item.",
-            "More than a fifth of the users are shown one and the same first.",
-            "Look at the last scorer: does it see histories at all? Train it longer, or with a lower rate."
-            if any(stage["kind"] == "scorer" for stage in told["stages"])
-            else "Nothing here orders items by who asks: add a nominator that looks at histories (co-visit), or a "
-            "ranker.",
+def _same(diagnosis: Diagnosis) -> Iterator[Finding]:
+    if diagnosis.coverage.collapse:
+        yield Finding(
+            diagnosis.stages[-1].name,
+            f"Alarm: {percent(diagnosis.coverage.first_share)} of all slates begin with the same item.",
+            "More than a fifth of the users have the same first item.",
+            "Check that the last scorer uses histories; train it longer, or with a lower learning rate."
+            if any(stage.kind == "scorer" for stage in diagnosis.stages)
+            else "No stage is personalised: add a nominator that uses histories (co-visit), or a ranker.",
         )
 
 
-def _hurts(told: Told) -> Iterator[Remark]:
-    verdict = _verdict(told)
-    if verdict.get("answer") == "hurts":
-        yield Remark(
-            verdict["stage"],
-            f"{verdict['stage']!r} alone, asked about the whole catalogue, would do better: its first item is wanted "
-            f"by {percent(verdict['accuracy_flat'])} of the users, behind the stages before it by "
-            f"{percent(verdict['accuracy'])} ({points(verdict['difference'])}).",
-            "The stages before it withhold items that it would have put first.",
-            "Widen the stages before it: more items from the nominators, larger cuts.",
+def _hurts(diagnosis: Diagnosis) -> Iterator[Finding]:
+    verdict = diagnosis.verdict
+    if isinstance(verdict, Verdict) and verdict.answer == "hurts":
+        yield Finding(
+            verdict.stage,
+            f"{verdict.stage!r} alone, over the whole catalogue, would do better: its first item is relevant for "
+            f"{percent(verdict.accuracy_full)} of the users, behind the stages before it for "
+            f"{percent(verdict.accuracy)} ({points(verdict.difference)}).",
+            "The stages before it drop items that it would rank first.",
+            "Widen the stages before it: higher limits of the nominators, larger cuts.",
         )
 
 
-def _noise(told: Told) -> Iterator[Remark]:
-    """More candidates make the answer worse: the ranker is misled by items it never learned to refuse."""
-    verdict = _verdict(told)
-    wider = [one for one in _widened(told) if falls(one["gain"])]
-    if wider:
-        worst = min(wider, key=lambda one: one["gain"]["mean"])
+def _noise(diagnosis: Diagnosis) -> Iterator[Finding]:
+    """More candidates lower recall: the ranker was not trained to reject them."""
+    verdict = diagnosis.verdict if isinstance(diagnosis.verdict, Verdict) else None
+    worse = [(gain, knob) for gain, knob in _widened(diagnosis) if falls(gain)]
+    if worse:
+        gain, knob = min(worse, key=lambda pair: pair[0].mean or 0.0)
+        what = f"More candidates lower recall: {knob.knob} = {knob.setting} at {knob.stage!r} gave {points(gain)}."
+    elif verdict is not None and verdict.answer == "helps":
         what = (
-            f"More candidates make the slate worse: {worst['label']} = {worst['setting']} at {worst['stage']!r} gave "
-            f"{points(worst['gain'])}."
-        )
-    elif verdict.get("answer") == "helps":
-        what = (
-            f"{verdict['stage']!r} needs the stages before it: with the whole catalogue to choose from, its first "
-            f"item is wanted by {percent(verdict['accuracy_flat'])} of the users instead of "
-            f"{percent(verdict['accuracy'])}."
+            f"{verdict.stage!r} needs the stages before it: over the whole catalogue its first item is relevant for "
+            f"{percent(verdict.accuracy_full)} of the users instead of {percent(verdict.accuracy)}."
         )
     else:
         return
-    yield Remark(
-        verdict.get("stage") or told["stages"][-1]["name"],
+    stage = None if verdict is None else verdict.stage
+    yield Finding(
+        stage or diagnosis.stages[-1].name,
         what,
-        "Among further candidates the ranker picks wrong ones more often than right ones: beyond what it learned from, "
-        "it adds noise.",
-        _against(told, verdict.get("stage")),
+        "Among more candidates the ranker picks irrelevant ones more often: they are unlike its training candidates.",
+        _negatives(diagnosis, stage),
     )
 
 
-def _against(told: Told, stage: str | None) -> str:
-    """What a ranker that further candidates mislead should learn against, unless it does so already."""
-    if told.get("training", {}).get(stage, {}).get("negatives") in ("candidates", "both"):
-        return "It learned against candidates already: keep the stages before it as narrow as they are, or narrower."
-    return (
-        'Train it against what it is served (negatives = "candidates" or "both"); wider stages before it will not '
-        "help."
-    )
+def _negatives(diagnosis: Diagnosis, stage: str | None) -> str:
+    """Which negatives a ranker should be trained on, unless it is already."""
+    history = diagnosis.about.training.get(stage or "")
+    if history is not None and history.negatives in ("candidates", "both"):
+        return "It is trained with candidates as negatives already: keep the stages before it as narrow as they are."
+    return 'Train it with candidates as negatives (negatives = "candidates" or "both"); wider stages will not help.'
 
 
-def _verdict(told: Told) -> Told:
-    return told["verdict"] or {}
+def _widened(diagnosis: Diagnosis) -> list[tuple[Estimate, KnobResult]]:
+    """Measured sizes that pass on more candidates than the stage does now."""
+    now = {stage.name: stage.candidates for stage in diagnosis.stages}
+    pool = next((stage.candidates for stage in diagnosis.stages if stage.kind == "nominator"), None)
+    wider = []
+    for knob in diagnosis.knobs:
+        before = now.get(knob.stage, pool)
+        if before is None or knob.gain is None or knob.candidates is None or knob.knob not in SIZES:
+            continue
+        if knob.candidates > before:
+            wider.append((knob.gain, knob))
+    return wider
 
 
-def _of_scorers(part: Told) -> Iterator[tuple[str, Told]]:
-    """What was measured of each scorer; a sentence why there is nothing is no scorer."""
-    return ((name, one) for name, one in part.items() if isinstance(one, Mapping))
-
-
-def _widened(told: Told) -> list[Told]:
-    """Sizes that let more candidates through than the stage does now."""
-    now = {stage["name"]: stage["candidates"] for stage in told["stages"]}
-    pool = next((stage["candidates"] for stage in told["stages"] if stage["kind"] == "nominator"), None)
-    found = []
-    for one in told["knobs"]:
-        before = now.get(one["stage"], pool)
-        known = before is not None and one["gain"] is not None and one["candidates"] is not None
-        if known and one["label"] in SIZES and one["candidates"] > before:
-            found.append(one)
-    return found
-
-
-def _search(told: Told) -> Iterator[Remark]:
-    for name, tree in told.get("trees", {}).items():
-        account = tree["account"]
-        if account["wanted"] and account["search"] < SMALL * account["wanted"]:
-            yield Remark(
+def _search(diagnosis: Diagnosis) -> Iterator[Finding]:
+    for name, tree in diagnosis.trees.items():
+        losses = tree.losses
+        if losses.relevant and losses.beam < SMALL * losses.relevant:
+            yield Finding(
                 name,
-                f"The search in the tree {name!r} costs {percent(account['search'] / account['wanted'])} of the wanted "
-                "items.",
+                f"The beam search of the tree {name!r} loses {percent(losses.beam / losses.relevant)} of the "
+                "relevant items.",
                 "Scoring every leaf would find hardly more than the beam does.",
                 "A larger beam will not help; better training of the tree's scorer may.",
             )
 
 
-def _shift(told: Told) -> Iterator[Remark]:
-    for name, one in _of_scorers(told["shift"]):
-        if one.get("level") in ("large", "noticeable") and not one.get("few"):
-            yield Remark(
+def _shift(diagnosis: Diagnosis) -> Iterator[Finding]:
+    for name, shift in diagnosis.shift.items():
+        if isinstance(shift, Shift) and shift.level in ("large", "noticeable") and not shift.few:
+            yield Finding(
                 name,
-                f"{name!r} learned on other candidates than it is served ({one['level']}): a simple test tells them "
-                f"apart with {one['auc']:.2f} (0.50: not at all, 1.00: always), and "
-                f"{percent(one['recall_training'])} of the wanted items were among them in training, "
-                f"{percent(one['recall_serving'])} are when it serves.",
-                "What a ranker has not met in training it can only guess about.",
+                f"{name!r} was trained on other candidates than it receives at serving ({shift.level} shift): a "
+                f"classifier separates them with AUC {shift.auc:.2f} (0.50: not at all), and "
+                f"{percent(shift.recall_training)} of the targets were among them in training, "
+                f"{percent(shift.recall_serving)} of the relevant items are at serving.",
+                "A ranker is reliable only on candidates like those it was trained on.",
                 "Train again with the nominators and cuts that serve now.",
             )
 
 
-def _thin(told: Told) -> Iterator[Remark]:
-    for name, one in _of_scorers(told["shift"]):
-        recall = one.get("recall_training")
+def _few_targets(diagnosis: Diagnosis) -> Iterator[Finding]:
+    for name, shift in diagnosis.shift.items():
+        recall = shift.recall_training if isinstance(shift, Shift) else None
         if recall is not None and recall < ENOUGH:
-            yield Remark(
+            yield Finding(
                 name,
-                f"Only {percent(recall)} of the wanted items were among the candidates that {name!r} learned from.",
-                f"Below {ENOUGH:.0%} too few examples are left when a ranker learns only from what was retrieved.",
-                'Keep mode = "original" or "mixed" for it, and mend the nominators first; mode = "harmonised" is not '
-                "advised.",
+                f"Only {percent(recall)} of the targets were among the training candidates of {name!r}.",
+                f"Below {ENOUGH:.0%} too few examples are left for training on retrieved targets only.",
+                'Keep mode = "original" or "mixed" for it, and improve the nominators first; mode = "harmonised" is '
+                "not advised.",
             )
 
 
-def _odds(told: Told) -> Iterator[Remark]:
-    for name, one in [*_of_scorers(told["calibration"])][-1:]:  # only the last one's numbers leave the funnel
-        ece = one.get("ece")
-        if (
-            ece is None
-            or ece < max(CROOKED, one.get("by_chance") or 0.0)
-            or one.get("users", FEWEST) < FEWEST
-        ):
+def _calibration(diagnosis: Diagnosis) -> Iterator[Finding]:
+    measured = [(name, one) for name, one in diagnosis.calibration.items() if isinstance(one, Calibration)]
+    for name, one in measured[-1:]:  # only the scores of the last scorer leave the funnel
+        before = one.before
+        if before.ece < max(MISCALIBRATED, before.noise) or one.users < MIN_USERS:
             continue
-        much = "is too sure of itself" if _said(one) > _true(one) else "promises less than comes true"
-        yield Remark(
+        confidence, accuracy = _means(before)
+        yield Finding(
             name,
-            f"{name!r} {much}: of its first choices it says {percent(_said(one))} on average, and "
-            f"{percent(_true(one))} are wanted.",
+            f"{name!r} is {'over' if confidence > accuracy else 'under'}confident: its mean confidence in its first "
+            f"choices is {percent(confidence)}, and {percent(accuracy)} of them are relevant.",
             "The order of the items, and so every loss above, does not depend on it."
             + (
                 ""
-                if one.get("probabilities")
-                else " Its scores were never meant as odds: shares of a whole, and where "
-                "users want several items at once each share is small."
+                if one.probabilities
+                else " Its scores are no probabilities: a softmax over the candidates divides one between all "
+                "relevant items."
             ),
-            _mend(one),
+            _recalibrate(one),
         )
 
 
-def _said(one: Told) -> float:
-    return _mean(one, "confidence")
+def _means(reliability: Reliability) -> tuple[float, float]:
+    """Mean confidence and mean accuracy over all bins."""
+    count = max(sum(part.count for part in reliability.bins), 1)
+    confidence = sum(part.confidence * part.count for part in reliability.bins) / count
+    return confidence, sum(part.accuracy * part.count for part in reliability.bins) / count
 
 
-def _true(one: Told) -> float:
-    return _mean(one, "accuracy")
-
-
-def _mean(one: Told, what: str) -> float:
-    count = sum(part["count"] for part in one["bins"])
-    return float(sum(part[what] * part["count"] for part in one["bins"]) / max(count, 1))
-
-
-def _mend(one: Told) -> str:
-    after = one.get("after")
-    if after and one["temperature"] is not None and after["ece"] < HALVED * one["ece"]:
+def _recalibrate(one: Calibration) -> str:
+    if one.after is not None and one.temperature is not None and one.after.ece < HALVED * one.before.ece:
         return (
-            f"Divide its scores by {one['temperature']:.2f} where they are read as odds: then they are off by "
-            f"{percent(after['ece'])} instead of {percent(one['ece'])}."
+            f"Divide its scores by {one.temperature:.2f} where they are used as probabilities: the calibration error "
+            f"is then {percent(one.after.ece)} instead of {percent(one.before.ece)}."
         )
     return (
-        'Calibrate it (calibrate = "platt" or "isotonic") where its numbers are read as odds; a mere factor does not '
-        "mend it. Where only the order counts, leave it."
+        'Calibrate it (calibrate = "platt" or "isotonic") where its scores are used as probabilities; a temperature '
+        "alone does not correct it. Where only the order counts, leave it."
     )
 
 
-def _short(told: Told) -> Iterator[Remark]:
-    for stage in told["stages"]:
-        if stage["short"]:
-            yield Remark(
-                stage["name"],
-                f"{stage['name']!r} had fewer candidates than places in {counted(stage['short'], 'request')}.",
-                "The stages before it pass on too few.",
-                "More items from the nominators, or a nominator that always has an answer (popular).",
+def _underfilled(diagnosis: Diagnosis) -> Iterator[Finding]:
+    for stage in diagnosis.stages:
+        if stage.underfilled:
+            yield Finding(
+                stage.name,
+                f"{stage.name!r} has fewer candidates than places in {counted(stage.underfilled, 'request')}.",
+                "The stages before it pass on too few candidates.",
+                "Raise the limits of the nominators, or add one that always has candidates (popular).",
             )
             return  # the first of them explains the others
 
 
-def _idle(told: Told) -> Iterator[Remark]:
-    if len(told["nominators"]) < 2:
+def _idle(diagnosis: Diagnosis) -> Iterator[Finding]:
+    """Nominators without a measurable effect; one that another stage is trained from stays."""
+    if len(diagnosis.nominators) < 2:
         return
-    least = -MISSED * (told["recall"]["mean"] or 0.0)
-    spare = [name for name, one in told["nominators"].items() if _unmissed(one["without"], least)]
-    better = [name for name in spare if rises(told["nominators"][name]["without"])]
-    if not spare:
+    least = -MISSED * (diagnosis.recall.mean or 0.0)
+    without = {name: one.without for name, one in diagnosis.nominators.items()}
+    idle = [name for name, change in without.items() if _not_missed(change, least)]
+    if not idle:
         return
-    changes = "; ".join(f"without {name!r} {points(told['nominators'][name]['without'])}" for name in spare)
-    every = len(spare) == len(told["nominators"])
-    what = "No single nominator would be missed" if every else f"Nobody would miss {listed(spare)}"
-    more = f" The funnel is even better without {listed(better)}." if better else ""
-    together = " One at a time, then measure again: those that name the same cover for each other."
-    yield Remark(
-        spare[0],
+    changes = "; ".join(f"without {name!r} {points(without[name])}" for name in idle)
+    better = [name for name in idle if rises(without[name])]
+    more = f" Recall is higher without {listed(better)}." if better else ""
+    every = len(idle) == len(without)
+    what = (
+        "No single nominator is missed"
+        if every
+        else f"{listed(idle)} {'are' if idle[1:] else 'is'} not missed"
+    )
+    yield Finding(
+        idle[0],
         f"{what}: {changes}.{more}",
-        "What it names that is wanted, others name too, or later stages lose it.",
-        "Take it out and save its time." + (together if spare[1:] else ""),
+        "Other nominators nominate the same relevant items, or later stages lose them.",
+        _removal(idle, diagnosis),
     )
 
 
-def _unmissed(without: Told, least: float) -> bool:
-    """Whether leaving it out surely costs next to nothing: an interval that is only wide says nothing."""
-    return without["low"] is not None and without["low"] > least and not falls(without)
+def _removal(idle: list[str], diagnosis: Diagnosis) -> str:
+    """Which nominators can go: none that another stage starts from."""
+    needed = [name for name in idle if diagnosis.dependents.get(name)]
+    free = [name for name in idle if name not in needed]
+    keep = " ".join(
+        f"Keep {name!r}: the training of {listed([*diagnosis.dependents[name]])} starts from its model."
+        for name in needed
+    )
+    if not free:
+        return keep
+    together = (
+        " Remove one at a time and measure again: nominators of the same items replace each other."
+        if free[1:]
+        else ""
+    )
+    return f"Remove {listed(free)} and save the time.{together}{' ' if keep else ''}{keep}"
+
+
+def _not_missed(without: Estimate, least: float) -> bool:
+    """Whether removal certainly costs next to nothing; a wide interval is no evidence."""
+    return without.low is not None and without.low > least and not falls(without)

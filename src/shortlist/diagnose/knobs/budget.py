@@ -1,116 +1,186 @@
-"""The setting of a pipeline that returns most within so many milliseconds, found by measuring."""
+"""The sizes of a pipeline with the best metric within a latency budget, found by measuring."""
 
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 from shortlist.data import HeldOut
-from shortlist.diagnose.knobs.combined import COMBINED, combined, foretold
-from shortlist.diagnose.knobs.sizes import SCALES, Dial, dials
+from shortlist.diagnose.knobs.combined import COMBINED, combined, with_predictions
+from shortlist.diagnose.knobs.sizes import FACTORS, Size, as_toml, sizes_of
 from shortlist.diagnose.knobs.stage_times import TRIES, Times, stage_times
 from shortlist.diagnose.knobs.trials import (
-    PRESENT,
-    Returned,
-    Setting,
+    CURRENT,
+    Hits,
+    Predicted,
+    SizeSetting,
     Trial,
-    apart,
+    count_slates,
+    difference,
     frontier,
-    returned,
     trial,
 )
-from shortlist.diagnose.sample import SLATE, UserSample, panel
+from shortlist.diagnose.sample import SLATE, UserSample, sample_users
 from shortlist.errors import ConfigError
-from shortlist.evaluate.latency import WARM, Clock
+from shortlist.evaluate.latency import WARMUP, Clock
 from shortlist.grammar import Pipeline, Stage, as_pipeline
-from shortlist.metrics.estimate import FEWEST
+from shortlist.metrics.estimate import MIN_USERS, Estimate
 from shortlist.pipeline.recommender import resized, slate_size
 from shortlist.progress import Progress, silent, tracked
 
 METRICS = ("recall", "precision_at_1")
-COUNTS = "what 95 % of single requests stay within, the faster of two tries each, on one thread"
-TURNS = 8  # of every setting in the last round, at least, when there are too many for the time
-SCOUTS = 3  # the first round has so many times fewer turns than the last
-USUAL = 40  # settings, about: for how many the time of a sample of users must last
-LATE_BUSY, WHOLE_BUSY = 2.0, 1.5  # of 95 % over the median, of the whole over its stages: the machine is busy
-LOSS = 0.02  # of the best mean: what a setting that is not clearly worse may lose for being faster
-ALIKE = 0.1  # settings this near to the fastest are as fast as it: then fewer changes are better
+TURNS = 8  # requests per setting in the last round, at least, when there are too many settings for the time
+FIRST_ROUND = 3  # the first round has so many times fewer requests than the last
+USUAL = 40  # typical number of settings, to size the sample of users
+SLOW_TAIL, SLOW_TOTAL = (
+    2.0,
+    1.5,
+)  # p95 over median, total over the sum of its stages: above these the machine is busy
+LOSS = 0.02  # share of the best mean that a setting may lose, if not significantly worse, for being faster
+SAME_SPEED = 0.1  # settings this close to the fastest count as equally fast: then fewer changes are better
 
 
 @dataclass(frozen=True)
-class BudgetAdvice:
-    """All settings that were measured, and which of them to take."""
+class SizeChange:
+    """One size of a setting that differs from the current one."""
+
+    stage: str
+    knob: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class SettingReport:
+    """One measured setting."""
+
+    label: str
+    changes: tuple[SizeChange, ...]  # none for the current setting
+    pipeline: str
+    toml: str
+    times: Times
+    recall: Estimate
+    precision_at_1: Estimate
+    gain: Estimate  # of the metric, against the current setting
+    predicted: Predicted | None
+    fits: bool
+    on_frontier: bool
+
+    @property
+    def p95_ms(self) -> float:
+        return self.times.p95_ms
+
+    def metric(self, name: str) -> Estimate:
+        """The metric of this name."""
+        return self.recall if name == "recall" else self.precision_at_1
+
+
+@dataclass(frozen=True)
+class BudgetReport:
+    """All settings that were measured, and which of them to use."""
 
     budget_ms: float
     metric: str
     k: int
     users: int
-    cases: int
-    dials: tuple[Dial, ...]
-    trials: Mapping[str, Trial]  # by label; the present setting first
-    frontier: tuple[str, ...]
+    requests: int
+    status: str  # which settings fit: "all", "some" or "none"
+    current: str
     best: str | None  # the best mean that fits, None when nothing does
     advised: str | None
     fastest: str
+    frontier: tuple[str, ...]
+    settings: tuple[SettingReport, ...]
     left_out: int  # settings there was no time for
+    busy: bool  # other work on the machine slowed the requests down
+
+    def setting(self, label: str) -> SettingReport:
+        """The setting of this label."""
+        return next(one for one in self.settings if one.label == label)
+
+
+@dataclass(frozen=True)
+class BudgetSearch:
+    """The trials of a search, with their pipelines and hits."""
+
+    budget_ms: float
+    metric: str
+    k: int
+    users: int
+    requests: int
+    sizes: tuple[Size, ...]
+    trials: Mapping[str, Trial]  # by label; the current setting first
+    frontier: tuple[str, ...]
+    best: str | None
+    advised: str | None
+    fastest: str
+    left_out: int
 
     @property
     def status(self) -> str:
-        """Whether settings fit into the budget: none, some or all."""
+        """Whether all settings fit into the budget, some or none."""
         fits = [one.times.p95_ms <= self.budget_ms for one in self.trials.values()]
         return "all" if all(fits) else "some" if any(fits) else "none"
 
     @property
     def busy(self) -> bool:
-        """Whether other work must have been in the way: late requests, or a whole that is more than its stages.
+        """Whether other work slowed the requests down: a long tail, or a total much above the sum of its stages.
 
-        Who waits for a processor now and then waits in few of the stages, but in most of the requests.
+        A process that waits for a processor now and then waits in few of the stages, but in most of the requests.
         """
-        times = self.trials[PRESENT].times
-        return times.p95_ms > LATE_BUSY * times.median_ms or times.median_ms > WHOLE_BUSY * times.work_ms
+        times = self.trials[CURRENT].times
+        return times.p95_ms > SLOW_TAIL * times.median_ms or times.median_ms > SLOW_TOTAL * times.work_ms
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        settings = [
-            one.as_dict(self.dials)
-            | {"fits": one.times.p95_ms <= self.budget_ms, "frontier": name in self.frontier}
-            for name, one in self.trials.items()
-        ]
-        told_of = (
-            "budget_ms",
-            "metric",
-            "k",
-            "users",
-            "cases",
-            "best",
-            "advised",
-            "fastest",
-            "left_out",
+    def report(self) -> BudgetReport:
+        """The search without pipelines and hits."""
+        return BudgetReport(
+            self.budget_ms,
+            self.metric,
+            self.k,
+            self.users,
+            self.requests,
+            self.status,
+            CURRENT,
+            self.best,
+            self.advised,
+            self.fastest,
+            self.frontier,
+            tuple(self._setting(label, one) for label, one in self.trials.items()),
+            self.left_out,
+            self.busy,
         )
-        return {name: getattr(self, name) for name in told_of} | {
-            "status": self.status,
-            "counts": COUNTS,
-            "present": PRESENT,
-            "busy": self.busy,
-            "frontier": list(self.frontier),
-            "settings": settings,
-        }
+
+    def _setting(self, label: str, one: Trial) -> SettingReport:
+        before = {size.key: size.value for size in self.sizes}
+        changes = one.setting.changes
+        return SettingReport(
+            label,
+            tuple(SizeChange(*key, before[key], value) for key, value in changes.items()),
+            repr(one.setting.pipeline),
+            as_toml(one.setting.pipeline, changes),
+            one.times,
+            one.recall,
+            one.precision_at_1,
+            one.gain,
+            one.setting.predicted,
+            one.times.p95_ms <= self.budget_ms,
+            label in self.frontier,
+        )
 
 
-def parse_budget(text: str) -> float:
-    """Milliseconds out of "30ms", "0.03s" or "30"."""
-    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(ms|s)?\s*", text)
+def parse_budget(budget: str | float) -> float:
+    """Milliseconds of "30ms", "0.03s", "30" or 30."""
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(ms|s)?\s*", str(budget))
     value = float(found[1]) * (1e3 if found[2] == "s" else 1.0) if found else 0.0
     if not found or not 0 < value < math.inf:
-        raise ConfigError(f"budget: expected a time above 0 such as 30ms or 0.03s, got {text!r}")
+        raise ConfigError(f"budget: expected a time above 0 such as 30ms or 0.03s, got {budget!r}")
     return value
 
 
-def advise(
+def search_budget(
     pipeline: Stage,
-    cases: HeldOut,
+    held_out: HeldOut,
     budget_ms: float,
     n_items: int,
     *,
@@ -121,33 +191,34 @@ def advise(
     seed: int = 0,
     clock: Clock = perf_counter,
     progress: Progress = silent,
-) -> BudgetAdvice:
-    """Turn every size of a pipeline alone, put the good ones together, measure those too, and choose.
+) -> BudgetSearch:
+    """Change every size of a pipeline alone, combine the good ones, measure those too, and choose.
 
-    A setting fits when 95 % of single requests stay within the budget. Of those that fit, the best mean leads; among
-    settings that are not clearly worse than it on the same users, and lose at most 2 % of it, the fastest is advised.
-    Work ends after about `seconds`, whatever is left out is counted.
+    A setting fits if the 95th percentile of single requests is within the budget. Among settings that fit and are not
+    significantly worse than the best mean on the same users, and lose at most 2 % of it, the fastest is advised. The
+    search ends after about `seconds`; settings there was no time for are counted.
     """
     _check(budget_ms, metric)
     pipeline = as_pipeline(pipeline)
     k = slate_size(pipeline) or SLATE
-    bench = _Bench(resized(pipeline, k), k, panel(cases, n_items, users, seed), metric, clock, progress)
-    bench = bench.shrunk(seconds / 3)
-    known = dials(bench.pipeline, k, n_items)
-    every = _singles(bench.pipeline, known)
+    sample = sample_users(held_out, n_items, users, seed)
+    bench = _Bench(resized(pipeline, k), k, sample, metric, clock, progress).shrunk(seconds / 3)
+    sizes = sizes_of(bench.pipeline, k, n_items)
+    every = _singles(bench.pipeline, sizes)
     singles = every[: bench.affordable(seconds / 2)]
-    scouted = bench.measured(singles, {}, max(requests // SCOUTS, 1), seconds / 8)
-    more = combined(bench.pipeline, known, scouted, budget_ms, metric)
-    # All in one round again, so that those of several changes see the same weather as the others.
-    trials = foretold(bench.measured([*singles, *more], scouted, requests, seconds / 3), known, metric)
-    best, advised = choose(trials, budget_ms, metric, bench.asked)
-    return BudgetAdvice(
+    first = bench.measured(singles, {}, max(requests // FIRST_ROUND, 1), seconds / 8)
+    several = combined(bench.pipeline, sizes, first, budget_ms, metric)
+    # All in one round again, so that all settings share the state of the machine.
+    measured = bench.measured([*singles, *several], first, requests, seconds / 3)
+    trials = with_predictions(measured, sizes, metric)
+    best, advised = choose(trials, budget_ms, metric, bench.sample)
+    return BudgetSearch(
         budget_ms,
         metric,
         k,
-        bench.asked.n_users,
-        len(bench.asked),
-        known,
+        bench.sample.n_users,
+        len(bench.sample),
+        sizes,
         trials,
         tuple(frontier(trials, metric)),
         best,
@@ -158,90 +229,98 @@ def advise(
 
 
 def choose(
-    trials: Mapping[str, Trial], budget_ms: float, metric: str, asked: UserSample
+    trials: Mapping[str, Trial], budget_ms: float, metric: str, sample: UserSample
 ) -> tuple[str | None, str | None]:
-    """The setting with the best mean that fits, and the one to take: the fastest that is not worse."""
+    """The setting with the best mean that fits, and the advised one: the fastest that is not worse."""
     fitting = [one for one in trials.values() if one.times.p95_ms <= budget_ms]
     if not fitting:
         return None, None
-    best = max(fitting, key=lambda one: (one.worth(metric), -one.times.p95_ms))
-    equals = [one for one in fitting if _as_good(one, best, metric, asked)]
+    best = max(fitting, key=lambda one: (one.value(metric), -one.times.p95_ms))
+    equals = [one for one in fitting if _as_good(one, best, metric, sample)]
     fastest = min(equals, key=lambda one: one.times.p95_ms).times
-    alike = [one for one in equals if _as_fast(one.times, fastest)]
-    advised = min(alike, key=lambda one: (len(one.setting.changes), -one.worth(metric), one.times.p95_ms))
+    equally_fast = [one for one in equals if _as_fast(one.times, fastest)]
+    advised = min(
+        equally_fast, key=lambda one: (len(one.setting.changes), -one.value(metric), one.times.p95_ms)
+    )
     return best.setting.label, advised.setting.label
 
 
-def _as_good(one: Trial, best: Trial, metric: str, asked: UserSample) -> bool:
-    """Not clearly worse on the same users, nor by much in the mean; without intervals, not worse at all."""
-    behind = apart(best.returned, one.returned, asked, metric)
+def _as_good(one: Trial, best: Trial, metric: str, sample: UserSample) -> bool:
+    """Not significantly worse on the same users, nor by much in the mean; without intervals, not worse at all."""
+    behind = difference(best.hits, one.hits, sample, metric)
     if behind.low is None:
         return (behind.mean or 0.0) <= 0
-    return not behind.above and (behind.mean or 0.0) <= LOSS * best.worth(metric)
+    return not behind.above and (behind.mean or 0.0) <= LOSS * best.value(metric)
 
 
 def _as_fast(one: Times, other: Times) -> bool:
-    """Near in what 95 % stay within, or in the work of the stages: the first scatters, the second hardly does."""
-    near = 1 + ALIKE
+    """Close in the 95th percentile, or in the sum of the stages' medians, which is less noisy."""
+    near = 1 + SAME_SPEED
     return one.p95_ms <= other.p95_ms * near or one.work_ms <= other.work_ms * near
 
 
 @dataclass(frozen=True, eq=False)
 class _Bench:
-    """Where settings are measured: the same requests and users for all."""
+    """Measures settings on the same requests and users."""
 
     pipeline: Pipeline
     k: int
-    asked: UserSample
+    sample: UserSample
     metric: str
     clock: Clock
     progress: Progress
 
     def shrunk(self, seconds: float) -> "_Bench":
-        """The same with as many users as there is time for, but enough for intervals where there are."""
-        few = panel(self.asked.cases, self.asked.n_items, FEWEST, self.asked.seed)
-        each = self._spent(few) / few.n_users
-        most = max(FEWEST, int(seconds / max(each * USUAL, 1e-9)))
-        return replace(self, asked=panel(self.asked.cases, self.asked.n_items, most, self.asked.seed))
+        """The same with as many users as there is time for, but enough for intervals if there are."""
+        few = self._users(MIN_USERS)
+        each = self._seconds(few) / few.n_users
+        return replace(self, sample=self._users(max(MIN_USERS, int(seconds / max(each * USUAL, 1e-9)))))
 
     def affordable(self, seconds: float) -> int:
-        """How many settings there is time for, the present one and four others at least."""
-        alone = panel(self.asked.cases.take(slice(0, 1)), self.asked.n_items)
-        each = min(self._spent(alone) for _ in range(1 + WARM))
-        return max(5, int(seconds / max(each * TRIES * (WARM + TURNS) * (1 + 1 / SCOUTS), 1e-9)) - COMBINED)
+        """How many settings there is time for, the current one and four others at least."""
+        single = sample_users(self.sample.held_out.take(slice(0, 1)), self.sample.n_items)
+        each = min(self._seconds(single) for _ in range(1 + WARMUP))
+        runs = TRIES * (WARMUP + TURNS) * (1 + 1 / FIRST_ROUND)
+        return max(5, int(seconds / max(each * runs, 1e-9)) - COMBINED)
 
     def measured(
-        self, settings: Sequence[Setting], known: Mapping[str, Trial], requests: int, seconds: float
+        self, settings: Sequence[SizeSetting], known: Mapping[str, Trial], requests: int, seconds: float
     ) -> dict[str, Trial]:
-        """All settings with their times, in turns, and what they return, where that is not `known` yet."""
-        queries = [one.query for one in panel(self.asked.cases, self.asked.n_items, batch=1).batches]
+        """All settings with their latency, measured in turns, and their hits, unless those are `known`."""
+        singles = sample_users(self.sample.held_out, self.sample.n_items, batch=1).batches
         pipelines = {one.label: one.pipeline for one in settings}
+        queries = [batch.query for batch in singles]
         times = stage_times(pipelines, queries, requests, seconds, self.clock, self.progress)
-        found: dict[str, Returned] = {}
-        for one in tracked(settings, "what settings return", self.progress):
-            seen = known.get(one.label)
-            found[one.label] = returned(one.pipeline, self.asked, self.k) if seen is None else seen.returned
+        hits: dict[str, Hits] = {}
+        for one in tracked(settings, "hits of settings", self.progress):
+            before = known.get(one.label)
+            hits[one.label] = (
+                count_slates(one.pipeline, self.sample, self.k) if before is None else before.hits
+            )
         return {
-            one.label: trial(one, times[one.label], found[one.label], found[PRESENT], self.asked, self.metric)
+            one.label: trial(one, times[one.label], hits[one.label], hits[CURRENT], self.sample, self.metric)
             for one in settings
         }
 
-    def _spent(self, asked: UserSample) -> float:
+    def _users(self, users: int) -> UserSample:
+        return sample_users(self.sample.held_out, self.sample.n_items, users, self.sample.seed)
+
+    def _seconds(self, sample: UserSample) -> float:
         began = self.clock()
-        returned(self.pipeline, asked, self.k)
+        count_slates(self.pipeline, sample, self.k)
         return self.clock() - began
 
 
-def _singles(pipeline: Pipeline, known: Sequence[Dial]) -> list[Setting]:
-    """The present setting, all sizes scaled together, then one size at a time, the nearest first."""
-    settings = [Setting.of(pipeline, {})]
-    for scale in sorted((one for one in SCALES if one != 1), key=lambda one: max(one, 1 / one)):
-        changes = {dial.key: dial.scaled(scale) for dial in known if dial.scaled(scale) != dial.value}
+def _singles(pipeline: Pipeline, sizes: Sequence[Size]) -> list[SizeSetting]:
+    """The current setting, all sizes scaled together, then one size at a time, the nearest value first."""
+    settings = [SizeSetting.of(pipeline, {})]
+    for factor in sorted((one for one in FACTORS if one != 1), key=lambda one: max(one, 1 / one)):
+        changes = {size.key: size.scaled(factor) for size in sizes if size.scaled(factor) != size.value}
         if len(changes) > 1:
-            settings.append(Setting.of(pipeline, changes, f"all sizes x {scale:g}"))
-    steps = [(step, dial, size) for dial in known for step, size in enumerate(dial.others())]
-    alone = sorted(steps, key=lambda one: one[0])
-    return [*settings, *(Setting.of(pipeline, {dial.key: size}) for _, dial, size in alone)]
+            settings.append(SizeSetting.of(pipeline, changes, f"all sizes x {factor:g}"))
+    steps = [(step, size, value) for size in sizes for step, value in enumerate(size.others())]
+    ordered = sorted(steps, key=lambda one: one[0])
+    return [*settings, *(SizeSetting.of(pipeline, {size.key: value}) for _, size, value in ordered)]
 
 
 def _check(budget_ms: float, metric: str) -> None:

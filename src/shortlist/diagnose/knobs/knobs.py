@@ -1,165 +1,144 @@
-"""Knobs that need no training, really turned: what each does to recall, and to the number of candidates."""
+"""Knobs that need no training, changed and measured: the effect on recall and on the number of candidates."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
-from shortlist.diagnose.knobs.rewritten import Best, Open, bare, exchanged, exchanged_step, with_everything
-from shortlist.diagnose.sample import UserSample, hits, panel
+from shortlist.diagnose.knobs.rewritten import Change, Open, replace_stage, replace_step, with_full_catalog
+from shortlist.diagnose.sample import UserSample, count_hits, sample_users
 from shortlist.evaluate.evaluation import BATCH
 from shortlist.evaluate.losses import Ints
-from shortlist.grammar import Nominator, Pipeline, Selector, Stage, Top, as_pipeline, kind_of
+from shortlist.grammar import Nominator, Pipeline, Stage, Top, as_pipeline, kind_of, leaves
 from shortlist.metrics.estimate import Estimate
-from shortlist.nominate import JTRNominator, ModelNominator, TreeNominator
 from shortlist.pipeline import run
-from shortlist.pipeline.recipe import leaves
 from shortlist.progress import Progress, silent, tracked
-from shortlist.stages import Diverse, Explore
 
-TIMES = (2, 4)  # limits of nominators
-WHOLE = 10_000  # items that can be let through all stages, at most
-AT_ONCE = 1 << 18  # candidates that then go through them together, at most
+FACTORS = {"limit": (2, 4)}  # of a nominator's knobs; the others are doubled
+FULL_CATALOG = 10_000  # items of the largest catalogue that is passed through all stages
+AT_ONCE = 1 << 18  # candidates of such a batch, at most
 
 
 @dataclass(frozen=True)
-class Knob:
-    """A setting of a stage and what it did; `gain` is None where it was not measured, as where it needs training.
-
-    `candidates` is how many the stage passes on per request when it is turned so; for a nominator, the pool.
-    """
+class KnobResult:
+    """Another setting of a stage and its effect; `gain` is None if it was not measured, such as without retraining."""
 
     stage: str
-    label: str
+    knob: str
     setting: str
-    gain: Estimate | None
-    candidates: float | None
+    gain: Estimate | None  # of recall
+    candidates: float | None  # per request after the stage in this setting; for a nominator, after the pool
     needs_training: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        gain = None if self.gain is None else self.gain.as_dict()
-        return {**vars(self), "gain": gain}
+    why: str | None = None  # why it could not be measured
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
-    """A pipeline in which one knob is turned."""
+class KnobChange:
+    """A pipeline in which one knob has another value."""
 
     stage: str
-    label: str
+    knob: str
     setting: str
     pipeline: Pipeline
     step: int  # whose candidates are counted
 
 
-def knobs(pipeline: Stage, one: UserSample, base: Ints, progress: Progress = silent) -> tuple[Knob, ...]:
-    """Every knob turned on the same panel; `base` [C] is what the pipeline returns as it is."""
+def measure_knobs(
+    pipeline: Stage, sample: UserSample, base: Ints, progress: Progress = silent
+) -> tuple[KnobResult, ...]:
+    """Every knob changed alone, on the same sample; `base` [C] are the hits of the pipeline as it is."""
     whole = as_pipeline(pipeline)
-    turned = _measured(list(turns_of(whole)), one, base, progress)
-    size = max(1, min(BATCH, AT_ONCE // max(one.n_items, 1)))
-    few = panel(one.cases, one.n_items, seed=one.seed, batch=size)
-    return (*turned, *_measured(list(_wide_open(whole, one.n_items)), few, base, progress))
+    results = _measured(list(knob_changes(whole)), sample, base, progress)
+    size = max(1, min(BATCH, AT_ONCE // max(sample.n_items, 1)))
+    small_batches = sample_users(sample.held_out, sample.n_items, seed=sample.seed, batch=size)
+    return (*results, *_measured(list(_full_catalog(whole, sample.n_items)), small_batches, base, progress))
 
 
-def rules(pipeline: Stage, one: UserSample, base: Ints, progress: Progress = silent) -> tuple[Knob, ...]:
-    """Every filter left out in turn: what its rule costs, not that it should go."""
-    return _measured(list(rules_of(as_pipeline(pipeline))), one, base, progress)
+def measure_filters(
+    pipeline: Stage, sample: UserSample, base: Ints, progress: Progress = silent
+) -> tuple[KnobResult, ...]:
+    """Every filter left out in turn: the cost of its rule, not advice to remove it."""
+    return _measured(list(filter_changes(as_pipeline(pipeline))), sample, base, progress)
 
 
-def _measured(turns: list[Turn], one: UserSample, base: Ints, progress: Progress) -> tuple[Knob, ...]:
-    found = []
-    for turn in tracked(turns, "turn knobs", progress):
-        after, kept = _asked(turn, one)
-        found.append(Knob(turn.stage, turn.label, turn.setting, one.share(after - base), kept))
-    return tuple(found)
+def _measured(
+    changes: list[KnobChange], sample: UserSample, base: Ints, progress: Progress
+) -> tuple[KnobResult, ...]:
+    results = []
+    for change in tracked(changes, "change knobs", progress):
+        hits, candidates = _run(change, sample)
+        gain = sample.recall(hits - base)
+        results.append(KnobResult(change.stage, change.knob, change.setting, gain, candidates))
+    return tuple(results)
 
 
-def turns_of(pipeline: Pipeline) -> Iterator[Turn]:
-    """All knobs of a pipeline; the size of the slate is not one of them, nor is anything that needs training."""
-    for part in pipeline.nominators:
-        for leaf in leaves(part):
-            yield from _nominator_turns(pipeline, leaf)
+def knob_changes(pipeline: Pipeline) -> Iterator[KnobChange]:
+    """All changes of knobs that need no training; the size of the slate stays."""
+    for leaf in leaves(pipeline.stages[0]):
+        if isinstance(leaf, Nominator):
+            yield from _nominator_changes(pipeline, leaf)
     for number, stage in enumerate(pipeline.stages):
         if number < len(pipeline.stages) - 1:
-            yield from _cut_turns(pipeline, number, stage)
-        for leaf in [] if number == 0 else leaves(stage):
-            yield from _stage_turns(pipeline, number, leaf)
+            yield from _size_changes(pipeline, number, stage)
+        for leaf in leaves(stage) if number else ():
+            yield from _off_changes(pipeline, number, leaf)
 
 
-def _wide_open(pipeline: Pipeline, n_items: int) -> Iterator[Turn]:
-    """The whole catalogue let into the pool: what any nominator could bring with the later stages as they are."""
-    if n_items <= WHOLE and len(pipeline.stages) > 1:
-        yield Turn(pipeline.stages[0].title, "named", "everything", with_everything(pipeline, n_items), 0)
+def _nominator_changes(pipeline: Pipeline, leaf: Nominator) -> Iterator[KnobChange]:
+    for knob in leaf.knobs():
+        for factor in FACTORS.get(knob.name, (2,)):
+            value = int(knob.value) * factor
+            changed = replace_stage(pipeline, leaf.title, _by(leaf.renewed(**{knob.name: value})))
+            yield KnobChange(leaf.title, knob.name, str(value), changed, 0)
 
 
-def rules_of(pipeline: Pipeline) -> Iterator[Turn]:
+def _size_changes(pipeline: Pipeline, number: int, stage: Stage) -> Iterator[KnobChange]:
+    """A cut doubled and left out; the size of a selector before the last stage doubled."""
+    label = "cut" if isinstance(stage, Top) else "k"
+    for knob in stage.knobs():
+        if knob.name != "k":
+            continue
+        value = 2 * int(knob.value)
+        other = stage.switched_off("k") if knob.rule == "off" else stage.renewed(k=value)
+        changed = replace_step(pipeline, number, _by(other))
+        yield KnobChange(stage.title, label, "none" if knob.rule == "off" else str(value), changed, number)
+
+
+def _off_changes(pipeline: Pipeline, number: int, leaf: Stage) -> Iterator[KnobChange]:
+    for knob in leaf.knobs():
+        if knob.rule == "off":
+            changed = replace_stage(pipeline, leaf.title, _by(leaf.switched_off(knob.name)))
+            yield KnobChange(leaf.title, knob.name, "0", changed, number)
+
+
+def _by(other: Stage) -> Change:
+    """The change that puts another stage in the place of any."""
+    return lambda _: other
+
+
+def _full_catalog(pipeline: Pipeline, n_items: int) -> Iterator[KnobChange]:
+    """The whole catalogue in the pool: the most any nominator could bring with the later stages as they are."""
+    if n_items <= FULL_CATALOG and len(pipeline.stages) > 1:
+        changed = with_full_catalog(pipeline, n_items)
+        yield KnobChange(pipeline.stages[0].title, "candidates", "whole catalogue", changed, 0)
+
+
+def filter_changes(pipeline: Pipeline) -> Iterator[KnobChange]:
     """The pipeline without each of its filters."""
-    for number, stage in enumerate(pipeline.stages):
-        for leaf in [] if number == 0 else leaves(stage):
+    for number, stage in enumerate(pipeline.stages[1:], start=1):
+        for leaf in leaves(stage):
             if kind_of(leaf) == "filter":
-                changed = exchanged(pipeline, leaf.title, lambda one: Open(name=one.title))
-                yield Turn(leaf.title, "rule", "left out", changed, number)
+                changed = replace_stage(pipeline, leaf.title, lambda stage: Open(name=stage.title))
+                yield KnobChange(leaf.title, "rule", "left out", changed, number)
 
 
-def _nominator_turns(pipeline: Pipeline, leaf: Stage) -> Iterator[Turn]:
-    if not isinstance(leaf, Nominator):
-        return
-    for times in TIMES:
-        yield _changed(pipeline, 0, leaf, "limit", leaf.limit * times, limit=leaf.limit * times)
-    if isinstance(leaf, TreeNominator):
-        beam_width = max(leaf.beam, -(-leaf.limit // leaf.index.tree.shape.branch))
-        yield _changed(pipeline, 0, leaf, "beam", 2 * beam_width, beam=2 * beam_width)
-    if isinstance(leaf, JTRNominator):
-        yield _changed(pipeline, 0, leaf, "beam", 2 * leaf.beam_width, beam=2 * leaf.beam_width)
-    if isinstance(leaf, ModelNominator):
-        for name, value in _reach(leaf).items():
-            yield _changed(pipeline, 0, leaf, name, 2 * value, **{name: 2 * value})
-
-
-def _reach(leaf: ModelNominator) -> dict[str, int]:
-    """How far an approximate index looks, by the names of its knobs."""
-    choices = getattr(leaf.built, "choices", None)
-    given: dict[str, int] = choices.given() if choices is not None and leaf.index != "exact" else {}
-    return {name: given[name] for name in ("ef", "nprobe") if given.get(name)}
-
-
-def _cut_turns(pipeline: Pipeline, number: int, stage: Stage) -> Iterator[Turn]:
-    """A wider cut and none; a selector in the middle is a cut too."""
-    if isinstance(stage, Top):
-        beam_width, off = Top(bare(stage), stage.k * 2), bare(stage)
-        yield _step(pipeline, number, "cut", str(stage.k * 2), beam_width)
-        yield _step(pipeline, number, "cut", "none", off)
-    if isinstance(stage, Selector):
-        yield _step(pipeline, number, "places", str(stage.k * 2), stage.renewed(k=stage.k * 2))
-
-
-def _stage_turns(pipeline: Pipeline, number: int, leaf: Stage) -> Iterator[Turn]:
-    if isinstance(leaf, Diverse) and leaf.strength > 0:
-        yield _changed(pipeline, number, leaf, "strength", 0, strength=0.0)
-    if isinstance(leaf, Explore):
-        changed = exchanged(pipeline, leaf.title, lambda one: Best(name=one.title, k=leaf.k))
-        yield Turn(leaf.title, "chance", "none", changed, number)
-
-
-def _changed(
-    pipeline: Pipeline, number: int, leaf: Stage, label: str, setting: int, **changes: float
-) -> Turn:
-    changed = exchanged(pipeline, leaf.title, lambda one: one.renewed(**changes))
-    return Turn(leaf.title, label, str(setting), changed, number)
-
-
-def _step(pipeline: Pipeline, number: int, label: str, setting: str, stage: Stage) -> Turn:
-    return Turn(stage.title, label, setting, exchanged_step(pipeline, number, lambda _: stage), number)
-
-
-def _asked(turn: Turn, one: UserSample) -> tuple[Ints, float]:
-    """What comes back to each case [C], and how many candidates the turned step passes on per request."""
-    found, kept = [], 0
-    for batch in one.batches:
+def _run(change: KnobChange, sample: UserSample) -> tuple[Ints, float]:
+    """Hits per request [C], and the number of candidates per request after the changed step."""
+    hits, kept = [], 0
+    for batch in sample.batches:
         with torch.no_grad():
-            slate = run(turn.pipeline, batch.query)
-        found.append(hits(slate.candidates, batch.truth))
-        kept += int(slate.trace.steps[turn.step].kept.sum())
-    return np.concatenate(found), kept / max(len(one), 1)
+            slate = run(change.pipeline, batch.query)
+        hits.append(count_hits(slate.candidates, batch.relevant))
+        kept += int(slate.trace.steps[change.step].kept.sum())
+    return np.concatenate(hits), kept / max(len(sample), 1)

@@ -1,4 +1,4 @@
-"""How long every stage of several pipelines takes for one request, measured in turns in one run."""
+"""Latency of every stage of several pipelines for single requests, measured in turns in one run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ import numpy as np
 import torch
 
 from shortlist.data import Query
-from shortlist.evaluate.latency import LATE, WARM, Clock, one_thread
+from shortlist.evaluate.latency import TAIL, WARMUP, Clock, one_thread
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import Trace, run
 from shortlist.progress import Progress, silent
 
-TRIES = 2  # of every request; the faster one counts, so that other work on the machine rarely does
+TRIES = 2  # of every request; the faster one counts, which filters out most other work on the machine
 
-Light = list[tuple[str, str, str | None, float]]  # name, kind, part of, milliseconds
-Turn = tuple[float, Light]  # milliseconds of the whole, and of the stages
+StageMs = list[tuple[str, str, str | None, float]]  # name, kind, part of, milliseconds
+Turn = tuple[float, StageMs]  # milliseconds of the request, and of its stages
 
 
 @dataclass(frozen=True)
 class StageTime:
-    """Milliseconds of one stage; a nominator is `part_of` a pool, whose time holds its own."""
+    """Milliseconds of one stage; a nominator is `part_of` a pool, whose time includes it."""
 
     name: str
     kind: str
@@ -32,7 +32,7 @@ class StageTime:
 
 @dataclass(frozen=True)
 class Times:
-    """Milliseconds of single requests on one thread, whole and stage by stage."""
+    """Milliseconds of single requests on one thread, in total and stage by stage."""
 
     median_ms: float
     p95_ms: float
@@ -41,7 +41,7 @@ class Times:
 
     @property
     def work_ms(self) -> float:
-        """The medians of the stages added up: hardly any waiting for other work, which rarely meets the same stage."""
+        """The sum of the stages' medians: less noisy than the median of the total, on a busy machine."""
         return sum(stage.median_ms for stage in self.stages if stage.part_of is None)
 
 
@@ -53,58 +53,58 @@ def stage_times(
     clock: Clock = perf_counter,
     progress: Progress = silent,
 ) -> dict[str, Times]:
-    """Ask every pipeline the same single request, in every turn another one first; the first turns do not count.
+    """Run every pipeline on the same single requests, in turns that start with another pipeline each time.
 
-    Each request is tried twice, and the faster try counts: what is told is the time of the pipeline, with little of
-    whatever else the machine is doing. Turns end early, but not before one was counted, when they have taken `seconds`.
+    The first turns do not count. Each request is tried twice and the faster try counts, so that times include little
+    of the other work on the machine. Turns end early, but not before one was counted, after `seconds`.
     """
-    took: dict[str, list[Turn]] = {name: [] for name in pipelines}
+    turns: dict[str, list[Turn]] = {name: [] for name in pipelines}
     began = clock()
     with one_thread(), torch.no_grad():
-        for turn in range(-WARM, requests):
+        for turn in range(-WARMUP, requests):
             if turn > 0 and clock() - began > seconds:
                 break
             fastest = _turn(pipelines, queries[turn % len(queries)], turn, clock)
             if turn >= 0:
-                for name, one in fastest.items():
-                    took[name].append(one)
+                for name, times in fastest.items():
+                    turns[name].append(times)
             progress("time: every stage", max(turn + 1, 0), requests)
     progress("time: every stage", requests, requests)
-    return {name: _times(turns) for name, turns in took.items()}
+    return {name: _times(own) for name, own in turns.items()}
 
 
 def _turn(pipelines: Mapping[str, Pipeline], query: Query, turn: int, clock: Clock) -> dict[str, Turn]:
-    """The fastest try of every pipeline on one request; tries of one pipeline lie apart."""
+    """The fastest try of every pipeline on one request; the tries of one pipeline lie apart."""
     names, fastest = list(pipelines), dict[str, Turn]()
     for attempt in range(TRIES):
         first = (turn * TRIES + attempt) % len(names)
         for name in names[first:] + names[:first]:
             start = clock()
             trace = run(pipelines[name], query, clock).trace
-            spent = (clock() - start) * 1e3
-            if name not in fastest or spent < fastest[name][0]:
-                fastest[name] = (spent, _light(trace))
+            ms = (clock() - start) * 1e3
+            if name not in fastest or ms < fastest[name][0]:
+                fastest[name] = (ms, _stage_ms(trace))
     return fastest
 
 
-def _light(trace: Trace) -> Light:
-    """The times of a trace without its candidates, which may be many."""
-    told: Light = []
+def _stage_ms(trace: Trace) -> StageMs:
+    """The times of a trace without its candidates, which may take much memory."""
+    times: StageMs = []
     for step in trace.steps:
-        told.append((step.name, step.kind, None, step.ms))
-        told += [(part.name, "nominator", step.name, part.ms) for part in step.parts if len(step.parts) > 1]
-    return told
+        times.append((step.name, step.kind, None, step.ms))
+        times += [(part.name, "nominator", step.name, part.ms) for part in step.parts if len(step.parts) > 1]
+    return times
 
 
 def _times(turns: Sequence[Turn]) -> Times:
-    median, late = _middle([spent for spent, _ in turns])
+    median, p95 = _quantiles([ms for ms, _ in turns])
     stages = []
     for at, (name, kind, part_of, _) in enumerate(turns[0][1]):
-        stages.append(StageTime(name, kind, part_of, *_middle([told[at][3] for _, told in turns])))
-    return Times(median, late, len(turns), tuple(stages))
+        stages.append(StageTime(name, kind, part_of, *_quantiles([times[at][3] for _, times in turns])))
+    return Times(median, p95, len(turns), tuple(stages))
 
 
-def _middle(spent: Sequence[float]) -> tuple[float, float]:
-    """The median, and what 95 % stay within."""
-    ordered = sorted(spent)
-    return float(np.median(ordered)), ordered[min(int(LATE * len(ordered)), len(ordered) - 1)]
+def _quantiles(times: Sequence[float]) -> tuple[float, float]:
+    """The median and the 95th percentile."""
+    ordered = sorted(times)
+    return float(np.median(ordered)), ordered[min(int(TAIL * len(ordered)), len(ordered) - 1)]

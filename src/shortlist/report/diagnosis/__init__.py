@@ -1,1 +1,1 @@
-"""diagnosis."""
+"""The page of a diagnosis."""

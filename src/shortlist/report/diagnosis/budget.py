@@ -1,268 +1,240 @@
-"""What can be had for how many milliseconds: advice in words, the frontier as a drawing, times stage by stage."""
+"""Sizes within a latency budget: the advice, the frontier as a plot, latencies stage by stage."""
 
-from shortlist.diagnose.findings.text import Told, around, falls, percent, points, rises, unbroken
-from shortlist.metrics.estimate import FEWEST
-from shortlist.report.diagnosis.frontier import WORTH, frontier_drawing
+from shortlist.diagnose.findings.text import falls, percent, points, rises, unbroken, with_interval
+from shortlist.diagnose.knobs.budget import BudgetReport, SettingReport
+from shortlist.metrics.estimate import MIN_USERS, Estimate
+from shortlist.report.diagnosis.frontier import frontier_drawing, metric_name
 from shortlist.report.page import Html, Section, code, figure, table
 
+MEASURED = "the 95th percentile of single requests, the faster of two tries each, on one thread"
 EXPLAINED = {
-    "recall": "the share of the wanted items, which is what a user really met next, that come back in a slate of "
-    "{k} (recall)",
-    "precision_at_1": "the share of slates of {k} whose first item is wanted, which is what a user really met next "
-    "(precision at 1)",
+    "recall": "recall@{k}: the mean share of a user's relevant items that are in the slate",
+    "precision_at_1": "precision@1: the share of slates of {k} whose first item is relevant",
 }
 
 
-def budget_section(told: Told) -> Section:
-    """The advice as a part of a page."""
-    advised = _named(told, told["advised"])
-    parts: list[Html | str] = [_measured(told), *verdict(told), *cautions(told)]
-    if advised is not None and advised["changes"]:
-        parts += ["In the TOML file of the pipeline it is written so:", code(advised["toml"])]
+def budget_section(budget: BudgetReport) -> Section:
+    """The advice as a section of a page."""
+    advised = _or_none(budget, budget.advised)
+    parts: list[Html | str] = [_measured(budget), *verdict(budget), *cautions(budget)]
+    if advised is not None and advised.changes:
+        parts += ["In the TOML file of the pipeline:", code(advised.toml)]
     parts += [
-        figure(frontier_drawing(told), _caption(told)),
-        _leading(told),
-        "Where the time goes, in milliseconds of the median request. A nominator's time is part of the pool's.",
-        _stages(told),
-        _folded(f"All {len(told['settings'])} settings, the fastest first", _every(told)),
+        figure(frontier_drawing(budget), _caption(budget)),
+        _leading(budget),
+        "Milliseconds of the median request, stage by stage. A nominator's time is part of the pool's.",
+        _stages(budget),
+        _folded(f"All {len(budget.settings)} settings, the fastest first", _every(budget)),
     ]
-    return Section(f"What can be had within {_ms(told['budget_ms'])}?", parts)
+    return Section(f"The best sizes within {_ms(budget.budget_ms)}", parts)
 
 
-def budget_lines(told: Told) -> list[str]:
+def budget_lines(budget: BudgetReport) -> list[str]:
     """The advice for a terminal."""
-    lines = [f"budget {_ms(told['budget_ms'])}: {_counts(told)}"]
-    lines += [f"  {one}" for one in verdict(told)]
-    advised = _named(told, told["advised"])
-    if advised is not None and advised["changes"]:
-        lines += [f"  {line}" for line in advised["toml"].splitlines() if line]
-    lines.append(f"  not beaten in time and {WORTH[told['metric']]} at once ({told['users']:,} users):")
-    lines += [f"    {_row(told, one)}" for one in _frontier(told)]
-    return lines + [f"  {one}" for one in cautions(told)]
+    lines = [
+        f"budget {_ms(budget.budget_ms)}: {len(budget.settings)} settings measured; latency is {MEASURED}"
+    ]
+    lines += [f"  {text}" for text in verdict(budget)]
+    advised = _or_none(budget, budget.advised)
+    if advised is not None and advised.changes:
+        lines += [f"  {line}" for line in advised.toml.splitlines() if line]
+    lines.append(f"  Pareto frontier of latency and {metric_name(budget)} ({budget.users:,} users):")
+    lines += [f"    {_row(budget, budget.setting(label))}" for label in budget.frontier]
+    return lines + [f"  {text}" for text in cautions(budget)]
 
 
-def verdict(told: Told) -> list[str]:
-    """What fits, and what to do."""
-    present, budget = _present(told), _ms(told["budget_ms"])
-    slow = "" if present["fits"] else ", which is too long,"
-    now = f"As it is, the pipeline takes {_ms(present['p95_ms'])}{slow} and {_worth(told, present)}."
-    if told["status"] == "none":
-        fastest = _setting(told, told["fastest"])
-        name = "the pipeline as it is" if fastest is present else f"{fastest['label']!r}"
+def verdict(budget: BudgetReport) -> list[str]:
+    """Which settings fit, and which to use."""
+    current, limit = budget.setting(budget.current), _ms(budget.budget_ms)
+    slow = "" if current.fits else ", which is above the budget,"
+    now = f"The current pipeline takes {_ms(current.p95_ms)}{slow} and {_value(budget, current)}."
+    if budget.status == "none":
+        fastest = budget.setting(budget.fastest)
         return [
             now,
-            f"No setting that was measured fits into {budget}. The fastest is {name}: it takes "
-            f"{_ms(fastest['p95_ms'])} and {_worth(told, fastest)}. Sizes alone will not do it: {_slowest(fastest)} "
-            "Leave it out, exchange it, or take a faster machine.",
+            f"No measured setting fits into {limit}. The fastest is {_called(fastest)}: it takes "
+            f"{_ms(fastest.p95_ms)} and {_value(budget, fastest)}. Sizes alone are not enough: {_slowest(fastest)} "
+            "Remove or replace that stage, or use a faster machine.",
         ]
-    return [now, _fitting(told), *_advice(told)]
+    return [now, _fitting(budget), *_advice(budget)]
 
 
-def cautions(told: Told) -> list[str]:
-    """What speaks against trusting it."""
-    said = (
-        []
-        if told["advised"] in (None, told["present"])
-        else [
-            f"The best of {len(told['settings'])} settings looks a little better than it is, because it was chosen on "
-            "the users it was measured on: before a small gain is believed, measure it on others."
-        ]
-    )
-    if told["users"] < FEWEST:
-        said.append(
-            f"With {told['users']} users there are no intervals ({FEWEST} are needed): differences may be chance."
+def cautions(budget: BudgetReport) -> list[str]:
+    """What limits the validity of the advice."""
+    texts = []
+    if budget.advised not in (None, budget.current):
+        texts.append(
+            f"The best of {len(budget.settings)} settings is overestimated, because it was chosen on the users it was "
+            "measured on: confirm a small gain on other users."
         )
-    if told["busy"]:
-        said.append(
-            "Something else was at work on this machine: requests waited for it, and all times are too long and "
-            "scatter. Measure again when it is quiet."
+    if budget.users < MIN_USERS:
+        texts.append(
+            f"With {budget.users} users there are no intervals ({MIN_USERS} are needed): differences may be noise."
         )
-    if told["left_out"]:
-        said.append(f"There was no time for {told['left_out']} further settings.")
-    return said
+    if budget.busy:
+        texts.append(
+            "Other work on this machine slowed the requests down: latencies are too long and noisy. Measure again on "
+            "an idle machine."
+        )
+    if budget.left_out:
+        texts.append(f"There was no time for {budget.left_out} further settings.")
+    return texts
 
 
-def _measured(told: Told) -> str:
-    sure = (
-        " Brackets hold the interval in which the number would lie for 95 of 100 other groups of as many users."
-        if told["users"] >= FEWEST
-        else ""
-    )
+def _measured(budget: BudgetReport) -> str:
+    intervals = " Brackets hold 95 % intervals over users." if budget.users >= MIN_USERS else ""
     return (
-        f"The sizes of the pipeline were turned: how many items each nominator may name and each stage lets through "
-        f"(the numbers after %), and how wide a tree is searched (its beam). {len(told['settings'])} settings took "
-        f"turns on the same requests, one at a time on one thread. The time of a setting is what 95 of 100 requests "
-        f"stay within, the faster of two tries each, so that other work on the machine counts little; a busy server "
-        f"takes longer. Its worth is {EXPLAINED[told['metric']].format(k=told['k'])}, for the same "
-        f"{told['users']:,} users.{sure}"
+        "The sizes of the pipeline were changed: limits of nominators and cuts (the numbers after %), and the beam of "
+        f"trees. {len(budget.settings)} settings took turns on the same requests. The latency of a setting is "
+        f"{MEASURED}; a loaded server takes longer. The metric is {EXPLAINED[budget.metric].format(k=budget.k)}, for "
+        f"the same {budget.users:,} users.{intervals}"
     )
 
 
-def _fitting(told: Told) -> str:
-    fits = [one for one in told["settings"] if one["fits"]]
-    if told["status"] == "all":
-        slowest = max(fits, key=lambda one: one["p95_ms"])
+def _fitting(budget: BudgetReport) -> str:
+    fits = [one for one in budget.settings if one.fits]
+    if budget.status == "all":
+        slowest = max(fits, key=lambda one: one.p95_ms)
         return (
-            f"All {len(fits)} settings that were measured fit: even the slowest takes only {_ms(slowest['p95_ms'])}, "
-            "so time is not what limits this pipeline."
+            f"All {len(fits)} measured settings fit: the slowest takes {_ms(slowest.p95_ms)}, so latency does not "
+            "limit this pipeline."
         )
-    return f"{len(fits)} of {len(told['settings'])} settings fit."
+    return f"{len(fits)} of {len(budget.settings)} settings fit."
 
 
-def _advice(told: Told) -> list[str]:
-    best, advised, present = (_setting(told, told[name]) for name in ("best", "advised", "present"))
-    if advised is present:
-        said = ["Leave it as it is: no setting that fits is clearly better, or as good and clearly faster."]
+def _advice(budget: BudgetReport) -> list[str]:
+    best, advised = _or_none(budget, budget.best), _or_none(budget, budget.advised)
+    assert best is not None
+    assert advised is not None
+    if advised.label == budget.current:
+        texts = ["Keep the current setting: none that fits is significantly better, or as good and faster."]
     else:
-        said = [
-            f"Take {advised['label']!r}: it takes {_ms(advised['p95_ms'])} and {_worth(told, advised)}; against the "
-            f"present setting on the same users that is {points(advised['gain'])}, {_sure(advised['gain'])}."
+        texts = [
+            f"Use {advised.label!r}: it takes {_ms(advised.p95_ms)} and {_value(budget, advised)}; against the "
+            f"current setting on the same users that is {points(advised.gain)}, {_significance(advised.gain)}."
         ]
     if best is not advised:
-        said.append(
-            f"The best mean has {_called(best)}, which {_worth(told, best)} in {_ms(best['p95_ms'])}. That is not "
-            f"clearly more on these users{_preferred(advised, best)}."
+        texts.append(
+            f"The best mean has {_called(best)}: it {_value(budget, best)} in {_ms(best.p95_ms)}. That is not "
+            f"significantly better on these users{_preferred(advised, best)}."
         )
-    return said
+    return texts
 
 
-def _preferred(advised: Told, best: Told) -> str:
-    """Why the best mean is not what is advised."""
-    if not advised["changes"]:
+def _preferred(advised: SettingReport, best: SettingReport) -> str:
+    """Why the best mean is not advised."""
+    if not advised.changes:
         return ""
-    if advised["p95_ms"] < best["p95_ms"]:
+    if advised.p95_ms < best.p95_ms:
         return ", so the faster one is advised"
-    return ", so what takes about the same time with fewer changes is advised"
+    return ", so the one with fewer changes and about the same latency is advised"
 
 
-def _slowest(one: Told) -> str:
-    """The stage that takes most, a nominator rather than the whole pool."""
-    divided = {stage["part_of"] for stage in one["stages"]}
-    alone = [stage for stage in one["stages"] if stage["name"] not in divided or stage["part_of"]]
-    most = max(alone, key=lambda stage: stage["median_ms"])
-    return (
-        f"most of the time goes to {most['name']!r}, {_short(most['median_ms'])} of {_ms(one['median_ms'])} in the "
-        "median request."
-    )
+def _slowest(one: SettingReport) -> str:
+    """The slowest stage, a nominator rather than the whole pool."""
+    divided = {stage.part_of for stage in one.times.stages}
+    single = [stage for stage in one.times.stages if stage.name not in divided or stage.part_of]
+    most = max(single, key=lambda stage: stage.median_ms)
+    return f"{most.name!r} takes most, {_short(most.median_ms)} of {_ms(one.times.median_ms)} in the median request."
 
 
-def _sure(gain: Told) -> str:
+def _significance(gain: Estimate) -> str:
     if rises(gain):
-        return "clearly more"
-    return "clearly less" if falls(gain) else "no clear difference"
+        return "significantly more"
+    return "significantly less" if falls(gain) else "not significant"
 
 
-def _leading(told: Told) -> Html:
-    """The settings one chooses from."""
-    chosen = {one["label"]: one for one in _frontier(told)}
-    chosen |= {
-        one["label"]: one for one in (_present(told), _named(told, told["advised"])) if one is not None
-    }
+def _leading(budget: BudgetReport) -> Html:
+    """The settings to choose from."""
+    labels = dict.fromkeys([*budget.frontier, budget.current, *([budget.advised] if budget.advised else [])])
+    chosen = sorted((budget.setting(label) for label in labels), key=lambda one: one.p95_ms)
     rows = [
         [
-            one["label"],
-            unbroken(_mark(told, one)),
-            _short(one["p95_ms"]),
-            _short(one["median_ms"]),
-            unbroken(around(one[told["metric"]])),
-            "" if one["label"] == told["present"] else unbroken(points(one["gain"])),
+            one.label,
+            unbroken(_mark(budget, one)),
+            _short(one.p95_ms),
+            _short(one.times.median_ms),
+            unbroken(with_interval(one.metric(budget.metric))),
+            "" if one.label == budget.current else unbroken(points(one.gain)),
         ]
-        for one in sorted(chosen.values(), key=lambda one: one["p95_ms"])
+        for one in chosen
     ]
-    heads = ["setting", "", "95 % within ms", "median ms", WORTH[told["metric"]], "against as it is"]
-    return table(heads, rows)
+    return table(["setting", "", "p95 ms", "median ms", metric_name(budget), "against current"], rows)
 
 
-def _stages(told: Told) -> Html:
+def _stages(budget: BudgetReport) -> Html:
     """A row per stage, a column per setting that matters."""
-    names = dict.fromkeys([told["present"], told["advised"], told["best"], told["fastest"]])
-    shown = [_setting(told, name) for name in names if name is not None]
+    labels = dict.fromkeys([budget.current, budget.advised, budget.best, budget.fastest])
+    shown = [budget.setting(label) for label in labels if label is not None]
     rows = []
-    for number, stage in enumerate(shown[0]["stages"]):
-        inside = f"– {stage['name']}" if stage["part_of"] else stage["name"]
-        rows.append([inside, *(_short(one["stages"][number]["median_ms"]) for one in shown)])
-    rows.append(["the whole request", *(_short(one["median_ms"]) for one in shown)])
-    return table(["stage", *(_heading(told, one) for one in shown)], rows)
+    for number, stage in enumerate(shown[0].times.stages):
+        name = f"– {stage.name}" if stage.part_of else stage.name
+        rows.append([name, *(_short(one.times.stages[number].median_ms) for one in shown)])
+    rows.append(["the whole request", *(_short(one.times.median_ms) for one in shown)])
+    return table(["stage", *(_heading(budget, one) for one in shown)], rows)
 
 
-def _every(told: Told) -> Html:
+def _every(budget: BudgetReport) -> Html:
     rows = []
-    for one in sorted(told["settings"], key=lambda one: one["p95_ms"]):
-        expected = one["predicted"]
+    for one in sorted(budget.settings, key=lambda one: one.p95_ms):
+        predicted = one.predicted
         rows.append(
             [
-                one["label"],
-                _short(one["p95_ms"]),
-                _short(one["median_ms"]),
-                unbroken(around(one[told["metric"]])),
-                *(_short(stage["median_ms"]) for stage in one["stages"] if not stage["part_of"]),
-                "" if expected is None else f"{_short(expected['p95_ms'])} ms, {percent(expected['worth'])}",
+                one.label,
+                _short(one.p95_ms),
+                _short(one.times.median_ms),
+                unbroken(with_interval(one.metric(budget.metric))),
+                *(_short(stage.median_ms) for stage in one.times.stages if not stage.part_of),
+                "" if predicted is None else f"{_short(predicted.p95_ms)} ms, {percent(predicted.value)}",
             ]
         )
-    stages = [f"{stage['name']} ms" for stage in told["settings"][0]["stages"] if not stage["part_of"]]
-    worth = WORTH[told["metric"]]
-    return table(["setting", "95 % within ms", "median ms", worth, *stages, "if changes added up"], rows)
+    stages = [f"{stage.name} ms" for stage in budget.settings[0].times.stages if not stage.part_of]
+    return table(
+        ["setting", "p95 ms", "median ms", metric_name(budget), *stages, "if changes added up"], rows
+    )
 
 
 def _folded(title: str, inside: Html) -> Html:
     return Html(f"<details><summary>{title}</summary>\n{inside.text}\n</details>")
 
 
-def _caption(told: Told) -> str:
-    requests = min(one["requests"] for one in told["settings"])
+def _caption(budget: BudgetReport) -> str:
+    requests = min(one.times.requests for one in budget.settings)
     return (
-        f"Every point is a setting; up and to the left is better. The line joins those that no other one beats in "
-        f"time and worth at once (the frontier). {told['users']:,} users for the worth, {requests} requests for the "
-        "time of each setting; a whisker is the interval of the difference from the setting as it is."
+        f"Every point is a setting; up and to the left is better. The line is the Pareto frontier. {budget.users:,} "
+        f"users for the metric, {requests} requests for the latency of each setting; an error bar is the interval of "
+        "the difference from the current setting."
     )
 
 
-def _mark(told: Told, one: Told) -> str:
-    marks = [word for word in ("advised", "best") if told[word] == one["label"]]
-    return ", ".join([*marks, *([] if one["fits"] else ["too slow"])])
+def _mark(budget: BudgetReport, one: SettingReport) -> str:
+    labels = {"advised": budget.advised, "best": budget.best}
+    marks = [word for word, label in labels.items() if label == one.label]
+    return ", ".join([*marks, *([] if one.fits else ["too slow"])])
 
 
-def _heading(told: Told, one: Told) -> str:
-    marks = [word for word in ("advised", "best", "fastest") if told[word] == one["label"]]
-    return f"{one['label']} ({', '.join(marks)})" if marks else str(one["label"])
+def _heading(budget: BudgetReport, one: SettingReport) -> str:
+    labels = {"advised": budget.advised, "best": budget.best, "fastest": budget.fastest}
+    marks = [word for word, label in labels.items() if label == one.label]
+    return f"{one.label} ({', '.join(marks)})" if marks else one.label
 
 
-def _row(told: Told, one: Told) -> str:
-    mark = _mark(told, one)
-    worth = around(one[told["metric"]])
-    return f"{_ms(one['p95_ms']):>9}  {worth:<24} {one['label']}{f' ({mark})' if mark else ''}"
+def _row(budget: BudgetReport, one: SettingReport) -> str:
+    mark = _mark(budget, one)
+    value = with_interval(one.metric(budget.metric))
+    return f"{_ms(one.p95_ms):>9}  {value:<24} {one.label}{f' ({mark})' if mark else ''}"
 
 
-def _called(one: Told) -> str:
-    return "the pipeline as it is" if not one["changes"] else repr(one["label"])
+def _called(one: SettingReport) -> str:
+    return "the current pipeline" if not one.changes else repr(one.label)
 
 
-def _counts(told: Told) -> str:
-    return f"{len(told['settings'])} settings measured; time is {told['counts']}"
+def _value(budget: BudgetReport, one: SettingReport) -> str:
+    return f"has a {metric_name(budget)} of {with_interval(one.metric(budget.metric))}"
 
 
-def _worth(told: Told, one: Told) -> str:
-    share = around(one[told["metric"]])
-    if told["metric"] == "recall":
-        return f"returns {share} of the wanted items"
-    return f"begins {share} of its slates with a wanted item"
-
-
-def _frontier(told: Told) -> list[Told]:
-    return [_setting(told, name) for name in told["frontier"]]
-
-
-def _present(told: Told) -> Told:
-    return _setting(told, told["present"])
-
-
-def _setting(told: Told, label: str) -> Told:
-    found: Told = next(one for one in told["settings"] if one["label"] == label)
-    return found
-
-
-def _named(told: Told, label: str | None) -> Told | None:
-    return None if label is None else _setting(told, label)
+def _or_none(budget: BudgetReport, label: str | None) -> SettingReport | None:
+    return None if label is None else budget.setting(label)
 
 
 def _ms(value: float) -> str:

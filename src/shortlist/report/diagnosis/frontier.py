@@ -1,58 +1,60 @@
-"""Settings of a pipeline as points: what each costs in time, and what it is worth."""
+"""Settings of a pipeline as points: latency against the metric, with the Pareto frontier."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from shortlist.diagnose.findings.text import Told
+from shortlist.diagnose.knobs.budget import BudgetReport, SettingReport
 from shortlist.report.plots import COLOR, COLORS, DARK, FAR, SETTINGS, canvas, svg
 
 ADVISED, QUIET = COLORS[1], "#9aa1a9"
-WORTH = {"recall": "wanted items returned", "precision_at_1": "first items that are wanted"}
+METRICS = {"recall": "recall@{k}", "precision_at_1": "precision@1"}
 
 
-def frontier_drawing(told: Told) -> str:
-    """All settings, a line along the frontier, marks for the present, the advised and the best, and the budget."""
+def metric_name(budget: BudgetReport) -> str:
+    """The metric with its cut-off."""
+    return METRICS[budget.metric].format(k=budget.k)
+
+
+def frontier_drawing(budget: BudgetReport) -> str:
+    """All settings, the frontier, marks for the current, the advised and the best one, and the budget."""
     with mpl.rc_context(SETTINGS):
         drawing, axes = canvas(width=7.4, height=3.8)
-        settings = {one["label"]: one for one in told["settings"]}
-        metric = told["metric"]
-        axes.scatter(*_places(settings.values(), metric), s=16, color=QUIET, label="a setting", zorder=2)
-        edge = [settings[name] for name in told["frontier"]]
-        axes.plot(*_places(edge, metric), "o-", ms=4, lw=1.3, color=COLOR, label="not beaten", zorder=3)
-        _marked(axes, settings, told)
-        _budget(axes, told)
+        metric = budget.metric
+        axes.scatter(*_points(budget.settings, metric), s=16, color=QUIET, label="a setting", zorder=2)
+        edge = [budget.setting(label) for label in budget.frontier]
+        axes.plot(*_points(edge, metric), "o-", ms=4, lw=1.3, color=COLOR, label="frontier", zorder=3)
+        _marks(axes, budget)
+        _budget(axes, budget)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1%}"))
-        axes.set_xlabel("milliseconds that 95 % of single requests stay within")
-        axes.set_ylabel(WORTH[metric])
+        axes.set_xlabel("latency of single requests, 95th percentile in milliseconds")
+        axes.set_ylabel(metric_name(budget))
         axes.margins(y=0.15)
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return svg(drawing)
 
 
-def _places(settings: Any, metric: str) -> tuple[list[float], list[float]]:
-    found = list(settings)
-    return [one["p95_ms"] for one in found], [one[metric]["mean"] or 0.0 for one in found]
+def _points(settings: Iterable[SettingReport], metric: str) -> tuple[list[float], list[float]]:
+    listed = list(settings)
+    return [one.p95_ms for one in listed], [one.metric(metric).mean or 0.0 for one in listed]
 
 
-def _marked(axes: Axes, settings: Mapping[str, Told], told: Told) -> None:
-    """Larger marks of different shape as well as colour; whiskers for what is above the present setting."""
-    for which, name, shape, color, size in (
-        ("present", "as it is", "D", DARK, 7),
-        ("best", "best mean that fits", "^", COLORS[3], 8),
-        ("advised", "advised", "*", ADVISED, 13),
+def _marks(axes: Axes, budget: BudgetReport) -> None:
+    """Larger marks of different shape and colour; error bars for the difference from the current setting."""
+    for label, name, shape, color, size in (
+        (budget.current, "current", "D", DARK, 7),
+        (budget.best, "best mean that fits", "^", COLORS[3], 8),
+        (budget.advised, "advised", "*", ADVISED, 13),
     ):
-        if told[which] is None:
+        if label is None:
             continue
-        one = settings[told[which]]
-        place, worth = one["p95_ms"], one[told["metric"]]["mean"] or 0.0
+        one = budget.setting(label)
         axes.errorbar(
-            [place],
-            [worth],
-            yerr=_reach(one),
+            [one.p95_ms],
+            [one.metric(budget.metric).mean or 0.0],
+            yerr=_error_bar(one),
             fmt=shape,
             ms=size,
             capsize=2.5,
@@ -65,29 +67,28 @@ def _marked(axes: Axes, settings: Mapping[str, Told], told: Told) -> None:
         )
 
 
-def _reach(one: Told) -> list[list[float]] | None:
-    """How far the interval of the difference from the present setting goes down and up."""
-    gain = one["gain"]
-    if gain["low"] is None or not one["changes"]:
+def _error_bar(one: SettingReport) -> list[list[float]] | None:
+    """How far the interval of the difference from the current setting reaches down and up."""
+    mean, low, high = one.gain.mean, one.gain.low, one.gain.high
+    if mean is None or low is None or high is None or not one.changes:
         return None
-    return [[max(gain["mean"] - gain["low"], 0.0)], [max(gain["high"] - gain["mean"], 0.0)]]
+    return [[max(mean - low, 0.0)], [max(high - mean, 0.0)]]
 
 
-def _budget(axes: Axes, told: Told) -> None:
-    """The budget as an upright line; times far apart stand on a logarithmic axis."""
-    times = [one["p95_ms"] for one in told["settings"]]
+def _budget(axes: Axes, budget: BudgetReport) -> None:
+    """The budget as a vertical line; latencies far apart have a logarithmic axis."""
+    times, limit = [one.p95_ms for one in budget.settings], budget.budget_ms
     low, high = min(times), max(times)
-    budget = told["budget_ms"]
-    near = low / 3 <= budget <= high * 3
-    every = [*times, *([budget] if near else [])]
+    near = low / 3 <= limit <= high * 3
+    every = [*times, *([limit] if near else [])]
     if min(every) > 0 and max(every) >= FAR * min(every):
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
-    said = f"budget: {budget:g} ms"
+    label = f"budget: {limit:g} ms"
     if near:
-        axes.axvline(budget, color=DARK, lw=1.1, ls="--", label=said, zorder=1)
+        axes.axvline(limit, color=DARK, lw=1.1, ls="--", label=label, zorder=1)
     else:  # a line far away would squeeze the points into a corner
-        side = "left" if budget < low else "right"
-        axes.plot([], [], color=DARK, lw=1.1, ls="--", label=f"{said}, far to the {side}")
+        side = "left" if limit < low else "right"
+        axes.plot([], [], color=DARK, lw=1.1, ls="--", label=f"{label}, far to the {side}")

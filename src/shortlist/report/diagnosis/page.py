@@ -1,273 +1,266 @@
-"""The page of a diagnosis: which stage loses what is wanted, why, and what to do, for people who read no papers."""
+"""The page of a diagnosis: which stage loses relevant items, why, and what to change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Any
 
-from shortlist.diagnose.findings.findings import avoidable, in_short, worst_of
-from shortlist.diagnose.findings.text import around, counted, falls, percent, points, rises, unbroken
+from shortlist.diagnose.diagnosis import Diagnosis, Finding
+from shortlist.diagnose.findings.findings import summary
+from shortlist.diagnose.findings.text import counted, falls, percent, points, rises, unbroken, with_interval
+from shortlist.diagnose.knobs.knobs import KnobResult
+from shortlist.metrics.estimate import Estimate
 from shortlist.report.diagnosis.budget import budget_section
 from shortlist.report.diagnosis.parts import calibration, coverage, nominators, segments, verdict
 from shortlist.report.diagnosis.plots import gains, waterfall
 from shortlist.report.diagnosis.shift import shift
-from shortlist.report.diagnosis.trees import trees
 from shortlist.report.page import Html, Section, facts, figure, page, table
+from shortlist.report.tree.page import trees_sections
+from shortlist.train.bundle import spoken_split
 
-FIRST = 3  # findings that are told at once
+FIRST = 3  # findings at the top of the page
 
-Told = Mapping[str, Any]
+KINDS = {
+    "nominator": "nominators (candidate generators) retrieve some hundred items of the catalogue, side by side; "
+    "together they are the pool",
+    "filter": "filters remove items that must not be shown",
+    "hydrator": "hydrators add columns",
+    "scorer": "scorers (rankers) score each candidate and pass on the best",
+    "selector": "a selector chooses the slate, often with diversity",
+}
 
 
-def diagnosis_page(told: Told) -> str:
-    """One HTML document from what `diagnose` found."""
-    about = told["about"]
-    parts = [
-        _short(told),
-        _losses(told),
-        _gains(told),
-        _knobs(told),
-        _more(told),
-        verdict(told),
-        nominators(told),
+def diagnosis_page(diagnosis: Diagnosis) -> str:
+    """One HTML document."""
+    sections = [
+        _summary(diagnosis),
+        _losses(diagnosis),
+        _gains(diagnosis),
+        _knobs(diagnosis),
+        _more(diagnosis),
+        verdict(diagnosis),
+        nominators(diagnosis),
+        segments(diagnosis),
+        coverage(diagnosis),
+        shift(diagnosis),
+        calibration(diagnosis),
+        None if diagnosis.budget is None else budget_section(diagnosis.budget),
+        *trees_sections(diagnosis.trees),
+        _measured(diagnosis),
     ]
-    parts += [
-        segments(told),
-        coverage(told),
-        shift(told),
-        calibration(told),
-        _budget(told),
-        *trees(told),
-        _measured(told),
-    ]
-    sections = [one for one in parts if one is not None]
-    return page(f"Where {about['name']!r} loses what people want, on the data {about['data']!r}", sections)
+    about = diagnosis.about
+    title = f"Diagnosis of {about.name!r} on {about.data!r}" if about.data else f"Diagnosis of {about.name!r}"
+    return page(title, [section for section in sections if section is not None])
 
 
-def _short(told: Told) -> Section:
+def _summary(diagnosis: Diagnosis) -> Section:
     return Section(
-        "In short",
+        "Summary",
         [
-            "A recommender is a funnel: stages one after the other, each of which passes on fewer items, until at most "
-            f"{told['k']:,} are left to show, the slate. {_kinds(told)} Whatever is still in the running is called a "
-            "candidate.",
-            "A wanted item is something that a user of the sample really met right after the moment at which we "
-            "ask; the recommender has not seen it. Every wanted item is followed through the stages: it is either "
-            "returned in the slate, or lost at exactly one of them.",
-            *(Html(f"<p><strong>{escape(sentence)}</strong></p>") for sentence in in_short(told)),
-            "Numbers in square brackets say how sure a value is: asked with other users of the same kind, it would "
-            "lie between them 95 times in 100. A point is one wanted item in a hundred. A gain whose brackets hold "
-            "0 may be chance.",
-            *_warnings(told),
-            *_numbered(told["findings"][:FIRST], 1),
+            *(Html(f"<p><strong>{escape(text)}</strong></p>") for text in summary(diagnosis)),
+            f"{_kinds(diagnosis)} A relevant item is one the user interacted with after the moment of the request; "
+            "the pipeline has not seen it. Every relevant item is returned in the slate or lost at exactly one stage.",
+            "Brackets hold 95 % intervals over users. A point is one percentage point. A gain whose interval contains "
+            "0 is not significant.",
+            *(Html(f"<p><em>Warning: {escape(text)}</em></p>") for text in diagnosis.warnings),
+            *_numbered(diagnosis.findings[:FIRST], 1),
         ],
     )
 
 
-def _warnings(told: Told) -> list[Html]:
-    return [Html(f"<p><em>Mind: {escape(one)}</em></p>") for one in told["warnings"]]
+def _kinds(diagnosis: Diagnosis) -> str:
+    """The kinds of stages of this pipeline, each explained once."""
+    own = {stage.kind for stage in diagnosis.stages}
+    text = "; ".join(meaning for kind, meaning in KINDS.items() if kind in own)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _numbered(findings: Sequence[Told], first: int) -> list[Html]:
+def _numbered(findings: Sequence[Finding], first: int) -> list[Html]:
     return [
         Html(
-            f"<p><strong>{number}. {escape(one['what'])}</strong><br>{escape(one['why'])}"
-            f"<br>→ {escape(one['knob'])}</p>"
+            f"<p><strong>{number}. {escape(finding.what)}</strong><br>{escape(finding.why)}"
+            f"<br>→ {escape(finding.knob)}</p>"
         )
-        for number, one in enumerate(findings, start=first)
+        for number, finding in enumerate(findings, start=first)
     ]
 
 
-def _losses(told: Told) -> Section | None:
-    stages, wanted = told["stages"], told["wanted"]
-    if not stages or not wanted:
+def _losses(diagnosis: Diagnosis) -> Section | None:
+    stages, relevant = diagnosis.stages, diagnosis.relevant
+    if not stages or not relevant:
         return None
+    worst = _worst(diagnosis)
     heads = [
         "stage",
         "kind",
-        "came in",
-        "lost",
-        "of all wanted",
+        "entered",
+        "items lost",
+        "of all relevant",
         "avoidable",
-        "of what came in",
-        "candidates after it",
+        "of those entered",
+        "candidates",
     ]
     rows = [
         [
-            unbroken(one["name"] + (" ← biggest" if one["name"] == worst_of(told) else "")),
-            one["kind"],
-            one["entered"],
-            one["lost"],
-            unbroken(around(one["share"])),
-            percent(avoidable(one) / wanted),
-            percent(one["conditional"]),
-            f"{one['candidates']:,.0f}",
+            unbroken(stage.name + (" ← largest" if stage.name == worst else "")),
+            stage.kind,
+            stage.entered,
+            stage.lost,
+            unbroken(with_interval(stage.share)),
+            percent(stage.avoidable / relevant),
+            percent(stage.conditional),
+            f"{stage.candidates:,.0f}",
         ]
-        for one in stages
+        for stage in stages
     ]
     return Section(
-        "Where wanted items are lost",
+        "Where relevant items are lost",
         [
             figure(
-                waterfall(stages, wanted, worst_of(told)),
-                "Read from the top: each coloured piece is what a stage loses of all wanted items, with its "
-                "interval as a thin line; grey is what goes on to the next stage. Hatched: slates have no place "
-                "for it in the end, because a user wanted more items than they hold. Orange: the biggest loss that "
-                "could be avoided. " + _counted(told),
+                waterfall(stages, relevant, worst),
+                "From top to bottom: each coloured bar is the share of all relevant items that a stage loses, with "
+                "its interval; grey is what it passes on. Hatched: unavoidable, because the user has more relevant "
+                f"items than the slate has places. Orange: the largest avoidable loss. {_counts(diagnosis)}",
             ),
             table(heads, rows),
-            "Avoidable: the share of all wanted items that were lost here though the slates had a place for them. "
-            f"Slates of {told['k']} can hold {percent(told.get('possible', 1.0))} of what is wanted.",
-            f"The account is exact: {wanted:,} wanted = {wanted - told['returned']:,} lost + {told['returned']:,} "
-            f"returned. The first item of the slate is a wanted one for {around(told['precision_at_1'])} of the "
-            "requests.",
+            "Avoidable: lost here although the slate had a place for the item. Candidates: per request, after the "
+            f"stage. With slates of {diagnosis.k} recall is at most {percent(diagnosis.max_recall)}.",
+            f"The account is exact: {relevant:,} relevant = {relevant - diagnosis.returned:,} lost + "
+            f"{diagnosis.returned:,} returned. Precision@1 is {with_interval(diagnosis.precision_at_1)}.",
         ],
     )
 
 
-def _kinds(told: Told) -> str:
-    """The kinds of stages that are there, each explained once."""
-    words = {
-        "nominator": "nominators propose some hundred items out of the catalogue, side by side (together they are the "
-        "pool)",
-        "filter": "filters take out what must not be shown",
-        "hydrator": "hydrators look up facts",
-        "scorer": "rankers, also called scorers, give each item a number and let the best through",
-        "selector": "a selector chooses the slate, often with an eye on variety",
-    }
-    said = "; ".join(
-        said for kind, said in words.items() if any(one["kind"] == kind for one in told["stages"])
-    )
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
-
-
-def _gains(told: Told) -> Section | None:
-    if not told["stages"] or not told["wanted"]:
+def _gains(diagnosis: Diagnosis) -> Section | None:
+    if not diagnosis.stages or not diagnosis.relevant:
         return None
     rows = [
         [
-            one["name"],
-            _or_dash(one["what_if"]["oracle"]),
-            _or_dash(one["what_if"].get("order")),
-            f"{100 * one['what_if']['same_rates']:+.1f}",
-            f"{100 * one['what_if']['ceiling']:+.1f}",
+            stage.name,
+            _or_dash(stage.what_if.oracle),
+            _or_dash(stage.what_if.order),
+            _signed(stage.what_if.same_rates),
+            _signed(stage.what_if.ceiling),
         ]
-        for one in told["stages"]
+        for stage in diagnosis.stages
     ]
-    heads = [
-        "stage",
-        "perfect, others as they are",
-        "and scores them highest",
-        "guess by rates",
-        "nothing lost again",
-    ]
+    heads = ["stage", "oracle", "oracle with highest scores", "estimate by rates", "ceiling"]
     return Section(
         "What would a perfect stage bring?",
         [
-            "Not every loss is worth mending: what one stage saves, the next may lose. So each stage in turn was "
-            "replaced by a perfect one, an oracle, which keeps wanted items before all others, and everything after "
-            "it was run again. An oracle looks at the answers. Nobody can install one: it shows how much there is "
-            "to win, and where work would be wasted.",
+            "What one stage keeps, a later one may lose. So each stage in turn was replaced by an oracle, which keeps "
+            "relevant items before all others, and the later stages were run again as they are. An oracle knows the "
+            "held-out answers and cannot be deployed; the other stages stay as trained. It is an upper bound on what "
+            "improving the stage can bring, and shows where work would be wasted.",
             figure(
-                gains(told["stages"], worst_of(told)),
-                "Full bars: wanted items that come out at the end when this stage alone is perfect, measured, with "
-                "interval. Triangle: the same when it also gives them the highest scores, for later stages to go "
-                "by. Dashed: all that the stage loses, as if nothing after it lost any of that again. Diamond: a "
-                "guess that rescued items would fare like the others; rescued ones are often harder, so "
-                "trust the bars. " + _counted(told),
+                gains(diagnosis.stages, _worst(diagnosis)),
+                "Bars: measured gain of recall when this stage alone is an oracle, with interval. Triangle: the same "
+                "when it also gives relevant items the highest scores. Dashed: ceiling, if later stages lost none of "
+                "what it keeps. Diamond: estimate by rates, if those items survived later stages as often as the "
+                f"others; they are often harder, so trust the bars. {_counts(diagnosis)}",
             ),
             table(heads, rows),
         ],
     )
 
 
-def _or_dash(one: Told | None) -> str:
-    return unbroken(points(one)) if one and one["mean"] is not None else "–"
+def _or_dash(gain: Estimate | None) -> str:
+    return "–" if gain is None or gain.mean is None else unbroken(points(gain))
 
 
-def _knobs(told: Told) -> Section | None:
-    if not told["knobs"]:
+def _signed(gain: float | None) -> str:
+    return "–" if gain is None else f"{100 * gain:+.1f}"
+
+
+def _knobs(diagnosis: Diagnosis) -> Section | None:
+    if not diagnosis.knobs:
         return None
-    turned = [one for one in told["knobs"] if one["gain"] is not None]
+    measured = [(knob.gain, knob) for knob in diagnosis.knobs if knob.gain is not None]
     rows = [
         [
-            one["stage"],
-            unbroken(f"{one['label']} = {one['setting']}"),
-            unbroken(points(one["gain"])),
-            "–" if one["candidates"] is None else f"{one['candidates']:,.0f}",
-            _sure(one["gain"]),
+            knob.stage,
+            unbroken(f"{knob.knob} = {knob.setting}"),
+            unbroken(points(gain)),
+            "–" if knob.candidates is None else f"{knob.candidates:,.0f}",
+            _significance(gain),
         ]
-        for one in sorted(turned, key=lambda one: -(one["gain"]["mean"] or 0.0))
+        for gain, knob in sorted(measured, key=lambda pair: -(pair[0].mean or 0.0))
     ]
     return Section(
-        "Knobs that were really turned",
+        "Knobs",
         [
-            "A knob is a setting of the recommender. Each was changed alone, and the whole funnel was asked again "
-            "for the same users. Unlike an oracle, these settings can be had. The best of many tries is partly "
-            "luck: expect a little less of it than it shows here.",
-            *([table(["stage", "setting", "gain", "candidates after it", ""], rows)] if rows else []),
-            *_not_turned(told["knobs"]),
+            "Each setting was changed alone, and the whole funnel was run again for the same users. Unlike an oracle, "
+            "these settings can be deployed. The best of many is overestimated: expect a little less than its gain.",
+            *([table(["stage", "setting", "gain of recall", "candidates", ""], rows)] if rows else []),
+            *_not_measured(diagnosis.knobs),
         ],
     )
 
 
-def _sure(gain: Told) -> str:
-    """Whether a gain is one."""
-    if gain["low"] is None:
+def _significance(gain: Estimate) -> str:
+    if gain.low is None:
         return ""
-    return "better" if rises(gain) else "worse" if falls(gain) else "may be chance"
+    return "better" if rises(gain) else "worse" if falls(gain) else "not significant"
 
 
-def _not_turned(knobs: Sequence[Told]) -> list[str]:
-    """What was not measured, and why."""
-    failed = [one for one in knobs if one["gain"] is None and one.get("why")]
-    said = [
-        f"{one['label']} = {one['setting']} at {one['stage']!r} could not be trained: {one['why']}"
-        for one in failed
+def _not_measured(knobs: Sequence[KnobResult]) -> list[str]:
+    """Settings without a gain, and why."""
+    missing = [knob for knob in knobs if knob.gain is None]
+    texts = [
+        f"{knob.knob} = {knob.setting} at {knob.stage!r} could not be trained: {knob.why}"
+        for knob in missing
+        if knob.why
     ]
-    waiting = [one for one in knobs if one["gain"] is None and not one.get("why")]
+    waiting = [f"{knob.knob} = {knob.setting} at {knob.stage!r}" for knob in missing if not knob.why]
     if waiting:
-        named = "; ".join(f"{one['label']} = {one['setting']} at {one['stage']!r}" for one in waiting)
-        said.append(
-            f"Not measured, because it needs training: {named}. With --retrain each is trained and measured, too."
+        listed = "; ".join(waiting)
+        texts.append(
+            f"Not measured, because it needs training: {listed}. --retrain trains and measures each."
         )
-    return said
+    return texts
 
 
-def _more(told: Told) -> Section | None:
-    rest = told["findings"][FIRST:]
-    return Section("What else is worth knowing", _numbered(rest, FIRST + 1)) if rest else None
+def _more(diagnosis: Diagnosis) -> Section | None:
+    rest = diagnosis.findings[FIRST:]
+    return Section("Further findings", _numbered(rest, FIRST + 1)) if rest else None
 
 
-def _budget(told: Told) -> Section | None:
-    return budget_section(told["budget"]) if told.get("budget") else None
-
-
-def _measured(told: Told) -> Section:
-    about = told["about"]
-    named = ("pipeline", "model", "data", "fingerprint", "split", "package")
+def _measured(diagnosis: Diagnosis) -> Section:
+    about, sample = diagnosis.about, diagnosis.sample
+    rows = {
+        "pipeline": diagnosis.pipeline,
+        "model": about.version,
+        "data": about.data,
+        "fingerprint": about.fingerprint,
+        "split": spoken_split(about.split) if about.split else "",
+        "package": about.package,
+    }
     return Section(
         "How it was measured",
         [
-            f"A sample of {counted(told['users'], 'user')} with {counted(told['wanted'], 'wanted item')}, none of "
-            "which the bundle had learned from. Knobs were turned and nominators silenced for "
-            f"{told['sample']['knobs']:,} of these users, the whole catalogue was scored for "
-            f"{told['sample']['verdict']:,}. Intervals come from drawing the users "
-            "again, with repeats, a thousand times (a bootstrap), always whole users; with fewer than 30 users there "
-            "are none. How much a training with another seed would differ is not in them.",
-            "Whatever is called perfect or an oracle looks at the answers and cannot be deployed.",
+            f"{diagnosis.users:,} of {sample.held_out:,} {sample.part} with "
+            f"{counted(diagnosis.relevant, 'relevant item')}, sampled with seed {sample.seed}; none of these items was "
+            f"in the training data. Knobs and nominators were measured on {sample.knobs:,} of these users, the whole "
+            f"catalogue was scored for {sample.full_catalog:,}. Recall is the mean over users of each user's recall. "
+            "Intervals are a bootstrap over users with 1,000 draws; with fewer than 30 users there are none. They do "
+            "not include the variation between training seeds.",
+            "Oracles know the held-out answers and cannot be deployed.",
             facts(
                 {
-                    "users": told["users"],
-                    "wanted items": told["wanted"],
-                    "seed of the sample": told["seed"],
-                    "seconds": round(told["seconds"], 1),
-                    "trained with seed": about.get("seed"),
+                    "users": diagnosis.users,
+                    "relevant items": diagnosis.relevant,
+                    "seed of the sample": diagnosis.seed,
+                    "seconds": None if diagnosis.seconds is None else round(diagnosis.seconds, 1),
+                    "training seed": about.seed,
                 }
             ),
-            table(["", ""], [[name, about[name]] for name in named if name in about]),
+            table(["", ""], [[name, value] for name, value in rows.items() if value]),
         ],
     )
 
 
-def _counted(told: Told) -> str:
-    return f"{counted(told['users'], 'user')}, {counted(told['wanted'], 'wanted item')}."
+def _worst(diagnosis: Diagnosis) -> str:
+    worst = diagnosis.largest_loss
+    return "" if worst is None else worst.name
+
+
+def _counts(diagnosis: Diagnosis) -> str:
+    return f"{diagnosis.users:,} {diagnosis.sample.part}, {counted(diagnosis.relevant, 'relevant item')}."

@@ -1,248 +1,220 @@
-"""The smaller parts of a diagnosis' page: the verdict, nominators, segments, odds, the catalogue."""
+"""The smaller sections of a diagnosis' page: the verdict, nominators, segments, calibration, the catalogue."""
 
-from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from shortlist.diagnose.findings.text import around, counted, falls, percent, points, rises, unbroken
+from shortlist.diagnose.calibration import Calibration
+from shortlist.diagnose.diagnosis import Diagnosis
+from shortlist.diagnose.findings.text import counted, falls, percent, points, rises, unbroken, with_interval
+from shortlist.diagnose.full_catalog import Verdict
+from shortlist.diagnose.not_measured import NotMeasured
+from shortlist.diagnose.segments import Segment
+from shortlist.metrics.estimate import Estimate
 from shortlist.report.diagnosis.plots import dots, reliability
 from shortlist.report.page import Html, Section, facts, figure, table
 
-Told = Mapping[str, Any]
-
 ANSWERS = {
-    "helps": "Yes, the stages before {stage!r} help.",
-    "hurts": "No, the stages before {stage!r} do harm.",
-    "undecided": "With these users it cannot be told from chance.",
+    "helps": "Yes, the stages before {stage!r} help it.",
+    "hurts": "No, the stages before {stage!r} hurt it.",
+    "undecided": "Undecided: the difference is not significant for these users.",
 }
 
 
-KINDS = {"recency": "moment"}
-
-
-def verdict(told: Told) -> Section:
+def verdict(diagnosis: Diagnosis) -> Section:
     """Whether the last scorer would do better on the whole catalogue."""
-    title = "Would it be better without the first stages?"
-    one = told["verdict"] or {}
-    if one.get("accuracy") is None:
-        return Section(
-            title, [because(one, "There is no scorer that could be asked about the whole catalogue.")]
-        )
-    heads = ["", "of the users"]
+    title, found = "Do the first stages help the ranker?", diagnosis.verdict
+    if isinstance(found, NotMeasured):
+        return Section(title, [sentence(found)])
     rows = [
-        [f"first item of {one['stage']!r} is wanted, as it is", percent(one["accuracy"])],
-        ["the same when it scores the whole catalogue", percent(one["accuracy_flat"])],
-        ["gain: right only because wrong items were kept from it", around(one["gain"])],
-        ["loss: wrong because the right item was kept from it", around(one["loss"])],
+        [f"first item of {found.stage!r} is relevant, with the pipeline as it is", percent(found.accuracy)],
+        ["the same when it scores the whole catalogue", percent(found.accuracy_full)],
+        ["gain: right only because irrelevant items were removed before it", with_interval(found.gain)],
+        ["loss: wrong because the relevant item was removed before it", with_interval(found.loss)],
     ]
     return Section(
         title,
         [
-            "The stages before the last ranker make it fast: it looks at a few items instead of all. They may cost "
-            "something, when the item it would have put first never reaches it. They may also gain something, when "
-            "they keep away items that would have misled it. Both were counted: the ranker was asked for its single "
-            f"best item once behind the other stages and once over the whole catalogue, for "
-            f"{counted(one['users'], 'user')}.",
+            "The stages before the last ranker save its time: it scores a few candidates instead of all items. They "
+            "cost accuracy when they drop the item it would rank first, and gain accuracy when they drop irrelevant "
+            "items it would rank first. Both are counted: the first choice of the ranker behind the other stages "
+            f"against its first choice of the whole catalogue, for {counted(found.users, 'user')}.",
             Html(
-                f"<p><strong>{escape(_answer(one))}</strong> Gain less loss: {points(one['difference'])}.</p>"
+                f"<p><strong>{escape(_answer(found))}</strong> Gain less loss: {points(found.difference)}.</p>"
             ),
-            table(heads, rows),
-            *_threshold(one),
+            table(["", "of the requests"], rows),
+            *_threshold(found),
         ],
     )
 
 
-def _answer(one: Told) -> str:
-    if one["gain"]["mean"] == 0 and one["loss"]["mean"] == 0:
-        return "It makes no difference: the same kind of item comes first either way."
-    return ANSWERS[one["answer"]].format(stage=one["stage"])
+def _answer(found: Verdict) -> str:
+    if found.gain.mean == 0 and found.loss.mean == 0:
+        return "No difference: the first item is as often relevant either way."
+    return ANSWERS[found.answer].format(stage=found.stage)
 
 
-def _threshold(one: Told) -> list[str]:
-    said = []
-    limit, error = one.get("threshold"), one.get("error_retrieved")
-    if limit is not None and error is not None and limit > 0:
-        said.append(
-            f"Where a wanted item is among the candidates, the ranker's first choice is wrong {percent(error)} of the "
-            "time. The stages before it pay as long as they keep every wanted item away from it in less than "
-            f"{percent(limit)} of the requests; they do so in {percent(one.get('missed'))}."
-        )
-    if not one.get("pointwise", True):
-        said.append(
-            "This ranker looks at all candidates at once, so gain and loss need not explain the whole difference."
-        )
-    return said
+def _threshold(found: Verdict) -> list[str]:
+    if found.threshold is None or found.error_retrieved is None or found.threshold <= 0:
+        return []
+    return [
+        f"Where a relevant item is a candidate, the ranker's first choice is irrelevant in "
+        f"{percent(found.error_retrieved)} of the requests. The stages before it pay as long as fewer than "
+        f"{percent(found.threshold)} of the requests have no relevant candidate; now {percent(found.missed)} have none."
+    ]
 
 
-def nominators(told: Told) -> Section | None:
-    """Who names what is wanted, and who would be missed."""
-    if not told["nominators"]:
+def nominators(diagnosis: Diagnosis) -> Section | None:
+    """Which nominator retrieves relevant items, and which are missed."""
+    if not diagnosis.nominators:
         return None
-    wanted = max(told["wanted"], 1)
+    relevant = max(diagnosis.relevant, 1)
     rows = [
         [
             name,
-            f"{one['named']:,} ({percent(one['named'] / wanted)})",
-            f"{one['alone']:,} ({percent(one['alone'] / wanted)})",
-            unbroken(points(one["without"])),
-            _missed(one["without"]),
+            f"{report.nominated:,} ({percent(report.nominated / relevant)})",
+            f"{report.unique:,} ({percent(report.unique / relevant)})",
+            unbroken(points(report.without)),
+            _missed(report.without),
         ]
-        for name, one in told["nominators"].items()
+        for name, report in diagnosis.nominators.items()
     ]
-    heads = ["nominator", "wanted items it names", "named by it alone", "returned without it", ""]
+    heads = ["nominator", "relevant items nominated", "by it alone", "recall without it", ""]
     return Section(
-        "Who finds it, and who would be missed?",
+        "Which nominators are needed?",
         [
-            "Each nominator was silenced in turn and the funnel asked again: a minus is what would be lost without it. "
-            "A nominator may name much and not be missed, when the others name the same.",
+            "Each nominator was left out in turn and the funnel run again: a negative number is the recall lost "
+            "without it. A nominator may nominate many relevant items and not be missed, if others nominate the same.",
             table(heads, rows),
         ],
     )
 
 
-def _missed(without: Told) -> str:
+def _missed(without: Estimate) -> str:
     if falls(without):
-        return "would be missed"
-    return "better without it" if rises(without) else "not measurably missed"
+        return "needed"
+    return "better without it" if rises(without) else "no significant effect"
 
 
-def segments(told: Told) -> Section | None:
-    """For whom it works."""
-    listed = told["segments"]
-    if not listed:
+def segments(diagnosis: Diagnosis) -> Section | None:
+    """Recall by segment."""
+    if not diagnosis.segments:
         return None
+    rows = [(_label(segment), segment.recall) for segment in diagnosis.segments]
     return Section(
-        "For whom does it work?",
+        "Recall by segment",
         [
-            "The same account for parts of the users and parts of the items; an event is one meeting of a user with "
-            "an item in the log. With many parts some differ by chance alone; parts with fewer than 30 users are "
-            "marked and have no interval.",
+            "The same account for segments of the users and of the items; an event is one interaction in the log. "
+            f"With {len(rows)} segments about one interval in twenty misses its true value; segments of fewer than "
+            "30 users are marked and have no interval.",
             figure(
-                dots(
-                    [(_spoken(one), one["recall"]) for one in listed],
-                    "of the wanted items returned",
-                    told["recall"]["mean"],
-                ),
-                "Share returned, with interval; the dashed line is everyone together. "
-                f"{counted(told['users'], 'user')}.",
+                dots(rows, f"recall@{diagnosis.k}", diagnosis.recall.mean),
+                f"Recall with interval; the dashed line is the recall of all {counted(diagnosis.users, 'user')}.",
             ),
-            *_segment_tables(told),
+            *_segment_tables(diagnosis),
         ],
     )
 
 
-def _segment_tables(told: Told) -> list[Html]:
-    """Parts of the users with how often the first item of their slates is wanted; other parts have no first item."""
-    names = [one["name"] for one in told["stages"]]
-    heads = ["segment", "users", "wanted items", "returned", "most is lost at"]
-    firsts = [one for one in told["segments"] if one.get("precision_at_1")]
-    others = [one for one in told["segments"] if not one.get("precision_at_1")]
-    rows = [_row(one, names) for one in others]
-    with_first = [[*_row(one, names), unbroken(around(one["precision_at_1"]))] for one in firsts]
-    parts = [table([*heads, "first item wanted"], with_first)] if firsts else []
-    return [*parts, *([table(heads, rows)] if rows else [])]
+def _segment_tables(diagnosis: Diagnosis) -> list[Html]:
+    """Segments of users with their precision@1; segments of items have none."""
+    names = [stage.name for stage in diagnosis.stages]
+    heads = ["segment", "users", "relevant items", "recall", "most are lost at"]
+    rows, with_precision = [], []
+    for segment in diagnosis.segments:
+        row = _row(segment, names)
+        if segment.precision_at_1 is None:
+            rows.append(row)
+        else:
+            with_precision.append([*row, unbroken(with_interval(segment.precision_at_1))])
+    first = [table([*heads, "precision@1"], with_precision)] if with_precision else []
+    return [*first, *([table(heads, rows)] if rows else [])]
 
 
-def _row(one: Told, names: list[str]) -> list[Any]:
-    few = " (few users)" if one.get("few") else ""
+def _row(segment: Segment, names: list[str]) -> list[Any]:
     return [
-        _spoken(one) + few,
-        one["users"],
-        one["wanted"],
-        unbroken(around(one["recall"])),
-        unbroken(_worst(one["lost"], names)),
+        _label(segment) + (" (few users)" if segment.few else ""),
+        segment.users,
+        segment.relevant,
+        unbroken(with_interval(segment.recall)),
+        unbroken(_worst(segment, names)),
     ]
 
 
-def _spoken(one: Told) -> str:
+def _label(segment: Segment) -> str:
     """The name of a segment after its kind; what follows a colon in it explains it."""
-    head, _, more = one["name"].partition(": ")
-    return f"{KINDS.get(one['kind'], one['kind'])}: {head}" + (f" ({more})" if more else "")
+    head, _, more = segment.name.partition(": ")
+    return f"{segment.kind}: {head}" + (f" ({more})" if more else "")
 
 
-def _worst(lost: Any, names: list[str]) -> str:
-    pairs = [(share, name) for share, name in zip(lost, names, strict=False) if share is not None]
-    share, name = max(pairs, default=(0.0, ""))
+def _worst(segment: Segment, names: list[str]) -> str:
+    share, name = max(zip(segment.lost, names, strict=False), default=(0.0, ""))
     return f"{name} ({percent(share)})" if share else "–"
 
 
-def calibration(told: Told) -> Section | None:
-    """Whether scores can be read as odds."""
-    measured = {
-        name: one for name, one in told["calibration"].items() if is_measured(one, "bins") and one["bins"]
-    }
-    why = [because(one, "") for name, one in told["calibration"].items() if name not in measured]
+def calibration(diagnosis: Diagnosis) -> Section | None:
+    """Whether scores can be used as probabilities."""
+    title = "Are the scores calibrated?"
+    measured = {name: one for name, one in diagnosis.calibration.items() if isinstance(one, Calibration)}
+    reasons = [sentence(one) for one in diagnosis.calibration.values() if isinstance(one, NotMeasured)]
     if not measured:
-        return Section("Can its numbers be read as odds?", why) if any(why) else None
+        return Section(title, reasons) if reasons else None
     rows = [
         [
             name,
-            one["users"],
-            percent(one["ece"]),
-            percent(one.get("by_chance")),
-            number(one["temperature"]),
-            percent((one.get("after") or {}).get("ece")),
+            one.users,
+            percent(one.before.ece),
+            percent(one.before.noise),
+            number(one.temperature),
+            percent(None if one.after is None else one.after.ece),
         ]
         for name, one in measured.items()
     ]
-    heads = ["ranker", "users", "off on average", "by chance alone", "temperature", "off after it"]
-    series = {name: one["bins"] for name, one in measured.items()}
+    heads = ["ranker", "users", "ECE", "ECE by noise alone", "temperature", "ECE after it"]
+    series = {name: one.before.bins for name, one in measured.items()}
+    users = "; ".join(f"{name}: {counted(one.users, 'user')}" for name, one in measured.items())
     return Section(
-        "Can its numbers be read as odds?",
+        title,
         [
-            "When a ranker says that its first choice has a chance of 30 %, three in ten such choices should come "
-            "true: then it is calibrated. This matters where numbers are compared with other numbers (a price, "
-            "another ranker); the order of the items does not depend on it. Scores are first turned into shares "
-            "that add up to 100 % over all candidates, unless the ranker gives chances itself; where users want "
-            "several items at once, such a share says less than comes true. The temperature is the number by which "
-            "to divide scores to be nearest to the truth, found on other users.",
+            "A ranker is calibrated if its confidence equals its accuracy: of the first choices with a confidence of "
+            "30 %, three in ten are relevant. This matters where scores are compared with other numbers (a price, "
+            "another ranker); the order of the items does not depend on it. Scores become probabilities by a softmax "
+            "over the candidates, unless the ranker gives probabilities; for users with several relevant items such a "
+            "softmax is underconfident. ECE is the expected calibration error. The temperature divides the scores; it "
+            "was fitted on other users.",
             figure(
-                reliability(series, "the ranker says"),
-                "Ten groups from unsure to sure: what the ranker says of its first choice against how often it was "
-                f"wanted. On the dotted line both agree. {_users(measured)}",
+                reliability(series, "confidence"),
+                "Ten bins of first choices from low to high confidence: mean confidence against the share that is "
+                f"relevant. On the dotted line both are equal. {users}.",
             ),
             table(heads, rows),
-            *[one for one in why if one],
+            *reasons,
         ],
     )
 
 
-def coverage(told: Told) -> Section | None:
-    """How much of the catalogue anybody gets to see."""
-    one = told.get("coverage")
-    if not one:
-        return None
-    alarm = "Alarm: more than a fifth of the slates begin with the same item." if one["collapse"] else ""
+def coverage(diagnosis: Diagnosis) -> Section:
+    """How much of the catalogue is used."""
+    found = diagnosis.coverage
+    alarm = ["Alarm: more than a fifth of the slates begin with the same item."] if found.collapse else []
     named = {
-        "different items in all slates": f"{one['distinct']:,} of {one['items']:,} ({percent(one['share'])})",
-        "named for nobody": f"{one['never_nominated']:,} ({percent(one['never_share'])})",
-        "evenness (1: all items alike)": number(one["entropy"]),
-        "slates with the same first item": percent(one["first_share"]),
+        "different items in all slates": f"{found.distinct:,} of {found.items:,} ({percent(found.share)})",
+        "never nominated": f"{found.never_nominated:,} ({percent(found.never_share)})",
+        "entropy of the slates (1: uniform)": number(found.entropy),
+        "slates with the same first item": percent(found.first_share),
     }
-    said = (
-        f"What {counted(one['requests'], 'request')} together show of the catalogue. An item that no nominator ever "
-        "names cannot be returned, however good the rest is."
+    text = (
+        f"Catalogue coverage of {counted(found.requests, 'request')}. An item that is never nominated cannot be "
+        "returned."
     )
-    return Section("How much of the catalogue is used?", [said, *([alarm] if alarm else []), facts(named)])
+    return Section("How much of the catalogue is used?", [text, *alarm, facts(named)])
 
 
-def _users(measured: Told) -> str:
-    return "; ".join(f"{name}: {counted(one['users'], 'user')}" for name, one in measured.items()) + "."
-
-
-def is_measured(one: Any, key: str) -> bool:
-    """Whether there are numbers, and not only a reason why there are none."""
-    return isinstance(one, Mapping) and key in one
-
-
-def because(one: Any, otherwise: str) -> str:
-    """The sentence that says why there are no numbers."""
-    if isinstance(one, str):
-        return one
-    why = str(one.get("why") or otherwise)
-    return f"{why[:1].upper()}{why[1:]}." if why and not why.endswith(".") else why
+def sentence(reason: NotMeasured) -> str:
+    """The reason why there are no numbers, as a sentence."""
+    text = f"{reason.why[:1].upper()}{reason.why[1:]}"
+    return text if text.endswith(".") else f"{text}."
 
 
 def number(value: float | None) -> str:
-    """Two digits after the point; a dash where there is nothing."""
+    """Two decimals; a dash without a value."""
     return "–" if value is None else f"{value:.2f}"

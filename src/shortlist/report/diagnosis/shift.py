@@ -1,143 +1,151 @@
-"""Training beside serving on a diagnosis' page: what a ranker learned from, how, and what it is given now."""
+"""Training against serving on a diagnosis' page: the candidates a ranker was trained on, how, and those it receives."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from shortlist.diagnose.diagnosis import Diagnosis
 from shortlist.diagnose.findings.text import percent
-from shortlist.report.diagnosis.parts import because, is_measured, number
+from shortlist.diagnose.not_measured import NotMeasured
+from shortlist.diagnose.shift import Shift
+from shortlist.pipeline.about import RetrievedTargets, TrainingHistory
+from shortlist.report.diagnosis.parts import number, sentence
 from shortlist.report.diagnosis.plots import histograms
 from shortlist.report.page import Html, Section, figure, table
 
-Told = Mapping[str, Any]
+SIMILAR = 0.05  # recalls of training and serving that differ by less are called similar
 
-FAR = 0.05  # recalls of training and serving that differ by less are called about the same
-
-REHEARSED = {
-    "earlier": "Rankers learn in a rehearsal: the histories of training users are cut in two, the stages before a "
-    "ranker learn from the earlier parts alone and are asked for candidates, and what these users met later says which "
-    "candidates were wanted.",
-    "other-users": "Rankers learn in a rehearsal: training users are dealt into parts, the stages before a ranker "
-    "learn from all parts but one and are asked for candidates for the users of that one, and what these users met "
-    "later says which candidates were wanted.",
+OUT_OF_FOLD = {
+    "earlier": "Rankers are trained on out-of-fold candidates: the histories of training users are cut in time, the "
+    "stages before a ranker are trained on the earlier events alone, and the later events are the targets.",
+    "other-users": "Rankers are trained on out-of-fold candidates: training users are divided into folds, the stages "
+    "before a ranker are trained on all folds but one, and give the candidates for the users of that one.",
 }
 MODES = {
-    "original": "every wanted item counts alike, whether it was among the candidates or not",
-    "harmonised": "only wanted items that were among the candidates count, as it will be when it serves",
-    "weighted": "every wanted item counts by how likely it is to be among the candidates",
-    "mixed": "wanted items count more when they were among the candidates",
+    "original": "all targets are used, whether they were candidates or not",
+    "harmonised": "only targets that were among the candidates are used, as at serving",
+    "weighted": "targets are weighted by their probability to be among the candidates",
+    "mixed": "targets have a larger weight if they were among the candidates",
 }
-AGAINST = {
-    "catalogue": "items drawn from the whole catalogue",
+NEGATIVES = {
+    "catalogue": "random items of the whole catalogue",
     "candidates": "other candidates of the same request",
-    "both": "other candidates of the same request and items of the whole catalogue, half of each",
+    "both": "other candidates of the same request and random items of the whole catalogue, half of each",
 }
 
 
-def shift(told: Told) -> Section | None:
-    """Whether a ranker meets in service what it learned from."""
-    measured = {name: one for name, one in told["shift"].items() if is_measured(one, "recall_serving")}
-    why = [because(one, "") for name, one in told["shift"].items() if name not in measured]
+def shift(diagnosis: Diagnosis) -> Section | None:
+    """Whether a ranker receives candidates like those it was trained on."""
+    measured = {name: one for name, one in diagnosis.shift.items() if isinstance(one, Shift)}
+    reasons = [sentence(one) for one in diagnosis.shift.values() if isinstance(one, NotMeasured)]
     parts: list[Html | str] = [
-        "A ranker is sure only of the kind of candidates it learned from. If the stages before it have changed "
-        "since, or were rehearsed differently, it meets others when it serves: this is called shift.",
-        *_learned(told),
+        "A ranker is reliable only on candidates like those it was trained on. If the stages before it have changed "
+        "since, or gave other candidates in training, its candidates at serving differ: distribution shift.",
+        *_training(diagnosis),
         *(recalls(name, one) for name, one in measured.items()),
         *_numbers(measured),
-        *_drawn(measured),
-        *dict.fromkeys(one for one in why if one),
+        *_histograms(measured),
+        *dict.fromkeys(reasons),
     ]
-    return Section("Does it serve what it learned from?", parts) if len(parts) > 1 else None
+    return Section("Does serving match training?", parts) if len(parts) > 1 else None
 
 
-def recalls(name: str, one: Told) -> str:
-    """What the nominators found for a ranker in the rehearsal beside what they find now."""
-    before, now = one["recall_training"], one["recall_serving"]
+def recalls(name: str, one: Shift) -> str:
+    """The recall of the candidates in training beside that at serving."""
+    before, now = one.recall_training, one.recall_serving
     if before is None or now is None:
-        return f"{name!r}: nothing was wanted on one of the sides, so they cannot be compared."
-    said = (
-        f"Of the wanted items, {percent(before)} were among the candidates of {name!r} in the rehearsal, "
-        f"{percent(now)} are now"
+        return f"{name!r}: one side has no relevant items, so recalls cannot be compared."
+    text = (
+        f"{percent(before)} of the targets were among the training candidates of {name!r}, {percent(now)} of the "
+        "relevant items are among its candidates at serving"
     )
-    if abs(before - now) < FAR:
-        return f"{said}: about the same, so what it learned from was a fair picture."
+    if abs(before - now) < SIMILAR:
+        return f"{text}: similar, so training was representative."
     if before > now:
-        return f"{said}: the rehearsal was kinder than service is, and the ranker expects too much of its candidates."
-    return f"{said}: service is kinder than the rehearsal was, so it is better off than it expects."
+        return f"{text}: training had better candidates than serving."
+    return f"{text}: serving has better candidates than training had."
 
 
-def _learned(told: Told) -> list[Html | str]:
-    """How rankers were rehearsed, and which mode each learned in."""
-    training = {name: told.get("training", {}).get(name, {}) for name in told["shift"]}
-    modes = [line for name, one in training.items() for line in training_lines(name, one)]
-    rehearsed = REHEARSED.get((told.get("rehearsal") or {}).get("rehearse", ""))
-    return [*([rehearsed] if rehearsed and told["shift"] else []), *modes]
+def _training(diagnosis: Diagnosis) -> list[str]:
+    """How training candidates were made, and the mode each ranker was trained with."""
+    if not diagnosis.shift:
+        return []
+    histories = {name: diagnosis.about.training.get(name) for name in diagnosis.shift}
+    lines = [line for name, one in histories.items() if one for line in training_lines(name, one)]
+    made = OUT_OF_FOLD.get(diagnosis.about.out_of_fold.out_of_fold) if diagnosis.about.training else None
+    return [*([made] if made else []), *lines]
 
 
-def training_lines(name: str, one: Told) -> list[str]:
-    """How a ranker was trained, with the numbers of the guard; nothing of one that has no modes."""
-    said = []
-    if one.get("mode"):
-        against = AGAINST.get(one.get("negatives", ""), "")
-        said.append(
-            f"{name!r} learned in the mode {one['mode']!r}: {MODES.get(one['mode'], '')}."
-            + (f" Each is set against {against}." if against else "")
+def training_lines(name: str, one: TrainingHistory) -> list[str]:
+    """How a ranker was trained; nothing for one without modes."""
+    lines = []
+    if one.mode:
+        negatives = NEGATIVES.get(one.negatives or "", "")
+        lines.append(
+            f"{name!r} was trained with mode = {one.mode!r}: {MODES.get(one.mode, '')}."
+            + (f" Its negatives are {negatives}." if negatives else "")
         )
-    if one.get("harmony"):
-        said.append(_guard(name, one["harmony"]))
-    warned = [warning.removeprefix(f"{name}: ") for warning in one.get("warnings", ())]
-    said += [f"Warning of its training: {warning}." for warning in warned]
-    return said
+    if one.retrieved is not None:
+        lines.append(_retrieved(name, one.retrieved))
+    warnings = [warning.removeprefix(f"{name}: ") for warning in one.warnings]
+    return [*lines, *(f"Warning of its training: {warning}." for warning in warnings)]
 
 
-def _guard(name: str, one: Told) -> str:
-    """What of its examples a ranker that learns from the retrieved keeps."""
-    dropped = (
-        f" {one['dropped_items']:,} different items that were wanted ({percent(one['dropped_share'])} of the examples) "
-        "were never among them."
-        if one["dropped_items"]
+def _retrieved(name: str, one: RetrievedTargets) -> str:
+    """How many of its targets were retrieved."""
+    missing = (
+        f" {one.missing_items:,} different target items ({percent(one.missing_share)} of the instances) were never "
+        "among them."
+        if one.missing_items
         else ""
     )
     return (
-        f"Of the {one['instances']:,} wanted items that {name!r} could learn from, {one['kept']:,} "
-        f"({percent(one['recall'])}) were among its candidates; 10 % are thought to be the least for learning from "
-        f"those alone.{dropped} Its weights leave it {percent(one['effective'])} of the examples' worth."
+        f"Of the {one.instances:,} training targets of {name!r}, {one.retrieved:,} ({percent(one.recall)}) were among "
+        f"its candidates; training on those alone needs 10 % at least.{missing} The effective sample size of its "
+        f"weights is {percent(one.effective_share)} of the instances."
     )
 
 
-def _numbers(measured: Told) -> list[Html | str]:
+def _numbers(measured: Mapping[str, Shift]) -> list[Html | str]:
     if not measured:
         return []
     rows = [
         [
             name,
-            one.get("level"),
-            number(one.get("popularity_js")),
-            number(one.get("score_ks")),
-            number(one.get("auc")),
-            percent(one.get("tv_lower_bound")),
-            one.get("items_never_trained"),
+            one.level,
+            number(one.popularity_js),
+            number(one.score_ks),
+            number(one.auc),
+            percent(one.tv_lower_bound),
+            one.items_not_in_training,
         ]
         for name, one in measured.items()
     ]
-    heads = ["ranker", "shift", "popularity", "scores", "told apart", "different at least", "items never met"]
+    heads = [
+        "ranker",
+        "shift",
+        "popularity JS",
+        "score KS",
+        "AUC",
+        "different at least",
+        "items not in training",
+    ]
     return [
         table(heads, rows),
-        "Popularity: how far the popularity of the candidates differs (0: alike, 1: nothing in common). Scores: "
-        "the largest gap between the two distributions of the ranker's scores (0 to 1). Told apart: how well a "
-        "simple test can tell a candidate of training from one of serving (0.5: not at all, 1: always). "
-        "Different at least: the share of candidates that must be of another kind for that. Items never met: "
-        "candidates of serving that were not in the sample of training candidates that the bundle keeps.",
+        "Popularity JS: Jensen-Shannon divergence of the popularity of the candidates (0: the same, 1: disjoint). "
+        "Score KS: the largest gap between the two distributions of the ranker's scores (0 to 1). AUC: of a "
+        "classifier that separates training candidates from candidates at serving (0.5: it cannot). Different at "
+        "least: the lower bound of the total variation distance from that classifier. Items not in training: "
+        "candidates at serving that are not in the bundle's stored sample of training candidates.",
     ]
 
 
-def _drawn(measured: Told) -> list[Html | str]:
-    known = {name: one["histogram"] for name, one in measured.items() if one.get("histogram")}
+def _histograms(measured: Mapping[str, Shift]) -> list[Html]:
+    known = {name: one.histogram for name, one in measured.items() if one.histogram}
     if not known:
         return []
     return [
         figure(
             histograms(known),
-            "How popular the candidates are: the share of candidates whose item has so many events in the training "
-            "log, in training and when it serves. Bars of equal height mean that the ranker meets what it knows.",
+            "Popularity of the candidates: the share of candidates whose item has so many training events, in "
+            "training and at serving. Bars of equal height mean no shift of popularity.",
         )
     ]

@@ -1,0 +1,105 @@
+"""The diagnosis of a trained bundle: `shortlist.diagnose`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from shortlist.data import Dataset, HeldOut
+from shortlist.diagnose.diagnosis import Diagnosis
+from shortlist.diagnose.findings.findings import with_findings
+from shortlist.diagnose.knobs.budget import BudgetReport, parse_budget, search_budget
+from shortlist.diagnose.knobs.retrain import check_variants, retrain_variants, variants
+from shortlist.diagnose.pipeline import USERS, diagnose_pipeline
+from shortlist.diagnose.sample import sample_users
+from shortlist.diagnose.shift import training_candidates
+from shortlist.diagnose.tree.bundle import diagnose_trees, trees_of
+from shortlist.errors import ConfigError
+from shortlist.evaluate.evaluation import held_out_part, split_of
+from shortlist.evaluate.latency import one_thread
+from shortlist.pipeline import Recipe, Recommender
+from shortlist.progress import Progress, silent
+
+SECONDS = 30.0  # for measuring settings within a budget
+
+
+def diagnose(
+    bundle: Recommender,
+    data: Dataset,
+    *,
+    on: str = "valid",
+    users: int | None = None,
+    budget: str | float | None = None,
+    retrain: bool = False,
+    k: int | None = None,
+    beam: int | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Diagnosis:
+    """Diagnose a bundle on the users its split held out; `on` is "valid" or "test".
+
+    `users` are sampled, up to 1,000 by default. `budget` ("30ms") also searches for the best sizes within that latency.
+    `retrain` also measures knobs that need training, with one training each. `k` and `beam` replace those of the trees.
+    """
+    budget_ms = None if budget is None else parse_budget(budget)
+    _check_tree_options(bundle, k, beam)
+    split = split_of(bundle, data)
+    held_out = held_out_part(split, on)
+    tried = check_variants(bundle) if retrain else variants(bundle.recipe)
+    with one_thread():  # batches are small: a second thread waits more than it works
+        found = diagnose_pipeline(
+            bundle.pipeline,
+            held_out,
+            split.train,
+            bundle.catalog,
+            users=users,
+            seed=seed,
+            training=training_candidates(bundle.training_sample),
+            on=on,
+            progress=progress,
+        )
+        trees = diagnose_trees(
+            bundle, data, held_out, seed=seed, users=users, k=k, beam=beam, progress=progress
+        )
+    sample = sample_users(held_out, len(bundle.catalog), users or USERS, seed)
+    search = None if budget_ms is None else _budget(bundle, sample.held_out, budget_ms, seed, progress)
+    if retrain:
+        extra = retrain_variants(tried, bundle, data, split, sample, progress)
+    else:
+        extra = tuple(variant.result() for variant in tried)
+    return with_findings(
+        replace(
+            found,
+            knobs=(*found.knobs, *extra),
+            trees=trees,
+            budget=search,
+            dependents=dependents_of(bundle.recipe),
+            about=bundle.about,
+        )
+    )
+
+
+def dependents_of(recipe: Recipe | None) -> Mapping[str, tuple[str, ...]]:
+    """By stage, the stages of a recipe whose training starts from its model (`start = "towers"`)."""
+    starts = (
+        {} if recipe is None else {name: config.train.get("start") for name, config in recipe.stages.items()}
+    )
+    sources = [source for source in starts.values() if source]
+    return {source: tuple(name for name, start in starts.items() if start == source) for source in sources}
+
+
+def _budget(
+    bundle: Recommender, held_out: HeldOut, budget_ms: float, seed: int, progress: Progress
+) -> BudgetReport:
+    n_items = len(bundle.catalog)
+    search = search_budget(
+        bundle.pipeline, held_out, budget_ms, n_items, seconds=SECONDS, seed=seed, progress=progress
+    )
+    return search.report()
+
+
+def _check_tree_options(bundle: Recommender, k: int | None, beam: int | None) -> None:
+    given = [name for name, value in (("k", k), ("beam", beam)) if value is not None]
+    if given and not trees_of(bundle):
+        raise ConfigError(
+            f"{bundle.about.name}: {' and '.join(given)} can be set for trees only, and {bundle.pipeline!r} has none; "
+            "leave them out"
+        )
