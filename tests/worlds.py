@@ -1,4 +1,4 @@
-"""Small worlds for tests: toy stages, toy requests, and a pipeline that looks trained."""
+"""Toy stages, toy requests and a small pipeline with random weights, for tests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,45 +13,45 @@ from shortlist.data.membership import is_in
 from shortlist.evaluate.losses import StageTrace, decompose
 from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
 from shortlist.models.ranking.mlp import FeatureMLP
-from shortlist.models.sequence.two_tower import TowerConfig, TwoTower
-from shortlist.nominate import CoVisit, Nearest, Popular
+from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig
+from shortlist.nominate import CoVisit, ModelNominator, Popular
 from shortlist.pipeline import About, Recommender, Slate, Trace, run
 from shortlist.pipeline.recommender import UserHistories
-from shortlist.stages import Available, Diverse, FeatureRanker, Features, Seen, TowerScorer
+from shortlist.stages import Available, Diverse, FeatureRanker, RankingFeatures, Seen, TowerScorer
 
 N_ITEMS = 40
 N_CATEGORIES = 4
 
 
 def run_checked(pipeline: Stage, query: Query) -> Slate:
-    """Run, and balance both accounts: that of all candidates, and that of items somebody might want."""
+    """Run, then check conservation of candidates and the account of lost relevant items."""
     slate = run(pipeline, query)
     check_losses(slate.trace.check())
     return slate
 
 
-def check_losses(trace: Trace, wanted: int = 24) -> None:
-    """What is lost at each stage adds up exactly, as sums and as a product of rates, whatever is wanted."""
+def check_losses(trace: Trace, n_relevant: int = 24) -> None:
+    """The losses of the stages add up exactly, as sums and as a product of rates, for items 0..n_relevant - 1."""
     count = len(trace.query)
-    items = torch.arange(wanted).expand(count, -1)
+    items = torch.arange(n_relevant).expand(count, -1)
     after = [step.after.items.masked_fill(~step.after.valid, -1) for step in trace.steps]
     alive = np.stack([is_in(items, one.to(items.device)).flatten().numpy() for one in after], axis=1)
-    losses = decompose(StageTrace(alive, trace.names, np.repeat(np.arange(count), wanted)))
-    assert int(losses.alive[0]) == count * wanted
-    assert int(losses.first_losses.sum()) + int(losses.alive[-1]) == count * wanted
+    losses = decompose(StageTrace(alive, trace.names, np.repeat(np.arange(count), n_relevant)))
+    assert int(losses.alive[0]) == count * n_relevant
+    assert int(losses.first_losses.sum()) + int(losses.alive[-1]) == count * n_relevant
     if count:
         assert losses.error is not None
         assert losses.product_error is not None
         assert abs(losses.error - losses.product_error) < 1e-12
 
 
-def asked(*histories: Sequence[int], seeds: Sequence[int] | None = None) -> Query:
-    """Requests with these histories; one without any when none is given."""
+def query_of(*histories: Sequence[int], seeds: Sequence[int] | None = None) -> Query:
+    """Requests with these histories; one request with an empty history by default."""
     return Query.of(histories or [[]], seeds=seeds)
 
 
 def found(*rows: Sequence[float | None]) -> Candidates:
-    """Candidates 0, 1, 2 ... of each request with these scores; None is an empty place."""
+    """Candidates 0, 1, 2 ... of each request with these scores; None is an empty position."""
     items = torch.tensor(
         [[-1 if score is None else place for place, score in enumerate(row)] for row in rows]
     )
@@ -60,14 +60,14 @@ def found(*rows: Sequence[float | None]) -> Candidates:
 
 
 def chance(query: Query, items: Tensor, salt: int, sides: int) -> Tensor:
-    """A number 0..sides-1 for every item [B, K] that depends on the request's seed and the item alone."""
+    """A pseudo-random number 0..sides-1 for every item [B, K] from the seed of the request and the item."""
     mixed = (items + 3) * 7919 + query.seed[:, None] * 104_729 + salt * 1_299_709
     return (mixed ^ (mixed >> 7)) * 2_654_435_761 % 1_000_003 % sides
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Listed(Nominator):
-    """Names a list, the same for everybody."""
+    """Nominates the same list for every request."""
 
     rows: Tensor
     scores: Tensor
@@ -83,8 +83,8 @@ def listed(name: str, rows: Sequence[int], scores: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Drawn(Nominator):
-    """Names items by chance, with repeats and empty places among them."""
+class RandomNominator(Nominator):
+    """Nominates random items, with repeats and empty positions."""
 
     n_items: int = N_ITEMS
     width: int = 12
@@ -97,8 +97,8 @@ class Drawn(Nominator):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sieve(Filter):
-    """Says no to one candidate in `sides`."""
+class RandomFilter(Filter):
+    """Removes one candidate in `sides`."""
 
     salt: int = 0
     sides: int = 3
@@ -108,8 +108,8 @@ class Sieve(Filter):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dice(Scorer):
-    """Scores with many ties; `broken` makes some of them NaN, others infinite."""
+class RandomScorer(Scorer):
+    """Random scores with many ties; `broken` makes some of them NaN, others infinite."""
 
     salt: int = 0
     sides: int = 5
@@ -134,7 +134,7 @@ class Label(Hydrator):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Last(Selector):
-    """Chooses from the end, now and then an empty place or the same candidate twice."""
+    """Selects from the end, including empty positions and the same candidate twice."""
 
     def select(self, query: Query, found: Candidates) -> Tensor:
         width = found.shape[1]
@@ -143,23 +143,23 @@ class Last(Selector):
 
 
 def towers(seed: int = 0, n_items: int = N_ITEMS, width: int = 8, max_history: int = 6) -> TwoTower:
-    """Two towers with weights by chance."""
+    """Two towers with random weights."""
     torch.manual_seed(seed)
-    config = TowerConfig(n_items, N_CATEGORIES, width, 16, max_history)
-    return TwoTower(config, torch.arange(n_items) % N_CATEGORIES).eval()
+    config = TwoTowerConfig(n_items, max_history, N_CATEGORIES, width, hidden=16)
+    return TwoTower(config).with_categories(torch.arange(n_items) % N_CATEGORIES).eval()
 
 
 def ranker(nominators: tuple[str, ...], seed: int = 0, name: str = "rank") -> FeatureRanker:
-    """A ranker with weights by chance."""
+    """A ranker with random weights."""
     generator = torch.Generator().manual_seed(seed)
     counts = torch.randint(0, 50, (2, N_ITEMS), generator=generator)
-    features = Features(nominators, counts[0], counts[1], torch.arange(N_ITEMS) % N_CATEGORIES)
+    features = RankingFeatures(nominators, counts[0], counts[1], torch.arange(N_ITEMS) % N_CATEGORIES)
     torch.manual_seed(seed)
     return FeatureRanker(features, FeatureMLP([len(features.names), 8]).eval(), name=name)
 
 
 def covisit(seed: int = 0) -> CoVisit:
-    """Neighbours by chance, some places empty."""
+    """Random neighbours, some positions empty."""
     generator = torch.Generator().manual_seed(seed)
     neighbour = torch.randint(-1, N_ITEMS, (N_ITEMS, 5), generator=generator)
     likeness = torch.rand(N_ITEMS, 5, generator=generator).masked_fill(neighbour < 0, 0.0)
@@ -167,13 +167,13 @@ def covisit(seed: int = 0) -> CoVisit:
 
 
 def tiny(seed: int = 0) -> Pipeline:
-    """A pipeline of all kinds of stages that looks trained."""
+    """A pipeline with all kinds of stages and random weights."""
     order = torch.randperm(N_ITEMS, generator=torch.Generator().manual_seed(seed))
     share = torch.linspace(1.0, 0.1, N_ITEMS) / N_ITEMS
     category = torch.arange(N_ITEMS) % N_CATEGORIES
     allowed = torch.arange(N_ITEMS) != 13
     popular = Popular(order, share, name="popular")
-    nearest = Nearest(towers(seed), name="nearest")
+    nearest = ModelNominator(towers(seed), name="nearest")
     prerank = TowerScorer(towers(seed + 1), name="prerank")
     rank = ranker(("popular", "covisit", "nearest"), seed)
     diverse = Diverse(torch.eye(N_CATEGORIES)[category], 0.2, name="diverse")
@@ -183,7 +183,7 @@ def tiny(seed: int = 0) -> Pipeline:
 
 
 def tiny_recommender(seed: int = 0) -> Recommender:
-    """The tiny pipeline with three users, a, b and c, of whom c never met anything."""
+    """The tiny pipeline with three users a, b and c; c has no history."""
     ids = Vocabulary.of([f"i{row}" for row in range(N_ITEMS)])
     table = pa.table(
         {

@@ -14,7 +14,7 @@ from shortlist.stages import Seen
 from tests.diagnose.held_out_of import cases_of
 from tests.diagnose.test_follow_items import wants
 from tests.pipeline.chances import pipelines
-from tests.worlds import N_ITEMS, Dice, Drawn, Sieve, listed, tiny
+from tests.worlds import N_ITEMS, RandomFilter, RandomNominator, RandomScorer, listed, tiny
 
 IDS = Vocabulary.of([f"i{row}" for row in range(N_ITEMS)])
 LEARNED = Interactions.of(np.arange(60) % 6, np.arange(60) % N_ITEMS, np.arange(60), n_items=N_ITEMS)
@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_words_and_another_lot_gives_others():
 
 
 def test_a_pipeline_without_a_ranker_has_no_verdict_and_everything_else():
-    answer = told(Drawn(name="n0", width=9) >> Seen(name="seen") % 5, wants(8))
+    answer = told(RandomNominator(name="n0", width=9) >> Seen(name="seen") % 5, wants(8))
     check_identity(answer)
     assert answer["verdict"]["answer"] is None
     assert "no scorer" in answer["verdict"]["why"]
@@ -80,7 +80,9 @@ def test_a_pipeline_without_a_ranker_has_no_verdict_and_everything_else():
 
 
 def test_held_out_items_outside_the_catalogue_are_lost_at_a_stage_of_their_own():
-    answer = told(listed("a", [1, 2]) >> Dice(name="rank") % 2, cases_of([([50], [1, 45]), ([1], [44])]))
+    answer = told(
+        listed("a", [1, 2]) >> RandomScorer(name="rank") % 2, cases_of([([50], [1, 45]), ([1], [44])])
+    )
     check_identity(answer)
     first = answer["stages"][0]
     assert (first["name"], first["kind"], first["lost"]) == ("catalogue", "catalogue", 2)
@@ -99,7 +101,7 @@ def test_one_user_gets_numbers_and_no_intervals():
 
 
 def test_a_stage_that_returns_fewer_than_it_may_is_told():
-    pipeline = listed("a", [1, 2, 3]) >> Sieve(name="sieve") >> Dice(name="rank") % 10
+    pipeline = listed("a", [1, 2, 3]) >> RandomFilter(name="sieve") >> RandomScorer(name="rank") % 10
     answer = told(pipeline, wants(6))
     assert answer["stages"][-1]["short"] == 6
     assert answer["stages"][-1]["candidates"] < 10
@@ -114,7 +116,9 @@ def test_no_cases_and_cases_that_want_nothing_are_errors_that_say_what_to_do():
 
 
 def test_scores_that_are_no_numbers_are_told_and_nothing_breaks():
-    answer = told(Drawn(name="n0", width=9) >> Dice(name="rank", broken=True) % 5, wants(40))
+    answer = told(
+        RandomNominator(name="n0", width=9) >> RandomScorer(name="rank", broken=True) % 5, wants(40)
+    )
     check_identity(answer)
     assert any("rank: nonfinite" in one for one in answer["warnings"])
 
@@ -134,7 +138,7 @@ def test_at_most_so_many_users_are_asked_and_the_sample_is_told():
 
 
 def test_a_pipeline_that_loses_everything_is_answered():
-    answer = told(listed("a", [-1]) >> Dice(name="rank") % 5, wants(40))
+    answer = told(listed("a", [-1]) >> RandomScorer(name="rank") % 5, wants(40))
     check_identity(answer)
     assert answer["returned"] == 0
     assert answer["stages"][1]["conditional"] is None
@@ -150,7 +154,7 @@ def test_an_account_that_does_not_balance_is_seen():
 
 @pytest.mark.parametrize("guard", [Optional, lambda stage: Within(stage, ms=0.001)])
 def test_guards_change_nothing_and_time_limits_are_told(guard):
-    scorer, nominator = Dice(name="rank", sides=1009), Drawn(name="n0", width=9)
+    scorer, nominator = RandomScorer(name="rank", sides=1009), RandomNominator(name="n0", width=9)
     plain, guarded = (told(nominator >> stage, wants(40)) for stage in (scorer % 3, guard(scorer % 3)))
     check_identity(guarded)
     assert any("Time limits are not in force" in one for one in guarded.pop("warnings")) == (
@@ -167,7 +171,7 @@ def test_a_slate_of_nothing_is_refused():
 
 def test_what_slates_can_hold_is_told_where_users_want_more():
     cases = cases_of([([30], [0, 1, 2, 3])] * 40)
-    pipeline = listed("a", range(9)) >> Dice(name="rank") % 2
+    pipeline = listed("a", range(9)) >> RandomScorer(name="rank") % 2
     narrow, wide = told(pipeline, cases), told(pipeline, cases, k=4)
     assert (narrow["possible"], wide["possible"]) == (0.5, 1.0)
     assert narrow["recall"]["mean"] <= 0.5

@@ -3,19 +3,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shortlist.evaluate.funnel import funnel, passage
 
 from shortlist.data import Query
 from shortlist.diagnose.follow_items import CATALOGUE, follow, room_of
 from shortlist.diagnose.sample import Batch, UserSample, panel, returned
 from shortlist.errors import ConfigError
-from shortlist.evaluate.funnel import funnel, passage
 from shortlist.evaluate.losses import decompose
 from shortlist.grammar import as_pipeline
 from shortlist.pipeline import Optional, Within, load_recommender
 from shortlist.stages import Seen
 from tests.diagnose.held_out_of import cases_of
 from tests.pipeline.chances import pipelines
-from tests.worlds import N_ITEMS, Dice, Last, Sieve, listed, run_checked, tiny
+from tests.worlds import N_ITEMS, Last, RandomFilter, RandomScorer, listed, run_checked, tiny
 
 
 def wants(users, seed=0, n_items=N_ITEMS, most=6):
@@ -105,7 +105,7 @@ def test_what_lies_outside_the_catalogue_is_lost_before_the_first_stage():
 
 
 def test_a_cut_has_no_room_for_more_wanted_items_than_places():
-    pipeline = as_pipeline(listed("a", [0, 1, 2, 3]) >> Dice(name="rank", sides=1) % 2)
+    pipeline = as_pipeline(listed("a", [0, 1, 2, 3]) >> RandomScorer(name="rank", sides=1) % 2)
     told = follow(pipeline, panel(cases_of([([9], [0, 1, 2]), ([9], [3])]), 10))
     assert told.no_room.tolist() == [[0, 1], [0, 0]]
     losses = decompose(told.trace)
@@ -114,7 +114,9 @@ def test_a_cut_has_no_room_for_more_wanted_items_than_places():
 
 def test_what_could_be_returned_is_lost_once_and_adds_up():
     """A pool that leaves enough to fill the slate has lost nothing that could have been returned."""
-    pipeline = as_pipeline(listed("a", range(6)) >> Sieve(name="sieve") >> Dice(name="rank", sides=3) % 2)
+    pipeline = as_pipeline(
+        listed("a", range(6)) >> RandomFilter(name="sieve") >> RandomScorer(name="rank", sides=3) % 2
+    )
     cases = cases_of([([39], list(range(12))), ([38], [0, 1, 2]), ([37], [30])])
     told = follow(pipeline, panel(cases, N_ITEMS))
     lost = np.stack([np.bincount(told.case[one], minlength=3) for one in _lost(told)], axis=1)
@@ -138,14 +140,14 @@ def test_a_funnel_without_any_cut_has_room_for_everything():
 
 
 def test_a_stage_that_passes_on_fewer_than_it_may_is_counted():
-    pipeline = as_pipeline(listed("a", [0, 1, 2]) >> Seen(name="seen") >> Dice(name="rank") % 3)
+    pipeline = as_pipeline(listed("a", [0, 1, 2]) >> Seen(name="seen") >> RandomScorer(name="rank") % 3)
     told = follow(pipeline, panel(cases_of([([0], [1]), ([9], [1])]), 10))
     assert told.short.tolist() == [[False, False, True], [False, False, False]]
     assert [seat.ordered_by for seat in told.seats] == ["pool", "pool", "rank"]
 
 
 def test_the_first_of_the_slate_is_looked_at_and_notes_are_counted():
-    pipeline = as_pipeline(listed("a", [4, 5]) >> Dice(name="dice", sides=3, broken=True))
+    pipeline = as_pipeline(listed("a", [4, 5]) >> RandomScorer(name="dice", sides=3, broken=True))
     told = follow(pipeline, panel(cases_of([([9], [4]), ([9], [5]), ([8], [7])]), 10))
     first = [
         run_checked(pipeline, panel(cases_of([([9], [4]), ([9], [5]), ([8], [7])]), 10).batches[0].query)
@@ -158,7 +160,7 @@ def test_the_first_of_the_slate_is_looked_at_and_notes_are_counted():
 
 def test_the_room_of_a_guarded_stage_is_that_of_what_it_guards():
     assert room_of(Optional(Last(k=4))) == 4
-    assert room_of(Optional(Dice() % 5)) == 5
+    assert room_of(Optional(RandomScorer() % 5)) == 5
     assert room_of(Seen()) is None
 
 
@@ -171,7 +173,7 @@ def test_nobody_named_anything_loses_everything_at_the_pool():
 def test_a_cut_inside_of_a_guard_is_a_cut():
     """What a guarded scorer does not let through was cut, not said no to."""
     one = panel(cases_of([([9], [0, 1, 2]), ([9], [3])]), 10)
-    scorer = Dice(name="rank", sides=1)
+    scorer = RandomScorer(name="rank", sides=1)
     told = [
         follow(as_pipeline(listed("a", [0, 1, 2, 3]) >> stage), one)
         for stage in (scorer % 2, Optional(scorer % 2), Within(scorer % 2, ms=1e5))

@@ -12,7 +12,7 @@ from shortlist.pipeline import Optional, run
 from shortlist.stages import Seen
 from tests.diagnose.held_out_of import cases_of
 from tests.diagnose.test_follow_items import wants
-from tests.worlds import N_ITEMS, Dice, Drawn, Listed, Sieve, listed, tiny
+from tests.worlds import N_ITEMS, Listed, RandomFilter, RandomNominator, RandomScorer, listed, tiny
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,7 +25,7 @@ class Mean(Scorer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Declared(Dice):
+class Declared(RandomScorer):
     pointwise: ClassVar[bool] = False
 
 
@@ -65,8 +65,10 @@ def by_hand(pipeline, scorer, one, allowed=None):
 def test_300_random_systems_keep_the_identity_of_gain_and_loss(seed):
     for number in range(25):
         salt = 25 * seed + number
-        scorer = Dice(name="rank", salt=salt, sides=[3, 50, 100_003][salt % 3])
-        pipeline = as_pipeline(Drawn(name="n0", width=1 + salt % 30, limit=30, salt=salt) >> scorer % 3)
+        scorer = RandomScorer(name="rank", salt=salt, sides=[3, 50, 100_003][salt % 3])
+        pipeline = as_pipeline(
+            RandomNominator(name="n0", width=1 + salt % 30, limit=30, salt=salt) >> scorer % 3
+        )
         one = panel(wants(8, salt), N_ITEMS)
         told = compare_to_flat(pipeline, one, chunk=7)
         rows = by_hand(pipeline, scorer, one)
@@ -85,14 +87,16 @@ def test_300_random_systems_keep_the_identity_of_gain_and_loss(seed):
 
 
 def test_all_items_as_candidates_are_the_exhaustive_ranker():
-    scorer = Dice(name="rank", sides=1009)
+    scorer = RandomScorer(name="rank", sides=1009)
     pipeline = as_pipeline(listed("all", range(N_ITEMS)).renewed(limit=N_ITEMS) >> scorer % 5)
     told = compare_to_flat(pipeline, panel(wants(40), N_ITEMS))
     assert (told.gain.mean, told.loss.mean, told.answer) == (0.0, 0.0, "undecided")
 
 
 def test_one_candidate_leaves_the_ranker_no_choice_and_the_slate_is_the_retrievers():
-    pipeline = as_pipeline(Drawn(name="n0", width=5, limit=1) >> Dice(name="rank", sides=1009) % 1)
+    pipeline = as_pipeline(
+        RandomNominator(name="n0", width=5, limit=1) >> RandomScorer(name="rank", sides=1009) % 1
+    )
     one = panel(wants(6), N_ITEMS)
     for batch in one.batches:
         steps = run(pipeline, batch.query).trace.steps
@@ -101,7 +105,7 @@ def test_one_candidate_leaves_the_ranker_no_choice_and_the_slate_is_the_retrieve
 
 def test_the_order_of_candidates_does_not_matter():
     rows = list(range(0, 30, 2))
-    scorer = Dice(name="rank", sides=5)
+    scorer = RandomScorer(name="rank", sides=5)
     told = [
         compare_to_flat(as_pipeline(listed("a", order) >> scorer % 3), panel(wants(20), N_ITEMS)).as_dict()
         for order in (rows, rows[::-1])
@@ -110,9 +114,12 @@ def test_the_order_of_candidates_does_not_matter():
 
 
 def test_filters_stay_in_force_and_cuts_go():
-    sieve, scorer = Sieve(name="sieve", salt=3), Dice(name="rank", sides=100_003)
+    sieve, scorer = RandomFilter(name="sieve", salt=3), RandomScorer(name="rank", sides=100_003)
     pipeline = as_pipeline(
-        Drawn(name="n0", width=20, limit=20) >> sieve % 6 >> Dice(name="pre") % 4 >> scorer % 2
+        RandomNominator(name="n0", width=20, limit=20)
+        >> sieve % 6
+        >> RandomScorer(name="pre") % 4
+        >> scorer % 2
     )
 
     def allowed(query, item):
@@ -155,7 +162,9 @@ def test_the_answer_is_read_from_the_interval_only():
 
 def test_a_scorer_that_looks_at_the_other_candidates_is_found_out():
     for scorer in (Mean(name="rank"), Declared(name="rank"), Optional(Mean(name="rank"))):
-        told = compare_to_flat(as_pipeline(Drawn(name="n0") >> scorer % 3), panel(wants(20), N_ITEMS))
+        told = compare_to_flat(
+            as_pipeline(RandomNominator(name="n0") >> scorer % 3), panel(wants(20), N_ITEMS)
+        )
         assert not told.pointwise
         assert told.answer == "undecided"
         assert "candidate" in told.as_dict()["why"]
@@ -164,14 +173,15 @@ def test_a_scorer_that_looks_at_the_other_candidates_is_found_out():
 
 def test_broken_scores_do_not_make_a_scorer_listwise():
     told = compare_to_flat(
-        as_pipeline(Drawn(name="n0") >> Dice(name="rank", broken=True) % 3), panel(wants(20), N_ITEMS)
+        as_pipeline(RandomNominator(name="n0") >> RandomScorer(name="rank", broken=True) % 3),
+        panel(wants(20), N_ITEMS),
     )
     assert told.pointwise
     assert told.difference.mean == pytest.approx(told.accuracy - told.accuracy_flat, abs=1e-12)
 
 
 def test_a_guarded_scorer_with_its_cut_inside_is_judged_like_any_other():
-    scorer, nominator = Dice(name="rank", sides=100_003), Drawn(name="n0", width=12)
+    scorer, nominator = RandomScorer(name="rank", sides=100_003), RandomNominator(name="n0", width=12)
     one = panel(wants(30), N_ITEMS)
     plain = compare_to_flat(as_pipeline(nominator >> scorer % 3), one).as_dict()
     guarded = compare_to_flat(as_pipeline(nominator >> Optional(scorer % 3)), one).as_dict()
@@ -184,7 +194,7 @@ def test_without_a_scorer_there_is_no_verdict():
 
 
 def test_nobody_with_candidates_is_answered():
-    pipeline = as_pipeline(listed("a", [-1, -1]) >> Dice(name="rank") % 2)
+    pipeline = as_pipeline(listed("a", [-1, -1]) >> RandomScorer(name="rank") % 2)
     told = compare_to_flat(pipeline, panel(cases_of([([0], [1])]), 10))
     assert (told.accuracy, told.missed, told.threshold, told.error_retrieved) == (0.0, 1.0, None, None)
 

@@ -12,7 +12,7 @@ from shortlist.grammar import Scorer, as_pipeline
 from shortlist.pipeline import Optional, Within, run
 from tests.diagnose.test_follow_items import wants
 from tests.pipeline.chances import pipelines
-from tests.worlds import N_ITEMS, Dice, Drawn, Label, Last, Sieve
+from tests.worlds import N_ITEMS, Label, Last, RandomFilter, RandomNominator, RandomScorer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,26 +40,26 @@ def test_the_same_slates_come_back(pipeline, seed):
     assert torch.equal(run(pipeline, query).items, run(offline(pipeline), query).items)
 
 
-@pytest.mark.parametrize("scorer", [Dice(name="rank"), Failing(name="rank")])
+@pytest.mark.parametrize("scorer", [RandomScorer(name="rank"), Failing(name="rank")])
 def test_a_cut_inside_of_a_guard_stands_outside_and_lets_the_same_through(scorer):
     pipeline = as_pipeline(
-        Drawn(name="n0")
+        RandomNominator(name="n0")
         >> Optional(Within(scorer % 4, ms=1e5)) % 7
         >> Label(name="label")
-        >> Sieve(name="sieve")
+        >> RandomFilter(name="sieve")
     )
     calm = offline(pipeline)
     assert repr(calm.stages[1]) == "Optional(Optional(rank)) % 4"
     one = panel(wants(8), N_ITEMS)
     query = one.batches[0].query
     assert torch.equal(run(pipeline, query).items, run(calm, query).items)
-    assert run(calm, query).trace.steps[1].judged.shape == run(calm, query).trace.steps[1].before.shape
+    assert run(calm, query).trace.steps[1].before_cut.shape == run(calm, query).trace.steps[1].before.shape
 
 
 def test_names_of_guards_guarded_selectors_and_nominators_stay():
     pipeline = as_pipeline(
-        Optional(Drawn(name="n0") % 5) + Drawn(name="n1", salt=1)
-        >> Within(Dice(name="rank") % 4, ms=9, name="guard")
+        Optional(RandomNominator(name="n0") % 5) + RandomNominator(name="n1", salt=1)
+        >> Within(RandomScorer(name="rank") % 4, ms=9, name="guard")
         >> Optional(Last(name="last", k=2))
     )
     calm = offline(pipeline)
@@ -69,9 +69,9 @@ def test_names_of_guards_guarded_selectors_and_nominators_stay():
 
 
 def test_a_batch_of_requests_is_not_late():
-    pipeline = as_pipeline(Drawn(name="n0") >> Within(Slow(name="rank") % 4, ms=20))
+    pipeline = as_pipeline(RandomNominator(name="n0") >> Within(Slow(name="rank") % 4, ms=20))
     one = panel(wants(60), N_ITEMS)
-    slow = as_pipeline(Drawn(name="n0") >> Slow(name="rank") % 4)
+    slow = as_pipeline(RandomNominator(name="n0") >> Slow(name="rank") % 4)
     assert returned(offline(pipeline), one).tolist() == returned(slow, one).tolist()
     assert not run(offline(pipeline), one.batches[0].query).trace.degraded
     assert (hurried(pipeline), hurried(offline(pipeline))) == (["rank"], [])

@@ -4,7 +4,7 @@ from shortlist.diagnose.sample import panel
 from shortlist.diagnose.scorer_inputs import scorers, served
 from shortlist.pipeline import Optional, Within, run
 from tests.diagnose.test_follow_items import wants
-from tests.worlds import N_ITEMS, Dice, Drawn
+from tests.worlds import N_ITEMS, RandomNominator, RandomScorer
 
 
 def test_every_scorer_is_told_what_it_was_given_and_what_of_it_was_wanted(world, recommender):
@@ -19,8 +19,8 @@ def test_every_scorer_is_told_what_it_was_given_and_what_of_it_was_wanted(world,
                 s for s in run(recommender.pipeline, alone.query(width=500)).trace.steps if s.name == name
             )
             truth = set(alone.relevant()[0].tolist())
-            for place in step.judged.valid[0].nonzero().flatten().tolist():
-                item = int(step.judged.items[0, place])
+            for place in step.before_cut.valid[0].nonzero().flatten().tolist():
+                item = int(step.before_cut.items[0, place])
                 expected.append((row, item, item in truth, float(step.before.scores[0, place])))
         got = one.sample
         assert [(r, i, w) for r, i, w, _ in expected] == list(
@@ -47,7 +47,7 @@ def test_histories_and_wants_outside_the_catalogue_are_no_error(world, recommend
 
 def test_a_guarded_scorer_is_told_all_it_was_given_before_its_cut():
     one = panel(wants(6), N_ITEMS)
-    nominator, scorer = Drawn(name="n0"), Dice(name="rank", sides=1009)
+    nominator, scorer = RandomNominator(name="n0"), RandomScorer(name="rank", sides=1009)
     plain, *guarded = (
         served(nominator >> stage, one)["rank"].sample
         for stage in (scorer % 3, Optional(scorer % 3), Within(scorer % 3, ms=1e5))

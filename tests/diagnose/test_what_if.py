@@ -19,18 +19,18 @@ from tests.diagnose.held_out_of import cases_of
 from tests.diagnose.test_follow_items import wants
 from tests.evaluate.test_losses import nested
 from tests.pipeline.chances import salts
-from tests.worlds import N_ITEMS, Dice, Drawn, Label, Last, Sieve, listed, tiny
+from tests.worlds import N_ITEMS, Label, Last, RandomFilter, RandomNominator, RandomScorer, listed, tiny
 
 
 @st.composite
 def pointwise(draw):
     """Pipelines in which every stage judges each candidate for itself and scores have no ties."""
-    pipeline = Drawn(width=draw(st.integers(1, 20)), salt=draw(salts), name="n0", limit=20)
+    pipeline = RandomNominator(width=draw(st.integers(1, 20)), salt=draw(salts), name="n0", limit=20)
     for number in range(draw(st.integers(0, 4))):
-        kind = draw(st.sampled_from([Sieve, Dice, Label]))
+        kind = draw(st.sampled_from([RandomFilter, RandomScorer, Label]))
         name, salt = f"s{number}", draw(salts)
         stage = Label(name=name) if kind is Label else kind(salt=salt, name=name)
-        stage = stage.renewed(sides=1_000_003) if kind is Dice else stage
+        stage = stage.renewed(sides=1_000_003) if kind is RandomScorer else stage
         pipeline = pipeline >> (stage % draw(st.integers(1, 12)) if draw(st.booleans()) else stage)
     return as_pipeline(pipeline)
 
@@ -119,13 +119,13 @@ def test_the_gain_is_measured_through_the_later_stages():
     # 5 is not named. An oracle pool names it in place of 3; the ranker then puts it by its own score.
     cases = cases_of([([9], [5])] * 3)
     for sides in (10_007, 1):
-        pipeline = as_pipeline(listed("a", [0, 1, 2, 3]) >> Dice(name="rank", sides=sides) % 2)
+        pipeline = as_pipeline(listed("a", [0, 1, 2, 3]) >> RandomScorer(name="rank", sides=sides) % 2)
         one = panel(cases, 10)
         told = what_if(pipeline, one, follow(pipeline, one))
         by_hand = 0
         for row in range(3):
             query = one.batches[0].query.take(slice(row, row + 1))
-            other = as_pipeline(listed("a", [0, 1, 2, 5]) >> Dice(name="rank", sides=sides) % 2)
+            other = as_pipeline(listed("a", [0, 1, 2, 5]) >> RandomScorer(name="rank", sides=sides) % 2)
             by_hand += 5 in run(other, query).items[0].tolist()
         assert told[0].oracle.mean == pytest.approx(by_hand / 3)
         assert told[0].ceiling == 1.0
@@ -150,10 +150,10 @@ def test_a_scorer_before_a_selector_is_also_asked_what_its_order_would_bring():
 def test_stages_of_any_kind_can_be_replayed():
     one = panel(wants(4), N_ITEMS)
     pipeline = as_pipeline(
-        Drawn(name="n0", width=9)
+        RandomNominator(name="n0", width=9)
         >> Label(name="label")
         >> Last(name="last", k=6)
-        >> (Sieve(name="sieve") >> Dice(name="dice") % 4)
+        >> (RandomFilter(name="sieve") >> RandomScorer(name="dice") % 4)
         >> Seen(name="seen") % 3
     )
     told = what_if(pipeline, one, follow(pipeline, one))
@@ -172,10 +172,12 @@ def test_places_that_stayed_empty_are_for_the_wanted():
     """A user to whom nobody names anything, or whose candidates a filter takes all, can be given what is wanted."""
     one = panel(cases_of([([9], [5]), ([9], [0, 5])]), 10)
     for nothing in (listed("a", [-1, -1]), listed("a", [])):
-        pipeline = as_pipeline(nothing >> Dice(name="rank", sides=1) % 2)
+        pipeline = as_pipeline(nothing >> RandomScorer(name="rank", sides=1) % 2)
         told = what_if(pipeline, one, follow(pipeline, one))
         assert told[0].oracle.mean == told[0].order.mean == told[0].ceiling == 1.0
-    pipeline = as_pipeline(listed("a", [5, 9, 0]) >> Shut(name="none") >> Dice(name="rank", sides=1) % 2)
+    pipeline = as_pipeline(
+        listed("a", [5, 9, 0]) >> Shut(name="none") >> RandomScorer(name="rank", sides=1) % 2
+    )
     told = what_if(pipeline, one, follow(pipeline, one))
     assert [each.oracle.mean for each in told] == [0.0, 1.0, 0.0]
 

@@ -37,9 +37,7 @@ def test_scores_of_a_case_worked_out_by_hand():
     nominated = HAND.nominate(query_of([0, 1], [2], []))
     assert nominated.items[0].tolist() == [2, 1, -1]
     assert nominated.scores[0, :2].tolist() == pytest.approx([0.5 + 0.5 * 0.25, 0.5 * 0.5])
-    assert nominated.valid[1:].tolist() == [[False] * 3] * 2, (
-        "no item is similar to 2, and the last user has no history"
-    )
+    assert nominated.valid[1:].tolist() == [[False] * 3] * 2, "nothing is similar to 2"
 
 
 @settings(max_examples=60, deadline=None)

@@ -90,7 +90,7 @@ def test_search_width_changes_without_building_the_index_again(query):
     assert (stage % 30).built.inner is stage.built.inner
     assert wide.built.params.nprobe == 7
     assert replace(stage, index="exact", nprobe=0).built.kind == "exact"
-    with pytest.raises(ConfigError, match='index "ivf" knows no ef; expected nlist, nprobe'):
+    with pytest.raises(ConfigError, match="index \"ivf\": unknown key 'ef'; expected one of nlist, nprobe"):
         replace(stage, ef=3)
 
 

@@ -12,7 +12,7 @@ from shortlist.grammar import as_pipeline
 from shortlist.index.tree import exhaustive
 from shortlist.nominate import TreeNominator
 from shortlist.nominate.tree import ABOUT
-from shortlist.pipeline import Recommender, load_recommender, save_recommender
+from shortlist.pipeline import About, Recommender, load_recommender, save_recommender
 from shortlist.pipeline.recommender import Request, UserHistories
 from shortlist.testing.stages import check_stage
 from tests.train.tree.small import small_index

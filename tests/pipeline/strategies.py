@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from shortlist.data import Query
 from shortlist.pipeline import Optional
-from tests.worlds import Dice, Drawn, Label, Last, Sieve
+from tests.worlds import Label, Last, RandomFilter, RandomNominator, RandomScorer
 
 salts = st.integers(0, 50)
 
@@ -13,7 +13,7 @@ salts = st.integers(0, 50)
 def pipelines(draw):
     """One to three nominators, then up to five stages of any kind, some of them cut."""
     parts = [
-        Drawn(
+        RandomNominator(
             width=draw(st.integers(0, 14)),
             salt=draw(salts),
             name=f"n{number}",
@@ -33,12 +33,12 @@ def pipelines(draw):
 
 @st.composite
 def stages(draw, name):
-    kind = draw(st.sampled_from([Sieve, Dice, Dice, Label, Last]))
+    kind = draw(st.sampled_from([RandomFilter, RandomScorer, RandomScorer, Label, Last]))
     if kind is Last:
         stage = Last(name=name, k=draw(st.integers(1, 12)))
         return Optional(stage) if draw(st.booleans()) else stage
     stage = Label(name=name) if kind is Label else kind(salt=draw(salts), name=name)
-    if kind is Dice:
+    if kind is RandomScorer:
         stage = stage.renewed(broken=draw(st.booleans()))
     return stage % draw(st.integers(1, 15)) if draw(st.booleans()) else stage
 

@@ -11,7 +11,7 @@ from shortlist.data import Candidates
 from shortlist.grammar import Filter, Selector, Top, as_pipeline
 from shortlist.pipeline import explain
 from tests.pipeline.strategies import pipelines, requests
-from tests.worlds import N_ITEMS, Dice, Last, Sieve, asked, listed, run_checked, tiny
+from tests.worlds import N_ITEMS, Last, RandomFilter, RandomScorer, listed, query_of, run_checked, tiny
 
 
 def number(value):
@@ -91,11 +91,11 @@ def test_explanation_of_every_item_equals_a_replay(pipeline, query):
 
 @pytest.mark.parametrize("history", [[], [4], [1, 2, 3, 4, 5, 6, 7, 8]])
 def test_explanations_of_the_tiny_pipeline_equal_a_replay(history):
-    agrees(tiny(), asked(history))
+    agrees(tiny(), query_of(history))
 
 
 def test_item_is_explained_for_each_request_of_a_batch():
-    pipeline, query = tiny(), asked([], [4], [1, 2, 3])
+    pipeline, query = tiny(), query_of([], [4], [1, 2, 3])
     whole = run_checked(pipeline, query).trace
     for row in range(3):
         alone = run_checked(pipeline, query.take(slice(row, row + 1))).trace
@@ -109,14 +109,14 @@ def test_item_is_explained_for_each_request_of_a_batch():
 
 
 def test_position_counts_items_and_not_empty_places():
-    slate = run_checked(listed("a", list(range(12))) >> Last() >> Sieve(salt=2), asked())
+    slate = run_checked(listed("a", list(range(12))) >> Last() >> RandomFilter(salt=2), query_of())
     for position, item in enumerate(slate.items[0][slate.items[0] >= 0].tolist(), start=1):
         assert explain(slate.trace, item).position == position
 
 
 def test_every_nomination_of_an_item_is_listed():
     pool = listed("a", [5, 6], [0.9, math.nan]) + listed("b", [7, 6], [3.0, 2.0])
-    explained = explain(run_checked(pool, asked()).trace, 6)
+    explained = explain(run_checked(pool, query_of()).trace, 6)
     assert [(one.nominator, one.score, one.rank, one.of) for one in explained.nominations] == [
         ("a", None, 2, 2),
         ("b", 2.0, 2, 2),
@@ -124,20 +124,21 @@ def test_every_nomination_of_an_item_is_listed():
 
 
 def test_sentence_names_the_stage_and_the_reason():
-    pipeline = listed("a", list(range(20))) >> Sieve(salt=2) >> Dice(salt=1) % 6 >> Last() % 2
-    trace = run_checked(pipeline, asked()).trace
+    pipeline = listed("a", list(range(20))) >> RandomFilter(salt=2) >> RandomScorer(salt=1) % 6 >> Last() % 2
+    trace = run_checked(pipeline, query_of()).trace
     sentences = {explain(trace, item).sentence("It") for item in range(21)}
     assert "It was returned at position 1." in sentences
     assert "It was not nominated by any nominator." in sentences
-    assert "It was removed by the filter 'sieve'." in sentences
+    assert "It was removed by the filter 'randomfilter'." in sentences
     assert any(one.startswith("It was not selected by 'last'; its rank was ") for one in sentences)
     assert any(
-        one.startswith("It was cut at 'dice': rank ") and one.endswith(" was needed.") for one in sentences
+        one.startswith("It was cut at 'randomscorer': rank ") and one.endswith(" was needed.")
+        for one in sentences
     )
 
 
 def test_explanation_can_be_written_as_json():
-    trace = run_checked(listed("a", [1, 2]) >> Dice(broken=True, sides=3), asked()).trace
+    trace = run_checked(listed("a", [1, 2]) >> RandomScorer(broken=True, sides=3), query_of()).trace
     for item in (1, 2, 3):
         explained = as_json(explain(trace, item))
         assert json.loads(json.dumps(explained, allow_nan=False))["item"] == item

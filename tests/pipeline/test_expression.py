@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from shortlist.errors import ConfigError
 from shortlist.grammar import Pipeline
 from shortlist.pipeline.expression import names_in, parse
-from tests.worlds import Dice, Last, Sieve, listed
+from tests.worlds import Last, RandomFilter, RandomScorer, listed
 
 KNOWN = {
     "a": listed("a", [1]),
     "b": listed("b", [2]),
-    "sieve": Sieve(name="sieve"),
-    "dice": Dice(name="dice"),
+    "sieve": RandomFilter(name="sieve"),
+    "dice": RandomScorer(name="dice"),
     "last": Last(name="last"),
 }
 

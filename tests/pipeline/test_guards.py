@@ -10,7 +10,7 @@ import torch
 from shortlist.errors import GrammarError
 from shortlist.grammar import Nominator, Scorer, Selector
 from shortlist.pipeline import Optional, Within
-from tests.worlds import Dice, Label, Last, Sieve, asked, listed, run_checked
+from tests.worlds import Label, Last, RandomFilter, RandomScorer, listed, query_of, run_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +55,7 @@ POOL = listed("a", [4, 5, 6, 7])
 
 
 def test_failed_nominator_nominates_nothing_and_the_others_fill_the_slate():
-    slate = run_checked(POOL + Optional(BadNominator(name="bad")) >> Dice() % 3, asked([], []))
+    slate = run_checked(POOL + Optional(BadNominator(name="bad")) >> RandomScorer() % 3, query_of([], []))
     assert (slate.items >= 0).sum(1).tolist() == [3, 3]
     (note,) = slate.trace.degraded
     assert (note.stage, note.what, note.detail) == ("bad", "degraded", "ConnectionError: index is away")
@@ -63,14 +63,14 @@ def test_failed_nominator_nominates_nothing_and_the_others_fill_the_slate():
 
 
 def test_failed_scorer_keeps_the_order():
-    slate = run_checked(POOL >> Optional(BadScorer()), asked())
+    slate = run_checked(POOL >> Optional(BadScorer()), query_of())
     assert slate.items[0].tolist() == [4, 5, 6, 7]
     assert slate.trace.degraded[0].detail == "ValueError: no weights"
     assert slate.trace.steps[1].kind == "scorer"
 
 
 def test_failed_selector_is_replaced_by_the_best_by_score():
-    slate = run_checked(POOL >> Optional(BadSelector() % 2), asked())
+    slate = run_checked(POOL >> Optional(BadSelector() % 2), query_of())
     assert slate.items[0].tolist() == [4, 5]
     assert slate.trace.steps[1].cut.tolist() == [2]
 
@@ -86,18 +86,20 @@ def test_failed_selector_is_replaced_by_the_best_by_score():
     ids=repr,
 )
 def test_cut_is_applied_when_its_stage_failed(guarded):
-    slate = run_checked(POOL >> guarded, asked())
+    slate = run_checked(POOL >> guarded, query_of())
     assert slate.items[0].tolist() == [4, 5]
     assert len(slate.trace.degraded) == 1
 
 
 def test_failure_without_a_guard_fails_the_request():
     with pytest.raises(ValueError, match="no weights"):
-        run_checked(POOL >> BadScorer(), asked())
+        run_checked(POOL >> BadScorer(), query_of())
 
 
 def test_slate_is_empty_when_all_nominators_fail():
-    slate = run_checked(Optional(BadNominator()) >> Sieve() >> Dice() % 2 >> Last(), asked([], []))
+    slate = run_checked(
+        Optional(BadNominator()) >> RandomFilter() >> RandomScorer() % 2 >> Last(), query_of([], [])
+    )
     assert slate.items.shape == (2, 0)
     assert len(slate.trace.degraded) == 1
 
@@ -105,11 +107,11 @@ def test_slate_is_empty_when_all_nominators_fail():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Optional(Sieve()),
-        lambda: Optional(Sieve() % 3),
-        lambda: Within(Sieve(), ms=5),
-        lambda: Optional(Optional(Dice()) >> Sieve()),
-        lambda: Within(Dice() >> Sieve(), ms=5),
+        lambda: Optional(RandomFilter()),
+        lambda: Optional(RandomFilter() % 3),
+        lambda: Within(RandomFilter(), ms=5),
+        lambda: Optional(Optional(RandomScorer()) >> RandomFilter()),
+        lambda: Within(RandomScorer() >> RandomFilter(), ms=5),
     ],
 )
 def test_guarded_filter_is_refused(make):
@@ -118,29 +120,31 @@ def test_guarded_filter_is_refused(make):
 
 
 def test_filter_inside_a_guarded_nominator_is_allowed():
-    inner = BadNominator(name="bad") >> Sieve()
-    assert run_checked(POOL + Optional(inner), asked()).items[0, :4].tolist() == [4, 5, 6, 7]
+    inner = BadNominator(name="bad") >> RandomFilter()
+    assert run_checked(POOL + Optional(inner), query_of()).items[0, :4].tolist() == [4, 5, 6, 7]
 
 
 def test_guard_has_the_kind_of_its_stage_and_is_part_of_the_expression():
     assert Optional(Last()).kind == "selector"
-    pipeline = Optional(POOL % 3) + Within(listed("b", [1]), ms=7.5) >> Optional(Dice(name="dice")) % 4
+    pipeline = (
+        Optional(POOL % 3) + Within(listed("b", [1]), ms=7.5) >> Optional(RandomScorer(name="dice")) % 4
+    )
     assert repr(pipeline) == "Optional(a % 3) + Within(b % 100, ms=7.5) >> Optional(dice) % 4"
     assert repr(Optional(listed("b", [1])) % 9) == "Optional(b % 9)"
-    assert Optional(Dice(), name="x").title == "x"
+    assert Optional(RandomScorer(), name="x").title == "x"
 
 
 @pytest.mark.parametrize("ms", [0, -1, float("nan"), float("inf")])
 def test_time_limit_must_be_positive_and_finite(ms):
     with pytest.raises(GrammarError, match="ms must be positive"):
-        Within(Dice(), ms=ms)
+        Within(RandomScorer(), ms=ms)
 
 
 def test_stage_within_its_time_limit_gives_the_same_slate_as_without_a_guard():
-    query = asked([1], [2])
+    query = query_of([1], [2])
     guarded, bare = (
-        run_checked(POOL >> Within(Dice(), ms=60_000) % 2, query),
-        run_checked(POOL >> Dice() % 2, query),
+        run_checked(POOL >> Within(RandomScorer(), ms=60_000) % 2, query),
+        run_checked(POOL >> RandomScorer() % 2, query),
     )
     assert torch.equal(guarded.items, bare.items)
     assert guarded.trace.degraded == ()
@@ -148,26 +152,26 @@ def test_stage_within_its_time_limit_gives_the_same_slate_as_without_a_guard():
 
 def test_late_stage_is_skipped_until_its_call_has_ended(slow):
     guard = Within(slow, ms=1)
-    late = run_checked(POOL >> guard % 2, asked())
+    late = run_checked(POOL >> guard % 2, query_of())
     assert late.items[0].tolist() == [4, 5], "the order so far"
     assert [note.detail for note in late.trace.degraded] == ["timeout: not done within 1 ms"]
     assert slow.begun.wait(30)
-    busy = run_checked(POOL >> guard % 2, asked())
+    busy = run_checked(POOL >> guard % 2, query_of())
     assert [note.detail for note in busy.trace.degraded] == ["busy: an earlier call is still running"]
     (work,) = guard._late
     slow.gate.set()
     work.result(30)
     patient = guard.renewed(ms=60_000)
-    assert run_checked(POOL >> patient % 2, asked()).trace.degraded == ()
+    assert run_checked(POOL >> patient % 2, query_of()).trace.degraded == ()
 
 
 def test_guard_calls_its_stage_again_after_the_late_call_has_ended(slow):
     guard = Within(slow, ms=1)
-    run_checked(POOL >> guard, asked())
+    run_checked(POOL >> guard, query_of())
     (work,) = guard._late
     slow.gate.set()
     work.result(30)
-    again = run_checked(POOL >> guard, asked())
+    again = run_checked(POOL >> guard, query_of())
     assert "busy" not in "".join(note.detail for note in again.trace.degraded)
 
 
@@ -181,10 +185,10 @@ def test_calls_behind_a_late_call_are_cancelled(slow):
             return slow.score(query, found)
 
     guard = Within(Counted(), ms=100)
-    first = threading.Thread(target=run_checked, args=(POOL >> guard, asked()))
+    first = threading.Thread(target=run_checked, args=(POOL >> guard, query_of()))
     first.start()
     assert slow.begun.wait(30)
-    assert len(run_checked(POOL >> guard, asked()).trace.degraded) == 1
+    assert len(run_checked(POOL >> guard, query_of()).trace.degraded) == 1
     first.join(30)
     slow.gate.set()
     guard._worker.submit(int).result(30)  # calls that were submitted before have ended
@@ -193,8 +197,8 @@ def test_calls_behind_a_late_call_are_cancelled(slow):
 
 def test_exception_passes_through_a_time_limit():
     with pytest.raises(ValueError, match="no weights"):
-        run_checked(POOL >> Within(BadScorer(), ms=60_000), asked())
-    (note,) = run_checked(POOL >> Optional(Within(BadScorer(), ms=60_000)), asked()).trace.degraded
+        run_checked(POOL >> Within(BadScorer(), ms=60_000), query_of())
+    (note,) = run_checked(POOL >> Optional(Within(BadScorer(), ms=60_000)), query_of()).trace.degraded
     assert note.detail == "ValueError: no weights"
 
 
@@ -205,7 +209,7 @@ def test_timeout_error_of_the_stage_itself_is_a_failure():
             raise TimeoutError("no answer from the remote side")
 
     with pytest.raises(TimeoutError, match="no answer from the remote side"):
-        run_checked(POOL >> Within(Remote(), ms=60_000), asked())
+        run_checked(POOL >> Within(Remote(), ms=60_000), query_of())
 
 
 def test_stage_that_ends_exactly_at_its_time_limit_is_in_time():
@@ -221,9 +225,9 @@ def test_stage_that_ends_exactly_at_its_time_limit_is_in_time():
             work.set_result(call(*arguments))
             return work
 
-    guard = Within(Dice(), ms=1)
+    guard = Within(RandomScorer(), ms=1)
     guard.__dict__["_worker"] = Worker()
-    assert run_checked(POOL >> guard, asked()).trace.degraded == ()
+    assert run_checked(POOL >> guard, query_of()).trace.degraded == ()
 
 
 def test_late_nominator_nominates_nothing_and_late_selector_is_replaced_by_the_best(slow):
@@ -239,6 +243,6 @@ def test_late_nominator_nominates_nothing_and_late_selector_is_replaced_by_the_b
             assert slow.gate.wait(30)
 
     pool = POOL + Within(SlowNominator(), ms=1)
-    slate = run_checked(pool >> Within(SlowSelector(), ms=1) % 2, asked())
+    slate = run_checked(pool >> Within(SlowSelector(), ms=1) % 2, query_of())
     assert slate.items[0].tolist() == [4, 5]
     assert [note.stage for note in slate.trace.degraded] == ["slownominator", "slowselector"]

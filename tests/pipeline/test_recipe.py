@@ -24,7 +24,17 @@ from shortlist.pipeline import (
 from shortlist.pipeline.recipe import StageConfig, line_of
 from shortlist.pipeline.registry import TYPES
 from shortlist.stages import Explore, Seen
-from tests.worlds import Dice, Drawn, Label, Last, Sieve, asked, listed, run_checked, tiny
+from tests.worlds import (
+    Label,
+    Last,
+    RandomFilter,
+    RandomNominator,
+    RandomScorer,
+    listed,
+    query_of,
+    run_checked,
+    tiny,
+)
 
 TEXT = """\
 name = "classic"
@@ -174,7 +184,7 @@ def test_line_of_a_table_or_key_is_found():
     assert line_of(TEXT, "stages.nobody", "days") == 1
 
 
-TOYS = {"drawn": Drawn, "sieve": Sieve, "dice": Dice, "label": Label, "last": Last}
+TOYS = {"drawn": RandomNominator, "sieve": RandomFilter, "dice": RandomScorer, "label": Label, "last": Last}
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).filter(
     lambda name: not iskeyword(name) and name not in ("Optional", "Within")
 )
@@ -196,10 +206,10 @@ plain = st.recursive(
 )
 def test_pipeline_survives_the_round_trip_through_toml(called, column, salt, broken, k):
     nominator, dice, label, last = called
-    pool = Drawn(salt=salt, name=nominator) % k
+    pool = RandomNominator(salt=salt, name=nominator) % k
     pipeline = (
         pool
-        >> Dice(salt=salt, broken=broken, name=dice) % k
+        >> RandomScorer(salt=salt, broken=broken, name=dice) % k
         >> Label(column, name=label)
         >> Last(name=last) % k
     )
@@ -237,20 +247,25 @@ def test_tiny_pipeline_is_assembled_with_its_weights():
     weights = {stage.title: stage.tensors() for stage in leaves(pipeline)}
     back = assemble(parse_recipe(to_toml(to_recipe(pipeline)), "p.toml"), weights)
     assert repr(back) == repr(pipeline)
-    query = asked([1, 2, 3], [], [7])
+    query = query_of([1, 2, 3], [], [7])
     assert torch.equal(run_checked(back, query).scores, run_checked(pipeline, query).scores)
 
 
 def test_stages_without_a_name_are_written_under_their_class_name():
-    recipe = to_recipe(Drawn() % 5 >> Optional(Within(Dice(), ms=3) % 4) >> Last(), types=TOYS)
-    assert recipe.expression == "drawn % 5 >> Optional(Within(dice, ms=3) % 4) >> last % 10"
-    assert list(recipe.stages) == ["drawn", "dice", "last"]
+    recipe = to_recipe(
+        RandomNominator() % 5 >> Optional(Within(RandomScorer(), ms=3) % 4) >> Last(), types=TOYS
+    )
+    assert recipe.expression == "randomnominator % 5 >> Optional(Within(randomscorer, ms=3) % 4) >> last % 10"
+    assert list(recipe.stages) == ["randomnominator", "randomscorer", "last"]
 
 
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
-        (Drawn() >> Seen(), "stage 'drawn': Drawn is not among the known types; pass types="),
+        (
+            RandomNominator() >> Seen(),
+            "stage 'randomnominator': RandomNominator is not among the known types; pass types=",
+        ),
         (Pipeline((Seen(name="my seen"),)), "a stage's name must be letters, digits and _, got 'my seen'"),
         (Pipeline((Seen(name="../x"),)), "got '../x'"),
         (Pipeline((Seen(name="class"),)), "'class' is a reserved word"),
@@ -268,9 +283,9 @@ def test_pipeline_that_toml_cannot_express_is_refused(pipeline, message):
 
 
 def test_pool_with_a_name_is_refused():
-    named = Pool((Drawn(name="a"),), name="both") + Drawn(name="b")
+    named = Pool((RandomNominator(name="a"),), name="both") + RandomNominator(name="b")
     with pytest.raises(ConfigError, match="'both': only leaf stages have names"):
-        to_recipe(named >> Dice(), types=TOYS)
+        to_recipe(named >> RandomScorer(), types=TOYS)
 
 
 def test_stage_without_its_weights_is_refused():
@@ -307,7 +322,7 @@ def test_types_of_the_given_table_can_be_used():
     types = {**TYPES, **TOYS, "zero": Zero}
     text = 'pipeline = "drawn >> zero % 3"\n[stages.drawn]\ntype = "drawn"\n[stages.zero]\ntype = "zero"\n'
     pipeline = assemble(parse_recipe(text, types=types), {}, types)
-    assert run_checked(pipeline, asked()).items.shape == (1, 3)
+    assert run_checked(pipeline, query_of()).items.shape == (1, 3)
     assert [stage.title for stage in leaves(pipeline)] == ["drawn", "zero"]
     assert leaves(listed("a", [1]))[0].title == "a"
 

@@ -14,7 +14,16 @@ from shortlist.grammar import Pipeline, as_pipeline
 from shortlist.pipeline import Optional, load_recommender, save_recommender
 from shortlist.pipeline.recommender import Request, resized, slate_size
 from shortlist.stages import Explore
-from tests.worlds import Dice, Last, Sieve, asked, listed, run_checked, tiny, tiny_recommender
+from tests.worlds import (
+    Last,
+    RandomFilter,
+    RandomScorer,
+    listed,
+    query_of,
+    run_checked,
+    tiny,
+    tiny_recommender,
+)
 
 REQUESTS = [
     Request(user="a"),
@@ -126,7 +135,7 @@ def test_a_slate_drawn_by_chance_says_how_likely_each_draw_was(recommender):
 
 
 def test_a_score_that_is_no_number_is_told_as_nothing(recommender):
-    class Nan(Dice):
+    class Nan(RandomScorer):
         def score(self, query, found):
             return torch.full(found.shape, math.nan)
 
@@ -160,12 +169,12 @@ POOL = listed("a", list(range(12)))
     "pipeline",
     [
         POOL,
-        POOL >> Dice(),
-        POOL >> Dice() % 9,
+        POOL >> RandomScorer(),
+        POOL >> RandomScorer() % 9,
         POOL >> Explore() % 9,
-        POOL >> Sieve(),
+        POOL >> RandomFilter(),
         POOL >> Optional(Explore()) % 9,
-        POOL >> Optional(Dice() % 9),
+        POOL >> Optional(RandomScorer() % 9),
     ],
     ids=repr,
 )
@@ -174,7 +183,7 @@ def test_every_pipeline_can_be_given_another_size(pipeline):
     assert resized(pipeline, None) is pipeline
     other = resized(pipeline, 4)
     assert slate_size(other) == 4
-    assert (run_checked(other, asked()).items >= 0).sum() == 4
+    assert (run_checked(other, query_of()).items >= 0).sum() == 4
     with pytest.raises(ConfigError, match="k must be 1 or more, got 0"):
         resized(pipeline, 0)
 
@@ -215,8 +224,8 @@ def test_an_id_may_be_a_number_or_text_and_a_request_has_defaults():
 
 
 def test_a_cut_inside_a_guard_is_resized_too():
-    guarded = as_pipeline(listed("a", range(9)) >> Optional(Dice(name="rank") % 3, name="kept"))
-    slate = run_checked(resized(guarded, 6), asked([20]))
+    guarded = as_pipeline(listed("a", range(9)) >> Optional(RandomScorer(name="rank") % 3, name="kept"))
+    slate = run_checked(resized(guarded, 6), query_of([20]))
     assert int(slate.candidates.valid.sum()) == 6
-    open_ended = as_pipeline(listed("a", range(9)) >> Optional(Dice(name="rank"), name="kept"))
-    assert int(run_checked(resized(open_ended, 4), asked([20])).candidates.valid.sum()) == 4
+    open_ended = as_pipeline(listed("a", range(9)) >> Optional(RandomScorer(name="rank"), name="kept"))
+    assert int(run_checked(resized(open_ended, 4), query_of([20])).candidates.valid.sum()) == 4

@@ -5,7 +5,7 @@ import pytest
 from shortlist import nominate, stages
 from shortlist.grammar import Stage
 from shortlist.pipeline.registry import TYPES, type_name
-from tests.worlds import Dice, tiny
+from tests.worlds import RandomScorer, tiny
 
 
 def test_every_public_stage_has_a_type():
@@ -15,7 +15,7 @@ def test_every_public_stage_has_a_type():
 
 def test_stage_has_the_name_of_its_type_and_an_unknown_class_has_none():
     assert [type_name(stage, TYPES) for stage in tiny().stages[1:3]] == ["seen", "available"]
-    assert type_name(Dice(), TYPES) is None
+    assert type_name(RandomScorer(), TYPES) is None
 
     class Mine(TYPES["seen"]):
         pass

@@ -11,7 +11,7 @@ from shortlist.data import Query
 from shortlist.errors import GrammarError
 from shortlist.pipeline import Optional, run
 from tests.pipeline.strategies import pipelines, requests
-from tests.worlds import Dice, Label, Last, Sieve, asked, listed, run_checked, tiny
+from tests.worlds import Label, Last, RandomFilter, RandomScorer, listed, query_of, run_checked, tiny
 
 
 def alone(pipeline, query, row):
@@ -45,7 +45,7 @@ def test_slate_has_no_repeats_and_its_empty_places_come_last(pipeline, query):
 
 def test_tiny_pipeline_gives_the_same_slate_alone_and_in_a_batch():
     pipeline = tiny()
-    query = asked([], [1], [5, 6, 7, 8, 9, 10, 11, 12], [2, 3])
+    query = query_of([], [1], [5, 6, 7, 8, 9, 10, 11, 12], [2, 3])
     slate = run_checked(pipeline, query)
     assert slate.items.shape == (4, 5)
     for row in range(4):
@@ -53,26 +53,32 @@ def test_tiny_pipeline_gives_the_same_slate_alone_and_in_a_batch():
 
 
 def test_slate_is_ordered_by_score_without_a_selector():
-    slate = run_checked(listed("a", [1, 2, 3, 4]) + listed("b", [4]) >> Dice(salt=2), asked())
+    slate = run_checked(listed("a", [1, 2, 3, 4]) + listed("b", [4]) >> RandomScorer(salt=2), query_of())
     assert slate.scores[0].tolist() == sorted(slate.scores[0].tolist(), reverse=True)
-    pooled = run_checked(listed("a", [1, 2, 3]) + listed("b", [3]), asked())
+    pooled = run_checked(listed("a", [1, 2, 3]) + listed("b", [3]), query_of())
     assert pooled.items[0, :3].tolist() == [3, 1, 2], "nominated by two comes first"
 
 
 def test_order_of_a_selector_survives_filters_and_guards():
     pool = listed("a", [1, 2, 3, 4])
     for last in (Last(), Optional(Last()), Last() >> Label()):
-        assert run_checked(pool >> last, asked()).items[0, :4].tolist() == [4, 3, 2, 1]
-    chosen = run_checked(pool >> Last() >> Sieve(salt=1), asked()).items[0]
+        assert run_checked(pool >> last, query_of()).items[0, :4].tolist() == [4, 3, 2, 1]
+    chosen = run_checked(pool >> Last() >> RandomFilter(salt=1), query_of()).items[0]
     kept = chosen[chosen >= 0].tolist()
     assert 0 < len(kept) < 4
     assert kept == sorted(kept, reverse=True)
-    assert run_checked(pool >> Last() >> Dice(), asked()).trace.names == ("pool", "last", "dice")
+    assert run_checked(pool >> Last() >> RandomScorer(), query_of()).trace.names == (
+        "pool",
+        "last",
+        "randomscorer",
+    )
 
 
 def test_stage_times_come_from_the_given_clock():
     ticks = itertools.count()
-    slate = run(listed("a", [1]) + listed("b", [2]) >> Dice(), asked(), clock=lambda: next(ticks) / 1e3)
+    slate = run(
+        listed("a", [1]) + listed("b", [2]) >> RandomScorer(), query_of(), clock=lambda: next(ticks) / 1e3
+    )
     pool, dice = slate.trace.steps
     assert [part.ms for part in pool.parts] == pytest.approx([1, 1])
     assert (pool.ms, dice.ms) == pytest.approx((5, 1))
@@ -80,11 +86,11 @@ def test_stage_times_come_from_the_given_clock():
 
 def test_pipeline_without_nominators_is_refused():
     with pytest.raises(GrammarError, match="begin with a nominator"):
-        run(Dice() >> Sieve(), asked())
+        run(RandomScorer() >> RandomFilter(), query_of())
 
 
 def test_slate_is_empty_when_nothing_is_nominated():
-    slate = run_checked(listed("a", []) >> Sieve() >> Dice() % 3 >> Last(), asked([1], []))
+    slate = run_checked(listed("a", []) >> RandomFilter() >> RandomScorer() % 3 >> Last(), query_of([1], []))
     assert slate.items.shape == (2, 0)
     assert slate.trace.fate.shape == (2, 0)
 
@@ -94,7 +100,7 @@ def test_empty_batch_gives_no_slates():
 
 
 def test_same_request_gives_the_same_slate():
-    query = asked([1, 2, 3], [4])
+    query = query_of([1, 2, 3], [4])
     one, two = run_checked(tiny(), query), run_checked(tiny(), query)
     assert torch.equal(one.items, two.items)
     assert torch.equal(one.scores, two.scores)

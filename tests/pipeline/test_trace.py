@@ -13,7 +13,7 @@ from shortlist.grammar import Filter, Scorer
 from shortlist.pipeline import Optional, run
 from shortlist.pipeline.trace import EMPTY, RETURNED, StageCounts
 from tests.pipeline.strategies import pipelines, requests
-from tests.worlds import Dice, Last, asked, listed, run_checked, tiny
+from tests.worlds import Last, RandomScorer, listed, query_of, run_checked, tiny
 
 
 @settings(max_examples=150, deadline=None)
@@ -52,12 +52,14 @@ def test_only_filters_remove_and_everything_else_cuts(pipeline, query):
 
 
 def test_funnel_of_a_case_worked_out_by_hand():
-    slate = run_checked(listed("a", [0, 1, 2]) + listed("b", [2, 3]) >> Seen0() >> Dice(salt=3) % 2, asked())
+    slate = run_checked(
+        listed("a", [0, 1, 2]) + listed("b", [2, 3]) >> Seen0() >> RandomScorer(salt=3) % 2, query_of()
+    )
     counts = tuple(replace(stage, ms=0.0) for stage in slate.trace.counts())
     assert counts == (
         StageCounts("pool", "nominator", entered=4, kept=4, removed=0, cut=0, ms=0.0),
         StageCounts("seen0", "filter", entered=4, kept=3, removed=1, cut=0, ms=0.0),
-        StageCounts("dice", "scorer", entered=3, kept=2, removed=0, cut=1, ms=0.0),
+        StageCounts("randomscorer", "scorer", entered=3, kept=2, removed=0, cut=1, ms=0.0),
     )
     assert [part.count.tolist() for part in slate.trace.steps[0].parts] == [[3], [2]]
 
@@ -73,7 +75,7 @@ class Seen0(Filter):
 def test_candidates_a_guarded_selector_does_not_select_count_as_cut():
     pool = listed("a", [0, 1, 2])
     for last in (Last() % 1, Optional(Last()) % 1, Optional(Last() % 1)):
-        step = run_checked(pool >> last, asked()).trace.steps[1]
+        step = run_checked(pool >> last, query_of()).trace.steps[1]
         assert (step.kind, step.removed.item(), step.cut.item()) == ("selector", 0, 2)
 
 
@@ -89,7 +91,7 @@ def test_scores_and_ranks_are_in_nominated_order_and_ties_in_cut_order():
         def score(self, query, found):
             return torch.zeros(found.shape)
 
-    trace = run_checked(listed("a", [1, 2, 3]) >> First() % 3 >> Second() % 1, asked()).trace
+    trace = run_checked(listed("a", [1, 2, 3]) >> First() % 3 >> Second() % 1, query_of()).trace
     assert trace.scores(1).tolist() == [[-1.0, -2.0, 9.0]]
     assert trace.ranks(1).tolist() == [[2, 3, 1]]
     assert trace.ranks(2).tolist() == [[2, 3, 1]]
@@ -97,7 +99,7 @@ def test_scores_and_ranks_are_in_nominated_order_and_ties_in_cut_order():
 
 
 def test_removed_candidate_has_no_score_and_no_rank():
-    trace = run_checked(listed("a", [0, 1]) >> Seen0() >> Dice(), asked()).trace
+    trace = run_checked(listed("a", [0, 1]) >> Seen0() >> RandomScorer(), query_of()).trace
     assert math.isnan(trace.scores(2)[0, 0])
     assert trace.ranks(2)[0].tolist() == [0, 1]
 
@@ -108,11 +110,11 @@ def test_threshold_is_the_lowest_kept_score_and_infinite_when_nothing_is_kept():
         def keep(self, query, found):
             return torch.zeros_like(found.valid)
 
-    slate = run_checked(listed("a", [0, 1, 2], [3.0, 2.0, 1.0]) >> Dice() % 2 >> Nobody(), asked())
+    slate = run_checked(listed("a", [0, 1, 2], [3.0, 2.0, 1.0]) >> RandomScorer() % 2 >> Nobody(), query_of())
     _, dice, nobody = slate.trace.steps
     assert dice.threshold.item() == dice.after.scores.min().item()
     assert nobody.threshold.item() == math.inf
-    assert run_checked(listed("a", []), asked()).trace.steps[0].threshold.item() == math.inf
+    assert run_checked(listed("a", []), query_of()).trace.steps[0].threshold.item() == math.inf
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,11 +148,11 @@ class Cheat(Filter):
 def test_stage_that_breaks_its_contract_is_reported_by_name(how, message):
     pipeline = listed("a", [0, 1, 2]) >> Seen0() >> Cheat(how)
     with pytest.raises(ConservationError, match=message):
-        run(pipeline, asked()).trace.check()
+        run(pipeline, query_of()).trace.check()
 
 
 def test_trace_whose_sums_do_not_match_is_refused():
-    trace = run_checked(listed("a", [0, 1, 2]) >> Seen0(), asked()).trace
+    trace = run_checked(listed("a", [0, 1, 2]) >> Seen0(), query_of()).trace
     lost = replace(trace.steps[1], before=trace.steps[1].after)
     with pytest.raises(ConservationError, match="nominated candidates are not returned"):
         replace(trace, steps=(trace.steps[0], lost)).check()
@@ -162,7 +164,7 @@ def test_trace_prints_as_a_table_with_nominators_and_notes():
         def score(self, query, found):
             raise ValueError("no weights")
 
-    text = str(run_checked(listed("a", [0, 1, 2]) >> Seen0() >> Optional(Broken()), asked([], [])).trace)
+    text = str(run_checked(listed("a", [0, 1, 2]) >> Seen0() >> Optional(Broken()), query_of([], [])).trace)
     lines = text.splitlines()
     assert lines[0].split() == ["stage", "kind", "in", "kept", "removed", "cut", "ms"]
     assert lines[1].split()[:6] == ["pool", "nominator", "3", "3", "0", "0"]
@@ -172,7 +174,9 @@ def test_trace_prints_as_a_table_with_nominators_and_notes():
 
 
 def test_counts_list_only_the_notes_of_their_request():
-    trace = run_checked(listed("a", [0, 1, 2]) >> Dice(broken=True, sides=3), asked([], seeds=[3])).trace
+    trace = run_checked(
+        listed("a", [0, 1, 2]) >> RandomScorer(broken=True, sides=3), query_of([], seeds=[3])
+    ).trace
     step = trace.steps[1]
     noted = replace(step, notes=(Note("d", "nonfinite", "", torch.tensor([0])), Note("d", "degraded")))
     counts = replace(trace, steps=(trace.steps[0], noted)).counts()
@@ -181,6 +185,6 @@ def test_counts_list_only_the_notes_of_their_request():
 
 
 def test_tiny_pipeline_conserves_candidates_for_all_kinds_of_users():
-    trace = run_checked(tiny(), asked([], [1], list(range(30)))).trace
+    trace = run_checked(tiny(), query_of([], [1], list(range(30)))).trace
     assert trace.degraded == ()
     assert trace.names == ("pool", "seen", "available", "prerank", "rank", "diverse")

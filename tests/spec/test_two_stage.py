@@ -20,7 +20,7 @@ from shortlist.diagnose.diagnosis import diagnose
 from shortlist.diagnose.follow_items import follow
 from shortlist.diagnose.full_catalog import threshold
 from shortlist.diagnose.sample import panel
-from shortlist.diagnose.tree.heap import level_values
+from shortlist.diagnose.tree.max_heap import level_scores
 from shortlist.diagnose.what_if import by_arithmetic, replayed
 from shortlist.evaluate.losses import decompose
 from shortlist.grammar import as_pipeline
@@ -44,9 +44,9 @@ from tests.index.tree.tabular import nobody, random_rows
 from tests.index.tree.test_kmeans import draws, optimum, vectors
 from tests.lab.theory.test_bounds_inputs import inputs
 from tests.lab.theory.test_bounds_sampler import exact_gap
-from tests.models.nodes.worlds import lively, rows_of, small
+from tests.models.nodes.worlds import perturbed, rows_of, small
 from tests.nominate.test_tree import nominator
-from tests.worlds import N_ITEMS, Dice, Drawn, listed, tiny
+from tests.worlds import N_ITEMS, RandomNominator, RandomScorer, listed, tiny
 
 THEORY = {"norm": "none", "output": "linear", "bias": False, "history": "item"}
 BITS = 1 / math.log(2)
@@ -140,7 +140,7 @@ def test_w07_two_items_by_hand():
 
 @each_kind
 def test_i06_a_batch_is_its_pairs_one_by_one(kind):
-    scorer = lively(small(kind=kind, **THEORY)).double().eval()
+    scorer = perturbed(small(kind=kind, **THEORY)).double().eval()
     history, rows = rows_of(scorer.config)
     together = scorer(history, rows)
     for user, at in itertools.product(range(4), range(5)):
@@ -150,7 +150,7 @@ def test_i06_a_batch_is_its_pairs_one_by_one(kind):
 
 @each_kind
 def test_i06_the_amount_of_padding_is_irrelevant(kind):
-    scorer = lively(small(kind=kind, **THEORY)).double().eval()
+    scorer = perturbed(small(kind=kind, **THEORY)).double().eval()
     history, rows = torch.tensor([[3, 1, 4]]), torch.tensor([[1, 5, 9]])
     padded = torch.nn.functional.pad(history, (9, 0), value=-1)
     assert torch.equal(scorer(history, rows), scorer(padded, rows))
@@ -165,14 +165,14 @@ def test_i06_windows_hold_the_whole_history_and_are_those_of_the_paper_read_back
 @each_kind
 @pytest.mark.parametrize("seed", range(3))
 def test_i07_no_score_exceeds_the_range(kind, seed):
-    scorer = lively(small(kind=kind, **THEORY), seed).double().eval()
+    scorer = perturbed(small(kind=kind, **THEORY), seed).double().eval()
     norms = norm_report(scorer, [rows_of(scorer.config, users=30, candidates=30, seed=seed)])
     assert norms.observed <= norms.bf
 
 
 @each_kind
 def test_i07_projecting_is_idempotent_and_no_norm_grows(kind):
-    scorer, limits = lively(small(kind=kind, **THEORY)), NormLimits(b0=1.5, b1=0.8, b2=0.5, ba=2.0)
+    scorer, limits = perturbed(small(kind=kind, **THEORY)), NormLimits(b0=1.5, b1=0.8, b2=0.5, ba=2.0)
     before = norm_report(scorer)
     project_(scorer, limits)
     after, kept = norm_report(scorer), {name: one.clone() for name, one in scorer.state_dict().items()}
@@ -188,7 +188,7 @@ def test_i07_projecting_is_idempotent_and_no_norm_grows(kind):
 
 @pytest.mark.parametrize("kind", ["mlp", "attention"])
 def test_i08_scores_are_positively_homogeneous_in_the_last_matrix(kind):
-    scorer = lively(small(kind=kind, **THEORY)).double().eval()
+    scorer = perturbed(small(kind=kind, **THEORY)).double().eval()
     batch = rows_of(scorer.config)
     before = scorer(*batch)
     with torch.no_grad():
@@ -204,7 +204,7 @@ def test_w08_target_attention_by_hand():
             weight.fill_(0.0 if name.endswith("slope") else 1.0)  # PReLU of slope 0 is ReLU
         scorer.items.weight.copy_(torch.tensor([[2.0], [-1.0]]))
     history, row = torch.tensor([[0, 1]]), torch.tensor([[0]])
-    a, there = scorer.remember(history)
+    a, there = scorer.history_vectors(history)
     assert scorer._naive_weights(a, there, scorer.lookup(row)).flatten().tolist() == [5.0, 0.0]
     assert scorer(history, row).item() == scorer.naive(history, row).item() == 11.0
 
@@ -224,7 +224,7 @@ def test_i09_a_margin_of_at_least_0_is_retrieval(exclude_self):
 @both_forms
 def test_i09_it_is_what_search_itself_retrieves(exclude_self):
     index = random_rows(64, 64, 4, seed=9)
-    values, leaf = level_values(index, nobody(64)), torch.arange(64)
+    values, leaf = level_scores(index, nobody(64)), torch.arange(64)
     shape, items = index.tree.shape, index.tree.item_of_leaf.long()
     found = (search(index, nobody(64), 5, 5).items == items[:, None]).any(1)
     told = path_margin(
@@ -397,10 +397,16 @@ def choice(query, candidates, scorer):
 
 @pytest.mark.parametrize("limit", [1, 7, N_ITEMS])
 def test_i17_the_answer_is_the_best_of_what_was_retrieved_of_one_item_and_of_all(limit):
-    query, scorer = panel(wants(30), N_ITEMS).batches[0].query, Dice(name="rank", sides=1_000_003)
-    pool = Drawn(name="n0", width=25, limit=limit) if limit < N_ITEMS else listed("all", range(N_ITEMS))
+    query, scorer = panel(wants(30), N_ITEMS).batches[0].query, RandomScorer(name="rank", sides=1_000_003)
+    pool = (
+        RandomNominator(name="n0", width=25, limit=limit)
+        if limit < N_ITEMS
+        else listed("all", range(N_ITEMS))
+    )
     trace = run(as_pipeline(pool >> scorer % 1), query).trace
-    retrieved = [row[there].tolist() for row, there in zip(trace.named.items, trace.named.valid, strict=True)]
+    retrieved = [
+        row[there].tolist() for row, there in zip(trace.nominated.items, trace.nominated.valid, strict=True)
+    ]
     answer = [row[0] if row else -1 for row in trace.steps[1].after.items.tolist()]
     assert answer == choice(query, retrieved, scorer)
     if limit == 1:  # the retriever's own first
@@ -411,7 +417,7 @@ def test_i17_the_answer_is_the_best_of_what_was_retrieved_of_one_item_and_of_all
 
 def test_i18_the_order_of_candidates_does_not_matter():
     query, rows = panel(wants(20), N_ITEMS).batches[0].query, list(range(3, 30))
-    scorer = Dice(name="rank", sides=1_000_003)
+    scorer = RandomScorer(name="rank", sides=1_000_003)
     slates = [run(as_pipeline(listed("a", one) >> scorer % 5), query).items for one in (rows, rows[::-1])]
     assert torch.equal(*slates)
 
@@ -432,8 +438,8 @@ def test_i19_what_was_met_never_comes_back_and_takes_no_place(beam, named):
 def test_i26_a_replay_is_at_most_the_ceiling_and_an_oracle_ranker_errs_as_retrieval_does():
     gained = 0
     for salt in range(20):
-        scorer = Dice(name="rank", sides=1_000_003, salt=salt)
-        pipeline = as_pipeline(Drawn(name="n0", width=15, limit=15, salt=salt) >> scorer % 1)
+        scorer = RandomScorer(name="rank", sides=1_000_003, salt=salt)
+        pipeline = as_pipeline(RandomNominator(name="n0", width=15, limit=15, salt=salt) >> scorer % 1)
         one = panel(wants(12, salt, most=2), N_ITEMS)  # one wanted item each
         told = follow(pipeline, one)
         losses, base = decompose(told.trace), told.returned(len(one))
@@ -541,7 +547,7 @@ def test_i41_no_miss_in_any_level_means_that_the_beam_is_exhaustive_and_not_the_
     clean = alike_with_a_miss = 0
     for seed in range(400):
         k, index = 1 + seed % 3, random_rows(1, 4 + seed % 9, 2, seed)
-        shape, values = index.tree.shape, level_values(index, nobody(1))
+        shape, values = index.tree.shape, level_scores(index, nobody(1))
         found, best = (
             set(one.items[0].tolist()) - {-1}
             for one in (search(index, nobody(1), k, k), exhaustive(index, nobody(1), k))

@@ -1,4 +1,4 @@
-"""Exploration: the odds on record are the odds of the draw, exactly and in the long run."""
+"""Logged propensities are the sampling probabilities, exactly and in frequency."""
 
 import itertools
 import math
@@ -14,66 +14,69 @@ from shortlist.errors import ConfigError
 from shortlist.stages import Explore
 from shortlist.stages.explore import PROPENSITY, gumbel
 from shortlist.testing.stages import check_stage
-from tests.worlds import N_ITEMS, asked, found, listed, run_checked, tiny
+from tests.worlds import N_ITEMS, found, listed, query_of, run_checked, tiny
 
 SCORES = [0.3, 0.1, 0.0, 0.25]
-HEAT = 0.2
+TEMPERATURE = 0.2
 
 
-def odds(slate, scores=SCORES, temperature=HEAT):
-    """The probability of each draw of a slate given those before it, by the definition of Plackett and Luce."""
+def propensities_of(slate, scores=SCORES, temperature=TEMPERATURE):
+    """The probability of each item of a slate given those before it, by the Plackett-Luce model."""
     weight = {item: math.exp(score / temperature) for item, score in enumerate(scores)}
-    drawn = []
+    probabilities = []
     for item in slate:
-        drawn.append(weight[item] / sum(weight.values()))
+        probabilities.append(weight[item] / sum(weight.values()))
         del weight[item]
-    return drawn
+    return probabilities
 
 
-def draws(seeds, k, scores=SCORES, temperature=HEAT):
+def samples(seeds, k, scores=SCORES, temperature=TEMPERATURE):
     query = Query.of([[]] * len(seeds), seeds=seeds)
-    field = Candidates.of(
+    candidates = Candidates.of(
         torch.arange(len(scores)).repeat(len(seeds), 1), torch.tensor([scores] * len(seeds))
     )
-    return (Explore(temperature) % k)(query, field)
+    return (Explore(temperature) % k)(query, candidates)
 
 
-def test_the_propensities_of_all_slates_are_the_exact_probabilities_and_sum_to_one():
-    drawn = draws(range(3000), 4)
-    told = {
-        tuple(row): p for row, p in zip(drawn.items.tolist(), drawn.columns[PROPENSITY].tolist(), strict=True)
+def test_propensities_are_exact_and_slate_probabilities_sum_to_one():
+    sampled = samples(range(3000), 4)
+    by_slate = {
+        tuple(row): p
+        for row, p in zip(sampled.items.tolist(), sampled.columns[PROPENSITY].tolist(), strict=True)
     }
-    assert set(told) == set(itertools.permutations(range(4))), "every order was drawn"
-    for slate, propensities in told.items():
-        assert propensities == pytest.approx(odds(slate), rel=1e-4)
-    assert sum(math.prod(propensities) for propensities in told.values()) == pytest.approx(1, rel=1e-4)
+    assert set(by_slate) == set(itertools.permutations(range(4))), "every order was sampled"
+    for slate, propensities in by_slate.items():
+        assert propensities == pytest.approx(propensities_of(slate), rel=1e-4)
+    assert sum(math.prod(propensities) for propensities in by_slate.values()) == pytest.approx(1, rel=1e-4)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_slates_are_drawn_as_often_as_their_propensities_say(k):
+def test_slate_frequencies_match_their_propensities(k):
     seeds = range(8000)
-    drawn = draws(seeds, k)
+    sampled = samples(seeds, k)
     slates = list(itertools.permutations(range(4), k))
     counts = [0] * len(slates)
-    for row in drawn.items.tolist():
+    for row in sampled.items.tolist():
         counts[slates.index(tuple(row))] += 1
-    expected = [len(seeds) * math.prod(odds(slate)) for slate in slates]
+    expected = [len(seeds) * math.prod(propensities_of(slate)) for slate in slates]
     assert stats.chisquare(counts, expected).pvalue > 0.01
 
 
 def test_the_same_seed_draws_the_same_slate_and_other_seeds_others():
-    assert torch.equal(draws([5, 6, 5], 3).items[0], draws([5, 6, 5], 3).items[2])
-    assert len({tuple(row) for row in draws(range(200), 3).items.tolist()}) > 10
+    assert torch.equal(samples([5, 6, 5], 3).items[0], samples([5, 6, 5], 3).items[2])
+    assert len({tuple(row) for row in samples(range(200), 3).items.tolist()}) > 10
 
 
-def test_what_stands_beside_a_request_or_in_what_order_its_rivals_come_does_not_change_the_draw():
-    whole = draws([1, 2, 3], 3)
+def test_slate_depends_on_neither_the_batch_nor_the_order_of_candidates():
+    whole = samples([1, 2, 3], 3)
     for row, seed in enumerate([1, 2, 3]):
-        alone = draws([seed], 3)
+        alone = samples([seed], 3)
         assert torch.equal(alone.items[0], whole.items[row])
         assert torch.equal(alone.columns[PROPENSITY][0], whole.columns[PROPENSITY][row])
-    field = Candidates.of(torch.tensor([[3, 1, 0, 2]]), torch.tensor([[0.25, 0.1, 0.3, 0.0]]))
-    assert torch.equal((Explore(HEAT) % 3)(Query.of([[]], seeds=[2]), field).items[0], whole.items[1])
+    candidates = Candidates.of(torch.tensor([[3, 1, 0, 2]]), torch.tensor([[0.25, 0.1, 0.3, 0.0]]))
+    assert torch.equal(
+        (Explore(TEMPERATURE) % 3)(Query.of([[]], seeds=[2]), candidates).items[0], whole.items[1]
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -82,50 +85,53 @@ def test_what_stands_beside_a_request_or_in_what_order_its_rivals_come_does_not_
     st.integers(1, 8),
     st.integers(0, 99),
 )
-def test_empty_places_are_never_drawn_and_have_no_propensity(scores, k, seed):
-    drawn = (Explore(0.5) % k)(Query.of([[]], seeds=[seed]), found(scores))
-    there = [place for place, score in enumerate(scores) if score is not None]
-    kept = drawn.items[drawn.valid].tolist()
-    assert len(kept) == min(k, len(there))
-    assert set(kept) <= set(there)
-    assert drawn.columns[PROPENSITY][~drawn.valid].tolist() == [0.0] * int((~drawn.valid).sum())
-    weights = {place: math.exp(scores[place] / 0.5) for place in there}
-    for item, told in zip(kept, drawn.columns[PROPENSITY][drawn.valid].tolist(), strict=True):
-        assert told == pytest.approx(weights[item] / sum(weights.values()), rel=1e-3)
+def test_empty_places_are_never_sampled_and_have_no_propensity(scores, k, seed):
+    sampled = (Explore(0.5) % k)(Query.of([[]], seeds=[seed]), found(scores))
+    valid = [place for place, score in enumerate(scores) if score is not None]
+    kept = sampled.items[sampled.valid].tolist()
+    assert len(kept) == min(k, len(valid))
+    assert set(kept) <= set(valid)
+    assert sampled.columns[PROPENSITY][~sampled.valid].tolist() == [0.0] * int((~sampled.valid).sum())
+    weights = {place: math.exp(scores[place] / 0.5) for place in valid}
+    for item, propensity in zip(kept, sampled.columns[PROPENSITY][sampled.valid].tolist(), strict=True):
+        assert propensity == pytest.approx(weights[item] / sum(weights.values()), rel=1e-3)
         del weights[item]
 
 
-def test_scores_that_are_no_numbers_are_drawn_last():
-    field = found([math.nan, 0.1, 0.2, -math.inf])
-    drawn = (Explore(0.1) % 4)(asked(), field)
-    assert set(drawn.items[0, :2].tolist()) == {1, 2}
-    assert torch.isfinite(drawn.columns[PROPENSITY]).all()
+def test_scores_that_are_not_finite_are_sampled_last():
+    candidates = found([math.nan, 0.1, 0.2, -math.inf])
+    sampled = (Explore(0.1) % 4)(query_of(), candidates)
+    assert set(sampled.items[0, :2].tolist()) == {1, 2}
+    assert torch.isfinite(sampled.columns[PROPENSITY]).all()
 
 
-def test_broken_scores_are_drawn_among_each_other_as_often_as_their_propensities_say():
-    drawn = draws(range(3000), 1, [math.nan, math.inf, -math.inf])
-    assert drawn.columns[PROPENSITY].unique().tolist() == pytest.approx([1 / 3])
-    assert stats.chisquare(drawn.items.flatten().bincount().numpy()).pvalue > 0.01
+def test_scores_that_are_not_finite_are_equally_likely():
+    sampled = samples(range(3000), 1, [math.nan, math.inf, -math.inf])
+    assert sampled.columns[PROPENSITY].unique().tolist() == pytest.approx([1 / 3])
+    assert stats.chisquare(sampled.items.flatten().bincount().numpy()).pvalue > 0.01
 
 
-def test_little_heat_is_the_order_of_the_scores():
-    assert draws(range(50), 4, temperature=1e-4).items.unique(dim=0).tolist() == [[0, 3, 1, 2]]
+def test_low_temperature_is_the_order_of_the_scores():
+    assert samples(range(50), 4, temperature=1e-4).items.unique(dim=0).tolist() == [[0, 3, 1, 2]]
 
 
-def test_the_noise_is_that_of_gumbel():
+def test_noise_has_a_gumbel_distribution():
     noise = gumbel(torch.arange(200), torch.arange(100).expand(200, 100)).flatten()
     assert stats.kstest(noise.numpy(), stats.gumbel_r.cdf).pvalue > 0.01
     assert torch.isfinite(gumbel(torch.tensor([-(2**63), 2**63 - 1]), torch.tensor([[0], [2**40]]))).all()
 
 
-def test_it_keeps_the_contract_in_and_out_of_a_pipeline():
+def test_stage_keeps_its_contract_in_and_out_of_a_pipeline():
     check_stage(Explore() % 5, N_ITEMS)
-    slate = run_checked(tiny() >> Explore(name="draw") % 3, asked([1], []))
+    slate = run_checked(tiny() >> Explore(name="draw") % 3, query_of([1], []))
     assert ((slate.candidates.columns[PROPENSITY] > 0) == slate.candidates.valid).all()
-    assert run_checked(listed("a", []) >> Explore(), asked()).candidates.columns[PROPENSITY].shape == (1, 0)
+    assert run_checked(listed("a", []) >> Explore(), query_of()).candidates.columns[PROPENSITY].shape == (
+        1,
+        0,
+    )
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan])
-def test_heat_must_be_above_0(temperature):
-    with pytest.raises(ConfigError, match="explore 'explore': temperature must be above 0"):
+def test_temperature_must_be_above_0(temperature):
+    with pytest.raises(ConfigError, match="explore: temperature must be at least 1e-09"):
         Explore(temperature)

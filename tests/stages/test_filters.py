@@ -1,4 +1,4 @@
-"""Filters: what was met, what is excluded, what is not for show."""
+"""Filters: items of the history, excluded items, unavailable items."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from shortlist.errors import ConfigError
 from shortlist.stages import Available, Seen
 from shortlist.stages.filters import Excluded
 from shortlist.testing.stages import check_stage
-from tests.worlds import asked, found, listed, run_checked
+from tests.worlds import found, listed, query_of, run_checked
 
 
 def with_context(query, **context):
@@ -26,18 +26,18 @@ def kept(stage, query, field):
 FIELD = found([1.0] * 6, [1.0] * 6)
 
 
-def test_what_was_met_is_dropped_by_request():
-    assert kept(Seen(), asked([0, 2], [5]), FIELD) == [[1, 3, 4, 5], [0, 1, 2, 3, 4]]
+def test_items_of_the_history_are_dropped():
+    assert kept(Seen(), query_of([0, 2], [5]), FIELD) == [[1, 3, 4, 5], [0, 1, 2, 3, 4]]
 
 
-def test_only_the_last_so_many_count_when_told():
-    assert kept(Seen(last=2), asked([0, 1, 2], [3]), FIELD) == [[0, 3, 4, 5], [0, 1, 2, 4, 5]]
+def test_only_the_recent_history_is_dropped():
+    assert kept(Seen(last=2), query_of([0, 1, 2], [3]), FIELD) == [[0, 3, 4, 5], [0, 1, 2, 4, 5]]
 
 
-def test_what_the_request_excludes_is_dropped_and_nothing_else():
-    query = with_context(asked([0], []), exclude=[[4, 5], [1, -1]])
+def test_items_that_the_request_excludes_are_dropped():
+    query = with_context(query_of([0], []), exclude=[[4, 5], [1, -1]])
     assert kept(Excluded(), query, FIELD) == [[0, 1, 2, 3], [0, 2, 3, 4, 5]]
-    assert kept(Excluded(), asked([0], []), FIELD) == [[0, 1, 2, 3, 4, 5]] * 2
+    assert kept(Excluded(), query_of([0], []), FIELD) == [[0, 1, 2, 3, 4, 5]] * 2
     check_stage(Excluded(), 6)
 
 
@@ -47,8 +47,8 @@ def test_what_the_request_excludes_is_dropped_and_nothing_else():
     st.lists(st.lists(st.integers(-1, 9), min_size=3, max_size=3), min_size=2, max_size=2),
     st.integers(0, 4),
 )
-def test_seen_equals_sets(histories, excluded, last):
-    query = with_context(asked(*histories), exclude=excluded)
+def test_seen_equals_set_difference(histories, excluded, last):
+    query = with_context(query_of(*histories), exclude=excluded)
     field = Candidates.of(torch.arange(10).repeat(2, 1), torch.zeros(2, 10))
     expected = [
         [item for item in range(10) if item not in (history[-last:] if last else history)]
@@ -60,12 +60,12 @@ def test_seen_equals_sets(histories, excluded, last):
     ]
 
 
-def test_a_request_without_any_history_column_drops_nothing():
+def test_history_of_width_0_drops_nothing():
     assert kept(Seen(), Query.of([[], []], width=0), FIELD) == [[0, 1, 2, 3, 4, 5]] * 2
 
 
-def test_a_negative_memory_is_refused():
-    with pytest.raises(ConfigError, match="seen 'seen': last must be 0 or more, got -1"):
+def test_negative_last_is_refused():
+    with pytest.raises(ConfigError, match="seen: last must be at least 0, got -1"):
         Seen(-1)
 
 
@@ -73,18 +73,18 @@ ALLOWED = torch.tensor([True, True, False, True, True, True])
 CATEGORY = torch.tensor([0, 1, 0, 1, 2, 0])
 
 
-def test_what_is_not_allowed_is_dropped():
-    assert kept(Available(ALLOWED, CATEGORY), asked([], []), FIELD) == [[0, 1, 3, 4, 5]] * 2
+def test_items_that_are_not_allowed_are_dropped():
+    assert kept(Available(ALLOWED, CATEGORY), query_of([], []), FIELD) == [[0, 1, 3, 4, 5]] * 2
 
 
-def test_a_request_may_want_one_category_and_minus_one_is_any():
-    query = with_context(asked([], []), category=[0, -1])
+def test_request_may_ask_for_a_category_and_minus_one_is_any():
+    query = with_context(query_of([], []), category=[0, -1])
     assert kept(Available(ALLOWED, CATEGORY), query, FIELD) == [[0, 5], [0, 1, 3, 4, 5]]
 
 
-def test_filters_say_no_to_everything_or_nothing_and_the_account_balances():
+def test_filter_may_remove_every_candidate():
     nobody = Available(torch.zeros(6, dtype=torch.bool), CATEGORY)
-    slate = run_checked(listed("a", [0, 1, 2]) >> nobody, asked())
+    slate = run_checked(listed("a", [0, 1, 2]) >> nobody, query_of())
     assert slate.items.tolist() == [[-1, -1, -1]]
     assert slate.trace.steps[1].removed.tolist() == [3]
 
@@ -93,12 +93,12 @@ def test_filters_say_no_to_everything_or_nothing_and_the_account_balances():
     "stage",
     [Seen(), Seen(3), Available(torch.ones(20, dtype=torch.bool), torch.zeros(20, dtype=torch.int64))],
 )
-def test_they_keep_the_contract_and_come_back_from_settings_and_tensors(stage):
+def test_stages_keep_their_contract_and_are_the_same_when_rebuilt(stage):
     check_stage(stage, 20)
     assert repr(type(stage).build(stage.settings(), stage.tensors())) == repr(stage)
 
 
-def test_the_categories_it_was_made_with_travel_as_settings():
+def test_categories_are_settings_and_rows_are_tensors():
     stage = Available(ALLOWED, CATEGORY, only=("sea",), never=("air", "land"))
     assert stage.settings() == {"name": "", "only": ("sea",), "never": ("air", "land")}
     assert set(stage.tensors()) == {"allowed", "category"}

@@ -1,4 +1,4 @@
-"""Candidates judged by a model: its own scores, for the candidates it is given."""
+"""The model scorer: the scores of its model for the candidates."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from shortlist.models.model import Model
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.stages import ModelScorer
 from shortlist.testing.stages import check_stage
-from tests.worlds import N_ITEMS, asked, found, listed, run_checked
+from tests.worlds import N_ITEMS, found, listed, query_of, run_checked
 
 
 def sasrec() -> Model:
@@ -24,23 +24,23 @@ def ease() -> Model:
 
 @pytest.mark.parametrize("make", [sasrec, ease])
 @torch.no_grad()
-def test_candidates_get_the_scores_the_model_gives_them(make):
-    model, query = make(), asked([3, 4], [])
-    field = found([0.0, None, 0.0], [0.0, 0.0, 0.0])
-    scores = ModelScorer(model).score(query, field)
+def test_candidates_have_the_scores_of_the_model(make):
+    model, query = make(), query_of([3, 4], [])
+    candidates = found([0.0, None, 0.0], [0.0, 0.0, 0.0])
+    scores = ModelScorer(model).score(query, candidates)
     full = model.scores(query.history, query.user)
-    assert torch.allclose(scores[field.valid], full[:, :3][field.valid], atol=1e-5)
+    assert torch.allclose(scores[candidates.valid], full[:, :3][candidates.valid], atol=1e-5)
 
 
 @pytest.mark.parametrize("make", [sasrec, ease])
-def test_it_keeps_the_contract_and_scores_the_same_after_a_trip_through_its_weights(make):
+def test_stage_keeps_its_contract_and_its_scores_when_rebuilt(make):
     stage = ModelScorer(make(), name="pre")
     check_stage(stage, N_ITEMS)
-    back = ModelScorer.build(stage.settings(), stage.tensors())
-    query, field = asked([1, 2]), found([0.0] * 5)
-    assert torch.equal(back.score(query, field), stage.score(query, field))
+    rebuilt = ModelScorer.build(stage.settings(), stage.tensors())
+    query, candidates = query_of([1, 2]), found([0.0] * 5)
+    assert torch.equal(rebuilt.score(query, candidates), stage.score(query, candidates))
 
 
-def test_users_without_history_are_scored_too():
-    slate = run_checked(listed("a", [1, 2, 3]) >> ModelScorer(sasrec()) % 2, asked([]))
+def test_empty_history_has_finite_scores():
+    slate = run_checked(listed("a", [1, 2, 3]) >> ModelScorer(sasrec()) % 2, query_of([]))
     assert bool(torch.isfinite(slate.scores).all())

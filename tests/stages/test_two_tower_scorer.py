@@ -1,30 +1,30 @@
-"""The pre-ranker: the cosine of two towers for the candidates it is given."""
+"""The two-tower scorer: cosines of user and candidate vectors."""
 
 import torch
 
 from shortlist.stages import TowerScorer
 from shortlist.testing.stages import check_stage
-from tests.worlds import N_ITEMS, asked, found, listed, run_checked, towers
+from tests.worlds import N_ITEMS, found, listed, query_of, run_checked, towers
 
 
 @torch.no_grad()
-def test_the_score_is_the_cosine_of_user_and_item():
-    model, query = towers(), asked([3, 4], [])
-    field = found([0.0, None, 0.0], [0.0, 0.0, 0.0])
-    scores = TowerScorer(model).score(query, field)
+def test_score_is_the_cosine_of_user_and_item():
+    model, query = towers(), query_of([3, 4], [])
+    candidates = found([0.0, None, 0.0], [0.0, 0.0, 0.0])
+    scores = TowerScorer(model).score(query, candidates)
     full = model.users(query.history) @ model.items().T
-    assert torch.allclose(scores[field.valid], full[:, :3][field.valid], atol=1e-6)
-    assert scores[field.valid].abs().max() <= 1 + 1e-6
+    assert torch.allclose(scores[candidates.valid], full[:, :3][candidates.valid], atol=1e-6)
+    assert scores[candidates.valid].abs().max() <= 1 + 1e-6
 
 
-def test_users_without_history_are_scored_too():
-    slate = run_checked(listed("a", [1, 2, 3]) >> TowerScorer(towers()) % 2, asked([]))
+def test_empty_history_has_finite_scores():
+    slate = run_checked(listed("a", [1, 2, 3]) >> TowerScorer(towers()) % 2, query_of([]))
     assert bool(torch.isfinite(slate.scores).all())
 
 
-def test_it_keeps_the_contract_and_scores_the_same_after_a_trip_through_its_weights():
+def test_stage_keeps_its_contract_and_its_scores_when_rebuilt():
     stage = TowerScorer(towers(), name="pre")
     check_stage(stage, N_ITEMS)
-    back = TowerScorer.build(stage.settings(), stage.tensors())
-    query, field = asked([1, 2]), found([0.0] * 5)
-    assert torch.equal(back.score(query, field), stage.score(query, field))
+    rebuilt = TowerScorer.build(stage.settings(), stage.tensors())
+    query, candidates = query_of([1, 2]), found([0.0] * 5)
+    assert torch.equal(rebuilt.score(query, candidates), stage.score(query, candidates))

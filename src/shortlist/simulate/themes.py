@@ -64,7 +64,7 @@ THEMES = (
     ),
     _theme(
         "kitchens",
-        "Chef Kitchen Recipe Baker Soup Oven Banquet Pastry Waiter Spoon Cellar Truffle Lemon Bistro",
+        "Chef Skillet Recipe Baker Soup Oven Banquet Pastry Waiter Spoon Cellar Truffle Lemon Bistro",
         "of Lyon, at the Corner Table, with Extra Butter, and the Critic, for Two, on a Low Flame, of the "
         "Grand Hotel, before Dessert, in the Pantry",
     ),
@@ -111,7 +111,7 @@ THEMES = (
     ),
     _theme(
         "music",
-        "Violin Pianist Melody Orchestra Drummer Trumpet Soprano Guitar Rehearsal Chorus Cello Ballad "
+        "Violin Pianist Melody Orchestra Drummer Trumpet Soprano Guitar Overture Chorus Cello Ballad "
         "Encore Bandleader",
         "in D Minor, at the Blue Note, of the Philharmonic, on Vinyl, for Left Hand, after the Concert, of "
         "New Orleans, in Four Movements, on Tour",

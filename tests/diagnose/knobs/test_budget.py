@@ -12,7 +12,7 @@ from shortlist.pipeline import load_recommender
 from shortlist.pipeline.expression import parse
 from shortlist.pipeline.recipe import leaves
 from tests.diagnose.knobs.funnels import K, N, Watch, cases, funnel
-from tests.worlds import Dice, listed
+from tests.worlds import RandomScorer, listed
 
 
 def advice(budget_ms, **options):
@@ -193,7 +193,7 @@ def test_a_tree_is_tried_with_other_beams(world, tree_bundle):
 
 def test_a_pipeline_without_a_cut_keeps_slates_of_one_size():
     watch = Watch()
-    pipeline = as_pipeline(listed("a", range(40), limit=20)) >> Dice(name="rank")
+    pipeline = as_pipeline(listed("a", range(40), limit=20)) >> RandomScorer(name="rank")
     found = advise(pipeline, cases(40), 10.0, N, clock=watch, requests=2)
     assert found.k == 10
     assert all(one.returned.hits.shape == (40,) for one in found.trials.values())

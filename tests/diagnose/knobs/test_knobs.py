@@ -10,7 +10,7 @@ from shortlist.stages import Explore, Seen
 from tests.diagnose.held_out_of import cases_of
 from tests.diagnose.test_follow_items import wants
 from tests.nominate.test_model import sasrec
-from tests.worlds import N_ITEMS, Dice, Last, listed, tiny
+from tests.worlds import N_ITEMS, Last, RandomScorer, listed, tiny
 
 
 def told(pipeline, cases, n_items=N_ITEMS):
@@ -42,7 +42,7 @@ def test_a_knob_is_measured_as_if_someone_had_turned_it():
 
 
 def test_a_cut_that_is_too_small_shows_as_a_gain():
-    pipeline = listed("a", range(20)) >> Seen(name="first") % 2 >> Dice(name="rank", sides=1009) % 2
+    pipeline = listed("a", range(20)) >> Seen(name="first") % 2 >> RandomScorer(name="rank", sides=1009) % 2
     cases = cases_of([([30], list(range(2, 20)))] * 40)
     found = {one.setting: one for one in told(pipeline, cases)}
     assert found["none"].gain.low > 0
@@ -87,7 +87,7 @@ def test_an_approximate_index_may_look_further():
     )
     turn = next(turn for turn in turns_of(pipeline) if turn.label == "nprobe")
     assert (turn.stage, turn.setting) == ("near", "2")
-    assert turn.pipeline.nominators[0].built.choices.nprobe == 2
+    assert turn.pipeline.nominators[0].built.params.nprobe == 2
 
 
 def test_what_a_rule_costs_stands_apart_from_advice():
@@ -112,7 +112,7 @@ def test_a_knob_that_needs_training_says_so_without_a_gain():
 
 
 def test_the_whole_catalogue_is_let_into_the_pool_where_it_is_not_too_large():
-    pipeline = listed("a", range(4)) >> Dice(name="rank", sides=1009) % 10
+    pipeline = listed("a", range(4)) >> RandomScorer(name="rank", sides=1009) % 10
     cases = cases_of([([30], list(range(10, 20)))] * 40)
     (found,) = (one for one in told(pipeline, cases) if one.label == "named")
     assert (found.stage, found.setting, found.candidates) == ("pool", "everything", N_ITEMS)

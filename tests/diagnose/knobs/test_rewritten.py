@@ -19,7 +19,7 @@ from shortlist.pipeline import Optional
 from shortlist.pipeline.recipe import leaves
 from shortlist.stages import Seen
 from shortlist.testing.stages import check_stage
-from tests.worlds import N_ITEMS, Dice, found, listed, run_checked, tiny
+from tests.worlds import N_ITEMS, RandomScorer, found, listed, run_checked, tiny
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,15 @@ def test_stand_ins_keep_the_contract_of_stages(stage):
 def test_a_silent_nominator_leaves_its_columns_and_all_other_stages():
     changed = without_nominator(tiny(), "covisit")
     slate = run_checked(changed, Query.of([[1, 2, 3]]))
-    assert bool(torch.isnan(slate.trace.named.columns["covisit.rank"]).all())
+    assert bool(torch.isnan(slate.trace.nominated.columns["covisit.rank"]).all())
     assert [stage.title for stage in changed.stages] == [stage.title for stage in tiny().stages]
     assert slate.candidates.valid.any()
 
 
 def test_a_stage_is_exchanged_inside_cuts_and_guards():
-    pipeline = as_pipeline(listed("a", [1, 2]) >> Optional(Dice(name="rank", salt=1) % 1, name="kept"))
+    pipeline = as_pipeline(
+        listed("a", [1, 2]) >> Optional(RandomScorer(name="rank", salt=1) % 1, name="kept")
+    )
     changed = exchanged(pipeline, "rank", lambda stage: stage.renewed(salt=9))
     assert [leaf.salt for leaf in leaves(changed) if leaf.title == "rank"] == [9]
     assert changed.stages[1].title == "kept"
@@ -74,10 +76,10 @@ def test_bare_takes_all_cuts_away():
 
 def test_everything_is_let_in_with_what_nominators_say_as_it_is():
     pipeline = as_pipeline(
-        Pool((listed("a", [5, 2]), listed("everything", [7]))) % 1 >> Dice(name="rank") % 4
+        Pool((listed("a", [5, 2]), listed("everything", [7]))) % 1 >> RandomScorer(name="rank") % 4
     )
     wide = run_checked(with_everything(pipeline, N_ITEMS), Query.of([[0]])).trace
-    named = wide.named
+    named = wide.nominated
     assert sorted(named.items[0][named.valid[0]].tolist()) == list(range(N_ITEMS))
     place = {int(item): at for at, item in enumerate(named.items[0]) if bool(named.valid[0, at])}
     assert named.columns["a.rank"][0, place[5]] == 0

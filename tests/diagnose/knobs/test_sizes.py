@@ -6,13 +6,17 @@ from shortlist.grammar import as_pipeline
 from shortlist.nominate import TreeNominator
 from shortlist.pipeline import Optional, load_recommender
 from shortlist.pipeline.recipe import leaves
-from tests.worlds import Dice, Drawn, Last, Sieve, asked, listed, run_checked
+from tests.worlds import Last, RandomFilter, RandomNominator, RandomScorer, listed, query_of, run_checked
 
 
 def funnel():
-    pool = listed("a", range(30), limit=20) + Optional(Drawn(name="b") % 12)
+    pool = listed("a", range(30), limit=20) + Optional(RandomNominator(name="b") % 12)
     return (
-        pool >> Sieve(name="no") >> Dice(name="pre") % 16 >> Last(name="middle") % 12 >> Dice(name="rank") % 8
+        pool
+        >> RandomFilter(name="no")
+        >> RandomScorer(name="pre") % 16
+        >> Last(name="middle") % 12
+        >> RandomScorer(name="rank") % 8
     )
 
 
@@ -41,13 +45,13 @@ def test_turned_sizes_stand_in_the_expression_and_the_slate_keeps_its_size():
         funnel(), {("a", "limit"): 5, ("b", "limit"): 24, ("pre", "cut"): 9, ("middle", "cut"): 8}
     )
     assert repr(changed) == "a % 5 + Optional(b % 24) >> no >> pre % 9 >> middle % 8 >> rank % 8"
-    query = asked([1, 2], [3])
+    query = query_of([1, 2], [3])
     assert run_checked(changed, query).items.shape == (2, 8)
 
 
 def test_nothing_changed_is_the_same_pipeline():
     assert repr(turned(funnel(), {})) == repr(funnel())
-    query = asked([1, 2])
+    query = query_of([1, 2])
     assert torch.equal(run_checked(turned(funnel(), {}), query).items, run_checked(funnel(), query).items)
 
 

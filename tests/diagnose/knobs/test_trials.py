@@ -9,7 +9,7 @@ from shortlist.pipeline import Within
 from tests.diagnose.knobs.funnels import K, N, Watch, cases, funnel
 from tests.diagnose.test_follow_items import wants
 from tests.diagnose.test_offline import Slow
-from tests.worlds import N_ITEMS, Drawn
+from tests.worlds import N_ITEMS, RandomNominator
 
 
 def tried(name, late_ms, share):
@@ -56,7 +56,7 @@ def test_a_batch_that_would_be_late_is_counted_all_the_same():
     """A time limit is for single requests: what comes back must not depend on how many are asked at once."""
     asked, scorer = panel(wants(60), N_ITEMS), Slow(name="rank")
     plain, limited = (
-        returned(as_pipeline(Drawn(name="n0") >> stage), asked, 4)
+        returned(as_pipeline(RandomNominator(name="n0") >> stage), asked, 4)
         for stage in (scorer % 4, Within(scorer % 4, ms=5))
     )
     assert limited.hits.tolist() == plain.hits.tolist()
