@@ -13,10 +13,10 @@ from shortlist.train.models.last_click import LastClickTrainer
 PROTOCOLS = ("half-history", "global-time", "leave-last-out")
 
 
-def exhaustive(model, cases, k):
+def exhaustive(model, held_out, k):
     """The ranking of the whole catalogue: the oracle."""
-    query = cases.query(width=int(cases.history_lengths().max()))
-    return ModelNominator(model, fresh=True, limit=k).nominate(query).items
+    query = held_out.query(width=int(held_out.history_lengths().max()))
+    return ModelNominator(model, exclude_seen=True, limit=k).nominate(query).items
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

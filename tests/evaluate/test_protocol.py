@@ -4,7 +4,7 @@ import torch
 from shortlist.data import Candidates, Query
 from shortlist.evaluate.protocol import protocol_of, seen_rule
 from shortlist.grammar import as_pipeline
-from shortlist.models.counts.popular_window import PopularWindow
+from shortlist.models.counts.last_click import LastClick, LastClickConfig
 from shortlist.nominate import ModelNominator, Popular
 from shortlist.pipeline.guards import Optional
 from shortlist.stages import Seen
@@ -16,8 +16,8 @@ def popular():
     return Popular(torch.arange(3), COUNTS.float(), name="popular")
 
 
-def model(fresh):
-    return ModelNominator(PopularWindow.of(COUNTS, COUNTS), fresh=fresh, name=f"model_{fresh}")
+def model(exclude_seen):
+    return ModelNominator(LastClick(LastClickConfig(3)), exclude_seen=exclude_seen, name=f"model_{exclude_seen}")
 
 
 PIPELINE = {"a": as_pipeline(popular() >> Seen() % 2)}
