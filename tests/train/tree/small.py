@@ -1,4 +1,4 @@
-"""A log of people who walk in circles, small enough that every method learns it in a second."""
+"""A small log of users with cyclic histories that every method fits in a second."""
 
 from dataclasses import replace
 
@@ -25,41 +25,42 @@ SIZES = {
     "eval_every": 5,
     "warmup": 2,
     "learning_rate": 1e-2,
-    "cap": 20,
+    "instances_per_item": 20,
 }
 
 
-def walks(n_items: int = 40, users: int = 32, length: int = 14, seed: int = 0) -> Interactions:
-    """Users of four kinds, each kind with a quarter of the items that its users walk around, now and then a slip."""
+def cyclic_events(n_items: int = 40, users: int = 32, length: int = 14, seed: int = 0) -> Interactions:
+    """Four groups of users, each cycling through its own quarter of the items, with 10 % random events."""
     random = np.random.default_rng(seed)
     quarter = n_items // 4
-    places = random.integers(0, quarter, (users, 1)) + np.arange(length)  # [U, length]
-    items = places % quarter + quarter * (np.arange(users)[:, None] % 4)
-    slips = random.random(items.shape) < 0.1
-    items = np.where(slips, random.integers(0, n_items, items.shape), items)
+    positions = random.integers(0, quarter, (users, 1)) + np.arange(length)  # [U, length]
+    items = positions % quarter + quarter * (np.arange(users)[:, None] % 4)
+    noise = random.random(items.shape) < 0.1
+    items = np.where(noise, random.integers(0, n_items, items.shape), items)
     return Interactions.of(np.repeat(np.arange(users), length), items.ravel(), n_items=n_items)
 
 
 def held_out(events: Interactions, last: int = 8) -> tuple[Interactions, HeldOut]:
-    """The events of all but the last users, and theirs as cases cut in the middle."""
+    """The events of all but the last users, and the last users held out, cut in the middle."""
     users = np.arange(events.n_users - last, events.n_users)
     starts, stops = events.starts[users], events.starts[users + 1]
-    cases = HeldOut(events, starts, (starts + stops) // 2, stops)
-    return events.where(events.users < users[0]), cases
+    return events.where(events.users < users[0]), HeldOut(events, starts, (starts + stops) // 2, stops)
 
 
-def likely(histories: torch.Tensor, n_items: int = 40) -> torch.Tensor:
-    """An estimator: the item after the last, then those near it."""
+def next_item_scores(histories: torch.Tensor, n_items: int = 40) -> torch.Tensor:
+    """An estimator: the next item of the cycle first, then those near it."""
     quarter, last = n_items // 4, histories[:, -1:]
     after = (last + 1) % quarter + last // quarter * quarter
     return -(torch.arange(n_items) - after).abs().float()
 
 
-def lesson(n_items: int = 40, **given: object) -> TreeTrainingSet:
-    events, cases = held_out(walks(n_items))
+def training_set(n_items: int = 40, **given: object) -> TreeTrainingSet:
+    events, valid = held_out(cyclic_events(n_items))
     categories = torch.arange(n_items) // (n_items // 4)
-    made = TreeTrainingSet(events, categories, valid=cases, estimator=lambda rows: likely(rows, n_items))
-    return replace(made, **given)
+    full = TreeTrainingSet(
+        events, categories, valid=valid, estimator=lambda rows: next_item_scores(rows, n_items)
+    )
+    return replace(full, **given)
 
 
 def plan(method: str = "dtr-t", profile: str = "sound", **given: object) -> TreePlan:
@@ -71,24 +72,29 @@ def training(
     profile: str = "sound",
     seed: int = 0,
     folder=None,
-    keep_every=0,
-    taught=None,
+    checkpoint_every=0,
+    data=None,
     **given,
 ) -> TreeTraining:
     return TreeTraining(
-        plan(method, profile, **given), taught or lesson(), seed, "cpu", folder=folder, keep_every=keep_every
+        plan(method, profile, **given),
+        data or training_set(),
+        seed,
+        "cpu",
+        folder=folder,
+        checkpoint_every=checkpoint_every,
     )
 
 
 def everything(one: TreeTraining) -> dict[str, torch.Tensor]:
-    """All numbers where training stands, and those of what it would choose."""
-    standing, chosen = one.standing, one.chosen()
+    """All tensors of the training state and of the chosen index."""
+    state, chosen = one.state, one.chosen()
     parts = {
-        "now": standing.index.tensors(),
-        "optimiser": standing.optimiser.tensors(),
-        "best": standing.best,
+        "now": state.index.tensors(),
+        "optimizer": state.optimizer.tensors(),
+        "best": state.best,
         "chosen": chosen.tensors(),
-        "": {"losses": standing.losses, "version": torch.tensor(standing.index.tree.version)},
+        "": {"losses": state.losses, "version": torch.tensor(state.index.tree.version)},
     }
     return {f"{name}.{what}": one for name, part in parts.items() for what, one in part.items()}
 
@@ -106,7 +112,7 @@ def small_index(
     spare: float = 0.0,
     **config: object,
 ) -> TreeIndex:
-    """A tree over n items in a random order, with a scorer that was taught nothing."""
+    """A tree over n items in a random order, with an untrained scorer."""
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     tree = grow(order, n, branch, spare)
     sizes = {"width": 8, "hidden": 6, "layers": (12,), "windows": (3, 2, 1), "spread": 1.0}

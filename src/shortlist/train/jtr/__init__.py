@@ -1,4 +1,4 @@
-"""How JTR is taught."""
+"""Training of JTR."""
 
 from shortlist.train.jtr.trainer import JTRTrainer
 

@@ -1,4 +1,4 @@
-"""How far a query's vector is from walking to every leaf that holds the item it wants."""
+"""Loss of the paths from the root to every leaf of the target item."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,30 +9,31 @@ from torch import Tensor
 
 from shortlist.index.jtr import JTRIndex, LeafTree, descend
 
-Draw = Callable[[int, int], Tensor]
-"""(how many, below what) -> whole numbers to choose by, int64 on the device of the tree."""
+RandomIntegers = Callable[[int, int], Tensor]
+"""(count, bound) -> random integers below the bound, int64 on the device of the tree."""
 
-CHUNK = 1 << 24  # numbers gathered at once where the beam is walked
+CHUNK = 1 << 24  # numbers gathered at once in beam search
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """What competes at one depth of a walk, and what each item wants there."""
+    """The candidate nodes of one depth, and the positive ones of each item."""
 
     depth: int
     front: Tensor  # nodes, int64 [F]
-    wanted: Tensor  # the nodes above every leaf of an item, each once, as places in `front` [N, C]; -1 = none
-    place: Tensor  # the place of each node in `front` [nodes + 1], -1 = elsewhere; the last is of no node
+    positives: (
+        Tensor  # ancestors of every leaf of an item, each once, as positions in `front` [N, C]; -1 = none
+    )
+    position: Tensor  # position of each node in `front` [nodes + 1], -1 = another depth; the last is padding
 
 
 @dataclass(frozen=True, eq=False)
 class PathLoss:
-    """Softmax at every depth, the positive node against what a search would have to choose it from.
+    """Softmax at every depth, the positive node against the other nodes.
 
-    An item of several leaves has several positives at a depth; each has its own loss, they do not compete with each
-    other, and none is left out. Rivals are all other nodes of the depth where these are at most `negatives`. Otherwise
-    they are the nodes the beam takes, counted one by one, and `negatives` drawn ones that stand for all the rest, so
-    that the sum below the fraction is unbiased.
+    An item in several leaves has several positives at a depth; each has its own loss and is no negative of the others.
+    Negatives are all other nodes of a depth with at most `negatives` nodes. Otherwise they are the nodes in the beam,
+    with weight 1, and `negatives` random nodes that represent the rest, so that the partition function is unbiased.
     """
 
     tree: LeafTree
@@ -41,27 +42,27 @@ class PathLoss:
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """The depths at which there is a choice, from the top."""
-        made = (level_of(self.tree, depth) for depth in range(1, self.tree.height + 1))
-        return tuple(level for level in made if len(level.front) > 1)
+        """The depths with more than one node, from the top."""
+        levels = (level_of(self.tree, depth) for depth in range(1, self.tree.height + 1))
+        return tuple(level for level in levels if len(level.front) > 1)
 
-    def __call__(self, queries: Tensor, items: Tensor, nodes: Tensor, draw: Draw) -> Tensor:
+    def __call__(self, queries: Tensor, items: Tensor, nodes: Tensor, sample: RandomIntegers) -> Tensor:
         """The mean over depths of the mean loss of all positives; queries [Q, D], items [Q], nodes [nodes, D]."""
-        narrow = any(len(level.front) > self.negatives for level in self.levels)
-        beams = self.beams(queries.detach(), nodes.detach()) if narrow else []
+        sampled = any(len(level.front) > self.negatives for level in self.levels)
+        beams = self.beams(queries.detach(), nodes.detach()) if sampled else []
         losses = []
         for level in self.levels:
-            wanted = level.wanted[items]  # [Q, C]
+            positives = level.positives[items]  # [Q, C]
             if len(level.front) <= self.negatives:
-                losses.append(whole_loss(queries, nodes[level.front], wanted))
+                losses.append(full_loss(queries, nodes[level.front], positives))
             else:
-                taken = level.place[beams[level.depth - 1]]  # [Q, W]
-                drawn = draw(self.negatives, len(level.front))
-                losses.append(narrow_loss(queries, nodes[level.front], wanted, taken, drawn))
+                in_beam = level.position[beams[level.depth - 1]]  # [Q, W]
+                random = sample(self.negatives, len(level.front))
+                losses.append(sampled_loss(queries, nodes[level.front], positives, in_beam, random))
         return torch.stack(losses).mean() if losses else queries.new_zeros(())
 
     def beams(self, queries: Tensor, nodes: Tensor) -> list[Tensor]:
-        """The nodes a search keeps at each depth, as the weights are now."""
+        """The nodes in the beam at each depth, under the current weights."""
         index = JTRIndex(self.tree, nodes)
         each = self.beam * self.tree.onward.shape[1] * queries.shape[1]
         parts = [descend(index, part, self.beam) for part in torch.split(queries, max(1, CHUNK // each))]
@@ -69,46 +70,48 @@ class PathLoss:
 
 
 def level_of(tree: LeafTree, depth: int) -> Level:
-    """The front of a depth, with the places of every item's ancestors in it."""
+    """The nodes of a depth, with the positions of every item's ancestors among them."""
     front = tree.front(depth)
-    place = torch.full((tree.n_nodes + 1,), -1, device=tree.device)
-    place[front] = torch.arange(len(front), device=tree.device)
+    position = torch.full((tree.n_nodes + 1,), -1, device=tree.device)
+    position[front] = torch.arange(len(front), device=tree.device)
     homes = tree.homes  # [N, C]
-    above = torch.where(homes >= 0, place[tree.paths[homes.clamp(min=0), depth]], -1)
+    above = torch.where(homes >= 0, position[tree.paths[homes.clamp(min=0), depth]], -1)
     above = above.sort(dim=1, descending=True).values
-    again = torch.zeros_like(above, dtype=torch.bool)
-    again[:, 1:] = above[:, 1:] == above[:, :-1]
-    return Level(depth, front, above.masked_fill(again, -1), place)
+    repeated = torch.zeros_like(above, dtype=torch.bool)
+    repeated[:, 1:] = above[:, 1:] == above[:, :-1]
+    return Level(depth, front, above.masked_fill(repeated, -1), position)
 
 
-def whole_loss(queries: Tensor, front: Tensor, wanted: Tensor) -> Tensor:
-    """Every node of the front [F, D] that is not wanted [Q, C] is a rival."""
+def full_loss(queries: Tensor, front: Tensor, positives: Tensor) -> Tensor:
+    """Every node of the depth [F, D] that is not positive [Q, C] is a negative."""
     scores = queries @ front.T  # [Q, F]
-    own = scores.gather(1, wanted.clamp(min=0))
-    return _mean_loss(own, wanted >= 0, _without(scores, wanted).logsumexp(1, keepdim=True))
+    own = scores.gather(1, positives.clamp(min=0))
+    return _mean_loss(own, positives >= 0, _without(scores, positives).logsumexp(1, keepdim=True))
 
 
-def narrow_loss(queries: Tensor, front: Tensor, wanted: Tensor, taken: Tensor, drawn: Tensor) -> Tensor:
-    """Rivals are the nodes a beam has taken [Q, W], and drawn ones [M], alike for all, that stand for the others."""
-    own = torch.einsum("qd,qcd->qc", queries, front[wanted.clamp(min=0)])
-    met = (taken[:, :, None] == wanted[:, None, :]).any(2) | (taken < 0)  # [Q, W], no rivals
-    near = torch.einsum("qd,qwd->qw", queries, front[taken.clamp(min=0)]).masked_fill(met, -torch.inf)
-    known = torch.cat([wanted, taken.masked_fill(met, -1)], dim=1)  # each place once
-    rest = ~(drawn[None, :, None] == known[:, None, :]).any(2)  # [Q, M]
+def sampled_loss(
+    queries: Tensor, front: Tensor, positives: Tensor, in_beam: Tensor, random: Tensor
+) -> Tensor:
+    """Negatives are the nodes in the beam [Q, W], and random nodes [M], shared by all, that represent the others."""
+    own = torch.einsum("qd,qcd->qc", queries, front[positives.clamp(min=0)])
+    ignored = (in_beam[:, :, None] == positives[:, None, :]).any(2) | (in_beam < 0)  # [Q, W], no negatives
+    near = torch.einsum("qd,qwd->qw", queries, front[in_beam.clamp(min=0)]).masked_fill(ignored, -torch.inf)
+    known = torch.cat([positives, in_beam.masked_fill(ignored, -1)], dim=1)  # each position once
+    rest = ~(random[None, :, None] == known[:, None, :]).any(2)  # [Q, M]
     left = len(front) - (known >= 0).sum(1, keepdim=True)
-    lift = (left / rest.sum(1, keepdim=True).clamp(min=1)).clamp(min=1e-9).log()
-    far = (queries @ front[drawn].T + lift).masked_fill(~rest, -torch.inf)
-    return _mean_loss(own, wanted >= 0, torch.cat([near, far], dim=1).logsumexp(1, keepdim=True))
+    log_weight = (left / rest.sum(1, keepdim=True).clamp(min=1)).clamp(min=1e-9).log()
+    far = (queries @ front[random].T + log_weight).masked_fill(~rest, -torch.inf)
+    return _mean_loss(own, positives >= 0, torch.cat([near, far], dim=1).logsumexp(1, keepdim=True))
 
 
-def _without(scores: Tensor, wanted: Tensor) -> Tensor:
-    """Scores [Q, F] with -inf at the wanted places [Q, C]."""
-    wide = torch.nn.functional.pad(scores, (0, 1))  # a place for what is none
-    at = torch.where(wanted < 0, scores.shape[1], wanted)
-    return wide.scatter(1, at, -torch.inf)[:, :-1]
+def _without(scores: Tensor, positives: Tensor) -> Tensor:
+    """Scores [Q, F] with -inf at the positives [Q, C]."""
+    padded = torch.nn.functional.pad(scores, (0, 1))  # one more column for padding
+    at = torch.where(positives < 0, scores.shape[1], positives)
+    return padded.scatter(1, at, -torch.inf)[:, :-1]
 
 
-def _mean_loss(own: Tensor, there: Tensor, rivals: Tensor) -> Tensor:
-    """-log(exp(own) / (exp(own) + exp(rivals))), the mean over positives that are there [Q, C]."""
-    losses = torch.nn.functional.softplus(rivals - own)  # of -inf it is 0: no rival, no loss
-    return torch.where(there, losses, 0.0).sum() / there.sum().clamp(min=1)
+def _mean_loss(own: Tensor, exists: Tensor, negatives: Tensor) -> Tensor:
+    """-log(exp(own) / (exp(own) + exp(negatives))), the mean over existing positives [Q, C]."""
+    losses = torch.nn.functional.softplus(negatives - own)  # 0 without any negative
+    return torch.where(exists, losses, 0.0).sum() / exists.sum().clamp(min=1)

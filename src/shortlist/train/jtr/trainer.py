@@ -1,8 +1,8 @@
-"""JTR: a query encoder, the vectors of a tree's nodes and the contents of its leaves, learned together."""
+"""Trainer of JTR: a query encoder, the embeddings of a tree's nodes and the items of its leaves, trained jointly."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -10,67 +10,78 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.data import HeldOut, Interactions
-from shortlist.errors import ConfigError
-from shortlist.index.jtr import JTRIndex, grow, overlap
+from shortlist.data.membership import is_in
+from shortlist.index.jtr import JTRIndex, grow, overlap, search
+from shortlist.models.model import VectorModel
 from shortlist.models.sequence.model import SequenceModel
-from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
+from shortlist.models.sequence.sasrec import SASRec
 from shortlist.nominate.jtr import JTRNominator
 from shortlist.progress import Progress, silent
+from shortlist.settings import Setting, check_fields, check_settings, setting, settings_of
 from shortlist.train.context import TrainContext
-from shortlist.train.jtr.loss import PathLoss
-from shortlist.train.jtr.validation import judge_of
-from shortlist.train.jtr.votes import batches_of, votes_of
+from shortlist.train.jtr.loss import PathLoss, RandomIntegers
+from shortlist.train.jtr.votes import leaf_votes, sequence_batches
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.loop import Batches, Loop
-from shortlist.train.loop.ranges import check_ranges
 from shortlist.train.models.sequence import SequenceTrainer
 
-LEAST = {"branch": 2, "leaf": 1, "copies": 1, "round_epochs": 1, "train_beam": 1, "vote_beam": 1}
-Learned = tuple[SequenceModel, JTRIndex]
+CHUNK = 500  # validation users per search
+ENCODER = ("width", "blocks", "heads", "max_history", "dropout", "epochs", "batch_size", "learning_rate",
+           "weight_decay", "patience", "device")  # fmt: skip
+Trained = tuple[SequenceModel, JTRIndex]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class JTRTrainer:
-    """A SASRec model first, a tree by k-means over its item vectors, then `rounds` of learning both together.
+    """SASRec first, then a tree by k-means over its item embeddings, then `rounds` of joint training.
 
-    In a round the encoder, the items' and the nodes' vectors learn; between two rounds items move to the leaves that
-    the queries which want them walk to (overlapped clustering). What is kept is what did best on the cases to choose
-    by, searched as it will be; without cases, the last round. `epochs`, `learning_rate` and `patience` are those of SASRec,
-    whose epochs are also what is told of the training.
+    `JTRTrainer(width=32, leaf=20)` takes its own settings and those of SASRec. A round trains the encoder and the
+    embeddings of items and nodes. Between two rounds items move to the leaves that beam search reaches for histories
+    followed by them (overlapped clustering). The round with the best validation recall is kept; without validation
+    users, the last round.
     """
 
-    width: int = 64
-    blocks: int = 2
-    heads: int = 2
-    max_history: int = 69
-    dropout: float = 0.2
-    epochs: int = 60
-    batch_size: int = 128  # pieces of sequences
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-4
-    patience: int = 5
-    branch: int = 10
-    leaf: int = 100  # the most items of a leaf
-    copies: int = 2  # the most leaves of an item
-    rounds: int = 4
-    round_epochs: int = 5
-    round_learning_rate: float = 3e-4
-    negatives: int = 50  # drawn at a depth with more nodes than that
-    train_beam: int = 10  # nodes of a depth with more that are negatives because the beam takes them
-    vote_beam: int = 3  # leaves that a history votes for, with the item that came next
-    device: str = "auto"
+    branch: int = setting(10, "Children of a node.", least=2, most=1e9)
+    leaf: int = setting(100, "Most items of a leaf.", least=1, most=1e9)
+    copies: int = setting(2, "Most leaves of an item.", least=1, most=10_000)
+    rounds: int = setting(4, "Rounds of joint training.", least=1, most=10_000)
+    round_epochs: int = setting(5, "Epochs of a round.", least=1, most=100_000)
+    round_learning_rate: float = setting(3e-4, "Learning rate of the rounds.", least=1e-9, most=10)
+    negatives: int = setting(
+        50, "Random negatives of a depth with more nodes; smaller depths use all.", least=1, most=10_000_000
+    )
+    train_beam: int = setting(10, "Nodes in the beam that are negatives too.", least=1, most=1e9)
+    vote_beam: int = setting(3, "Leaves that an event votes for.", least=1, most=1e9)
+    encoder: SequenceTrainer = field(default_factory=lambda: SequenceTrainer(model=SASRec))
 
-    def __post_init__(self) -> None:
-        for name, least in LEAST.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"jtr: {name} must be at least {least}, got {getattr(self, name)!r}")
-        if not 0 < self.round_learning_rate <= 10:
-            raise ConfigError(f"jtr: round_learning_rate must lie above 0 and up to 10, got {self.round_learning_rate!r}")
+    def __init__(self, **settings: Any) -> None:
+        check_settings(settings, self.declared(), "jtr")
+        for own in settings_of(type(self)):
+            object.__setattr__(self, own.name, settings.pop(own.name, own.default))
+        object.__setattr__(self, "encoder", SequenceTrainer(model=SASRec).with_settings(**settings))
+        check_fields(self, "jtr")
+
+    @classmethod
+    def declared(cls) -> tuple[Setting, ...]:
+        """The settings of a recipe: those of SASRec, then the trainer's own."""
+        encoder = {one.name: one for one in SequenceTrainer(model=SASRec).declared()}
+        return (*(encoder[name] for name in ENCODER), *settings_of(cls))
+
+    def settings(self) -> dict[str, Any]:
+        """All settings as plain values."""
+        encoder = self.encoder.settings()
+        own = {one.name: getattr(self, one.name) for one in settings_of(type(self))}
+        return {name: encoder[name] for name in ENCODER} | own
+
+    def with_settings(self, **settings: Any) -> Self:
+        """The same trainer with some settings changed."""
+        return type(self)(**{**self.settings(), **settings})
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> JTRNominator:
         beam = int(settings.get("beam", JTRNominator.beam))
         encoder, index = self.learn(context.events, context.valid, context.seed, context.progress, beam=beam)
-        context.note(str(settings.get("name", "jtr")), history_of(encoder.validation, self.epochs, self.patience))
+        history = history_of(encoder.validation, self.encoder.epochs, self.encoder.patience)
+        context.note(str(settings.get("name", "jtr")), history)
         return JTRNominator(encoder.cpu(), index.to("cpu"), **settings)
 
     def learn(
@@ -80,94 +91,81 @@ class JTRTrainer:
         seed: int = 0,
         progress: Progress = silent,
         beam: int = JTRNominator.beam,
-    ) -> Learned:
-        """The encoder and the tree, on the device they were trained on; `beam` is what cases are searched with."""
-        check_ranges(vars(self))
-        encoder = self.sasrec().learn(events, valid, seed, progress)
+    ) -> Trained:
+        """The encoder and the tree, on the training device; `beam` is that of the validation searches."""
+        encoder = self.encoder.learn(events, valid, seed, progress)
         index = grow(encoder.vectors(), self.branch, self.leaf, seed)
         if not len(events) or index.tree.height == 0:
-            return encoder, index  # nothing to learn from, or one leaf: nothing to choose
-        joint = Joint(encoder, index)
-        judge = judge_of(encoder, valid, seed, beam)
-        best, worth = joint.learned(), judge(index) if judge else -np.inf
+            return encoder, index  # no events, or one leaf: nothing to train
+        joint = JointModel(encoder, index)
+        validate = validation_recall(encoder, valid, seed, beam)
+        best, recall = joint.snapshot(), validate(index) if validate else -np.inf
         for number in range(self.rounds):
             if number:
-                joint = self._moved(joint, events)
-            value = self._round(joint, events, judge, (seed, number), progress)
-            if value >= worth or judge is None:
-                best, worth = joint.learned(), value
+                joint = self._reclustered(joint, events)
+            value = self._round(joint, events, validate, (seed, number), progress)
+            if value >= recall or validate is None:
+                best, recall = joint.snapshot(), value
         return best
 
-    def sasrec(self) -> SequenceTrainer:
-        """How the encoder is taught before there is a tree."""
-        sizes = SASRecConfig(0, self.max_history, self.width, self.blocks, self.heads, self.dropout)
-        return SequenceTrainer(
-            model=SASRec,
-            config=sizes,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            patience=self.patience,
-            device=self.device,
-        )
-
-    def _moved(self, joint: "Joint", events: Interactions) -> "Joint":
-        """The same vectors, items in the leaves where they are wanted."""
+    def _reclustered(self, joint: "JointModel", events: Interactions) -> "JointModel":
+        """The same embeddings, items in the leaves that their events vote for."""
         index = joint.index
-        # A third of the leaves at most: a history that votes for all of them tells nothing.
+        # At most a third of the leaves: a vote for nearly all leaves carries no information.
         beam = max(1, min(self.vote_beam, len(index.tree.leaves) // 3))
-        votes = votes_of(joint.encoder, index, events, beam, self.batch_size)
+        votes = leaf_votes(joint.encoder, index, events, beam, self.encoder.batch_size)
         tree = overlap(index.tree, votes, joint.encoder.vectors(), self.copies)
-        return Joint(joint.encoder, JTRIndex(tree, index.nodes))
+        return JointModel(joint.encoder, JTRIndex(tree, index.nodes))
 
     def _round(
         self,
-        joint: "Joint",
+        joint: "JointModel",
         events: Interactions,
-        judge: Callable[[JTRIndex], float] | None,
+        validate: Callable[[JTRIndex], float] | None,
         seed: tuple[int, int],
         progress: Progress,
     ) -> float:
-        """Learn in place; what the judge said of the epoch that is kept."""
-        loop = Loop(self.round_epochs, self.round_learning_rate, self.weight_decay, self.patience)
+        """Train in place; the validation recall of the best epoch."""
+        encoder = self.encoder
+        loop = Loop(self.round_epochs, self.round_learning_rate, encoder.weight_decay, encoder.patience)
         torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
-        judged = None if judge is None else lambda: judge(joint.index)
-        said = loop.run(
+        recalls = loop.run(
             joint,
             self._batches(joint, events, seed),
             self._steps(events),
             f"jtr {seed[1] + 1}",
             progress,
-            judged,
+            None if validate is None else lambda: validate(joint.index),
         )
-        return max(said, default=-np.inf)
+        return max(recalls, default=-np.inf)
 
     def _steps(self, events: Interactions) -> int:
-        """The most batches an epoch may have."""
-        reach = self.max_history + 1
-        count = np.where(events.lengths > reach, events.lengths // reach + 2, events.lengths > 0).sum()
-        return -(-int(count) // self.batch_size)
+        """The largest number of batches in an epoch."""
+        length = self.encoder.piece_length
+        count = np.where(events.lengths > length, events.lengths // length + 2, events.lengths > 0).sum()
+        return -(-int(count) // self.encoder.batch_size)
 
-    def _batches(self, joint: "Joint", events: Interactions, seed: tuple[int, int]) -> Batches:
+    def _batches(self, joint: "JointModel", events: Interactions, seed: tuple[int, int]) -> Batches:
         paths = PathLoss(joint.tree, self.negatives, self.train_beam)
         device = joint.nodes.device
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             generator = np.random.default_rng((*seed, epoch))
 
-            def draw(count: int, below: int) -> Tensor:
+            def sample(count: int, below: int) -> Tensor:
                 return torch.from_numpy(generator.integers(0, below, count)).to(device)
 
-            for piece in batches_of(events, self.max_history + 1, self.batch_size, generator):
+            for piece in sequence_batches(
+                events, self.encoder.piece_length, self.encoder.batch_size, generator
+            ):
                 moved = piece.to(device)
-                yield lambda piece=moved: joint.loss(piece, paths, draw)  # type: ignore[misc]
+                yield lambda piece=moved: joint.loss(piece, paths, sample)  # type: ignore[misc]
 
         return batches
 
 
-class Joint(nn.Module):
-    """An encoder and the vectors of a tree's nodes, as one thing that learns."""
+class JointModel(nn.Module):
+    """An encoder and node embeddings as one module."""
 
     def __init__(self, encoder: SequenceModel, index: JTRIndex) -> None:
         super().__init__()
@@ -176,23 +174,46 @@ class Joint(nn.Module):
 
     @property
     def index(self) -> JTRIndex:
-        """The tree with its vectors as they are now."""
+        """The tree with the current node embeddings."""
         return JTRIndex(self.tree, self.nodes.detach())
 
-    def learned(self) -> Learned:
-        """What stays when learning goes on."""
-        encoder = type(self.encoder).build(self.encoder.settings(), _kept(self.encoder))
+    def snapshot(self) -> Trained:
+        """Copies of the encoder and the index."""
+        weights = {name: one.detach().clone() for name, one in self.encoder.state_dict().items()}
+        encoder = type(self.encoder).build(self.encoder.settings(), weights)
         encoder.validation = self.encoder.validation
         return encoder.to(self.nodes.device), JTRIndex(self.tree, self.nodes.detach().clone())
 
-    def loss(self, piece: Tensor, paths: PathLoss, draw: Callable[[int, int], Tensor]) -> Tensor:
-        """Softmax over all items, and over the nodes on the way to each; pieces [B, reach], -1 = padding."""
-        there = piece >= 0
+    def loss(self, piece: Tensor, paths: PathLoss, sample: RandomIntegers) -> Tensor:
+        """Softmax over all items plus the path loss; pieces [B, length], -1 = padding."""
+        exists = piece >= 0
         with torch.autocast(piece.device.type, torch.bfloat16, enabled=piece.is_cuda):
-            queries, wanted = self.encoder(piece[:, :-1])[there], piece[there]  # [Q, D], [Q]
+            queries, targets = self.encoder(piece[:, :-1])[exists], piece[exists]  # [Q, D], [Q]
             logits = queries @ self.encoder.vectors().T  # [Q, N]
-        return F.cross_entropy(logits.float(), wanted) + paths(queries.float(), wanted, self.nodes, draw)
+        return F.cross_entropy(logits.float(), targets) + paths(queries.float(), targets, self.nodes, sample)
 
 
-def _kept(module: nn.Module) -> dict[str, Tensor]:
-    return {name: one.detach().clone() for name, one in module.state_dict().items()}
+def validation_recall(
+    encoder: VectorModel, valid: HeldOut | None, seed: int, beam: int, k: int = 20, most: int = 1000
+) -> Callable[[JTRIndex], float] | None:
+    """A function from a tree to recall@k of the current encoder on up to `most` validation users, without seen items.
+
+    None without validation users.
+    """
+    if valid is None or not len(valid):
+        return None
+    chosen = valid.take(np.random.default_rng(seed).permutation(len(valid))[:most])
+    device = encoder.vectors().device
+    history = chosen.query(width=max(int(chosen.history_lengths().max()), 1)).history.to(device)
+    relevant = chosen.relevant().to(device)
+    count = (relevant >= 0).sum(1).clamp(min=1)
+
+    @torch.no_grad()
+    def validate(index: JTRIndex) -> float:
+        found = [
+            search(index, encoder.vectors(), encoder.users(part), k, beam, part).items
+            for part in torch.split(history, CHUNK)
+        ]
+        return float((is_in(torch.cat(found), relevant).sum(1) / count).mean())
+
+    return validate

@@ -1,4 +1,4 @@
-"""Which leaves the queries walk to that want an item: what overlapped clustering listens to."""
+"""Votes of training events for leaves: the input of overlapped clustering."""
 
 from collections.abc import Iterator
 
@@ -14,37 +14,39 @@ from shortlist.train.models.sequence import pieces
 
 
 @torch.no_grad()
-def votes_of(
+def leaf_votes(
     encoder: SequenceModel, index: JTRIndex, events: Interactions, beam: int, batch_size: int = 128
 ) -> sparse.csr_matrix:
-    """How many events of an item come after a history that walks to a leaf, float32 [N, leaves].
+    """How many events of an item follow a history whose beam search reaches a leaf, float32 [N, leaves].
 
-    The product of who wanted what (one row per event, its item) with who walks where (the `beam` leaves at the end).
+    The product of the event-item matrix (one row per event) with the event-leaf matrix (the `beam` leaves reached).
     """
     leaves = index.tree.leaves.contiguous()
     shape = (events.n_items, len(leaves))
-    counted = sparse.csr_matrix(shape, dtype=np.float32)
-    for cut in batches_of(events, encoder.config.max_history + 1, batch_size, np.random.default_rng(0)):
-        piece = cut.to(leaves.device)
-        there = piece >= 0
-        queries = encoder(piece[:, :-1])[there]  # [Q, D]
-        walked = reached(index, queries, beam)  # [Q, W]
-        wanted = piece[there][:, None].expand_as(walked)[walked >= 0]
-        column = torch.searchsorted(leaves, walked[walked >= 0])
-        at = (wanted.cpu().numpy(), column.cpu().numpy())
-        counted = counted + sparse.csr_matrix((np.ones(len(at[0]), np.float32), at), shape=shape)
-    return counted
+    votes = sparse.csr_matrix(shape, dtype=np.float32)
+    for batch in sequence_batches(
+        events, encoder.config.max_history + 1, batch_size, np.random.default_rng(0)
+    ):
+        piece = batch.to(leaves.device)
+        exists = piece >= 0
+        queries = encoder(piece[:, :-1])[exists]  # [Q, D]
+        found = reached(index, queries, beam)  # [Q, W]
+        targets = piece[exists][:, None].expand_as(found)[found >= 0]
+        column = torch.searchsorted(leaves, found[found >= 0])
+        at = (targets.cpu().numpy(), column.cpu().numpy())
+        votes = votes + sparse.csr_matrix((np.ones(len(at[0]), np.float32), at), shape=shape)
+    return votes
 
 
-def batches_of(
-    events: Interactions, reach: int, batch_size: int, generator: np.random.Generator
+def sequence_batches(
+    events: Interactions, length: int, batch_size: int, generator: np.random.Generator
 ) -> Iterator[Tensor]:
-    """All events once, in shuffled pieces of sequences [B, reach], -1 = padding at the end."""
-    starts, stops = pieces(events.lengths, reach, generator)
+    """All events once, in shuffled pieces of sequences [B, length], -1 = padding at the end."""
+    starts, stops = pieces(events.lengths, length, generator)
     order = generator.permutation(len(starts))
     items = torch.from_numpy(events.items.astype(np.int64))
     for first in range(0, len(order), batch_size):
-        some = order[first : first + batch_size]
-        at = torch.from_numpy(starts[some])[:, None] + torch.arange(int((stops - starts)[some].max()))
-        inside = at < torch.from_numpy(stops[some])[:, None]
+        batch = order[first : first + batch_size]
+        at = torch.from_numpy(starts[batch])[:, None] + torch.arange(int((stops - starts)[batch].max()))
+        inside = at < torch.from_numpy(stops[batch])[:, None]
         yield torch.where(inside, items[torch.where(inside, at, 0)], -1)

@@ -31,8 +31,8 @@ class Stride:
 def strides_of(shape: TreeShape, stride: int, bottom: int, first: int = 0) -> Iterator[Stride]:
     """From the root to the level `bottom`, `stride` levels at a time, fewer where nodes have many children.
 
-    The first stride reaches at least `first`, with however many candidates: levels above it are not trained. If no level
-    down to `bottom` is trained there is no stride.
+    The first stride reaches at least `first`, with however many candidates: levels above it are not trained. If no
+    level down to `bottom` is trained there is no stride.
     """
     while stride > 1 and shape.branch**stride > CANDIDATES:
         stride -= 1

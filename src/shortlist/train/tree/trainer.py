@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -63,6 +63,11 @@ class TreeTrainer:
         """The settings of a recipe: the trainer's own, then those of the plan."""
         return (*settings_of(cls), *(one for one in SETTINGS if one.name not in OF_THE_STAGE))
 
+    def with_settings(self, **settings: Any) -> Self:
+        """The same trainer with some settings changed."""
+        own = {one.name: getattr(self, one.name) for one in settings_of(type(self))}
+        return type(self)(**{**own, **self.overrides, **settings})
+
     def plan(self, **more: Any) -> TreePlan:
         """All settings."""
         return plan_of(self.method, self.profile, **{**self.overrides, **more})
@@ -113,7 +118,9 @@ class TreeTrainer:
 
     def _checkpoint_folder(self, context: TrainContext, what: str, config: Mapping[str, Any]) -> Path | None:
         """The folder of a checkpoint; it depends on validation users and device too."""
-        return context.checkpoint_folder(what, config, fingerprint(context.valid), device_of(self.device).type)
+        return context.checkpoint_folder(
+            what, config, fingerprint(context.valid), device_of(self.device).type
+        )
 
     def _train(
         self, plan: TreePlan, training_set: TreeTrainingSet, context: TrainContext, name: str

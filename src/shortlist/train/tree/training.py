@@ -14,7 +14,7 @@ from torch import Tensor
 from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ConfigError, ShortlistError
 from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, grow, n_rows, random_order
-from shortlist.models.nodes import AttentionScorer, ScorerConfig, make_scorer, load_weights
+from shortlist.models.nodes import AttentionScorer, ScorerConfig, load_weights, make_scorer
 from shortlist.progress import Progress, silent
 from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
 from shortlist.train.loop.device import device_of
