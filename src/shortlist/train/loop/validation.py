@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from shortlist.data import HeldOut
-from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError
 from shortlist.index.exact import mask_rows
+from shortlist.metrics.ranking import METRICS
 from shortlist.models.model import Model
 
 BATCH = 512  # users at a time, fewer where their scores would be more than CELLS
 CELLS = 1 << 26
-METRICS = ("recall", "ndcg")
+ALLOWED = ("recall", "ndcg")
 
 
 def validation_metric(
@@ -50,7 +50,7 @@ def validation_metric(
             _values(name, mask_rows(model.scores(query.history, query.user), query.history), relevant, k)
             for query, relevant in requests
         ]
-        return float(torch.cat(values).mean())
+        return float(torch.cat(values).nanmean())
 
     return validate
 
@@ -58,17 +58,11 @@ def validation_metric(
 def parse_metric(metric: str) -> tuple[str, int]:
     """Name and cut-off of an early-stopping metric."""
     name, _, cut = metric.partition("@")
-    if name not in METRICS or not cut.isdecimal() or int(cut) < 1:
+    if name not in ALLOWED or not cut.isdecimal() or int(cut) < 1:
         raise ConfigError(f"early_stop_metric must be recall@k or ndcg@k, got {metric!r}")
     return name, int(cut)
 
 
 def _values(name: str, scores: Tensor, relevant: Tensor, k: int) -> Tensor:
-    k = min(k, scores.shape[1])
-    best, rows = scores.topk(k, dim=1)
-    hits = is_in(rows, relevant) & (best > -torch.inf)  # [C, k], excluded items fill up a short list
-    count = (relevant >= 0).sum(1).clamp(min=1)
-    if name == "recall":
-        return hits.sum(1) / count
-    discount = 1.0 / torch.log2(torch.arange(2, k + 2, device=scores.device, dtype=torch.float32))
-    return (hits * discount).sum(1) / discount.cumsum(0)[count.clamp(max=k) - 1]
+    best, rows = scores.topk(min(k, scores.shape[1]), dim=1)
+    return METRICS[name](rows.masked_fill(best == -torch.inf, -1), relevant, k)
