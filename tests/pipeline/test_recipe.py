@@ -299,7 +299,7 @@ def test_stage_without_its_weights_is_refused():
 def test_weights_of_the_wrong_size_are_refused():
     pipeline = tiny()
     weights = {stage.title: stage.tensors() for stage in leaves(pipeline)}
-    weights["prerank"]["land.bias"] = torch.zeros(3)
+    weights["prerank"]["output.bias"] = torch.zeros(3)
     with pytest.raises(ConfigError, match=r"\[stages.prerank\]: the stage cannot be built .*size mismatch"):
         assemble(to_recipe(pipeline), weights)
 
