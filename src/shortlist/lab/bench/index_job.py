@@ -10,7 +10,7 @@ from torch import Tensor
 
 from shortlist.data import HeldOut, Interactions, leave_last_out
 from shortlist.data.membership import is_in
-from shortlist.evaluate.rank_model import rank_model
+from shortlist.evaluate.full_catalog import rank_model
 from shortlist.evaluate.scores import score_slates
 from shortlist.lab.bench.data_job import peak_bytes
 from shortlist.models.model import ModelConfig, VectorModel
@@ -50,7 +50,7 @@ def ranked(users: int, items: int, seed: int) -> dict[str, float]:
     began, before = time.perf_counter(), peak_bytes()
     best = rank_model(model, cases, K)
     popularity, people = torch.from_numpy(cases.events.popularity.copy()), len(cases)
-    told = score_slates(best, cases.relevant(), (10, 20), popularity, people).as_dict(seed)
+    told = score_slates(best, cases.relevant(), (10, 20), popularity, people).summary(seed)
     seconds = time.perf_counter() - began
     some = slice(0, 1000)
     met = is_in(best[some], cases.query(some, width=EVENTS).history).any()
@@ -61,7 +61,7 @@ def ranked(users: int, items: int, seed: int) -> dict[str, float]:
         "start_bytes": before,
         "peak_bytes": peak_bytes(),
         "met_again": float(met),
-        "recall": told["metrics"]["recall@20"]["mean"],
+        "recall": told.metrics["recall@20"].mean,
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from shortlist.data import Dataset, Split
 from shortlist.data.read import read
 from shortlist.errors import ConfigError
-from shortlist.evaluate.evaluation import Evaluation, evaluate
+from shortlist.evaluate.evaluation import PipelineEvaluation, evaluate_pipeline
 from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline
 from shortlist.lab.experiments.claims import better
 from shortlist.lab.result import result, row, start
@@ -31,7 +31,7 @@ def classic_ml1m(
     """Train with each seed, on the split of the same seed; every system answers the same users."""
     began = start()
     dataset = _dataset(data, profile)
-    found: dict[str, list[Evaluation]] = {}
+    found: dict[str, list[PipelineEvaluation]] = {}
     for seed in seeds:
         split = dataset.split(protocol="half-history", seed=seed)
         for name, evaluation in _evaluated(shipped_recipe("classic"), dataset, split, seed, progress).items():
@@ -42,7 +42,7 @@ def classic_ml1m(
         for metric in METRICS
     ]
     rows += [
-        row("popularity", metric, [float(one.baseline[metric].nanmean()) for one in found["pipeline"]])
+        row("popularity", metric, [float(one.popularity[metric].nanmean()) for one in found["pipeline"]])
         for metric in METRICS
     ]
     rows += _losses(found["pipeline"])
@@ -61,7 +61,7 @@ def _dataset(data: Path | None, profile: str) -> Dataset:
 
 def _evaluated(
     recipe: Recipe, dataset: Dataset, split: Split, seed: int, progress: Progress
-) -> dict[str, Evaluation]:
+) -> dict[str, PipelineEvaluation]:
     """The pipeline, each of its nominators alone, and the pipeline cut short after each stage."""
     trained = train(recipe, dataset, seed, split, progress).pipeline
     systems: dict[str, Stage] = {"pipeline": trained}
@@ -70,28 +70,33 @@ def _evaluated(
     for count in range(2, len(trained.stages)):
         shown = trained.stages[:count]
         systems[f"up to {shown[-1].title}"] = Pipeline((*shown[:-1], _cut(shown[-1])))
-    return {name: evaluate(as_pipeline(one), split.test, split.train, (20,)) for name, one in systems.items()}
+    return {
+        name: evaluate_pipeline(as_pipeline(one), split.test, split.train, (20,))
+        for name, one in systems.items()
+    }
 
 
 def _cut(stage: Stage) -> Stage:
     return Top(stage.inner if isinstance(stage, Top) else stage, 20)
 
 
-def _losses(runs: Sequence[Evaluation]) -> list[dict[str, Any]]:
+def _losses(runs: Sequence[PipelineEvaluation]) -> list[dict[str, Any]]:
     """The share of held-out items each stage loses."""
     shares: dict[str, list[float]] = {}
     for one in runs:
-        for stage in one.funnel.stages:
-            shares.setdefault(stage.name, []).append(stage.lost / max(one.funnel.wanted, 1))
+        for stage in one.losses.stages:
+            shares.setdefault(stage.name, []).append(one.losses.share(stage.lost))
     return [row(f"lost at {name}", "share of held-out items", values) for name, values in shares.items()]
 
 
-def _claims(found: dict[str, list[Evaluation]], seeds: Sequence[int]) -> list[dict[str, Any]]:
+def _claims(found: dict[str, list[PipelineEvaluation]], seeds: Sequence[int]) -> list[dict[str, Any]]:
     """Better than popularity and than each nominator alone, on every split."""
     against = {
         name: runs for name, runs in found.items() if name != "pipeline" and not name.startswith("up to")
     }
-    told = [better("pipeline > popularity", [(one.scores, one.baseline) for one in found["pipeline"]], seeds)]
+    told = [
+        better("pipeline > popularity", [(one.scores, one.popularity) for one in found["pipeline"]], seeds)
+    ]
     for name, runs in against.items():
         pairs = [(ours.scores, other.scores) for ours, other in zip(found["pipeline"], runs, strict=True)]
         told.append(better(f"pipeline > {name}", pairs, seeds))
