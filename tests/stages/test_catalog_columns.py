@@ -1,4 +1,4 @@
-"""What the catalogue says of items: numbers scaled, texts as codes, lists as tags, the rest left out."""
+"""Catalogue columns: numbers are scaled, texts become codes, lists become tags, other columns are left out."""
 
 import datetime
 import decimal
@@ -10,7 +10,7 @@ import torch
 
 from shortlist.data import Catalog, Vocabulary
 from shortlist.errors import ArtifactError, ConfigError
-from shortlist.stages.columns import FAR, WIDEST, Columns
+from shortlist.stages.catalog_columns import CLIP, MAX_TAGS_PER_ITEM, CatalogColumns
 
 ALL = np.ones(6, bool)
 
@@ -19,11 +19,11 @@ def catalog(**columns) -> Catalog:
     return Catalog(Vocabulary.of([f"i{row}" for row in range(6)]), pa.table(columns))
 
 
-def read(met=ALL, only=(), **columns) -> Columns:
-    return Columns.of(catalog(**columns), met, only)
+def read(trained=ALL, only=(), **columns) -> CatalogColumns:
+    return CatalogColumns.of(catalog(**columns), trained, only)
 
 
-def test_numbers_have_mean_0_and_spread_1_and_a_flag_where_some_are_missing():
+def test_numbers_have_mean_0_and_std_1_and_a_flag_where_some_are_missing():
     made = read(price=[1.0, 2.0, 3.0, 4.0, None, float("nan")], pages=[1, 2, 3, 4, 5, 6])
     assert made.names == ("price", "pages")
     price, missing, pages = made.numbers.T
@@ -34,29 +34,29 @@ def test_numbers_have_mean_0_and_spread_1_and_a_flag_where_some_are_missing():
     assert pages.mean().item() == pytest.approx(0, abs=1e-6)
 
 
-def test_scales_are_those_of_items_that_were_met():
-    met = np.array([True, True, False, False, False, False])
-    made = read(met, price=[0.0, 2.0, 3.0, 1e9, -1e9, None])
-    assert made.numbers[:, 0].tolist() == [-1, 1, 2, FAR, -FAR, 0]
+def test_numbers_are_scaled_by_items_that_occur_in_training():
+    trained = np.array([True, True, False, False, False, False])
+    made = read(trained, price=[0.0, 2.0, 3.0, 1e9, -1e9, None])
+    assert made.numbers[:, 0].tolist() == [-1, 1, 2, CLIP, -CLIP, 0]
 
 
-def test_dates_and_truths_are_numbers():
+def test_dates_and_booleans_are_numbers():
     days = [datetime.date(2020, 1, day) for day in range(1, 7)]
     made = read(added=days, new=[True, False, True, False, None, True])
     assert made.numbers.shape == (6, 3)
     assert bool((made.numbers[1:, 0] > made.numbers[:-1, 0]).all())
 
 
-def test_texts_become_codes_by_how_frequent_they_are_and_rare_ones_are_0():
+def test_texts_become_codes_by_frequency_and_rare_ones_are_0():
     made = read(kind=["b", "a", "a", "b", "rare", None], title=["x"] * 6)
     assert made.names == ("kind",)
     assert made.codes[:, 0].tolist() == [2, 1, 1, 2, 0, 0]
     assert made.sizes == (3,)
-    met = np.array([True, False, False, True, True, True])
-    assert read(met, kind=["b", "a", "a", "b", "a", None]).codes[:, 0].tolist() == [1, 0, 0, 1, 0, 0]
+    trained = np.array([True, False, False, True, True, True])
+    assert read(trained, kind=["b", "a", "a", "b", "a", None]).codes[:, 0].tolist() == [1, 0, 0, 1, 0, 0]
 
 
-def test_what_says_nothing_is_left_out_unless_it_is_asked_for():
+def test_uninformative_columns_are_left_out_unless_requested():
     columns = {
         "link": [f"http://{row}" for row in range(6)],
         "same": [3] * 6,
@@ -69,8 +69,8 @@ def test_what_says_nothing_is_left_out_unless_it_is_asked_for():
     assert read(odd=[b"x"] * 6).names == ()
 
 
-def test_a_column_that_is_not_there_is_named():
-    with pytest.raises(ConfigError, match="'nobody' is no column of the catalogue; it has kind, price"):
+def test_unknown_column_is_refused():
+    with pytest.raises(ConfigError, match="'nobody' is not a column of the catalogue; it has kind, price"):
         read(only=["kind", "nobody"], kind=["a"] * 6, price=[1] * 6)
 
 
@@ -88,15 +88,15 @@ def test_lists_become_tags_the_most_frequent_first(genres):
     assert made.n_tags == 3
 
 
-def test_an_item_has_at_most_so_many_tags():
-    assert read(words=[[f"w{n}" for n in range(50)]] * 6).tags.shape == (6, WIDEST)
+def test_an_item_has_at_most_eight_tags():
+    assert read(words=[[f"w{n}" for n in range(50)]] * 6).tags.shape == (6, MAX_TAGS_PER_ITEM)
 
 
-def test_likeness_is_the_share_of_the_history_that_has_the_same():
+def test_match_is_the_share_of_the_history_with_the_same_value():
     made = read(kind=["a", "a", "b", "b", "b", None], genres=["x|y", "x", "y", "y|z", "", "z"])
     history = torch.tensor([[-1, 0, 1, 2], [-1, -1, -1, -1], [5, 5, 5, 5]])
     rows = torch.tensor([[0, 3, 5]] * 3)
-    told = made.likeness(history, rows)
+    values = made.match(history, rows)
 
     def slow(past, row):
         kinds, tags = made.codes[:, 0].tolist(), [{t for t in one if t >= 0} for one in made.tags.tolist()]
@@ -106,40 +106,40 @@ def test_likeness_is_the_share_of_the_history_that_has_the_same():
         own = [sum(tag in tags[one] for one in past) / share for tag in tags[row]]
         return [same, sum(own) / (len(own) or 1)]
 
-    wanted = [
+    expected = [
         [slow(past, row) for row in some] for past, some in zip(history.tolist(), rows.tolist(), strict=True)
     ]
-    assert torch.allclose(told, torch.tensor(wanted))
-    assert told[0, 0].tolist() == pytest.approx([2 / 3, 2 / 3])
+    assert torch.allclose(values, torch.tensor(expected))
+    assert values[0, 0].tolist() == pytest.approx([2 / 3, 2 / 3])
 
 
-def test_a_bare_catalogue_has_no_columns_and_an_answer():
-    made = Columns.of(Catalog.bare(Vocabulary.of(["a", "b"])), np.ones(2, bool))
+def test_catalogue_without_columns_has_no_match():
+    made = CatalogColumns.of(Catalog.bare(Vocabulary.of(["a", "b"])), np.ones(2, bool))
     assert made.names == ()
-    assert made.likeness(torch.tensor([[0]]), torch.tensor([[1, 0]])).tolist() == [[[0.0], [0.0]]]
+    assert made.match(torch.tensor([[0]]), torch.tensor([[1, 0]])).tolist() == [[[0.0], [0.0]]]
 
 
-def test_nothing_met_is_no_reason_to_fail():
+def test_catalogue_without_trained_items_has_no_columns():
     made = read(np.zeros(6, bool), price=[1, 2, 3, 4, 5, 6], kind=["a"] * 6, genres=["a|b"] * 6)
     assert made.numbers.shape == (6, 0)
     assert made.tags.shape == (6, 0)
 
 
-def test_columns_come_back_from_their_tensors():
+def test_columns_are_the_same_when_rebuilt():
     made = read(kind=["a", "a", "b", "b", "b", None], genres=["x|y"] * 6, price=[1, 2, 3, 4, 5, None])
-    back = Columns.build(list(made.names), made.tensors())
-    assert back.names == made.names
-    assert all(torch.equal(one, made.tensors()[name]) for name, one in back.tensors().items())
+    rebuilt = CatalogColumns.build(list(made.names), made.tensors())
+    assert rebuilt.names == made.names
+    assert all(torch.equal(one, made.tensors()[name]) for name, one in rebuilt.tensors().items())
 
 
 def test_damaged_columns_are_refused():
     made = read(price=[1, 2, 3, 4, 5, 6])
-    with pytest.raises(ArtifactError, match=r"lack 'columns\.numbers'"):
-        Columns.build([], {})
+    with pytest.raises(ArtifactError, match=r"tensor 'columns\.numbers' is missing"):
+        CatalogColumns.build([], {})
     with pytest.raises(ArtifactError, match="one row per item"):
-        Columns.build([], made.tensors() | {"columns.codes": torch.zeros(3, 0, dtype=torch.int64)})
+        CatalogColumns.build([], made.tensors() | {"columns.codes": torch.zeros(3, 0, dtype=torch.int64)})
     with pytest.raises(ArtifactError, match="one row per item"):
-        Columns.build([], made.tensors() | {"columns.tags": torch.tensor(3)})
+        CatalogColumns.build([], made.tensors() | {"columns.tags": torch.tensor(3)})
 
 
 @pytest.mark.parametrize(
@@ -152,33 +152,33 @@ def test_damaged_columns_are_refused():
         {"columns.tags": torch.full((6, 1), -2)},
     ],
 )
-def test_codes_that_no_column_has_are_refused(damage):
+def test_impossible_codes_are_refused(damage):
     made = read(kind=["a"] * 6, genres=["x|y"] * 6, price=[1, 2, 3, 4, 5, None])
     with pytest.raises(ArtifactError, match="codes from 0 and tags from -1"):
-        Columns.build(list(made.names), made.tensors() | damage)
+        CatalogColumns.build(list(made.names), made.tensors() | damage)
 
 
-def test_parts_of_a_second_are_no_reason_to_fail():
+def test_timestamps_in_nanoseconds_are_numbers():
     times = pa.array([1_577_836_800_123_456_789 + day * 10**14 for day in range(6)], pa.timestamp("ns"))
     assert bool((read(added=times).numbers.diff(dim=0) > 0).all())
 
 
-def test_prices_with_exact_digits_are_numbers():
+def test_decimals_are_numbers():
     prices = [decimal.Decimal(f"{euros}.99") for euros in range(6)]
     assert bool((read(price=prices).numbers.diff(dim=0) > 0).all())
 
 
-def test_what_is_the_same_for_all_says_nothing_whatever_rounding_makes_of_it():
+def test_constant_numbers_are_left_out_despite_rounding():
     many = Catalog(Vocabulary.of([f"i{row}" for row in range(1000)]), pa.table({"same": [0.1] * 1000}))
-    assert Columns.of(many, np.ones(1000, bool)).names == ()
+    assert CatalogColumns.of(many, np.ones(1000, bool)).names == ()
 
 
-def test_numbers_without_end_are_far_off_and_nothing_else():
+def test_huge_numbers_are_clipped():
     made = read(wild=[1.7e308, -1.7e308, 1e308, float("inf"), 2.0, 3.0])
     assert bool(made.numbers.isfinite().all())
 
 
-def test_vectors_are_no_tags_and_neither_are_texts_that_nobody_shares():
+def test_vectors_and_unshared_texts_are_no_tags():
     texts = [f"the story of number {row}" for row in range(5)] + ["a | b"]
     assert read(vector=[[0.5, float(row)] for row in range(6)], story=texts).names == ()
     assert read(only=["story"], story=texts).n_tags == 7

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from shortlist.models.collaborative.ease import EASE, LinearConfig
+from shortlist.models.collaborative.ease import EASE, EASEConfig
 from shortlist.models.model import Model
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.stages import ModelScorer
@@ -17,7 +17,7 @@ def sasrec() -> Model:
 
 
 def ease() -> Model:
-    model = EASE(LinearConfig(N_ITEMS))
+    model = EASE(EASEConfig(N_ITEMS))
     model.weights.copy_(torch.randn(N_ITEMS, N_ITEMS, generator=torch.Generator().manual_seed(0)))
     return model.eval()
 

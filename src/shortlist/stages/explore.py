@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
-from shortlist.errors import ConfigError
 from shortlist.grammar import Knob, Selector, Stage
 from shortlist.settings import setting
 
@@ -22,12 +21,7 @@ class Explore(Selector):
     from the request's seed and the item alone, so a request gets the same slate in every batch.
     """
 
-    temperature: float = setting(0.1, "Softmax temperature: higher samples more evenly; above 0.", least=0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.temperature > 0:
-            raise ConfigError(f"explore {self.title!r}: temperature must be above 0, got {self.temperature}")
+    temperature: float = setting(0.1, "Softmax temperature: higher samples more evenly.", least=1e-9)
 
     def select(self, query: Query, found: Candidates) -> Tensor:
         # The largest of logit + Gumbel noise are a sample without replacement from the softmax.

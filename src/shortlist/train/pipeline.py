@@ -1,10 +1,9 @@
 """Train a recipe on a log: every stage is trained on the candidates that the stages before it pass on."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from shortlist.settings import check_settings, settings_of
 from shortlist.train.context import RequestBatch, TrainContext, forget
 from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, folds_of, out_of_fold_data, request_batches
 from shortlist.train.rankers.sample import training_sample
-from shortlist.train.registry import TRAINERS, Renewer, Trainer
+from shortlist.train.registry import TRAINERS, Renewer, Trainer, trainer_of
 
 Stages = dict[str, Stage]
 Tensors = dict[str, Tensor]
@@ -57,7 +56,7 @@ def train(
         seed,
         progress,
         split.valid,
-        keep=keep,
+        checkpoint_dir=keep,
         note=histories.__setitem__,
     )
     later, sample = pipeline_trainer.fit_later(context, split) if pipeline_trainer.later else ({}, {})
@@ -87,7 +86,7 @@ def user_histories(split: Split, last: int = MAX_REMEMBERED) -> UserHistories:
     for held_out in (split.valid, split.test):
         np.add.at(edges, held_out.starts, 1)
         np.add.at(edges, held_out.cuts, -1)
-    known = split.events.where(split.learned | (edges[:-1].cumsum() > 0))
+    known = split.events.where(split.in_train | (edges[:-1].cumsum() > 0))
     kept = known.where(known.starts[1:][known.users] - np.arange(len(known)) <= last)
     return UserHistories(torch.from_numpy(kept.starts.astype(np.int64)), torch.from_numpy(kept.items.copy()))
 
@@ -118,7 +117,10 @@ class _PipelineTrainer:
     @classmethod
     def of(cls, recipe: Recipe, types: Types, trainers: Mapping[str, type[Trainer]]) -> "_PipelineTrainer":
         """The trainers that a recipe asks for; their settings are checked."""
-        made = {name: _trainer(recipe, name, types, trainers) for name in recipe.stages}
+        made = {
+            name: trainer_of(one.type, one.train, f"{recipe.path}: [stages.{name}.train]", trainers, types)
+            for name, one in recipe.stages.items()
+        }
         return cls(recipe, made, types, OutOfFoldConfig(**recipe.training))
 
     @cached_property
@@ -231,40 +233,6 @@ class _PipelineTrainer:
         return parse(self.recipe.expression, known, f"{self.recipe.path}: pipeline")
 
 
-def _trainer(recipe: Recipe, name: str, types: Types, trainers: Mapping[str, type[Trainer]]) -> Trainer:
-    config, where = recipe.stages[name], f"{recipe.path}: [stages.{name}.train]"
-    if config.type not in trainers:
-        kind = types[config.type]
-        if not _is_stateless(kind):
-            raise ConfigError(f"{recipe.where(name)}: no trainer for type {config.type!r}; pass trainers=")
-        check_settings(config.train, (), where)
-        return _Stateless(kind)
-    kind_of_trainer = trainers[config.type]
-    check_settings(config.train, settings_of(kind_of_trainer), where)
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in config.train.items()}
-    try:
-        return kind_of_trainer(**values)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
-
-
-def _is_stateless(kind: type[Stage]) -> bool:
-    """Whether a stage can be made from its settings alone."""
-    return all(
-        one.default is not MISSING or one.default_factory is not MISSING for one in fields(kind) if one.init
-    )
-
-
-@dataclass(frozen=True)
-class _Stateless:
-    """Makes a stage that has nothing to train."""
-
-    kind: type[Stage]
-
-    def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage:
-        return self.kind.build(settings, {})
-
-
 def _labelled(progress: Progress, label: str) -> Progress:
     return lambda what, done, total: progress(label + what, done, total)
 
@@ -288,7 +256,7 @@ class _PendingSelector(Selector):
     """Placeholder for a selector: the best by score."""
 
     def select(self, query: Query, found: Candidates) -> Tensor:
-        return found.standing().sort(dim=1, descending=True, stable=True).indices
+        return found.sort_keys().sort(dim=1, descending=True, stable=True).indices
 
 
 @dataclass(frozen=True, eq=False, repr=False)

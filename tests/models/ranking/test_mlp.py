@@ -1,4 +1,4 @@
-"""The small network: scaled features in, one score out, weights all there is."""
+"""The feature MLP: standardised features in, one score out."""
 
 import torch
 from torch.nn import functional as F  # noqa: N812
@@ -15,7 +15,7 @@ def network():
 
 
 @torch.no_grad()
-def test_the_forward_pass_by_hand():
+def test_forward_pass_by_hand():
     made, features = network(), torch.tensor([3.0, 0.5, 100.0])
     scaled = torch.tensor([1.0, 0.5, 5.0])  # the last one is clipped
     hidden = F.gelu(made.layers[0].weight @ scaled + made.layers[0].bias)
@@ -24,7 +24,7 @@ def test_the_forward_pass_by_hand():
 
 
 @torch.no_grad()
-def test_the_shape_before_the_features_is_kept():
+def test_leading_dimensions_are_kept():
     made = network()
     features = torch.randn(2, 5, 3)
     assert made(features).shape == (2, 5)
@@ -33,17 +33,17 @@ def test_the_shape_before_the_features_is_kept():
 
 
 @torch.no_grad()
-def test_the_network_comes_back_from_its_weights():
+def test_scores_are_the_same_when_rebuilt():
     made = network()
-    back = FeatureMLP.of(made.state_dict())
-    assert not back.training
+    rebuilt = FeatureMLP.of(made.state_dict())
+    assert not rebuilt.training
     features = torch.randn(7, 3)
-    assert torch.equal(back(features), made(features))
+    assert torch.equal(rebuilt(features), made(features))
     one = FeatureMLP([3])
     assert len(FeatureMLP.of(one.state_dict()).layers) == 1
 
 
-def test_dropout_is_for_training_only():
+def test_dropout_is_active_in_training_only():
     made = network()
     features = torch.randn(64, 3)
     assert torch.equal(made(features), made(features))

@@ -1,4 +1,4 @@
-"""Rehearsed requests that rankers are tested on."""
+"""Requests with out-of-fold candidates that rankers are tested on."""
 
 import torch
 
@@ -6,11 +6,11 @@ from shortlist.data import Candidates, Dataset, Query
 from shortlist.train.context import RequestBatch, TrainContext
 
 
-def rehearsed(world: Dataset, rounds: int = 10) -> TrainContext:
-    """Requests whose wanted candidates are those the nominator `n` ranks first."""
+def context_of(world: Dataset, batches: int = 10) -> TrainContext:
+    """Requests whose targets are the first candidates of the nominator `n`."""
     generator = torch.Generator().manual_seed(0)
     made = []
-    for _ in range(rounds):
+    for _ in range(batches):
         items = torch.stack([torch.randperm(len(world.items), generator=generator)[:30] for _ in range(16)])
         order = torch.rand(16, 30, generator=generator).argsort(1)
         ranks = order.argsort(1).float()
@@ -18,11 +18,11 @@ def rehearsed(world: Dataset, rounds: int = 10) -> TrainContext:
         found = Candidates.of(items, torch.zeros(16, 30), columns)
         history = torch.randint(0, len(world.items), (16, 6), generator=generator).tolist()
         made.append(RequestBatch(Query.of(history), found, items.masked_fill(ranks >= 5, -1)))
-    return TrainContext(world.split().train, world.catalog, rounds=tuple(made))
+    return TrainContext(world.split().train, world.catalog, batches=tuple(made))
 
 
 def share_right(stage, context: TrainContext) -> float:
-    """How often a wanted candidate of a round that was not learned from stands first."""
-    one = context.rounds[4]
+    """How often a target ranks first, in a validation batch."""
+    one = context.batches[4]
     best = stage.score(one.query, one.found).argmax(1, keepdim=True)
-    return float(one.wanted.gather(1, best).float().mean())
+    return float(one.is_target.gather(1, best).float().mean())

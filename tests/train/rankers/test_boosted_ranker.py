@@ -1,4 +1,4 @@
-"""The boosted ranker: LightGBM's trees as tensors say what LightGBM says, and its absence is told."""
+"""The boosted ranker: tensors score like LightGBM, and a missing LightGBM is reported."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from shortlist.errors import MissingExtraError
 from shortlist.testing.stages import check_stage
 from shortlist.train.context import TrainContext
 from shortlist.train.rankers import boosted_ranker as boosted
-from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer, planted
-from tests.train.rankers.requests import rehearsed, share_right
+from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer, trees_of
+from tests.train.rankers.requests import context_of, share_right
 
 library = pytest.importorskip("lightgbm")
 QUICK = BoostedRankerTrainer(epochs=20, learning_rate=0.2, patience=5, leaves=7, n_negatives=12)
@@ -19,61 +19,62 @@ QUICK = BoostedRankerTrainer(epochs=20, learning_rate=0.2, patience=5, leaves=7,
 
 @pytest.fixture(scope="module")
 def context(world) -> TrainContext:
-    return rehearsed(world)
+    return context_of(world)
 
 
-def test_tensors_say_what_the_library_says():
+def test_trees_as_tensors_score_like_lightgbm():
     random = np.random.default_rng(0)
-    told = random.normal(size=(400, 6)).astype(np.float32)
-    told[:, 5] = random.integers(0, 4, 400)
-    wanted = (told[:, 0] + 0.3 * told[:, 5] > 1).astype(int)
-    data = library.Dataset(told, wanted, group=[20] * 20)
+    features = random.normal(size=(400, 6)).astype(np.float32)
+    features[:, 5] = random.integers(0, 4, 400)
+    targets = (features[:, 0] + 0.3 * features[:, 5] > 1).astype(int)
+    data = library.Dataset(features, targets, group=[20] * 20)
     quiet = {"objective": "lambdarank", "verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5}
     booster = library.train(quiet, data, 15)
-    trees = planted(booster.dump_model()["tree_info"])
+    trees = trees_of(booster.dump_model()["tree_info"])
     new = np.concatenate(
-        [told, random.normal(size=(200, 6)).astype(np.float32), np.zeros((1, 6), np.float32)]
+        [features, random.normal(size=(200, 6)).astype(np.float32), np.zeros((1, 6), np.float32)]
     )
     assert len(trees.roots) == 15
     assert np.allclose(trees(torch.from_numpy(new)).numpy(), booster.predict(new), rtol=1e-6, atol=1e-6)
-    single = planted(library.train(quiet | {"min_data_in_leaf": 1000}, data, 2).dump_model()["tree_info"])
+    single = trees_of(library.train(quiet | {"min_data_in_leaf": 1000}, data, 2).dump_model()["tree_info"])
     assert single.depth == 0
 
 
+@pytest.mark.parametrize("negatives", ["both", "all-candidates"])
 @pytest.mark.parametrize("mode", ["harmonised", "original", "mixed"])
-def test_it_learns_that_the_nominators_rank_is_right(context, mode):
-    heard = {}
-    noted = replace(context, note=lambda name, facts: heard.update({name: facts}))
-    stage = replace(QUICK, mode=mode).fit({"name": "rank"}, noted)
+def test_ranker_learns_that_the_nominators_rank_is_right(context, mode, negatives):
+    histories = {}
+    noted = replace(context, note=histories.__setitem__)
+    stage = replace(QUICK, mode=mode, negatives=negatives).fit({"name": "rank"}, noted)
     assert share_right(stage, context) > 0.9
-    assert heard["rank"]["mode"] == mode
+    assert histories["rank"].mode == mode
     check_stage(stage, len(context.catalog), ("n",))
 
 
-def test_it_tells_probabilities_on_request(context):
+def test_calibrated_scores_are_probabilities(context):
     stage = replace(QUICK, calibrate="isotonic").fit({"name": "rank"}, context)
-    one = context.rounds[4]
+    one = context.batches[4]
     assert float(stage.score(one.query, one.found).mean()) == pytest.approx(5 / 30, abs=0.05)
 
 
-def test_the_same_seed_grows_the_same_trees(context):
+def test_same_seed_gives_the_same_trees(context):
     one, two = (QUICK.fit({}, context).tensors() for _ in range(2))
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
-def test_without_requests_to_stop_by_all_trees_are_grown(context):
-    stage = replace(QUICK, epochs=7).fit({}, replace(context, rounds=context.rounds[:3]))
+def test_without_validation_requests_all_trees_are_kept(context):
+    stage = replace(QUICK, epochs=7).fit({}, replace(context, batches=context.batches[:3]))
     assert len(stage.trees.roots) == 7
 
 
-def test_a_renewed_ranker_knows_the_counts_of_all_events(world, context):
+def test_renewed_ranker_has_the_counts_of_all_events(world, context):
     stage = replace(QUICK, epochs=2).fit({"name": "rank"}, context)
     renewed = QUICK.renew(stage, TrainContext(world.events, world.catalog))
-    assert renewed.sheet.features.popularity.tolist() == world.events.popularity.tolist()
+    assert renewed.features.popularity.tolist() == world.events.popularity.tolist()
     assert renewed.trees is stage.trees
 
 
-def test_without_the_library_the_extra_is_named(monkeypatch):
+def test_missing_lightgbm_is_reported_with_the_extra_to_install(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
@@ -83,7 +84,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
     ):
         boosted.lightgbm()
     with pytest.raises(MissingExtraError):
-        BoostedRankerTrainer()  # before anything has learned
+        BoostedRankerTrainer()  # before anything is trained
 
     def other(name):
         raise ModuleNotFoundError("No module named 'narwhals'", name="narwhals")

@@ -1,4 +1,4 @@
-"""Curves from scores to probabilities: what they are fitted on comes out, and the order stays."""
+"""Calibration curves recover the probabilities they are fitted on, and keep the order."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.stages.calibrated import Calibrated
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.calibrate import calibrated, isotonic, judged, platt
+from shortlist.train.rankers.calibrate import calibrated, isotonic, platt, raw_scores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AsFound(Calibrated):
-    """Scores candidates by the score they came with."""
+    """Keeps the scores."""
 
     def raw(self, query: Query, found: Candidates) -> torch.Tensor:
         return found.scores
@@ -27,92 +27,94 @@ def sample(count: int = 20_000, slope: float = 1.5, shift: float = -2.0):
     return scores, random.random(count) < 1 / (1 + np.exp(-(slope * (scores - 3) / 2 + shift)))
 
 
-def nll(chance: np.ndarray, wanted: np.ndarray) -> float:
-    return float(-np.log(np.where(wanted, chance, 1 - chance)).mean())
+def nll(probability: np.ndarray, targets: np.ndarray) -> float:
+    return float(-np.log(np.where(targets, probability, 1 - probability)).mean())
 
 
-def asked(fit, scores: np.ndarray) -> np.ndarray:
-    return fit(torch.from_numpy(scores)).double().numpy()
+def probabilities_of(calibration, scores: np.ndarray) -> np.ndarray:
+    return calibration(torch.from_numpy(scores)).double().numpy()
 
 
-def rounds_of(count: int = 4, wide: int = 50) -> list[RequestBatch]:
-    scores, wanted = sample(count * wide)
+def batches_of(count: int = 4, width: int = 50) -> list[RequestBatch]:
+    scores, targets = sample(count * width)
     made = []
     for part in range(count):
-        rows = slice(part * wide, (part + 1) * wide)
-        items = torch.arange(wide)[None]
-        truth = items[0][torch.from_numpy(wanted[rows])][None]
+        rows = slice(part * width, (part + 1) * width)
+        items = torch.arange(width)[None]
+        targets_of_part = items[0][torch.from_numpy(targets[rows])][None]
         made.append(
             RequestBatch(
-                Query.of([[]]), Candidates.of(items, torch.from_numpy(scores[rows])[None].float()), truth
+                Query.of([[]]),
+                Candidates.of(items, torch.from_numpy(scores[rows])[None].float()),
+                targets_of_part,
             )
         )
     return made
 
 
-def test_a_logistic_curve_is_found_again():
-    scores, wanted = sample()
-    mean, spread, slope, shift = platt(scores, wanted).line.tolist()
+def test_platt_recovers_a_logistic_curve():
+    scores, targets = sample()
+    mean, spread, slope, shift = platt(scores, targets).line.tolist()
     assert slope / spread == pytest.approx(1.5 / 2, rel=0.05)
     assert shift + slope * (3 - mean) / spread == pytest.approx(-2.0, rel=0.05)
 
 
 @pytest.mark.parametrize("fit", [platt, isotonic])
-def test_probabilities_mean_what_they_say(fit):
-    scores, wanted = sample()
-    chance = asked(fit(scores, wanted), scores)
-    for part in np.array_split(np.argsort(chance), 10):
-        assert chance[part].mean() == pytest.approx(wanted[part].mean(), abs=0.02)
-    assert nll(chance, wanted) < nll(np.full(len(wanted), wanted.mean()), wanted)
+def test_probabilities_match_observed_frequencies(fit):
+    scores, targets = sample()
+    probability = probabilities_of(fit(scores, targets), scores)
+    for part in np.array_split(np.argsort(probability), 10):
+        assert probability[part].mean() == pytest.approx(targets[part].mean(), abs=0.02)
+    assert nll(probability, targets) < nll(np.full(len(targets), targets.mean()), targets)
 
 
-def test_pools_are_those_of_an_obvious_search():
+def test_isotonic_pools_match_a_case_by_hand():
     scores = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    wanted = np.array([False, True, False, True, True, True])
-    made = isotonic(scores, wanted)
-    # Pools {1}, {2, 3}, {4, 5, 6} have their middles at 1, 2.5 and 5; 0 and 1 are kept off by 1 / 8.
+    targets = np.array([False, True, False, True, True, True])
+    made = isotonic(scores, targets)
+    # Pools {1}, {2, 3}, {4, 5, 6} have their centres at 1, 2.5 and 5; the margin to 0 and 1 is 1 / 8.
     assert made.heights.tolist() == [0.125, 0.5, 0.875]
     assert (made.knots * made.line[1] + made.line[0]).tolist() == pytest.approx([1.0, 2.5, 5.0])
-    told = asked(made, np.array([1.0, 2.5, 3.75, 5.0]))
-    assert told.tolist() == pytest.approx([0.125, 0.5, 0.6875, 0.875], abs=1e-3)
+    probabilities = probabilities_of(made, np.array([1.0, 2.5, 3.75, 5.0]))
+    assert probabilities.tolist() == pytest.approx([0.125, 0.5, 0.6875, 0.875], abs=1e-3)
 
 
 @pytest.mark.parametrize("fit", [platt, isotonic])
-@pytest.mark.parametrize("kind", ["turned", "none", "all", "one score", "one"])
-def test_scores_that_say_nothing_have_a_rising_curve_all_the_same(fit, kind):
-    scores, wanted = sample(2000)
-    scores = {"turned": -scores, "one score": np.full(2000, 7.0)}.get(kind, scores)
-    wanted = {"none": np.zeros(2000, bool), "all": np.ones(2000, bool)}.get(kind, wanted)
+@pytest.mark.parametrize("kind", ["inverted", "none", "all", "one score", "one"])
+def test_uninformative_scores_have_an_increasing_curve(fit, kind):
+    scores, targets = sample(2000)
+    scores = {"inverted": -scores, "one score": np.full(2000, 7.0)}.get(kind, scores)
+    targets = {"none": np.zeros(2000, bool), "all": np.ones(2000, bool)}.get(kind, targets)
     if kind == "one":
-        scores, wanted = scores[:1], wanted[:1]
-    made = fit(scores, wanted)
-    chance = asked(made, np.sort(scores))
-    assert bool((np.diff(chance) >= 0).all())
-    assert bool(((chance > 0) & (chance < 1)).all())
+        scores, targets = scores[:1], targets[:1]
+    made = fit(scores, targets)
+    probability = probabilities_of(made, np.sort(scores))
+    assert bool((np.diff(probability) >= 0).all())
+    assert bool(((probability > 0) & (probability < 1)).all())
     if kind != "one":
-        assert chance.mean() == pytest.approx(wanted.mean(), abs=0.02)
+        assert probability.mean() == pytest.approx(targets.mean(), abs=0.02)
     type(made).of(made.tensors())._check()
 
 
-@pytest.mark.parametrize("how", ["platt", "isotonic"])
-def test_a_stage_is_calibrated_on_the_candidates_of_rounds(how):
-    rounds, stage = rounds_of(), AsFound(name="rank")
-    scores, wanted = judged(stage, rounds)
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_stage_is_calibrated_on_the_candidates_of_batches(method):
+    batches, stage = batches_of(), AsFound(name="rank")
+    scores, targets = raw_scores(stage, batches)
     assert len(scores) == 200
-    assert wanted.sum() == sum(int(one.wanted.sum()) for one in rounds)
-    made = calibrated(stage, how, rounds, "rank")
+    assert targets.sum() == sum(int(one.is_target.sum()) for one in batches)
+    made = calibrated(stage, method, batches, "rank")
     assert made.probabilities
     assert made.name == "rank"
-    one = rounds[0]
+    one = batches[0]
     assert torch.equal(
         made.score(one.query, one.found).argsort(stable=True), one.found.scores.argsort(stable=True)
     )
-    assert calibrated(stage, "none", rounds, "rank") is stage
+    assert calibrated(stage, "none", batches, "rank") is stage
 
 
-def test_nothing_to_fit_on_is_said():
-    with pytest.raises(ConfigError, match="rank: calibrate = 'platt' needs rehearsed requests"):
+def test_calibration_without_candidates_is_refused():
+    with pytest.raises(ConfigError, match="rank: calibrate = 'platt' needs validation requests"):
         calibrated(AsFound(), "platt", [], "rank")
     empty = RequestBatch(Query.of([[]]), Candidates.none(1), torch.tensor([[1]]))
-    with pytest.raises(ConfigError, match="got 1 rounds and no candidate"):
+    with pytest.raises(ConfigError, match="got 1 batches and no candidate"):
         calibrated(AsFound(), "isotonic", [empty], "rank")

@@ -1,4 +1,4 @@
-"""A pre-ranker that asks the model of a nominator."""
+"""The model scorer shares the model of a nominator."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from shortlist.pipeline.recipe import leaves
 from shortlist.train import train
 
 RECIPE = """
-name = "judged"
+name = "scored"
 pipeline = "popular % 40 + ease % 40 >> seen >> prerank % 20"
 
 [stages.popular]
@@ -29,13 +29,13 @@ start = "{start}"
 """
 
 
-def test_it_ends_with_the_model_that_knows_all_events(world):
-    trained = train(parse_recipe(RECIPE.format(start="ease"), "judged.toml"), world)
+def test_scorer_ends_with_the_model_trained_on_all_events(world):
+    trained = train(parse_recipe(RECIPE.format(start="ease"), "scored.toml"), world)
     stages = {stage.title: stage for stage in leaves(trained.pipeline)}
     assert torch.equal(stages["prerank"].model.weights, stages["ease"].model.weights)
 
 
 @pytest.mark.parametrize("start", ["popular", "nobody", ""])
-def test_a_start_without_a_model_is_refused_with_those_that_have_one(world, start):
-    with pytest.raises(ConfigError, match=r"start must name a nominator that asks a model.*has ease"):
-        train(parse_recipe(RECIPE.format(start=start), "judged.toml"), world)
+def test_start_without_a_model_is_refused_with_the_nominators_that_have_one(world, start):
+    with pytest.raises(ConfigError, match=r"start must name a nominator with a model.*has ease"):
+        train(parse_recipe(RECIPE.format(start=start), "scored.toml"), world)

@@ -1,4 +1,4 @@
-"""Weights, the guard, and the estimate of what is retrieved."""
+"""Weights, the guard, and the estimated probability of being retrieved."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.train.rankers.weights import Guard, effective_share, expected_share, likely_retrieved, weigh
+from shortlist.train.rankers.weights import (
+    Guard,
+    effective_share,
+    expected_share,
+    retrieval_probability,
+    weigh,
+)
 
 
-def test_flags_of_a_fifth_weigh_five_and_shift_by_twice_what_is_missed() -> None:
+def test_flags_with_recall_one_fifth_have_weight_five() -> None:
     """W9 and I29: mean |1 - w| = 2 (1 - R)."""
     flags = np.array([1, 1, 0, 0, 0, 0, 0, 0, 0, 0], bool)
     found = weigh(flags, 0.0)
@@ -18,16 +24,16 @@ def test_flags_of_a_fifth_weigh_five_and_shift_by_twice_what_is_missed() -> None
 
 
 @given(st.integers(1, 400), st.integers(0, 2**31), st.floats(0, 1))
-def test_what_is_left_of_the_instances_is_as_the_formula_says(count: int, seed: int, blend: float) -> None:
-    """I30, for flags; nothing is clipped where enough is retrieved."""
+def test_effective_share_matches_the_formula(count: int, seed: int, blend: float) -> None:
+    """I30, for flags; no weight is clipped where recall is high enough."""
     flags = np.random.default_rng(seed).random(count) < 0.4
     flags[0] = True
     if 1 / flags.mean() > 20:
         return
-    assert weigh(flags, blend).effective == pytest.approx(expected_share(flags.mean(), blend))
+    assert weigh(flags, blend).effective_share == pytest.approx(expected_share(flags.mean(), blend))
 
 
-def test_all_weight_spread_evenly_is_the_plain_mean_and_none_is_the_mean_of_the_retrieved() -> None:
+def test_lambda_1_is_the_plain_mean_and_0_the_mean_of_the_retrieved() -> None:
     """I31."""
     rng = np.random.default_rng(0)
     losses, flags = rng.random(500), rng.random(500) < 0.3
@@ -35,18 +41,18 @@ def test_all_weight_spread_evenly_is_the_plain_mean_and_none_is_the_mean_of_the_
     assert (weigh(flags, 0.0).values * losses).mean() == pytest.approx(losses[flags].mean())
 
 
-def test_weights_are_cut_and_say_so() -> None:
+def test_large_weights_are_clipped_and_counted() -> None:
     flags = np.zeros(1000, bool)
     flags[:10] = True
     found = weigh(flags, 0.0)
-    assert found.clipped == 0.01
+    assert found.clipped_share == 0.01
     assert found.values.mean() == pytest.approx(1)
     mild = weigh(flags, 0.5, most=3.0)
     assert mild.values.max() / mild.values.min() == pytest.approx(6)
 
 
-def test_nothing_retrieved_is_refused_in_words() -> None:
-    with pytest.raises(DataError, match="none of 3 wanted items was retrieved"):
+def test_no_retrieved_target_is_refused() -> None:
+    with pytest.raises(DataError, match="none of 3 targets was retrieved"):
         weigh(np.zeros(3, bool), 0.0)
     with pytest.raises(DataError, match="none of 0"):
         weigh(np.zeros(0, bool), 1.0)
@@ -55,18 +61,18 @@ def test_nothing_retrieved_is_refused_in_words() -> None:
         weigh(np.ones(3, bool), 1.5)
 
 
-def test_the_worth_of_no_weights_is_nothing() -> None:
+def test_zero_weights_have_no_effective_sample() -> None:
     assert effective_share(np.zeros(4)) == 0.0
 
 
-def test_the_guard_is_content_where_enough_is_retrieved() -> None:
+def test_guard_is_ok_where_recall_is_high() -> None:
     flags = np.tile([True, False], 500)
     found = Guard().check(flags, np.repeat(np.arange(10), 100))
-    assert (found.level, found.recall, found.kept, found.reasons) == ("ok", 0.5, 500, ())
-    assert found.effective == pytest.approx(0.5)
+    assert (found.level, found.recall, found.retrieved, found.reasons) == ("ok", 0.5, 500, ())
+    assert found.effective_share == pytest.approx(0.5)
 
 
-def test_the_guard_warns_below_a_tenth_with_numbers() -> None:
+def test_guard_warns_below_ten_percent_recall_with_numbers() -> None:
     flags = np.zeros(1000, bool)
     flags[:80] = True
     found = Guard().check(flags, np.arange(1000) % 4)
@@ -75,31 +81,30 @@ def test_the_guard_warns_below_a_tenth_with_numbers() -> None:
     assert "10%" in found.reasons[0]
 
 
-def test_the_guard_tells_of_items_that_vanish() -> None:
+def test_guard_counts_target_items_that_are_never_retrieved() -> None:
     items = np.array([0, 0, 1, 1, 2, 2, 2, 2, 2, 2])
     found = Guard(per_item=0).check(np.array([1, 0, 1, 0, 0, 0, 0, 0, 0, 0], bool), items)
-    assert (found.dropped_items, found.dropped_share) == (1, 0.6)
-    assert found.as_dict()["dropped_items"] == 1
+    assert (found.missing_items, found.missing_share) == (1, 0.6)
 
 
-def test_the_guard_refuses_where_nothing_is_retrieved() -> None:
+def test_guard_refuses_where_nothing_is_retrieved() -> None:
     assert Guard().check(np.zeros(5, bool), np.arange(5)).level == "refuse"
     assert Guard().check(np.zeros(0, bool), np.arange(0)).level == "refuse"
 
 
-def test_the_chance_of_being_retrieved_is_found_again() -> None:
+def test_logistic_regression_recovers_the_retrieval_probability() -> None:
     rng = np.random.default_rng(3)
-    told = rng.normal(size=(40_000, 2))
-    true = 1 / (1 + np.exp(-(0.5 + 1.5 * told[:, 0])))
-    found = likely_retrieved(rng.random(len(told)) < true, told)
+    features = rng.normal(size=(40_000, 2))
+    true = 1 / (1 + np.exp(-(0.5 + 1.5 * features[:, 0])))
+    found = retrieval_probability(rng.random(len(features)) < true, features)
     assert abs(found - true).mean() < 0.02
 
 
 @pytest.mark.parametrize("flag", [True, False])
-def test_where_all_are_alike_there_is_nothing_to_estimate(flag: bool) -> None:
-    assert likely_retrieved(np.full(4, flag), np.zeros((4, 1))).tolist() == [float(flag)] * 4
+def test_equal_flags_are_their_own_probability(flag: bool) -> None:
+    assert retrieval_probability(np.full(4, flag), np.zeros((4, 1))).tolist() == [float(flag)] * 4
 
 
-def test_facts_that_are_the_same_for_all_tell_the_mean() -> None:
+def test_constant_features_give_the_mean() -> None:
     hit = np.array([True, False, False, False])
-    assert likely_retrieved(hit, np.ones((4, 2))) == pytest.approx([0.25] * 4, abs=1e-3)
+    assert retrieval_probability(hit, np.ones((4, 2))) == pytest.approx([0.25] * 4, abs=1e-3)

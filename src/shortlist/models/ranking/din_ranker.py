@@ -11,6 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 from shortlist.errors import ConfigError
 from shortlist.models.model import Model, ModelConfig
 from shortlist.models.nodes.scorer import PReLU, at_least_float32
+from shortlist.settings import check_fields, setting
 
 CPU_CELLS = 1 << 20  # activations of the attention unit's widest layer per block, without gradients
 GPU_CELLS = 1 << 28  # the same on a GPU, where only memory limits it
@@ -21,21 +22,20 @@ INPUTS = {"din3": 3, "din4": 4}  # input vectors of the attention unit
 class DINRankerConfig(ModelConfig):
     """Sizes; the attention unit reads [a; a * e; e], or [e; a; e - a; e * a] for "din4"."""
 
-    width: int = 96
-    attention: tuple[int, ...] = (64, 16)
-    hidden: tuple[int, ...] = (200, 80)
-    windows: tuple[int, ...] = ()
-    inputs: str = "din3"
+    width: int = setting(96, "Width of the item embeddings.", least=1, most=8192)
+    attention: tuple[int, ...] = setting(
+        (64, 16), "Widths of the attention unit's layers.", least=1, most=65_536
+    )
+    hidden: tuple[int, ...] = setting((200, 80), "Widths of the hidden layers.", least=1, most=65_536)
+    windows: tuple[int, ...] = setting(
+        (), "Lengths of history windows, each pooled by itself, oldest first; empty for one.", least=1
+    )
+    inputs: str = setting("din3", "Inputs of the attention unit.", choices=tuple(INPUTS))
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.inputs not in INPUTS:
-            raise ConfigError(f"din-ranker: inputs must be one of {', '.join(INPUTS)}, got {self.inputs!r}")
-        if min((self.width, *self.attention, *self.hidden, *self.windows)) < 1 or not self.attention:
-            sizes = f"{self.width}, {self.attention}, {self.hidden}, {self.windows}"
-            raise ConfigError(
-                f"din-ranker: width, attention, hidden and windows must be at least 1, got {sizes}"
-            )
+        check_fields(self, "din-ranker")
+        if not self.attention:
+            raise ConfigError("din-ranker: attention must have at least one layer, got none")
         if self.windows and sum(self.windows) != self.max_history:
             raise ConfigError(
                 f"din-ranker: windows must sum to max_history, {self.max_history}, got {sum(self.windows)}"

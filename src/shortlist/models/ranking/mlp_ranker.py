@@ -7,23 +7,27 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from shortlist.errors import ArtifactError
+from shortlist.errors import ArtifactError, ConfigError
 from shortlist.models.ranking.mlp import FeatureMLP
+from shortlist.settings import check_fields, setting
 
 
 @dataclass(frozen=True)
 class MLPRankerConfig:
     """Sizes of embedding tables and layers; `values` is the number of codes of each text column."""
 
-    n_items: int
-    n_features: int
-    values: tuple[int, ...] = ()
-    n_tags: int = 0
-    width: int = 32
-    value_width: int = 8
-    hidden: tuple[int, ...] = (128, 64)
-    max_history: int = 69
-    dropout: float = 0.0
+    n_items: int = setting(0, "Number of items in the catalogue.", least=0, derived=True)
+    n_features: int = setting(0, "Number of ranking features.", least=0, derived=True)
+    values: tuple[int, ...] = setting((), "Number of codes of each text column.", least=0, derived=True)
+    n_tags: int = setting(0, "Number of tags.", least=0, derived=True)
+    width: int = setting(32, "Width of the item embeddings.", least=1, most=8192)
+    value_width: int = setting(8, "Width of the embeddings of text values and tags.", least=1, most=8192)
+    hidden: tuple[int, ...] = setting((128, 64), "Widths of the hidden layers.", least=1, most=65_536)
+    max_history: int = setting(69, "Number of last items of a history that are read.", least=1, most=10_000)
+    dropout: float = setting(0.1, "Dropout rate.", least=0, most=0.95)
+
+    def __post_init__(self) -> None:
+        check_fields(self, "mlp-ranker")
 
 
 class MLPRanker(nn.Module):
@@ -80,7 +84,7 @@ class MLPRanker(nn.Module):
         try:
             model = cls(MLPRankerConfig(**plain))
             model.load_state_dict(dict(weights))
-        except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        except (TypeError, ValueError, ArithmeticError, RuntimeError, ConfigError) as error:
             reason = " ".join(str(error).split())
             raise ArtifactError(f"mlp-ranker: settings and weights do not fit ({reason})") from error
         return model.eval()

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.models.model import VectorModel
-from shortlist.models.ranking.din_ranker import INPUTS, DINRanker, DINRankerConfig
-from shortlist.nominate import ModelNominator, Nearest
+from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
+from shortlist.nominate import ModelNominator
 from shortlist.pipeline.about import TrainingHistory
-from shortlist.settings import setting
+from shortlist.settings import setting, settings_of
 from shortlist.stages import DINScorer
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.device import device_of
@@ -21,7 +21,7 @@ from shortlist.train.rankers.training_set import TrainingSet
 
 
 @dataclass(frozen=True)
-class DINRankerTrainer(NetworkRankerTrainer):
+class DINRankerTrainer(NetworkRankerTrainer, DINRankerConfig):
     """Attention of each candidate on the history; default sizes are those of the two-stage bounds paper, appendix D.
 
     The defaults are for a GPU: on a CPU, width 32, attention (16,) and max_history 20 train in minutes. Starting from
@@ -32,17 +32,11 @@ class DINRankerTrainer(NetworkRankerTrainer):
 
     positives_per_request: int = 2
     start: str = setting("", "Nominator whose item embeddings initialise the ranker; empty for random ones.")
-    width: int = setting(96, "Width of the item embeddings, without start.", least=1, most=8192)
-    attention: tuple[int, ...] = setting(
-        (64, 16), "Widths of the attention unit's layers.", least=1, most=65_536
-    )
-    hidden: tuple[int, ...] = setting((200, 80), "Widths of the hidden layers.", least=1, most=65_536)
-    max_history: int = setting(69, "Latest items of the history that are used.", least=1, most=10_000)
-    windows: tuple[int, ...] = setting(
-        (), "Lengths of history windows with a pooled vector each, oldest first; empty for one.", least=1
-    )
-    inputs: str = setting("din3", "Inputs of the attention unit.", choices=tuple(INPUTS))
     device: str = setting("auto", "Device to train on.", choices=("auto", "cpu", "cuda"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        DINRankerConfig.__post_init__(self)
 
     def untrained(
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
@@ -66,8 +60,8 @@ class DINRankerTrainer(NetworkRankerTrainer):
         """A ranker with random item embeddings, or with those of a nominator."""
         vectors = item_vectors(context, self.start, what) if self.start else None
         width = self.width if vectors is None else vectors.shape[1]
-        sizes = (self.max_history, width, self.attention, self.hidden, self.windows, self.inputs)
-        model = DINRanker(DINRankerConfig(len(context.catalog), *sizes))
+        sizes = {one.name: getattr(self, one.name) for one in settings_of(DINRankerConfig)}
+        model = DINRanker(DINRankerConfig(n_items=len(context.catalog), **(sizes | {"width": width})))
         if vectors is not None:
             rms = vectors.pow(2).mean().sqrt().clamp(min=1e-12)
             model.items.weight[:-1] = vectors / rms * width**-0.5  # the scale of random ones
@@ -77,8 +71,6 @@ class DINRankerTrainer(NetworkRankerTrainer):
 def item_vectors(context: TrainContext, start: str, what: str) -> Tensor:
     """The item vectors [N, D] of a nominator of the pipeline."""
     stage = context.fitted.get(start)
-    if isinstance(stage, Nearest):
-        return stage.towers.items()
     if isinstance(stage, ModelNominator) and isinstance(stage.model, VectorModel):
         return stage.model.vectors()
     raise ConfigError(f"{what}: start must name a nominator with item vectors, got {start!r}")

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.pipeline.about import TrainingHistory
-from shortlist.settings import check_settings, setting, settings_of
+from shortlist.settings import check_fields, setting
 from shortlist.stages.calibrated import Calibrated
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.convergence import history_of
@@ -44,7 +44,7 @@ class RankerTrainer(ListSampling):
     calibrate: str = setting("none", "How scores are calibrated to probabilities.", choices=CALIBRATIONS)
 
     def __post_init__(self) -> None:
-        check_settings(vars(self), settings_of(type(self)), self.title)
+        check_fields(self, self.title)
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Any:
         """The trained stage."""

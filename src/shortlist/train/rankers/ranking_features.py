@@ -10,7 +10,7 @@ from shortlist.errors import ConfigError
 from shortlist.stages.catalog_columns import CatalogColumns
 from shortlist.stages.ranking_features import RankingFeatures
 from shortlist.train.context import TrainContext
-from shortlist.train.models.counts import recent_counts
+from shortlist.train.models.counts import counts_in_window
 
 
 def ranking_features(
@@ -42,6 +42,6 @@ def _nominators(settings: Mapping[str, Any], context: TrainContext, what: str) -
 
 def _counted(nominators: Sequence[str], context: TrainContext, days: float) -> RankingFeatures:
     """Features with the counts of these events; without timestamps all events are recent."""
-    recent = recent_counts(context, days if context.clock == "ms" else 0.0)
+    recent = counts_in_window(context, days if context.clock == "ms" else 0.0)
     popularity = torch.from_numpy(context.events.popularity.copy())
     return RankingFeatures(tuple(nominators), popularity, torch.from_numpy(recent.copy()), context.categories)

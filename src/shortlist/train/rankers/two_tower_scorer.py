@@ -8,11 +8,13 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
-from shortlist.models.sequence.two_tower import TwoTower
+from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig
+from shortlist.nominate import ModelNominator
 from shortlist.settings import setting
 from shortlist.stages import TowerScorer
 from shortlist.train.context import TrainContext
-from shortlist.train.models.two_tower import TowerTrainer
+from shortlist.train.loop.convergence import history_of
+from shortlist.train.models.two_tower import TwoTowerTrainer
 from shortlist.train.rankers.ranker import NetworkRankerTrainer, Score
 from shortlist.train.rankers.training_set import TrainingSet
 
@@ -39,7 +41,7 @@ class TowerScorerTrainer(NetworkRankerTrainer):
         return stage.towers
 
     def logits(self, stage: TowerScorer) -> Score:
-        """Cosines over the temperature."""
+        """Cosines times the learned scale."""
 
         def score(query: Query, found: Candidates) -> Tensor:
             logits: Tensor = stage.towers(query.history, found.items.clamp(min=0))
@@ -49,10 +51,18 @@ class TowerScorerTrainer(NetworkRankerTrainer):
 
     def _towers(self, context: TrainContext, what: str) -> TwoTower:
         if not self.start:
-            return TowerTrainer(width=self.width).towers(context, f"{what} towers")
+            return self._new_towers(context, f"{what} towers")
         stage = context.fitted.get(self.start)
-        if stage is None or "offered.weight" not in stage.tensors():
+        if not isinstance(stage, ModelNominator) or not isinstance(stage.model, TwoTower):
             raise ConfigError(
                 f"{what}: start must name a two-tower nominator of the pipeline, got {self.start!r}"
             )
-        return TwoTower.of({name: tensor.clone() for name, tensor in stage.tensors().items()})
+        return TwoTower.of({name: tensor.clone() for name, tensor in stage.model.state_dict().items()})
+
+    def _new_towers(self, context: TrainContext, what: str) -> TwoTower:
+        trainer = TwoTowerTrainer(config=TwoTowerConfig(width=self.width))
+        towers: TwoTower = trainer.learn(
+            context.events, context.valid, context.seed, context.progress, catalog=context.catalog
+        )
+        context.note(what, history_of(towers.validation, trainer.epochs, trainer.patience))
+        return towers

@@ -1,16 +1,15 @@
-"""A sheet over a small world, for tests of the rankers that read one."""
+"""Ranking features over a small world."""
 
 import pyarrow as pa
 import torch
 
 from shortlist.data import Catalog, Vocabulary
-from shortlist.stages.columns import Columns
-from shortlist.stages.features import RankingFeatures
-from shortlist.stages.sheet import Sheet
+from shortlist.stages import RankingFeatures
+from shortlist.stages.catalog_columns import CatalogColumns
 from tests.worlds import N_CATEGORIES, N_ITEMS
 
 
-def described() -> Catalog:
+def small_catalog() -> Catalog:
     """Items with a price that some lack, a kind and genres."""
     rows = range(N_ITEMS)
     table = pa.table(
@@ -23,8 +22,8 @@ def described() -> Catalog:
     return Catalog(Vocabulary.of([f"i{row}" for row in rows]), table)
 
 
-def sheet(nominators: tuple[str, ...] = ("a", "b"), seed: int = 0) -> Sheet:
-    """What two nominators, counts by chance and the columns say."""
+def small_features(nominators: tuple[str, ...] = ("a", "b"), seed: int = 0) -> RankingFeatures:
+    """Features of two nominators, random counts and all columns."""
     counts = torch.randint(0, 50, (2, N_ITEMS), generator=torch.Generator().manual_seed(seed))
-    features = RankingFeatures(nominators, counts[0], counts[1], torch.arange(N_ITEMS) % N_CATEGORIES)
-    return Sheet(features, Columns.of(described(), (counts[0] > 0).numpy()))
+    columns = CatalogColumns.of(small_catalog(), (counts[0] > 0).numpy())
+    return RankingFeatures(nominators, counts[0], counts[1], torch.arange(N_ITEMS) % N_CATEGORIES, columns)
