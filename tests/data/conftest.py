@@ -41,9 +41,9 @@ def real():
 def events_of():
     """Events as plain tuples (user, item, time, weight)."""
 
-    def tell(raw):
+    def tuples(raw):
         times = raw.times.tolist() if raw.times is not None else [None] * len(raw)
         weights = raw.weights.tolist() if raw.weights is not None else [None] * len(raw)
         return list(zip(raw.users.to_pylist(), raw.items.to_pylist(), times, weights, strict=True))
 
-    return tell
+    return tuples

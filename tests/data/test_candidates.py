@@ -111,8 +111,8 @@ def oracle(parts, names):
     for number, (name, places) in enumerate(zip(names, parts, strict=True)):
         for rank, (item, score) in enumerate(places):
             if item >= 0:
-                _, words = pool.setdefault(item, (number, {}))
-                words.setdefault(name, (score, rank))
+                _, nominations = pool.setdefault(item, (number, {}))
+                nominations.setdefault(name, (score, rank))
     return pool
 
 
@@ -133,16 +133,18 @@ def test_merge_equals_an_oracle_with_dictionaries(one, other):
         expected = oracle(parts, names)
         at = {int(pooled.items[row, p]): p for p in pooled.valid[row].nonzero().flatten().tolist()}
         assert len(at) == int(pooled.valid[row].sum()) == len(expected)
-        for item, (source, words) in expected.items():
+        for item, (source, nominations) in expected.items():
             assert int(pooled.source[row, at[item]]) == source
-            fused = sum(1 / (RRF + rank) for _, rank in words.values())
+            fused = sum(1 / (RRF + rank) for _, rank in nominations.values())
             assert float(pooled.scores[row, at[item]]) == pytest.approx(fused, rel=1e-5)
             for name in names:
-                said = (
+                own = (
                     pooled.columns[f"{name}.score"][row, at[item]],
                     pooled.columns[f"{name}.rank"][row, at[item]],
                 )
-                assert [float(one) for one in said] == pytest.approx(words.get(name, (nan, nan)), nan_ok=True)
+                assert [float(one) for one in own] == pytest.approx(
+                    nominations.get(name, (nan, nan)), nan_ok=True
+                )
 
 
 def test_a_repeated_item_belongs_to_its_first_nominator_and_both_ranks_count():

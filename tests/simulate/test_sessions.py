@@ -32,8 +32,8 @@ def test_a_single_event_has_a_random_time_between_arrival_and_departure() -> Non
         lifetimes=np.array([1, 0.25, 0], np.float32),
     )
     sessions = sample_sessions(world, np.array([2, 0, 1]), np.array([1, 1, 1]), np.random.default_rng(7))
-    drawn = np.random.default_rng(7).random((3, 1))[:, 0]
-    ages = np.array([0.25, drawn[1], 0.5 + 0.25 * drawn[2]])
+    uniform = np.random.default_rng(7).random((3, 1))[:, 0]
+    ages = np.array([0.25, uniform[1], 0.5 + 0.25 * uniform[2]])
     assert sessions.times[:, 0].tolist() == (world.start + (ages * 10 * DAY).astype(np.int64)).tolist()
     assert sessions.users.tolist() == [2, 0, 1]
     assert sessions.starts.tolist() == [[True]] * 3

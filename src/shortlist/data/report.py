@@ -150,9 +150,10 @@ def data_report(dataset: Dataset) -> DataReport:
 
 def distribution(counts: Counts) -> Distribution:
     """Quantiles, mean and histogram; zeros if there are no counts."""
-    quantiles = np.percentile(counts, [0, 25, 50, 75, 90, 99, 100]) if len(counts) else np.zeros(7)
-    mean = float(counts.mean()) if len(counts) else 0.0
-    return Distribution(*map(float, quantiles), mean, histogram(counts))
+    if not len(counts):
+        return Distribution(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, ())
+    low, p25, median, p75, p90, p99, high = map(float, np.percentile(counts, [0, 25, 50, 75, 90, 99, 100]))
+    return Distribution(low, p25, median, p75, p90, p99, high, float(counts.mean()), histogram(counts))
 
 
 def histogram(counts: Counts) -> tuple[Bin, ...]:

@@ -10,9 +10,9 @@ KNOWN = {"0": "click", "2": "buy"}
 
 
 def test_behaviours_are_renamed_and_unknown_or_unkept_ones_masked():
-    refused, spoken = behaviour_mask(pa.chunked_array([["0", "2"], ["9", "0"]]), KNOWN, " buy ,")
-    assert refused.tolist() == [True, False, True, True]
-    assert spoken.to_pylist() == ["click", "buy", None, "click"]
+    dropped, names = behaviour_mask(pa.chunked_array([["0", "2"], ["9", "0"]]), KNOWN, " buy ,")
+    assert dropped.tolist() == [True, False, True, True]
+    assert names.to_pylist() == ["click", "buy", None, "click"]
 
 
 @pytest.mark.parametrize("keep", ["", " , ", "like", "buy,like", "2"])
