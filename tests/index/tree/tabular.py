@@ -1,4 +1,4 @@
-"""Scorers without learning: scores straight from a table, exact in float32."""
+"""Untrained scorers that read scores from a table, exact in float32."""
 
 import torch
 
@@ -32,7 +32,7 @@ class Rows(NodeScorer):
 
 
 class Pairs(Rows):
-    """The score of a row is the sum over the history of table[history row, row]: whole numbers, so exact."""
+    """The score of a row is the sum over the history of table[history row, row]: integers, so exact."""
 
     def prepare(self, history):
         seen = torch.nn.functional.one_hot(history + 1, len(self.table) + 1)[:, :, 1:]  # [U, K, rows]
@@ -52,7 +52,7 @@ def rows_index(table, n, branch=2, order=None, spare=0.0):
 
 
 def random_rows(users, n, branch=2, seed=0, spare=0.0, ties=0, order=None):
-    """An index with random scores; with `ties` only so many different ones."""
+    """An index with random scores; `ties` is the number of distinct ones."""
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(n, generator=generator) if order is None else order
     tree = grow(order, n, branch, spare)
@@ -62,7 +62,7 @@ def random_rows(users, n, branch=2, seed=0, spare=0.0, ties=0, order=None):
 
 
 def random_pairs(n, branch=2, seed=0, leaf_vectors="slot", history="ancestor", spare=0.0):
-    """An index whose scores depend on the history; whole numbers."""
+    """An index whose scores depend on the history; integers."""
     generator = torch.Generator().manual_seed(seed)
     tree = grow(torch.randperm(n, generator=generator), n, branch, spare)
     rows = n_rows(tree.shape, n, leaf_vectors)
@@ -71,7 +71,7 @@ def random_pairs(n, branch=2, seed=0, leaf_vectors="slot", history="ancestor", s
 
 
 def nobody(users):
-    """Histories of which nothing is asked."""
+    """Empty histories."""
     return torch.full((users, 3), -1)
 
 

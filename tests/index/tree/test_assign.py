@@ -9,7 +9,7 @@ from shortlist.index.tree.assign import PRIORITIES, balanced_assign, priority_of
 
 
 def by_hand(scores, capacity, priority):
-    """Deferred acceptance as in the textbook: all who are free ask, every node keeps its best, until nobody is."""
+    """Textbook deferred acceptance: all free items propose, every node keeps its best, until no item is free."""
     n, c = scores.shape
     ranks = np.broadcast_to(priority[:, None] if priority.ndim == 1 else priority, (n, c))
     wishes = [
@@ -33,7 +33,7 @@ def by_hand(scores, capacity, priority):
 
 
 def blocking_pairs(scores, capacity, priority, chosen):
-    """Items and nodes that would both rather have each other."""
+    """Blocking pairs: an item and a node that prefer each other to their assignment."""
     ranks = np.broadcast_to(priority[:, None] if priority.ndim == 1 else priority, scores.shape)
     pairs = []
     for item, here in enumerate(chosen):
@@ -69,7 +69,7 @@ worlds = st.tuples(
 
 
 def draw(world):
-    """Scores with many ties, capacities with spare room, priorities per item or per item and node."""
+    """Scores with many ties, capacities with free places, priorities per item or per item and node."""
     seed, n, c, spare, per_node = world
     random = np.random.default_rng(seed)
     capacity = np.bincount(random.integers(0, c, n + spare), minlength=c)
@@ -80,7 +80,7 @@ def draw(world):
 
 @given(worlds)
 @settings(max_examples=200, deadline=None)
-def test_t22_t23_nobody_is_left_out_no_node_is_too_full_and_no_pair_blocks(world):
+def test_t22_t23_every_item_is_assigned_within_capacity_without_blocking_pairs(world):
     scores, capacity, priority = draw(world)
     chosen = balanced_assign(scores, capacity, priority)
     assert (np.bincount(chosen, minlength=len(capacity)) <= capacity).all()
@@ -90,7 +90,7 @@ def test_t22_t23_nobody_is_left_out_no_node_is_too_full_and_no_pair_blocks(world
 
 @given(worlds, st.integers(1, 5))
 @settings(max_examples=100, deadline=None)
-def test_many_groups_at_once_are_what_each_is_alone(world, groups):
+def test_groups_are_independent(world, groups):
     scores, _, priority = draw(world)
     random = np.random.default_rng(world[0])
     group = random.integers(0, groups, len(scores))
@@ -104,7 +104,7 @@ def test_many_groups_at_once_are_what_each_is_alone(world, groups):
         np.testing.assert_array_equal(together[mine], alone)
 
 
-def test_with_one_priority_per_item_it_is_serving_one_after_the_other():
+def test_one_priority_per_item_equals_serial_choice():
     scores, counts, capacity = heavy_tailed(0)
     wide = np.repeat(counts[:, None], len(capacity), axis=1)
     np.testing.assert_array_equal(
@@ -112,12 +112,12 @@ def test_with_one_priority_per_item_it_is_serving_one_after_the_other():
     )
 
 
-def test_equal_scores_go_to_the_lower_candidate_and_equal_priorities_to_the_lower_row():
+def test_ties_of_scores_go_to_the_lower_candidate_and_of_priorities_to_the_lower_row():
     assert balanced_assign(np.zeros((4, 2)), np.array([2, 2]), np.ones(4)).tolist() == [0, 0, 1, 1]
     assert balanced_assign(np.zeros((4, 2)), np.array([2, 2]), np.ones((4, 2))).tolist() == [0, 0, 1, 1]
 
 
-def test_items_never_seen_fill_what_is_left_in_their_order():
+def test_unseen_items_fill_the_remaining_places_in_order():
     scores = np.array([[0.0, 9.0, 0.0]] * 5)
     seen = np.array([False, True, False, True, False])
     for priority in (np.ones(5), np.ones((5, 3))):
@@ -125,19 +125,19 @@ def test_items_never_seen_fill_what_is_left_in_their_order():
         assert chosen.tolist() == [0, 1, 0, 1, 2]
 
 
-def test_fig_2_of_the_paper_f_goes_to_its_second_choice():
-    """Items a..h, four nodes of two: b and c hold node 4 (candidate 1), f wants it too and gets node 5."""
+def test_fig_2_of_the_paper_f_gets_its_second_choice():
+    """Items a..h, four nodes of two: b and c hold node 4 (candidate 1), f prefers it too and gets node 5."""
     wish = {"a": 0, "b": 1, "c": 1, "d": 0, "e": 2, "f": 1, "g": 3, "h": 3}
     scores = np.full((8, 4), -5.0)
     scores[range(8), list(wish.values())] = -1.0
     scores[5, 2] = -2.0
-    counts = np.array([3, 5, 4, 3, 3, 2, 3, 3])  # f is met least
+    counts = np.array([3, 5, 4, 3, 3, 2, 3, 3])  # f is the rarest
     chosen = balanced_assign(scores, np.full(4, 2), counts)
     assert chosen.tolist() == [0, 1, 1, 0, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_t24_no_rule_beats_the_optimum_and_popular_first_comes_near_it(seed):
+def test_t24_no_rule_beats_the_optimum_and_popular_first_is_close(seed):
     scores, counts, capacity = heavy_tailed(seed, items=192, nodes=8)
     best = optimum(scores, capacity)
     for kind in PRIORITIES:
@@ -147,7 +147,7 @@ def test_t24_no_rule_beats_the_optimum_and_popular_first_comes_near_it(seed):
     assert popular >= best - 0.10 * abs(best)
 
 
-def test_t24_popular_first_beats_serving_in_any_order_and_clearly_the_published_rule():
+def test_t24_popular_first_beats_any_order_and_the_published_rule():
     gaps = {"count": [], "regret": [], "score": [], "greedy": []}
     for seed in range(10):
         scores, counts, capacity = heavy_tailed(seed)
@@ -163,7 +163,7 @@ def test_t24_popular_first_beats_serving_in_any_order_and_clearly_the_published_
     assert mean["score"] > 5 * mean["count"]
 
 
-def test_regret_and_score_look_only_at_candidates_that_are_there():
+def test_regret_and_score_use_existing_candidates_only():
     scores = np.array([[3.0, 1.0, 9.0], [2.0, 2.0, 9.0]])
     capacity = np.array([1, 1, 0])
     assert priority_of("regret", scores, np.ones(2), capacity).tolist() == [2.0, 0.0]
@@ -171,13 +171,13 @@ def test_regret_and_score_look_only_at_candidates_that_are_there():
     assert priority_of("regret", scores[:, :1], np.ones(2), capacity[:1]).tolist() == [0.0, 0.0]
 
 
-def test_nothing_to_assign_is_no_error():
+def test_an_empty_assignment_is_valid():
     assert balanced_assign(np.empty((0, 3)), np.ones(3, int), np.empty(0)).tolist() == []
 
 
-def test_what_cannot_be_assigned_is_refused():
+def test_invalid_assignments_are_refused():
     scores = np.zeros((3, 2), np.float32)
-    with pytest.raises(DataError, match="group 0 has 1 more items than room"):
+    with pytest.raises(DataError, match="group 0 has 1 more items than capacity"):
         balanced_assign(scores, np.array([1, 1]), np.ones(3))
     with pytest.raises(DataError, match="has the model diverged"):
         balanced_assign(scores * np.nan, np.array([2, 1]), np.ones(3))

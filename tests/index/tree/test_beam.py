@@ -1,4 +1,4 @@
-"""Search down a beam against loops over lists, and the promises it makes."""
+"""Beam search compared with loops over lists, and its properties."""
 
 import itertools
 from dataclasses import replace
@@ -22,7 +22,7 @@ def log_sigmoid(score):
 
 
 def slow_beam(index, user, k, beam, excluded=(), allowed=None, first=1, path=False):
-    """One user's search as one would write it on paper: (items, beams), beams as lists of nodes by level."""
+    """Reference search of one user: (items, beams), beams as lists of nodes by level."""
     shape, items = index.tree.shape, index.tree.item_of_leaf.tolist()
     row, values = index.scorer.table[user].tolist(), {}
     good = [item >= 0 and (allowed is None or bool(allowed[item])) for item in items]
@@ -64,7 +64,7 @@ def assert_same(one, other):
     st.booleans(),
     st.integers(0, 2**31),
 )
-def test_a_beam_does_what_it_does_on_paper(n, branch, beam, k, ties, spare, skip, seed):
+def test_search_equals_the_reference(n, branch, beam, k, ties, spare, skip, seed):
     index = random_rows(3, n, branch, seed, spare, ties)
     generator = torch.Generator().manual_seed(seed)
     allowed = torch.rand(n, generator=generator) < 0.7
@@ -78,7 +78,7 @@ def test_a_beam_does_what_it_does_on_paper(n, branch, beam, k, ties, spare, skip
 
 @pytest.mark.parametrize(("n", "branch"), SHAPES)
 @pytest.mark.parametrize("ties", [0, 3])
-def test_t03_a_full_width_beam_finds_what_exhaustive_search_finds(n, branch, ties):
+def test_t03_full_width_beam_equals_exhaustive_search(n, branch, ties):
     index = random_rows(4, n, branch, seed=n, ties=ties)
     expected = leaf_scores(index).sort(dim=1, descending=True, stable=True)
     for k in (1, 5, n, n + 3):
@@ -92,14 +92,14 @@ def test_t03_a_full_width_beam_finds_what_exhaustive_search_finds(n, branch, tie
 
 @pytest.mark.parametrize(("n", "branch"), SHAPES)
 @pytest.mark.parametrize("beam", [1, 2, 3, 8, 20])
-def test_t04_leaving_out_the_levels_a_beam_can_hold_changes_nothing(n, branch, beam):
+def test_t04_skipping_levels_within_the_beam_changes_nothing(n, branch, beam):
     for spare, ties in itertools.product((0.0, 0.5), (0, 4)):
         index = random_rows(5, n, branch, seed=beam, spare=spare, ties=ties)
         assert_same(search(index, nobody(5), 10, beam), search(index, nobody(5), 10, beam, skip=False))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_t05_an_item_is_found_when_every_ancestor_is_among_the_best_candidates(seed):
+def test_t05_an_item_is_found_if_every_ancestor_is_among_the_best_candidates(seed):
     """Proposition 4.3 of the companion paper, the leaf counted among the levels."""
     n, branch, beam = 50 + seed, 2 + seed % 4, 1 + seed % 9
     index = random_rows(2, n, branch, seed)
@@ -123,7 +123,7 @@ def test_t05_an_item_is_found_when_every_ancestor_is_among_the_best_candidates(s
 
 @pytest.mark.parametrize("history", ["ancestor", "item"])
 @pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
-def test_t06_results_depend_on_neither_the_rest_of_the_batch_nor_padding(history, leaf_vectors):
+def test_t06_results_do_not_depend_on_batch_or_padding(history, leaf_vectors):
     index = random_pairs(30, 3, 1, leaf_vectors, history, spare=0.2)
     asked = torch.randint(0, 30, (6, 5), generator=torch.Generator().manual_seed(2))
     whole = search(index, asked, 7, beam=4)
@@ -138,7 +138,7 @@ def test_t06_results_depend_on_neither_the_rest_of_the_batch_nor_padding(history
 
 
 @pytest.mark.parametrize("kind", ["linear", "mlp", "attention"])
-def test_t06_results_of_learned_scorers_do_not_depend_on_the_batch(kind):
+def test_t06_results_of_trained_scorers_do_not_depend_on_the_batch(kind):
     tree = grow(torch.randperm(40, generator=torch.Generator().manual_seed(0)), 40, 3)
     scorer = make_scorer(ScorerConfig(tree.shape.n_nodes, kind=kind, width=8, spread=1.0), 0).double().eval()
     index = TreeIndex(tree, scorer)
@@ -156,7 +156,7 @@ def subtree(shape, eta, join):
     return torch.tensor([[join([eta[leaf] for leaf in shape.leaves(*node)]) for node in nodes]])
 
 
-def test_t07_sums_down_the_tree_mislead_a_beam_and_maxima_do_not():
+def test_t07_subtree_sums_mislead_a_beam_and_maxima_do_not():
     """Appendix C.1 of the DTR paper; items are counted from 1 there."""
     eta = [0.21, 0, 0.12, 0.18, 0.19, 0, 0.16, 0.14]
     shape = grow(torch.arange(8), 8).shape
@@ -168,7 +168,7 @@ def test_t07_sums_down_the_tree_mislead_a_beam_and_maxima_do_not():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_t08_scores_that_rise_with_the_subtree_maximum_find_the_true_best(seed):
+def test_t08_scores_increasing_in_the_subtree_maximum_find_the_best_items(seed):
     generator = torch.Generator().manual_seed(seed)
     n, branch = 5 + 7 * seed, 2 + seed % 5
     shape = grow(torch.arange(n), n, branch).shape
@@ -184,12 +184,12 @@ def test_t08_scores_that_rise_with_the_subtree_maximum_find_the_true_best(seed):
 
 
 def one_step_label(eta):
-    """The mass of the better child's leaves: how often a path's next step is the better one."""
+    """The probability mass below the better child: how often the next step of a path is the better one."""
     half = len(eta) // 2
     return sum(max(eta[:half], eta[half:], key=max)) if half else eta[0]
 
 
-def test_t09_one_step_labels_lose_the_best_item_and_strict_ones_keep_it():
+def test_t09_one_step_labels_lose_the_best_item_and_strict_labels_keep_it():
     """Level 1 as one-step labels expect it, (.30, .45), and as strict ones do, (.30, .25)."""
     eta = [0.30, 0, 0, 0.05, 0.25, 0.20, 0.10, 0.10]
     shape = grow(torch.arange(8), 8).shape
@@ -218,17 +218,17 @@ def test_path_values_at_full_width_are_sums_over_every_path(n, branch):
         torch.testing.assert_close(found.scores.double(), expected.values, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("taught", [1, 2, 4])
-def test_path_values_leave_out_levels_that_were_not_taught(taught):
-    index = replace(random_rows(3, 45, 3, seed=6), first=taught)
+@pytest.mark.parametrize("trained", [1, 2, 4])
+def test_path_values_skip_untrained_levels(trained):
+    index = replace(random_rows(3, 45, 3, seed=6), first=trained)
     found = search(index, nobody(3), 6, 45, path=True)
     assert torch.equal(found.items, exhaustive(index, nobody(3), 6, path=True).items)
     for user in range(3):
-        assert found.items[user].tolist() == slow_beam(index, user, 6, 45, first=taught, path=True)[0]
+        assert found.items[user].tolist() == slow_beam(index, user, 6, 45, first=trained, path=True)[0]
 
 
 @pytest.mark.parametrize("beam", [1, 3, 7])
-def test_path_values_narrow_the_beam_as_on_paper(beam):
+def test_beam_search_by_path_values_equals_the_reference(beam):
     index = random_rows(4, 45, 3, seed=5, spare=0.1)
     found = search(index, nobody(4), 6, beam, path=True, trace=True)
     for user in range(4):
@@ -239,7 +239,7 @@ def test_path_values_narrow_the_beam_as_on_paper(beam):
 
 @pytest.mark.parametrize("path", [False, True])
 @pytest.mark.parametrize("chunk", [1, 3, 7, 50, 1000])
-def test_exhaustive_search_in_chunks_is_exhaustive_search(chunk, path):
+def test_exhaustive_search_does_not_depend_on_the_chunk(chunk, path):
     index = random_rows(3, 50, 3, seed=1, spare=0.3, ties=6)
     generator = torch.Generator().manual_seed(3)
     exclude = torch.randint(-1, 60, (3, 9), generator=generator)
@@ -258,7 +258,7 @@ def test_ties_go_to_the_lower_leaf_at_every_level():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_a_catalogue_smaller_than_everything_asked(n):
+def test_k_and_beam_may_exceed_the_catalogue(n):
     index = random_rows(2, n, branch=4)
     for found in (search(index, nobody(2), 5, beam=100), search(index, nobody(2), 5, beam=1)):
         assert (found.items >= 0).sum(1).tolist() == [n, n]
@@ -266,7 +266,7 @@ def test_a_catalogue_smaller_than_everything_asked(n):
         assert bool(found.scores[:, n:].isneginf().all())
 
 
-def test_one_item_is_the_root():
+def test_a_tree_of_one_item_is_its_root():
     index = rows_index(torch.tensor([[0.5]]), 1)
     for path in (False, True):
         found = search(index, nobody(1), 1, path=path, trace=True)
@@ -280,7 +280,7 @@ NO_HISTORY = [torch.empty(2, 0, dtype=torch.int64), torch.full((2, 4), -1), torc
 
 @pytest.mark.parametrize("history", NO_HISTORY)
 @pytest.mark.parametrize("kind", ["ancestor", "item"])
-def test_empty_histories_and_unknown_items_are_no_history(history, kind):
+def test_unknown_items_count_as_padding(history, kind):
     index = random_pairs(20, history=kind)
     expected = search(index, nobody(2), 5, beam=3)
     assert_same(search(index, history, 5, beam=3), expected)
@@ -289,14 +289,14 @@ def test_empty_histories_and_unknown_items_are_no_history(history, kind):
     assert_same(search(index, mixed, 5, beam=3), search(index, known, 5, beam=3))
 
 
-def test_no_users_is_no_answer():
+def test_an_empty_batch_gives_an_empty_result():
     index = random_pairs(20)
     whole = [exhaustive(index, nobody(0), 5, path=path) for path in (False, True)]
     for found in [search(index, nobody(0), 5, beam=3), *whole]:
         assert found.items.shape == found.scores.shape == (0, 5)
 
 
-def test_excluded_items_leave_their_place_to_the_next_best():
+def test_excluded_items_are_replaced_by_the_next_best():
     index = random_rows(2, 30, seed=3)
     plain = search(index, nobody(2), 10, beam=30)
     exclude = torch.cat([plain.items[:, :3], torch.tensor([[-1, 99], [99, -1]])], 1)
@@ -335,7 +335,7 @@ def test_free_slots_are_never_found():
 
 
 @pytest.mark.parametrize("beam", [1, 4, 10])
-def test_a_trace_tells_what_every_scored_level_kept(beam):
+def test_the_trace_has_the_kept_nodes_of_every_scored_level(beam):
     index = random_rows(3, 60, 3, seed=2, spare=0.2)
     shape = index.tree.shape
     found = search(index, nobody(3), 5, beam, skip=False, trace=True)
@@ -353,7 +353,7 @@ def test_a_trace_tells_what_every_scored_level_kept(beam):
     assert search(index, nobody(3), 5, beam).beams == ()
 
 
-def test_a_trace_counts_the_nodes_looked_at():
+def test_the_trace_counts_the_scored_nodes():
     found = search(random_rows(2, 64), nobody(2), 5, beam=4, trace=True)
     assert [level.n_scored.tolist() for level in found.beams] == [[8, 8]] * 4  # levels 3 to 6
     excluded = search(random_rows(2, 64), nobody(2), 5, 4, torch.arange(64).expand(2, -1), trace=True)
@@ -363,7 +363,7 @@ def test_a_trace_counts_the_nodes_looked_at():
 
 @pytest.mark.parametrize("width", [10, SORTED, SORTED + 1, 20_000])
 @pytest.mark.parametrize("k", [1, 7, 30_000])
-def test_the_best_of_a_row_are_those_of_a_stable_sort(width, k):
+def test_top_equals_a_stable_sort(width, k):
     generator = torch.Generator().manual_seed(width)
     scores = torch.randint(-5, 5, (3, width), generator=generator).float() / 3
     scores[0, ::3], scores[1, ::2], scores[2, 1::2] = float("-inf"), -0.0, 1e-38
@@ -376,7 +376,7 @@ def test_the_best_of_a_row_are_those_of_a_stable_sort(width, k):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
-def test_search_on_a_gpu_asks_nothing_of_the_host_and_finds_the_same(leaf_vectors):
+def test_gpu_search_does_not_synchronise_and_equals_the_cpu(leaf_vectors):
     here = random_pairs(300, 3, 1, leaf_vectors, spare=0.2)
     scorer = make_scorer(ScorerConfig(here.scorer.config.n_rows, kind="linear"), 0).eval()
     history = torch.randint(-1, 300, (4, 9), generator=torch.Generator().manual_seed(2))
@@ -395,12 +395,12 @@ def test_search_on_a_gpu_asks_nothing_of_the_host_and_finds_the_same(leaf_vector
 
 
 @pytest.mark.parametrize(("k", "beam"), [(0, 5), (5, 0), (-1, 5)])
-def test_asking_for_nothing_is_refused(k, beam):
+def test_k_and_beam_below_one_are_refused(k, beam):
     with pytest.raises(ConfigError, match="at least 1"):
         search(random_rows(1, 5), nobody(1), k, beam)
 
 
 @pytest.mark.parametrize("history", [torch.zeros(3), torch.zeros(2, 3)])
-def test_a_history_of_another_form_is_refused(history):
+def test_a_history_of_another_shape_or_dtype_is_refused(history):
     with pytest.raises(DataError, match="histories must be items"):
         search(random_rows(1, 5), history, 1)

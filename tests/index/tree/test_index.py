@@ -1,4 +1,4 @@
-"""Which row stands for which node, and for the items of a history."""
+"""Rows of nodes and of history items."""
 
 import json
 from dataclasses import replace
@@ -37,7 +37,7 @@ def test_rows_of_items_follow_the_items():
 
 
 @pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
-def test_a_history_of_ancestors_is_the_nodes_above_its_items(leaf_vectors):
+def test_an_ancestor_history_has_the_nodes_above_its_items(leaf_vectors):
     index = index_of(leaf_vectors, order=ORDER, n_items=7, spare=0.4)
     history = torch.tensor([[-1, 3, 0, 4], [6, 2, 99, 1]])
     for level in range(index.tree.shape.height + 1):
@@ -48,14 +48,14 @@ def test_a_history_of_ancestors_is_the_nodes_above_its_items(leaf_vectors):
             assert row == (-1 if leaf < 0 else int(index.rows(level, above)))
 
 
-def test_a_history_of_items_keeps_items_without_a_leaf():
+def test_an_item_history_keeps_items_without_a_leaf():
     index = index_of(history="item", n_items=7)
     history = torch.tensor([[-1, 3, 6, 7, 99]])
     assert index.history_rows(2, history).tolist() == [[-1, 3, 6, -1, -1]]
 
 
 @pytest.mark.parametrize("history", ["ancestor", "item"])
-def test_states_by_level_are_those_made_one_by_one(history):
+def test_states_equal_the_state_of_each_level(history):
     index = index_of(history=history)
     asked = torch.tensor([[0, 3, -1], [1, 9, 2]])
     states = index.states(asked)
@@ -64,7 +64,7 @@ def test_states_by_level_are_those_made_one_by_one(history):
             assert torch.equal(one, other)
 
 
-def test_a_table_needs_a_row_for_every_node():
+def test_the_node_table_needs_a_row_per_node():
     shape = TreeShape(5)
     assert n_rows(shape, 9, "slot") == 11
     assert n_rows(shape, 9, "item") == 15
@@ -74,13 +74,13 @@ def test_a_table_needs_a_row_for_every_node():
     with pytest.raises(ConfigError, match="needs a node table of 11 rows, the scorer has 10"):
         TreeIndex(grow(ORDER, 5), scorer)
     scorer = make_scorer(ScorerConfig(11, 4, history="item"), 0)
-    with pytest.raises(ConfigError, match="has 5 items, the scorer a table of 4"):
+    with pytest.raises(ConfigError, match="has 5 items, the item table of the scorer has 4 rows"):
         TreeIndex(grow(ORDER, 5), scorer)
 
 
 @pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
 @pytest.mark.parametrize("kind", ["linear", "attention"])
-def test_an_index_comes_back_from_its_artifact_and_finds_the_same(tmp_path, leaf_vectors, kind):
+def test_an_index_round_trips_through_an_artifact(tmp_path, leaf_vectors, kind):
     index = index_of(leaf_vectors, "item", kind=kind)
     parts = {"index.safetensors": index.tensors(), "index.json": json.dumps(index.settings())}
     save(tmp_path / "index", "tree-index", parts, Lineage())
@@ -94,14 +94,14 @@ def test_an_index_comes_back_from_its_artifact_and_finds_the_same(tmp_path, leaf
 
 
 @pytest.mark.parametrize("key", ["leaf_vectors", "tree", "scorer"])
-def test_an_index_without_a_part_is_refused(key):
+def test_missing_settings_are_refused(key):
     index = index_of()
-    told = {name: value for name, value in index.settings().items() if name != key}
+    settings = {name: value for name, value in index.settings().items() if name != key}
     with pytest.raises(ArtifactError, match=f"lack '{key}'"):
-        TreeIndex.build(told, index.tensors())
+        TreeIndex.build(settings, index.tensors())
 
 
-def test_an_index_of_parts_that_do_not_fit_is_refused():
+def test_mismatched_parts_are_refused():
     index, other = index_of(), index_of("item", n_items=9)
     with pytest.raises(ArtifactError, match="node table of 11 rows"):
         TreeIndex.build(
@@ -115,22 +115,22 @@ def test_an_index_of_parts_that_do_not_fit_is_refused():
         TreeIndex.build(index.settings(), {})
 
 
-def test_levels_above_the_first_taught_one_are_never_asked():
-    """A narrow beam begins at the first taught level, all of it, instead of trusting what nobody taught."""
+def test_levels_above_the_first_trained_one_are_never_scored():
+    """A narrow beam starts with the whole first trained level instead of untrained ones."""
     index, history = index_of("item"), torch.tensor([[0, 1, 2]])
-    taught = replace(index, first=2)
-    assert [beam.level for beam in search(taught, history, 2, beam=1, trace=True).beams] == [2, 3]
+    trained = replace(index, first=2)
+    assert [beam.level for beam in search(trained, history, 2, beam=1, trace=True).beams] == [2, 3]
     assert [beam.level for beam in search(index, history, 2, beam=1, trace=True).beams] == [1, 2, 3]
     other = index_of("item")
     with torch.no_grad():
         other.scorer.nodes.weight[1:3] += 5.0  # the rows of level 1
     changed = replace(other, first=2)
     for beam in (1, 2, 3):
-        assert torch.equal(search(changed, history, 2, beam).items, search(taught, history, 2, beam).items)
-    back = TreeIndex.build(json.loads(json.dumps(taught.settings())), taught.tensors())
+        assert torch.equal(search(changed, history, 2, beam).items, search(trained, history, 2, beam).items)
+    back = TreeIndex.build(json.loads(json.dumps(trained.settings())), trained.tensors())
     assert back.first == 2
 
 
-def test_a_first_level_that_is_none_is_refused():
+def test_an_invalid_first_level_is_refused():
     with pytest.raises(ConfigError, match="between 1 and 3, got 4"):
         replace(index_of(), first=4)

@@ -1,4 +1,4 @@
-"""Balanced k-means: exact sizes, and assignments measured against the best there are."""
+"""Balanced k-means: exact sizes, and assignments compared with the optimum."""
 
 import itertools
 
@@ -34,7 +34,7 @@ def draws(groups, count, seed=0):
 
 
 def optimum(cosines, child):
-    """The best sum of cosines with exact sizes [s, C], by linear assignment with repeated columns."""
+    """The optimal sum of cosines with exact sizes [s, C], by linear assignment with repeated columns."""
     columns = np.arange(len(cosines)) // child
     spread = cosines.double().numpy()[:, columns]
     rows, places = linear_sum_assignment(spread, maximize=True)
@@ -42,7 +42,7 @@ def optimum(cosines, child):
 
 
 @pytest.mark.parametrize(("size", "child"), [(2, 1), (9, 8), (16, 8), (50, 32), (200, 128)])
-def test_two_children_share_their_items_in_the_best_way_for_given_centres(size, child):
+def test_two_children_divide_their_items_optimally_for_given_centres(size, child):
     cosines = torch.randn(6, size, 2, generator=torch.Generator().manual_seed(size))
     at = improve(cosines, start(cosines, child), child)
     for group in range(6):
@@ -62,7 +62,7 @@ def test_i03_two_children_are_optimal_against_all_subsets(size):
 
 
 @pytest.mark.parametrize(("size", "child"), [(24, 8), (60, 16), (200, 25), (200, 32), (190, 10)])
-def test_i04_swaps_end_between_the_greedy_start_and_the_best_assignment_near_the_latter(size, child):
+def test_i04_swaps_end_near_the_optimal_assignment(size, child):
     count = -(-size // child)
     cosines = torch.rand(5, size, count, generator=torch.Generator().manual_seed(child))
     greedy = start(cosines, child)
@@ -85,7 +85,7 @@ def test_no_swap_of_two_items_gains_after_improving():
 
 
 @pytest.mark.parametrize(("size", "child"), [(16, 8), (13, 4), (64, 8), (5, 4), (33, 32)])
-def test_i03_children_have_exactly_the_sizes_they_have_room_for(size, child):
+def test_i03_children_have_exactly_their_capacity(size, child):
     x = vectors(3, size, 5)
     at = split(x, child, draws(3, -(-size // child)))
     assert torch.equal(at.sort(dim=1).values, torch.arange(size).expand(3, -1))
@@ -94,7 +94,7 @@ def test_i03_children_have_exactly_the_sizes_they_have_room_for(size, child):
 
 
 @pytest.mark.parametrize("child", [8, 16, 32])
-def test_no_round_makes_it_worse(child):
+def test_no_round_lowers_the_objective(child):
     x = vectors(4, 64, 6)
     values = []
     for rounds in range(1, 8):
@@ -109,7 +109,7 @@ def test_no_round_makes_it_worse(child):
 
 
 @pytest.mark.parametrize(("count", "each", "branch"), [(2, 8, 2), (4, 16, 4), (8, 8, 8), (4, 8, 2)])
-def test_i05_planted_clusters_of_equal_size_are_found(count, each, branch):
+def test_i05_planted_clusters_of_equal_size_are_recovered(count, each, branch):
     centres = torch.eye(count)
     generator = torch.Generator().manual_seed(3)
     x = centres.repeat_interleave(each, 0) + 0.05 * torch.randn(count * each, count, generator=generator)
@@ -120,7 +120,7 @@ def test_i05_planted_clusters_of_equal_size_are_found(count, each, branch):
 
 
 @pytest.mark.parametrize("branch", [2, 3, 8])
-def test_the_order_depends_on_the_seed_and_not_on_the_blocks(branch, monkeypatch):
+def test_the_order_depends_on_the_seed_and_not_on_the_block_size(branch, monkeypatch):
     x = vectors(300, 8)
     shape = TreeShape(300, branch)
     one = cluster(x, shape, seed=5)
@@ -130,13 +130,13 @@ def test_the_order_depends_on_the_seed_and_not_on_the_blocks(branch, monkeypatch
     assert torch.equal(cluster(x, shape, seed=5), one)
 
 
-def test_vectors_all_alike_are_split_all_the_same():
+def test_identical_vectors_are_split():
     x = torch.ones(1, 3) / 3**0.5
     order = cluster(x.expand(37, -1), TreeShape(37, 3), seed=0)
     assert torch.equal(order.sort().values, torch.arange(37))
 
 
-def test_first_centres_are_vectors_of_the_group_far_apart():
+def test_initial_centres_are_distant_vectors_of_the_group():
     x = torch.eye(4).repeat_interleave(5, 0)[None]  # four directions, five of each
     for seed in range(10):
         centres = first_centres(x, draws(1, 4, seed))

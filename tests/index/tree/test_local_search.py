@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import DataError
-from shortlist.index.tree import swap
+from shortlist.index.tree import local_search
 from shortlist.index.tree.assign import balanced_assign
 from shortlist.index.tree.local_search import improve
 from tests.index.tree.test_assign import heavy_tailed, optimum, total
@@ -15,7 +15,7 @@ worlds = st.tuples(
 
 
 def draw(world):
-    """Scores, some with many ties, capacities with spare room, an assignment that fits, and who was seen."""
+    """Scores, some with many ties, capacities with free places, a valid assignment, and a mask of seen items."""
     seed, n, c, spare, ties = world
     random = np.random.default_rng(seed)
     capacity = np.bincount(random.integers(0, c, n + spare), minlength=c)
@@ -26,7 +26,7 @@ def draw(world):
 
 
 def exchanges_that_gain(scores, chosen, capacity, seen):
-    """Moves into free room, and changes of place of two or three items, one after the other."""
+    """Moves into free places, and exchanges of two or three items."""
     worth, c = np.where(seen[:, None], scores, 0.0).astype(float), len(capacity)
     free = np.repeat(np.arange(c), capacity - np.bincount(chosen, minlength=c))
     worth = np.concatenate([worth, np.zeros((len(free), c))])
@@ -38,7 +38,7 @@ def exchanges_that_gain(scores, chosen, capacity, seen):
 
 
 def fitted(n, c, seed):
-    """Scores that learned an assignment, and it: at home all is well, some nodes are a little better for all."""
+    """Scores fitted to an assignment, and that assignment; some nodes score slightly higher for all items."""
     random = np.random.default_rng(seed)
     counts = random.integers(1, 4, n)
     chosen = random.permutation(np.arange(n) % c)
@@ -51,7 +51,7 @@ def fitted(n, c, seed):
 
 @given(worlds)
 @settings(max_examples=200, deadline=None)
-def test_t22_t24_it_never_loses_never_overfills_and_leaves_no_exchange_that_gains(world):
+def test_t22_t24_the_score_never_falls_capacities_hold_and_no_exchange_gains(world):
     scores, chosen, capacity, seen = draw(world)
     better = improve(scores, chosen, capacity, seen=seen)
     assert (np.bincount(better, minlength=len(capacity)) <= capacity).all()
@@ -62,14 +62,14 @@ def test_t22_t24_it_never_loses_never_overfills_and_leaves_no_exchange_that_gain
 
 
 def plain_pairs(scores, seen, held, first):
-    """Every two candidates in turn: the one who gains most by leaving for the one who gains most by coming."""
-    worth = np.where(seen[:, None], np.maximum(scores.astype(float), swap.FLOOR), 0.0)
+    """For every two candidates: swap the items with the largest gains of leaving on both sides."""
+    worth = np.where(seen[:, None], np.maximum(scores.astype(float), local_search.MIN_SCORE), 0.0)
     places = [range(first[node], first[node + 1]) for node in range(len(first) - 1)]
 
     def gain(place, here, there):
         return 0.0 if held[place] < 0 else worth[held[place], there] - worth[held[place], here]
 
-    for _ in range(swap.SWEEPS):
+    for _ in range(local_search.SWEEPS):
         before = held.copy()
         for one in range(len(places)):
             for two in range(one + 1, len(places)):
@@ -88,23 +88,23 @@ def plain_pairs(scores, seen, held, first):
 
 @given(worlds)
 @settings(max_examples=200, deadline=None)
-def test_pairs_of_few_places_divide_as_all_pairs_do(world):
-    """The slow form looks at every two candidates that changed, the fast one knows what each wants of the others."""
+def test_tracked_pairs_equal_untracked_ones(world):
+    """The slow form recomputes every changed pair, the fast one tracks the best moves."""
     scores, chosen, capacity, seen = draw(world)
     scores[::7, 0] = -np.inf
-    held, first = swap._hold(np.arange(len(scores)), chosen, np.minimum(capacity, len(scores)))
+    held, first = local_search._hold(np.arange(len(scores)), chosen, np.minimum(capacity, len(scores)))
     plain, slow, fast = held.copy(), held.copy(), held.copy()
     plain_pairs(scores, seen, plain, first)
-    swap._pairs(scores, seen, slow, first, swap.SWEEPS)
-    swap._few_pairs(scores, seen, fast, first, swap.SWEEPS)
+    local_search._pairs(scores, seen, slow, first, local_search.SWEEPS)
+    local_search._few_pairs(scores, seen, fast, first, local_search.SWEEPS)
     np.testing.assert_array_equal(slow, plain)
     np.testing.assert_array_equal(fast, plain)
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 16])
-def test_any_number_of_cores_and_the_slow_form_give_the_same(cores, monkeypatch):
-    monkeypatch.setattr(swap, "cores", lambda: cores)
-    monkeypatch.setattr(swap, "WORTH_THREADS", 1)
+def test_the_result_does_not_depend_on_the_number_of_cores(cores, monkeypatch):
+    monkeypatch.setattr(local_search, "cores", lambda: cores)
+    monkeypatch.setattr(local_search, "MIN_SCORES_FOR_THREADS", 1)
     random = np.random.default_rng(3)
     group = np.sort(random.integers(0, 7, 300))
     scores, seen = random.normal(size=(300, 60)).astype(np.float32), random.random(300) < 0.7
@@ -115,25 +115,25 @@ def test_any_number_of_cores_and_the_slow_form_give_the_same(cores, monkeypatch)
     assert (fast != chosen).any()
 
 
-def test_an_error_in_one_of_the_cores_is_everybodys(monkeypatch):
+def test_an_error_on_one_core_is_raised(monkeypatch):
     def broken(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(swap, "cores", lambda: 2)
-    monkeypatch.setattr(swap, "WORTH_THREADS", 1)
-    monkeypatch.setattr(swap, "_improve", broken)
+    monkeypatch.setattr(local_search, "cores", lambda: 2)
+    monkeypatch.setattr(local_search, "MIN_SCORES_FOR_THREADS", 1)
+    monkeypatch.setattr(local_search, "_improve", broken)
     with pytest.raises(MemoryError, match="no room"):
         improve(np.zeros((4, 2)), np.array([0, 1, 0, 1]), np.ones((2, 2)), np.array([0, 0, 1, 1]))
 
 
-def test_endless_scores_are_refused():
+def test_infinite_scores_are_refused():
     with pytest.raises(DataError, match="below infinity"):
         improve(np.array([[np.inf, 0.0]]), np.array([0]), np.array([1, 1]))
 
 
 @given(worlds, st.integers(1, 5))
 @settings(max_examples=100, deadline=None)
-def test_many_groups_at_once_are_what_each_is_alone(world, groups):
+def test_groups_are_independent(world, groups):
     scores, chosen, _, seen = draw(world)
     random = np.random.default_rng(world[0])
     group = random.integers(0, groups, len(scores))
@@ -148,8 +148,8 @@ def test_many_groups_at_once_are_what_each_is_alone(world, groups):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_t24_it_comes_within_a_tenth_of_a_percent_of_the_optimum(seed):
-    """384 items with Pareto many instances on 16 nodes: seen are 0.01 %, and 0.02 % at most."""
+def test_t24_the_gap_to_the_optimum_is_below_a_tenth_of_a_percent(seed):
+    """384 items with Pareto many instances on 16 nodes: measured 0.01 %, and 0.02 % at most."""
     scores, counts, capacity = heavy_tailed(seed)
     best = optimum(scores, capacity)
     old = np.random.default_rng(seed).permutation(np.repeat(np.arange(16), capacity))
@@ -160,8 +160,8 @@ def test_t24_it_comes_within_a_tenth_of_a_percent_of_the_optimum(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize(("n", "c"), [(200, 8), (120, 40), (96, 96)])
-def test_t24_it_comes_near_the_optimum_from_wherever_it_starts(seed, n, c):
-    """Seen are 0.005 %, 1.7 % and 17 % at most: the fewer items a node has, the longer the rings that gain."""
+def test_t24_the_gap_to_the_optimum_is_small_from_any_start(seed, n, c):
+    """Measured 0.005 %, 1.7 % and 17 % at most: nodes with fewer items need longer cycles."""
     left = {8: 0.001, 40: 0.05, 96: 0.25}[c]
     random = np.random.default_rng(seed)
     counts = np.ceil(random.pareto(1.0, n) * 3).clip(1, 2000)
@@ -173,7 +173,7 @@ def test_t24_it_comes_near_the_optimum_from_wherever_it_starts(seed, n, c):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_t24_an_assignment_the_scores_have_learned_gets_better_where_serving_makes_it_worse(seed):
+def test_t24_a_fitted_assignment_improves_where_serial_choice_makes_it_worse(seed):
     scores, old, capacity, counts = fitted(500, 32, seed)
     served = total(scores, balanced_assign(scores, capacity, counts))
     better = improve(scores, old, capacity)
@@ -183,40 +183,40 @@ def test_t24_an_assignment_the_scores_have_learned_gets_better_where_serving_mak
     assert total(scores, better) >= best - 0.02 * abs(best)
 
 
-def test_who_gains_nothing_stays():
+def test_items_without_a_gain_stay():
     chosen = np.array([1, 0, 1, 0])
     np.testing.assert_array_equal(improve(np.zeros((4, 2)), chosen, np.array([2, 2])), chosen)
     np.testing.assert_array_equal(improve(np.eye(4), np.arange(4), np.ones(4, int)), np.arange(4))
 
 
-def test_free_room_is_taken_before_an_item_without_votes_gives_way():
+def test_free_places_are_used_before_unseen_items_move():
     scores = np.array([[5.0, 0.0], [0.0, 1.0], [9.0, 0.0]])
     seen = np.array([False, True, True])
     assert improve(scores, np.array([1, 0, 0]), np.array([2, 2]), seen=seen).tolist() == [1, 1, 0]
     assert improve(scores, np.array([1, 0, 0]), np.array([2, 1]), seen=seen).tolist() == [0, 1, 0]
 
 
-def test_a_ring_of_three_turns_where_no_two_would():
+def test_a_cycle_of_three_is_rotated_where_no_pair_gains():
     scores = np.array([[0.0, 3.0, -9.0], [-9.0, 0.0, 3.0], [3.0, -9.0, 0.0]])
     assert improve(scores, np.arange(3), np.ones(3, int)).tolist() == [1, 2, 0]
 
 
-def test_a_score_of_minus_infinity_is_left_if_at_all_possible():
+def test_items_leave_a_score_of_minus_infinity_where_possible():
     scores = np.array([[-np.inf, 0.0], [0.0, -5.0]], np.float32)
     assert improve(scores, np.array([0, 1]), np.ones(2, int)).tolist() == [1, 0]
     lost = np.full((3, 2), -np.inf, np.float32)
     assert improve(lost, np.array([0, 1, 1]), np.array([1, 2])).tolist() == [0, 1, 1]
 
 
-def test_without_sweeps_or_items_nothing_happens():
+def test_without_sweeps_or_items_nothing_changes():
     scores = np.array([[0.0, 1.0], [1.0, 0.0]])
     assert improve(scores, np.arange(2), np.ones(2, int), sweeps=0).tolist() == [0, 1]
     assert improve(np.empty((0, 3)), np.empty(0), np.ones(3, int)).tolist() == []
 
 
-def test_an_assignment_that_does_not_fit_is_refused():
+def test_an_invalid_assignment_is_refused():
     scores = np.zeros((3, 2))
-    with pytest.raises(DataError, match="candidate 0 of group 0 holds 2, has room for 1"):
+    with pytest.raises(DataError, match="candidate 0 of group 0 holds 2, has a capacity of 1"):
         improve(scores, np.array([0, 0, 1]), np.array([1, 2]))
     with pytest.raises(DataError, match=r"expected a candidate 0\.\.1 per item"):
         improve(scores, np.array([0, 2, 1]), np.array([2, 2]))

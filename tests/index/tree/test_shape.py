@@ -1,4 +1,4 @@
-"""The shape of a tree against one made of pointers."""
+"""The shape compared with a tree of linked nodes."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ class Node:
 
 
 def pointers(n, branch):
-    """Levels of linked nodes, root first: parents are put over `branch` neighbours until one node is left."""
+    """Levels of linked nodes, root first: `branch` neighbours get a parent until one node is left."""
     levels = [[Node(leaf=leaf) for leaf in range(n)]]
     while len(levels[0]) > 1:
         below = levels[0]
@@ -35,7 +35,7 @@ def below(node):
 
 
 @pytest.mark.parametrize(("n", "branch"), SIZES)
-def test_t01_heights_are_exact_and_children_add_up_to_the_next_level(n, branch):
+def test_t01_heights_are_exact_and_children_cover_the_next_level(n, branch):
     shape = TreeShape(n, branch)
     assert branch**shape.height >= n
     assert shape.height == 0 or branch ** (shape.height - 1) < n
@@ -49,12 +49,12 @@ def test_t01_heights_are_exact_and_children_add_up_to_the_next_level(n, branch):
 
 
 @pytest.mark.parametrize(("n", "branch", "height"), [(125, 5, 3), (126, 5, 4), (216, 6, 3), (217, 6, 4)])
-def test_t01_heights_are_right_where_logarithms_of_floats_are_not(n, branch, height):
+def test_t01_heights_are_exact_where_float_logarithms_are_not(n, branch, height):
     assert TreeShape(n, branch).height == height
 
 
 @pytest.mark.parametrize(("n", "branch"), SIZES)
-def test_t02_a_tree_of_pointers_says_the_same(n, branch):
+def test_t02_shape_equals_a_tree_of_linked_nodes(n, branch):
     shape, levels = TreeShape(n, branch), pointers(n, branch)
     assert shape.sizes == tuple(len(level) for level in levels)
     place = {node: (level, i) for level, nodes in enumerate(levels) for i, node in enumerate(nodes)}
@@ -72,12 +72,12 @@ def test_ancestors_of_many_leaves_at_once():
     assert shape.parent(leaves).tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
 
 
-def test_search_starts_at_the_first_level_a_beam_cannot_hold():
+def test_search_starts_at_the_first_level_wider_than_the_beam():
     shape = TreeShape(100, 2)  # 1 2 4 7 13 25 50 100
     assert [shape.start(beam) for beam in (1, 2, 3, 7, 8, 99, 100, 1000)] == [1, 2, 2, 4, 4, 7, 7, 7]
 
 
-def test_one_leaf_is_its_own_root():
+def test_a_single_leaf_is_the_root():
     shape = TreeShape(1)
     assert (shape.height, shape.sizes, shape.offsets, shape.n_nodes) == (0, (1,), (0,), 1)
     assert list(shape.children(0, 0)) == []

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.index.tree.cpu_search import found_on_core
 from shortlist.index.tree.cpu_search import search_on_cpu
+from shortlist.index.tree.index import TreeIndex
 from shortlist.index.tree.shape import TreeShape
 from shortlist.models.nodes import AttentionScorer, State
 from shortlist.models.nodes.cpu_kernel import KernelInputs

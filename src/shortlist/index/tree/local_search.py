@@ -110,7 +110,7 @@ def _improve(scores, chosen, items, stops, seen, room, sweeps, tracked, begin, e
                 _divide_pairs_tracked(scores, seen, held, first, sweeps)
             else:
                 _divide_pairs(scores, seen, held, first, sweeps)
-                _rotate_cycles(scores, seen, held, first, sweeps)
+            _rotate_cycles(scores, seen, held, first, sweeps)
             for node in range(len(first) - 1):
                 for item in held[first[node] : first[node + 1]]:
                     if item >= 0:

@@ -236,8 +236,8 @@ def _checked(tree: Tree, items: Tensor, near: Tensor | None) -> tuple[Tensor, Te
         raise DataError(f"item {int(items[present][0])} is already in the tree; delete it first to move it")
     if len(torch.unique(items)) < len(items):
         raise DataError("cannot insert an item twice; list every item once")
-        if bool((missing := (near >= 0) & (tree.leaves(near) < 0)).any()):
-            raise DataError(f"near item {int(near[missing][0])} is not in the tree; give another item or -1")
+    if bool((missing := (near >= 0) & (tree.leaves(near) < 0)).any()):
+        raise DataError(f"near item {int(near[missing][0])} is not in the tree; give another item or -1")
     return items, near.clamp(min=-1)
 
 
