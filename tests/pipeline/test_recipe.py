@@ -339,3 +339,9 @@ def test_key_renamed_in_0_2_0_is_refused_with_its_new_name():
         ConfigError, match=r"t.toml:6: .* unknown key 'fresh'; fresh was renamed to exclude_seen in 0.2.0"
     ):
         parse_recipe(text, "t.toml")
+
+
+def test_type_replaced_in_0_2_0_is_refused_with_what_to_write_now():
+    text = 'name = "t"\npipeline = "p"\n\n[stages.p]\ntype = "popular-in-window"\n'
+    with pytest.raises(ConfigError, match=r't.toml:4: .*; write type = "popular" with days; expected one of'):
+        parse_recipe(text, "t.toml")

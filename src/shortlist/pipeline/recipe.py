@@ -13,7 +13,7 @@ from torch import Tensor
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Pipeline, Stage, leaves
 from shortlist.pipeline.expression import GUARDS, names_in, parse
-from shortlist.pipeline.registry import TYPES, type_name
+from shortlist.pipeline.registry import REPLACED, TYPES, type_name
 from shortlist.settings import check_settings
 
 Types = Mapping[str, type[Stage]]
@@ -124,7 +124,10 @@ def _stage_config(name: str, table: object, path: str, text: str, types: Types) 
         raise ConfigError(f"{where}: expected a table with a type of {', '.join(types)}")
     _check_name(name, where)
     if table["type"] not in types:
-        raise ConfigError(f"{where}: unknown type {table['type']!r}; expected one of {', '.join(types)}")
+        replaced = f"; write {REPLACED[table['type']]}" if table["type"] in REPLACED else ""
+        raise ConfigError(
+            f"{where}: unknown type {table['type']!r}{replaced}; expected one of {', '.join(types)}"
+        )
     settings = {key: value for key, value in table.items() if key not in ("type", "train")}
     for key, value in settings.items():
         line = line_of(text, f"stages.{name}", key)
