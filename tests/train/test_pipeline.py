@@ -4,19 +4,22 @@ import numpy as np
 import pytest
 import torch
 
+from shortlist import __version__
 from shortlist.artifact.store import Lineage
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError, DataError
 from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
+from shortlist.pipeline.about import OutOfFold
 from shortlist.pipeline.recipe import leaves
 from shortlist.pipeline.recommender import Request
 from shortlist.testing.stages import check_stage
-from shortlist.train import TRAINERS, train
 from shortlist.train.context import forget
 from shortlist.train.models.counts import PopularTrainer
-from shortlist.train.pipeline import remember
-from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer, TowerScorerTrainer
+from shortlist.train.pipeline import train, user_histories
+from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
 from shortlist.train.rankers.retrieved import fold_of
+from shortlist.train.rankers.two_tower_scorer import TowerScorerTrainer
+from shortlist.train.registry import TRAINERS
 from tests.worlds import run_checked
 
 SMALL = """
@@ -40,7 +43,7 @@ def test_every_stage_of_a_trained_pipeline_keeps_its_contract(recommender):
         check_stage(stage, len(recommender.catalog), names)
 
 
-def test_the_same_seed_gives_the_same_slates_and_another_seed_others(world):
+def test_seed_determines_the_slates(world):
     recipe = parse_recipe(SMALL)
     query = world.split().test.query()
     slates = [run_checked(train(recipe, world, seed).pipeline, query) for seed in (0, 0, 1)]
@@ -49,31 +52,30 @@ def test_the_same_seed_gives_the_same_slates_and_another_seed_others(world):
     assert not torch.equal(slates[0].scores, slates[2].scores)
 
 
-def test_held_out_events_do_not_change_what_is_learned(world):
-    """The answers of held-out users are replaced by nonsense: not a bit of any stage may change."""
+def test_held_out_events_do_not_change_any_stage(world):
+    """With other relevant items of held-out users, not a bit of any stage changes."""
     split = world.split()
     items = world.events.items.copy()
-    for cases in (split.test,):
-        for cut, stop in zip(cases.cuts, cases.stops, strict=True):
-            items[cut:stop] = 0
-    blind = dataclasses.replace(world, events=dataclasses.replace(world.events, items=items))
-    seen, unseen = (train(parse_recipe(SMALL), one).pipeline for one in (world, blind))
-    for one, two in zip(leaves(seen), leaves(unseen), strict=True):
+    for cut, stop in zip(split.test.cuts, split.test.stops, strict=True):
+        items[cut:stop] = 0
+    changed = dataclasses.replace(world, events=dataclasses.replace(world.events, items=items))
+    one_pipeline, other = (train(parse_recipe(SMALL), one).pipeline for one in (world, changed))
+    for one, two in zip(leaves(one_pipeline), leaves(other), strict=True):
         assert all(torch.equal(tensor, two.tensors()[name]) for name, tensor in one.tensors().items())
 
 
 @pytest.mark.parametrize("protocol", ["global-time", "leave-last-out"])
-def test_other_protocols_train_too(world, protocol):
+def test_pipeline_trains_under_every_protocol(world, protocol):
     trained = train(parse_recipe(SMALL), world, split=world.split(protocol=protocol))
     run_checked(trained.pipeline, world.split(protocol=protocol).test.query())
 
 
-def test_a_pipeline_of_nominators_alone_needs_no_rehearsal(world):
+def test_pipeline_of_nominators_alone_needs_no_out_of_fold_candidates(world):
     recipe = parse_recipe('pipeline = "popular % 5"\n[stages.popular]\ntype = "popular"')
     assert len(train(recipe, world).recommend(Request()).items[0]) == 5
 
 
-def test_guarded_stages_are_trained_as_well(world):
+def test_guarded_stages_are_trained(world):
     guarded = SMALL.replace("rank % 10", "Within(rank, ms=1000) % 10").replace(
         "covisit % 40", "Optional(covisit % 40)"
     )
@@ -94,39 +96,39 @@ def test_unknown_training_keys_and_missing_trainers_are_refused(world):
         train(parse_recipe(SMALL + "\n[train]\nrequests = 0\n"), world)
     with pytest.raises(ConfigError, match=r"\[train\]: unknown key 'request'"):
         train(parse_recipe(SMALL + "\n[train]\nrequest = 5\n"), world)
-    without = {name: kind for name, kind in TRAINERS.items() if name != "seen"}
-    with pytest.raises(ConfigError, match="no trainer for type 'seen'"):
+    without = {name: kind for name, kind in TRAINERS.items() if name != "popular"}
+    with pytest.raises(ConfigError, match="no trainer for type 'popular'"):
         train(parse_recipe(SMALL), world, trainers=without)
 
 
-def test_what_is_remembered_is_what_each_user_may_be_known_to_have_met(world: Dataset):
+def test_histories_are_training_events_and_held_out_histories(world: Dataset):
     split = world.split()
-    histories = remember(split)
-    for cases in (split.valid, split.test):
-        for user, start, cut in zip(cases.users, cases.starts, cases.cuts, strict=True):
+    histories = user_histories(split)
+    for held_out in (split.valid, split.test):
+        for user, start, cut in zip(held_out.users, held_out.starts, held_out.cuts, strict=True):
             assert histories.of(int(user)) == world.events.items[start:cut].tolist()
-    learner = int(np.flatnonzero(split.train.lengths)[0])
-    assert histories.of(learner) == split.train.items[split.train.of_user(learner)].tolist()
+    trained = int(np.flatnonzero(split.train.lengths)[0])
+    assert histories.of(trained) == split.train.items[split.train.of_user(trained)].tolist()
 
 
-def test_memory_keeps_the_last_items_only(world: Dataset):
-    assert max(len(remember(world.split(), last=5).of(user)) for user in range(50)) == 5
+def test_histories_keep_the_last_items_only(world: Dataset):
+    assert max(len(user_histories(world.split(), last=5).of(user)) for user in range(50)) == 5
 
 
-def test_the_ranker_is_served_with_the_counts_of_all_training_events(world):
+def test_served_ranker_has_the_counts_of_all_training_events(world):
     rank = next(
         stage for stage in leaves(train(parse_recipe(SMALL), world).pipeline) if stage.title == "rank"
     )
     assert rank.features.popularity.tolist() == world.split().train.popularity.tolist()
 
 
-def test_no_request_teaches_two_stages(world, recipe, monkeypatch):
+def test_no_two_rankers_are_trained_on_the_same_request(world, recipe, monkeypatch):
     seen = []
     fit = FeatureRankerTrainer.fit, TowerScorerTrainer.fit
 
     def spied(which):
         def wrapped(self, settings, context):
-            seen.append({int(user) for one in context.rounds for user in one.query.user})
+            seen.append({int(user) for one in context.batches for user in one.query.user})
             return fit[which](self, settings, context)
 
         return wrapped
@@ -139,66 +141,79 @@ def test_no_request_teaches_two_stages(world, recipe, monkeypatch):
     assert min(map(len, seen)) > 50
 
 
-def test_how_the_training_of_every_learned_stage_went_stands_in_the_recommender(recommender):
-    went = recommender.about["training"]
-    assert list(went) == ["prerank", "rank", "towers"]
-    assert went["towers"]["most"] == 3
-    assert len(went["towers"]["judged"]) == went["towers"]["epochs"]
-    assert went["rank"]["most"] == 8
-    assert went["rank"]["best"] <= went["rank"]["epochs"]
-    assert all(one["converged"] in (True, False) for one in went.values())
+def test_recommender_holds_the_training_history_of_every_trained_stage(recommender):
+    histories = recommender.about.training
+    assert list(histories) == ["prerank", "rank", "towers"]
+    assert histories["towers"].max_epochs == 3
+    assert len(histories["towers"].validation) == histories["towers"].epochs
+    assert histories["rank"].max_epochs == 8
+    assert histories["rank"].best_epoch <= histories["rank"].epochs
+    assert all(one.converged in (True, False) for one in histories.values())
+    assert histories["rank"].mode == "harmonised"
+    assert 0 < histories["rank"].retrieved.recall < 1
 
 
-def test_what_only_rehearses_is_not_told_of(world, monkeypatch):
-    unheard, fit = [], PopularTrainer.fit
+def test_about_holds_the_data_the_split_and_the_seed(world):
+    split = world.split()
+    about = train(parse_recipe(SMALL, "small.toml"), world, seed=3).about
+    assert (about.name, about.data, about.seed) == ("small", world.name, 3)
+    assert (about.fingerprint, about.clock) == (world.fingerprint, world.clock)
+    assert about.events == len(split.train)
+    assert about.ends == split.train.times.max()
+    assert about.split == dict(split.settings)
+    assert about.package == __version__
+
+
+def test_training_of_out_of_fold_nominators_is_not_recorded(world, monkeypatch):
+    unrecorded, fit = [], PopularTrainer.fit
 
     def spied(self, settings, context):
-        unheard.append(context.note is forget)
+        unrecorded.append(context.note is forget)
         return fit(self, settings, context)
 
     monkeypatch.setattr(PopularTrainer, "fit", spied)
     train(parse_recipe(SMALL), world)
-    assert unheard == [True, False]
+    assert unrecorded == [True, False]
 
 
-OTHERS = SMALL + '[train]\nrehearse = "other-users"\nfolds = 3\n'
+OTHERS = SMALL + '[train]\nout_of_fold = "other-users"\nfolds = 3\n'
 
 
-def test_nominators_of_a_rehearsal_by_other_users_never_met_who_is_asked(world):
-    met = []
+def test_nominators_of_a_fold_are_trained_on_the_users_of_other_folds(world):
+    users = []
 
     class Watched(PopularTrainer):
         def fit(self, settings, context):
-            met.append(set(context.events.users.tolist()))
+            users.append(set(context.events.users.tolist()))
             return super().fit(settings, context)
 
     trained = train(parse_recipe(OTHERS), world, trainers={**TRAINERS, "popular": Watched})
-    *parts, everyone = met
-    assert len(parts) == 3
-    assert not set.intersection(*parts) & everyone  # whoever is left out of a part is in the two others
-    assert set.union(*parts) == everyone
+    *folds, everyone = users
+    assert len(folds) == 3
+    assert not set.intersection(*folds) & everyone  # every user is left out of one fold
+    assert set.union(*folds) == everyone
     run_checked(trained.pipeline, world.split().test.query())
-    assert trained.about["rehearsal"] == {"rehearse": "other-users", "requests": 20_000, "folds": 3}
+    assert trained.about.out_of_fold == OutOfFold("other-users", 20_000, 3)
 
 
-def test_who_judges_a_ranker_comes_from_all_parts_of_the_users(world):
-    met = []
+def test_validation_requests_of_a_ranker_come_from_all_folds(world):
+    batches = []
 
     class Watched(FeatureRankerTrainer):
         def fit(self, settings, context):
-            met.extend(context.rounds)
+            batches.extend(context.batches)
             return super().fit(settings, context)
 
     recipe = parse_recipe(OTHERS.replace("folds = 3", "folds = 5"))
     train(recipe, world, trainers={**TRAINERS, "feature-ranker": Watched})
-    part = fold_of(world.split().train.n_users, 5, 0)
-    parts_of = [set(part[one.query.user.numpy()].tolist()) for one in met]
-    assert all(len(one) == 1 for one in parts_of)
-    held = [min(one) for one in parts_of[4::5]]  # every fifth round is held back
-    assert max(map(held.count, range(5))) <= len(held) / 2
+    fold = fold_of(world.split().train.n_users, 5, 0)
+    folds = [set(fold[one.query.user.numpy()].tolist()) for one in batches]
+    assert all(len(one) == 1 for one in folds)
+    validation = [min(one) for one in folds[4::5]]  # every fifth batch is for validation
+    assert max(map(validation.count, range(5))) <= len(validation) / 2
 
 
-def test_a_ranker_that_nothing_is_found_for_is_named(world):
+def test_ranker_without_retrieved_targets_is_refused(world):
     class Nothing(PopularTrainer):
         def fit(self, settings, context):
             made = super().fit(settings, context)
@@ -206,32 +221,36 @@ def test_a_ranker_that_nothing_is_found_for_is_named(world):
 
     recipe = SMALL.replace("popular % 30 + covisit % 40", "popular").replace("feature-ranker", "mlp-ranker")
     recipe = recipe.replace('[stages.covisit]\ntype = "co-visit"\n', "")
-    with pytest.raises(
-        DataError, match=r"\[stages.rank\]: rank: weights: none of \d+ wanted items was retrieved"
-    ):
+    with pytest.raises(DataError, match=r"\[stages.rank\]: rank: weights: none of \d+ targets was retrieved"):
         train(parse_recipe(recipe, "p.toml"), world, trainers={**TRAINERS, "popular": Nothing})
 
 
-def test_what_begins_with_a_nominators_weights_cannot_be_rehearsed_by_other_users(world):
+def test_stage_that_starts_from_a_nominator_needs_out_of_fold_earlier(world):
     recipe = OTHERS.replace('type = "feature-ranker"', 'type = "two-tower-scorer"').replace(
         "epochs = 3", 'epochs = 1\nstart = "covisit"'
     )
-    with pytest.raises(ConfigError, match=r"rank.*begins with the nominator 'covisit'.*rehearse = 'earlier'"):
+    with pytest.raises(
+        ConfigError, match=r"rank.*starts from the nominator 'covisit'.*out_of_fold = 'earlier'"
+    ):
         train(parse_recipe(recipe), world)
 
 
-def test_a_way_to_rehearse_that_is_none_is_refused(world):
+def test_unknown_and_renamed_out_of_fold_settings_are_refused(world):
     with pytest.raises(
-        ConfigError, match=r"\[train\]: rehearse must be one of earlier, other-users, got 'never'"
+        ConfigError, match=r"\[train\]: out_of_fold must be one of earlier, other-users, got 'never'"
     ):
-        train(parse_recipe(SMALL + '[train]\nrehearse = "never"\n'), world)
+        train(parse_recipe(SMALL + '[train]\nout_of_fold = "never"\n'), world)
+    with pytest.raises(ConfigError, match=r"\[train\]: unknown key 'rehearse'; .*renamed to out_of_fold"):
+        train(parse_recipe(SMALL + '[train]\nrehearse = "earlier"\n'), world)
 
 
-def test_a_bundle_keeps_a_sample_of_what_its_scorers_learned_on(world, tmp_path):
+def test_bundle_holds_a_sample_of_the_training_candidates(world, tmp_path):
     trained = train(parse_recipe(SMALL), world)
-    assert set(trained.record) == {
-        f"rank.{what}" for what in ("items", "scores", "wanted", "pool", "request", "recall")
+    assert set(trained.training_sample) == {
+        f"rank.{what}" for what in ("items", "scores", "target", "pool", "request", "recall")
     }
     save_recommender(trained, tmp_path / "bundle", Lineage("data", 0, "test", {}))
-    back = load_recommender(tmp_path / "bundle")
-    assert all(torch.equal(one, back.record[name]) for name, one in trained.record.items())
+    loaded = load_recommender(tmp_path / "bundle")
+    assert all(
+        torch.equal(one, loaded.training_sample[name]) for name, one in trained.training_sample.items()
+    )
