@@ -126,12 +126,12 @@ class Table:
 
     @property
     def _delimiter(self) -> str:
-        mapped = self.delimiter.replace("\\t", "\t")  # as passed by a shell
-        if mapped and (not mapped.isascii() or set(mapped) & set('"\r\n')):
+        delimiter = self.delimiter.replace("\\t", "\t")  # as passed by a shell
+        if delimiter and (not delimiter.isascii() or set(delimiter) & set('"\r\n')):
             raise ConfigError(
-                f"delimiter: expected ASCII characters without quotes and line ends, got {mapped!r}"
+                f"delimiter: expected ASCII characters without quotes and line ends, got {delimiter!r}"
             )
-        return mapped or DELIMITERS[self._format]
+        return delimiter or DELIMITERS[self._format]
 
 
 def _item_table(items: str, mapped: Mapping[str, str], raw: RawEvents, bad_lines: str) -> pa.Table:
