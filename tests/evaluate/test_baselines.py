@@ -71,8 +71,8 @@ def test_events_after_the_training_part_are_not_counted(world):
 
 def test_small_catalogue_leaves_empty_places():
     events = Interactions.of(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2]))
-    cases = HeldOut(events, np.array([0, 2]), np.array([1, 3]), np.array([2, 4]))
-    for slates in baselines(cases, events, 5, "order").values():
+    held_out = HeldOut(events, np.array([0, 2]), np.array([1, 3]), np.array([2, 4]))
+    for slates in baselines(held_out, events, 5, "order").values():
         assert slates.shape == (2, 5)
         assert sorted(slates[0].tolist()) == [-1, -1, -1, 1, 2]
 

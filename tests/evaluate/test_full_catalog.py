@@ -202,18 +202,18 @@ def slow(scores: Tensor, history: Tensor | None, k: int) -> list[list[int]]:
 @pytest.mark.parametrize("batch", [1, 7, 256])
 @torch.no_grad()
 def test_model_ranking_equals_the_order_of_its_scores(model: Model, repeats: bool, batch: int) -> None:
-    cases = last_items()
-    whole = cases.query(width=8)
-    ranked = rank_model(model, cases, 12, repeats=repeats, batch=batch)
+    test = last_items()
+    whole = test.query(width=8)
+    ranked = rank_model(model, test, 12, repeats=repeats, batch=batch)
     scores = model.eval().scores(whole.history, whole.user)
     assert ranked.tolist() == slow(scores, None if repeats else whole.history, 12)
 
 
 def test_whole_history_is_left_out_beyond_max_history() -> None:
-    cases, model = last_items(), Products()
-    ranked = rank_model(model, cases, N_ITEMS)
-    assert ranked.shape == (len(cases), N_ITEMS)
-    for items, history in zip(ranked.tolist(), cases.query(width=8).history.tolist(), strict=True):
+    test, model = last_items(), Products()
+    ranked = rank_model(model, test, N_ITEMS)
+    assert ranked.shape == (len(test), N_ITEMS)
+    for items, history in zip(ranked.tolist(), test.query(width=8).history.tolist(), strict=True):
         assert set(items) == (set(range(N_ITEMS)) - set(history)) | {-1}
         assert items == sorted(items, key=lambda item: item < 0)  # empty places come last
 

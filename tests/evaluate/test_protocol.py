@@ -17,7 +17,9 @@ def popular():
 
 
 def model(exclude_seen):
-    return ModelNominator(LastClick(LastClickConfig(3)), exclude_seen=exclude_seen, name=f"model_{exclude_seen}")
+    return ModelNominator(
+        LastClick(LastClickConfig(3)), exclude_seen=exclude_seen, name=f"model_{exclude_seen}"
+    )
 
 
 PIPELINE = {"a": as_pipeline(popular() >> Seen() % 2)}

@@ -26,20 +26,20 @@ def rows(*lists: list[int]) -> Tensor:
 
 def slow(name: str, ranked: list[int], relevant: list[int], k: int) -> float:
     """The definition in plain sets, one user at a time."""
-    truth = {item for item in relevant if item >= 0}
-    if not truth:
+    expected_items = {item for item in relevant if item >= 0}
+    if not expected_items:
         return math.nan
     counted: set[int] = set()
     hits = []
     for item in ranked[:k]:
-        hits.append(item in truth and item not in counted)
+        hits.append(item in expected_items and item not in counted)
         counted.add(item)
     found = sum(hits)
     gains = [hit / math.log2(place + 2) for place, hit in enumerate(hits)]
-    ideal = sum(1 / math.log2(place + 2) for place in range(min(len(truth), k)))
+    ideal = sum(1 / math.log2(place + 2) for place in range(min(len(expected_items), k)))
     first = hits.index(True) + 1 if found else math.inf
     ap = sum(hit * sum(hits[: place + 1]) / (place + 1) for place, hit in enumerate(hits))
-    p, r = found / k, found / len(truth)
+    p, r = found / k, found / len(expected_items)
     return {
         "precision": p,
         "recall": r,
@@ -47,7 +47,7 @@ def slow(name: str, ranked: list[int], relevant: list[int], k: int) -> float:
         "hit_rate": float(found > 0),
         "ndcg": sum(gains) / ideal,
         "mrr": 1 / first,
-        "map": ap / min(len(truth), k),
+        "map": ap / min(len(expected_items), k),
     }[name]
 
 
@@ -134,11 +134,11 @@ def test_every_metric_equals_the_slow_definition(cases: list[tuple[list[int], li
 
 
 ranking = st.permutations(range(ITEMS))
-truth = st.lists(st.integers(0, ITEMS - 1), min_size=1, max_size=6)
+relevant_items = st.lists(st.integers(0, ITEMS - 1), min_size=1, max_size=6)
 
 
 @settings(deadline=None)
-@given(ranking, truth, st.integers(1, ITEMS), st.integers(1, ITEMS - 1))
+@given(ranking, relevant_items, st.integers(1, ITEMS), st.integers(1, ITEMS - 1))
 def test_moving_a_relevant_item_up_never_lowers_a_metric(
     ranked: list[int], relevant: list[int], k: int, at: int
 ) -> None:
@@ -150,8 +150,10 @@ def test_moving_a_relevant_item_up_never_lowers_a_metric(
 
 
 @settings(deadline=None)
-@given(ranking, truth, st.integers(1, ITEMS), st.randoms(use_true_random=False))
-def test_values_lie_in_0_1_and_the_order_of_the_truth_does_not_matter(ranked, relevant, k, random) -> None:  # type: ignore[no-untyped-def]
+@given(ranking, relevant_items, st.integers(1, ITEMS), st.randoms(use_true_random=False))
+def test_values_lie_in_0_1_and_the_order_of_relevant_items_does_not_matter(
+    ranked, relevant, k, random
+) -> None:  # type: ignore[no-untyped-def]
     mixed = random.sample(relevant, len(relevant))
     for name, metric in METRICS.items():
         value = one(metric, list(ranked), relevant, k)

@@ -287,11 +287,10 @@ def total_losses(batches: Sequence[BatchLosses]) -> tuple[Losses, StageLosses]:
     """The losses per user and the stage rows of all batches of one pipeline, one batch at least."""
     losses = decompose(StageTrace.joined([batch.trace for batch in batches]))
     requests = max(sum(batch.requests for batch in batches), 1)
-    removed, candidates = (
-        sum(getattr(batch, name) for batch in batches) for name in ("removed", "candidates")
-    )
-    ms = sum(batch.ms for batch in batches) / len(batches)
-    columns = (losses.alive[:-1], losses.alive[1:], losses.first_losses, removed, candidates / requests, ms)
+    removed = np.sum([batch.removed for batch in batches], axis=0)
+    candidates = np.sum([batch.candidates for batch in batches], axis=0) / requests
+    ms = np.mean([batch.ms for batch in batches], axis=0)
+    columns = (losses.alive[:-1], losses.alive[1:], losses.first_losses, removed, candidates, ms)
     rows = zip(losses.names, batches[0].kinds, *(column.tolist() for column in columns), strict=True)
     total, returned = int(losses.alive[0]), int(losses.alive[-1])
     return losses, StageLosses(total, returned, tuple(StageLoss(*row) for row in rows), _hits(batches))

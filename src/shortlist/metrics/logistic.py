@@ -41,5 +41,4 @@ def _newton_step(
     probability = 0.5 * (1 + np.tanh((features @ at + offset) / 2))
     gradient = features.T @ (weights * (probability - targets)) + ridge * at
     curvature = (features * (weights * probability * (1 - probability))[:, None]).T @ features
-    step: Floats = np.linalg.solve(curvature + max(ridge, JITTER) * np.eye(len(at)), gradient)
-    return step
+    return np.asarray(np.linalg.solve(curvature + max(ridge, JITTER) * np.eye(len(at)), gradient), np.float64)

@@ -153,7 +153,10 @@ def _example(found: Evaluation) -> Section:
         ]
         for item in example.items
     ]
-    lost = [Html("<h3>Relevant items that were lost</h3>"), *(item.sentence for item in example.lost)]
+    lost: list[Html | str] = [
+        Html("<h3>Relevant items that were lost</h3>"),
+        *(item.sentence for item in example.lost),
+    ]
     return Section(
         f"One request: user {example.user}",
         [

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.data import HeldOut, Interactions
-from shortlist.data.membership import is_in
 from shortlist.index.jtr import JTRIndex, grow, overlap, search
+from shortlist.metrics.ranking import recall
 from shortlist.models.model import VectorModel
 from shortlist.models.sequence.model import SequenceModel
 from shortlist.models.sequence.sasrec import SASRec
@@ -206,7 +206,6 @@ def validation_recall(
     device = encoder.vectors().device
     history = chosen.query(width=max(int(chosen.history_lengths().max()), 1)).history.to(device)
     relevant = chosen.relevant().to(device)
-    count = (relevant >= 0).sum(1).clamp(min=1)
 
     @torch.no_grad()
     def validate(index: JTRIndex) -> float:
@@ -214,6 +213,6 @@ def validation_recall(
             search(index, encoder.vectors(), encoder.users(part), k, beam, part).items
             for part in torch.split(history, CHUNK)
         ]
-        return float((is_in(torch.cat(found), relevant).sum(1) / count).mean())
+        return float(recall(torch.cat(found), relevant, k).nanmean())
 
     return validate

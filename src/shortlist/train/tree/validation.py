@@ -7,19 +7,18 @@ import torch
 from torch import Tensor
 
 from shortlist.data import HeldOut
-from shortlist.data.membership import is_in
 from shortlist.data.windows import gather
 from shortlist.index.tree import TreeIndex, exhaustive, search
+from shortlist.metrics.ranking import f1, recall
 from shortlist.train.tree.plan import TreePlan
 
 
 def quality(index: TreeIndex, held_out: HeldOut, plan: TreePlan, k: int = 20) -> Mapping[str, float]:
     """Recall@k, F1@k and the number of distinct recommended items, without items of the history."""
     items, relevant = answers(index, held_out, k, plan.beam, product=plan.product), held_out.relevant()
-    hits, count = is_in(items, relevant).sum(1), (relevant >= 0).sum(1).clamp(min=1)
     return {
-        "recall": float((hits / count).mean()),
-        "f1": float((2 * hits / (k + count)).mean()),
+        "recall": float(recall(items, relevant, k).nanmean()),
+        "f1": float(f1(items, relevant, k).nanmean()),
         "distinct": float(len(torch.unique(items))),
     }
 
