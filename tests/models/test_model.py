@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from shortlist.errors import ArtifactError, ConfigError
-from shortlist.models.model import Model, ModelConfig, VectorModel, once
+from shortlist.models.model import Model, ModelConfig, VectorModel, without_repeats
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 
 
@@ -62,8 +62,8 @@ def test_reading_does_not_write():
 
 def test_repeats_are_taken_out_but_for_the_first():
     history = torch.tensor([[-1, 3, 1, 3, 3], [2, 2, 2, -1, 0], [-1, -1, 5, 4, 1]])
-    assert once(history).tolist() == [[-1, 3, 1, -1, -1], [2, -1, -1, -1, 0], [-1, -1, 5, 4, 1]]
-    assert once(history[:, :0]).shape == (3, 0)
+    assert without_repeats(history).tolist() == [[-1, 3, 1, -1, -1], [2, -1, -1, -1, 0], [-1, -1, 5, 4, 1]]
+    assert without_repeats(history[:, :0]).shape == (3, 0)
 
 
 def test_scores_of_vectors_are_their_products_in_float32():
@@ -118,7 +118,7 @@ def test_weights_that_do_not_fit_the_settings_are_an_error_of_the_artifact(chang
     model = SASRec(SASRecConfig(6, max_history=4, width=4))
     weights = dict(model.state_dict())
     if change == "less":
-        del weights["begin"]
+        del weights["start_token"]
     if change == "more":
         weights["another"] = torch.zeros(1)
     with pytest.raises(ArtifactError, match="do not fit"):

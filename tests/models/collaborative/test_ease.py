@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.models.collaborative.ease import EASE, LinearConfig
+from shortlist.models.collaborative.ease import EASE, EASEConfig
 from shortlist.testing.models import events_of
 from shortlist.train.models.ease import EASETrainer
 
@@ -19,9 +19,9 @@ def log():
 
 @pytest.fixture(scope="module")
 def model() -> EASE:
-    made = EASE(LinearConfig(5)).eval()
+    made = EASE(EASEConfig(5)).eval()
     made.weights.copy_(torch.arange(25.0).view(5, 5))
-    made.usual.copy_(torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0]))
+    made.default_scores.copy_(torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0]))
     return made
 
 
@@ -71,12 +71,12 @@ def test_what_is_met_twice_counts_once_and_the_order_does_not_matter(model):
 
 def test_without_a_history_the_answer_is_what_anybody_might_take(model, log):
     for history in ([], [-1], [99, -1]):
-        assert torch.equal(model.scores(torch.tensor([history], dtype=torch.int64))[0], model.usual)
+        assert torch.equal(model.scores(torch.tensor([history], dtype=torch.int64))[0], model.default_scores)
     learned = EASETrainer(ridge=20.0).learn(log)
     met = log.matrix().toarray()
     expected = met.sum(0) / met.sum() @ textbook(log, 20.0)
-    assert np.allclose(learned.usual.numpy(), expected, atol=1e-6)
+    assert np.allclose(learned.default_scores.numpy(), expected, atol=1e-6)
 
 
 def test_the_bag_has_a_one_for_every_item_met(model):
-    assert model.bag(torch.tensor([[4, -1, 4, 0], [-1, -1, -1, -1]])).tolist() == [[1, 0, 0, 0, 1], [0] * 5]
+    assert model.multi_hot(torch.tensor([[4, -1, 4, 0], [-1, -1, -1, -1]])).tolist() == [[1, 0, 0, 0, 1], [0] * 5]

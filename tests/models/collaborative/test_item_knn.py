@@ -33,9 +33,9 @@ def cosines(events, neighbours):
 @pytest.mark.parametrize("neighbours", [1, 4, 15, 200])
 def test_scores_are_sums_of_the_best_cosines(log, neighbours):
     model = ItemKNNTrainer(neighbours=neighbours).learn(log)
-    like, share = cosines(log, neighbours), log.popularity / len(log)
+    like, popularity = cosines(log, neighbours), log.popularity / len(log)
     for history in ([0], [3, 1, 4], list(range(16))):
-        expected = like[history].sum(0) + 1e-6 * share
+        expected = like[history].sum(0) + 1e-6 * popularity
         told = model.scores(torch.tensor([[-1, *history, 99]]))[0]
         assert np.allclose(told.numpy(), expected, atol=1e-5)
 
@@ -53,25 +53,25 @@ def test_long_histories_are_read_in_parts_and_say_the_same(log, monkeypatch):
     histories = torch.randint(-1, 16, (6, 30), generator=torch.Generator().manual_seed(0))
     whole = model.scores(histories)
     for places in (1, 7, 29, 1000):
-        monkeypatch.setattr(knn, "PLACES", places)
+        monkeypatch.setattr(knn, "BLOCK", places)
         assert torch.equal(model.scores(histories), whole)
 
 
 @torch.no_grad()
 def test_what_nobody_speaks_for_stands_below_by_popularity():
     model = ItemKNN(ItemKNNConfig(5, neighbours=2)).eval()
-    model.rows.copy_(torch.tensor([[1, -1], [0, -1], [-1, -1], [-1, -1], [-1, -1]]))
-    model.likeness[:2, 0] = 0.01
-    model.share.copy_(torch.tensor([0.1, 0.0, 0.2, 0.6, 0.1]))
+    model.neighbours.copy_(torch.tensor([[1, -1], [0, -1], [-1, -1], [-1, -1], [-1, -1]]))
+    model.similarities[:2, 0] = 0.01
+    model.popularity.copy_(torch.tensor([0.1, 0.0, 0.2, 0.6, 0.1]))
     assert model.scores(torch.tensor([[0]]))[0].argsort(descending=True).tolist()[:3] == [1, 3, 2]
     for history in ([], [-1], [99], [2]):  # none, or one without neighbours
         told = model.scores(torch.tensor([history], dtype=torch.int64))[0]
-        assert torch.equal(told, 1e-6 * model.share)
+        assert torch.equal(told, 1e-6 * model.popularity)
 
 
 @torch.no_grad()
 def test_a_place_without_a_neighbour_says_nothing_whatever_stands_there():
     model = ItemKNN(ItemKNNConfig(3, neighbours=2)).eval()
-    model.rows.copy_(torch.tensor([[1, -1], [-1, -1], [-1, -1]]))
-    model.likeness.fill_(0.5)
+    model.neighbours.copy_(torch.tensor([[1, -1], [-1, -1], [-1, -1]]))
+    model.similarities.fill_(0.5)
     assert model.scores(torch.tensor([[0]])).tolist() == [[0.0, 0.5, 0.0]]

@@ -23,20 +23,20 @@ def model(request, events) -> LightGCN:
     torch.manual_seed(0)
     trainer = LightGCNTrainer(width=4, layers=request.param, device="cpu")
     made = trainer.begin(events, torch.device("cpu"))
-    for table in (made.people, made.items):
+    for table in (made.user_embedding, made.items):
         torch.nn.init.normal_(table.weight)
-    trainer.settle(made, events)
+    trainer.finish(made, events)
     return made.eval()
 
 
-def spread(model, events):
+def propagate(model, events):
     """The mean over hops by the dense matrix of the graph, in float64: users, then items."""
     met = np.zeros((7, 11))
     met[events.users, events.items] = 1
     graph = np.block([[np.zeros((7, 7)), met], [met.T, np.zeros((11, 11))]])
     degrees = np.maximum(graph.sum(0), 1)
     graph = graph / np.sqrt(np.outer(degrees, degrees))
-    x = torch.cat([model.people.weight, model.items.weight]).detach().double().numpy()
+    x = torch.cat([model.user_embedding.weight, model.items.weight]).detach().double().numpy()
     layers = [np.linalg.matrix_power(graph, hop) @ x for hop in range(model.config.layers + 1)]
     return torch.from_numpy(np.mean(layers, axis=0)).float()
 
@@ -47,8 +47,8 @@ def history_of(events, user):
 
 @torch.no_grad()
 def test_vectors_travel_as_the_dense_graph_says(model, events):
-    assert torch.allclose(torch.stack(model.spread()).mean(0), spread(model, events), atol=1e-6)
-    assert torch.allclose(model.vectors(), spread(model, events)[7:], atol=1e-6)
+    assert torch.allclose(torch.stack(model.propagate()).mean(0), propagate(model, events), atol=1e-6)
+    assert torch.allclose(model.vectors(), propagate(model, events)[7:], atol=1e-6)
 
 
 @torch.no_grad()
@@ -56,12 +56,12 @@ def test_vectors_travel_as_the_dense_graph_says(model, events):
 def test_a_trained_user_with_the_same_history_is_the_users_row_of_the_whole_graph(model, events, user):
     history = history_of(events, user)
     told = model.users(history, torch.tensor([user]))[0]
-    assert torch.allclose(told, spread(model, events)[user], atol=1e-6)
+    assert torch.allclose(told, propagate(model, events)[user], atol=1e-6)
 
 
 @torch.no_grad()
 def test_scores_are_those_of_the_whole_graph(model, events):
-    whole = spread(model, events)
+    whole = propagate(model, events)
     for user in range(5):
         told = model.scores(history_of(events, user), torch.tensor([user]))[0]
         assert torch.allclose(told, whole[7:] @ whole[user], atol=1e-5)
@@ -82,13 +82,13 @@ def test_a_newcomer_is_what_the_history_says_alone(model, events, stranger):
     history = history_of(events, 2)
     told = model.users(history, torch.tensor([stranger]))
     assert torch.equal(told, model.users(history))
-    own = model.people.weight[2] / (model.config.layers + 1)
-    assert torch.allclose(told[0], spread(model, events)[2] - own, atol=1e-6)
+    user_embeddings = model.user_embedding.weight[2] / (model.config.layers + 1)
+    assert torch.allclose(told[0], propagate(model, events)[2] - user_embeddings, atol=1e-6)
 
 
 @torch.no_grad()
 def test_who_has_no_history_is_the_usual_user(model, events):
-    usual = spread(model, events)[:5].mean(0)
+    usual = propagate(model, events)[:5].mean(0)
     for history in ([], [-1, -1], [99]):
         rows = torch.tensor([history], dtype=torch.int64)
         for user in (None, torch.tensor([0]), torch.tensor([-1])):
@@ -97,8 +97,8 @@ def test_who_has_no_history_is_the_usual_user(model, events):
 
 def test_the_gradient_of_a_hop_is_that_of_the_dense_matrix(model):
     pull = torch.linspace(-1, 1, 18 * 4).view(18, 4)
-    weights = [model.people.weight, model.items.weight]
-    ours = torch.autograd.grad((torch.stack(model.spread()).mean(0) * pull).sum(), weights)
+    weights = [model.user_embedding.weight, model.items.weight]
+    ours = torch.autograd.grad((torch.stack(model.propagate()).mean(0) * pull).sum(), weights)
     x, dense = torch.cat(weights).detach().requires_grad_(), model.graph.to_dense()
     layers = [x]
     for _ in range(model.config.layers):
@@ -108,8 +108,8 @@ def test_the_gradient_of_a_hop_is_that_of_the_dense_matrix(model):
 
 
 def test_without_vectors_of_their_own_users_are_newcomers(events):
-    model = LightGCNTrainer(width=4, epochs=2, own=False, device="cpu").learn(events)
+    model = LightGCNTrainer(width=4, epochs=2, user_embeddings=False, device="cpu").learn(events)
     history = history_of(events, 2)
     with torch.no_grad():
         assert torch.equal(model.users(history, torch.tensor([2])), model.users(history))
-    assert not model.people.weight.any()
+    assert not model.user_embedding.weight.any()

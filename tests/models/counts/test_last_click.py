@@ -11,10 +11,10 @@ def model():
     """After 0 came 1 three times and 2 once, after 1 came 3 once; 3 has half of all events."""
     made = LastClick(LastClickConfig(5, pairs=3, backoff=2.0))
     made.starts.copy_(torch.tensor([0, 2, 3, 3, 3, 3]))
-    made.nexts.copy_(torch.tensor([1, 2, 3]))
+    made.next_items.copy_(torch.tensor([1, 2, 3]))
     made.counts.copy_(torch.tensor([3.0, 1.0, 1.0]))
     made.total.copy_(torch.tensor([4.0, 1.0, 0.0, 0.0, 0.0]))
-    made.share.copy_(torch.tensor([0.2, 0.2, 0.1, 0.5, 0.0]))
+    made.popularity.copy_(torch.tensor([0.2, 0.2, 0.1, 0.5, 0.0]))
     return made.eval()
 
 
@@ -33,8 +33,8 @@ def test_only_the_last_item_matters(model):
 
 def test_without_a_history_or_a_next_item_the_answer_is_popularity(model):
     told = model.scores(torch.tensor([[-1, -1], [-1, 4], [7, -1]]))
-    assert torch.allclose(told, model.share.expand(3, -1))
-    assert torch.allclose(model.scores(torch.empty(2, 0, dtype=torch.int64)), model.share.expand(2, -1))
+    assert torch.allclose(told, model.popularity.expand(3, -1))
+    assert torch.allclose(model.scores(torch.empty(2, 0, dtype=torch.int64)), model.popularity.expand(2, -1))
 
 
 def test_an_answer_does_not_depend_on_who_else_is_asked_for(model):

@@ -11,19 +11,19 @@ from shortlist.models.sequence.bert4rec import BERT4Rec, BERT4RecConfig
 def model() -> BERT4Rec:
     torch.manual_seed(0)
     made = BERT4Rec(BERT4RecConfig(20, max_history=6, width=8)).eval()
-    torch.nn.init.normal_(made.gap)
+    torch.nn.init.normal_(made.mask_token)
     return made
 
 
-def gaps_at(*places, width=5):
-    return torch.tensor([[place in places for place in range(width)]])
+def masked_at(*places, width=5):
+    return torch.tensor([[positions in places for positions in range(width)]])
 
 
 @torch.no_grad()
 def test_the_user_is_the_gap_after_the_last_item(model):
-    by_hand = model(torch.tensor([[3, 1, 4, 1, -1]]), gaps_at(4))[:, -1]
+    by_hand = model(torch.tensor([[3, 1, 4, 1, -1]]), masked_at(4))[:, -1]
     assert torch.equal(model.users(torch.tensor([[3, 1, 4, 1]])), by_hand)
-    wide = model(torch.tensor([[-1, -1, 3, 1, 4, 1, -1]]), gaps_at(6, width=7))[:, -1]
+    wide = model(torch.tensor([[-1, -1, 3, 1, 4, 1, -1]]), masked_at(6, width=7))[:, -1]
     assert torch.allclose(wide, by_hand, atol=1e-6)
     assert torch.allclose(model.users(torch.tensor([[-1, 3, 1, 99, 4, 1]])), by_hand, atol=1e-6)
 
@@ -31,8 +31,8 @@ def test_the_user_is_the_gap_after_the_last_item(model):
 @torch.no_grad()
 def test_a_hidden_item_does_not_leak(model):
     one, two = torch.tensor([[3, 1, 4, 1, 5]]), torch.tensor([[3, 1, 9, 1, 5]])
-    assert torch.equal(model(one, gaps_at(2)), model(two, gaps_at(2)))
-    assert not torch.allclose(model(one, gaps_at()), model(two, gaps_at()), atol=1e-3)
+    assert torch.equal(model(one, masked_at(2)), model(two, masked_at(2)))
+    assert not torch.allclose(model(one, masked_at()), model(two, masked_at()), atol=1e-3)
 
 
 @torch.no_grad()
@@ -41,15 +41,15 @@ def test_a_gap_sees_both_sides(model, changed):
     sequence = torch.tensor([[3, 1, 4, 1, 5]])
     other = sequence.clone()
     other[0, changed] = 17
-    one, two = (model(rows, gaps_at(2))[0, 2] for rows in (sequence, other))
+    one, two = (model(rows, masked_at(2))[0, 2] for rows in (sequence, other))
     assert not torch.allclose(one, two, atol=1e-3)
 
 
 @torch.no_grad()
 def test_padding_in_front_is_not_seen_whatever_stands_there(model):
     sequence, bare = torch.tensor([[-1, -1, 3, 1, 4]]), torch.tensor([[3, 1, 4]])
-    told = model(sequence, gaps_at(3))[:, 2:]
-    assert torch.allclose(told, model(bare, gaps_at(1, width=3)), atol=1e-6)
+    told = model(sequence, masked_at(3))[:, 2:]
+    assert torch.allclose(told, model(bare, masked_at(1, width=3)), atol=1e-6)
 
 
 @torch.no_grad()
@@ -59,18 +59,18 @@ def test_places_are_counted_from_the_end(model):
         model.users(torch.tensor([[1, 2, 3]])), model.users(torch.tensor([[2, 1, 3]])), atol=1e-4
     )
     model_of_places = BERT4Rec.build(model.settings(), model.state_dict())
-    model_of_places.place[:-4] = 9.0  # nobody with three items comes there
+    model_of_places.positions[:-4] = 9.0  # nobody with three items comes there
     short = torch.tensor([[1, 2, 3]])
     assert torch.equal(model_of_places.users(short), model.users(short))
 
 
 @torch.no_grad()
 def test_nothing_but_padding_is_a_gap_alone(model):
-    alone = model(torch.tensor([[-1]]), gaps_at(0, width=1))[:, 0]
+    alone = model(torch.tensor([[-1]]), masked_at(0, width=1))[:, 0]
     for history in ([], [-1], [-1] * 6, [99, -1]):
         told = model.users(torch.tensor([history], dtype=torch.int64))
         assert torch.allclose(told, alone, atol=1e-6)
-    assert model(torch.full((1, 4), -1), gaps_at(width=4)).isfinite().all()
+    assert model(torch.full((1, 4), -1), masked_at(width=4)).isfinite().all()
 
 
 def test_heads_that_do_not_divide_the_width_are_refused():

@@ -16,11 +16,11 @@ def model(request) -> GRU4Rec:
 def test_step_by_step_equals_the_whole(model):
     history = torch.tensor([[3, 1, 4, 1, 5, 9], [2, 7, 1, 8, 2, 8]])
     whole = model(history)  # [2, 7, 8]
-    steps = [model.begin.expand(2, -1), *(model.items.weight[one] * 8**0.5 for one in history.T)]
+    steps = [model.start_token.expand(2, -1), *(model.items.weight[one] * 8**0.5 for one in history.T)]
     state = None
     for place, step in enumerate(steps):
-        out, state = model.cell(step[:, None], state)
-        torch.testing.assert_close(whole[:, place], model.norm(model.land(out[:, 0])), rtol=0, atol=1e-6)
+        out, state = model.gru(step[:, None], state)
+        torch.testing.assert_close(whole[:, place], model.norm(model.output(out[:, 0])), rtol=0, atol=1e-6)
 
 
 @torch.no_grad()

@@ -29,7 +29,7 @@ def test_the_running_mean_is_that_of_a_loop(width):
 @torch.no_grad()
 def test_a_user_is_the_mean_of_what_was_met_through_the_network(model):
     mean = model.items.weight[[3, 4, 4, 7]].mean(0) * 8**0.5
-    expected = model.norm(mean + model.think(mean))
+    expected = model.norm(mean + model.mlp(mean))
     assert torch.allclose(model.users(torch.tensor([[3, 4, 4, 7]]))[0], expected, atol=1e-6)
 
 
@@ -51,5 +51,5 @@ def test_every_place_is_what_the_user_would_be_with_a_history_that_ends_there(mo
 def test_without_a_history_the_mean_is_nothing(model):
     nothing = torch.zeros(8)
     assert torch.allclose(
-        model.users(torch.empty(1, 0, dtype=torch.int64))[0], model.norm(model.think(nothing))
+        model.users(torch.empty(1, 0, dtype=torch.int64))[0], model.norm(model.mlp(nothing))
     )

@@ -17,7 +17,7 @@ def slow(block, x, there):
     told = torch.empty_like(x)
     d = x.shape[2] // block.heads
     for user, rows in enumerate(x):
-        query, key, value = block.project(block.before(rows)).split(x.shape[2], dim=1)
+        query, key, value = block.qkv(block.norm(rows)).split(x.shape[2], dim=1)
         for place in range(len(rows)):
             seen = [at for at in range(len(rows)) if (at <= place if block.causal else there[user, at])]
             heads = []
@@ -25,8 +25,8 @@ def slow(block, x, there):
                 own = slice(head * d, (head + 1) * d)
                 weights = torch.softmax(key[seen, own] @ query[place, own] / d**0.5, dim=0)
                 heads.append(weights @ value[seen, own])
-            after = rows[place] + block.gather(torch.cat(heads))
-            told[user, place] = after + block.think(after)
+            after = rows[place] + block.output(torch.cat(heads))
+            told[user, place] = after + block.mlp(after)
     return told
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from shortlist.models.sequence.two_tower import TowerConfig, TwoTower
+from shortlist.models.sequence.two_tower import TwoTowerConfig, TwoTower
 from tests.worlds import N_ITEMS, towers
 
 
@@ -48,16 +48,16 @@ def test_vectors_have_unit_length_and_order_matters(model):
 def test_logits_are_cosines_times_the_temperature(model):
     history = torch.tensor([[1, 2], [3, 4]])
     cosines = model.users(history) @ model.items().T
-    assert torch.allclose(model(history), cosines * model.temperature.exp(), atol=1e-5)
+    assert torch.allclose(model(history), cosines * model.log_scale.exp(), atol=1e-5)
     rows = torch.tensor([[0, 5], [9, 9]])
     assert torch.allclose(model(history, rows), model(history).gather(1, rows), atol=1e-5)
 
 
 @torch.no_grad()
 def test_a_user_vector_by_hand(model):
-    met = model.met(torch.tensor([4, 7])) + model.theme(torch.tensor([4 % 4, 7 % 4]))  # [2, D]
+    met = model.met(torch.tensor([4, 7])) + model.categories(torch.tensor([4 % 4, 7 % 4]))  # [2, D]
     long, short = (torch.softmax(heat * model.recency[-2:], dim=0) @ met for heat in (1.0, 6.0))
-    mixed = model.land(F.gelu(model.lift(torch.cat([long, short]))))
+    mixed = model.output(F.gelu(model.hidden(torch.cat([long, short]))))
     expected = F.normalize(mixed + long, dim=0)
     assert torch.allclose(model.users(torch.tensor([[-1, 4, 7]]))[0], expected, atol=1e-5)
 
@@ -75,7 +75,7 @@ def test_few_places_and_many_places_hold_the_same_vectors(model):
 @torch.no_grad()
 def test_the_towers_come_back_from_their_weights(model):
     back = TwoTower.of(model.state_dict())
-    assert back.config == model.config == TowerConfig(N_ITEMS, 4, 8, 16, 6)
+    assert back.config == model.config == TwoTowerConfig(N_ITEMS, 4, 8, 16, 6)
     assert not back.training
     history = torch.tensor([[-1, 1, 2]])
     assert torch.equal(back(history), model(history))

@@ -14,7 +14,7 @@ def model() -> YouTubeDNN:
 
 @torch.no_grad()
 def test_scores_are_those_of_the_tower_by_hand(model):
-    x = model.met.weight[[3, 4, 4]].mean(0)
+    x = model.history_items.weight[[3, 4, 4]].mean(0)
     first, second, third = (part for part in model.tower if isinstance(part, torch.nn.Linear))
     assert (first.out_features, second.out_features, third.out_features) == (7, 5, 8)
     for layer in (first, second):
@@ -27,7 +27,7 @@ def test_scores_are_those_of_the_tower_by_hand(model):
 def test_an_item_has_one_vector_in_a_history_and_another_to_be_shown(model):
     model.zero_grad()
     model.scores(torch.tensor([[-1, -1, 3, 4]]))[0, 7].backward()
-    assert model.met.weight.grad.abs().sum(1).nonzero().ravel().tolist() == [3, 4]
+    assert model.history_items.weight.grad.abs().sum(1).nonzero().ravel().tolist() == [3, 4]
     assert model.items.weight.grad.abs().sum(1).nonzero().ravel().tolist() == [7]
 
 

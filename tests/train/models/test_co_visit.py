@@ -11,15 +11,15 @@ def context(users, items, n_items):
     return TrainContext(events, Catalog.bare(Vocabulary.of(list(range(n_items)))))
 
 
-def test_what_is_met_together_is_alike_and_what_is_not_is_not():
+def test_items_of_the_same_users_are_similar():
     stage = CoVisitTrainer(shrink=0.0).fit({"name": "c"}, context([0, 0, 1, 1, 2], [0, 1, 0, 1, 2], 4))
     assert stage.neighbour[0, 0].item() == 1
     assert stage.likeness[0, 0].item() > 0.999
-    assert stage.neighbour[2].tolist() == [-1, -1, -1]  # met alone
+    assert stage.neighbour[2].tolist() == [-1, -1, -1]  # its only user has no other item
     check_stage(stage, 4)
 
 
-def test_likeness_equals_the_cosines_of_weighted_columns():
+def test_similarities_equal_the_cosines_of_weighted_columns():
     rng = np.random.default_rng(0)
     users, items = rng.integers(0, 30, 300), rng.integers(0, 12, 300)
     stage = CoVisitTrainer(neighbours=11, shrink=0.0).fit({}, context(users, items, 12))

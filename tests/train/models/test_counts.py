@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,16 +12,15 @@ from shortlist.train.context import DAY, TrainContext
 from shortlist.train.models.counts import (
     AvailableTrainer,
     DiverseTrainer,
-    ExploreTrainer,
     PopularTrainer,
     RecentTrainer,
-    SeenTrainer,
 )
+from shortlist.train.registry import make_trainer
 
 
 @pytest.fixture
 def context() -> TrainContext:
-    """Item 0 was popular long ago, item 2 of late; item 3 was never met."""
+    """Item 0 was popular long ago, item 2 is popular now; item 3 has no events."""
     items = np.array([0, 0, 0, 1, 2, 2])
     times = np.array([0, 1, 2, 3, 100 * DAY, 101 * DAY])
     events = Interactions.of(np.arange(6), items, times, n_items=4)
@@ -27,21 +28,21 @@ def context() -> TrainContext:
     return TrainContext(events, Catalog(Vocabulary.of(["a", "b", "c", "d"]), table))
 
 
-def test_popular_of_all_time_and_of_late_differ(context):
+def test_popularity_of_all_time_and_of_a_window_differ(context):
     assert PopularTrainer().fit({"name": "all"}, context).order.tolist() == [0, 2, 1, 3]
-    late = PopularTrainer().fit({"name": "late", "days": 30.0}, context)
-    assert late.order.tolist()[0] == 2
-    assert late.share[0].item() == 1.0
-    check_stage(late, 4)
+    trending = PopularTrainer().fit({"name": "trending", "days": 30.0}, context)
+    assert trending.order.tolist()[0] == 2
+    assert trending.share[0].item() == 1.0
+    check_stage(trending, 4)
 
 
 def test_a_window_of_days_needs_times(context):
     untimed = TrainContext(context.events, context.catalog, clock="order")
-    with pytest.raises(ConfigError, match="knows only the order"):
+    with pytest.raises(ConfigError, match="has only the order"):
         PopularTrainer().fit({"days": 3.0}, untimed)
 
 
-def test_recent_orders_by_first_event_and_leaves_out_what_was_never_met(context):
+def test_recent_orders_by_first_event_and_omits_items_without_events(context):
     recent = RecentTrainer().fit({}, context)
     assert recent.order.tolist() == [2, 1, 0]
     assert recent.age[0].item() == pytest.approx(1.0)
@@ -58,7 +59,7 @@ def test_recent_orders_by_first_event_and_leaves_out_what_was_never_met(context)
         (AvailableTrainer(deny=("a",)), {"never": ["z"]}, [False, True, True, False]),
     ],
 )
-def test_available_turns_lists_into_rows(context, trainer, settings, expected):
+def test_available_turns_lists_into_a_mask(context, trainer, settings, expected):
     stage = trainer.fit(settings, context)
     assert stage.allowed.tolist() == expected
     check_stage(stage, 4)
@@ -67,24 +68,24 @@ def test_available_turns_lists_into_rows(context, trainer, settings, expected):
 @pytest.mark.parametrize(
     ("trainer", "settings"), [(AvailableTrainer(deny=("q",)), {}), (AvailableTrainer(), {"only": ["q"]})]
 )
-def test_available_refuses_names_nobody_knows(context, trainer, settings):
+def test_available_refuses_unknown_ids(context, trainer, settings):
     with pytest.raises(ConfigError, match="'q'"):
         trainer.fit(settings, context)
 
 
-def test_diverse_by_category_makes_equal_categories_alike(context):
+def test_items_of_the_same_category_are_similar(context):
     stage = DiverseTrainer().fit({}, context)
-    likeness = stage.vectors @ stage.vectors.T
-    assert likeness[0, 2].item() == 1.0
-    assert likeness[0, 1].item() == 0.0
+    similarity = stage.vectors @ stage.vectors.T
+    assert similarity[0, 2].item() == 1.0
+    assert similarity[0, 1].item() == 0.0
 
 
-def test_diverse_refuses_a_stage_without_vectors(context):
+def test_diverse_refuses_a_stage_without_item_vectors(context):
     with pytest.raises(ConfigError, match="'nobody'"):
         DiverseTrainer(by="nobody").fit({}, context)
 
 
-def test_many_categories_get_short_vectors():
+def test_many_categories_get_random_directions():
     count = 300
     names = [f"c{number}" for number in range(count)]
     catalog = Catalog(Vocabulary.of(names), pa.table({"title": names, "category": names}))
@@ -95,6 +96,7 @@ def test_many_categories_get_short_vectors():
     assert (vectors @ vectors.T - torch.eye(count)).abs().max() < 0.7
 
 
-def test_seen_and_explore_take_their_settings(context):
-    assert SeenTrainer().fit({"last": 3}, context).last == 3
-    assert ExploreTrainer().fit({"temperature": 0.5}, context).temperature == 0.5
+def test_items_can_be_compared_by_the_vectors_of_a_nominator(context):
+    towers = make_trainer("two-tower", width=4, hidden=4).fit({"name": "towers"}, context)
+    stage = DiverseTrainer(by="towers").fit({}, replace(context, fitted={"towers": towers}))
+    torch.testing.assert_close(stage.vectors, towers.model.vectors())

@@ -10,6 +10,7 @@ from shortlist.errors import ConfigError
 from shortlist.testing.stages import check_stage
 from shortlist.train import TrainContext
 from shortlist.train.models.last_click import LastClickTrainer
+from shortlist.train.registry import make_trainer
 
 
 def log(*sequences):
@@ -17,16 +18,16 @@ def log(*sequences):
     return Interactions.of(users, np.concatenate(sequences), n_items=6)
 
 
-def test_steps_are_counted_within_a_user_and_in_order():
+def test_transitions_are_counted_within_a_user_and_in_order():
     model = LastClickTrainer().learn(log([0, 1, 2], [0, 1], [3]))
     rows, counts, total = model.followed(torch.tensor([[0], [1], [2], [3]]))
     assert rows[:, 0].tolist() == [1, 2, -1, -1]
     assert counts[:, 0].tolist() == [2.0, 1.0, 0.0, 0.0]
     assert total.tolist() == [2.0, 1.0, 0.0, 0.0]
-    assert torch.allclose(model.share, torch.tensor([2, 2, 1, 1, 0, 0]) / 6)
+    assert torch.allclose(model.popularity, torch.tensor([2, 2, 1, 1, 0, 0]) / 6)
 
 
-def test_the_most_frequent_are_kept_equal_ones_by_row_and_the_rest_still_counts_as_steps():
+def test_most_frequent_next_items_are_stored_and_all_transitions_count_in_the_total():
     model = LastClickTrainer(neighbours=2).learn(log([0, 5], [0, 4], [0, 3], [0, 3], [1, 2]))
     rows, counts, total = model.followed(torch.tensor([[0]]))
     assert rows.tolist() == [[3, 4]]
@@ -34,12 +35,11 @@ def test_the_most_frequent_are_kept_equal_ones_by_row_and_the_rest_still_counts_
     assert total.tolist() == [4.0]
 
 
-def test_it_counts_what_a_plain_count_counts(world):
+def test_counts_equal_a_plain_counter(world):
     events = world.split().train
     plain = Counter()
     for user in range(events.n_users):
-        met = events.items[events.of_user(user)].tolist()
-        plain.update(pairwise(met))
+        plain.update(pairwise(events.items[events.of_user(user)].tolist()))
     model = LastClickTrainer(neighbours=10_000).learn(events)
     last = torch.arange(events.n_items)[:, None]
     rows, counts, _ = model.followed(last)
@@ -57,11 +57,13 @@ def test_in_a_pipeline_it_is_a_nominator(world):
     check_stage(stage, len(world.items))
 
 
-def test_nothing_to_learn_from_is_no_error():
+def test_no_events_are_accepted():
     empty = Interactions.of(np.empty(0, int), np.empty(0, int), n_users=2, n_items=3)
     assert LastClickTrainer().learn(empty).scores(torch.tensor([[0]])).tolist() == [[0.0, 0.0, 0.0]]
 
 
-def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(ConfigError, match="neighbours from 1 and a backoff above 0"):
-        LastClickTrainer(backoff=0)
+def test_invalid_settings_are_refused():
+    with pytest.raises(ConfigError, match="backoff must lie between"):
+        make_trainer("last-click", backoff=0.0)
+    with pytest.raises(ConfigError, match="neighbours must lie between"):
+        LastClickTrainer(neighbours=0)

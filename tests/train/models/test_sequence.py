@@ -1,7 +1,5 @@
 import math
-from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,151 +8,145 @@ from torch import nn
 
 from shortlist.data import Interactions, half_history
 from shortlist.errors import ConfigError
-from shortlist.models.model import ModelConfig
+from shortlist.models.registry import MODELS
 from shortlist.models.sequence.model import SequenceModel
-from shortlist.train.loop import trainer as looped
-from shortlist.train.loop.negatives import Proposal
-from shortlist.train.models.bert4rec import BERT4RecTrainer
-from shortlist.train.models.fmlp import FMLPTrainer
-from shortlist.train.models.sasrec import SASRecTrainer
+from shortlist.train.loop import trainer as loop_trainer
+from shortlist.train.loop.negatives import NegativeSampler
+from shortlist.train.loop.validation import validation_metric
 from shortlist.train.models.sequence import (
     LOSSES,
     SequenceTrainer,
     ahead_of,
     mean_where,
     pieces,
-    place_loss,
     softmax_where,
 )
-from shortlist.train.models.sum_pooling import SumPoolingTrainer
-from tests.train.logs import chains, log, nothing
+from shortlist.train.registry import make_trainer
+from tests.train.logs import chains, log, nothing, tastes
 
 CPU = torch.device("cpu")
 
 
 class Constant(SequenceModel):
-    """Says the same at every place, so that whatever changes comes from training."""
+    """The same user vector at every position, so that changes come from training only."""
 
     def __init__(self, config):
         super().__init__(config, 4)
-        self.said = nn.Parameter(torch.randn(4))
+        self.user = nn.Parameter(torch.randn(4))
 
     def forward(self, history):
-        return self.said.expand(len(history), history.shape[1] + 1, 4)
+        return self.user.expand(len(history), history.shape[1] + 1, 4)
 
 
-@dataclass(frozen=True)
-class ConstantTrainer(SequenceTrainer):
-    title: ClassVar[str] = "constant"
-
-    def model(self, n_items):
-        return Constant(ModelConfig(n_items, self.max_history))
-
-
-TINY = ConstantTrainer(max_history=8, epochs=3, batch_size=16, negatives=4, device="cpu")
+TINY = SequenceTrainer(
+    model=Constant, config=Constant.Config(max_history=8), epochs=3, batch_size=16, negatives=4, device="cpu"
+)
+SMALL_SASREC = make_trainer("sasrec", width=16, epochs=2, max_history=8, batch_size=32, device="cpu")
+FAST = {"width": 16, "max_history": 8, "batch_size": 16, "learning_rate": 1e-2, "device": "cpu"}
 
 
-def given(places=(3, 5), width=4, n_items=9, seed=0):
-    """Vectors of places and of items, wanted items with padding among them, a proposal."""
+def vectors_and_targets(shape=(3, 5), width=4, n_items=9, seed=0):
+    """User vectors at positions, item vectors, targets with padding among them, and a sampler."""
     generator = torch.Generator().manual_seed(seed)
-    known = torch.randn(*places, width, generator=generator)
-    vectors = torch.randn(n_items, width, generator=generator)
-    wanted = torch.randint(0, n_items, places, generator=generator)
-    wanted[0, 3:] = -1
-    wanted[2] = -1
-    return known, vectors, wanted, Proposal.of(np.arange(n_items), 0.5, CPU)
+    users = torch.randn(*shape, width, generator=generator)
+    items = torch.randn(n_items, width, generator=generator)
+    target = torch.randint(0, n_items, shape, generator=generator)
+    target[0, 3:] = -1
+    target[2] = -1
+    return users, items, target, NegativeSampler.of(np.arange(n_items), 0.5, CPU)
 
 
-def test_the_softmax_of_places_is_what_a_loop_says():
-    known, vectors, wanted, proposal = given()
+def test_softmax_loss_equals_a_loop_over_positions():
+    users, items, target, sampler = vectors_and_targets()
     losses = []
-    for user, items in enumerate(wanted.tolist()):
-        for place, item in enumerate(items):
+    for user, row in enumerate(target.tolist()):
+        for position, item in enumerate(row):
             if item >= 0:
-                scores = [float(known[user, place] @ vector) for vector in vectors]
+                scores = [float(users[user, position] @ vector) for vector in items]
                 losses.append(math.log(sum(map(math.exp, scores))) - scores[item])
-    assert place_loss(TINY, known, vectors, wanted, proposal).item() == pytest.approx(
-        np.mean(losses), rel=1e-5
-    )
+    loss = TINY.position_loss(users, items, target, sampler)
+    assert loss.item() == pytest.approx(np.mean(losses), rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["sampled", "bce"])
-def test_the_losses_against_draws_are_what_a_loop_says(loss):
-    known, vectors, wanted, proposal = given()
-    shape = (6,) if loss == "sampled" else (wanted.numel(), 6)
+def test_losses_with_sampled_negatives_equal_a_loop_over_positions(loss):
+    users, items, target, sampler = vectors_and_targets()
+    shape = (6,) if loss == "sampled" else (target.numel(), 6)
     torch.manual_seed(4)
-    drawn = proposal.draw(shape).expand(wanted.numel(), 6).view(*wanted.shape, 6)
+    sampled = sampler.sample(shape).expand(target.numel(), 6).view(*target.shape, 6)
     losses = []
-    for user, items in enumerate(wanted.tolist()):
-        for place, item in enumerate(items):
+    for user, row in enumerate(target.tolist()):
+        for position, item in enumerate(row):
             if item < 0:
                 continue
-            here, others = known[user, place], [one for one in drawn[user, place].tolist() if one != item]
-            own, scores = float(here @ vectors[item]), [float(here @ vectors[one]) for one in others]
+            here = users[user, position]
+            negatives = [other for other in sampled[user, position].tolist() if other != item]
+            own, scores = float(here @ items[item]), [float(here @ items[other]) for other in negatives]
             if loss == "sampled":
-                share = [float(proposal.share[one]) * 6 for one in others]
-                total = sum(math.exp(score) / often for score, often in zip(scores, share, strict=True))
+                expected = [float(sampler.probability[other]) * 6 for other in negatives]
+                total = sum(math.exp(score) / count for score, count in zip(scores, expected, strict=True))
                 losses.append(math.log(math.exp(own) + total) - own)
             else:
                 wrong = [math.log1p(math.exp(score)) for score in scores]
                 losses.append(math.log1p(math.exp(-own)) + sum(wrong) / max(len(wrong), 1))
     torch.manual_seed(4)
-    found = place_loss(replace(TINY, loss=loss, negatives=6), known, vectors, wanted, proposal)
-    assert found.item() == pytest.approx(np.mean(losses), rel=1e-5)
+    value = TINY.with_settings(loss=loss, negatives=6).position_loss(users, items, target, sampler)
+    assert value.item() == pytest.approx(np.mean(losses), rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_padding_neither_counts_nor_pulls(loss):
-    known, vectors, wanted, proposal = given()
-    trainer, found = replace(TINY, loss=loss), []
+def test_padding_has_no_loss_and_no_gradient(loss):
+    users, items, target, sampler = vectors_and_targets()
+    trainer, values = TINY.with_settings(loss=loss), []
     for scale in (1.0, 50.0):
-        changed = torch.where((wanted < 0)[..., None], scale * known, known).requires_grad_()
+        changed = torch.where((target < 0)[..., None], scale * users, users).requires_grad_()
         torch.manual_seed(1)
-        value = place_loss(trainer, changed, vectors, wanted, proposal)
+        value = trainer.position_loss(changed, items, target, sampler)
         value.backward()
-        assert (changed.grad[wanted < 0] == 0).all()
-        assert (changed.grad[wanted >= 0] != 0).any()
-        found.append(value.item())
-    assert found[0] == found[1]
+        assert (changed.grad[target < 0] == 0).all()
+        assert (changed.grad[target >= 0] != 0).any()
+        values.append(value.item())
+    assert values[0] == values[1]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_places_that_want_nothing_at_all_cost_nothing_and_pull_nowhere(loss):
-    known, vectors, wanted, proposal = given()
-    known.requires_grad_()
-    vectors.requires_grad_()
-    value = place_loss(replace(TINY, loss=loss), known, vectors, torch.full_like(wanted, -1), proposal)
+def test_batch_without_targets_has_zero_loss_and_zero_gradient(loss):
+    users, items, target, sampler = vectors_and_targets()
+    users.requires_grad_()
+    items.requires_grad_()
+    trainer = TINY.with_settings(loss=loss)
+    value = trainer.position_loss(users, items, torch.full_like(target, -1), sampler)
     value.backward()
     assert value.item() == 0.0
-    assert (known.grad == 0).all()
-    assert (vectors.grad == 0).all()
+    assert (users.grad == 0).all()
+    assert (items.grad == 0).all()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_batch_that_ends_with_empty_pieces_is_worth_what_its_full_ones_are(loss):
+def test_empty_pieces_at_the_end_of_a_batch_change_neither_loss_nor_gradient(loss):
     """On a GPU the last batch is filled up so that it can be recorded."""
-    trainer = SumPoolingTrainer(
-        width=8, hidden=8, max_history=5, dropout=0.0, loss=loss, negatives=4, alpha=0.0
-    )
+    sizes = {"width": 8, "hidden": 8, "max_history": 5, "dropout": 0.0}
+    trainer = make_trainer("sum-pooling", **sizes, loss=loss, negatives=4, alpha=0.0)
+    events = log(range(6), n_items=6)
     torch.manual_seed(0)
-    model, proposal = trainer.model(6), Proposal.of(np.ones(6), 0.0, CPU)
+    model, sampler = trainer.begin(events, None), NegativeSampler.of(np.ones(6), 0.0, CPU)
     full = torch.tensor([[0, 1, 2, -1, -1, -1], [3, 4, 5, 0, 1, 2]])
     gradients, values = [], []
     for piece in (full, torch.cat([full, torch.full((3, 6), -1)])):
         model.zero_grad()
         torch.manual_seed(0)
-        value = trainer.loss_of(model, piece, proposal)
+        value = trainer.loss_of(model, piece, sampler)
         value.backward()
         values.append(value.item())
-        gradients.append(torch.cat([one.grad.flatten() for one in model.parameters()]))
+        gradients.append(torch.cat([weight.grad.flatten() for weight in model.parameters()]))
     assert values[0] == pytest.approx(values[1], rel=1e-6)
     assert gradients[1].isfinite().all()
     assert torch.allclose(*gradients, atol=1e-6)
 
 
-def test_means_are_over_what_counts():
-    there = torch.tensor([True, False, True])
-    assert mean_where(torch.tensor([1.0, torch.inf, 3.0]), there).item() == 2.0
+def test_means_are_over_valid_entries():
+    valid = torch.tensor([True, False, True])
+    assert mean_where(torch.tensor([1.0, torch.inf, 3.0]), valid).item() == 2.0
     assert mean_where(torch.ones(3), torch.zeros(3, dtype=torch.bool)).item() == 0.0
     logits = torch.tensor([[0.0, math.log(3.0)], [5.0, 0.0]])
     assert softmax_where(logits, torch.tensor([1, -1])).item() == pytest.approx(math.log(4 / 3))
@@ -162,119 +154,198 @@ def test_means_are_over_what_counts():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_an_epoch_shows_every_event_once_and_no_piece_holds_two_users(seed):
+def test_pieces_contain_every_event_once_and_never_mix_users(seed):
     random = np.random.default_rng(seed)
     lengths = random.integers(0, 40, 30)
     users = np.repeat(np.arange(30), lengths)
     starts, stops = pieces(lengths, 9, random)
-    shown = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
-    assert sorted(shown.tolist()) == list(range(len(users)))
+    events = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
+    assert sorted(events.tolist()) == list(range(len(users)))
     assert (stops - starts).max() <= 9
     assert (stops > starts).all()
     assert (users[starts] == users[stops - 1]).all()
 
 
-def test_long_sequences_are_cut_elsewhere_in_every_epoch_and_short_ones_never():
+def test_long_sequences_are_cut_at_other_positions_in_every_epoch_and_short_ones_are_never_cut():
     random = np.random.default_rng(0)
     cuts = [pieces(np.array([5, 100]), 10, random)[0].tolist() for _ in range(4)]
-    assert len({tuple(one) for one in cuts}) > 1
-    assert all(one[:2] == [0, 5] for one in cuts)
+    assert len({tuple(starts) for starts in cuts}) > 1
+    assert all(starts[:2] == [0, 5] for starts in cuts)
 
 
-def test_batches_hold_the_pieces_of_an_epoch_filled_up_behind(monkeypatch):
+def test_batches_contain_the_pieces_of_an_epoch_padded_at_the_end(monkeypatch):
     events = log([0, 1, 2], [3], [], [4, 5, 6, 7, 0, 1, 2, 3], n_items=8)
-    shown = []
-    monkeypatch.setattr(ConstantTrainer, "loss_of", lambda self, model, piece, proposal: shown.append(piece))
-    trainer = replace(TINY, max_history=3, batch_size=2)
+    batch_pieces = []
+    monkeypatch.setattr(
+        SequenceTrainer, "loss_of", lambda self, model, piece, sampler: batch_pieces.append(piece)
+    )
+    trainer = TINY.with_settings(max_history=3, batch_size=2)
     batches = trainer._batches(None, events, 0, CPU)
     for epoch in range(3):
-        shown.clear()
+        batch_pieces.clear()
         steps = [loss() for loss in batches(epoch)]
         assert len(steps) <= trainer._steps(events)
-        rows = [row.tolist() for piece in shown for row in piece]
+        rows = [row.tolist() for piece in batch_pieces for row in piece]
         assert all(len(row) == 4 for row in rows)
         assert all(not (a < 0 <= b) for row in rows for a, b in pairwise(row))
-        met = sorted(item for row in rows for item in row if item >= 0)
-        assert met == sorted(events.items.tolist())
+        items = sorted(item for row in rows for item in row if item >= 0)
+        assert items == sorted(events.items.tolist())
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
-def test_what_is_foretold_is_one_of_the_next_events_of_the_piece(ahead):
+def test_target_is_one_of_the_next_events_of_the_piece(ahead):
     piece = torch.tensor([[1, 2, 3, 4, -1, -1], [5, 6, 7, 8, 9, 10], [-1] * 6])
     torch.manual_seed(0)
-    drawn = torch.stack([ahead_of(piece, ahead) for _ in range(200)])
+    targets = torch.stack([ahead_of(piece, ahead) for _ in range(200)])
     for row, events in enumerate(piece.tolist()):
-        real = [one for one in events if one >= 0]
+        valid = [item for item in events if item >= 0]
         for at in range(6):
-            wanted = set(real[at : at + ahead]) or {-1}
-            assert set(drawn[:, row, at].tolist()) == wanted
+            assert set(targets[:, row, at].tolist()) == (set(valid[at : at + ahead]) or {-1})
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss_learns_what_is_common(loss):
-    """Most users meet item 0 alone, the others item 1 alone."""
+def test_every_loss_learns_popularity(loss):
+    """Most users interact with item 0 only, the others with item 1 only."""
     events = log(*([0] * 20 for _ in range(20)), *([1] * 20 for _ in range(8)), n_items=6)
-    trainer = replace(TINY, loss=loss, epochs=30, learning_rate=0.05, alpha=0.0)
+    trainer = TINY.with_settings(loss=loss, epochs=30, learning_rate=0.05, alpha=0.0)
     scores = trainer.learn(events).scores(torch.tensor([[2]]))
     assert scores.argsort(descending=True)[0, :2].tolist() == [0, 1]
 
 
-def judged(monkeypatch, *verdicts):
-    """Training hears these judgements; the weights at each of them."""
-    told, kept = iter(verdicts), []
-
-    def judge_of(model, *_):
-        def judge():
-            kept.append(model.said.detach().clone())
-            return next(told)
-
-        return judge
-
-    monkeypatch.setattr(looped, "judge_of", judge_of)
-    return kept
-
-
-def test_the_best_epoch_stays_and_every_judgement_is_heard(monkeypatch):
-    kept, heard = judged(monkeypatch, 0.1, 0.4, 0.2, 0.3, 0.9), []
-    trainer = replace(TINY, epochs=5, patience=2, learning_rate=0.1)
-    model = trainer.learn(chains(), watch=heard.append)
-    assert heard == list(model.judged) == [0.1, 0.4, 0.2, 0.3]
-    assert torch.equal(model.said, kept[1])
-    assert not torch.equal(kept[1], kept[2])
-
-
-def test_the_judge_is_asked_as_the_trainer_says(monkeypatch):
-    asked = []
-    monkeypatch.setattr(looped, "judge_of", lambda model, *rest: asked.append(rest))
-    split = half_history(chains(), seed=0, held_out=0.2)
-    model = replace(TINY, early_stop_metric="ndcg@5", validation_cases=7).learn(split.train, split.valid, seed=3)
-    assert asked == [(split.valid, 3, "ndcg@5", 7)]
-    assert list(model.judged) == []
-
-
-def test_nothing_to_learn_from_still_gives_a_model_that_answers():
-    model = TINY.learn(nothing())
-    assert not model.training
-    assert model.scores(torch.tensor([[0, 1]])).isfinite().all()
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("sasrec", {"epochs": 40}), ("gru4rec", {"epochs": 20, "hidden": 16})],
+)
+def test_causal_models_learn_a_cycle_of_items(name, settings):
+    model = make_trainer(name, **FAST, dropout=0.0, **settings).learn(chains())
+    with torch.no_grad():
+        scores = model.scores(torch.tensor([[0, 1, 2], [-1, 5, 6], [17, 18, 19]]))
+    assert scores.argmax(1).tolist() == [3, 7, 10]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("name", "settings"),
+    [
+        ("sum-pooling", {"epochs": 30, "hidden": 16, "dropout": 0.0}),
+        ("youtube-dnn", {"epochs": 40, "layers": (16,), "negatives": 10}),
+    ],
+)
+def test_pooling_models_learn_which_items_occur_together(name, settings):
+    model = make_trainer(name, **FAST, **settings).learn(tastes())
+    with torch.no_grad():
+        best = model.scores(torch.tensor([[0, 5, 3], [12, 11, 19]])).topk(7).indices
+    assert (best[0] < 10).all()
+    assert (best[1] >= 10).all()
+
+
+@pytest.mark.parametrize("name", [name for name, kind in MODELS.items() if issubclass(kind, SequenceModel)])
+def test_sequence_models_share_one_trainer_and_take_sizes_from_their_config(name):
+    trainer = make_trainer(name, max_history=7, width=6)
+    assert type(trainer) is SequenceTrainer
+    model = trainer.begin(log(range(9), n_items=9), None)
+    assert type(model) is MODELS[name]
+    assert model.config == MODELS[name].Config(9, max_history=7, width=6)
+
+
+def test_youtube_dnn_is_trained_with_a_sampled_softmax_by_default():
+    assert make_trainer("youtube-dnn").loss == "sampled"
+    assert make_trainer("sasrec").loss == "softmax"
+
+
+def test_sasrec_is_better_than_popularity(world):
+    split = half_history(world.events, seed=0, held_out=0.2)
+    sizes = {"width": 32, "max_history": 30, "batch_size": 32, "learning_rate": 3e-3, "device": "cpu"}
+    model = make_trainer("sasrec", **sizes, epochs=25, patience=4).learn(split.train, split.valid)
+    recall = validation_metric(model, split.test, 0)()
+    popularity = torch.from_numpy(split.train.popularity).float()
+    model.scores = lambda history, user=None: popularity.repeat(len(history), 1)
+    assert recall > 1.1 * validation_metric(model, split.test, 0)()
+
+
+def test_users_with_one_event_are_enough_to_learn_popularity():
+    events = Interactions.of(np.arange(30), np.array([2] * 20 + [0] * 10), n_items=3)
+    trainer = make_trainer("sasrec", width=8, epochs=30, batch_size=8, learning_rate=1e-2, device="cpu")
+    scores = trainer.learn(events).scores(torch.full((1, 0), -1))
+    assert scores.argsort(descending=True).tolist() == [[2, 0, 1]]
+
+
+def test_model_learns_targets_further_ahead():
+    model = SMALL_SASREC.with_settings(ahead=3, epochs=30, learning_rate=1e-2, dropout=0.0).learn(chains())
+    with torch.no_grad():
+        best = model.scores(torch.tensor([[0, 1, 2]])).topk(3).indices[0].tolist()
+    assert set(best) == {3, 4, 5}
+
+
+def test_same_seed_gives_the_same_weights_and_another_seed_gives_others():
+    first, second, other = (SMALL_SASREC.learn(chains(), seed=seed).state_dict() for seed in (0, 0, 1))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not torch.equal(first["items.weight"], other["items.weight"])
+
+
+def test_progress_never_exceeds_its_total():
+    reports = []
+    SMALL_SASREC.learn(chains(), progress=lambda *report: reports.append(report))
+    assert all(task == "sasrec" and done <= total for task, done, total in reports)
+    assert reports[-1][1] == reports[-1][2]
+
+
+def test_weights_of_the_best_epoch_are_kept_and_every_validation_is_reported(monkeypatch):
+    values, weights, reported = iter([0.1, 0.4, 0.2, 0.3, 0.9]), [], []
+
+    def metric_of(model, *_):
+        def metric():
+            weights.append(model.user.detach().clone())
+            return next(values)
+
+        return metric
+
+    monkeypatch.setattr(loop_trainer, "validation_metric", metric_of)
+    trainer = TINY.with_settings(epochs=5, patience=2, learning_rate=0.1)
+    model = trainer.learn(chains(), on_validation=reported.append)
+    assert reported == list(model.validation) == [0.1, 0.4, 0.2, 0.3]
+    assert torch.equal(model.user, weights[1])
+    assert not torch.equal(weights[1], weights[2])
+
+
+def test_validation_uses_the_settings_of_the_trainer(monkeypatch):
+    calls = []
+    monkeypatch.setattr(loop_trainer, "validation_metric", lambda model, *rest: calls.append(rest))
+    split = half_history(chains(), seed=0, held_out=0.2)
+    trainer = TINY.with_settings(early_stop_metric="ndcg@5", validation_cases=7)
+    model = trainer.learn(split.train, split.valid, seed=3)
+    assert calls == [(split.valid, 3, "ndcg@5", 7)]
+    assert list(model.validation) == []
+
+
+def test_model_trained_on_no_events_has_finite_scores():
+    model = TINY.learn(nothing())
+    assert not model.training
+    assert model.scores(torch.tensor([[0, 1]])).isfinite().all()
+    assert SMALL_SASREC.learn(nothing()).scores(torch.tensor([[0, 1]])).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
     [
         ({"loss": "hinge"}, "loss must be one of softmax, sampled, bce, got 'hinge'"),
         ({"early_stop_metric": "auc"}, "early_stop_metric must be recall@k or ndcg@k"),
         ({"negatives": 0}, "negatives must lie between"),
         ({"ahead": 0}, "ahead must lie between"),
-        ({"device": "tpu"}, 'device must be "auto"'),
+        ({"device": "tpu"}, "device must be one of auto, cpu, cuda, got 'tpu'"),
+        ({"max_history": 0}, "max_history must lie between"),
+        ({"depth": 3}, "unknown key 'depth'"),
+        ({"rate": 0.1}, "rate was renamed to learning_rate"),
     ],
 )
-def test_settings_no_training_can_run_with_are_refused(wrong, said):
-    with pytest.raises(ConfigError, match=said):
-        replace(TINY, **wrong).learn(chains())
+def test_invalid_settings_are_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        TINY.with_settings(**settings)
 
 
-@pytest.mark.parametrize("trainer", [SASRecTrainer(), BERT4RecTrainer(), FMLPTrainer(batch_size=2048)])
-def test_a_softmax_that_no_memory_holds_is_refused_with_what_to_do(trainer):
+@pytest.mark.parametrize(
+    ("name", "settings"), [("sasrec", {}), ("bert4rec", {}), ("fmlp", {"batch_size": 2048})]
+)
+def test_softmax_that_does_not_fit_into_memory_is_refused_with_advice(name, settings):
     events = Interactions.of(np.array([0, 0]), np.array([0, 1]), n_items=2_000_000)
-    with pytest.raises(ConfigError, match=r'over 2,000,000 items.*say loss = "sampled"'):
-        trainer.learn(events)
+    with pytest.raises(ConfigError, match=r'over 2,000,000 items.*set loss = "sampled"'):
+        make_trainer(name, **settings).learn(events)

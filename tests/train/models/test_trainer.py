@@ -1,83 +1,81 @@
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from shortlist.errors import ConfigError, MissingExtraError
-from shortlist.models.model import Model, ModelConfig
+from shortlist.models.model import Model
+from shortlist.models.registry import MODELS
+from shortlist.models.sequence.sasrec import SASRecConfig
 from shortlist.pipeline import parse_recipe
 from shortlist.pipeline.recommender import Request
 from shortlist.testing.stages import check_stage
 from shortlist.train import TrainContext, train
 from shortlist.train.models import trainer as models
-from shortlist.train.models.ease import EASETrainer
-from shortlist.train.models.item_knn import ItemKNNTrainer
-from shortlist.train.models.trainer import ModelTrainer, unwatched
-from shortlist.train.registry import MODEL_TRAINERS
+from shortlist.train.models.trainer import ModelTrainer
+from shortlist.train.registry import make_trainer
 
 SMALL = {
-    "bert4rec": "width = 8\nheads = 1\nmemory = 10",
+    "bert4rec": "width = 8\nheads = 1\nmax_history = 10",
     "din": "width = 8\nhidden = 8\nlayers = [8]\nwindows = [4, 1, 1]\ninstances = 300",
-    "fmlp": "width = 8\nmemory = 10\ninstances = 300",
-    "gru4rec": "width = 8\nhidden = 8\nmemory = 10",
-    "lightgcn": "width = 8\nhops = 1\nbatch = 2000",
-    "mf": 'width = 8\nbatch = 2000\nloss = "bpr"',
-    "sasrec": 'width = 8\nheads = 1\nmemory = 10\nloss = "sampled"\nnegatives = 8',
-    "sum-pooling": "width = 8\nhidden = 8\nmemory = 10",
-    "youtube-dnn": "width = 8\nlayers = [8]\nmemory = 10\nnegatives = 8",
+    "fmlp": "width = 8\nmax_history = 10\ninstances = 300",
+    "gru4rec": "width = 8\nhidden = 8\nmax_history = 10",
+    "lightgcn": "width = 8\nlayers = 1\nbatch_size = 2000",
+    "mf": 'width = 8\nbatch_size = 2000\nloss = "bpr"',
+    "sasrec": 'width = 8\nheads = 1\nmax_history = 10\nloss = "sampled"\nnegatives = 8',
+    "sum-pooling": "width = 8\nhidden = 8\nmax_history = 10",
+    "two-tower": "width = 8\nhidden = 8\nmax_history = 10\ninstances = 300",
+    "youtube-dnn": "width = 8\nlayers = [8]\nmax_history = 10\nnegatives = 8",
     "ease": "ridge = 10.0",
     "item-knn": "neighbours = 5",
     "last-click": "neighbours = 5",
-    "popular-in-window": "days = 10.0",
 }
-COUNTED = ("ease", "item-knn", "last-click", "popular-in-window")
+WITHOUT_EPOCHS = ("ease", "item-knn", "last-click")
 
 
 class Table(Model):
-    def __init__(self, n_items):
-        super().__init__(ModelConfig(n_items))
-        self.worth = nn.Parameter(torch.arange(float(n_items)))
+    """Scores items by their row."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.table = nn.Parameter(torch.arange(float(config.n_items)))
 
     def scores(self, history, user=None):
-        return self.worth.expand(len(history), -1).detach()
+        return self.table.expand(len(history), -1).detach()
 
 
 @dataclass(frozen=True)
 class TableTrainer(ModelTrainer):
-    """Its judge says what it is told to."""
+    """A trainer whose model has a given validation history."""
 
+    model: type[Any] = field(default=Table, kw_only=True)
     epochs: int = 10
     patience: int = 2
-    judged: tuple[float, ...] = (0.1, 0.3, 0.2, 0.2)
-    asked: list = field(default_factory=list)
+    validation: tuple[float, ...] = (0.1, 0.3, 0.2, 0.2)
+    calls: list = field(default_factory=list)
 
-    def learn(self, events, valid=None, seed=0, progress=None, watch=unwatched):
-        self.asked.append((events, valid, seed, progress))
-        model = Table(events.n_items)
-        model.judged = self.judged
+    def learn(self, events, valid=None, seed=0, progress=None, on_validation=None, catalog=None):
+        self.calls.append((events, valid, seed, progress, catalog))
+        model = Table(self.config_for(events))
+        model.validation = self.validation
         return model.eval()
 
 
 @pytest.fixture
 def context(world):
-    """Material that remembers what it is told."""
-    split, heard = world.split(), {}
-    given = TrainContext(
-        split.train,
-        world.catalog,
-        seed=3,
-        valid=split.valid,
-        note=lambda name, facts: heard.update({name: facts}),
-    )
-    return given, heard
+    """A context, and the training histories that are recorded."""
+    split, histories = world.split(), {}
+    given = TrainContext(split.train, world.catalog, seed=3, valid=split.valid, note=histories.__setitem__)
+    return given, histories
 
 
-def test_a_model_becomes_a_nominator_that_names_what_it_scores_best(context, world):
+def test_trained_model_becomes_a_nominator_of_its_best_items(context, world):
     given, _ = context
     trainer = TableTrainer()
     stage = trainer.fit({"name": "table", "limit": 3, "exclude_seen": True}, given)
-    assert trainer.asked == [(given.events, given.valid, 3, given.progress)]
+    assert trainer.calls == [(given.events, given.valid, 3, given.progress, given.catalog)]
     best = len(world.items) - 1
     query = world.split().test.query(slice(0, 1))
     query = replace(query, history=torch.tensor([[best - 1]]))
@@ -86,35 +84,57 @@ def test_a_model_becomes_a_nominator_that_names_what_it_scores_best(context, wor
 
 
 @pytest.mark.parametrize(
-    ("judged", "expected"),
+    ("validation", "expected"),
     [((0.1, 0.3, 0.2, 0.2), True), (tuple(0.1 * at for at in range(10)), False), ((), None)],
 )
-def test_whether_it_was_done_is_noted_under_the_name_of_the_stage(context, judged, expected):
-    given, heard = context
-    TableTrainer(judged=judged).fit({"name": "table"}, given)
-    (told,) = heard.values()
-    assert set(heard) == {"table"}
-    assert told["converged"] is expected
-    assert told["most"] == 10
-    assert told["epochs"] == (len(judged) or 10)
-    assert told["judged"] == list(judged)
+def test_training_history_is_recorded_under_the_name_of_the_stage(context, validation, expected):
+    given, histories = context
+    TableTrainer(validation=validation).fit({"name": "table"}, given)
+    (history,) = histories.values()
+    assert set(histories) == {"table"}
+    assert history.converged is expected
+    assert history.max_epochs == 10
+    assert history.epochs == (len(validation) or 10)
+    assert history.validation == validation
 
 
-@pytest.mark.parametrize("trainer", [EASETrainer(), ItemKNNTrainer()])
-def test_who_counts_has_nothing_to_note(context, trainer):
-    given, heard = context
-    trainer.fit({"name": "counted"}, given)
-    assert heard == {}
+@pytest.mark.parametrize("name", ["ease", "item-knn"])
+def test_trainer_without_epochs_records_no_history(context, name):
+    given, histories = context
+    make_trainer(name).fit({"name": "counted"}, given)
+    assert histories == {}
 
 
-@pytest.mark.parametrize("kind", sorted(MODEL_TRAINERS))
-def test_who_learns_in_epochs_is_known_by_it(kind):
-    """`fit` notes the course of those that have epochs, and each of them has a patience."""
-    trainer = MODEL_TRAINERS[kind]()
-    assert hasattr(trainer, "epochs") == hasattr(trainer, "patience") == (kind not in COUNTED)
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_trainer_with_epochs_has_a_patience(name):
+    trainer = make_trainer(name)
+    assert hasattr(trainer, "epochs") == hasattr(trainer, "patience") == (name not in WITHOUT_EPOCHS)
 
 
-def test_an_index_that_cannot_be_had_is_told_before_the_work(context, monkeypatch):
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_no_setting_is_written_twice(name):
+    names = [one.name for one in make_trainer(name).declared()]
+    assert len(names) == len(set(names))
+    assert all(one.meaning for one in make_trainer(name).declared())
+
+
+def test_settings_of_the_model_go_to_its_config_and_the_others_to_the_trainer():
+    trainer = make_trainer("sasrec", width=16, heads=4, epochs=3)
+    assert trainer.config == SASRecConfig(width=16, heads=4)
+    assert trainer.epochs == 3
+    assert trainer.settings() == {**make_trainer("sasrec").settings(), "width": 16, "heads": 4, "epochs": 3}
+    changed = trainer.with_settings(width=8, learning_rate=0.1)
+    assert (changed.config.width, changed.config.heads, changed.learning_rate, changed.epochs) == (
+        8,
+        4,
+        0.1,
+        3,
+    )
+    with pytest.raises(ConfigError, match="unknown key 'n_items'"):
+        trainer.with_settings(n_items=5)  # comes from the data
+
+
+def test_missing_index_is_refused_before_training(context, monkeypatch):
     given, _ = context
     trainer = TableTrainer()
     with pytest.raises(ConfigError, match="index must be one of"):
@@ -126,26 +146,27 @@ def test_an_index_that_cannot_be_had_is_told_before_the_work(context, monkeypatc
     monkeypatch.setattr(models, "index_type", missing)
     with pytest.raises(MissingExtraError, match="scann"):
         trainer.fit({"name": "table", "index": "scann"}, given)
-    assert trainer.asked == []
+    assert trainer.calls == []
 
 
-def test_every_model_type_trains_from_a_recipe_and_answers_together(world):
-    assert set(SMALL) == set(MODEL_TRAINERS)
+def test_every_model_type_trains_from_a_recipe(world):
+    assert set(SMALL) == set(MODELS)
     names = {kind: kind.replace("-", "_") for kind in SMALL}
     parts = [f'pipeline = "{" + ".join(f"{name} % 5" for name in names.values())} >> seen % 10"']
     parts += ['[stages.seen]\ntype = "seen"']
     for kind, settings in SMALL.items():
-        more = "" if kind in COUNTED else '\nepochs = 1\ndevice = "cpu"'
-        parts += [f'[stages.{names[kind]}]\ntype = "{kind}"\nfresh = true']
+        more = "" if kind in WITHOUT_EPOCHS else '\nepochs = 1\ndevice = "cpu"'
+        parts += [f'[stages.{names[kind]}]\ntype = "{kind}"\nexclude_seen = true']
         parts += [f"[stages.{names[kind]}.train]\n{settings}{more}"]
     trained = train(parse_recipe("\n".join(parts)), world)
     slate = trained.recommend(Request(user="u00000"))
     assert len(set(slate.items[0])) == 10
-    assert set(trained.about["training"]) == {names[kind] for kind in SMALL if kind not in COUNTED}
-    assert all(one["most"] == 1 and len(one["judged"]) == 1 for one in trained.about["training"].values())
+    histories = trained.about.training
+    assert set(histories) == {names[kind] for kind in SMALL if kind not in WITHOUT_EPOCHS}
+    assert all(one.max_epochs == 1 and len(one.validation) == 1 for one in histories.values())
 
 
-ASKED = """name = "asked"
+RECIPE = """name = "small"
 pipeline = "model % 20 >> seen % 10"
 
 [stages.model]
@@ -160,18 +181,18 @@ type = "seen"
 """
 
 
-def test_words_that_mean_nothing_are_refused_with_their_place_in_the_recipe_before_any_work(world):
+def test_unknown_choices_are_refused_with_their_place_in_the_recipe_before_training(world):
     with pytest.raises(
-        ConfigError, match=r"asked.toml:6: \[stages.model\]: index must be one of exact, .*'hnws'"
+        ConfigError, match=r"small.toml:6: \[stages.model\]: index must be one of exact, .*'hnws'"
     ):
-        parse_recipe(ASKED.format(index="hnws", loss="softmax"), "asked.toml")
+        parse_recipe(RECIPE.format(index="hnws", loss="softmax"), "small.toml")
     with pytest.raises(
-        ConfigError, match=r"asked.toml: \[stages.model.train\]: loss must be one of .*'hinge'"
+        ConfigError, match=r"small.toml: \[stages.model.train\]: loss must be one of .*'hinge'"
     ):
-        train(parse_recipe(ASKED.format(index="exact", loss="hinge"), "asked.toml"), world)
+        train(parse_recipe(RECIPE.format(index="exact", loss="hinge"), "small.toml"), world)
 
 
-def test_what_a_trainer_refuses_is_told_with_its_stage(world, monkeypatch):
-    monkeypatch.setattr("shortlist.train.models.sequence.MOST", 1)
-    with pytest.raises(ConfigError, match=r"asked.toml: \[stages.model\]: sasrec: a softmax over 200 items"):
-        train(parse_recipe(ASKED.format(index="exact", loss="softmax"), "asked.toml"), world)
+def test_error_of_a_trainer_names_its_stage(world, monkeypatch):
+    monkeypatch.setattr("shortlist.train.models.sequence.MAX_LOGITS", 1)
+    with pytest.raises(ConfigError, match=r"small.toml: \[stages.model\]: sasrec: a softmax over 200 items"):
+        train(parse_recipe(RECIPE.format(index="exact", loss="softmax"), "small.toml"), world)
