@@ -11,7 +11,7 @@ A filter therefore cannot reorder candidates, and a scorer cannot drop them.
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
@@ -77,9 +77,9 @@ class Stage:
 
     def map(self, change: Callable[["Stage"], "Stage"]) -> Self:
         """The same stage with `change` applied to every child."""
-        changed = tuple(map(change, self.children()))
+        changed: Any = tuple(map(change, self.children()))
         single = isinstance(self.__dict__.get(self.nested), Stage)
-        return replace(self, **{self.nested: changed[0] if single else changed}) if changed else self
+        return self.renewed(**{self.nested: changed[0] if single else changed}) if changed else self
 
     def knobs(self) -> tuple[Knob, ...]:
         """The settings of this stage, without its children, that can be changed without training."""
@@ -127,7 +127,8 @@ class Nominator(Stage):
 
     kind: ClassVar[str] = "nominator"
 
-    limit: int = setting(100, "Largest number of candidates per request.", least=1, kw_only=True)
+    _: KW_ONLY
+    limit: int = setting(100, "Largest number of candidates per request.", least=1)
 
     @abstractmethod
     def nominate(self, query: Query) -> Candidates:
@@ -172,7 +173,7 @@ class Hydrator(Stage):
 
     @abstractmethod
     def columns(self, query: Query, found: Candidates) -> Mapping[str, Tensor]:
-        """Named columns, each [B, K]."""
+        """New columns by name, each [B, K]."""
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         return found.add(self.columns(query, found))
@@ -198,7 +199,8 @@ class Selector(Stage):
 
     kind: ClassVar[str] = "selector"
 
-    k: int = setting(10, "Largest number of selected candidates.", least=1, kw_only=True)
+    _: KW_ONLY
+    k: int = setting(10, "Largest number of selected candidates.", least=1)
 
     @abstractmethod
     def select(self, query: Query, found: Candidates) -> Tensor:
@@ -312,9 +314,7 @@ class Pipeline(Stage):
                 )
         for stage in self.stages[1:]:
             if kind_of(stage) == "nominator":
-                raise GrammarError(
-                    f"nominator {stage.title!r} stands after >>: pool it with + before the first >>"
-                )
+                raise GrammarError(f"nominator {stage.title!r} after >>: pool it with + before the first >>")
         _distinct([stage.title for stage in self.stages], "stages of a pipeline")
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:

@@ -108,7 +108,6 @@ def setting(
     least: float | None = None,
     most: float | None = None,
     choices: Sequence[str] = (),
-    kw_only: bool = False,
     derived: bool = False,
 ) -> Any:
     """A dataclass field that carries its meaning and its range.
@@ -116,7 +115,7 @@ def setting(
     A `derived` field is set from the data or from other settings: it is checked, but TOML cannot set it.
     """
     facts = {"meaning": meaning, "least": least, "most": most, "choices": tuple(choices), "derived": derived}
-    return field(default=default, metadata={"setting": facts}, kw_only=kw_only)
+    return field(default=default, metadata={"setting": facts})
 
 
 def settings_of(kind: type[Any]) -> tuple[Setting, ...]:

@@ -392,10 +392,10 @@ def test_backup_of_a_killed_writer_is_loaded_and_restored_by_the_next_save(folde
 def test_staging_folders_of_dead_processes_are_removed_and_of_running_ones_kept(tmp_path):
     name = "m[1]*"
     dead, alive = (tmp_path / f".{name}.staging-{process}-x" for process in (2**22 + 1, os.getpid()))
-    stranger = tmp_path / ".other.staging-4194305-x"
-    for left in (dead, alive, stranger):
+    other = tmp_path / ".other.staging-4194305-x"
+    for left in (dead, alive, other):
         left.mkdir()
     save(tmp_path / name, "toy", {"a.txt": "x"}, LINEAGE)
     assert not dead.exists()
     assert alive.exists()
-    assert stranger.exists()
+    assert other.exists()

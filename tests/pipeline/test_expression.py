@@ -53,7 +53,7 @@ def test_names_of_an_expression_are_in_order_and_without_guards():
         ("3 % a", "expected stages joined by .* got '3'"),
         ("'a'", "expected stages joined by"),
         ("sieve >> dice", "begins with a filter; begin with a nominator"),
-        ("a >> b", "nominator 'b' stands after >>"),
+        ("a >> b", "nominator 'b' after >>"),
         ("a + a", "two nominators of a pool are called 'a'"),
         ("a + dice", "only nominators can be pooled"),
         ("a >> Optional(sieve)", "a skipped filter would let every candidate pass"),

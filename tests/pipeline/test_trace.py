@@ -80,7 +80,7 @@ def test_candidates_a_guarded_selector_does_not_select_count_as_cut():
 
 
 def test_scores_and_ranks_are_in_nominated_order_and_ties_in_cut_order():
-    # After `first`, 3 stands before 2; `second` ties them all, so 3 must have the better rank.
+    # After `first`, 3 is before 2; `second` ties them all, so 3 must have the better rank.
     @dataclass(frozen=True, eq=False, repr=False)
     class First(Scorer):
         def score(self, query, found):
@@ -106,14 +106,14 @@ def test_removed_candidate_has_no_score_and_no_rank():
 
 def test_threshold_is_the_lowest_kept_score_and_infinite_when_nothing_is_kept():
     @dataclass(frozen=True, eq=False, repr=False)
-    class Nobody(Filter):
+    class RemoveAll(Filter):
         def keep(self, query, found):
             return torch.zeros_like(found.valid)
 
-    slate = run_checked(listed("a", [0, 1, 2], [3.0, 2.0, 1.0]) >> RandomScorer() % 2 >> Nobody(), query_of())
-    _, dice, nobody = slate.trace.steps
+    slate = run_checked(listed("a", [0, 1, 2], [3.0, 2.0, 1.0]) >> RandomScorer() % 2 >> RemoveAll(), query_of())
+    _, dice, removed = slate.trace.steps
     assert dice.threshold.item() == dice.after.scores.min().item()
-    assert nobody.threshold.item() == math.inf
+    assert removed.threshold.item() == math.inf
     assert run_checked(listed("a", []), query_of()).trace.steps[0].threshold.item() == math.inf
 
 

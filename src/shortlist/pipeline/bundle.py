@@ -11,8 +11,9 @@ from shortlist.artifact import Artifact, Lineage, Part, load, save
 from shortlist.artifact.as_json import as_json
 from shortlist.data import Catalog, Vocabulary
 from shortlist.errors import ArtifactError
+from shortlist.grammar import leaves
 from shortlist.pipeline.about import About, OutOfFold, RetrievedTargets, TrainingHistory
-from shortlist.pipeline.recipe import Recipe, Types, assemble, leaves, parse_recipe, to_recipe, to_toml
+from shortlist.pipeline.recipe import Recipe, Types, assemble, parse_recipe, to_recipe, to_toml
 from shortlist.pipeline.recommender import Recommender, UserHistories
 from shortlist.pipeline.registry import TYPES
 

@@ -151,7 +151,10 @@ class Trace:
             StageCounts(
                 step.name,
                 step.kind,
-                *(int(count[row]) for count in (step.entered, step.kept, step.removed, step.cut)),
+                entered=int(step.entered[row]),
+                kept=int(step.kept[row]),
+                removed=int(step.removed[row]),
+                cut=int(step.cut[row]),
                 ms=round(step.ms, 3),
                 notes=tuple(note.what for note in step.notes if note.count is None or int(note.count[row])),
             )
