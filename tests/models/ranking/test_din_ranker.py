@@ -8,11 +8,11 @@ from shortlist.errors import ArtifactError, ConfigError
 from shortlist.models.ranking import din_ranker
 from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.testing.models import (
-    CLOSE,
-    check_bad_input_has_an_answer,
-    check_company_says_nothing,
-    check_padding_says_nothing,
-    check_what_is_older_than_the_memory_says_nothing,
+    TOLERANCE,
+    check_batch_is_ignored,
+    check_invalid_input_has_scores,
+    check_only_max_history_counts,
+    check_padding_is_ignored,
 )
 
 SMALL = {"max_history": 7, "width": 6, "attention": (5, 4), "hidden": (9, 7)}
@@ -112,10 +112,10 @@ def test_blocks_have_the_scores_of_the_whole(cells, monkeypatch):
 @pytest.mark.parametrize("choices", KINDS)
 def test_scores_do_not_depend_on_padding_batch_or_unknown_items(choices):
     model, users = ranker(**choices), torch.full((4,), -1)
-    check_padding_says_nothing(model, HISTORIES, users, CLOSE)
-    check_company_says_nothing(model, HISTORIES, users, CLOSE)
-    check_what_is_older_than_the_memory_says_nothing(model)
-    check_bad_input_has_an_answer(model, 3, CLOSE)
+    check_padding_is_ignored(model, HISTORIES, users, TOLERANCE)
+    check_batch_is_ignored(model, HISTORIES, users, TOLERANCE)
+    check_only_max_history_counts(model)
+    check_invalid_input_has_scores(model, 3, TOLERANCE)
 
 
 @torch.no_grad()
