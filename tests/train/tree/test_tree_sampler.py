@@ -6,15 +6,16 @@ import torch
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
+from shortlist.lab.theory.bounds_dtr import corollary1
 from shortlist.train.tree.loss import sampled_softmax
 from shortlist.train.tree.sampler import path
 from shortlist.train.tree.tree_sampler import (
     Paths,
     TreeSampler,
+    corrected,
     log_one_minus_exp,
     log_proposal,
     proposal_kl,
-    weigh,
 )
 from tests.train.tree.test_sampler import check, seeded
 
@@ -119,19 +120,19 @@ def test_every_draw_carries_the_weight_of_the_proposal(n, branch, mix, start):
     leaves[0], leaves[1] = 0, n - 1
     scores = random_scores(shape, seed=n, users=40, spread=2.0)
     sampler = TreeSampler(9, start, mix)
-    drawn = sampler.draw(shape, levels, leaves, seeded(3), reader(scores))
-    check(drawn, leaves, shape, levels)
+    sampled = sampler.sample(shape, levels, leaves, seeded(3), reader(scores))
+    check(sampled, leaves, shape, levels)
     logq = log_proposal(shape, scores, 0 if start == "root" else shape.start(10), mix)
     for column, level in enumerate(levels):
-        nodes, valid = drawn.nodes[:, column], drawn.valid[:, column]
+        nodes, valid = sampled.nodes[:, column], sampled.valid[:, column]
         if shape.sizes[level] <= 10:
             assert valid.sum(1).tolist() == [shape.sizes[level]] * 40
-            assert (drawn.logw[:, column] == 0).all()
+            assert (sampled.logw[:, column] == 0).all()
             continue
         q = logq[level].exp().gather(1, nodes)
         wanted = (valid.sum(1, keepdim=True) - 1) * q / (1 - q[:, :1])
         assert torch.allclose(
-            drawn.logw[:, column][valid].exp().double(),
+            sampled.logw[:, column][valid].exp().double(),
             torch.where(torch.arange(valid.shape[1]) == 0, 1.0, wanted)[valid],
             rtol=1e-4,
         )
@@ -140,11 +141,11 @@ def test_every_draw_carries_the_weight_of_the_proposal(n, branch, mix, start):
 def test_paths_are_paths():
     shape = TreeShape(500, 3)
     levels = tuple(range(4, shape.height + 1))
-    drawn = TreeSampler(20).draw(
+    sampled = TreeSampler(20).sample(
         shape, levels, torch.arange(30), seeded(), reader(random_scores(shape, users=30))
     )
     for column in range(len(levels) - 1):
-        assert torch.equal(drawn.nodes[:, column + 1] // 3, drawn.nodes[:, column])
+        assert torch.equal(sampled.nodes[:, column + 1] // 3, sampled.nodes[:, column])
 
 
 def test_it_may_begin_at_a_later_level_and_pass_over_some():
@@ -157,15 +158,15 @@ def test_it_may_begin_at_a_later_level_and_pass_over_some():
         return reader(scores)(level, nodes)
 
     leaves = torch.arange(400)
-    drawn = TreeSampler(5).draw(shape, (6, 9), leaves, seeded(), score)
-    check(drawn, leaves, shape, (6, 9))
+    sampled = TreeSampler(5).sample(shape, (6, 9), leaves, seeded(), score)
+    check(sampled, leaves, shape, (6, 9))
     assert asked == [(6, shape.sizes[6]), (7, 12), (8, 12), (9, 12)]  # 6 paths with 2 children each
     logq = log_proposal(shape, scores, 6)[9].expand(400, -1)
-    q = logq.exp().gather(1, drawn.nodes[:, 1])
-    wanted = (drawn.valid[:, 1].sum(1, keepdim=True) - 1) * q / (1 - q[:, :1])
+    q = logq.exp().gather(1, sampled.nodes[:, 1])
+    wanted = (sampled.valid[:, 1].sum(1, keepdim=True) - 1) * q / (1 - q[:, :1])
     assert torch.allclose(
-        drawn.logw[:, 1, 1:].exp()[drawn.valid[:, 1, 1:]].double(),
-        wanted[:, 1:][drawn.valid[:, 1, 1:]],
+        sampled.logw[:, 1, 1:].exp()[sampled.valid[:, 1, 1:]].double(),
+        wanted[:, 1:][sampled.valid[:, 1, 1:]],
         rtol=1e-4,
     )
 
@@ -178,14 +179,14 @@ def test_small_levels_are_scored_once_and_not_per_path():
         widths.append((level, nodes.shape[1]))
         return torch.zeros(nodes.shape)
 
-    TreeSampler(10, "root").draw(shape, (6,), torch.arange(5), seeded(), score)
+    TreeSampler(10, "root").sample(shape, (6,), torch.arange(5), seeded(), score)
     assert widths == [(1, 2), (2, 4), (3, 8), (4, 16), (5, 22), (6, 22)]
 
 
 def test_small_trees_are_taken_whole_without_scores():
     shape = TreeShape(20, 2)
-    drawn = TreeSampler(70).draw(shape, (1, 5), torch.arange(20), seeded())
-    assert drawn.valid.sum(2).tolist() == [[2, 20]] * 20
+    sampled = TreeSampler(70).sample(shape, (1, 5), torch.arange(20), seeded())
+    assert sampled.valid.sum(2).tolist() == [[2, 20]] * 20
 
 
 @pytest.mark.parametrize("mix", [0.0, 0.4])
@@ -196,10 +197,10 @@ def test_t17_draws_are_as_frequent_as_their_probability(mix, start):
     users = 20_000
     leaves = torch.full((users,), 40)
     sampler = TreeSampler(4, start, mix)
-    drawn = sampler.draw(shape, (3, 4), leaves, seeded(5), reader(scores))
+    sampled = sampler.sample(shape, (3, 4), leaves, seeded(5), reader(scores))
     logq = log_proposal(shape, scores, 0 if start == "root" else 3, mix)
     for column, level in ((0, 3), (1, 4)):
-        counts = torch.bincount(drawn.nodes[:, column, 1:].flatten(), minlength=shape.sizes[level]).double()
+        counts = torch.bincount(sampled.nodes[:, column, 1:].flatten(), minlength=shape.sizes[level]).double()
         wanted = logq[level][0].exp() * users * 4
         chi = ((counts - wanted) ** 2 / wanted).sum().item()
         free = shape.sizes[level] - 1
@@ -227,10 +228,10 @@ def test_t16_the_weights_give_the_partition_of_the_negatives_on_average(mix, pos
     wanted = leaf.exp().sum() - leaf[positive].exp()
     q = log_proposal(shape, scores, 0, mix)[3][0, positive].exp()
     for correction, factor in (("exact", 1.0), ("released", 1 / (1 - q))):  # finding 2: it counts too much
-        drawn = weigh(paths, mix, correction)
-        terms = (leaf[drawn.nodes] - drawn.logw).exp() * drawn.valid
+        sampled = corrected(paths, mix, correction)
+        terms = (leaf[sampled.nodes] - sampled.logw).exp() * sampled.valid
         found = terms[:, 0, 1:].sum(1)
-        kept = ~drawn.skip[:, 0]
+        kept = ~sampled.skip[:, 0]
         mean = (found * chance)[kept].sum() / chance[kept].sum()
         assert mean.item() == pytest.approx((factor * wanted).item(), rel=1e-5)
 
@@ -242,17 +243,17 @@ def test_t15_scores_that_add_up_give_the_full_loss_with_every_draw(branch):
     leaf_scores = 2 * torch.randn(1, 200, generator=seeded(6), dtype=torch.float64)
     scores = heaped(shape, leaf_scores, summed)
     leaves = torch.full((500,), 117)
-    drawn = TreeSampler(6).draw(shape, levels, leaves, seeded(7), reader(scores))
+    sampled = TreeSampler(6).sample(shape, levels, leaves, seeded(7), reader(scores))
     for column, level in enumerate(levels):
-        logits = scores[level][0][drawn.nodes[:, column]]
+        logits = scores[level][0][sampled.nodes[:, column]]
         found = sampled_softmax(
             logits[:, None],
-            drawn.logw[:, column][:, None].double(),
-            drawn.valid[:, column][:, None],
+            sampled.logw[:, column][:, None].double(),
+            sampled.valid[:, column][:, None],
             reduction="none",
         )[:, 0]
         wanted = -scores[level].log_softmax(1)[0, shape.ancestor(117, level)]
-        there = ~drawn.skip[:, column]
+        there = ~sampled.skip[:, column]
         assert there.any()
         assert (found[there] - wanted).abs().max() < 1e-5  # zero variance
         assert (found[~there] == 0).all()
@@ -265,11 +266,11 @@ def test_t15_the_released_correction_misses_the_full_loss():
     scores = heaped(shape, chances.log()[None], summed)
     found = {}
     for correction in ("exact", "released"):
-        drawn = TreeSampler(5, correction=correction).draw(
+        sampled = TreeSampler(5, correction=correction).sample(
             shape, (4,), torch.zeros(100, dtype=torch.int64), seeded(), reader(scores)
         )
-        losses = sampled_softmax(scores[4][0][drawn.nodes], drawn.logw, drawn.valid, reduction="none")[
-            ~drawn.skip
+        losses = sampled_softmax(scores[4][0][sampled.nodes], sampled.logw, sampled.valid, reduction="none")[
+            ~sampled.skip
         ]
         assert losses.std() < 1e-6
         found[correction] = losses.mean().item()
@@ -281,29 +282,39 @@ def test_t15_the_mean_gradient_is_the_full_gradient():
     shape = TreeShape(9, 3)
     scores = heaped(shape, torch.randn(1, 9, generator=seeded(2), dtype=torch.float64), summed)
     paths, chance = enumerated(shape, scores, 0, 2, positive=4)
-    drawn = weigh(paths, 0.0, "exact")
+    sampled = corrected(paths, 0.0, "exact")
     leaf = scores[2][0].clone().requires_grad_()
-    losses = sampled_softmax(leaf[drawn.nodes], drawn.logw.double(), drawn.valid, reduction="none")[:, 0]
-    kept = ~drawn.skip[:, 0]
+    losses = sampled_softmax(leaf[sampled.nodes], sampled.logw.double(), sampled.valid, reduction="none")[
+        :, 0
+    ]
+    kept = ~sampled.skip[:, 0]
     mean = (losses * chance)[kept].sum() / chance[kept].sum()
     found = torch.autograd.grad(mean, leaf)[0]
     wanted = torch.autograd.grad(-leaf.log_softmax(0)[4], leaf)[0]
     assert torch.allclose(found, wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("branch", [2, 3])
 @pytest.mark.parametrize("seed", range(5))
-def test_t18_scores_that_are_heaps_keep_the_proposal_near_the_softmax(seed):
-    shape = TreeShape(32, 2)
+def test_t18_max_heap_scores_keep_the_proposal_within_the_bound_of_corollary_1(seed, branch):
+    """|log q - log p| <= (j - 1) log(1 / (1 - epsilon)), which a uniform proposal violates."""
+    shape = TreeShape(32, branch)
     scores = heaped(shape, 8 * torch.randn(1, 32, generator=seeded(seed), dtype=torch.float64), largest)
     shares = [
-        (scores[j + 1][0, list(shape.children(j, i))].softmax(0)).max().item()
-        for j in range(1, shape.height)
-        for i in range(shape.sizes[j])
+        scores[level + 1][0, list(shape.children(level, node))].softmax(0).max().item()
+        for level in range(1, shape.height)
+        for node in range(shape.sizes[level])
     ]
-    slack = 1 - min(shares)
+    uniform_breaks_it = False
     for level, logq in log_proposal(shape, scores, 0).items():
-        gap = (logq.exp() - scores[level].softmax(1)).abs().max().item()
-        assert gap <= max(level - 1, 0) * slack / (1 - slack) + 1e-12
+        if level == 0:
+            continue
+        bound = corollary1(level, 1 - min(shares)).value
+        logp = scores[level].log_softmax(1)
+        assert (logq - logp).abs().max().item() <= bound + 1e-9
+        assert proposal_kl(logq, scores[level]).item() <= bound + 1e-9
+        uniform_breaks_it |= (-math.log(shape.sizes[level]) - logp).abs().max().item() > bound
+    assert uniform_breaks_it
 
 
 def test_proposals_come_near_the_softmax_in_the_order_the_spec_measured():
@@ -312,10 +323,10 @@ def test_proposals_come_near_the_softmax_in_the_order_the_spec_measured():
     leaves = 1.5 * torch.randn(8, 1024, generator=seeded(2), dtype=torch.float64)
     heap = heaped(shape, leaves, largest)
     near = heaped(shape, leaves, lambda family: summed(family) + 0.3 * torch.randn(8, generator=seeded(3)))
-    even = torch.full((8, 1024), -math.log(1024), dtype=torch.float64)
+    uniform_logq = torch.full((8, 1024), -math.log(1024), dtype=torch.float64)
 
     def distances(scores):
-        proposals = (even, log_proposal(shape, scores, 0)[10], log_proposal(shape, scores, 7)[10])
+        proposals = (uniform_logq, log_proposal(shape, scores, 0)[10], log_proposal(shape, scores, 7)[10])
         return [proposal_kl(logq, scores[10]).mean().item() for logq in proposals]
 
     uniform, root, exact = distances(loose)  # untrained: uniform is nearest
@@ -333,12 +344,12 @@ def test_a_sure_positive_is_safe():
         scores = {j: torch.zeros(64, size) for j, size in enumerate(shape.sizes)}
         for level, table in scores.items():
             table.scatter_(1, shape.ancestor(leaves, level)[:, None], lift)
-        drawn = TreeSampler(7).draw(shape, (4, 5, 6), leaves, seeded(), reader(scores))
-        assert torch.isfinite(drawn.logw).all()
-        assert drawn.skip.float().mean() > 0.9
-        logits = torch.stack([reader(scores)(j, drawn.nodes[:, i]) for i, j in enumerate((4, 5, 6))], 1)
+        sampled = TreeSampler(7).sample(shape, (4, 5, 6), leaves, seeded(), reader(scores))
+        assert torch.isfinite(sampled.logw).all()
+        assert sampled.skip.float().mean() > 0.9
+        logits = torch.stack([reader(scores)(j, sampled.nodes[:, i]) for i, j in enumerate((4, 5, 6))], 1)
         logits.requires_grad_()
-        loss = sampled_softmax(logits, drawn.logw, drawn.valid)
+        loss = sampled_softmax(logits, sampled.logw, sampled.valid)
         loss.backward()
         assert torch.isfinite(logits.grad).all()
         assert 0 <= loss.item() < 1e-3
@@ -347,17 +358,17 @@ def test_a_sure_positive_is_safe():
 def test_a_negative_met_against_a_sure_positive_has_a_finite_weight():
     nodes = torch.tensor([[[0, 1, 0]]])
     tree = torch.tensor([[[0.0, -60.0, 0.0]]], dtype=torch.float64)
-    drawn = weigh(Paths(nodes, tree, tree), 0.0, "exact")
-    assert drawn.logw.tolist() == [[[0.0, 0.0, 0.0]]]
-    assert drawn.valid.tolist() == [[[True, True, False]]]
+    sampled = corrected(Paths(nodes, tree, tree), 0.0, "exact")
+    assert sampled.logw.tolist() == [[[0.0, 0.0, 0.0]]]
+    assert sampled.valid.tolist() == [[[True, True, False]]]
 
 
 def test_a_mixture_bounds_the_weight_of_a_neglected_node():
     shape = TreeShape(64, 2)
     scores = {j: torch.linspace(0, 60, size)[None] for j, size in enumerate(shape.sizes)}
-    drawn = TreeSampler(8, mix=0.2).draw(shape, (6,), torch.full((300,), 60), seeded(), reader(scores))
-    count = drawn.valid.sum(2, keepdim=True) - 1
-    share = drawn.logw.exp()[drawn.valid] / count.expand_as(drawn.valid)[drawn.valid]
+    sampled = TreeSampler(8, mix=0.2).sample(shape, (6,), torch.full((300,), 60), seeded(), reader(scores))
+    count = sampled.valid.sum(2, keepdim=True) - 1
+    share = sampled.logw.exp()[sampled.valid] / count.expand_as(sampled.valid)[sampled.valid]
     assert (share >= 0.2 / 64 - 1e-7).all()
 
 
@@ -378,7 +389,7 @@ def test_the_same_seed_walks_the_same_paths():
     score = reader(random_scores(shape))
     levels, leaves = (5, 6, 7, 8), torch.arange(100)
     sampler = TreeSampler(9, mix=0.1)
-    first, again, other = (sampler.draw(shape, levels, leaves, seeded(s), score) for s in (1, 1, 2))
+    first, again, other = (sampler.sample(shape, levels, leaves, seeded(s), score) for s in (1, 1, 2))
     assert torch.equal(first.nodes, again.nodes)
     assert torch.equal(first.logw, again.logw)
     assert not torch.equal(first.nodes, other.nodes)
@@ -390,4 +401,4 @@ def test_wrong_settings_are_refused():
         with pytest.raises(ConfigError, match="got"):
             TreeSampler(**wrong)
     with pytest.raises(ConfigError, match="needs scores"):
-        TreeSampler(3).draw(TreeShape(64, 2), (6,), torch.tensor([0]), seeded())
+        TreeSampler(3).sample(TreeShape(64, 2), (6,), torch.tensor([0]), seeded())
