@@ -8,9 +8,9 @@ from shortlist import __version__
 from shortlist.artifact.store import Lineage
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError, DataError
+from shortlist.grammar import leaves
 from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.about import OutOfFold
-from shortlist.pipeline.recipe import leaves
 from shortlist.pipeline.recommender import Request
 from shortlist.testing.stages import check_stage
 from shortlist.train.context import forget

@@ -12,11 +12,11 @@ from torch import Tensor
 from shortlist import __version__
 from shortlist.data import Candidates, Dataset, Query, Split
 from shortlist.errors import ConfigError, DataError
-from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage
+from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage, leaves
 from shortlist.pipeline import TYPES, About, Recipe, Recommender
 from shortlist.pipeline.about import OutOfFold, TrainingHistory
 from shortlist.pipeline.expression import parse
-from shortlist.pipeline.recipe import Types, leaves
+from shortlist.pipeline.recipe import Types
 from shortlist.pipeline.recommender import MAX_REMEMBERED, UserHistories
 from shortlist.progress import Progress, silent
 from shortlist.settings import check_settings, settings_of

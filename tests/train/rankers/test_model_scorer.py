@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from shortlist.errors import ConfigError
+from shortlist.grammar import leaves
 from shortlist.pipeline import parse_recipe
-from shortlist.pipeline.recipe import leaves
 from shortlist.train import train
 
 RECIPE = """

@@ -6,6 +6,7 @@ from shortlist.data import Query
 from shortlist.diagnose.follow_items import room_of
 from shortlist.diagnose.sample import panel, returned
 from shortlist.errors import ConfigError
+from shortlist.grammar import leaves
 from shortlist.lab.experiments.two_stage.planted import (
     NO_KNOB,
     PLANTS,
@@ -21,7 +22,6 @@ from shortlist.lab.experiments.two_stage.planted import (
     planted,
     planted_stage,
 )
-from shortlist.pipeline.recipe import leaves
 from shortlist.simulate import make_world, simulate_log
 from shortlist.testing.stages import check_stage
 from tests.lab.experiments.shapes import check_shape
