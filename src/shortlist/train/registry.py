@@ -59,6 +59,14 @@ class Renewer(Protocol):
     def renew(self, stage: Any, context: TrainContext) -> Stage: ...
 
 
+@runtime_checkable
+class DeclaresSettings(Protocol):
+    """A trainer class whose settings are not its fields alone."""
+
+    @classmethod
+    def declared(cls) -> tuple[Setting, ...]: ...
+
+
 MODEL_TRAINERS: dict[type[Model], type[ModelTrainer]] = {
     BERT4Rec: BERT4RecTrainer,
     DIN: DINTrainer,
@@ -142,7 +150,8 @@ def train_settings(
 ) -> tuple[Setting, ...]:
     """The keys of `[stages.NAME.train]` of a type, with the defaults of that type."""
     if name in trainers:
-        return settings_of(trainers[name])
+        kind = trainers[name]
+        return kind.declared() if isinstance(kind, DeclaresSettings) else settings_of(kind)
     if name not in MODELS:
         _check_stateless(name, types[name])
         return ()

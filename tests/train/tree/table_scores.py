@@ -6,10 +6,10 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.index.tree import Tree, TreeIndex, grow, n_rows
 from shortlist.models.nodes import NodeScorer, ScorerConfig
-from shortlist.train.tree.likelihood import steps_of
+from shortlist.train.tree.likelihood import strides_of
 
 
-class Told(NodeScorer):
+class TableScorer(NodeScorer):
     """The score of a row for user u is table[u, row]; a history is the number of its user."""
 
     def __init__(self, table):
@@ -41,7 +41,7 @@ def world(n=20, branch=2, instances=60, seed=0, spare=0.0, gone=0, leaf_vectors=
     leaves = torch.where(tree.item_of_leaf >= n - gone, -1, tree.item_of_leaf)
     tree = Tree(tree.shape, leaves, n)
     rows = n_rows(tree.shape, n, leaf_vectors)
-    index = TreeIndex(tree, Told(torch.randn((max(users, n), rows), generator=random)), leaf_vectors)
+    index = TreeIndex(tree, TableScorer(torch.randn((max(users, n), rows), generator=random)), leaf_vectors)
     histories = torch.randint(0, max(users, n), (instances, 1), generator=random)
     labels = (n * torch.rand(instances, generator=random) ** 2).long()
     return index, histories, labels
@@ -99,7 +99,7 @@ def likelihood(index, leaves, histories, labels, stride):
     shape, total = index.tree.shape, 0.0
     leaf_of = {item: leaf for leaf, item in enumerate(leaves.tolist()) if item >= 0}
     for user, label in zip(histories[:, -1].tolist(), labels.tolist(), strict=True):
-        for step in steps_of(shape, stride, shape.height) if label in leaf_of else ():
+        for step in strides_of(shape, stride, shape.height) if label in leaf_of else ():
             above, at = (shape.ancestor(leaf_of[label], level) for level in (step.level, step.below))
             there = [
                 one

@@ -26,13 +26,13 @@ def test_candidates_are_those_of_beam_search_and_the_path(n, branch, beam):
     leaves = torch.randint(0, n, (12,), generator=seeded(1))
     leaves[0] = n - 1
     scores = random_scores(shape, seed=n, users=12)
-    drawn = BeamSampler(beam).draw(shape, levels, leaves, seeded(), reader(scores))
-    check(drawn, leaves, shape, levels)
-    assert (drawn.logw == 0).all()
+    sampled = BeamSampler(beam).sample(shape, levels, leaves, seeded(), reader(scores))
+    check(sampled, leaves, shape, levels)
+    assert (sampled.logw == 0).all()
     for user in range(12):
         met = slow_search(shape, scores, user, beam)
         for column, level in enumerate(levels):
-            kept = drawn.nodes[user, column][drawn.valid[user, column]].tolist()
+            kept = sampled.nodes[user, column][sampled.valid[user, column]].tolist()
             positive = shape.ancestor(int(leaves[user]), level)
             assert sorted(kept) == sorted({*met[level], positive})
 
@@ -45,15 +45,15 @@ def test_only_the_levels_asked_for_come_back_and_none_below_is_scored():
         asked.append(level)
         return -nodes.float()
 
-    drawn = BeamSampler(8).draw(shape, (3, 5, 6), torch.arange(4), seeded(), score)
+    sampled = BeamSampler(8).sample(shape, (3, 5, 6), torch.arange(4), seeded(), score)
     assert asked == [4, 5]
-    assert drawn.nodes.shape == (4, 3, 17)
-    assert drawn.valid.sum(2)[0].tolist() == [8, 16, 16]
+    assert sampled.nodes.shape == (4, 3, 17)
+    assert sampled.valid.sum(2)[0].tolist() == [8, 16, 16]
 
 
 def test_a_beam_wider_than_the_tree_needs_no_scores():
-    drawn = BeamSampler(50).draw(TreeShape(40, 2), (5, 6), torch.arange(40), seeded())
-    assert drawn.valid.sum(2).tolist() == [[20, 40]] * 40
+    sampled = BeamSampler(50).sample(TreeShape(40, 2), (5, 6), torch.arange(40), seeded())
+    assert sampled.valid.sum(2).tolist() == [[20, 40]] * 40
 
 
 def slow_targets(shape, scores, user, leaf):
@@ -105,4 +105,4 @@ def test_wrong_settings_are_refused():
     with pytest.raises(ConfigError, match="beam must be"):
         BeamSampler(0)
     with pytest.raises(ConfigError, match="needs scores"):
-        BeamSampler(2).draw(TreeShape(16, 2), (2, 3, 4), torch.tensor([0]), seeded())
+        BeamSampler(2).sample(TreeShape(16, 2), (2, 3, 4), torch.tensor([0]), seeded())

@@ -7,10 +7,18 @@ import torch
 from shortlist.artifact import staging
 from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError
-from shortlist.train.tree import optimise
-from shortlist.train.tree.checkpoint import FACTS, KIND, TENSORS, is_kept
+from shortlist.train.tree import optimizer
+from shortlist.train.tree.checkpoint import FACTS, KIND, TENSORS, has_checkpoint
 from shortlist.train.tree.training import TreeTraining
-from tests.train.tree.small import everything, lesson, likely, plan, same, training, walks
+from tests.train.tree.small import (
+    cyclic_events,
+    everything,
+    next_item_scores,
+    plan,
+    same,
+    training,
+    training_set,
+)
 
 RUNS = {
     "dtr-u, dropout, restart": {"method": "dtr-u", "dropout": 0.3, "restart": True},
@@ -34,18 +42,18 @@ def test_t27_resumed_training_gives_the_bytes_of_uninterrupted_training(given, s
     for stop in stops:
         training(**given, folder=tmp_path / "kept").run(until=stop)
     resumed = training(**given, folder=tmp_path / "kept")
-    assert resumed.standing.step == stops[-1]
+    assert resumed.state.step == stops[-1]
     resumed.run()
     assert same(everything(resumed), everything(whole))
-    assert resumed.standing.told == whole.standing.told
-    assert resumed.standing.updates == whole.standing.updates
+    assert resumed.state.log == whole.state.log
+    assert resumed.state.updates == whole.state.updates
 
 
 def test_t27_large_tables_that_move_only_where_touched_resume_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(optimise, "LAZY", 10)
+    monkeypatch.setattr(optimizer, "SPARSE_ROWS", 10)
     whole = training()
     whole.run()
-    assert len(whole.standing.optimiser.parts) == 2
+    assert len(whole.state.optimizer.parts) == 2
     training(folder=tmp_path / "kept").run(until=4)
     resumed = training(folder=tmp_path / "kept")
     resumed.run()
@@ -53,7 +61,7 @@ def test_t27_large_tables_that_move_only_where_touched_resume_too(tmp_path, monk
 
 
 def test_training_with_a_folder_is_training_without_one(tmp_path):
-    one, two = training(), training(folder=tmp_path / "kept", keep_every=1)
+    one, two = training(), training(folder=tmp_path / "kept", checkpoint_every=1)
     one.run()
     two.run()
     assert same(everything(one), everything(two))
@@ -70,9 +78,9 @@ def test_a_finished_training_has_nothing_left_to_do(tmp_path):
 def test_a_checkpoint_is_written_as_often_as_asked_and_at_the_end(tmp_path, monkeypatch):
     steps = []
     monkeypatch.setattr(
-        "shortlist.train.tree.training.keep", lambda folder, standing, marks: steps.append(standing.step)
+        "shortlist.train.tree.training.save_checkpoint", lambda folder, state, run: steps.append(state.step)
     )
-    training(folder=tmp_path, keep_every=4).run()
+    training(folder=tmp_path, checkpoint_every=4).run()
     training(folder=tmp_path).run(until=7)
     assert steps == [4, 8, 10, 5, 7]
 
@@ -82,7 +90,7 @@ def test_what_is_kept_holds_no_code_and_says_where_it_stands(tmp_path):
     kept = load(tmp_path / "kept", KIND)
     assert kept.about == {"step": 7, "updates": 1}
     assert sorted(kept.manifest["files"]) == [FACTS, TENSORS]
-    assert kept.lineage.data == lesson().events.fingerprint
+    assert kept.lineage.data == training_set().events.fingerprint
 
 
 OTHERS = {
@@ -90,11 +98,11 @@ OTHERS = {
     "plan.sampler is 'tree' there, 'uniform' here": {"method": "dtr-u"},
     "plan.layers": {"layers": (6, 6)},
     "seed is 0 there, 3 here": {"seed": 3},
-    "lesson.events": {"taught": lesson(events=walks(seed=1))},
-    "lesson.categories": {"taught": lesson(categories=torch.arange(40) // 8)},
-    "lesson.valid": {"taught": lesson(valid=None)},
-    "lesson.estimator": {"taught": lesson(estimator=lambda rows: -likely(rows))},
-    "lesson.order": {"taught": lesson(order=torch.arange(40))},
+    "data.events": {"data": training_set(events=cyclic_events(seed=1))},
+    "data.categories": {"data": training_set(categories=torch.arange(40) // 8)},
+    "data.valid": {"data": training_set(valid=None)},
+    "data.estimator": {"data": training_set(estimator=lambda rows: -next_item_scores(rows))},
+    "data.order": {"data": training_set(order=torch.arange(40))},
 }
 
 
@@ -105,12 +113,12 @@ def test_another_run_is_refused_with_what_differs(told, given, tmp_path):
         training(**given, folder=tmp_path / "kept")
     assert told in str(error.value)
     differing = str(error.value).partition("another run: ")[2].count(" there, ")
-    assert differing == 1 or told == "lesson.events"  # an estimator is asked about the events
+    assert differing == 1 or told == "data.events"  # an estimator is asked about the events
 
 
 def test_every_switch_of_the_plan_is_a_mark(tmp_path):
     one = training(folder=tmp_path / "kept")
-    assert set(one._marks["plan"]) == {field.name for field in dataclasses.fields(one.plan)}
+    assert set(one._run["plan"]) == {field.name for field in dataclasses.fields(one.plan)}
 
 
 def test_a_flipped_byte_or_a_missing_file_is_named(tmp_path):
@@ -119,7 +127,7 @@ def test_a_flipped_byte_or_a_missing_file_is_named(tmp_path):
     blob = bytearray((folder / TENSORS).read_bytes())
     blob[-1] ^= 1
     (folder / TENSORS).write_bytes(blob)
-    with pytest.raises(ArtifactError, match=r"standing\.safetensors: its sha256 differs"):
+    with pytest.raises(ArtifactError, match=r"state\.safetensors: its sha256 differs"):
         training(folder=folder)
     (folder / TENSORS).unlink()
     with pytest.raises(ArtifactError, match="missing"):
@@ -166,10 +174,10 @@ def test_parts_that_do_not_belong_together_are_refused(change, told, tmp_path):
 
 
 def test_an_empty_folder_is_a_beginning(tmp_path):
-    assert not is_kept(tmp_path)
-    assert not is_kept(tmp_path / "nothing")
+    assert not has_checkpoint(tmp_path)
+    assert not has_checkpoint(tmp_path / "nothing")
     training(folder=tmp_path).run(until=1)
-    assert is_kept(tmp_path)
+    assert has_checkpoint(tmp_path)
 
 
 def test_a_writer_that_dies_leaves_the_checkpoint_before_it(tmp_path, monkeypatch):
@@ -181,7 +189,7 @@ def test_a_writer_that_dies_leaves_the_checkpoint_before_it(tmp_path, monkeypatc
         with pytest.raises(ZeroDivisionError):
             training(folder=tmp_path / "kept").run(until=6)
     resumed = training(folder=tmp_path / "kept")
-    assert resumed.standing.step == 3
+    assert resumed.state.step == 3
     resumed.run()
     assert same(everything(resumed), everything(whole))
 
@@ -190,7 +198,7 @@ def test_a_checkpoint_that_was_set_aside_when_its_writer_was_killed_is_taken_up(
     training(folder=tmp_path / "kept").run(until=3)
     (tmp_path / "kept").rename(tmp_path / ".kept.old")
     resumed = training(folder=tmp_path / "kept")
-    assert resumed.standing.step == 3
+    assert resumed.state.step == 3
     resumed.run(until=4)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
@@ -199,24 +207,24 @@ def test_weights_that_are_no_numbers_are_not_kept(tmp_path):
     one = training(folder=tmp_path / "kept")
     one.run(until=3)
     with torch.no_grad():
-        one.standing.index.scorer.nodes.weight.fill_(torch.nan)
-    one.standing.step += 1
+        one.state.index.scorer.nodes.weight.fill_(torch.nan)
+    one.state.step += 1
     with pytest.raises(ArtifactError, match="NaN"):
-        one._keep()
-    assert training(folder=tmp_path / "kept").standing.step == 3
+        one._save()
+    assert training(folder=tmp_path / "kept").state.step == 3
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("lazy", [False, True])
 def test_on_a_gpu_what_is_taken_up_is_what_was_kept_and_training_goes_on(lazy, tmp_path, monkeypatch):
-    monkeypatch.setattr(optimise, "LAZY", 10 if lazy else 10**9)
-    given = (plan(dropout=0.2), lesson(estimator=None), 0, "cuda")
+    monkeypatch.setattr(optimizer, "SPARSE_ROWS", 10 if lazy else 10**9)
+    given = (plan(dropout=0.2), training_set(estimator=None), 0, "cuda")
     first = TreeTraining(*given, folder=tmp_path / "kept")
     first.run(until=7)
     second = TreeTraining(*given, folder=tmp_path / "kept")
     assert same(everything(second), everything(first))
-    assert all(one.is_cuda for one in second.standing.index.tensors().values())
+    assert all(one.is_cuda for one in second.state.index.tensors().values())
     second.run()
-    assert second.standing.step == 10
+    assert second.state.step == 10
     with pytest.raises(ArtifactError, match="device is 'cuda' there, 'cpu' here"):
         TreeTraining(*given[:3], "cpu", folder=tmp_path / "kept")

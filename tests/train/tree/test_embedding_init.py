@@ -7,8 +7,8 @@ from shortlist.data import Interactions
 from shortlist.errors import ArtifactError
 from shortlist.index.tree import TreeIndex, grow, n_rows
 from shortlist.models.nodes import ScorerConfig, make_scorer
-from shortlist.train.tree.embedding_init import even, item_vectors, init_embeddings
-from tests.train.tree.small import lesson, training, walks
+from shortlist.train.tree.embedding_init import init_embeddings, item_vectors, standardise
+from tests.train.tree.small import cyclic_events, training, training_set
 
 
 def index_of(n=40, width=4, branch=2, spare=0.0, **words):
@@ -22,7 +22,7 @@ def index_of(n=40, width=4, branch=2, spare=0.0, **words):
 
 def test_items_met_by_the_same_users_begin_alike():
     """Users of four kinds walk around a quarter of the items each."""
-    vectors = torch.nn.functional.normalize(item_vectors(walks(), 6, 0), dim=1)
+    vectors = torch.nn.functional.normalize(item_vectors(cyclic_events(), 6, 0), dim=1)
     like = vectors @ vectors.T
     quarter = torch.arange(40) // 10
     same = quarter[:, None] == quarter
@@ -31,23 +31,23 @@ def test_items_met_by_the_same_users_begin_alike():
 
 
 def test_every_number_is_even():
-    vectors = item_vectors(walks(), 6, 0)
+    vectors = item_vectors(cyclic_events(), 6, 0)
     assert vectors.shape == (40, 6)
     torch.testing.assert_close(vectors.mean(0), torch.zeros(6), rtol=0, atol=1e-5)
     torch.testing.assert_close(vectors.square().mean(0), torch.ones(6), rtol=0, atol=1e-4)
 
 
 def test_the_same_seed_gives_the_same_vectors():
-    assert torch.equal(item_vectors(walks(), 6, 3), item_vectors(walks(), 6, 3))
+    assert torch.equal(item_vectors(cyclic_events(), 6, 3), item_vectors(cyclic_events(), 6, 3))
 
 
 def test_what_the_events_cannot_say_is_drawn():
     events = Interactions.of([0, 0, 1, 1], [0, 1, 1, 2], n_items=5)
     vectors = item_vectors(events, 8, 0)
-    drawn = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(vectors[3:], drawn[3:])  # nobody met them
+    sampled = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(vectors[3:], sampled[3:])  # nobody met them
     assert torch.equal(
-        vectors[:, 1:], drawn[:, 1:]
+        vectors[:, 1:], sampled[:, 1:]
     )  # two users give two directions, and the first is left out
     assert vectors.isfinite().all()
 
@@ -74,7 +74,7 @@ def test_nodes_begin_as_the_mean_of_what_is_below(leaf_vectors, spare):
                 below.setdefault(int(shape.ancestor(torch.tensor(leaf), level)), []).append(item)
         means = torch.stack([vectors[items].mean(0) for items in below.values()])
         found = index.scorer.nodes.weight[index.rows(level, torch.tensor(list(below)))]
-        torch.testing.assert_close(found, 0.5 * even(means, found), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(found, 0.5 * standardise(means, found), rtol=1e-4, atol=1e-5)
 
 
 def test_levels_of_few_nodes_stay_as_chance_made_them():
@@ -89,13 +89,13 @@ def test_a_table_of_items_begins_with_their_vectors():
     index = index_of(history="item")
     vectors = torch.randn(40, 4, generator=torch.Generator().manual_seed(5))
     init_embeddings(index, vectors, 0.5)
-    torch.testing.assert_close(index.scorer.items.weight, 0.5 * even(vectors, vectors))
+    torch.testing.assert_close(index.scorer.items.weight, 0.5 * standardise(vectors, vectors))
 
 
 def test_a_column_without_spread_is_taken_from_elsewhere():
-    drawn = torch.tensor([[7.0, 8.0], [9.0, 10.0]])
-    assert even(torch.tensor([[1.0, 2.0], [3.0, 2.0]]), drawn).tolist() == [[-1.0, 8.0], [1.0, 10.0]]
-    assert even(torch.zeros(2, 2), drawn).tolist() == drawn.tolist()
+    sampled = torch.tensor([[7.0, 8.0], [9.0, 10.0]])
+    assert standardise(torch.tensor([[1.0, 2.0], [3.0, 2.0]]), sampled).tolist() == [[-1.0, 8.0], [1.0, 10.0]]
+    assert standardise(torch.zeros(2, 2), sampled).tolist() == sampled.tolist()
 
 
 def groups(n_items=36, users=60):
@@ -107,15 +107,17 @@ def groups(n_items=36, users=60):
 def test_numbers_that_these_users_cannot_give_are_drawn_not_zero():
     """A linear scorer could never leave a number that is zero on both sides."""
     vectors = item_vectors(groups(), 8, 0)
-    drawn = torch.randn(36, 8, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(vectors[:, 2:], drawn[:, 2:])
-    assert not torch.equal(vectors[:, :2], drawn[:, :2])
-    one = training(taught=replace(lesson(), events=groups(), valid=None, categories=None), scorer="linear")
-    assert (one.standing.index.scorer.nodes.weight.std(0) > 0.01).all()
+    sampled = torch.randn(36, 8, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(vectors[:, 2:], sampled[:, 2:])
+    assert not torch.equal(vectors[:, :2], sampled[:, :2])
+    one = training(
+        data=replace(training_set(), events=groups(), valid=None, categories=None), scorer="linear"
+    )
+    assert (one.state.index.scorer.nodes.weight.std(0) > 0.01).all()
 
 
 def test_items_that_nobody_met_begin_as_far_out_as_others():
-    met = walks(40)
+    met = cyclic_events(40)
     events = Interactions.of(met.users, met.items, n_items=400)
     vectors = item_vectors(events, 6, 0)
     torch.testing.assert_close(vectors[:40].square().mean(0), torch.ones(6), rtol=0, atol=1e-3)
@@ -123,28 +125,29 @@ def test_items_that_nobody_met_begin_as_far_out_as_others():
 
 
 def test_training_begins_there_unless_chance_is_asked_for():
-    met, random = (training(vectors=word).standing.index for word in ("met", "random"))
-    assert not torch.equal(met.scorer.nodes.weight, random.scorer.nodes.weight)
-    wanted = index_weights(met)
-    assert torch.equal(met.scorer.nodes.weight, wanted)
+    pifa, random = (training(embedding_init=word).state.index for word in ("pifa", "random"))
+    assert not torch.equal(pifa.scorer.nodes.weight, random.scorer.nodes.weight)
+    assert torch.equal(pifa.scorer.nodes.weight, index_weights(pifa))
 
 
 def index_weights(index):
     """The node table as `settle` makes it from the same seed."""
     other = TreeIndex(index.tree, make_scorer(index.scorer.config, 0), index.leaf_vectors, index.first)
-    init_embeddings(other, item_vectors(lesson().events, index.scorer.config.width, 0), index.scorer.config.spread)
+    init_embeddings(
+        other, item_vectors(training_set().events, index.scorer.config.width, 0), index.scorer.config.spread
+    )
     return other.scorer.nodes.weight
 
 
 def test_training_goes_on_from_the_weights_of_another():
     first = training()
     weights = {name: one.clone() for name, one in first.run().scorer.state_dict().items()}
-    order = first.standing.index.tree.item_of_leaf.long()
-    second = training(taught=lesson(weights=weights, order=order))
-    assert torch.equal(second.standing.index.scorer.nodes.weight, weights["nodes.weight"])
+    order = first.state.index.tree.item_of_leaf.long()
+    second = training(data=training_set(weights=weights, order=order))
+    assert torch.equal(second.state.index.scorer.nodes.weight, weights["nodes.weight"])
 
 
 def test_weights_of_another_shape_are_refused():
-    weights = training(width=4).standing.index.scorer.state_dict()
+    weights = training(width=4).state.index.scorer.state_dict()
     with pytest.raises(ArtifactError, match="do not fit the settings of the node scorer"):
-        training(taught=lesson(weights=weights))
+        training(data=training_set(weights=weights))

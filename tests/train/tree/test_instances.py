@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from shortlist.data import Interactions, sliding
-from shortlist.train.tree.instances import forgotten, instances_of
-from tests.train.tree.small import walks
+from shortlist.train.tree.instances import drop_history, instances_of
+from tests.train.tree.small import cyclic_events
 
 CPU = torch.device("cpu")
 
@@ -25,7 +25,7 @@ def test_instances_are_the_windows_of_the_log(max_history, min_history):
     query, labels = windows.batch(rows)
     assert len(found) == len(windows) > 20
     assert torch.equal(found.histories(torch.from_numpy(rows)), query.history)
-    assert torch.equal(found.labels(torch.from_numpy(rows)), labels)
+    assert torch.equal(found.targets(torch.from_numpy(rows)), labels)
 
 
 def test_the_last_ones_are_one_for_each_user_with_enough_history():
@@ -34,21 +34,21 @@ def test_the_last_ones_are_one_for_each_user_with_enough_history():
     rows = torch.arange(len(found))
     longer = [user for user in range(events.n_users) if events.lengths[user] > 3]
     assert found.ends.tolist() == [int(events.starts[user + 1]) - 1 for user in longer]
-    assert found.labels(rows).tolist() == [int(events.items[events.of_user(user)][-1]) for user in longer]
+    assert found.targets(rows).tolist() == [int(events.items[events.of_user(user)][-1]) for user in longer]
 
 
 def test_the_most_recent_items_stand_last_behind_padding():
     events = Interactions.of(np.array([0, 0, 0, 1, 1]), np.array([4, 5, 6, 7, 8]))
     found = instances_of(events, 4, 1, "every", CPU)
     assert found.histories(torch.tensor([1, 2])).tolist() == [[-1, -1, 4, 5], [-1, -1, -1, 7]]
-    assert found.labels(torch.tensor([1, 2])).tolist() == [6, 8]
+    assert found.targets(torch.tensor([1, 2])).tolist() == [6, 8]
 
 
 def test_some_instances_are_those_rows_of_all():
-    found = instances_of(walks(), 5, 2, "every", CPU)
+    found = instances_of(cyclic_events(), 5, 2, "every", CPU)
     rows = torch.tensor([40, 3, 17])
-    assert torch.equal(found.some(rows).histories(torch.arange(3)), found.histories(rows))
-    assert torch.equal(found.some(rows).labels(torch.arange(3)), found.labels(rows))
+    assert torch.equal(found.take(rows).histories(torch.arange(3)), found.histories(rows))
+    assert torch.equal(found.take(rows).targets(torch.arange(3)), found.targets(rows))
 
 
 @pytest.mark.parametrize("which", ["every", "last"])
@@ -65,29 +65,29 @@ def test_there_may_be_nothing_to_learn_from(events, which):
 
 
 def test_histories_and_labels_are_whole_numbers_of_eight_bytes():
-    found = instances_of(walks(), 5, 2, "every", CPU)
+    found = instances_of(cyclic_events(), 5, 2, "every", CPU)
     assert found.items.dtype == torch.int32  # a log of a billion events is four bytes an event
     rows = torch.arange(3)
-    assert found.histories(rows).dtype == found.labels(rows).dtype == torch.int64
+    assert found.histories(rows).dtype == found.targets(rows).dtype == torch.int64
 
 
 def test_a_label_ahead_is_one_of_the_next_events_of_the_same_user():
     events = uneven()
     found, generator = instances_of(events, 6, 2, "every", CPU), torch.Generator().manual_seed(0)
     rows = torch.arange(len(found)).repeat(30)
-    drawn = found.labels_ahead(rows, 3, generator).view(30, -1)
+    sampled = found.targets_ahead(rows, 3, generator).view(30, -1)
     for at in range(len(found)):
         end, last = int(found.ends[at]), int(found.lasts[at])
         assert last == events.starts[events.users[end] + 1] - 1
-        assert set(drawn[:, at].tolist()) <= set(events.items[end : min(end + 3, last + 1)].tolist())
-    assert torch.equal(found.labels_ahead(rows, 1, generator), found.labels(rows))
+        assert set(sampled[:, at].tolist()) <= set(events.items[end : min(end + 3, last + 1)].tolist())
+    assert torch.equal(found.targets_ahead(rows, 1, generator), found.targets(rows))
 
 
 def test_a_share_of_a_history_is_forgotten_and_nothing_else_changes():
     generator = torch.Generator().manual_seed(0)
     histories = torch.arange(1, 20_001).view(100, 200)
-    left = forgotten(histories, 0.3, generator)
+    left = drop_history(histories, 0.3, generator)
     gone = left < 0
     assert 0.28 < gone.float().mean() < 0.32
     assert torch.equal(left[~gone], histories[~gone])
-    assert forgotten(histories, 0.0, generator) is histories
+    assert drop_history(histories, 0.0, generator) is histories

@@ -122,12 +122,12 @@ def test_t12_over_all_nodes_value_and_gradient_are_those_of_the_full_softmax():
     shape = TreeShape(37, 3)
     levels = tuple(range(1, shape.height + 1))
     leaves = torch.tensor([0, 20, 36])
-    drawn = All().draw(shape, levels, leaves, torch.Generator())
+    sampled = All().sample(shape, levels, leaves, torch.Generator())
     tables = [torch.randn(3, shape.sizes[j], dtype=torch.float64, requires_grad=True) for j in levels]
-    picked = [table.gather(1, drawn.nodes[:, i]) for i, table in enumerate(tables)]
-    loss = sampled_softmax(torch.stack(picked, 1), drawn.logw, drawn.valid)
+    picked = [table.gather(1, sampled.nodes[:, i]) for i, table in enumerate(tables)]
+    loss = sampled_softmax(torch.stack(picked, 1), sampled.logw, sampled.valid)
     wanted = sum(
-        torch.nn.functional.cross_entropy(table, drawn.nodes[:, i, 0]) for i, table in enumerate(tables)
+        torch.nn.functional.cross_entropy(table, sampled.nodes[:, i, 0]) for i, table in enumerate(tables)
     )
     assert torch.allclose(loss, wanted)
     for mine, theirs in zip(

@@ -50,11 +50,11 @@ def test_drawing_and_losses_do_not_wait(sampler, branch):
         return torch.sin(nodes.float() * level)
 
     def work():
-        drawn = only_live(sampler.draw(tree.shape, levels, leaves, generator, score), levels, tree)
+        sampled = only_live(sampler.sample(tree.shape, levels, leaves, generator, score), levels, tree)
         targets = model_targets(score, tree.shape, levels, leaves)
-        logits = drawn.nodes.float().requires_grad_()
-        loss = sampled_softmax(logits, drawn.logw, drawn.valid) + binary(logits, drawn.valid, targets)
-        (loss + margin(logits, drawn.valid) + top_k_hinge(logits, drawn.valid, k=3)).backward()
+        logits = sampled.nodes.float().requires_grad_()
+        loss = sampled_softmax(logits, sampled.logw, sampled.valid) + binary(logits, sampled.valid, targets)
+        (loss + margin(logits, sampled.valid) + top_k_hinge(logits, sampled.valid, k=3)).backward()
 
     patiently(work)
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from shortlist.train.tree import optimise
+from shortlist.train.tree import optimizer as module
 from shortlist.train.tree.optimizer import TreeOptimizer, learning_rate_at
 from shortlist.train.tree.plan import TreePlan
 from tests.train.tree.small import plan, small_index
@@ -20,10 +20,10 @@ def loss_of(one):
     return one.score(one.prepare(torch.tensor([[3, 4, 5, -1, 2, 1]])), ROWS).square().sum()
 
 
-def walk(one, optimiser, steps, first=0):
+def walk(one, optimizer, steps, first=0):
     for step in range(first, first + steps):
-        optimiser.pace(step)
-        optimiser.step(loss_of(one))
+        optimizer.set_learning_rate(step)
+        optimizer.step(loss_of(one))
 
 
 def test_the_released_schedule_is_that_of_the_authors_code():
@@ -49,12 +49,22 @@ def test_without_a_restart_the_schedule_goes_over_all_rounds():
     assert all(one >= two for one, two in pairwise(rates[9:]))
     assert rates[-1] == pytest.approx(0.02)
     again = TreePlan(learning_rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25, restart=True)
-    assert [learning_rate_at(again, step) for step in range(25)] == [learning_rate_at(again, step + 50) for step in range(25)]
+    assert [learning_rate_at(again, step) for step in range(25)] == [
+        learning_rate_at(again, step + 50) for step in range(25)
+    ]
 
 
 def test_no_fade_keeps_the_rate_and_no_rate_falls_below_a_millionth():
-    assert {learning_rate_at(TreePlan(learning_rate=0.5, warmup=0, lr_schedule="none"), step) for step in range(50)} == {0.5}
-    assert learning_rate_at(TreePlan(learning_rate=1e-3, warmup=0, lr_schedule="exponential", lr_decay_steps=1), 1000) == 1e-6
+    assert {
+        learning_rate_at(TreePlan(learning_rate=0.5, warmup=0, lr_schedule="none"), step)
+        for step in range(50)
+    } == {0.5}
+    assert (
+        learning_rate_at(
+            TreePlan(learning_rate=1e-3, warmup=0, lr_schedule="exponential", lr_decay_steps=1), 1000
+        )
+        == 1e-6
+    )
 
 
 @pytest.mark.parametrize(("word", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
@@ -73,21 +83,21 @@ def test_a_step_is_that_of_the_optimizer_in_the_plan(word, kind):
 
 def test_clipping_bounds_the_gradient():
     one = scorer()
-    optimiser = TreeOptimizer(plan(clip=1e-3, warmup=0), one)
-    optimiser.pace(0)
-    optimiser.step(1e6 * loss_of(one))
+    optimizer = TreeOptimizer(plan(clip=1e-3, warmup=0), one)
+    optimizer.set_learning_rate(0)
+    optimizer.step(1e6 * loss_of(one))
     norm = torch.stack([p.grad.norm() for p in one.parameters() if p.grad is not None]).norm()
     assert float(norm) <= 1.001e-3
 
 
 def test_rows_of_a_large_table_that_were_not_touched_stay(monkeypatch):
-    monkeypatch.setattr(optimise, "LAZY", 10)
+    monkeypatch.setattr(module, "SPARSE_ROWS", 10)
     one = scorer(history="item")
     before = one.nodes.weight.detach().clone()
-    optimiser = TreeOptimizer(plan(weight_decay=0.5, history="item"), one)
+    optimizer = TreeOptimizer(plan(weight_decay=0.5, history="item"), one)
     assert one.lazy
-    assert [type(part).__name__ for part in optimiser.parts] == ["AdamW", "SparseAdam"]
-    walk(one, optimiser, 3)
+    assert [type(part).__name__ for part in optimizer.parts] == ["AdamW", "SparseAdam"]
+    walk(one, optimizer, 3)
     moved = (one.nodes.weight != before).any(1).nonzero()[:, 0]
     assert moved.tolist() == ROWS[0].tolist()
 
@@ -95,7 +105,7 @@ def test_rows_of_a_large_table_that_were_not_touched_stay(monkeypatch):
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_a_restored_memory_goes_on_as_if_nothing_had_happened(kind, lazy, monkeypatch):
-    monkeypatch.setattr(optimise, "LAZY", 10 if lazy else 10**9)
+    monkeypatch.setattr(module, "SPARSE_ROWS", 10 if lazy else 10**9)
     told = plan(amsgrad=True)
     whole, parted = scorer(kind), scorer(kind)
     walk(whole, TreeOptimizer(told, whole), 8)
@@ -120,6 +130,6 @@ def test_a_restored_memory_is_its_own():
 
 
 def test_the_memory_of_nothing_is_nothing():
-    optimiser = TreeOptimizer(plan(), scorer())
-    assert optimiser.tensors() == {}
-    optimiser.restore({})
+    optimizer = TreeOptimizer(plan(), scorer())
+    assert optimizer.tensors() == {}
+    optimizer.restore({})

@@ -6,18 +6,20 @@ from shortlist.data import half_history
 from shortlist.errors import ConfigError
 from shortlist.metrics import ranking as metrics
 from shortlist.models.nodes import config
-from shortlist.train.tree.plan import CHOICES, METHODS, POSITIVE, PROFILES, TreePlan, plan_of
+from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 
+CHOICES = {one.name: one.choices for one in SETTINGS if one.choices}
+RANGES = {one.name: (one.least, one.most) for one in SETTINGS if one.least is not None}
 PLANS = {name: plan_of("dtr-t-rl", name) for name in PROFILES}
 
-# Where the paper and its published code differ: the switches of each difference, what the paper has, what the code has.
+# Differences between the paper and its published code: the settings with the value of the paper and of the code.
 DIFFERENCES = {
     "D1": {"rectify": ("strict", "one_step")},
     "D2": {"correction": ("exact", "released")},
     "D3": {"start": ("root", "exact")},
     "D4": {"history": ("item", "ancestor"), "leaf_vectors": ("item", "slot")},
     "D5": {"output": ("linear", "bn_prelu"), "norm": ("none", "batch")},
-    "D6": {"priority": ("count", "score"), "sticky": (0.0, 1.0)},
+    "D6": {"priority": ("count", "score"), "stay_bonus": (0.0, 1.0)},
     "D7": {"reduction": ("sum", "mean")},
     "D8": {"instances": ("last", "every")},
     "D11": {"order": ("category", "category-sorted")},
@@ -31,57 +33,59 @@ DIFFERENCES = {
         "dropout": (0.0, 0.1),
     },
 }
-# Differences that are no matter of training, with what reproduces them.
+# Differences outside of training, with the function that reproduces them.
 ELSEWHERE = {
     "D8, first halves of held-out users": (half_history, "first_halves"),
     "D9, held-out users with few events": (half_history, "min_length"),
     "D10, recall of sets, or of lists": (metrics.list_recall, "events"),
 }
-# Both have the same, but each can be had otherwise.
-ALIKE = {"D15": ("layers", (128, 64, 24)), "D16": ("branch", 2)}
+# Same in both, but a setting.
+SAME_IN_BOTH = {"D15": ("layers", (128, 64, 24)), "D16": ("branch", 2)}
 
 
 @pytest.mark.parametrize("number", DIFFERENCES)
-def test_every_difference_between_paper_and_code_is_a_switch(number):
+def test_every_difference_between_paper_and_code_is_a_setting(number):
     for name, (paper, released) in DIFFERENCES[number].items():
         assert getattr(PLANS["paper"], name) == paper, name
         assert getattr(PLANS["released"], name) == released, name
         assert paper != released
 
 
-def test_d12_rounds_stand_for_updates_between_them():
+def test_d12_updates_are_between_rounds():
     assert (PLANS["paper"].rounds - 1, PLANS["released"].rounds - 1) == (12, 11)
 
 
-def test_d14_the_released_code_takes_80_000_steps_a_round():
+def test_d14_released_code_has_80_000_steps_per_round():
     assert PLANS["released"].steps == 80_000
 
 
-@pytest.mark.parametrize("number", ALIKE)
-def test_differences_of_a_study_are_switches_that_both_leave_alone(number):
-    name, value = ALIKE[number]
+@pytest.mark.parametrize("number", SAME_IN_BOTH)
+def test_studied_sizes_are_settings_with_the_same_default_in_both_profiles(number):
+    name, value = SAME_IN_BOTH[number]
     assert getattr(PLANS["paper"], name) == getattr(PLANS["released"], name) == value
 
 
 @pytest.mark.parametrize(("kind", "name"), ELSEWHERE.values(), ids=ELSEWHERE)
-def test_differences_of_data_and_evaluation_live_there(kind, name):
+def test_differences_of_data_and_evaluation_are_arguments_there(kind, name):
     assert name in kind.__annotations__
 
 
-def test_no_difference_of_the_list_is_forgotten():
-    named = {*DIFFERENCES, *ALIKE, *(one.partition(",")[0] for one in ELSEWHERE)}
-    assert named == {f"D{number}" for number in range(1, 17)}
+def test_every_difference_of_the_list_is_tested():
+    tested = {*DIFFERENCES, *SAME_IN_BOTH, *(one.partition(",")[0] for one in ELSEWHERE)}
+    assert tested == {f"D{number}" for number in range(1, 17)}
 
 
-def test_a_profile_changes_nothing_else_than_its_list_says():
+def test_a_profile_changes_only_the_settings_it_lists():
     for name, given in PROFILES.items():
         changed = {one.name for one in fields(TreePlan) if getattr(PLANS[name], one.name) != one.default}
         assert changed - {"labels"} <= set(given)
 
 
-def test_methods_are_those_of_the_family():
-    told = {name: (plan.loss, plan.sampler, plan.labels, plan.update) for name, plan in all_methods().items()}
-    assert told == {
+def test_methods_set_loss_sampler_labels_and_update():
+    found = {
+        name: (plan.loss, plan.sampler, plan.labels, plan.update) for name, plan in all_methods().items()
+    }
+    assert found == {
         "dtr-u": ("softmax", "uniform", "plain", "dtr"),
         "dtr-t": ("softmax", "tree", "plain", "dtr"),
         "dtr-t-rl": ("softmax", "tree", "rectified", "dtr"),
@@ -101,55 +105,71 @@ def all_methods():
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_goes_with_every_profile(method, profile):
+def test_every_method_can_be_combined_with_every_profile(method, profile):
     plan = plan_of(method, profile)
     assert plan.total == plan.rounds * plan.steps
 
 
-def test_what_is_given_outranks_the_method_and_the_method_its_profile():
+def test_overrides_outrank_the_method_and_the_method_outranks_the_profile():
     assert plan_of("tdm", "paper").rounds == METHODS["tdm"]["rounds"] != PROFILES["paper"]["rounds"]
     assert plan_of("tdm", "paper", rounds=2).rounds == 2
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_a_word_that_does_not_exist_is_refused_with_the_choices(name):
+def test_an_unknown_value_is_refused_with_the_choices(name):
     with pytest.raises(
         ConfigError, match=f"{name} must be one of {', '.join(CHOICES[name])}, got 'nonsense'"
     ):
         plan_of(**{name: "nonsense"})
 
 
-@pytest.mark.parametrize("name", POSITIVE)
-def test_numbers_that_nothing_can_be_counted_with_are_refused(name):
-    with pytest.raises(ConfigError, match=f"{name} must be 1 or more, got 0"):
-        plan_of(**{name: 0})
+@pytest.mark.parametrize("name", RANGES)
+def test_a_number_outside_its_range_is_refused(name):
+    for value in (RANGES[name][0] - 1, RANGES[name][1] * 2):
+        number = type(TreePlan.__dataclass_fields__[name].default)(
+            (value,) if name in ("layers", "windows") else value
+        )
+        with pytest.raises(ConfigError, match=f"{name} must lie"):
+            plan_of(**{name: number})
 
 
 @pytest.mark.parametrize("name", ["layers", "windows"])
 @pytest.mark.parametrize("sizes", [(), (4, 0)])
-def test_no_sizes_and_sizes_of_nothing_are_refused(name, sizes):
-    with pytest.raises(ConfigError, match=f"{name} must be one whole number or more"):
+def test_no_sizes_and_sizes_of_zero_are_refused(name, sizes):
+    with pytest.raises(ConfigError, match=f"{name} must"):
         plan_of(**{name: sizes})
 
 
-def test_methods_profiles_and_switches_nobody_knows_are_refused():
+@pytest.mark.parametrize("name", ["batch_size", "beam", "eval_every", "negatives", "rounds", "steps"])
+def test_counts_of_zero_are_refused(name):
+    with pytest.raises(ConfigError, match=f"{name} must lie .*, got 0"):
+        plan_of(**{name: 0})
+
+
+def test_every_setting_has_a_meaning_and_fits_its_own_range():
+    for one in SETTINGS:
+        assert one.meaning, one.name
+        one.check(one.default, "test")
+        numeric = isinstance(one.default, int | float) and not isinstance(one.default, bool)
+        assert not numeric or (one.least is not None and one.most is not None), one.name
+
+
+def test_unknown_methods_profiles_and_settings_are_refused():
     with pytest.raises(ConfigError, match=r"method must be one of dtr-u, dtr-t,.* got 'dtr'"):
         plan_of("dtr")
     with pytest.raises(ConfigError, match="profile must be one of sound, paper, released, got 'fast'"):
         plan_of("dtr-t", "fast")
-    with pytest.raises(ConfigError, match="unknown speed; expected one of ahead, alpha,"):
+    with pytest.raises(ConfigError, match="unknown key 'speed'; expected one of ahead, alpha,"):
         plan_of(speed=3)
 
 
 @pytest.mark.parametrize("branch", [1, -2])
-def test_trees_that_never_part_are_refused(branch):
-    with pytest.raises(ConfigError, match="branch must be 2 or more, or 0"):
+def test_a_branch_of_one_or_less_is_refused(branch):
+    with pytest.raises(ConfigError, match="branch must"):
         plan_of(branch=branch)
 
 
-def test_every_default_is_among_its_choices_and_a_scorer_knows_the_words():
-    for name, choices in CHOICES.items():
-        assert getattr(TreePlan(), name) in choices
-    words = {"kind": "scorer", **{name: name for name in ("history", "pool", "norm", "output")}}
-    for theirs, ours in words.items():
+def test_choices_of_the_scorer_are_those_of_its_config():
+    names = {"kind": "scorer", **{name: name for name in ("history", "pool", "norm", "output")}}
+    for theirs, ours in names.items():
         assert set(config.CHOICES[theirs]) == set(CHOICES[ours])

@@ -30,7 +30,7 @@ class Pairs(NamedTuple):
     def histories(self, rows):
         return self.met[rows]
 
-    def labels(self, rows):
+    def targets(self, rows):
         return self.items[rows]
 
 
@@ -355,9 +355,9 @@ def test_labels_of_all_instances_can_be_made_from_the_best_items():
     assert 0 < few.exact.sum() < 57
     assert torch.equal(few.values[few.exact], whole.values[few.exact])
     assert whole.exact is None
-    drawn = label_weights(best(5)(histories), items, tree, (2, 3))
-    assert torch.equal(drawn, few.weights(torch.arange(57), (2, 3)))
-    with pytest.raises(ConfigError, match="must be strict"):
+    sampled = label_weights(best(5)(histories), items, tree, (2, 3))
+    assert torch.equal(sampled, few.weights(torch.arange(57), (2, 3)))
+    with pytest.raises(ConfigError, match="need the mode strict"):
         rectified(tree, pairs, best(5), "one_step")
-    with pytest.raises(ConfigError, match="must be strict"):
+    with pytest.raises(ConfigError, match="need the mode strict"):
         label_weights(best(5)(histories), items, tree, (2, 3), "normalised")

@@ -6,7 +6,7 @@ import torch
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import grow
-from shortlist.train.tree.sampler import All, Siblings, Uniform, depth_aware, every_other, only_live, path
+from shortlist.train.tree.sampler import All, Siblings, Uniform, all_others, depth_aware, only_live, path
 
 SHAPE = TreeShape(100, 3)  # sizes 1, 2, 4, 12, 34, 100
 LEVELS = (1, 2, 3, 4, 5)
@@ -16,23 +16,23 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def draw(sampler, leaves, seed=0, shape=SHAPE, levels=LEVELS):
-    return sampler.draw(shape, levels, leaves, seeded(seed))
+def sample(sampler, leaves, seed=0, shape=SHAPE, levels=LEVELS):
+    return sampler.sample(shape, levels, leaves, seeded(seed))
 
 
-def check(drawn, leaves, shape=SHAPE, levels=LEVELS):
+def check(sampled, leaves, shape=SHAPE, levels=LEVELS):
     """What every draw promises."""
     sizes = torch.tensor([shape.sizes[level] for level in levels])[:, None]
-    assert torch.equal(drawn.nodes[:, :, 0], path(shape, levels, leaves))
-    assert drawn.valid[:, :, 0].all()
-    assert (drawn.logw[:, :, 0] == 0).all()
-    assert (drawn.logw[~drawn.valid] == 0).all()
-    assert ((drawn.nodes >= 0) & (drawn.nodes < sizes)).all()
-    against = drawn.valid[:, :, 1:] & (drawn.nodes[:, :, 1:] == drawn.nodes[:, :, :1])
+    assert torch.equal(sampled.nodes[:, :, 0], path(shape, levels, leaves))
+    assert sampled.valid[:, :, 0].all()
+    assert (sampled.logw[:, :, 0] == 0).all()
+    assert (sampled.logw[~sampled.valid] == 0).all()
+    assert ((sampled.nodes >= 0) & (sampled.nodes < sizes)).all()
+    against = sampled.valid[:, :, 1:] & (sampled.nodes[:, :, 1:] == sampled.nodes[:, :, :1])
     assert not against.any()
-    assert torch.equal(drawn.skip, drawn.valid.sum(2) == 1)
-    assert drawn.nodes.dtype == torch.int64
-    assert drawn.logw.dtype == torch.float32
+    assert torch.equal(sampled.skip, sampled.valid.sum(2) == 1)
+    assert sampled.nodes.dtype == torch.int64
+    assert sampled.logw.dtype == torch.float32
 
 
 def test_the_path_is_the_ancestors_of_the_leaf():
@@ -44,58 +44,58 @@ def test_the_path_is_the_ancestors_of_the_leaf():
 
 def test_all_takes_every_other_node_once_without_correction():
     leaves = torch.arange(100)
-    drawn = draw(All(), leaves)
-    check(drawn, leaves)
+    sampled = sample(All(), leaves)
+    check(sampled, leaves)
     for row, column in ((0, 0), (99, 2), (50, 4)):
-        kept = drawn.nodes[row, column][drawn.valid[row, column]]
+        kept = sampled.nodes[row, column][sampled.valid[row, column]]
         assert sorted(kept.tolist()) == list(range(SHAPE.sizes[LEVELS[column]]))
-    assert (drawn.logw == 0).all()
+    assert (sampled.logw == 0).all()
 
 
 def test_every_other_can_be_padded_to_more_columns():
-    drawn = every_other(SHAPE, (1, 2), torch.tensor([99]), columns=9)
-    assert drawn.nodes.shape == (1, 2, 9)
-    assert drawn.valid.sum(2).tolist() == [[2, 4]]
-    check(drawn, torch.tensor([99]), levels=(1, 2))
+    sampled = all_others(SHAPE, (1, 2), torch.tensor([99]), columns=9)
+    assert sampled.nodes.shape == (1, 2, 9)
+    assert sampled.valid.sum(2).tolist() == [[2, 4]]
+    check(sampled, torch.tensor([99]), levels=(1, 2))
 
 
 def test_t19_uniform_never_returns_the_positive():
     leaves = torch.randint(0, 100, (2000,), generator=seeded(1))
-    drawn = draw(Uniform(7), leaves)
-    check(drawn, leaves)
-    assert (drawn.nodes[:, 2:, 1:] != drawn.nodes[:, 2:, :1]).all()  # levels with more than 8 nodes
+    sampled = sample(Uniform(7), leaves)
+    check(sampled, leaves)
+    assert (sampled.nodes[:, 2:, 1:] != sampled.nodes[:, 2:, :1]).all()  # levels with more than 8 nodes
 
 
 def test_uniform_takes_all_of_a_small_level_and_corrects_a_large_one():
     leaves = torch.tensor([0, 99])
-    drawn = draw(Uniform(7), leaves)
-    assert drawn.nodes.shape == (2, 5, 8)
-    assert drawn.nodes[1, :2].tolist() == [[1, 0, 1, 1, 1, 1, 1, 1], [3, 0, 1, 2, 3, 3, 3, 3]]
-    assert drawn.valid.sum(2).tolist() == [[2, 4, 8, 8, 8]] * 2
+    sampled = sample(Uniform(7), leaves)
+    assert sampled.nodes.shape == (2, 5, 8)
+    assert sampled.nodes[1, :2].tolist() == [[1, 0, 1, 1, 1, 1, 1, 1], [3, 0, 1, 2, 3, 3, 3, 3]]
+    assert sampled.valid.sum(2).tolist() == [[2, 4, 8, 8, 8]] * 2
     wanted = [0.0, 0.0, math.log(7 / 11), math.log(7 / 33), math.log(7 / 99)]
-    assert torch.allclose(drawn.logw[0, :, 1], torch.tensor(wanted))
-    assert not drawn.skip.any()
+    assert torch.allclose(sampled.logw[0, :, 1], torch.tensor(wanted))
+    assert not sampled.skip.any()
 
 
 def test_a_level_with_exactly_one_more_node_than_negatives_is_taken_whole():
-    drawn = draw(Uniform(11), torch.tensor([50]))
-    assert sorted(drawn.nodes[0, 2].tolist()) == list(range(12))
-    assert drawn.logw[0, 2].tolist() == [0.0] * 12
+    sampled = sample(Uniform(11), torch.tensor([50]))
+    assert sorted(sampled.nodes[0, 2].tolist()) == list(range(12))
+    assert sampled.logw[0, 2].tolist() == [0.0] * 12
 
 
 def test_uniform_can_draw_another_number_at_every_level():
     leaves = torch.tensor([3, 40])
-    drawn = draw(Uniform((1, 2, 3, 4, 5)), leaves)
-    check(drawn, leaves)
-    assert drawn.valid.sum(2).tolist() == [[2, 3, 4, 5, 6]] * 2
-    assert drawn.logw[0, 4, 1].item() == pytest.approx(math.log(5 / 99))
+    sampled = sample(Uniform((1, 2, 3, 4, 5)), leaves)
+    check(sampled, leaves)
+    assert sampled.valid.sum(2).tolist() == [[2, 3, 4, 5, 6]] * 2
+    assert sampled.logw[0, 4, 1].item() == pytest.approx(math.log(5 / 99))
 
 
 def test_t17_uniform_draws_every_other_node_equally_often():
     leaves = torch.full((20_000,), 17)
-    drawn = draw(Uniform(5), leaves, seed=3, levels=(4, 5))
+    sampled = sample(Uniform(5), leaves, seed=3, levels=(4, 5))
     for column, level in ((0, 4), (1, 5)):
-        counts = torch.bincount(drawn.nodes[:, column, 1:].flatten(), minlength=SHAPE.sizes[level]).double()
+        counts = torch.bincount(sampled.nodes[:, column, 1:].flatten(), minlength=SHAPE.sizes[level]).double()
         positive = SHAPE.ancestor(17, level)
         assert counts[positive] == 0
         others = torch.cat([counts[:positive], counts[positive + 1 :]])
@@ -107,16 +107,16 @@ def test_t17_uniform_draws_every_other_node_equally_often():
 
 def test_t16_uniform_weights_give_the_partition_of_the_negatives_on_average():
     scores = torch.randn(100, generator=seeded(5))
-    drawn = draw(Uniform(6), torch.full((20_000,), 30), levels=(5,))
-    found = (scores[drawn.nodes[:, 0, 1:]] - drawn.logw[:, 0, 1:]).exp().sum(1)
+    sampled = sample(Uniform(6), torch.full((20_000,), 30), levels=(5,))
+    found = (scores[sampled.nodes[:, 0, 1:]] - sampled.logw[:, 0, 1:]).exp().sum(1)
     wanted = scores.exp().sum() - scores[30].exp()
     assert found.mean().item() == pytest.approx(wanted.item(), rel=0.01)
 
 
 def test_the_same_seed_draws_the_same_nodes():
     leaves = torch.arange(50)
-    assert torch.equal(draw(Uniform(6), leaves, 4).nodes, draw(Uniform(6), leaves, 4).nodes)
-    assert not torch.equal(draw(Uniform(6), leaves, 4).nodes, draw(Uniform(6), leaves, 5).nodes)
+    assert torch.equal(sample(Uniform(6), leaves, 4).nodes, sample(Uniform(6), leaves, 4).nodes)
+    assert not torch.equal(sample(Uniform(6), leaves, 4).nodes, sample(Uniform(6), leaves, 5).nodes)
 
 
 @pytest.mark.parametrize(("n", "branch"), [(100, 3), (7, 2), (64, 4), (10, 8)])
@@ -124,25 +124,25 @@ def test_siblings_are_the_other_children_of_the_parent(n, branch):
     shape = TreeShape(n, branch)
     levels = tuple(range(1, shape.height + 1))
     leaves = torch.arange(n)
-    drawn = draw(Siblings(), leaves, shape=shape, levels=levels)
-    check(drawn, leaves, shape, levels)
+    sampled = sample(Siblings(), leaves, shape=shape, levels=levels)
+    check(sampled, leaves, shape, levels)
     for leaf in range(n):
         for column, level in enumerate(levels):
             wanted = shape.children(level - 1, shape.ancestor(leaf, level - 1))
-            kept = drawn.nodes[leaf, column][drawn.valid[leaf, column]]
+            kept = sampled.nodes[leaf, column][sampled.valid[leaf, column]]
             assert sorted(kept.tolist()) == list(wanted)
-    assert (drawn.logw == 0).all()
+    assert (sampled.logw == 0).all()
 
 
 def test_only_nodes_with_items_below_are_kept():
     tree = grow(torch.arange(40), 40, 3, spare=1.5)
     leaves = tree.leaves(torch.arange(40))
-    drawn = only_live(draw(All(), leaves, shape=tree.shape, levels=(3, 4)), (3, 4), tree)
-    check(drawn, leaves, tree.shape, (3, 4))
+    sampled = only_live(sample(All(), leaves, shape=tree.shape, levels=(3, 4)), (3, 4), tree)
+    check(sampled, leaves, tree.shape, (3, 4))
     for column, level in enumerate((3, 4)):
         wanted = tree.live(level).nonzero()[:, 0].tolist()
         for user in (0, 17, 39):
-            assert sorted(drawn.nodes[user, column][drawn.valid[user, column]].tolist()) == wanted
+            assert sorted(sampled.nodes[user, column][sampled.valid[user, column]].tolist()) == wanted
 
 
 def test_leaving_out_free_slots_keeps_the_partition_right_on_average():
@@ -150,16 +150,16 @@ def test_leaving_out_free_slots_keeps_the_partition_right_on_average():
     level = tree.shape.height
     scores = torch.randn(tree.shape.n, generator=seeded(5))
     leaves = tree.leaves(torch.full((30_000,), 12))
-    drawn = only_live(draw(Uniform(6), leaves, shape=tree.shape, levels=(level,)), (level,), tree)
-    found = ((scores[drawn.nodes] - drawn.logw).exp() * drawn.valid)[:, 0, 1:].sum(1)
+    sampled = only_live(sample(Uniform(6), leaves, shape=tree.shape, levels=(level,)), (level,), tree)
+    found = ((scores[sampled.nodes] - sampled.logw).exp() * sampled.valid)[:, 0, 1:].sum(1)
     wanted = scores[tree.live(level)].exp().sum() - scores[leaves[0]].exp()
     assert found.mean().item() == pytest.approx(wanted.item(), rel=0.02)
 
 
 def test_a_tree_without_free_slots_changes_nothing():
     tree = grow(torch.arange(100), 100, 3)
-    drawn = draw(Uniform(6), torch.arange(100))
-    assert only_live(drawn, LEVELS, tree) is drawn
+    sampled = sample(Uniform(6), torch.arange(100))
+    assert only_live(sampled, LEVELS, tree) is sampled
 
 
 def test_depth_aware_without_emphasis_is_equal():
@@ -184,9 +184,9 @@ def test_wrong_settings_are_refused():
     leaves = torch.tensor([0])
     for levels in ((), (0, 1), (2, 1), (1, 6)):
         with pytest.raises(ConfigError, match="ascending, from 1 to 5"):
-            draw(All(), leaves, levels=levels)
+            sample(All(), leaves, levels=levels)
     for negatives in (0, (1, 2), (1, 2, 0, 4, 5)):
         with pytest.raises(ConfigError, match="negatives must be"):
-            draw(Uniform(negatives), leaves)
+            sample(Uniform(negatives), leaves)
     with pytest.raises(ConfigError, match="alpha"):
         depth_aware(70, (1, 2), -1.0)

@@ -7,7 +7,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.index.tree import Tree, TreeIndex
 from shortlist.train.tree.sampler import depth_aware, path
-from shortlist.train.tree.step import Step, _States, first_trained_level
+from shortlist.train.tree.step import TrainStep, _States, first_trained_level
 from tests.train.tree.small import plan, small_index
 
 USERS = 9
@@ -68,7 +68,7 @@ TREES = [
 @pytest.mark.parametrize("loss", COSTS)
 @pytest.mark.parametrize("levels", ["all", "useful"])
 def test_against_all_nodes_the_loss_is_that_of_a_slow_loop_over_levels(given, loss, levels):
-    step = Step(plan(sampler="all", loss=loss, levels=levels, beam=4), small_index(**given))
+    step = TrainStep(plan(sampler="all", loss=loss, levels=levels, beam=4), small_index(**given))
     histories, labels = batch(given["n"])
     weight = torch.rand(USERS, len(step.levels), generator=generator())
     found, skipped = step.loss(histories, labels, weight, generator())
@@ -82,7 +82,7 @@ def test_its_gradient_is_that_of_the_slow_loop():
     gradients = []
     histories, labels = batch(30)
     for fast in (True, False):
-        step = Step(plan(sampler="all", reduction="mean"), small_index())
+        step = TrainStep(plan(sampler="all", reduction="mean"), small_index())
         weight = torch.ones(USERS, len(step.levels))
         if fast:
             step.loss(histories, labels, weight, generator())[0].backward()
@@ -98,37 +98,39 @@ def test_sampled_losses_are_near_the_full_one_on_average(sampler):
     """With a correction that is right, the mean over many draws comes close; the logarithm bends it a little."""
     index = small_index(60)
     histories, labels = batch(60)
-    full = Step(plan(sampler="all"), index)
+    full = TrainStep(plan(sampler="all"), index)
     weight = torch.ones(USERS, len(full.levels))
     expected = full.loss(histories, labels, weight, generator())[0].detach()
-    step = Step(plan(sampler=sampler, negatives=15, mix=0.2), index)
+    step = TrainStep(plan(sampler=sampler, negatives=15, mix=0.2), index)
     with torch.no_grad():
-        drawn = [step.loss(histories, labels, weight, torch.Generator().manual_seed(i))[0] for i in range(60)]
-    assert abs(float(torch.stack(drawn).mean() / expected) - 1) < 0.05
+        sampled = [
+            step.loss(histories, labels, weight, torch.Generator().manual_seed(i))[0] for i in range(60)
+        ]
+    assert abs(float(torch.stack(sampled).mean() / expected) - 1) < 0.05
 
 
 @pytest.mark.parametrize("method", ["dtr-u", "dtr-t", "jtm", "plt", "otm"])
 @pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
 def test_nodes_that_were_not_drawn_get_no_gradient(method, leaf_vectors):
     index = small_index(60, branch=3, leaf_vectors=leaf_vectors, history="item")
-    step = Step(plan(method, history="item", leaf_vectors=leaf_vectors, beam=2, negatives=2), index)
+    step = TrainStep(plan(method, history="item", leaf_vectors=leaf_vectors, beam=2, negatives=2), index)
     histories, labels = batch(60)
     step.loss(histories, labels, torch.ones(USERS, len(step.levels)), generator())[0].backward()
     leaves = index.tree.leaves(labels)
-    drawn = step.sampler.draw(
+    sampled = step.sampler.sample(
         index.tree.shape,
         step.levels,
         leaves,
         generator(),
-        lambda level, nodes: quiet(index, histories, level, nodes),
+        lambda level, nodes: eval_scores(index, histories, level, nodes),
     )
-    rows = step._rows(drawn.nodes)[drawn.valid].unique()
+    rows = step._rows(sampled.nodes)[sampled.valid].unique()
     touched = index.scorer.nodes.weight.grad.abs().sum(1).nonzero()[:, 0]
     assert 0 < len(touched) < index.scorer.config.n_rows
     assert set(touched.tolist()) <= set(rows.tolist())
 
 
-def quiet(index, histories, level, nodes):
+def eval_scores(index, histories, level, nodes):
     with torch.no_grad():
         return index.scorer.score(index.state(histories, level), index.rows(level, nodes))
 
@@ -138,7 +140,7 @@ def test_instances_without_weight_and_items_without_a_leaf_teach_nothing():
     histories, labels = batch(30)
     gone = torch.where(whole.tree.item_of_leaf == labels[0], -1, whole.tree.item_of_leaf)
     index = TreeIndex(Tree(whole.tree.shape, gone, 30), whole.scorer)
-    step = Step(plan(sampler="all"), index)
+    step = TrainStep(plan(sampler="all"), index)
     weight = torch.ones(USERS, len(step.levels))
     weight[1] = 0
     here = (labels != labels[0]) & (torch.arange(USERS) != 1)
@@ -151,7 +153,7 @@ def test_instances_without_weight_and_items_without_a_leaf_teach_nothing():
 
 def test_free_slots_are_nobody_s_negatives():
     index = small_index(20, spare=0.5, history="item")
-    step = Step(plan(sampler="all", spare=0.5, history="item", levels="all"), index)
+    step = TrainStep(plan(sampler="all", spare_leaves=0.5, history="item", levels="all"), index)
     histories, labels = batch(20)
     step.loss(histories, labels, torch.ones(USERS, len(step.levels)), generator())[0].backward()
     free = (index.tree.item_of_leaf < 0).nonzero()[:, 0] + index.tree.shape.offsets[-1]
@@ -163,7 +165,7 @@ def test_free_slots_are_nobody_s_negatives():
 def test_a_free_slot_wins_against_nobody_and_takes_no_place_in_a_beam(leaf_vectors):
     index = small_index(20, spare=0.5, leaf_vectors=leaf_vectors)
     histories, labels = batch(20)
-    step = Step(plan("otm", beam=3, levels="all", spare=0.5), index)
+    step = TrainStep(plan("otm", beam=3, levels="all", spare_leaves=0.5), index)
     weight = torch.ones(USERS, len(step.levels))
     before = step.loss(histories, labels, weight, generator())[0]
     bottom = index.tree.shape.height
@@ -183,7 +185,7 @@ def test_a_free_slot_wins_against_nobody_and_takes_no_place_in_a_beam(leaf_vecto
 
 def test_targets_made_by_the_model_are_those_of_the_path_that_wins_below():
     index = small_index(16)
-    step = Step(plan("otm", beam=16, levels="all"), index)  # so wide a beam meets every node
+    step = TrainStep(plan("otm", beam=16, levels="all"), index)  # so wide a beam meets every node
     histories, labels = batch(16)
     shape, leaves = index.tree.shape, index.tree.leaves(labels)
     scores = [
@@ -198,8 +200,8 @@ def test_targets_made_by_the_model_are_those_of_the_path_that_wins_below():
         for level in range(shape.height, 0, -1):
             node = leaf >> (shape.height - level)
             row = scores[level][user]
-            even = row - math.log(len(row))  # each begins as one of so many
-            total += float(F.softplus(even).sum() - wins * even[node])
+            shifted = row - math.log(len(row))  # logit of one among n nodes
+            total += float(F.softplus(shifted).sum() - wins * shifted[node])
             wins *= float(row[node] >= row[node ^ 1])
         expected.append(total)
     found = step.loss(histories, labels, torch.ones(USERS, shape.height), generator())[0]
@@ -208,26 +210,30 @@ def test_targets_made_by_the_model_are_those_of_the_path_that_wins_below():
 
 def test_a_positive_that_the_search_passes_by_is_not_taught():
     index = small_index(40)
-    step = Step(plan("otm", beam=2, levels="all"), index)
+    step = TrainStep(plan("otm", beam=2, levels="all"), index)
     histories, labels = batch(40)
     leaves = index.tree.leaves(labels)
-    drawn = step._draw(leaves, _States(step, histories), generator())
-    assert drawn.met.any()
-    assert not drawn.met.all()
-    assert (drawn.valid[..., 0] & (drawn.nodes[..., 0] == path(index.tree.shape, step.levels, leaves))).all()
+    sampled = step._sample(leaves, _States(step, histories), generator())
+    assert sampled.reached.any()
+    assert not sampled.reached.all()
+    assert (
+        sampled.valid[..., 0] & (sampled.nodes[..., 0] == path(index.tree.shape, step.levels, leaves))
+    ).all()
     for user in range(USERS):
         for at in range(len(step.levels)):
-            there = drawn.nodes[user, at, 1:][~drawn.valid[user, at, 1:]].tolist()
-            assert not drawn.met[user, at] or drawn.nodes[user, at, 0] in there
-    logits = torch.zeros(drawn.nodes.shape, requires_grad=True)
-    step._loss(logits, drawn, torch.ones(drawn.met.shape), leaves, _States(step, histories)).backward()
-    assert ((logits.grad[..., 0] != 0) == drawn.met).all()
-    assert (logits.grad[..., 1:][drawn.valid[..., 1:]] > 0).all()
+            there = sampled.nodes[user, at, 1:][~sampled.valid[user, at, 1:]].tolist()
+            assert not sampled.reached[user, at] or sampled.nodes[user, at, 0] in there
+    logits = torch.zeros(sampled.nodes.shape, requires_grad=True)
+    step._loss(
+        logits, sampled, torch.ones(sampled.reached.shape), leaves, _States(step, histories)
+    ).backward()
+    assert ((logits.grad[..., 0] != 0) == sampled.reached).all()
+    assert (logits.grad[..., 1:][sampled.valid[..., 1:]] > 0).all()
 
 
 def test_siblings_are_all_that_a_label_tree_compares():
     index = small_index(27, branch=3)
-    step = Step(plan("plt", branch=3), index)
+    step = TrainStep(plan("plt", branch=3), index)
     histories, labels = batch(27)
     total = torch.zeros(USERS)
     for level in step.levels:
@@ -243,7 +249,7 @@ def test_sampling_leaves_the_scorer_as_it_was():
     """The authors' code drew negatives in training mode, and each draw moved the running statistics."""
     index = small_index(60, norm="batch", output="bn_prelu", dropout=0.5)
     index.scorer.train()
-    step = Step(plan("dtr-t"), index)
+    step = TrainStep(plan("dtr-t"), index)
     histories, labels = batch(60)
     step.loss(histories, labels, torch.ones(USERS, len(step.levels)), generator())
     assert index.scorer.training
@@ -260,22 +266,22 @@ def test_useful_levels_begin_where_a_beam_begins_to_choose():
     assert first_trained_level(plan(beam=1000), shape) == 6
     assert first_trained_level(plan(beam=10, levels="all"), shape) == 1
     assert first_trained_level(plan(), small_index(1).tree.shape) == 1
-    assert Step(plan(), replace(index, first=4)).levels == (4, 5, 6)
-    assert Step(plan(), small_index(1)).levels == ()
+    assert TrainStep(plan(), replace(index, first=4)).levels == (4, 5, 6)
+    assert TrainStep(plan(), small_index(1)).levels == ()
 
 
 def test_samplers_are_as_the_plan_says():
     index = small_index(60)
-    step = Step(plan("dtr-u", alpha=0.5, negatives=8), index)
+    step = TrainStep(plan("dtr-u", alpha=0.5, negatives=8), index)
     assert step.sampler.negatives == depth_aware(8, step.levels, 0.5)
-    assert Step(plan("dtr-u", negatives=8), index).sampler.negatives == 8
-    tree = Step(plan("dtr-t", "released"), index).sampler
+    assert TrainStep(plan("dtr-u", negatives=8), index).sampler.negatives == 8
+    tree = TrainStep(plan("dtr-t", "released"), index).sampler
     assert (tree.start, tree.correction, tree.mix) == ("exact", "released", 0.0)
-    assert Step(plan("otm", beam=7), index).sampler.beam == 7
+    assert TrainStep(plan("otm", beam=7), index).sampler.beam == 7
 
 
 def test_the_hinge_of_the_best_competes_with_a_beam():
-    step = Step(plan(sampler="all", loss="hinge", beam=3, levels="all"), small_index(30))
+    step = TrainStep(plan(sampler="all", loss="hinge", beam=3, levels="all"), small_index(30))
     histories, labels = batch(30)
 
     def cost(scores, positive):
@@ -290,9 +296,11 @@ def test_the_hinge_of_the_best_competes_with_a_beam():
 
 @pytest.mark.parametrize(("given", "width"), [({}, 6), ({"train_beam": 3}, 3)])
 def test_a_beam_to_be_taught_by_may_differ_from_that_of_the_search(given, width):
-    step = Step(plan("otm", beam=6, **given), small_index(40))
+    step = TrainStep(plan("otm", beam=6, **given), small_index(40))
     assert step.sampler.beam == width
     histories, labels = batch(40)
-    drawn = step._draw(step.index.tree.leaves(labels), _States(step, histories), generator())
-    assert drawn.met[:, 0].all()  # the first taught level is whole: none above was taught to choose
-    assert drawn.valid[:, 0, 1:].sum(1).tolist() == [step.index.tree.shape.sizes[step.levels[0]] - 1] * USERS
+    sampled = step._sample(step.index.tree.leaves(labels), _States(step, histories), generator())
+    assert sampled.reached[:, 0].all()  # the first taught level is whole: none above was taught to choose
+    assert (
+        sampled.valid[:, 0, 1:].sum(1).tolist() == [step.index.tree.shape.sizes[step.levels[0]] - 1] * USERS
+    )

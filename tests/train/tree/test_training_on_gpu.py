@@ -6,9 +6,10 @@ import torch
 
 from shortlist.data import Interactions
 from shortlist.train.tree.plan import METHODS, plan_of
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet, quality
-from tests.train.tree.small import everything, lesson, likely, plan, same
-from tests.train.tree.test_rounds import LONG, SLOW
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.validation import quality
+from tests.train.tree.small import everything, next_item_scores, plan, same, training_set
+from tests.train.tree.test_training import LONG, SLOW
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_every_method_learns_on_a_gpu(method, precision):
-    taught = lesson(estimator=lambda rows: likely(rows.cpu()).to(rows.device))
+    taught = training_set(estimator=lambda rows: next_item_scores(rows.cpu()).to(rows.device))
     one = TreeTraining(
         plan(method, **{**LONG, **SLOW.get(method, {})}, precision=precision), taught, 0, "cuda"
     )
@@ -30,8 +31,8 @@ def test_every_method_learns_on_a_gpu(method, precision):
     ("method", "given"),
     [(method, {}) for method in METHODS]
     + [
-        ("dtr-t", {"spare": 0.3}),
-        ("dtr-t", {"ahead": 3, "forget": 0.2}),
+        ("dtr-t", {"spare_leaves": 0.3}),
+        ("dtr-t", {"ahead": 3, "history_dropout": 0.2}),
         ("dtr-u", {"alpha": 0.5}),
         ("dtr-u", {"norm": "batch"}),
         ("dtr-t", {"branch": 4}),
@@ -41,13 +42,13 @@ def test_every_method_learns_on_a_gpu(method, precision):
     ],
 )
 def test_replayed_steps_are_the_steps_that_were_recorded(method, given):
-    taught = lesson(estimator=lambda rows: likely(rows.cpu()).to(rows.device))
+    taught = training_set(estimator=lambda rows: next_item_scores(rows.cpu()).to(rows.device))
     found = []
-    for recorded in (True, False):
-        one = TreeTraining(plan(method, steps=12, recorded=recorded, **given), taught, 0, "cuda")
+    for cuda_graph in (True, False):
+        one = TreeTraining(plan(method, steps=12, cuda_graph=cuda_graph, **given), taught, 0, "cuda")
         one.run()
-        assert (one._stream is not None) == recorded
-        found.append(one.standing.index.scorer.state_dict())
+        assert (one._stream is not None) == cuda_graph
+        found.append(one.state.index.scorer.state_dict())
     assert all(torch.equal(found[0][name], weight) for name, weight in found[1].items())
 
 
@@ -66,7 +67,7 @@ def test_on_a_device_too_the_same_seed_gives_the_same_bytes(method):
 
 @pytest.mark.filterwarnings("ignore")  # torch warns of itself while it compiles
 def test_a_compiled_scorer_learns_on_a_device():
-    taught = lesson()
+    taught = training_set()
     one = TreeTraining(plan("dtr-t", **LONG, compiled=True), taught, 0, "cuda")
     before = quality(one.chosen(), taught.valid, one.plan, k=5)["f1"]
     assert quality(one.run(), taught.valid, one.plan, k=5)["f1"] > before

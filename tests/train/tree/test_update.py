@@ -13,9 +13,19 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree import TreeIndex, TreeShape, grow, n_rows
 from shortlist.index.tree.assign import balanced_assign
 from shortlist.models.nodes import ScorerConfig, make_scorer
-from shortlist.train.tree import update
-from shortlist.train.tree.update import UpdateRule, dtr_update, jtm_update, tdm_update
-from tests.train.tree.table_scores import Told, by_hand, likelihood, sigmoid_by_hand, softmax_by_hand, world
+from shortlist.train.tree import reassign
+from shortlist.train.tree.instances import instances_of
+from shortlist.train.tree.reassign import UpdateRule
+from shortlist.train.tree.update import dtr_update, jtm_update, tdm_update, update_rule, updated_tree
+from tests.train.tree.small import cyclic_events, plan, small_index
+from tests.train.tree.table_scores import (
+    TableScorer,
+    by_hand,
+    likelihood,
+    sigmoid_by_hand,
+    softmax_by_hand,
+    world,
+)
 
 worlds = st.fixed_dictionaries(
     {
@@ -30,11 +40,11 @@ worlds = st.fixed_dictionaries(
 rules = st.fixed_dictionaries(
     {
         "stride": st.integers(1, 7),
-        "cap": st.integers(1, 9),
+        "instances_per_item": st.integers(1, 9),
         "priority": st.sampled_from(["count", "regret", "score"]),
-        "sticky": st.sampled_from([0.0, 0.5]),
+        "stay_bonus": st.sampled_from([0.0, 0.5]),
         "guard": st.booleans(),
-        "improve": st.booleans(),
+        "swaps": st.booleans(),
         "chunk": st.integers(1, 64),
     }
 )
@@ -61,7 +71,7 @@ def test_t22_every_item_keeps_one_leaf_and_free_slots_stay_free(given_world, giv
 )
 def test_the_slow_obvious_walk_gives_the_same_tree(stride, n, branch, spare, gone):
     index, histories, labels = world(n, branch, 80, seed=stride, spare=spare, gone=gone)
-    rule = UpdateRule(stride=stride, guard=False, improve=False, chunk=7)
+    rule = UpdateRule(stride=stride, guard=False, swaps=False, chunk=7)
     for learn, measure in ((dtr_update, softmax_by_hand), (jtm_update, sigmoid_by_hand)):
         leaves, report = learn(index, histories, labels, rule)
         expected, total = by_hand(index, histories, labels, stride, measure)
@@ -93,9 +103,9 @@ def test_t24_a_tree_that_would_get_worse_stays_as_it_is():
     leaves = TreeShape(n).offsets[-1] + torch.arange(n)
     scores[:, leaves[0]] = 3.0  # all like leaf 0
     scores[torch.arange(n), leaves] += 1.0
-    index = TreeIndex(grow(torch.arange(n), n), Told(scores))
+    index = TreeIndex(grow(torch.arange(n), n), TableScorer(scores))
     labels = torch.cat([torch.arange(n), torch.zeros(30, dtype=torch.int64)])  # item 0 is met most
-    rule = UpdateRule(stride=4, priority="score", improve=False)
+    rule = UpdateRule(stride=4, priority="score", swaps=False)
     unguarded, lost = dtr_update(index, labels[:, None], labels, replace(rule, guard=False))
     assert unguarded[0] != 0
     assert lost.after < lost.before
@@ -113,14 +123,14 @@ def fitted(n=256, branch=16, seed=0, scale=3.0):
         at = tree.shape.offsets[level] + tree.shape.ancestor(tree.leaves(torch.arange(n)), level)
         table[torch.arange(n), at] += scale
     counts = (30 * torch.rand(n, generator=random) ** 4).long() + 1
-    return TreeIndex(tree, Told(table)), torch.arange(n).repeat_interleave(counts)
+    return TreeIndex(tree, TableScorer(table)), torch.arange(n).repeat_interleave(counts)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_t24_exchanges_better_a_tree_that_serving_alone_cannot(seed):
     index, labels = fitted(seed=seed)
     rule = UpdateRule(stride=1)
-    _, served = dtr_update(index, labels[:, None], labels, replace(rule, improve=False, guard=False))
+    _, served = dtr_update(index, labels[:, None], labels, replace(rule, swaps=False, guard=False))
     leaves, report = dtr_update(index, labels[:, None], labels, rule)
     assert served.after < report.before < report.after
     assert report.moved < served.moved
@@ -131,7 +141,7 @@ def test_t24_exchanges_better_a_tree_that_serving_alone_cannot(seed):
 @settings(max_examples=100, deadline=None)
 def test_t24_with_exchanges_the_guard_has_a_tree_to_return(given_world, given_rule, learn):
     index, histories, labels = world(**given_world)
-    rule = UpdateRule(**{**given_rule, "guard": True, "improve": True, "sticky": 0.0})
+    rule = UpdateRule(**{**given_rule, "guard": True, "swaps": True, "stay_bonus": 0.0})
     _, report = learn(index, histories, labels, rule)
     assert report.after >= report.before
     assert not report.refused
@@ -142,7 +152,7 @@ def test_who_stays_below_a_node_keeps_the_place_there_and_newcomers_take_what_is
     n = 8
     table = torch.zeros((n, TreeShape(n).n_nodes))
     table[:, 1:3] = torch.tensor([[0.0, 9.0]] + [[9.0, 0.0]] * 3 + [[0.0, 9.0]] * 3 + [[9.0, 0.0]])
-    index, labels = TreeIndex(grow(torch.arange(n), n), Told(table)), torch.arange(n)
+    index, labels = TreeIndex(grow(torch.arange(n), n), TableScorer(table)), torch.arange(n)
     leaves, report = dtr_update(index, labels[:, None], labels, UpdateRule(stride=1))
     assert leaves.tolist() == [7, 1, 2, 3, 4, 5, 6, 0]
     assert report.moved == 0.25
@@ -156,8 +166,8 @@ def test_t24_the_whole_tree_stays_when_its_log_likelihood_would_be_lower():
     table[:, 3:] = torch.tensor(
         [[9.0, 0.0, 0.0, 9.0], [0.0, 9.0, 0.0, 0.0], [0.0, 9.0, 9.0, 0.0], [0.0, 0.0, 0.0, 9.0]]
     )
-    index, labels = TreeIndex(grow(torch.arange(4), 4), Told(table)), torch.arange(4)
-    rule = UpdateRule(stride=1, improve=False)
+    index, labels = TreeIndex(grow(torch.arange(4), 4), TableScorer(table)), torch.arange(4)
+    rule = UpdateRule(stride=1, swaps=False)
     bold, worse = dtr_update(index, labels[:, None], labels, replace(rule, guard=False))
     assert worse.after < worse.before
     assert sorted(bold[:2].tolist()) == [1, 2]
@@ -166,7 +176,7 @@ def test_t24_the_whole_tree_stays_when_its_log_likelihood_would_be_lower():
     assert report.proposed < report.before == report.after
     assert leaves.tolist() == [0, 1, 2, 3]
     assert report.moved == 0.0
-    leaves, report = dtr_update(index, labels[:, None], labels, replace(rule, improve=True))
+    leaves, report = dtr_update(index, labels[:, None], labels, replace(rule, swaps=True))
     assert (report.refused, report.tries) == (
         False,
         1,
@@ -187,7 +197,7 @@ def test_t24_where_changes_lose_at_a_lower_stage_only_the_lower_stage_changes():
     table[0, leaf : leaf + 4] = table[4, leaf + 4 :] = 0.0
     table[0, leaf + 5] = table[4, leaf + 1] = 20.0
     table[2:4, leaf + 2 : leaf + 4] = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    index, labels = TreeIndex(tree, Told(table)), torch.arange(n)
+    index, labels = TreeIndex(tree, TableScorer(table)), torch.arange(n)
     leaves, report = dtr_update(index, labels[:, None], labels, UpdateRule(stride=1))
     assert report.proposed < report.before < report.after
     assert (report.refused, report.tries) == (False, 2)
@@ -197,7 +207,7 @@ def test_t24_where_changes_lose_at_a_lower_stage_only_the_lower_stage_changes():
 @pytest.mark.parametrize("n", [1, 2, 5, 12, 16])
 def test_t25_one_stage_down_to_the_leaves_is_a_flat_assignment(n):
     index, histories, labels = world(n, 2, 50, seed=n)
-    leaves, _ = dtr_update(index, histories, labels, UpdateRule(stride=7, guard=False, improve=False))
+    leaves, _ = dtr_update(index, histories, labels, UpdateRule(stride=7, guard=False, swaps=False))
     first = index.tree.shape.offsets[-1]
     votes = index.scorer.table[histories[:, 0], first:].log_softmax(1)
     table = torch.zeros((n, n)).index_add_(0, index.tree.leaves(labels), votes).numpy()
@@ -218,7 +228,7 @@ def test_fig_2_of_the_paper_f_goes_to_node_5_and_all_find_a_leaf():
     table[5, second + 2] = 2.0
     for item, leaf in zip(range(8), [1, 3, 2, 0, 4, 5, 7, 6], strict=True):  # and of the leaves there
         table[item, third + leaf] = 1.0
-    index = TreeIndex(grow(torch.tensor([5, 0, 7, 1, 2, 6, 4, 3]), 8), Told(table))
+    index = TreeIndex(grow(torch.tensor([5, 0, 7, 1, 2, 6, 4, 3]), 8), TableScorer(table))
     labels = torch.arange(8).repeat(3)[:-3]
     labels = labels[labels != 5]
     labels = torch.cat([labels, torch.tensor([5])])  # f is met least
@@ -238,7 +248,7 @@ def test_popular_first_finds_a_clearly_better_tree_than_the_published_rule():
         labels = torch.from_numpy(np.repeat(np.arange(n), counts))
         index, _, _ = world(n, 16, 0, seed, users=n)
         for priority in gains:
-            rule = UpdateRule(stride=1, cap=100, priority=priority, guard=False, improve=False)
+            rule = UpdateRule(stride=1, instances_per_item=100, priority=priority, guard=False, swaps=False)
             _, report = dtr_update(index, labels[:, None], labels, rule)
             gains[priority] += (report.after - report.before) / abs(report.before)
     assert gains["count"] > 0
@@ -251,7 +261,7 @@ def test_items_never_seen_keep_their_order_and_without_votes_nothing_moves():
         leaves, report = learn(index, histories[:0], labels[:0])
         assert torch.equal(leaves, index.tree.item_of_leaf)
         assert (report.moved, report.instances, report.unseen, report.refused) == (0.0, 0, 30, False)
-    leaves, _ = dtr_update(index, histories, labels, UpdateRule(guard=False, improve=False))
+    leaves, _ = dtr_update(index, histories, labels, UpdateRule(guard=False, swaps=False))
     unseen = sorted(set(range(30)) - set(labels.tolist()))
     old, new = (
         [item for item in one.tolist() if item in unseen] for one in (index.tree.item_of_leaf, leaves)
@@ -278,12 +288,12 @@ def test_labels_without_a_leaf_say_nothing():
 
 def test_the_same_seed_draws_the_same_votes():
     index, histories, labels = world(12, 2, 300, seed=3)
-    rule = UpdateRule(cap=3, seed=5, guard=False)
+    rule = UpdateRule(instances_per_item=3, seed=5, guard=False)
     one, two = (dtr_update(index, histories, labels, rule) for _ in range(2))
     assert torch.equal(one[0], two[0])
     assert one[1] == two[1]
     others = [
-        dtr_update(index, histories, labels, UpdateRule(cap=3, seed=seed, guard=False))
+        dtr_update(index, histories, labels, UpdateRule(instances_per_item=3, seed=seed, guard=False))
         for seed in range(6, 12)
     ]
     assert any(other[1].before != one[1].before for other in others)
@@ -293,7 +303,7 @@ def test_the_same_seed_draws_the_same_votes():
 def test_neither_chunks_nor_slices_of_groups_change_anything(monkeypatch, cells):
     index, histories, labels = world(40, 2, 200, spare=0.1)
     whole = dtr_update(index, histories, labels, UpdateRule(stride=2, guard=False))
-    monkeypatch.setattr(update, "CELLS", cells)
+    monkeypatch.setattr(reassign, "CELLS", cells)
     sliced = dtr_update(index, histories, labels, UpdateRule(stride=2, guard=False, chunk=3))
     assert torch.equal(whole[0], sliced[0])
     assert sliced[1].after == pytest.approx(whole[1].after, rel=1e-5)
@@ -304,14 +314,14 @@ def test_histories_may_come_as_a_function_of_rows():
     index, histories, labels = world(20, 2, 60)
     one, two = (dtr_update(index, given, labels) for given in (histories, lambda rows: histories[rows]))
     assert torch.equal(one[0], two[0])
-    with pytest.raises(DataError, match="expected a label per history, got 59 for 60"):
+    with pytest.raises(DataError, match="expected a target per history, got 59 for 60"):
         dtr_update(index, histories, labels[:-1])
 
 
 def test_a_large_bonus_for_staying_makes_all_stay():
     index, histories, labels = world(32, 2, 200)
     loose, tight = (
-        dtr_update(index, histories, labels, UpdateRule(sticky=sticky)) for sticky in (0.0, 100.0)
+        dtr_update(index, histories, labels, UpdateRule(stay_bonus=stay_bonus)) for stay_bonus in (0.0, 100.0)
     )
     assert loose[1].moved > 0.5
     assert tight[1].moved < loose[1].moved / 2
@@ -319,7 +329,7 @@ def test_a_large_bonus_for_staying_makes_all_stay():
 
 def test_leaves_of_one_parent_are_alike_to_items_that_carry_their_vectors():
     index, histories, labels = world(24, 3, 100, leaf_vectors="item")
-    leaves, report = dtr_update(index, histories, labels, UpdateRule(guard=False, improve=False))
+    leaves, report = dtr_update(index, histories, labels, UpdateRule(guard=False, swaps=False))
     assert report.moved > 0
     place = {item: at for at, item in enumerate(index.tree.item_of_leaf.tolist())}
     for start in range(0, 24, 3):
@@ -377,5 +387,55 @@ def test_tdm_brings_items_with_like_vectors_together(leaf_vectors):
 def test_rules_that_cannot_be_followed_are_refused():
     with pytest.raises(ConfigError, match="priority must be one of"):
         UpdateRule(priority="fame")
-    with pytest.raises(ConfigError, match="stride, cap and chunk must be 1 or more"):
+    with pytest.raises(ConfigError, match="stride, instances_per_item and chunk must be 1 or more"):
         UpdateRule(stride=0)
+
+
+INSTANCES = instances_of(cyclic_events(40), 6, 2, "every", torch.device("cpu"))
+ROWS = torch.arange(len(INSTANCES))
+
+
+@pytest.mark.parametrize("method", ["dtr-t", "jtm", "tdm"])
+def test_an_update_moves_the_same_items_to_other_leaves(method):
+    index = small_index(40)
+    after, report = updated_tree(plan(method), index, INSTANCES, 3)
+    assert sorted(after.tree.item_of_leaf.tolist()) == list(range(40))
+    assert after.tree.version == index.tree.version + 1
+    assert after.scorer is index.scorer
+    assert report.moved == pytest.approx(
+        float((after.tree.item_of_leaf != index.tree.item_of_leaf).float().mean())
+    )
+
+
+@pytest.mark.parametrize(("name", "update"), [("dtr", dtr_update), ("jtm", jtm_update)])
+def test_the_update_rule_follows_the_plan(name, update):
+    index = replace(small_index(40), first=3)
+    changed = plan(
+        update=name, stride=2, instances_per_item=5, priority="regret", stay_bonus=0.3, guard=False, beam=4
+    )
+    after, report = updated_tree(changed, index, INSTANCES, 2**40 + 3)
+    rule = update_rule(changed, index, 2**40 + 3)
+    assert (rule.stride, rule.instances_per_item, rule.priority, rule.stay_bonus, rule.guard) == (
+        2,
+        5,
+        "regret",
+        0.3,
+        False,
+    )
+    assert rule.swaps
+    assert not update_rule(plan(update=name, swaps=False), index, 0).swaps
+    assert rule.first == 3
+    order, expected = update(index, INSTANCES.histories(ROWS), INSTANCES.targets(ROWS), rule)
+    assert torch.equal(after.tree.item_of_leaf, order)
+    assert report == expected
+
+
+def test_tdm_update_needs_no_instances():
+    index = small_index(40, leaf_vectors="item")
+    after, _ = updated_tree(plan("tdm"), index, INSTANCES.take(ROWS[:0]), 3)
+    assert torch.equal(after.tree.item_of_leaf, tdm_update(index, 3)[0])
+
+
+def test_guarded_update_of_a_plan_never_lowers_the_likelihood():
+    report = updated_tree(plan(), small_index(40), INSTANCES, 0)[1]
+    assert report.after >= report.before

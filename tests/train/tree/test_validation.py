@@ -5,11 +5,10 @@ import torch
 from shortlist.data import HeldOut, Interactions
 from shortlist.index.tree import exhaustive
 from shortlist.metrics.ranking import f1, recall
-from shortlist.train.tree.training import quality
-from shortlist.train.tree.validation import answers, full_histories
-from tests.train.tree.small import held_out, plan, small_index, walks
+from shortlist.train.tree.validation import answers, full_histories, quality
+from tests.train.tree.small import cyclic_events, held_out, plan, small_index
 
-CASES = held_out(walks(40), last=12)[1]
+CASES = held_out(cyclic_events(40), last=12)[1]
 
 
 def index(**given):
