@@ -34,9 +34,6 @@ class Estimate:
         """Whether the whole interval lies below 0."""
         return self.high is not None and self.high < 0
 
-    def as_dict(self) -> dict[str, float | None]:
-        return {"mean": self.mean, "low": self.low, "high": self.high}
-
 
 def resampled(
     per_user: NDArray[Any], seed: int, draws: int = DRAWS, kind: str = "multinomial"

@@ -1,4 +1,4 @@
-"""Pages that show what was measured, each one self-contained HTML file."""
+"""HTML pages of results, each a self-contained file."""
 
 from shortlist.report.compare import compare_drawing, compare_page
 from shortlist.report.data import data_page
