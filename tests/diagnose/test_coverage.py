@@ -3,15 +3,15 @@ from collections import Counter
 import pytest
 import torch
 
-from shortlist.diagnose.coverage import coverage_of, covered
-from shortlist.diagnose.sample import panel
+from shortlist.diagnose.coverage import coverage_of, measure_coverage
+from shortlist.diagnose.sample import sample_users
 from shortlist.errors import DataError
 from shortlist.evaluate.evaluation import slates_of
 from shortlist.pipeline import run
 from shortlist.pipeline.recommender import slate_size
 
 
-def test_a_catalogue_shown_evenly_and_a_single_item_are_the_two_ends():
+def test_uniform_slates_and_a_single_item_are_the_extremes():
     even = coverage_of(torch.arange(40).reshape(20, 2), torch.ones(40, dtype=torch.int64))
     assert (even.distinct, even.share, even.never_nominated) == (40, 1.0, 0)
     assert (even.gini, even.entropy) == (pytest.approx(0.0), pytest.approx(1.0))
@@ -23,35 +23,35 @@ def test_a_catalogue_shown_evenly_and_a_single_item_are_the_two_ends():
     assert (one.never_nominated, one.never_share) == (20, 0.5)
 
 
-def test_the_alarm_rings_above_a_fifth_and_not_for_a_handful_of_requests():
-    def begun_alike(same, count):
+def test_collapse_needs_more_than_a_fifth_of_enough_requests():
+    def collapsed(same, count):
         firsts = torch.arange(count)
         firsts[:same] = 100
         return coverage_of(firsts[:, None], torch.ones(101, dtype=torch.int64)).collapse
 
-    assert begun_alike(21, 100)
-    assert not begun_alike(20, 100)
-    assert not begun_alike(5, 5)
+    assert collapsed(21, 100)
+    assert not collapsed(20, 100)
+    assert not collapsed(5, 5)
 
 
-def test_a_pipeline_is_counted_item_by_item(world, recommender):
-    cases = world.split().test.take(slice(0, 12))
-    found = covered(recommender.pipeline, panel(cases, len(world.items)))
+def test_coverage_of_a_pipeline_equals_a_count_item_by_item(world, recommender):
+    held_out = world.split().test.take(slice(0, 12))
+    found = measure_coverage(recommender.pipeline, sample_users(held_out, len(world.items)))
     k = slate_size(recommender.pipeline)
-    slates = slates_of(recommender.pipeline, cases, k).tolist()
+    slates = slates_of(recommender.pipeline, held_out, k).tolist()
     assert found.distinct == len({item for slate in slates for item in slate if item >= 0})
     assert found.first_share == Counter(slate[0] for slate in slates).most_common(1)[0][1] / 12
     assert sum(slate[0] == found.first_item for slate in slates) == found.first_share * 12
-    named = set()
+    nominated = set()
     for row in range(12):
-        alone = cases.take(slice(row, row + 1))
-        pool = run(recommender.pipeline, alone.query(width=500)).trace.named
-        named |= set(pool.items[pool.valid].tolist())
-    assert found.never_nominated == len(world.items) - len(named)
-    assert found.as_dict()["requests"] == 12
+        alone = held_out.take(slice(row, row + 1))
+        pool = run(recommender.pipeline, alone.query(width=500)).trace.nominated
+        nominated |= set(pool.items[pool.valid].tolist())
+    assert found.never_nominated == len(world.items) - len(nominated)
+    assert found.requests == 12
 
 
-def test_nothing_shown_is_told_as_such():
+def test_empty_slates_have_no_coverage():
     found = coverage_of(torch.full((3, 2), -1), torch.zeros(5, dtype=torch.int64))
     assert (found.distinct, found.gini, found.first_item, found.collapse) == (0, None, None, False)
     assert coverage_of(torch.empty((3, 0), dtype=torch.int64), torch.zeros(5, dtype=torch.int64)).share == 0.0

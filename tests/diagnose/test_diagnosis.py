@@ -13,7 +13,7 @@ from shortlist.pipeline import Optional, Within, load_recommender
 from shortlist.stages import Seen
 from tests.diagnose.held_out_of import cases_of
 from tests.diagnose.test_follow_items import wants
-from tests.pipeline.chances import pipelines
+from tests.pipeline.strategies import pipelines
 from tests.worlds import N_ITEMS, RandomFilter, RandomNominator, RandomScorer, listed, tiny
 
 IDS = Vocabulary.of([f"i{row}" for row in range(N_ITEMS)])

@@ -1,176 +1,188 @@
-from shortlist.diagnose.findings.findings import advice, avoidable, best_knob, in_short, knobs_of, setting
-from tests.diagnose.made_up import between, knob, made_up
+from dataclasses import replace
+
+from shortlist.diagnose.findings.findings import (
+    best_knob,
+    findings_of,
+    knobs_of,
+    setting,
+    summary,
+    with_findings,
+)
+from shortlist.metrics.estimate import Estimate
+from tests.diagnose.example import COVERAGE, between, diagnosis, knob, with_stage
+from tests.diagnose.findings.test_notes import tree_of
 
 
-def of(told, stage):
-    return next(one for one in advice(told) if one.stage == stage)
+def of(found, stage):
+    return next(finding for finding in findings_of(found) if finding.stage == stage)
 
 
-def test_the_biggest_avoidable_loss_comes_first():
-    told = made_up()
-    losses = [one for one in advice(told) if one.share]
-    assert [one.stage for one in losses] == ["pool", "rank", "diverse", "seen"]
-    assert [one.share for one in losses] == [0.3, 0.29, 0.15, 0.01]
-    assert "300 of 1,000 wanted items (30.0% [29.0%, 31.0%])" in losses[0].what
+def test_largest_avoidable_loss_comes_first():
+    losses = [finding for finding in findings_of(diagnosis()) if finding.share]
+    assert [finding.stage for finding in losses] == ["pool", "rank", "diverse", "seen"]
+    assert [finding.share for finding in losses] == [0.3, 0.29, 0.15, 0.01]
+    assert "300 of 1,000 relevant items (30.0% [29.0%, 31.0%])" in losses[0].what
+    assert with_findings(diagnosis()).findings == findings_of(diagnosis())
 
 
-def test_what_no_order_could_have_kept_does_not_count_as_avoidable():
-    told = made_up()
-    last = told["stages"][-1]
-    last["lost"], last["no_room"] = 900, 800
-    assert avoidable(last) == 100
-    assert advice(told)[0].stage == "pool"
-    assert "for 800 of them there is no place in the end" in of(told, "diverse").what
+def test_unavoidable_losses_do_not_decide_the_order():
+    found = with_stage(diagnosis(), 3, lost=900, unavoidable=800, avoidable=100)
+    assert findings_of(found)[0].stage == "pool"
+    assert "800 of them are unavoidable" in of(found, "diverse").what
 
 
-def test_a_knob_is_told_with_the_gain_that_was_measured():
-    found = of(made_up(), "rank")
+def test_advice_holds_the_measured_gain_of_the_best_knob():
+    found = of(diagnosis(), "rank")
     assert found.gain == between(0.021)
-    assert "cut = 120 at 'rank' gave +2.1 points [+1.1, +3.1] (the best of 2 settings tried)" in found.knob
+    assert "cut = 120 at 'rank' gave +2.1 points [+1.1, +3.1] (the best of 2 settings)" in found.knob
     assert "with 120 candidates per request after this stage instead of 60" in found.knob
 
 
-def test_a_gain_that_may_be_chance_is_called_nothing_measurable():
-    found = of(made_up(), "pool")  # the pool owns the knobs of its nominators
-    assert "Turning it gave nothing measurable: limit = 400 at 'covisit' gave +0.2 points" in found.knob
+def test_gain_whose_interval_contains_0_is_not_significant():
+    found = of(diagnosis(), "pool")  # the pool owns the knobs of its nominators
+    assert "No significant gain: limit = 400 at 'covisit' gave +0.2 points" in found.knob
 
 
-def test_a_sure_gain_outranks_a_larger_one_that_may_be_chance():
+def test_significant_gain_outranks_a_larger_one_that_is_not():
     sure, wide = knob("rank", "cut", "80", 0.02, 0.005), knob("rank", "cut", "90", 0.03, 0.05)
     assert best_knob([wide, sure]) is sure
     assert best_knob([wide]) is wide
     assert best_knob([knob("rank", "mode", "mixed", None)]) is None
 
 
-def test_the_best_of_several_is_said_to_look_better_than_it_is():
-    short = " ".join(in_short(made_up()))
-    measured = sum(one["gain"] is not None for one in made_up()["knobs"])
-    assert f"Of {measured} settings tried, cut = 120 at 'rank' brought most: +2.1 points" in short
-    assert "The best of several looks a little better than it is" in short
+def test_summary_says_that_the_best_of_several_is_overestimated():
+    text = " ".join(summary(diagnosis()))
+    assert "Of 3 settings measured, cut = 120 at 'rank' gained most: +2.1 points" in text
+    assert "The best of several is overestimated" in text
 
 
-def test_settings_that_only_make_it_worse_are_told_so():
-    told = made_up(knobs=[knob("rank", "cut", "30", -0.03)])
-    assert "Every setting tried made it worse" in of(told, "rank").knob
+def test_settings_that_only_lower_recall_are_reported_so():
+    found = diagnosis(knobs=(knob("rank", "cut", "30", -0.03),))
+    assert "Every measured setting lowers recall" in of(found, "rank").knob
 
 
-def test_what_needs_training_says_how_to_have_it_measured():
-    told = made_up(knobs=[knob("rank", "mode", "mixed", None), knob("rank", "negatives", "both", None)])
-    found = of(told, "rank")
-    assert found.gain is None
-    assert "Not measured: mode = mixed, negatives = both; that needs training, add --retrain." in found.knob
-
-
-def test_without_any_knob_nothing_is_promised():
-    told = made_up(knobs=[])
-    assert "No setting of this stage was tried." in of(told, "rank").knob
-    assert in_short(told)[-1] == "No setting was tried on these users."
-
-
-def test_few_users_give_values_without_intervals():
-    bare = {"mean": 0.02, "low": None, "high": None}
-    told = made_up(knobs=[{**knob("rank", "cut", "120", 0.02), "gain": bare}])
-    told["stages"][2]["share"] = {"mean": 0.29, "low": None, "high": None}
-    found = of(told, "rank")
-    assert "(29.0%)" in found.what
-    assert found.knob.endswith("gave +2.0 points.")
-
-
-def test_a_filter_with_a_cut_behind_it_tells_its_rule_from_want_of_places():
-    told = made_up()
-    told["stages"][1] |= {"removed": 4}
-    assert "To 4 of them its rule said no; 6 passed, but stood too far back" in of(told, "seen").why
-    told["stages"][1] |= {"removed": 0}
-    assert of(told, "seen").why.startswith("Its rule let them pass, but they stood too far back")
-    assert of(told, "seen").knob.startswith("A better order before it")
-    assert of(made_up(), "seen").knob.startswith("The rule of the filter")
-    assert "by its rule, not by a score" in of(made_up(), "seen").why
-
-
-def test_numbers_of_one_are_said_as_one():
-    told = made_up(users=1, wanted=1)
-    assert in_short(told)[0].startswith("Of 1 wanted item (what 1 user really met next)")
-
-
-def test_whoever_would_lose_it_again_is_named():
-    assert "later stages, 'diverse' most of all, would lose it again" in of(made_up(), "pool").why
-    assert "lose it again" not in of(made_up(), "diverse").why  # nothing comes after it
-
-
-def test_small_losses_share_a_sentence():
-    told = made_up()
-    told["stages"][1]["lost"] = 3
-    last = [one for one in advice(told) if one.share][-1]
-    assert last.what == "'seen' loses 0.30% of what is wanted and would have had a place."
-
-
-def test_a_tree_says_whether_search_or_scorer_is_to_blame():
-    account = {"wanted": 400, "found": 200, "model": 199, "search": 3, "lucky": 2}
-    told = made_up(trees={"oak": {"account": account, "users": 100}})
-    why = of(told, "pool").why
-    assert "The tree 'oak' missed 50.0% of what 100 users wanted" in why
-    assert "49.8% because its scorer" in why
-    assert "So a larger beam will not help." in why
-
-
-def test_the_verdict_is_three_sentences():
-    first, second, third = in_short(made_up())
-    assert "Of 1,000 wanted items (what 400 users really met next) the funnel returned 150" in first
-    assert "at 'pool' (where candidates come from): 300 wanted items, 30.0%" in second
-    assert "Most could be won at 'rank': a perfect order there would bring +12.0 points" in second
-    assert "cut = 120 at 'rank' brought most: +2.1 points" in third
-
-
-def test_a_funnel_that_loses_nothing_or_was_asked_for_nothing_has_a_verdict_too():
-    told = made_up()
-    for stage in told["stages"]:
-        stage |= {"lost": 0, "no_room": 0}
-    assert in_short(told)[-1] == "No stage loses anything that could be avoided."
-    assert advice(told)[0].share == 0
-    assert in_short(made_up(wanted=0, stages=[]))[0].startswith("Nobody in the sample")
-
-
-def test_settings_that_bring_nothing_are_not_praised():
-    told = made_up(knobs=[knob("rank", "cut", "120", 0.001)])
-    assert in_short(told)[-1].startswith("None of the settings")
-
-
-def test_knobs_belong_to_their_stage_alone():
-    told = made_up()
-    assert [one["setting"] for one in knobs_of(told["stages"][2], told)] == ["120", "30"]
-    assert [one["setting"] for one in knobs_of(told["stages"][0], told)] == ["400"]
-    assert [one["label"] for one in knobs_of(told["stages"][1], told)] == ["rule"]
-    assert knobs_of(told["stages"][3], told) == []
-
-
-def test_settings_are_said_as_one_would_say_them():
-    assert setting(knob("rank", "cut", "120", 0.1)) == "cut = 120 at 'rank'"
-    assert setting(knob("rank", "cut", "none", 0.1)) == "no cut at 'rank'"
-    assert setting(knob("seen", "rule", "left out: what it costs", 0.1)) == "leaving out the rule of 'seen'"
-
-
-def test_a_rule_is_told_with_what_leaving_it_out_does():
-    assert "leaving out the rule of 'seen' gave -4.0 points [-5.0, -3.0]: it does more good than harm." in (
-        of(made_up(), "seen").knob
+def test_knobs_that_need_training_say_how_to_measure_them():
+    found = diagnosis(knobs=(knob("rank", "mode", "mixed", None), knob("rank", "negatives", "both", None)))
+    assert of(found, "rank").gain is None
+    assert "Not measured: mode = mixed, negatives = both; they need training, add --retrain." in (
+        of(found, "rank").knob
     )
 
 
-def test_a_selector_that_goes_by_a_ranker_says_whose_order_counts():
-    assert "It goes by the scores of 'rank'" in of(made_up(), "diverse").why
+def test_without_knobs_no_gain_is_promised():
+    found = diagnosis(knobs=())
+    assert "No setting of this stage was measured." in of(found, "rank").knob
+    assert summary(found)[-1] == "No setting was measured on these users."
 
 
-def test_a_stage_whose_mending_brings_nothing_is_not_promised():
-    told = made_up()
-    for stage in told["stages"]:
-        stage["what_if"] |= {"oracle": between(0.0, 0.0), "order": None}
-    assert "No single perfect stage would bring more" in in_short(told)[1]
-    assert "Nothing of what it loses" in of(told, "pool").why
-    for stage in told["stages"]:
-        stage["what_if"]["oracle"] = {"mean": None, "low": None, "high": None}
-    assert "perfect" not in of(told, "pool").why
+def test_few_users_give_values_without_intervals():
+    found = diagnosis(knobs=(replace(knob("rank", "cut", "120", 0.02), gain=Estimate(0.02)),))
+    found = with_stage(found, 2, share=Estimate(0.29))
+    assert "(29.0%)" in of(found, "rank").what
+    assert of(found, "rank").knob.endswith("gave +2.0 points.")
 
 
-def test_slates_that_all_begin_alike_are_in_the_verdict():
-    told = made_up(coverage={"collapse": True, "first_share": 0.8})
-    assert in_short(told)[-1] == "Alarm: 80.0% of all slates begin with the same item."
-    assert len(in_short(made_up(coverage={"collapse": False, "first_share": 0.1}))) == 3
+def test_filter_with_a_cut_separates_its_rule_from_the_cut():
+    some = with_stage(diagnosis(), 1, removed=4)
+    assert "Its rule removed 4 of them; 6 passed, but ranked below the cut" in of(some, "seen").why
+    none = with_stage(diagnosis(), 1, removed=0)
+    assert of(none, "seen").why.startswith("Its rule kept them, but they ranked below the cut")
+    assert of(none, "seen").knob.startswith("Improve the order before it")
+    assert of(diagnosis(), "seen").knob.startswith("Change the rule of the filter")
+    assert "by its rule, not by a score" in of(diagnosis(), "seen").why
+
+
+def test_summary_counts_one_in_the_singular():
+    found = diagnosis(users=1, relevant=1, returned=0)
+    assert "the funnel returned 0 of 1 relevant item." in summary(found)[0]
+
+
+def test_stage_that_would_lose_the_items_again_is_reported():
+    assert "later stages, 'diverse' most of all, would lose it again" in of(diagnosis(), "pool").why
+    assert "lose it again" not in of(diagnosis(), "diverse").why  # nothing comes after it
+
+
+def test_findings_say_that_an_oracle_keeps_the_other_stages_as_trained():
+    for stage in ("pool", "rank", "diverse"):
+        assert "With the other stages as trained, a perfect" in of(diagnosis(), stage).why
+    assert "with the other stages as trained" in summary(diagnosis())[1]
+
+
+def test_small_losses_share_a_sentence():
+    found = with_stage(diagnosis(), 1, lost=3, avoidable=3)
+    last = [finding for finding in findings_of(found) if finding.share][-1]
+    assert last.what == "'seen' loses 0.30% of the relevant items avoidably."
+
+
+def test_tree_says_whether_beam_or_scorer_loses_items():
+    why = of(diagnosis(trees={"oak": tree_of(3, users=100)}), "pool").why
+    assert "The tree 'oak' missed 50.0% of the relevant items of 100 users" in why
+    assert "49.8% because its scorer" in why
+    assert "A larger beam will not help." in why
+
+
+def test_summary_is_three_sentences_and_says_which_users_were_asked():
+    first, second, third = summary(diagnosis())
+    assert first.startswith("Recall@10 is 15.0% [14.0%, 16.0%], the mean over 400 validation users")
+    assert "the funnel returned 150 of 1,000 relevant items" in first
+    assert "at 'pool' (candidate generation): 300 relevant items, 30.0%" in second
+    assert "The most could be gained at 'rank': a perfect order there would bring +12.0 points" in second
+    assert "cut = 120 at 'rank' gained most: +2.1 points" in third
+
+
+def test_funnel_without_losses_or_relevant_items_has_a_summary():
+    found = diagnosis()
+    for number in range(4):
+        found = with_stage(found, number, lost=0, unavoidable=0, avoidable=0)
+    assert summary(found)[-1] == "No stage has avoidable losses."
+    assert findings_of(found)[0].share == 0
+    assert summary(diagnosis(relevant=0, stages=()))[0].startswith("No user of the sample")
+
+
+def test_settings_without_a_significant_gain_are_not_advised_in_the_summary():
+    found = diagnosis(knobs=(knob("rank", "cut", "120", 0.001),))
+    assert summary(found)[-1].startswith("None of the measured settings")
+
+
+def test_knobs_belong_to_their_stage():
+    found = diagnosis()
+    owned = [[one.setting for one in knobs_of(stage, found)] for stage in found.stages]
+    assert owned == [["400"], ["left out"], ["120", "30"], []]
+
+
+def test_settings_in_sentences():
+    assert setting(knob("rank", "cut", "120", 0.1)) == "cut = 120 at 'rank'"
+    assert setting(knob("rank", "cut", "none", 0.1)) == "no cut at 'rank'"
+    assert setting(knob("seen", "rule", "left out", 0.1)) == "leaving out 'seen'"
+    assert "the whole catalogue" in setting(knob("pool", "candidates", "whole catalogue", 0.1))
+
+
+def test_filter_finding_holds_the_effect_of_leaving_it_out():
+    text = of(diagnosis(), "seen").knob
+    assert "leaving out 'seen' gave -4.0 points [-5.0, -3.0]: the filter raises recall." in text
+
+
+def test_selector_says_whose_scores_it_uses():
+    assert "It selects by the scores of 'rank'" in of(diagnosis(), "diverse").why
+
+
+def test_stage_whose_oracle_gains_nothing_is_not_promised():
+    found = diagnosis()
+    for number, stage in enumerate(found.stages):
+        nothing = replace(stage.what_if, oracle=between(0.0, 0.0), order=None)
+        found = with_stage(found, number, what_if=nothing)
+    assert "No single perfect stage would raise recall" in summary(found)[1]
+    assert "Nothing of what it loses" in of(found, "pool").why
+    unknown = with_stage(found, 0, what_if=replace(found.stages[0].what_if, oracle=Estimate(None)))
+    assert "perfect" not in of(unknown, "pool").why
+
+
+def test_slates_that_begin_with_one_item_are_in_the_summary():
+    found = diagnosis(coverage=replace(COVERAGE, collapse=True, first_share=0.8))
+    assert summary(found)[-1] == "Alarm: 80.0% of all slates begin with the same item."
+    assert len(summary(diagnosis())) == 3
+
+
+def test_limit_of_the_slate_is_in_the_summary():
+    assert "recall is at most 50.0%" in summary(diagnosis(max_recall=0.5))[0]
+    assert "at most" not in summary(diagnosis())[0]

@@ -3,13 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shortlist.artifact.store import load
-from shortlist.diagnose.knobs.retrain import Trial, has_recipe, recipe_of, retrained, trials
-from shortlist.diagnose.sample import panel, returned
+from shortlist.diagnose.knobs.retrain import Variant, check_variants, retrain_variants, variants
+from shortlist.diagnose.sample import hits_per_request, sample_users
 from shortlist.errors import ConfigError
-from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
-from shortlist.progress import silent
-from shortlist.train import train
+from shortlist.pipeline import load_recommender, parse_recipe
+from shortlist.train.pipeline import train
 
 RANKED = """
 name = "ranked"
@@ -26,10 +24,15 @@ negatives = "candidates"
 """
 
 
-def test_a_tree_is_tried_with_other_branches_and_nothing_else_changes(tree_bundle):
-    recipe = recipe_of(tree_bundle)
-    found = trials(recipe)
-    assert [(one.stage, one.label, one.setting) for one in found] == [
+@pytest.fixture(scope="module")
+def bundle_with_tree(tree_bundle):
+    return load_recommender(tree_bundle)
+
+
+def test_tree_has_variants_with_other_branches_and_nothing_else_changes(bundle_with_tree):
+    recipe = bundle_with_tree.recipe
+    found = variants(recipe)
+    assert [(one.stage, one.knob, one.setting) for one in found] == [
         ("tree", "branch", "4"),
         ("tree", "branch", "8"),
     ]
@@ -39,10 +42,8 @@ def test_a_tree_is_tried_with_other_branches_and_nothing_else_changes(tree_bundl
     assert found[0].recipe.stages["seen"] is recipe.stages["seen"]
 
 
-def test_a_ranker_is_tried_with_other_modes_and_negatives_than_its_own():
-    found = [(one.label, one.setting) for one in trials(parse_recipe(RANKED))]
-    own = "harmonised"
-    assert ("mode", own) not in found
+def test_ranker_has_variants_with_other_modes_and_negatives():
+    found = [(one.knob, one.setting) for one in variants(parse_recipe(RANKED))]
     assert [one for one in found if one[0] == "mode"] == [("mode", "original"), ("mode", "mixed")]
     assert [one for one in found if one[0] == "negatives"] == [
         ("negatives", "catalogue"),
@@ -50,44 +51,38 @@ def test_a_ranker_is_tried_with_other_modes_and_negatives_than_its_own():
     ]
 
 
-def test_pipelines_that_nothing_is_known_to_better_are_left_alone(bundle):
-    assert trials(recipe_of(bundle)) == ()
+def test_bundle_without_variants_or_recipe_is_refused(bundle):
+    recommender = load_recommender(bundle)
+    assert variants(recommender.recipe) == ()
+    with pytest.raises(ConfigError, match="retrain needs a ranker with training modes"):
+        check_variants(recommender)
+    with pytest.raises(ConfigError, match="holds no recipe, so it cannot be trained again"):
+        check_variants(replace(recommender, recipe=None))
 
 
-def test_a_trial_is_trained_as_the_bundle_was_and_asked_for_the_same_users(tree_bundle, world):
-    recommender = load_recommender(tree_bundle)
-    asked = panel(world.split().test, len(world.catalog), 40, 0)
-    one = trials(recipe_of(tree_bundle))[0]
-    (knob,) = retrained((one,), recommender, world, 0, asked, silent)
-    made = train(one.recipe, world, 0)
-    apart = returned(made.pipeline, asked) - returned(recommender.pipeline, asked)
-    assert knob["gain"]["mean"] == pytest.approx(apart.sum() / asked.wanted.sum())
-    assert knob["needs_training"]
-    assert (knob["stage"], knob["label"], knob["setting"]) == ("tree", "branch", "4")
+def test_variant_is_trained_like_the_bundle_and_measured_on_the_same_users(bundle_with_tree, world):
+    sample = sample_users(world.split().test, len(world.catalog), 40, 0)
+    variant = variants(bundle_with_tree.recipe)[0]
+    (result,) = retrain_variants((variant,), bundle_with_tree, world, world.split(), sample)
+    made = train(variant.recipe, world, 0)
+    difference = hits_per_request(made.pipeline, sample) - hits_per_request(bundle_with_tree.pipeline, sample)
+    assert result.gain.mean == pytest.approx(np.mean(difference / sample.n_relevant))
+    assert result.needs_training
+    assert (result.stage, result.knob, result.setting) == ("tree", "branch", "4")
 
 
-def test_the_unchanged_recipe_gains_exactly_nothing(tree_bundle, world):
-    recommender = load_recommender(tree_bundle)
-    asked = panel(world.split().test, len(world.catalog), 40, 0)
-    made = train(recipe_of(tree_bundle), world, 0)
-    assert np.array_equal(returned(made.pipeline, asked), returned(recommender.pipeline, asked))
+def test_unchanged_recipe_gains_nothing(bundle_with_tree, world):
+    sample = sample_users(world.split().test, len(world.catalog), 40, 0)
+    made = train(bundle_with_tree.recipe, world, 0)
+    hits = [hits_per_request(one.pipeline, sample) for one in (made, bundle_with_tree)]
+    assert np.array_equal(*hits)
 
 
-def test_a_bundle_without_its_recipe_cannot_be_trained_again(tree_bundle, tmp_path):
-    lineage = load(tree_bundle).lineage
-    save_recommender(load_recommender(tree_bundle), tmp_path / "bare", lineage)
-    assert has_recipe(tree_bundle)
-    assert not has_recipe(tmp_path / "bare")
-    with pytest.raises(ConfigError, match=r"holds no recipe.toml, so it cannot be trained again"):
-        recipe_of(tmp_path / "bare")
-
-
-def test_a_training_that_is_refused_says_why_and_the_others_go_on(tree_bundle, world):
-    recommender = load_recommender(tree_bundle)
-    asked = panel(world.split().test, len(world.catalog), 40, 0)
-    recipe = recipe_of(tree_bundle)
+def test_training_that_is_refused_says_why(bundle_with_tree, world):
+    sample = sample_users(world.split().test, len(world.catalog), 40, 0)
+    recipe = bundle_with_tree.recipe
     bad = replace(recipe.stages["tree"], train={**recipe.stages["tree"].train, "branch": 1})
-    trial = Trial("tree", "branch", "1", replace(recipe, stages={**recipe.stages, "tree": bad}))
-    (knob,) = retrained((trial,), recommender, world, 0, asked, silent)
-    assert knob["gain"] is None
-    assert "branch" in knob["why"]
+    variant = Variant("tree", "branch", "1", replace(recipe, stages={**recipe.stages, "tree": bad}))
+    (result,) = retrain_variants((variant,), bundle_with_tree, world, world.split(), sample)
+    assert result.gain is None
+    assert "branch" in result.why
