@@ -139,13 +139,13 @@ class Formless(Stage):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: a + dice, "only nominators can be pooled with \\+, 'dice' is a scorer"),
-        (lambda: sieve + a, "only nominators can be pooled with \\+, 'sieve' is a filter"),
+        (lambda: a + dice, "only nominators can be pooled, 'dice' is a scorer"),
+        (lambda: sieve + a, "only nominators can be pooled, 'sieve' is a filter"),
         (lambda: a + a, "two nominators of a pool are called 'a'; give one of them another name"),
         (lambda: a >> b, "nominator 'b' after >>: pool it with \\+ before the first >>"),
         (lambda: a >> dice >> b + c, "nominator 'pool' after >>"),
         (lambda: a >> dice >> dice % 3, "two stages of a pipeline are called 'dice'"),
-        (lambda: a >> Formless(), "Formless is none of the five kinds: derive it from Nominator, Filter"),
+        (lambda: a >> Formless(), "Formless has no kind: derive it from Nominator, Filter"),
         (lambda: Pipeline(()), "a pipeline needs at least one stage"),
         (lambda: Pool(()), "a pool needs at least one nominator"),
         (lambda: as_pipeline(sieve >> dice), "sieve >> dice begins with a filter; begin with a nominator"),

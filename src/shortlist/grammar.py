@@ -23,6 +23,8 @@ from shortlist.data.candidates import repeats
 from shortlist.errors import GrammarError
 from shortlist.settings import Setting, check_fields, setting, settings_of
 
+KINDS = "Nominator, Filter, Hydrator, Scorer or Selector"
+
 
 @dataclass(frozen=True)
 class Knob:
@@ -42,7 +44,8 @@ class Stage:
     """One step of a pipeline: a request and the candidates so far -> candidates."""
 
     kind: ClassVar[str] = "stage"
-    nested: ClassVar[str] = ""  # field that holds the sub-stages: one stage or a tuple of them
+    child_field: ClassVar[str] = ""  # field that holds the sub-stages: one stage or a tuple of them
+    size_field: ClassVar[str] = ""  # field that `%` sets; without one, `%` cuts by score
 
     name: str = field(default="", kw_only=True)
 
@@ -67,23 +70,23 @@ class Stage:
         return self.at_most(_positive(k, self.title))
 
     def at_most(self, k: int) -> "Stage":
-        """This stage, then only the k best by score."""
-        return Top(self, k)
+        """This stage with at most k candidates."""
+        return self.renewed(**{self.size_field: k}) if self.size_field else Top(self, k)
 
     def children(self) -> tuple["Stage", ...]:
         """The direct sub-stages; empty for a leaf."""
-        inner = self.__dict__.get(self.nested, ())
+        inner = self.__dict__.get(self.child_field, ())
         return (inner,) if isinstance(inner, Stage) else inner
 
     def map(self, change: Callable[["Stage"], "Stage"]) -> Self:
         """The same stage with `change` applied to every child."""
         changed: Any = tuple(map(change, self.children()))
-        single = isinstance(self.__dict__.get(self.nested), Stage)
-        return self.renewed(**{self.nested: changed[0] if single else changed}) if changed else self
+        single = isinstance(self.__dict__.get(self.child_field), Stage)
+        return self.renewed(**{self.child_field: changed[0] if single else changed}) if changed else self
 
     def knobs(self) -> tuple[Knob, ...]:
         """The settings of this stage, without its children, that can be changed without training."""
-        return ()
+        return (Knob(self.size_field, self.__dict__[self.size_field], "scale"),) if self.size_field else ()
 
     def switched_off(self, knob: str) -> "Stage":
         """This stage without the effect of one of its knobs."""
@@ -91,7 +94,8 @@ class Stage:
 
     def expression(self) -> str:
         """This stage in the repr of a pipeline."""
-        return self.name or repr(self)
+        sized = f" % {self.__dict__[self.size_field]}" if self.size_field else ""
+        return f"{self.name}{sized}" if self.name else repr(self)
 
     @classmethod
     def declared(cls) -> tuple[Setting, ...]:
@@ -117,6 +121,8 @@ class Stage:
         return cls(**parts)
 
     def __repr__(self) -> str:
+        if self.children():
+            return self.expression()
         shown = (f"{name}={value!r}" for name, value in self.settings().items() if name != "name" or value)
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -126,6 +132,7 @@ class Nominator(Stage):
     """Candidate generator: nominates at most `limit` items of the whole catalogue per request."""
 
     kind: ClassVar[str] = "nominator"
+    size_field: ClassVar[str] = "limit"
 
     _: KW_ONLY
     limit: int = setting(100, "Largest number of candidates per request.", least=1)
@@ -137,18 +144,8 @@ class Nominator(Stage):
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         nominated = self.nominate(query)
         ordered = nominated.nonfinite_last(self.title)
-        return (
-            ordered.best(self.limit) if ordered is not nominated or ordered.shape[1] > self.limit else ordered
-        )
-
-    def at_most(self, k: int) -> Stage:
-        return replace(self, limit=k)
-
-    def knobs(self) -> tuple[Knob, ...]:
-        return (Knob("limit", self.limit, "scale"),)
-
-    def expression(self) -> str:
-        return f"{super().expression()} % {self.limit}" if self.name else repr(self)
+        in_order = ordered is nominated and ordered.shape[1] <= self.limit
+        return ordered if in_order else ordered.best(self.limit)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -198,6 +195,7 @@ class Selector(Stage):
     """Selects at most `k` candidates and their order."""
 
     kind: ClassVar[str] = "selector"
+    size_field: ClassVar[str] = "k"
 
     _: KW_ONLY
     k: int = setting(10, "Largest number of selected candidates.", least=1)
@@ -215,22 +213,13 @@ class Selector(Stage):
         positions = positions.masked_fill(repeats(positions), -1)
         return found.take(positions).add(self.selection_columns(query, found, positions))
 
-    def at_most(self, k: int) -> Stage:
-        return replace(self, k=k)
-
-    def knobs(self) -> tuple[Knob, ...]:
-        return (Knob("k", self.k, "scale"),)
-
-    def expression(self) -> str:
-        return f"{super().expression()} % {self.k}" if self.name else repr(self)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Top(Stage):
     """A stage, then only the k best by score."""
 
     kind: ClassVar[str] = "top"
-    nested: ClassVar[str] = "inner"
+    child_field: ClassVar[str] = "inner"
 
     inner: Stage
     k: int
@@ -252,16 +241,13 @@ class Top(Stage):
         inner = self.inner.expression()
         return f"({inner}) % {self.k}" if isinstance(self.inner, Pool | Top) else f"{inner} % {self.k}"
 
-    def __repr__(self) -> str:
-        return self.expression()
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pool(Stage):
     """Nominators side by side; an item that two of them nominate belongs to the first."""
 
     kind: ClassVar[str] = "nominator"
-    nested: ClassVar[str] = "parts"
+    child_field: ClassVar[str] = "parts"
 
     parts: tuple[Stage, ...]
 
@@ -270,9 +256,7 @@ class Pool(Stage):
             raise GrammarError("a pool needs at least one nominator")
         for part in self.parts:
             if kind_of(part) != "nominator":
-                raise GrammarError(
-                    f"only nominators can be pooled with +, {part.title!r} is a {kind_of(part)}"
-                )
+                raise GrammarError(f"only nominators can be pooled, {part.title!r} is a {kind_of(part)}")
         _distinct([part.title for part in self.parts], "nominators of a pool")
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
@@ -282,22 +266,15 @@ class Pool(Stage):
         """The candidates of all parts merged, each item once."""
         return merge(nominated, [part.title for part in self.parts])
 
-    @property
-    def title(self) -> str:
-        return self.name or "pool"
-
     def expression(self) -> str:
         return " + ".join(part.expression() for part in self.parts)
-
-    def __repr__(self) -> str:
-        return self.expression()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pipeline(Stage):
     """A sequence of stages; itself a stage, and a nominator when it begins with one."""
 
-    nested: ClassVar[str] = "stages"
+    child_field: ClassVar[str] = "stages"
 
     stages: tuple[Stage, ...]
 
@@ -308,10 +285,7 @@ class Pipeline(Stage):
         object.__setattr__(self, "stages", (_pooled(self.stages[0]), *self.stages[1:]))
         for stage in self.stages:
             if kind_of(stage) == "stage":
-                kinds = "Nominator, Filter, Hydrator, Scorer or Selector"
-                raise GrammarError(
-                    f"{type(stage).__name__} is none of the five kinds: derive it from {kinds}"
-                )
+                raise GrammarError(f"{type(stage).__name__} has no kind: derive it from {KINDS}")
         for stage in self.stages[1:]:
             if kind_of(stage) == "nominator":
                 raise GrammarError(f"nominator {stage.title!r} after >>: pool it with + before the first >>")
@@ -330,10 +304,6 @@ class Pipeline(Stage):
         """The parts of the pool the pipeline begins with."""
         first = bare(self.stages[0])
         return first.parts if isinstance(first, Pool) else ()
-
-    @property
-    def title(self) -> str:
-        return self.name or "pipeline"
 
     def expression(self) -> str:
         return f"({self!r})"

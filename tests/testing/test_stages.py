@@ -265,7 +265,8 @@ def test_stage_of_no_kind_is_refused():
             return found
 
     with pytest.raises(
-        GrammarError, match="Formless: derive it from Nominator, Filter, Hydrator, Scorer or Selector"
+        GrammarError,
+        match="Formless has no kind: derive it from Nominator, Filter, Hydrator, Scorer or Selector",
     ):
         check_stage(Formless(), 20)
 

@@ -15,7 +15,7 @@ from shortlist.settings import setting
 class Guard(Stage):
     """A stage the pipeline can do without: a skipped nominator nominates nothing, a skipped scorer keeps the order."""
 
-    nested: ClassVar[str] = "inner"
+    child_field: ClassVar[str] = "inner"
 
     inner: Stage
 
@@ -52,9 +52,6 @@ class Guard(Stage):
         if self.kind == "nominator":
             return Candidates.none(len(query), query.history.device).note(note)
         return _cuts_only(self.inner, found).note(note)
-
-    def __repr__(self) -> str:
-        return self.expression()
 
 
 def _contains_filter(stage: Stage) -> bool:

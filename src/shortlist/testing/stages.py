@@ -9,7 +9,17 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import GrammarError, ShortlistError
-from shortlist.grammar import Filter, Hydrator, Nominator, Scorer, Selector, Stage, as_pipeline, kind_of
+from shortlist.grammar import (
+    KINDS,
+    Filter,
+    Hydrator,
+    Nominator,
+    Scorer,
+    Selector,
+    Stage,
+    as_pipeline,
+    kind_of,
+)
 from shortlist.pipeline.run import run
 
 
@@ -21,9 +31,7 @@ def check_stage(stage: Stage, n_items: int, nominators: tuple[str, ...] = (), se
     `nominators` are the names whose `.score` and `.rank` columns the stage reads.
     """
     if kind_of(stage) == "stage":
-        raise GrammarError(
-            f"{type(stage).__name__}: derive it from Nominator, Filter, Hydrator, Scorer or Selector"
-        )
+        raise GrammarError(f"{type(stage).__name__} has no kind: derive it from {KINDS}")
     generator = torch.Generator().manual_seed(seed)
     query = _requests(n_items, generator)
     found = _candidates(len(query), n_items, nominators, generator)
