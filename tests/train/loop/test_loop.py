@@ -25,33 +25,35 @@ def line(target: float):
     return model, batches
 
 
-def test_the_loop_learns_and_tells_how_far_it_is():
+def test_loop_trains_and_reports_progress():
     model, batches = line(1.0)
-    told = []
-    Loop(epochs=20, learning_rate=0.05).run(model, batches, 10, "line", lambda *what: told.append(what))
+    reports = []
+    Loop(epochs=20, learning_rate=0.05).run(
+        model, batches, 10, "line", lambda *report: reports.append(report)
+    )
     assert model.weight.item() == pytest.approx(1.0, abs=0.05)
-    assert told[-1] == ("line", 200, 200)
+    assert reports[-1] == ("line", 200, 200)
     assert not model.training
 
 
-def test_the_best_epoch_stays_and_patience_ends_the_rest():
+def test_best_epoch_is_kept_and_patience_stops_training():
     model, batches = line(5.0)
-    verdicts = iter([1.0, 3.0, 2.0, 2.0, 9.0])
+    values = iter([1.0, 3.0, 2.0, 2.0, 9.0])
     kept = {}
 
-    def judge():
+    def validate():
         kept[len(kept)] = model.weight.item()
-        return next(verdicts)
+        return next(values)
 
-    said = Loop(epochs=5, learning_rate=0.1, patience=2).run(
-        model, batches, 10, "line", lambda *_: None, judge
+    validation = Loop(epochs=5, learning_rate=0.1, patience=2).run(
+        model, batches, 10, "line", lambda *_: None, validate
     )
-    assert said == [1.0, 3.0, 2.0, 2.0]
+    assert validation == [1.0, 3.0, 2.0, 2.0]
     assert model.weight.item() == kept[1]
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "best", "heard"),
+    ("values", "best", "evaluations"),
     [
         ([1.0, 3.0, 3.0, 2.0, 9.0], 1, 4),
         ([0.0, 0.0, 0.0, 0.0, 0.0], 0, 3),
@@ -59,23 +61,23 @@ def test_the_best_epoch_stays_and_patience_ends_the_rest():
         ([math.nan, math.nan, math.nan, 1.0, 1.0], 0, 3),
     ],
 )
-def test_the_first_of_equal_epochs_stays_and_patience_counts_from_it(verdicts, best, heard):
+def test_first_of_equal_epochs_is_kept_and_patience_counts_from_it(values, best, evaluations):
     model, batches = line(5.0)
     kept = []
 
-    def judge():
+    def validate():
         kept.append(model.weight.item())
-        return verdicts[len(kept) - 1]
+        return values[len(kept) - 1]
 
-    said = Loop(epochs=5, learning_rate=0.1, patience=2).run(
-        model, batches, 10, "line", lambda *_: None, judge
+    validation = Loop(epochs=5, learning_rate=0.1, patience=2).run(
+        model, batches, 10, "line", lambda *_: None, validate
     )
-    assert len(said) == heard
-    assert best_of(said) == best
+    assert len(validation) == evaluations
+    assert best_of(validation) == best
     assert model.weight.item() == kept[best]
 
 
-def test_a_loss_that_is_no_number_is_named():
+def test_loss_that_is_not_finite_is_an_error():
     model, _ = line(1.0)
 
     def batches(epoch):
@@ -85,44 +87,44 @@ def test_a_loss_that_is_no_number_is_named():
         Loop(epochs=2).run(model, batches, 1, "line", lambda *_: None)
 
 
-def test_shuffled_batches_hold_everything_once():
+def test_shuffled_batches_contain_every_position_once():
     batches = list(shuffled(10, 4, np.random.default_rng(0)))
     assert [len(batch) for batch in batches] == [4, 4, 2]
     assert sorted(np.concatenate(batches).tolist()) == list(range(10))
 
 
-def test_a_loss_that_comes_as_the_same_function_again_is_recorded(monkeypatch):
+def test_loss_that_is_the_same_function_again_is_recorded(monkeypatch):
     made = []
 
-    class Noted(Recorded):
+    class Counted(Recorded):
         def __init__(self, work, stream):
             super().__init__(work, stream)
             made.append(self)
 
         def __call__(self):
-            self.done += 1
+            self.runs += 1
             self.work()
 
-    monkeypatch.setattr(loop, "Recorded", Noted)
+    monkeypatch.setattr(loop, "Recorded", Counted)
     monkeypatch.setattr(loop, "on", lambda stream: nullcontext())
     monkeypatch.setattr(loop, "stream_for", lambda device: "mine")
-    model, fresh = line(1.0)
+    model, changing = line(1.0)
 
-    def steady():
+    def same():
         return (model(torch.ones(1, 1)) - 1.0).square().mean()
 
     Loop(epochs=3, learning_rate=0.05).run(
-        model, lambda epoch: iter([steady] * 10), 10, "line", lambda *_: None
+        model, lambda epoch: iter([same] * 10), 10, "line", lambda *_: None
     )
-    assert [one.done for one in made] == [30]
+    assert [recorded.runs for recorded in made] == [30]
     made.clear()
-    Loop(epochs=1, learning_rate=0.05).run(model, fresh, 10, "line", lambda *_: None)
-    assert [one.done for one in made] == [1] * 10
+    Loop(epochs=1, learning_rate=0.05).run(model, changing, 10, "line", lambda *_: None)
+    assert [recorded.runs for recorded in made] == [1] * 10
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_on_a_gpu_a_recorded_loss_learns_what_a_fresh_one_learns():
-    found = []
+def test_on_a_gpu_a_recorded_loss_gives_the_same_weights_as_an_eager_one():
+    weights = []
     for recorded in (True, False):
         model = nn.Linear(4, 4, bias=False, device="cuda")
         nn.init.zeros_(model.weight)
@@ -137,5 +139,5 @@ def test_on_a_gpu_a_recorded_loss_learns_what_a_fresh_one_learns():
                 yield loss if recorded else partial(loss)
 
         Loop(epochs=3, learning_rate=0.05).run(model, batches, 20, "line", lambda *_: None)
-        found.append(model.weight.detach().clone())
-    assert torch.equal(*found)
+        weights.append(model.weight.detach().clone())
+    assert torch.equal(*weights)

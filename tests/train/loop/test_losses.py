@@ -13,7 +13,7 @@ from shortlist.train.loop.losses import (
     sampled_softmax_loss,
     softmax_loss,
 )
-from shortlist.train.loop.negatives import Proposal
+from shortlist.train.loop.negatives import NegativeSampler
 
 
 def test_softmax_loss_by_hand():
@@ -27,12 +27,12 @@ def test_sampled_softmax_over_all_others_is_the_full_softmax():
     assert torch.allclose(sampled_softmax_loss(logits[:, 0], logits[:, 1:]).mean(), full)
 
 
-def test_sampled_softmax_is_right_on_average_where_draws_vary():
+def test_sampled_softmax_is_unbiased():
     generator = torch.Generator().manual_seed(1)
     others = torch.randn(200, generator=generator)
-    drawn = torch.randint(0, 200, (4000, 50), generator=generator)
-    lifted = (others[drawn].exp() * (200 / 50)).sum(1)
-    assert lifted.mean().item() == pytest.approx(others.exp().sum().item(), rel=0.02)
+    sampled = torch.randint(0, 200, (4000, 50), generator=generator)
+    estimate = (others[sampled].exp() * (200 / 50)).sum(1)
+    assert estimate.mean().item() == pytest.approx(others.exp().sum().item(), rel=0.02)
 
 
 def test_sampled_softmax_by_hand():
@@ -40,38 +40,38 @@ def test_sampled_softmax_by_hand():
     assert sampled_softmax_loss(positive, negatives).item() == pytest.approx(math.log(6 / 2))
 
 
-def test_draws_by_popularity_less_what_was_expected_stand_for_the_whole_catalogue_on_average():
-    """10,000 draws of 40: the mean of the corrected sums lies within 2 % of the full one, the plain one far off."""
+def test_samples_by_popularity_with_correction_are_unbiased():
+    """The mean of 10,000 corrected sums of 40 samples is within 2 % of the full sum; without correction it is not."""
     generator = torch.Generator().manual_seed(3)
     logits = torch.randn(60, generator=generator)
-    proposal = Proposal.of(torch.arange(60).square().numpy(), 0.75, torch.device("cpu"))
-    logits[-20:] += 1.5  # popular items are liked: without the correction the sum is too large
+    sampler = NegativeSampler.of(torch.arange(60).square().numpy(), 0.75, torch.device("cpu"))
+    logits[-20:] += 1.5  # popular items have large logits, so the uncorrected sum is too large
     torch.manual_seed(0)
-    drawn = proposal.draw((10_000, 40))
+    sampled = sampler.sample((10_000, 40))
     full = logits.exp().sum().item()
-    corrected = (logits[drawn] - proposal.log_expected(drawn, 40)).exp().sum(1).mean().item()
+    corrected = (logits[sampled] - sampler.log_expected(sampled, 40)).exp().sum(1).mean().item()
     assert corrected == pytest.approx(full, rel=0.02)
-    alike = (logits[drawn].exp() * (60 / 40)).sum(1).mean().item()
-    assert alike > 1.2 * full
+    uncorrected = (logits[sampled].exp() * (60 / 40)).sum(1).mean().item()
+    assert uncorrected > 1.2 * full
 
 
-def test_where_every_other_item_is_drawn_once_as_expected_it_is_the_full_softmax():
+def test_every_other_item_sampled_once_gives_the_full_softmax():
     logits = torch.randn(1, 9, generator=torch.Generator().manual_seed(0))
-    proposal = Proposal.of(torch.ones(9).numpy(), 0.0, torch.device("cpu"))
-    drawn = torch.arange(9)
-    others = (logits - proposal.log_expected(drawn, 9)).masked_fill(drawn == 4, -torch.inf)
+    sampler = NegativeSampler.of(torch.ones(9).numpy(), 0.0, torch.device("cpu"))
+    sampled = torch.arange(9)
+    others = (logits - sampler.log_expected(sampled, 9)).masked_fill(sampled == 4, -torch.inf)
     full = softmax_loss(logits, torch.tensor([4]))
     assert torch.allclose(sampled_softmax_loss(logits[:, 4], others), full)
 
 
-def test_without_a_single_negative_the_sampled_softmax_costs_nothing_and_its_gradient_is_zero():
+def test_sampled_softmax_without_negatives_has_zero_loss_and_gradient():
     positive = torch.tensor([0.5], requires_grad=True)
-    drawn = torch.zeros(1, 3, requires_grad=True)
-    loss = sampled_softmax_loss(positive, drawn.masked_fill(torch.ones(1, 3, dtype=torch.bool), -torch.inf))
+    sampled = torch.zeros(1, 3, requires_grad=True)
+    loss = sampled_softmax_loss(positive, sampled.masked_fill(torch.ones(1, 3, dtype=torch.bool), -torch.inf))
     loss.sum().backward()
     assert loss.item() == 0.0
     assert positive.grad.item() == 0.0
-    assert drawn.grad.tolist() == [[0.0, 0.0, 0.0]]
+    assert sampled.grad.tolist() == [[0.0, 0.0, 0.0]]
 
 
 def test_binary_loss_by_hand():
@@ -83,8 +83,8 @@ def test_binary_loss_by_hand():
 
 
 def test_bpr_loss_by_hand():
-    found = bpr_loss(torch.tensor([1.0, math.log(3.0)]), torch.tensor([1.0, 0.0]))
-    assert found.tolist() == pytest.approx([math.log(2), math.log(4 / 3)])
+    losses = bpr_loss(torch.tensor([1.0, math.log(3.0)]), torch.tensor([1.0, 0.0]))
+    assert losses.tolist() == pytest.approx([math.log(2), math.log(4 / 3)])
 
 
 def test_offer_loss_by_hand():
@@ -96,42 +96,42 @@ def test_offer_loss_by_hand():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.floats(0.1, 3.0))
-def test_a_better_order_never_costs_more(seed: int, lift: float):
-    """Whether the wanted one rises or an unwanted one falls; what does not count changes nothing."""
+def test_better_order_never_has_a_larger_loss(seed: int, lift: float):
+    """A higher target and a lower negative never increase the loss; invalid negatives change nothing."""
     generator = torch.Generator().manual_seed(seed)
-    wanted, others = torch.randn(4, generator=generator), torch.randn(4, 3, generator=generator)
+    target, others = torch.randn(4, generator=generator), torch.randn(4, 3, generator=generator)
     counts = torch.rand(4, 3, generator=generator) < 0.7
-    fewer = others - lift * (torch.arange(3) == 1)
+    lower = others - lift * (torch.arange(3) == 1)
     losses = {
-        "sampled": lambda one, rest: sampled_softmax_loss(one, rest.masked_fill(~counts, -torch.inf)),
-        "binary": lambda one, rest: binary_loss(one, rest, counts),
-        "bpr": lambda one, rest: bpr_loss(one, rest[:, 1]),
-        "offer": lambda one, rest: offer_loss(one, rest, counts),
+        "sampled": lambda own, rest: sampled_softmax_loss(own, rest.masked_fill(~counts, -torch.inf)),
+        "binary": lambda own, rest: binary_loss(own, rest, counts),
+        "bpr": lambda own, rest: bpr_loss(own, rest[:, 1]),
+        "offer": lambda own, rest: offer_loss(own, rest, counts),
     }
     for name, loss in losses.items():
-        before = loss(wanted, others)
-        assert (loss(wanted + lift, others) <= before).all(), name
-        assert (loss(wanted, fewer) <= before).all(), name
+        before = loss(target, others)
+        assert (loss(target + lift, others) <= before).all(), name
+        assert (loss(target, lower) <= before).all(), name
         if name != "bpr":
-            assert torch.equal(loss(wanted, others + 5 * ~counts), before), name
+            assert torch.equal(loss(target, others + 5 * ~counts), before), name
 
 
 def test_listwise_loss_by_hand():
     scores = torch.tensor([[math.log(2.0), 0.0, 0.0, 9.0]])
-    wanted = torch.tensor([[True, False, False, False]])
-    valid = torch.tensor([[True, True, True, False]])  # the last place holds nothing
-    assert listwise_loss(scores, wanted, valid).item() == pytest.approx(math.log(2.0))
+    target = torch.tensor([[True, False, False, False]])
+    valid = torch.tensor([[True, True, True, False]])  # the last place is empty
+    assert listwise_loss(scores, target, valid).item() == pytest.approx(math.log(2.0))
 
 
-def test_wanted_candidates_do_not_compete_with_each_other():
-    wanted = torch.tensor([[True, True]])
-    assert listwise_loss(torch.tensor([[5.0, -5.0]]), wanted, wanted).item() == 0.0
+def test_targets_do_not_compete_with_each_other():
+    target = torch.tensor([[True, True]])
+    assert listwise_loss(torch.tensor([[5.0, -5.0]]), target, target).item() == 0.0
 
 
-def test_nothing_wanted_costs_nothing_and_has_a_gradient():
+def test_list_without_targets_has_zero_loss_and_a_finite_gradient():
     scores = torch.zeros(2, 3, requires_grad=True)
-    nothing = torch.zeros(2, 3, dtype=torch.bool)
-    loss = listwise_loss(scores, nothing, ~nothing)
+    none = torch.zeros(2, 3, dtype=torch.bool)
+    loss = listwise_loss(scores, none, ~none)
     loss.backward()
     assert loss.item() == 0.0
     assert torch.isfinite(scores.grad).all()
@@ -139,10 +139,10 @@ def test_nothing_wanted_costs_nothing_and_has_a_gradient():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.floats(0.1, 3.0))
-def test_lifting_a_wanted_candidate_never_costs_more(seed: int, lift: float):
+def test_higher_target_never_has_a_larger_loss(seed: int, lift: float):
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randn(1, 6, generator=generator)
-    wanted = torch.tensor([[True, False, False, True, False, False]])
-    better = scores + lift * wanted
-    everything = torch.ones_like(wanted)
-    assert listwise_loss(better, wanted, everything) <= listwise_loss(scores, wanted, everything)
+    target = torch.tensor([[True, False, False, True, False, False]])
+    better = scores + lift * target
+    valid = torch.ones_like(target)
+    assert listwise_loss(better, target, valid) <= listwise_loss(scores, target, valid)

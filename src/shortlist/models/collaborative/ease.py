@@ -16,7 +16,7 @@ class EASEConfig(ModelConfig):
 
 
 class EASE(Model):
-    """Scores are the sum of the weight rows [N, N] of the items in the history.
+    """Linear item-item weights in closed form: scores are the sum of the rows of the history's items.
 
     An empty history gets the popularity-weighted mean of all rows.
     """

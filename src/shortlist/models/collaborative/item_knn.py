@@ -20,9 +20,9 @@ class ItemKNNConfig(ModelConfig):
 
 
 class ItemKNN(Model):
-    """The sum of similarities over the history; memory grows with the number of items, not with pairs of items.
+    """Every item of a history adds the similarities of its nearest neighbours.
 
-    Items that no neighbour adds to come last, ordered by popularity; so does every item for an empty history.
+    Memory grows with the number of items, not with pairs of items. Items that no neighbour adds to come last, ordered by popularity; so does every item for an empty history.
     """
 
     Config = ItemKNNConfig

@@ -23,7 +23,7 @@ class MFConfig(ModelConfig):
 
 
 class MF(VectorModel):
-    """Users of the training data have their own vectors; others are folded in by least squares.
+    """Matrix factorisation; users outside the training data are folded in by least squares.
 
     For a history h fold-in solves (w Q'Q + sum over h of qq' + ridge I) p = sum over h of q, where Q are all item
     vectors and w is `unobserved_weight`. An unknown user without a history gets the mean user vector.

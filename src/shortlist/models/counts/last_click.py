@@ -22,9 +22,9 @@ class LastClickConfig(ModelConfig):
 
 
 class LastClick(Model):
-    """p(next | last) = (count(last, next) + backoff * popularity(next)) / (count(last) + backoff).
+    """Counts of which item follows the last one, with popularity as backoff.
 
-    The popularity of an item is its share of all events. It is the answer for an empty history, and it orders items
+    p(next | last) = (count(last, next) + backoff * popularity(next)) / (count(last) + backoff). The popularity of an item is its share of all events. It is the answer for an empty history, and it orders items
     that never followed the last one. Item i owns next_items[starts[i]:starts[i + 1]].
     """
 

@@ -37,7 +37,7 @@ class DINConfig(ModelConfig):
 
 
 class DIN(Model):
-    """The node scorer of trees applied to items: scores every item exactly, which is slow for large catalogues."""
+    """Attention of every item on the history, scored one by one: exact, and slow for large catalogues."""
 
     Config = DINConfig
     training_defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3}

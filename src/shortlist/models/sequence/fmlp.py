@@ -20,7 +20,7 @@ class FMLPConfig(ModelConfig):
 
 
 class FMLP(VectorModel):
-    """A history, padded at the front to `max_history`, passes through filter blocks; its last position is the user."""
+    """Learnable filters over the frequencies of a history; the last position is the user vector."""
 
     Config = FMLPConfig
     config: FMLPConfig

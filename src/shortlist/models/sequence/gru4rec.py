@@ -21,7 +21,7 @@ class GRU4RecConfig(ModelConfig):
 
 
 class GRU4Rec(SequenceModel):
-    """GRU states, projected to the width of the item embeddings; a sequence begins with a start token."""
+    """A recurrent network over the history predicts the next item; a sequence begins with a start token."""
 
     Config = GRU4RecConfig
     config: GRU4RecConfig

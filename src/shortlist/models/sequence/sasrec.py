@@ -12,9 +12,9 @@ class SASRecConfig(TransformerConfig):
 
 
 class SASRec(SequenceModel):
-    """Causal transformer; item embeddings are shared between input and output.
+    """A causal transformer over the history predicts the next item.
 
-    A sequence begins with a start token, so that an empty history has a user vector too. Padding is at the end and the
+    Item embeddings are shared between input and output. A sequence begins with a start token, so that an empty history has a user vector too. Padding is at the end and the
     attention is causal, so no padding mask is needed.
     """
 

@@ -20,7 +20,7 @@ class SumPoolingConfig(ModelConfig):
 
 
 class SumPooling(SequenceModel):
-    """User vectors from mean item embeddings, which are also the output embeddings."""
+    """The mean item embedding of a history through a small MLP; order does not matter."""
 
     Config = SumPoolingConfig
     config: SumPoolingConfig

@@ -26,7 +26,7 @@ class TwoTowerConfig(ModelConfig):
 
 
 class TwoTower(VectorModel):
-    """User vectors from recency-weighted histories, item vectors from ids and categories, all of unit length."""
+    """User vectors from recency-weighted histories, item vectors from ids and categories; scores are cosines."""
 
     Config = TwoTowerConfig
     needs_history: ClassVar[bool] = True

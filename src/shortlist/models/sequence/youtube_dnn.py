@@ -23,7 +23,7 @@ class YouTubeDNNConfig(ModelConfig):
 
 
 class YouTubeDNN(SequenceModel):
-    """Items have two embeddings: one in histories and one as candidates. It is trained with a sampled softmax."""
+    """The mean embedding of a history through an MLP; items have other embeddings in histories than as candidates."""
 
     Config = YouTubeDNNConfig
     training_defaults: ClassVar[Mapping[str, Any]] = {"loss": "sampled", "negatives": 1000}
