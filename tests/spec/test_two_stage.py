@@ -1,9 +1,10 @@
-"""Invariants and worked numbers of the specification of two-stage recommendation, each by its name.
+"""Invariants (I) and worked numbers (W) of the specification of two-stage recommendation, by their numbers.
 
-What is not here stands with what it is about: I20 in tests/train/test_ranker.py, I29 to I31 in test_harmony.py, I32 and
-I33 in test_flags.py; in tests/evaluate I21, I22, I27 in test_accounting.py, I23 in test_follow.py, I24 in test_beam.py,
-I25 in test_flat.py, I28 in test_estimate.py, I34, I35, I40 in test_bounds_inputs.py, I37 in test_bounds_dtr.py, I39 in
-test_bounds_ranker.py, I42 in test_calibration.py, W5 in test_bounds_sampler.py.
+Others are tested with their modules: I20 in tests/train/rankers/test_training_set.py, I29 to I31 in test_weights.py,
+I32 and I33 in test_retrieved.py; I21, I22, I27 in tests/evaluate/test_losses.py; I28 in tests/metrics/test_estimate.py;
+in tests/diagnose I23 in test_follow_items.py, I24 in tree/test_beam_losses.py, I25 in test_full_catalog.py, I42 in
+test_calibration.py; in tests/lab/theory I34, I35, I40 in test_bounds_inputs.py, I37 in test_bounds_dtr.py, I39 in
+test_bounds_ranker.py, W5 in test_bounds_sampler.py.
 """
 
 import itertools
@@ -59,13 +60,13 @@ def seeded(seed=0):
 
 
 def level_of(*values):
-    """One level of one user, the positive first, all of it there."""
+    """The logits of one level of one user, the positive first, and a mask of valid nodes."""
     logits = torch.tensor([[values]], dtype=torch.float64)
     return logits, torch.ones_like(logits, dtype=torch.bool)
 
 
 def lead_of(k, exclude_self, *values):
-    """The lead of the first of some scores."""
+    """The lead of the first score over the others."""
     logits, valid = level_of(*values)
     return lead(logits[:, 0], torch.tensor([0]), valid[:, 0], k, exclude_self)
 
@@ -82,19 +83,19 @@ def scored_tree(users=40, n=27, branch=3, seed=0):
 
 
 def test_i01_indicator_vectors_have_length_1_and_their_products_are_co_counts():
-    met = (np.random.default_rng(1).random((25, 8)) < 0.4).astype(float)
-    z, count = pifa(met).toarray(), met.sum(0)
+    interacted = (np.random.default_rng(1).random((25, 8)) < 0.4).astype(float)
+    z, count = pifa(interacted).toarray(), interacted.sum(0)
     assert np.linalg.norm(z, axis=1) == pytest.approx(np.ones(8))
-    assert z @ z.T == pytest.approx((met.T @ met) / np.sqrt(count[:, None] * count))
+    assert z @ z.T == pytest.approx((interacted.T @ interacted) / np.sqrt(count[:, None] * count))
 
 
 def test_i02_aggregated_features_are_indicator_vectors_when_each_row_is_its_own():
-    met = np.random.default_rng(2).integers(0, 2, (12, 7)).astype(float)
-    assert pifa(met, np.eye(12)).toarray() == pytest.approx(pifa(met).toarray())
+    interacted = np.random.default_rng(2).integers(0, 2, (12, 7)).astype(float)
+    assert pifa(interacted, np.eye(12)).toarray() == pytest.approx(pifa(interacted).toarray())
 
 
 @pytest.mark.parametrize("branch", [2, 3, 5])
-def test_i03_balanced_k_means_is_a_permutation_with_children_as_large_as_their_room(branch):
+def test_i03_balanced_k_means_is_a_permutation_with_children_of_the_given_sizes(branch):
     assert sorted(by_vectors(vectors(41, 6), branch).tolist()) == list(range(41))
     at = split(vectors(1, 41, 6), 9, draws(1, 5))
     assert labels(at, 9)[0].bincount().tolist() == [9, 9, 9, 9, 5]
@@ -102,16 +103,16 @@ def test_i03_balanced_k_means_is_a_permutation_with_children_as_large_as_their_r
 
 def test_i03_a_split_in_two_is_the_best_of_all_subsets():
     cosines = torch.rand(1, 9, 2, generator=seeded(3))
-    likes = cosines[0].tolist()
+    cosine = cosines[0].tolist()
     best = max(
-        sum(likes[item][item not in left] for item in range(9))
+        sum(cosine[item][item not in left] for item in range(9))
         for left in map(set, itertools.combinations(range(9), 5))
     )
     at = improve(cosines, start(cosines, 5), 5)
     assert objective(cosines, at, 5).item() == pytest.approx(best, abs=1e-6)
 
 
-def test_i04_swaps_never_lose_and_never_beat_the_linear_assignment():
+def test_i04_swaps_are_at_least_greedy_and_at_most_the_linear_assignment():
     cosines = torch.rand(1, 60, 5, generator=seeded(4))
     greedy = start(cosines, 12)
     swapped = improve(cosines, greedy, 12)
@@ -126,10 +127,10 @@ def test_i05_planted_clusters_of_equal_size_are_recovered():
 
 
 def test_w07_two_items_by_hand():
-    met = np.array([[1, 0], [1, 1], [0, 1]])
-    one, other = pifa(met).toarray()
+    interacted = np.array([[1, 0], [1, 1], [0, 1]])
+    one, other = pifa(interacted).toarray()
     assert one @ other == pytest.approx(0.5)
-    one, other = pifa(met, np.array([[1, 0], [0, 1], [1, 1]])).toarray()
+    one, other = pifa(interacted, np.array([[1, 0], [0, 1], [1, 1]])).toarray()
     assert one == pytest.approx([0.7071, 0.7071], abs=1e-4)
     assert other == pytest.approx([0.4472, 0.8944], abs=1e-4)
     assert one @ other == pytest.approx(0.9487, abs=1e-4)
@@ -139,7 +140,7 @@ def test_w07_two_items_by_hand():
 
 
 @each_kind
-def test_i06_a_batch_is_its_pairs_one_by_one(kind):
+def test_i06_scores_of_a_batch_are_those_of_single_pairs(kind):
     scorer = perturbed(small(kind=kind, **THEORY)).double().eval()
     history, rows = rows_of(scorer.config)
     together = scorer(history, rows)
@@ -149,14 +150,14 @@ def test_i06_a_batch_is_its_pairs_one_by_one(kind):
 
 
 @each_kind
-def test_i06_the_amount_of_padding_is_irrelevant(kind):
+def test_i06_scores_do_not_depend_on_padding(kind):
     scorer = perturbed(small(kind=kind, **THEORY)).double().eval()
     history, rows = torch.tensor([[3, 1, 4]]), torch.tensor([[1, 5, 9]])
     padded = torch.nn.functional.pad(history, (9, 0), value=-1)
-    assert torch.equal(scorer(history, rows), scorer(padded, rows))
+    torch.testing.assert_close(scorer(history, rows), scorer(padded, rows), rtol=1e-12, atol=1e-12)
 
 
-def test_i06_windows_hold_the_whole_history_and_are_those_of_the_paper_read_backwards():
+def test_i06_windows_are_those_of_the_paper_in_reverse_order():
     config = ScorerConfig(1)
     assert config.max_history == sum(config.windows) == 69
     assert config.windows[::-1] == (1, 1, 1, 2, 2, 2, 10, 10, 20, 20)  # printed with the newest first
@@ -164,7 +165,7 @@ def test_i06_windows_hold_the_whole_history_and_are_those_of_the_paper_read_back
 
 @each_kind
 @pytest.mark.parametrize("seed", range(3))
-def test_i07_no_score_exceeds_the_range(kind, seed):
+def test_i07_scores_are_within_the_bound(kind, seed):
     scorer = perturbed(small(kind=kind, **THEORY), seed).double().eval()
     norms = norm_report(scorer, [rows_of(scorer.config, users=30, candidates=30, seed=seed)])
     assert norms.observed <= norms.bf
@@ -222,18 +223,18 @@ def test_i09_a_margin_of_at_least_0_is_retrieval(exclude_self):
 
 
 @both_forms
-def test_i09_it_is_what_search_itself_retrieves(exclude_self):
+def test_i09_margin_predicts_what_search_retrieves(exclude_self):
     index = random_rows(64, 64, 4, seed=9)
     values, leaf = level_scores(index, nobody(64)), torch.arange(64)
     shape, items = index.tree.shape, index.tree.item_of_leaf.long()
     found = (search(index, nobody(64), 5, 5).items == items[:, None]).any(1)
-    told = path_margin(
+    margins = path_margin(
         shape, values, leaf, 5, cand=beam_candidates(shape, values, 5), exclude_self=exclude_self
     )
-    assert torch.equal(told.value >= 0, found)
+    assert torch.equal(margins.value >= 0, found)
 
 
-def test_i10_without_the_leaf_it_is_not():
+def test_i10_margin_without_the_leaf_level_does_not_predict_retrieval():
     wrong = 0
     for case in random_trees(30, seed=10):
         shape, values, leaf, k = case
@@ -243,14 +244,14 @@ def test_i10_without_the_leaf_it_is_not():
     assert wrong > 0
 
 
-def test_i11_one_place_shared_with_oneself_leaves_no_lead():
+def test_i11_margin_for_k_1_with_the_target_among_its_rivals_is_at_most_0():
     shape, values, leaf = scored_tree()
     cand = beam_candidates(shape, values, 1)
     assert float(path_margin(shape, values, leaf, 1, cand=cand, exclude_self=False).value.max()) <= 0
 
 
 @both_forms
-def test_i12_the_full_level_margin_is_a_lower_bound_and_exact_for_a_beam_that_holds_all(exclude_self):
+def test_i12_full_level_margin_is_a_lower_bound_and_exact_for_a_full_beam(exclude_self):
     shape, values, leaf = scored_tree()
     more = {"exclude_self": exclude_self}
     for k in (1, 2, 4):
@@ -265,7 +266,7 @@ def test_i12_the_full_level_margin_is_a_lower_bound_and_exact_for_a_beam_that_ho
 
 
 @both_forms
-def test_i13_the_full_level_margin_is_root_two_lipschitz_and_the_other_jumps(exclude_self):
+def test_i13_full_level_margin_is_root_two_lipschitz_and_the_beam_margin_is_not(exclude_self):
     shape, values, leaf = scored_tree(users=500)
     _, other, _ = scored_tree(users=500, seed=7)
     for step in (1e-4, 0.03, 1.0):
@@ -275,28 +276,28 @@ def test_i13_the_full_level_margin_is_root_two_lipschitz_and_the_other_jumps(exc
         assert bool(((full[0] - full[1]).abs() <= math.sqrt(2) * far * (1 + 1e-9)).all())
     step = 0.03
     moved = tuple(a + step * b for a, b in zip(values, other, strict=True))
-    turn = [
+    beam = [
         path_margin(shape, one, leaf, 2, cand=beam_candidates(shape, one, 2)).value for one in (values, moved)
     ]
     far = torch.cat([step * one for one in other], 1).norm(dim=1)
-    assert bool(((turn[0] - turn[1]).abs() > math.sqrt(2) * far).any())
+    assert bool(((beam[0] - beam[1]).abs() > math.sqrt(2) * far).any())
 
 
 def test_w01_a_margin_jumps_from_0_to_minus_100():
     shape, leaf = TreeShape(4), torch.tensor([0])
-    for above, wanted, beam in ((0.01, 0.0, 0), (-0.01, -100.0, 2)):
+    for above, expected, best_leaf in ((0.01, 0.0, 0), (-0.01, -100.0, 2)):
         values = (torch.zeros(1, 1), torch.tensor([[above, 0.0]]), torch.tensor([[1.0, 0.0, 101.0, 50.0]]))
         cand = beam_candidates(shape, values, 1)
-        assert path_margin(shape, values, leaf, 1, cand=cand, exclude_self=False).value.item() == wanted
+        assert path_margin(shape, values, leaf, 1, cand=cand, exclude_self=False).value.item() == expected
         best = values[2].masked_fill(~cand[2], -torch.inf).argmax()
-        assert int(best) == beam
+        assert int(best) == best_leaf
 
 
 # Losses
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
-def test_i14_losses_bound_what_they_stand_for_and_sums_bound_maxima(k):
+def test_i14_losses_bound_the_retrieval_error_and_sums_bound_maxima(k):
     logits = 2 * torch.randn(3000, 3, 6, generator=seeded(14), dtype=torch.float64)
     valid = torch.ones_like(logits, dtype=torch.bool)
     first = torch.zeros(3000, dtype=torch.int64)
@@ -315,7 +316,7 @@ def test_i14_losses_bound_what_they_stand_for_and_sums_bound_maxima(k):
             assert bool((surrogate(g, phi) >= lost).all())
 
 
-def test_i14_fails_for_one_place_as_printed_and_holds_against_the_others():
+def test_i14_fails_for_k_1_as_printed_and_holds_without_the_target_itself():
     logits, valid = level_of(3.0, 0.0, -1.0)
     printed = lead_of(1, False, 3.0, 0.0, -1.0)
     assert surrogate(printed, "hinge").item() > margin(logits, valid).item()
@@ -344,7 +345,7 @@ def test_w02_leads_and_losses_by_hand():
     assert BITS * level_softmax(logits, valid).item() == pytest.approx(3.89056, abs=1e-5)
 
 
-def test_i15_gradients_are_those_of_small_differences():
+def test_i15_gradients_are_numerically_correct():
     logits = torch.randn(5, 2, 6, generator=seeded(15), dtype=torch.float64, requires_grad=True)
     valid = torch.ones_like(logits, dtype=torch.bool)
     losses = [
@@ -359,18 +360,18 @@ def test_i15_gradients_are_those_of_small_differences():
     assert torch.autograd.gradcheck(lambda *x: path_margin(shape, x, leaf, 2).value, scores)
 
 
-def test_i16_the_softmax_over_beam_and_positive_is_never_negative_and_without_the_positive_it_is():
+def test_i16_softmax_loss_is_nonnegative_only_with_the_positive_in_its_denominator():
     shape, values, leaf = scored_tree(users=200)
     levels = tuple(range(1, shape.height + 1))
     drawn = BeamSampler(2).draw(shape, levels, leaf, seeded(), lambda j, nodes: values[j].gather(1, nodes))
     logits = torch.stack([values[j].gather(1, drawn.nodes[:, at]) for at, j in enumerate(levels)], 1)
     assert bool((level_softmax(logits, drawn.valid, reduction="none") >= 0).all())
     assert not bool(drawn.met.all())
-    rivals = logits.masked_fill(~drawn.valid, -torch.inf)[..., 1:].logsumexp(2)
-    assert bool((rivals - logits[..., 0])[~drawn.met].min() < 0)
+    others = logits.masked_fill(~drawn.valid, -torch.inf)[..., 1:].logsumexp(2)
+    assert bool((others - logits[..., 0])[~drawn.met].min() < 0)
 
 
-# The shape of trees
+# Tree shapes
 
 
 def test_w10_pairs_of_one_level_by_hand():
@@ -385,18 +386,18 @@ def test_w10_pairs_of_one_level_by_hand():
 
 
 def choice(query, candidates, scorer):
-    """What a scorer puts first of candidates, one request after the other, in plain Python."""
+    """The candidate with the best score, request by request, in plain Python."""
     found = []
     for row in range(len(query)):
         one = query.take(slice(row, row + 1))
-        field = listed("all", range(N_ITEMS), limit=N_ITEMS)(one, None)
-        scores = scorer.score(one, field)[0].tolist()
+        everything = listed("all", range(N_ITEMS), limit=N_ITEMS)(one, None)
+        scores = scorer.score(one, everything)[0].tolist()
         found.append(max(candidates[row], key=lambda item: scores[item], default=-1))
     return found
 
 
 @pytest.mark.parametrize("limit", [1, 7, N_ITEMS])
-def test_i17_the_answer_is_the_best_of_what_was_retrieved_of_one_item_and_of_all(limit):
+def test_i17_slate_is_the_best_retrieved_candidate(limit):
     query, scorer = panel(wants(30), N_ITEMS).batches[0].query, RandomScorer(name="rank", sides=1_000_003)
     pool = (
         RandomNominator(name="n0", width=25, limit=limit)
@@ -405,42 +406,42 @@ def test_i17_the_answer_is_the_best_of_what_was_retrieved_of_one_item_and_of_all
     )
     trace = run(as_pipeline(pool >> scorer % 1), query).trace
     retrieved = [
-        row[there].tolist() for row, there in zip(trace.nominated.items, trace.nominated.valid, strict=True)
+        row[valid].tolist() for row, valid in zip(trace.nominated.items, trace.nominated.valid, strict=True)
     ]
-    answer = [row[0] if row else -1 for row in trace.steps[1].after.items.tolist()]
-    assert answer == choice(query, retrieved, scorer)
+    slate = [row[0] if row else -1 for row in trace.steps[1].after.items.tolist()]
+    assert slate == choice(query, retrieved, scorer)
     if limit == 1:  # the retriever's own first
-        assert answer == [row[0] for row in retrieved]
+        assert slate == [row[0] for row in retrieved]
     if limit == N_ITEMS:
-        assert answer == choice(query, [list(range(N_ITEMS))] * len(query), scorer)
+        assert slate == choice(query, [list(range(N_ITEMS))] * len(query), scorer)
 
 
-def test_i18_the_order_of_candidates_does_not_matter():
+def test_i18_slate_does_not_depend_on_the_order_of_candidates():
     query, rows = panel(wants(20), N_ITEMS).batches[0].query, list(range(3, 30))
     scorer = RandomScorer(name="rank", sides=1_000_003)
     slates = [run(as_pipeline(listed("a", one) >> scorer % 5), query).items for one in (rows, rows[::-1])]
     assert torch.equal(*slates)
 
 
-@pytest.mark.parametrize(("beam", "named"), [(20, 20), (60, 20), (2, None)])
-def test_i19_what_was_met_never_comes_back_and_takes_no_place(beam, named):
-    """A beam that reaches too few other leaves names fewer; none that was met is among them."""
-    met = list(range(0, 40, 2))
-    fresh, plain = (
-        (nominator(beam=beam, fresh=one) % 20).nominate(Query.of([met])).items[0].tolist()
+@pytest.mark.parametrize(("beam", "count"), [(20, 20), (60, 20), (2, None)])
+def test_i19_excluded_history_items_are_not_nominated_and_take_no_place(beam, count):
+    """A beam that reaches too few other leaves nominates fewer items."""
+    history = list(range(0, 40, 2))
+    unseen, plain = (
+        (nominator(beam=beam, fresh=one) % 20).nominate(Query.of([history])).items[0].tolist()
         for one in (True, False)
     )
-    assert not set(fresh) & set(met)
-    assert named is None or len(set(fresh) - {-1}) == named
-    assert set(plain) & set(met)
+    assert not set(unseen) & set(history)
+    assert count is None or len(set(unseen) - {-1}) == count
+    assert set(plain) & set(history)
 
 
-def test_i26_a_replay_is_at_most_the_ceiling_and_an_oracle_ranker_errs_as_retrieval_does():
+def test_i26_replay_is_at_most_the_ceiling_and_an_oracle_ranker_loses_only_what_retrieval_does():
     gained = 0
     for salt in range(20):
         scorer = RandomScorer(name="rank", sides=1_000_003, salt=salt)
         pipeline = as_pipeline(RandomNominator(name="n0", width=15, limit=15, salt=salt) >> scorer % 1)
-        one = panel(wants(12, salt, most=2), N_ITEMS)  # one wanted item each
+        one = panel(wants(12, salt, most=2), N_ITEMS)  # one relevant item each
         told = follow(pipeline, one)
         losses, base = decompose(told.trace), told.returned(len(one))
         oracles, _ = replayed(pipeline, one)
@@ -452,7 +453,7 @@ def test_i26_a_replay_is_at_most_the_ceiling_and_an_oracle_ranker_errs_as_retrie
     assert gained > 0
 
 
-def test_i43_the_same_seed_gives_the_same_bytes():
+def test_i43_same_seed_gives_the_same_diagnosis():
     ids = Vocabulary.of([f"i{row}" for row in range(N_ITEMS)])
     learned = Interactions.of(np.arange(60) % 6, np.arange(60) % N_ITEMS, np.arange(60), n_items=N_ITEMS)
     one, same, other = (
@@ -471,53 +472,53 @@ def test_w03_ten_instances_and_three_stages():
     assert by_arithmetic(losses, 0) == (0.2, pytest.approx(0.075))
 
 
-def test_w04_a_retriever_that_misses_half_is_as_good_as_none():
+def test_w04_threshold_recall_by_hand():
     assert threshold(0.8, 0.6) == pytest.approx(0.5)
 
 
-def test_w09_a_fifth_is_retrieved():
+def test_w09_weights_for_recall_one_fifth():
     flags = np.arange(10) < 2
     weights = weigh(flags, 0.0).values
     assert weights.tolist() == [5.0] * 2 + [0.0] * 8
     assert np.abs(1 - weights).mean() == pytest.approx(1.6) == weight_shift(flags)
     assert shift_term(0.2, "paper").value == pytest.approx(1.6)
-    assert shift_term(0.2, "paper").value + 0.2 == pytest.approx(1.8)  # all retrieved cost at least 1
+    assert shift_term(0.2, "paper").value + 0.2 == pytest.approx(1.8)  # above 1: the bound is vacuous
 
 
 # Bounds
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_i36_one_draw_meets_the_mended_divergence_and_more_stay_below_it(seed):
+def test_i36_gap_of_one_sample_equals_the_corrected_divergence_and_more_samples_stay_below(seed):
     random = np.random.default_rng(seed)
     size, at = int(random.integers(3, 7)), int(random.integers(0, 3))
     scores = torch.from_numpy(random.normal(0, 2, size))
     q = torch.from_numpy(random.dirichlet(np.ones(size)))
-    told = sampler_gap(scores[None], torch.tensor([at]), q[None], 1, draws=1)
-    assert exact_gap(scores, at, q, 1) == pytest.approx(told.kl_plus, abs=1e-10)
+    gap = sampler_gap(scores[None], torch.tensor([at]), q[None], 1, draws=1)
+    assert exact_gap(scores, at, q, 1) == pytest.approx(gap.kl_plus, abs=1e-10)
     for negatives in (2, 4):
-        assert -1e-12 <= exact_gap(scores, at, q, negatives) <= told.kl_plus + 1e-12
-    assert told.kl_plus <= told.kl
+        assert -1e-12 <= exact_gap(scores, at, q, negatives) <= gap.kl_plus + 1e-12
+    assert gap.kl_plus <= gap.kl
 
 
 @pytest.mark.parametrize("constants", ["paper", "corrected"])
 @pytest.mark.parametrize("norms", ["fixed", "measured"])
 @pytest.mark.parametrize("scorer", ["linear", "mlp", "attention"])
-def test_i38_every_bound_falls_with_instances_and_rises_with_every_length(scorer, norms, constants):
+def test_i38_bounds_decrease_with_instances_and_increase_with_norms(scorer, norms, constants):
     one = inputs(100, 4, 4000, scorer=scorer, layers=3, norms=norms, k=20)
     usual = every_bound(one, constants)
     more = every_bound(replace(one, n_train=16_000), constants)
     assert all(more[name] < value for name, value in usual.items())
-    risen = set()
+    increased = set()
     for name in ("b0", "bx", "ba", "b1", "b2", "c_sigma"):
-        longer = every_bound(replace(one, **{name: 2.5}), constants)
-        assert all(longer[bound] >= value for bound, value in usual.items())
-        risen |= {bound for bound, value in usual.items() if longer[bound] > value}
-    assert risen == set(usual)
+        larger = every_bound(replace(one, **{name: 2.5}), constants)
+        assert all(larger[bound] >= value for bound, value in usual.items())
+        increased |= {bound for bound, value in usual.items() if larger[bound] > value}
+    assert increased == set(usual)
 
 
 def every_bound(one, constants):
-    """The total of every bound that a scorer of this kind has."""
+    """The total of every bound for this kind of scorer."""
     kind = {"linear": "paper_linear", "mlp": "paper_mlp", "attention": "paper_ta"}[one.scorer]
     found = {
         "model": model_complexity(one, constants).value,
@@ -543,7 +544,7 @@ def test_w06_the_tight_corollary():
 # Heaps
 
 
-def test_i41_no_miss_in_any_level_means_that_the_beam_is_exhaustive_and_not_the_other_way_round():
+def test_i41_beam_without_misses_is_exhaustive_but_not_conversely():
     clean = alike_with_a_miss = 0
     for seed in range(400):
         k, index = 1 + seed % 3, random_rows(1, 4 + seed % 9, 2, seed)
