@@ -1,10 +1,6 @@
 """Invariants (I) and worked numbers (W) of the specification of two-stage recommendation, by their numbers.
 
-Others are tested with their modules: I20 in tests/train/rankers/test_training_set.py, I29 to I31 in test_weights.py,
-I32 and I33 in test_retrieved.py; I21, I22, I27 in tests/evaluate/test_losses.py; I28 in tests/metrics/test_estimate.py;
-in tests/diagnose I23 in test_follow_items.py, I24 in tree/test_beam_losses.py, I25 in test_full_catalog.py, I42 in
-test_calibration.py; in tests/lab/theory I34, I35, I40 in test_bounds_inputs.py, I37 in test_bounds_dtr.py, I39 in
-test_bounds_ranker.py, W5 in test_bounds_sampler.py.
+The other numbers are tested with their modules, I20 and I29 to I33 in tests/train/rankers.
 """
 
 import itertools
@@ -33,7 +29,7 @@ from shortlist.lab.theory.bounds_inputs import bottom_aligned, pair_factor, same
 from shortlist.lab.theory.bounds_ranker import ranker_bound, shift_term, weight_shift
 from shortlist.lab.theory.bounds_sampler import sampler_gap
 from shortlist.lab.theory.margin import beam_candidates, lead, level_margins, path_margin
-from shortlist.lab.theory.margin_checks import found_by_walk, random_trees
+from shortlist.lab.theory.margin_checks import found_by_search, random_trees
 from shortlist.models.nodes import NormLimits, ScorerConfig, make_scorer, norm_report, project_
 from shortlist.pipeline import run
 from shortlist.train.rankers.weights import weigh
@@ -219,7 +215,7 @@ def test_i09_a_margin_of_at_least_0_is_retrieval(exclude_self):
         shape, values, leaf, k = case
         cand = beam_candidates(shape, values, k)
         found = path_margin(shape, values, leaf, k, cand=cand, exclude_self=exclude_self)
-        assert torch.equal(found.value >= 0, found_by_walk(case))
+        assert torch.equal(found.value >= 0, found_by_search(case))
 
 
 @both_forms
@@ -240,7 +236,7 @@ def test_i10_margin_without_the_leaf_level_does_not_predict_retrieval():
         shape, values, leaf, k = case
         leads = level_margins(shape, values, leaf, k, cand=beam_candidates(shape, values, k))
         above = torch.nn.functional.pad(leads[:, :-1], (0, 1), value=torch.inf).amin(1)
-        wrong += int(((above >= 0) != found_by_walk(case)).sum())
+        wrong += int(((above >= 0) != found_by_search(case)).sum())
     assert wrong > 0
 
 
