@@ -438,8 +438,8 @@ def test_i26_replay_is_at_most_the_ceiling_and_an_oracle_ranker_loses_only_what_
         scorer = RandomScorer(name="rank", sides=1_000_003, salt=salt)
         pipeline = as_pipeline(RandomNominator(name="n0", width=15, limit=15, salt=salt) >> scorer % 1)
         one = panel(wants(12, salt, most=2), N_ITEMS)  # one relevant item each
-        told = follow(pipeline, one)
-        losses, base = decompose(told.trace), told.returned(len(one))
+        followed = follow(pipeline, one)
+        losses, base = decompose(followed.trace), followed.returned(len(one))
         oracles, _ = replayed(pipeline, one)
         for place in range(2):
             ceiling, _ = by_arithmetic(losses, place)
@@ -559,7 +559,7 @@ def test_i41_beam_without_misses_is_exhaustive_but_not_conversely():
             kept = [node for node in order if bool(cand[level][0, node])][:k]
             outside |= not up <= set(kept)
         assert missed or found == best
-        assert outside == (found != best)  # membership in the beam says it exactly
+        assert outside == (found != best)  # exact: membership in the beam
         clean += not missed
         alike_with_a_miss += missed and found == best
     assert clean > 0

@@ -77,7 +77,8 @@ class RankingFeatures:
         if missing := [name for name in names if name not in tensors]:
             raise ArtifactError(f"ranker: tensor {missing[0]!r} is missing; make the artifact again")
         columns = CatalogColumns.build(settings["columns"], tensors) if "columns" in settings else None
-        made = cls(tuple(settings.get("nominators", ())), *(tensors[name] for name in names), columns)
+        counts = {name: tensors[name] for name in names}
+        made = cls(tuple(settings.get("nominators", ())), columns=columns, **counts)
         if not made._valid():
             raise ArtifactError(
                 "ranker: expected a count and a category, from 0, for every item; make the artifact again"

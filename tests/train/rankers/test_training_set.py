@@ -45,16 +45,18 @@ def rows_of(lists: RankingLists) -> list[tuple[list[int], list[int]]]:
 
 def test_harmonised_trains_on_retrieved_targets_only() -> None:
     one = training_set(mode="harmonised")
-    for number, asked in enumerate(one.training):
+    for number, batch in enumerate(one.training):
         lists = one.lists(number, 0)
         assert lists is not None
-        there = {tuple(h): set(i) for h, i in zip(asked.query.history.tolist(), _valid(asked), strict=True)}
+        candidates = {
+            tuple(h): set(i) for h, i in zip(batch.query.history.tolist(), _valid(batch), strict=True)
+        }
         for history, items in rows_of(lists):
-            assert items[0] in there[tuple(history)]
+            assert items[0] in candidates[tuple(history)]
 
 
-def _valid(asked: RequestBatch) -> list[list[int]]:
-    return [row[ok].tolist() for row, ok in zip(asked.found.items, asked.found.valid, strict=True)]
+def _valid(batch: RequestBatch) -> list[list[int]]:
+    return [row[ok].tolist() for row, ok in zip(batch.found.items, batch.found.valid, strict=True)]
 
 
 def test_original_trains_on_all_targets_with_equal_weight() -> None:
@@ -83,13 +85,13 @@ def test_weighted_has_a_positive_weight_for_every_target() -> None:
 @pytest.mark.parametrize("negatives", ["catalogue", "candidates", "both"])
 def test_negatives_are_no_targets_and_come_from_their_source(negatives: str) -> None:
     one = training_set(negatives=negatives, mode="original")
-    for number, asked in enumerate(one.training):
+    for number, batch in enumerate(one.training):
         lists = one.lists(number, 3)
         assert lists is not None
         candidates = {
-            tuple(h): set(i) for h, i in zip(asked.query.history.tolist(), _valid(asked), strict=True)
+            tuple(h): set(i) for h, i in zip(batch.query.history.tolist(), _valid(batch), strict=True)
         }
-        targets = dict(zip(map(tuple, asked.query.history.tolist()), asked.targets.tolist(), strict=True))
+        targets = dict(zip(map(tuple, batch.query.history.tolist()), batch.targets.tolist(), strict=True))
         for history, items in rows_of(lists):
             others = [item for item in items[1:] if item >= 0]
             assert not set(others) & set(targets[tuple(history)])
@@ -132,14 +134,14 @@ def test_only_pure_catalogue_negatives_are_corrected() -> None:
 
 
 def test_retrieved_items_keep_their_columns_and_others_have_none() -> None:
-    asked = batch_of(0)
-    retrieved = asked.found.items[1, 3]
-    other = next(item for item in range(N) if item not in asked.found.items[1].tolist())
-    got = candidates_of(asked.found, torch.tensor([1]), torch.tensor([[int(retrieved), other, -1]]))
-    assert got.columns["a.rank"][0, 0] == asked.found.columns["a.rank"][1, 3]
+    batch = batch_of(0)
+    retrieved = batch.found.items[1, 3]
+    other = next(item for item in range(N) if item not in batch.found.items[1].tolist())
+    got = candidates_of(batch.found, torch.tensor([1]), torch.tensor([[int(retrieved), other, -1]]))
+    assert got.columns["a.rank"][0, 0] == batch.found.columns["a.rank"][1, 3]
     assert got.columns["a.rank"][0, 1:].isnan().all()
-    assert got.scores[0, 0] == asked.found.scores[1, 3]
-    lowest = asked.found.scores[1][asked.found.valid[1]].min()
+    assert got.scores[0, 0] == batch.found.scores[1, 3]
+    lowest = batch.found.scores[1][batch.found.valid[1]].min()
     assert got.scores[0, 1] == lowest
     assert got.valid.tolist() == [[True, True, False]]
 
@@ -201,21 +203,21 @@ def test_candidates_as_negatives_of_missed_targets_are_warned_of() -> None:
 
 def test_all_candidates_of_a_request_are_one_list() -> None:
     one = training_set(negatives="all-candidates", mode="harmonised")
-    for number, asked in enumerate(one.training):
+    for number, batch in enumerate(one.training):
         lists = one.lists(number, 0)
         assert lists is not None
         assert lists is one.lists(number, 7)
-        assert torch.equal(lists.found.items, asked.found.items)
-        assert torch.equal(lists.is_target, asked.is_target)
-        assert torch.equal(lists.weight > 0, asked.is_target)
+        assert torch.equal(lists.found.items, batch.found.items)
+        assert torch.equal(lists.is_target, batch.is_target)
+        assert torch.equal(lists.weight > 0, batch.is_target)
 
 
 def test_missed_targets_are_added_to_all_candidates_when_they_have_weight() -> None:
     one = training_set(negatives="all-candidates", mode="original")
-    for number, asked in enumerate(one.training):
+    for number, batch in enumerate(one.training):
         lists = one.lists(number, 0)
         assert lists is not None
-        for row, targets in enumerate(asked.targets.tolist()):
+        for row, targets in enumerate(batch.targets.tolist()):
             listed = lists.found.items[row][lists.weight[row] > 0].tolist()
             assert sorted(listed) == sorted(item for item in targets if item >= 0)
             assert torch.equal(lists.weight[row] > 0, lists.is_target[row])

@@ -51,9 +51,14 @@ class RankerTrainer(ListSampling):
         what = str(settings.get("name", self.title))
         training_set = self.training_set(context, what)
         stage, history = self.fit_stage(settings, context, training_set)
-        sampling = {"mode": self.mode, "negatives": self.negatives}
-        retrieved, warnings = training_set.retrieved, training_set.warnings
-        context.note(what, replace(history, **sampling, retrieved=retrieved, warnings=warnings))
+        history = replace(
+            history,
+            mode=self.mode,
+            negatives=self.negatives,
+            retrieved=training_set.retrieved,
+            warnings=training_set.warnings,
+        )
+        context.note(what, history)
         return calibrated(stage, self.calibrate, training_set.validation, what)
 
     def training_set(self, context: TrainContext, what: str) -> TrainingSet:

@@ -200,7 +200,7 @@ class TrainingSet:
     def _weight_of(self) -> list[Tensor]:
         """The weights of each training batch's targets [B, R], 0 for padding."""
         counts = [int(self._known(one).sum()) for one in self.training]
-        parts = torch.from_numpy(self.weights.values).split(counts)
+        parts = torch.split(torch.from_numpy(self.weights.values), counts)
         empty = [torch.zeros(one.targets.shape, dtype=torch.float64) for one in self.training]
         return [
             weight.masked_scatter(self._known(one), part)

@@ -65,7 +65,7 @@ def expected_share(recall: float, blend: float) -> float:
 def retrieval_probability(retrieved: Flags, features: Floats) -> Floats:
     """The probability that each target is retrieved [m], by logistic regression on its features [m, F].
 
-    A smooth version of the flags: a target that was missed by chance keeps a part of its weight.
+    A smooth version of the flags: a target that was narrowly missed keeps a part of its weight.
     """
     if retrieved.all() or not retrieved.any():
         return retrieved.astype(np.float64)
