@@ -12,7 +12,7 @@ import torch
 
 from shortlist.data import Candidates, Catalog, Vocabulary
 from shortlist.grammar import Nominator, Scorer, as_pipeline
-from shortlist.models.sequence.two_tower import TowerConfig, TwoTower
+from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig
 from shortlist.nominate import CoVisit, Popular
 from shortlist.pipeline import About, Recommender
 from shortlist.pipeline.recommender import UserHistories
@@ -24,7 +24,7 @@ ITEMS, USERS = 60, 8
 
 def towers():
     torch.manual_seed(0)
-    return TwoTower(TowerConfig(ITEMS, 3, 8, 16, 10), torch.arange(ITEMS) % 3).eval()
+    return TwoTower(TwoTowerConfig(ITEMS, 10, 3, 8, 16)).with_categories(torch.arange(ITEMS) % 3).eval()
 
 
 def stages():
