@@ -13,7 +13,7 @@ TA = {"scorer": "attention", "layers": 4, "norms": "fixed"}
 MLP = {"scorer": "mlp", "layers": 3, "norms": "fixed"}
 
 
-def test_complexities_at_the_size_of_movielens_are_those_of_the_specification():
+def test_complexities_at_the_size_of_movielens_equal_the_specification():
     assert retriever_bound(inputs(), "paper_linear", "paper").value == pytest.approx(16.7, abs=0.05)
     assert retriever_bound(inputs(**TA), "paper_ta", "paper").value == pytest.approx(3.5e3, rel=0.01)
     wild = retriever_bound(inputs(**TA, b1=10.0, b2=6.0), "paper_ta", "paper")
@@ -21,11 +21,11 @@ def test_complexities_at_the_size_of_movielens_are_those_of_the_specification():
     assert wild.vacuous
 
 
-def test_the_tiny_case_of_the_specification_has_the_bound_it_says():
+def test_the_small_case_of_the_specification():
     assert retriever_bound(inputs(4, 2, 400), "paper_linear", "paper").value == pytest.approx(0.92, abs=0.005)
 
 
-def test_break_even_sizes_are_those_of_the_specification():
+def test_break_even_sizes_equal_the_specification():
     assert break_even(inputs(branch=2), "paper_linear", "paper").value == pytest.approx(7.3e7, rel=0.005)
     assert break_even(inputs(branch=8), "paper_linear", "paper").value == pytest.approx(5.6e7, rel=0.005)
     assert break_even(inputs(branch=8), "rigorous_linear").value == pytest.approx(4236**2)
@@ -43,7 +43,7 @@ def test_a_bound_equals_the_trivial_one_at_its_break_even():
     assert not retriever_bound(replace(one, n_train=2 * round(needed)), "rigorous_linear").vacuous
 
 
-def test_formulas_are_those_of_the_theorems():
+def test_formulas_equal_the_theorems():
     n, branch, m = 100, 4, 400
     tree = {"n": n, "branch": branch, "m": m}
     lengths = {"b0": 2.0, "bx": 3.0, "ba": 1.5, "b1": 1.2, "b2": 1.3, "c_sigma": 1.1}
@@ -61,14 +61,14 @@ def test_formulas_are_those_of_the_theorems():
     attention = inputs(**tree, **lengths, **TA, width=7)
     weight = 1.1**2 * 1.3**2 * (1.5**2 + 1.5**2 * 2 + 2 * 1.5)
     by_hand = 1.1**3 * 1.2**4
-    printed, mended = by_hand * (weight * 69 + 2), 8 * by_hand * (7 * weight * 69 + 2)
+    printed, corrected = by_hand * (weight * 69 + 2), 8 * by_hand * (7 * weight * 69 + 2)
     assert retriever_bound(attention, "paper_ta", "paper").value == pytest.approx(4 * printed * factor)
-    assert retriever_bound(attention, "paper_ta").value == pytest.approx(4 * mended * factor)
+    assert retriever_bound(attention, "paper_ta").value == pytest.approx(4 * corrected * factor)
     assert model_complexity(attention, "paper").value == pytest.approx(printed / 20)
     assert model_complexity(layers, "paper").value == pytest.approx(2 * 1.1**2 * 1.2**3 * 5 / 20)
 
 
-def test_exact_pairs_count_a_node_with_itself_where_the_proof_may_return_it():
+def test_exact_pairs_include_a_node_with_itself_where_the_proof_needs_it():
     tree = {"n": 100, "branch": 4, "m": 400}
     assert retriever_bound(inputs(**tree), "pair_exact").value == pytest.approx(
         2 * math.sqrt(100 * 99 + 25 * 24 + 7 * 6 + 2 * 1) / 20
@@ -79,18 +79,18 @@ def test_exact_pairs_count_a_node_with_itself_where_the_proof_may_return_it():
 
 
 @pytest.mark.parametrize("branch", [2, 3, 8, 32])
-def test_the_rigorous_form_is_the_smaller_one_on_trees_of_this_library(branch):
+def test_the_rigorous_form_is_smaller_on_trees_of_this_library(branch):
     for n in range(2, 2001, 7):
         one = inputs(n, branch)
         paper = retriever_bound(one, "paper_linear", "paper").value
         assert retriever_bound(one, "rigorous_linear").value <= paper
 
 
-def test_a_tree_with_more_pairs_than_the_paper_counts_says_so():
+def test_a_tree_with_more_pairs_than_the_paper_counts_is_marked():
     top = BoundInputs(100, top_aligned(5, 2), 2)
-    assert any("34 pairs" in said for said in retriever_bound(top, "paper_linear", "paper").assumptions)
+    assert any("34 pairs" in text for text in retriever_bound(top, "paper_linear", "paper").assumptions)
     bottom = BoundInputs(100, bottom_aligned(5, 2), 2)
-    assert not any("pairs" in said for said in retriever_bound(bottom, "paper_linear", "paper").assumptions)
+    assert not any("pairs" in text for text in retriever_bound(bottom, "paper_linear", "paper").assumptions)
 
 
 def all_kinds(one):
@@ -101,7 +101,7 @@ def all_kinds(one):
 
 
 @pytest.mark.parametrize("given", [{}, MLP, TA])
-def test_bounds_fall_with_instances_and_rise_with_every_length(given):
+def test_bounds_decrease_in_instances_and_increase_in_every_norm(given):
     one = inputs(100, 4, 400, **given)
     usual = list(all_kinds(one))
     fewer = list(all_kinds(replace(one, n_train=1600)))
@@ -112,7 +112,7 @@ def test_bounds_fall_with_instances_and_rise_with_every_length(given):
     assert all(a > b for a, b in zip(all_kinds(replace(one, b0=1.7)), usual, strict=True))
 
 
-def test_the_rigorous_form_lies_above_what_the_class_can_fit_by_chance():
+def test_the_rigorous_form_is_above_the_rademacher_complexity_of_the_class():
     random = np.random.default_rng(0)
     m, d = 200, 5
     x = random.normal(size=(m, d))
@@ -122,8 +122,8 @@ def test_the_rigorous_form_lies_above_what_the_class_can_fit_by_chance():
     assert retriever_bound(inputs(64, 2, m), "rigorous_linear").value >= 2 * 126 * single
 
 
-def test_the_margins_of_a_small_tree_fit_less_by_chance_than_the_rigorous_form_says():
-    """Random search for the weights that follow random signs best: a lower bound on the complexity itself."""
+def test_the_rademacher_complexity_of_a_small_tree_is_below_the_rigorous_form():
+    """Random search for the weights that fit random signs best: a lower bound of the complexity."""
     random = np.random.default_rng(1)
     m, d, sizes = 60, 3, (2, 4)
     x = random.normal(size=(m, d))
@@ -149,12 +149,12 @@ def test_the_margins_of_a_small_tree_fit_less_by_chance_than_the_rigorous_form_s
 
 def test_theorem_4_4_is_the_sum_of_its_terms():
     one = inputs(100, 4, 10_000, norms="fixed")
-    told = retrieval_bound(one, 0.3)
+    result = retrieval_bound(one, 0.3)
     by_hand = 2 * retriever_bound(one, "rigorous_linear").value
     tail = 3 * math.sqrt(math.log(40) / 20_000)
-    assert told["complexity"].value == pytest.approx(by_hand)
-    assert told["tail"].value == pytest.approx(tail)
-    assert told.total.value == pytest.approx(0.3 + by_hand + tail)
+    assert result["complexity"].value == pytest.approx(by_hand)
+    assert result["tail"].value == pytest.approx(tail)
+    assert result.total.value == pytest.approx(0.3 + by_hand + tail)
     printed = retrieval_bound(one, 0.3, "paper_linear", constants="paper")
     assert printed["complexity"].value == pytest.approx(
         4 * retriever_bound(one, "paper_linear", "paper").value
@@ -162,10 +162,10 @@ def test_theorem_4_4_is_the_sum_of_its_terms():
     assert printed["tail"].value == pytest.approx(math.sqrt(2 * math.log(40) / 10_000))
     assert printed.total.vacuous
     assert not retrieval_bound(replace(one, n_train=10**9), 0.3).total.vacuous
-    assert told.as_dict()["total"]["value"] == told.total.value
+    assert result.as_dict()["total"]["value"] == result.total.value
 
 
-def test_measured_lengths_make_the_bound_larger():
+def test_measured_norms_make_the_bound_larger():
     fixed = inputs(100, 4, 10_000, b0=3.0, norms="fixed")
     measured = replace(fixed, norms="measured")
     for name in ("complexity", "tail"):
@@ -174,7 +174,7 @@ def test_measured_lengths_make_the_bound_larger():
     assert again.total.value == retrieval_bound(fixed, 0.3, "paper_linear", constants="paper").total.value
 
 
-def test_losses_without_a_limit_take_it_from_the_scores():
+def test_unbounded_losses_use_the_score_range():
     one = inputs(100, 4, 10_000, b0=2.0, norms="fixed")
     ramp, hinge, logistic = (
         retrieval_bound(one, 0.3, loss=loss)["tail"].value for loss in ("ramp", "hinge", "logistic")
@@ -188,18 +188,18 @@ def test_losses_without_a_limit_take_it_from_the_scores():
     )
 
 
-def test_a_scorer_the_theorems_do_not_know_is_refused_unless_forced():
+def test_a_scorer_outside_of_the_theorems_is_refused_unless_forced():
     normed = inputs(**TA, departures=("bias", "normalisation"))
     with pytest.raises(ConfigError, match=r"bias, normalisation.*force=True"):
         retriever_bound(normed, "paper_ta")
-    told = retriever_bound(normed, "paper_ta", force=True)
-    assert not told.applicable
-    assert "not_applicable: bias, normalisation" in told.assumptions
+    result = retriever_bound(normed, "paper_ta", force=True)
+    assert not result.applicable
+    assert "not_applicable: bias, normalisation" in result.assumptions
     assert retriever_bound(normed, "trivial").applicable
 
 
 def test_a_theorem_of_another_scorer_is_refused():
-    with pytest.raises(ConfigError, match="paper_ta is of the scorer attention"):
+    with pytest.raises(ConfigError, match="paper_ta is for the scorer attention"):
         retriever_bound(inputs(), "paper_ta")
     with pytest.raises(ConfigError, match="kind must be one of"):
         retriever_bound(inputs(), "paper_forest")

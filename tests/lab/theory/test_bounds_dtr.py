@@ -33,7 +33,7 @@ LENGTHS = {
 ATTENTION = {"scorer": "attention", "norms": "fixed", **LENGTHS}
 
 
-def test_the_root_of_nodes_is_that_of_the_specification():
+def test_node_factors_equal_the_specification():
     def factors(form):
         return [node_factor(bottom_aligned(7129, branch), branch, form) for branch in (2, 32)]
 
@@ -42,7 +42,7 @@ def test_the_root_of_nodes_is_that_of_the_specification():
     assert factors("exact") == pytest.approx([119, 86], abs=0.5)
 
 
-def test_logarithms_of_the_levels_are_far_from_what_is_printed():
+def test_level_logarithms_differ_from_the_printed_form():
     sizes = bottom_aligned(3706, 2)
     assert sum(map(math.log, sizes[1:])) == pytest.approx(53.2, abs=0.05)
     assert 2 * math.log(node_factor(sizes, 2, "printed")) == pytest.approx(9.3, abs=0.05)
@@ -54,7 +54,7 @@ def test_worked_example_6_corollary_1():
     assert corollary1(1, 0.1, 7129, 5.0, "paper").value == corollary1(1, 0.1).value == 0
 
 
-def test_formulas_are_those_of_the_lemmas():
+def test_formulas_equal_the_lemmas():
     one = inputs(100, 4, 400, **ATTENTION)
     alone, through = 1.1**2 * 1.3**2 * 1.5**2, 1.1**2 * 2 * 1.3**2 * (1.5**2 + 1.5)
     tau = node_factor(one.level_sizes, 4, "printed")
@@ -73,12 +73,12 @@ def test_formulas_are_those_of_the_lemmas():
     assert whole.total.vacuous
 
 
-def test_mended_a_level_needs_no_root_and_all_levels_must_hold():
+def test_corrected_a_level_needs_no_root_and_all_levels_must_hold():
     one = inputs(100, 4, 400, **ATTENTION)
     alone, through = 1.1**2 * 1.3**2 * 1.5**2, 1.1**2 * 2 * 1.3**2 * (1.5**2 + 1.5)
-    mended = 4 * 1.1**2 * 1.2**3 * (2 + 4 * 10 * (alone + through))  # 2 per layer (X7), the width (X8)
+    corrected = 4 * 1.1**2 * 1.2**3 * (2 + 4 * 10 * (alone + through))  # 2 per layer (X7), the width (X8)
     whole = dtr_bound(one, 3.0)
-    assert whole["complexity"].value == pytest.approx(8 * one.n_nodes * mended / 20)
+    assert whole["complexity"].value == pytest.approx(8 * one.n_nodes * corrected / 20)
     levels = [lemma2(one, level, 0.1) for level in range(1, one.height + 1)]
     assert whole["complexity"].value == pytest.approx(sum(level["complexity"].value for level in levels))
     assert whole["tail"].value == pytest.approx(sum(level["tail"].value for level in levels))
@@ -87,7 +87,7 @@ def test_mended_a_level_needs_no_root_and_all_levels_must_hold():
     assert lemma1(one).value == pytest.approx(2 * first / 20)
 
 
-def test_uniform_draws_have_the_range_that_the_paper_claims():
+def test_uniform_sampling_has_the_range_of_the_paper():
     one = inputs(100, 4, 400, **ATTENTION)
     uniform = [1 / (size - 1) for size in one.level_sizes[1:]]
     assert dtr_bound(one, 3.0, least_share=uniform)["tail"].value == pytest.approx(
@@ -98,7 +98,7 @@ def test_uniform_draws_have_the_range_that_the_paper_claims():
 
 
 @pytest.mark.parametrize("constants", ["paper", "corrected"])
-def test_bounds_fall_with_instances_and_rise_with_every_length(constants):
+def test_bounds_decrease_in_instances_and_increase_in_every_norm(constants):
     one = inputs(100, 4, 400, **ATTENTION)
     usual = dtr_bound(one, 3.0, constants=constants)
     more = dtr_bound(replace(one, n_train=40_000), 3.0, constants=constants)
@@ -110,7 +110,7 @@ def test_bounds_fall_with_instances_and_rise_with_every_length(constants):
 
 
 def max_heap(shape, random):
-    """Scores by level [1, nodes] whose nodes speak for their best child, and the largest epsilon of any family."""
+    """Max-heap scores by level [1, nodes], and the largest epsilon of any node."""
     values = {shape.height: torch.from_numpy(random.normal(0, 2, (1, shape.n)))}
     worst = 0.0
     for level in range(shape.height - 1, 0, -1):
@@ -125,7 +125,7 @@ def max_heap(shape, random):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_walks_down_a_max_heap_stay_as_near_as_the_tight_form_says(seed):
+def test_proposals_on_a_max_heap_keep_to_the_tight_form(seed):
     random = np.random.default_rng(seed)
     shape = TreeShape(int(random.integers(4, 65)), int(random.integers(2, 6)))
     values, epsilon = max_heap(shape, random)
@@ -137,7 +137,7 @@ def test_walks_down_a_max_heap_stay_as_near_as_the_tight_form_says(seed):
         assert tight <= (level - 1) * math.log(shape.branch) + 1e-9
 
 
-def test_the_gap_of_labels_is_that_of_a_loop():
+def test_the_label_gap_equals_a_loop():
     random = np.random.default_rng(0)
     tree = grow(torch.arange(8), 8)
     shape, users = tree.shape, 6
@@ -146,10 +146,10 @@ def test_the_gap_of_labels_is_that_of_a_loop():
         torch.from_numpy(random.integers(0, 8, users)),
         torch.zeros(users, 3, dtype=torch.int64),
     )
-    told = label_gap(tree, histories, labels, (lambda _: one, lambda _: other), "one_step")
+    result = label_gap(tree, histories, labels, (lambda _: one, lambda _: other), "one_step")
 
     def label(scores, leaf, level):
-        """1 where the item is the best of all leaves below its own ancestor."""
+        """1 if the item is the best leaf below its ancestor."""
         return float(scores[leaf] >= max(scores[i] for i in shape.leaves(level, shape.ancestor(leaf, level))))
 
     by_hand = [
@@ -159,12 +159,12 @@ def test_the_gap_of_labels_is_that_of_a_loop():
         )
         for user, leaf in enumerate(labels.tolist())
     ]
-    assert told.value == pytest.approx(np.mean(by_hand))
+    assert result.value == pytest.approx(np.mean(by_hand))
     same = label_gap(tree, histories, labels, (lambda _: one, lambda _: one + 1e-4), "one_step")
     assert same.value == 0  # labels need not change when estimates do
 
 
-def test_what_means_nothing_is_refused():
+def test_invalid_arguments_are_refused():
     one = inputs(100, 4, 400, **ATTENTION)
     with pytest.raises(ConfigError, match="level must lie between 1 and"):
         lemma2(one, 0, 0.5)
@@ -176,7 +176,7 @@ def test_what_means_nothing_is_refused():
         node_factor(one.level_sizes, 4, "guessed")
     with pytest.raises(ConfigError, match="0 <= epsilon < 1"):
         corollary1(3, 1.0)
-    with pytest.raises(ConfigError, match="error of labels"):
+    with pytest.raises(ConfigError, match="label error"):
         lemma4(-1.0, 1.0, 10)
     with pytest.raises(ConfigError, match="force=True"):
         lemma1(replace(one, departures=("it has biases",)))

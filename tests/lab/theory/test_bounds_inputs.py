@@ -38,25 +38,25 @@ def test_worked_example_10_five_leaves_aligned_both_ways():
 
 
 @pytest.mark.parametrize("branch", [2, 3, 7])
-def test_pairs_are_those_that_enumeration_finds(branch):
+def test_pairs_equal_enumeration(branch):
     for n in range(2, 65):
         for aligned in (top_aligned, bottom_aligned):
             assert same_level_pairs(aligned(n, branch)) == enumerated(aligned(n, branch))
 
 
 @pytest.mark.parametrize("branch", range(2, 33))
-def test_a_tree_aligned_at_the_bottom_never_has_more_pairs_than_the_paper_says(branch):
+def test_a_bottom_aligned_tree_never_has_more_pairs_than_the_paper_states(branch):
     for n in range(2, 2001):
         assert same_level_pairs(bottom_aligned(n, branch)) <= pair_factor(n, branch) ** 2
 
 
-def test_a_tree_aligned_at_the_top_nearly_always_has_more():
+def test_a_top_aligned_tree_nearly_always_has_more():
     more = [n for n in range(2, 5001) if same_level_pairs(top_aligned(n, 2)) > pair_factor(n, 2) ** 2]
     assert more[0] == 5
     assert len(more) == 4966
 
 
-def test_pairs_of_the_real_catalogues_are_those_of_the_specification():
+def test_pairs_of_real_catalogues_equal_the_specification():
     def ratios(n, aligned, branches):
         return [math.sqrt(same_level_pairs(aligned(n, one))) / n for one in branches]
 
@@ -72,7 +72,7 @@ def test_pairs_of_the_real_catalogues_are_those_of_the_specification():
 
 
 @pytest.mark.parametrize("branch", [2, 3, 8])
-def test_a_tree_aligned_at_the_top_has_up_to_nearly_twice_the_pairs(branch):
+def test_a_top_aligned_tree_has_up_to_twice_the_pairs(branch):
     most = (2 * branch**2 - 1) / branch**2
     n = branch ** round(16 / math.log2(branch)) + 1  # one more than a full tree holds
     found = same_level_pairs(top_aligned(n, branch)) / pair_factor(n, branch) ** 2
@@ -80,7 +80,7 @@ def test_a_tree_aligned_at_the_top_has_up_to_nearly_twice_the_pairs(branch):
     assert pair_factor(7129, 2) == pytest.approx(8232, abs=0.5)
 
 
-def test_the_trends_over_branches_are_as_small_as_the_specification_says():
+def test_trends_over_branches_equal_the_specification():
     def change(value, low, high):
         return value(high) / value(low) - 1
 
@@ -97,7 +97,7 @@ def test_no_tree_has_more_nodes_than_the_bound_on_them(branch):
             assert sum(aligned(n, branch)[1:]) <= most_nodes(n, branch)
 
 
-def test_logarithms_of_levels_together_are_more_than_that_of_all_nodes():
+def test_the_sum_of_level_logarithms_exceeds_that_of_all_nodes():
     for branch in (2, 3, 8):
         for n in range(8, 400):
             sizes = bottom_aligned(n, branch)
@@ -114,7 +114,7 @@ def test_scores_stay_within_the_range_of_their_class():
     assert attention.range == pytest.approx(4 * 20 * 2 * 9 * 2)
 
 
-def test_lengths_that_were_looked_at_are_paid_for():
+def test_measured_norms_reduce_delta():
     measured = inputs(b0=3.0, bx=1.0)
     paid = measured.stratified()
     assert (paid.b0, paid.bx, paid.norms) == (4.0, 1.0, "stratified")
@@ -123,7 +123,7 @@ def test_lengths_that_were_looked_at_are_paid_for():
     assert sum(1 / (cell * (cell + 1)) for cell in range(1, 10_000)) < 1  # all choices together cost delta
 
 
-def test_a_length_is_rounded_up_to_the_next_power_of_two():
+def test_a_norm_is_rounded_up_to_a_power_of_two():
     assert [doubling(one) for one in (0.0, 0.3, 1.0, 1.01, 2.0, 9.0)] == [
         (1, 1.0),
         (1, 1.0),
@@ -134,7 +134,7 @@ def test_a_length_is_rounded_up_to_the_next_power_of_two():
     ]
 
 
-def test_a_term_says_what_it_is_compared_with():
+def test_a_term_has_a_ratio_to_its_reference():
     one, other = (BoundTerm("a", value, "f", "paper", True) for value in (6.0, 3.0))
     assert one.against(other).ratio_to_ref == 2
     assert one.against(one).ratio_to_ref == 1
@@ -142,9 +142,9 @@ def test_a_term_says_what_it_is_compared_with():
     assert one.as_dict()["applicable"]
 
 
-def test_instances_of_one_user_may_count_as_one():
+def test_at_users_counts_one_instance_per_user():
     assert inputs(n_users=600).at_users().n_train == 600
-    with pytest.raises(ConfigError, match="number of users is not known"):
+    with pytest.raises(ConfigError, match="number of users is unknown"):
         inputs().at_users()
 
 
@@ -158,7 +158,7 @@ def test_instances_of_one_user_may_count_as_one():
         {"m": 0},
     ],
 )
-def test_inputs_that_mean_nothing_are_refused(given):
+def test_invalid_inputs_are_refused(given):
     with pytest.raises(ConfigError, match="bounds: "):
         inputs(**given)
 
@@ -169,21 +169,21 @@ def test_levels_begin_with_the_root():
 
 
 @pytest.mark.parametrize("kind", ["linear", "mlp", "attention"])
-def test_a_tree_and_its_scorer_give_their_lengths(kind):
+def test_of_index_measures_the_norms_of_the_scorer(kind):
     index = theory_index(kind)
-    norms = norm_report(index.scorer, learned=False)
-    told = BoundInputs.of_index(index, 500, norms, n_users=20, k=3)
-    assert (told.level_sizes, told.branch, told.scorer) == (index.tree.shape.sizes, 3, kind)
-    assert told.b0 == pytest.approx(float(index.scorer.nodes.weight.detach().double().norm(dim=1).max()))
-    assert told.range == pytest.approx(norms.bf)
-    assert told.departures == ()
-    assert BoundInputs.of_index(index, 500).departures == ("histories are read from a table that is learned",)
-    assert told.norms == "measured"
+    norms = norm_report(index.scorer, trained_history=False)
+    result = BoundInputs.of_index(index, 500, norms, n_users=20, k=3)
+    assert (result.level_sizes, result.branch, result.scorer) == (index.tree.shape.sizes, 3, kind)
+    assert result.b0 == pytest.approx(float(index.scorer.nodes.weight.detach().double().norm(dim=1).max()))
+    assert result.range == pytest.approx(norms.bf)
+    assert result.departures == ()
+    assert BoundInputs.of_index(index, 500).departures == ("histories are read from a trained table",)
+    assert result.norms == "measured"
     assert BoundInputs.of_index(index, 500, norms, fixed=True).norms == "fixed"
 
 
 def theory_index(kind, n=20, branch=3, width=4):
-    """A tree with a scorer as the theorems have it: no bias, no normalisation, a table of items of its own."""
+    """A tree with a scorer within the theorems: no bias, no normalisation, a separate item table."""
     tree = grow(torch.arange(n), n, branch)
     config = ScorerConfig(
         n_rows(tree.shape, n, "item"),

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.diagnose.tree.heap import level_values
+from shortlist.diagnose.tree.max_heap import level_scores
 from shortlist.errors import DataError
 from shortlist.lab.theory.bounds import retriever_bound
 from shortlist.lab.theory.bounds_inputs import BoundInputs
 from shortlist.lab.theory.bounds_measured import (
-    chance_of_linear,
     held_out,
     hoeffding,
+    rademacher_linear,
     train_test_gap,
     tree_losses,
 )
@@ -21,7 +21,7 @@ from tests.index.tree.tabular import random_rows
 from tests.lab.theory.test_bounds_inputs import theory_index
 
 
-def test_intervals_of_a_hold_out_error_are_as_wide_as_the_specification_says():
+def test_hold_out_intervals_equal_the_specification():
     losses = torch.zeros(6040)
     losses[:4530] = 1
     found, high = held_out(losses)
@@ -41,7 +41,7 @@ def test_a_gap_is_the_difference_of_means_over_instances():
     assert found.above
 
 
-def test_users_with_many_instances_make_a_gap_less_sure():
+def test_users_with_many_instances_widen_the_interval():
     random = np.random.default_rng(1)
     users = np.repeat(np.arange(50), 20)
     losses = torch.from_numpy(random.random(50)[users])  # all instances of a user cost the same
@@ -55,30 +55,30 @@ def test_too_few_users_give_no_interval():
     assert (found.mean, found.low) == (-1.0, None)
 
 
-def test_what_a_class_fits_by_chance_is_near_its_expectation():
+def test_the_rademacher_complexity_is_close_to_its_expectation():
     x = torch.eye(50)  # signs never cancel: the norm is always the root of 50
-    found = chance_of_linear(x, 3.0)
+    found = rademacher_linear(x, 3.0)
     assert found.value == pytest.approx(3 * math.sqrt(50) / 50)
     same = torch.ones(1000, 1)  # one direction: E|S_1000|
-    assert chance_of_linear(same, 1.0, draws=4000).value == pytest.approx(0.0252, abs=0.001)
+    assert rademacher_linear(same, 1.0, draws=4000).value == pytest.approx(0.0252, abs=0.001)
 
 
-def test_the_rigorous_form_lies_above_what_all_nodes_fit_by_chance():
+def test_the_rigorous_form_is_above_the_rademacher_complexity_of_all_nodes():
     index = theory_index("linear")
     random = torch.Generator().manual_seed(0)
     histories = torch.randint(20, (200, 3), generator=random)
-    x = mean_vector(*index.scorer.remember(histories)).detach()
-    told = BoundInputs.of_index(index, 200, norm_report(index.scorer, learned=False))
-    found = chance_of_linear(x, told.b0)
-    assert 2 * told.n_nodes * found.value <= retriever_bound(told, "rigorous_linear").value
+    x = mean_vector(*index.scorer.history_vectors(histories)).detach()
+    result = BoundInputs.of_index(index, 200, norm_report(index.scorer, trained_history=False))
+    found = rademacher_linear(x, result.b0)
+    assert 2 * result.n_nodes * found.value <= retriever_bound(result, "rigorous_linear").value
 
 
 @pytest.mark.parametrize("k", [1, 4])
-def test_losses_of_a_tree_are_those_of_a_loop(k):
+def test_tree_losses_equal_a_loop(k):
     index = random_rows(5, 20, 3, seed=4)
     histories, labels = torch.arange(5)[:, None], torch.tensor([0, 7, 19, 3, -1])
     found = tree_losses(index, histories, labels, k, gamma=0.7)
-    shape, values = index.tree.shape, level_values(index, histories)
+    shape, values = index.tree.shape, level_scores(index, histories)
     leaves = index.tree.leaves(labels).tolist()
     for user, leaf in enumerate(leaves[:-1]):
         nats, least = [], math.inf

@@ -28,7 +28,7 @@ def test_worked_example_9_ten_flags():
 
 
 @pytest.mark.parametrize("recall", [0.03, 0.3, 0.5, 0.97])
-def test_the_shift_is_known_from_recall_alone(recall):
+def test_the_shift_follows_from_recall(recall):
     flags = np.random.default_rng(0).random(5000) < recall
     assert weight_shift(flags) == pytest.approx(2 * (1 - flags.mean()), abs=1e-12)
 
@@ -42,27 +42,29 @@ def test_the_complexity_falls_from_680_to_11_with_the_root_of_the_items():
     )  # factor 4 kept
 
 
-def test_terms_are_those_of_the_theorem():
+def test_terms_equal_the_theorem():
     one = inputs(100, 4, 10_000, b0=2.0, **FIXED)
-    told = ranker_bound(one, 0.3, 0.6)
-    assert told["shift"].value == pytest.approx(0.7)
-    assert told["complexity"].value == pytest.approx(2 * 41 * 10 * 2 / 100)
-    assert told["tail"].value == pytest.approx(3 * math.sqrt(math.log(40) / 20_000))
-    assert told.total.value == pytest.approx(sum(term.value for term in told.terms))
+    result = ranker_bound(one, 0.3, 0.6)
+    assert result["shift"].value == pytest.approx(0.7)
+    assert result["complexity"].value == pytest.approx(2 * 41 * 10 * 2 / 100)
+    assert result["tail"].value == pytest.approx(3 * math.sqrt(math.log(40) / 20_000))
+    assert result.total.value == pytest.approx(sum(term.value for term in result.terms))
     retrieved = ranker_bound(one, 0.3, 0.6, harmonised=True)
     assert retrieved["shift"].value == 0
-    assert retrieved["complexity"].value == pytest.approx(told["complexity"].value / math.sqrt(0.3), rel=1e-3)
+    assert retrieved["complexity"].value == pytest.approx(
+        result["complexity"].value / math.sqrt(0.3), rel=1e-3
+    )
 
 
-def test_a_retriever_that_saw_the_sample_is_told():
+def test_a_retriever_trained_on_the_sample_is_noted():
     assert any(
-        "not independent" in said
-        for said in ranker_bound(inputs(), 0.3, 0.6, crossfit=False).total.assumptions
+        "not independent" in text
+        for text in ranker_bound(inputs(), 0.3, 0.6, crossfit=False).total.assumptions
     )
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_as_printed_the_theorem_never_says_anything(seed):
+def test_the_printed_theorem_is_always_vacuous(seed):
     random = np.random.default_rng(seed)
     n, candidates = 50, int(random.integers(1, 9))
     found = random.random(n) < random.uniform(0.1, 1)
@@ -71,12 +73,12 @@ def test_as_printed_the_theorem_never_says_anything(seed):
     losses = ramp(rank_margins(own, others, with_self=True))
     empirical = float(np.where(found, losses, random.random(n)).mean())
     one = inputs(int(random.integers(2, 500)), 2, int(random.integers(1, 10**9)), b0=random.uniform(0, 3))
-    told = ranker_bound(one, float(found.mean()), empirical, "paper")
-    assert told.total.value >= 1
-    assert told.total.vacuous
+    result = ranker_bound(one, float(found.mean()), empirical, "paper")
+    assert result.total.value >= 1
+    assert result.total.vacuous
 
 
-def test_left_out_of_its_own_maximum_an_item_can_win():
+def test_an_item_excluded_from_its_maximum_can_have_a_positive_margin():
     own, others = np.array([3.0, 0.0, 1.0]), np.array([[1.0, 0.5], [1.0, -np.inf], [-np.inf, -np.inf]])
     assert rank_margins(own, others).tolist() == [2.0, -1.0, np.inf]
     assert rank_margins(own, others, with_self=True).tolist() == [0.0, -1.0, 0.0]
@@ -98,7 +100,7 @@ def test_harmonised_training_has_the_smaller_bound_below_its_limit():
             assert (retrieved < plain) == (share < 1)
 
 
-def test_a_loss_below_what_can_be_is_refused_as_printed():
+def test_an_impossible_loss_is_refused():
     with pytest.raises(DataError, match=r"at least 0\.5"):
         ranker_bound(inputs(), 0.5, 0.2, "paper")
     with pytest.raises(ConfigError, match="recall must lie above 0"):

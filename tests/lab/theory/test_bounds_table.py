@@ -1,5 +1,5 @@
 from shortlist.lab.theory.bounds_compare import compare_bounds
-from shortlist.lab.theory.bounds_measured import Beside
+from shortlist.lab.theory.bounds_measured import Measured
 from shortlist.lab.theory.bounds_table import bounds_lines, bounds_section
 from shortlist.metrics.estimate import Estimate
 from shortlist.report.page import Html, page
@@ -8,16 +8,16 @@ from tests.lab.theory.test_bounds_inputs import inputs
 TABLE = compare_bounds(
     {"two": inputs(branch=2, n_users=100), "many | more": inputs(branch=32, n_users=100)},
     "two",
-    {"two": Beside(Estimate(0.7, 0.68, 0.72), 0.73, Estimate(0.1), "nats")},
+    {"two": Measured(Estimate(0.7, 0.68, 0.72), 0.73, Estimate(0.1), "nats")},
 )
 
 
-def test_the_first_words_say_that_bounds_are_vacuous():
+def test_the_section_starts_with_the_headline():
     assert "vacuous" in bounds_section(TABLE).parts[0]
     assert "vacuous" in bounds_lines(TABLE)[0]
 
 
-def test_bounds_and_errors_stand_in_different_tables():
+def test_bounds_and_errors_are_in_different_tables():
     tables = [one.text for one in bounds_section(TABLE).parts if isinstance(one, Html)]
     assert len(tables) == 2
     assert (">ratio<" in tables[0], "hold-out error" in tables[0]) == (True, False)
@@ -32,13 +32,13 @@ def test_markdown_has_a_row_for_every_term_and_escapes_bars():
     assert any("0.1000 nats" in line for line in rows)
 
 
-def test_nothing_measured_is_no_table():
-    told = compare_bounds({"two": inputs()}, "two")
-    assert not any("Measured" in line for line in bounds_lines(told))
-    assert "<table>" in page("Bounds", [bounds_section(told)])
+def test_without_measurements_there_is_no_table_of_them():
+    result = compare_bounds({"two": inputs()}, "two")
+    assert not any("Measured" in line for line in bounds_lines(result))
+    assert "<table>" in page("Bounds", [bounds_section(result)])
 
 
-def test_what_is_taken_for_granted_is_printed():
-    text = "\n".join(bounds_lines(TABLE))
-    for said in (*TABLE.assumptions, "is not proven", "measured after training"):
-        assert said in text
+def test_assumptions_are_printed():
+    lines = "\n".join(bounds_lines(TABLE))
+    for text in (*TABLE.assumptions, "is not proven", "measured after training"):
+        assert text in lines

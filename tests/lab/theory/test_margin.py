@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from shortlist.diagnose.tree.heap import level_values
+from shortlist.diagnose.tree.max_heap import level_scores
 from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree import TreeShape, search
 from shortlist.lab.theory.margin import beam_candidates, level_margins, path_margin
@@ -37,7 +37,7 @@ def walked(shape, scores, beam):
 
 
 def margin_by_lists(shape, scores, leaf, k, beam, cand, exclude_self):
-    """The definition, read aloud."""
+    """The margin by its definition, with plain lists."""
     leads = []
     for level in range(1, shape.height + 1):
         mine, width = shape.ancestor(leaf, level), k if level == shape.height else beam
@@ -53,7 +53,7 @@ def margin_by_lists(shape, scores, leaf, k, beam, cand, exclude_self):
 @both_forms
 @pytest.mark.parametrize(("k", "beam"), [(1, 1), (2, 2), (3, 5), (7, 4)])
 @pytest.mark.parametrize("whole", [False, True])
-def test_margins_are_those_of_the_definition(n, branch, exclude_self, k, beam, whole):
+def test_margins_equal_the_definition(n, branch, exclude_self, k, beam, whole):
     shape = TreeShape(n, branch)
     values, leaf = scores_of(shape, 12, seed=n + k), leaves_of(shape, 12, seed=k)
     cand = None if whole else beam_candidates(shape, values, beam)
@@ -63,8 +63,8 @@ def test_margins_are_those_of_the_definition(n, branch, exclude_self, k, beam, w
         lists = (
             [range(size) for size in shape.sizes] if whole else [c for c, _ in walked(shape, scores, beam)]
         )
-        wanted = margin_by_lists(shape, scores, int(leaf[user]), k, beam, lists, exclude_self)
-        assert (found.value[user].item(), int(found.level[user])) == (pytest.approx(wanted[0]), wanted[1])
+        expected = margin_by_lists(shape, scores, int(leaf[user]), k, beam, lists, exclude_self)
+        assert (found.value[user].item(), int(found.level[user])) == (pytest.approx(expected[0]), expected[1])
 
 
 @each_tree
@@ -73,7 +73,7 @@ def test_margins_are_those_of_the_definition(n, branch, exclude_self, k, beam, w
 @pytest.mark.parametrize("spare", [0.0, 0.4])
 def test_candidates_are_the_nodes_that_search_scores(n, branch, beam, ties, spare):
     index = random_rows(6, n, branch, seed=n, spare=spare, ties=ties)
-    values = level_values(index, nobody(6))
+    values = level_scores(index, nobody(6))
     cand = beam_candidates(index.tree.shape, values, beam)
     traced = search(index, nobody(6), 1, beam, skip=False, trace=True)
     for one in traced.beams:
@@ -86,9 +86,9 @@ def test_candidates_are_the_nodes_that_search_scores(n, branch, beam, ties, spar
 @both_forms
 @pytest.mark.parametrize(("k", "beam"), [(1, 1), (4, 4), (2, 6), (5, 3)])
 @pytest.mark.parametrize("spare", [0.0, 0.5])
-def test_i09_search_finds_exactly_what_has_a_margin_of_at_least_0(exclude_self, k, beam, spare):
+def test_i09_search_finds_exactly_the_leaves_with_a_margin_of_at_least_0(exclude_self, k, beam, spare):
     index = random_rows(300, 45, 3, seed=k, spare=spare)
-    values = level_values(index, nobody(300))
+    values = level_scores(index, nobody(300))
     items = torch.randint(45, (300,), generator=torch.Generator().manual_seed(beam))
     found = search(index, nobody(300), k, beam).items
     cand = beam_candidates(index.tree.shape, values, beam)
@@ -101,14 +101,14 @@ def test_i09_search_finds_exactly_what_has_a_margin_of_at_least_0(exclude_self, 
         assert (margin.value[there] > 0).all()
 
 
-def test_i10_without_the_leaf_the_sign_says_nothing():
+def test_i10_without_the_leaf_the_sign_is_wrong():
     shape = TreeShape(32, 2)
     values, leaf = scores_of(shape, 500), leaves_of(shape, 500)
     leads = level_margins(shape, values, leaf, 3, cand=beam_candidates(shape, values, 3))
     assert ((leads[:, :-1].amin(1) >= 0) != (leads.amin(1) >= 0)).any()
 
 
-def test_i11_for_one_place_nothing_leads_itself():
+def test_i11_for_k_1_no_node_leads_itself():
     shape = TreeShape(40, 3)
     values, leaf = scores_of(shape, 200), leaves_of(shape, 200)
     for cand in (None, beam_candidates(shape, values, 1)):
@@ -118,7 +118,7 @@ def test_i11_for_one_place_nothing_leads_itself():
 
 @both_forms
 @each_tree
-def test_i12_whole_levels_never_give_more_and_a_wide_beam_gives_the_same(n, branch, exclude_self):
+def test_i12_the_full_level_margin_is_never_larger_and_equal_for_a_wide_beam(n, branch, exclude_self):
     shape = TreeShape(n, branch)
     values, leaf = scores_of(shape, 200, seed=n), leaves_of(shape, 200, seed=n)
     more = {"exclude_self": exclude_self}
@@ -131,7 +131,7 @@ def test_i12_whole_levels_never_give_more_and_a_wide_beam_gives_the_same(n, bran
 
 
 @both_forms
-def test_i13_the_full_level_margin_moves_at_most_root_two_as_far_as_the_scores(exclude_self):
+def test_i13_the_full_level_margin_is_sqrt_2_lipschitz(exclude_self):
     shape = TreeShape(30, 3)
     values, leaf = scores_of(shape, 400), leaves_of(shape, 400)
     steep = []
@@ -143,7 +143,7 @@ def test_i13_the_full_level_margin_moves_at_most_root_two_as_far_as_the_scores(e
     assert max(steep) <= math.sqrt(2) * (1 + 1e-9)
 
 
-def test_the_constant_root_two_is_reached():
+def test_the_constant_sqrt_2_is_attained():
     shape = TreeShape(2)
     values = (torch.zeros(1, 1), torch.tensor([[1.0, 0.0]]))
     moved = (torch.zeros(1, 1), torch.tensor([[0.5, 0.5]]))
@@ -151,7 +151,7 @@ def test_the_constant_root_two_is_reached():
     assert turn[0] - turn[1] == pytest.approx(math.sqrt(2) * math.sqrt(0.5))
 
 
-def test_w01_a_small_change_above_makes_the_margin_jump():
+def test_w01_the_margin_is_discontinuous():
     shape, leaf = TreeShape(4), torch.tensor([0, 0])
     leaves = torch.tensor([[1.0, 0.0, 101.0, 50.0]] * 2)
     values = (torch.zeros(2, 1), torch.tensor([[0.01, 0.0], [-0.01, 0.0]]), leaves)
@@ -165,7 +165,7 @@ def test_w01_a_small_change_above_makes_the_margin_jump():
 
 
 @both_forms
-def test_i15_gradients_are_those_of_small_differences(exclude_self):
+def test_i15_gradients_equal_finite_differences(exclude_self):
     shape, leaf = TreeShape(11, 3), torch.tensor([0, 4, 10])
     values = [one.requires_grad_() for one in scores_of(shape, 3, seed=2)]
 
@@ -178,7 +178,7 @@ def test_i15_gradients_are_those_of_small_differences(exclude_self):
     assert sorted(pushes[0].tolist())[0 :: len(pushes[0]) - 1] == [-1.0, 1.0]
 
 
-def test_a_level_that_holds_everything_cannot_lose_anything():
+def test_a_level_within_the_beam_cannot_lose_anything():
     shape = TreeShape(6, 2)
     values, leaf = scores_of(shape, 5), leaves_of(shape, 5)
     for k in (6, 7, 50):
@@ -195,7 +195,7 @@ def test_a_tree_of_one_item_finds_it():
     assert margin.level.tolist() == [0, 0]
 
 
-def test_items_without_a_leaf_are_lost_before_the_first_level():
+def test_items_without_a_leaf_have_margin_minus_infinity():
     shape = TreeShape(4)
     values = (torch.zeros(2, 1), torch.zeros(2, 2), torch.tensor([[1.0, -INF, 3.0, 2.0]] * 2))
     margin = path_margin(shape, values, torch.tensor([-1, 1]), 4)
@@ -203,7 +203,7 @@ def test_items_without_a_leaf_are_lost_before_the_first_level():
     assert margin.level.tolist() == [0, 0]
 
 
-def test_what_is_no_score_or_no_place_is_refused():
+def test_nan_scores_and_invalid_leaves_are_refused():
     shape = TreeShape(4)
     values = (torch.zeros(2, 1), torch.zeros(2, 2), torch.zeros(2, 4))
     with pytest.raises(ConfigError, match="at least 1"):
@@ -213,5 +213,5 @@ def test_what_is_no_score_or_no_place_is_refused():
     with pytest.raises(DataError, match="scores by level"):
         path_margin(shape, values[1:], torch.tensor([0, 0]), 1)
     values[1][1, 0] = float("nan")
-    with pytest.raises(DataError, match="level 1 has a score that is no number, first for user 1"):
+    with pytest.raises(DataError, match="level 1 has a NaN score, first for user 1"):
         path_margin(shape, values, torch.tensor([0, 0]), 1)

@@ -1,19 +1,19 @@
-"""How much a tree could fit by chance, by the theorems of the two-stage paper, and what they come to as a bound.
+"""Rademacher complexity bounds of tree retrieval, by the theorems of the two-stage paper.
 
-At sizes that people have, all of them say less than "an error is at most 1": they are vacuous, and are here to be held
-against each other between configurations. The kinds (V nodes, m instances, T or its exact form the root of the number
-of pairs of nodes of one level):
+At realistic sizes all of them are vacuous: they are weaker than "an error is at most 1". They are here to be compared
+between configurations. The kinds (V nodes, m instances, T or its exact form the root of the number of pairs of nodes of
+one level):
 
     paper_linear     4 B0 Bx T / sqrt(m)                               theorem 4.5
     paper_mlp        8 c^(L-1) B1^L (B0 + Bx) T / sqrt(m)              theorem 4.6
     paper_ta         4 c^(L-1) B1^L (Bw hist_len + B0) T / sqrt(m)     theorem 4.7
-    pair_exact       the same for this scorer, with the pairs that there are instead of T
-    rigorous_linear  2 V B0 Bx / sqrt(m), of the margin over whole levels
+    pair_exact       the same for this scorer, with the actual number of pairs instead of T
+    rigorous_linear  2 V B0 Bx / sqrt(m), of the full-level margin
     rigorous_model   2 V B_model / sqrt(m), of any scorer, with theorem 4.9
     trivial          2 B_f
 
-With the constants "corrected" theorem 4.5 has a factor 2, 4.6 and 4.7 one of 4; products of row sums stand instead of
-B1^L, a factor 2 for every layer whose sigma is not odd, and a factor of the width where attention multiplies.
+With the constants "corrected" theorem 4.5 has a factor 2, 4.6 and 4.7 one of 4; products of row sums replace B1^L, with
+a factor 2 for every layer whose sigma is not odd, and a factor of the width where attention multiplies.
 """
 
 import math
@@ -43,53 +43,53 @@ OF_SCORER = {"linear": "paper_linear", "mlp": "paper_mlp", "attention": "paper_t
 PAPER_FACTOR = {"linear": 4, "mlp": 8, "attention": 4}
 FACTOR = {"linear": 2, "mlp": 4, "attention": 4}
 UNPROVEN = "the step from single functions to all of them is not proven"
-UNPROVEN_ATTENTION = "the step for products of attention is mended by a factor of the width"
+UNPROVEN_ATTENTION = "the step for products of attention is corrected by a factor of the width"
 LOSSES = ("ramp", "hinge", "logistic")
 
 
 def retriever_bound(
     inputs: BoundInputs, kind: str, constants: str = "corrected", force: bool = False
 ) -> BoundTerm:
-    """A bound on the Rademacher complexity of the margins of a tree; compare it with the same of another tree."""
+    """A bound on the Rademacher complexity of the margins of a tree, to be compared with that of another tree."""
     check_constants(constants)
     if kind not in KINDS:
         raise ConfigError(f"bounds: kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if kind == "trivial":
         return _term(inputs, kind, 2 * inputs.range, "2 B_f", constants, ())
-    wanted = {"rigorous_linear": "linear", **{name: scorer for scorer, name in OF_SCORER.items()}}
-    if wanted.get(kind, inputs.scorer) != inputs.scorer:
-        raise ConfigError(f"bounds: {kind} is of the scorer {wanted[kind]}, this one is {inputs.scorer}")
-    said = applicability(inputs, force, kind)
+    scorers = {"rigorous_linear": "linear", **{name: scorer for scorer, name in OF_SCORER.items()}}
+    if scorers.get(kind, inputs.scorer) != inputs.scorer:
+        raise ConfigError(f"bounds: {kind} is for the scorer {scorers[kind]}, this one is {inputs.scorer}")
+    assumptions = applicability(inputs, force, kind)
     if kind.startswith("rigorous"):
         value = 2 * inputs.n_nodes * model_factor(inputs, "corrected") / math.sqrt(inputs.n_train)
-        shown = "2 V B0 Bx / sqrt(m)" if inputs.scorer == "linear" else "2 V B_model / sqrt(m)"
-        return _term(inputs, kind, value, shown, constants, said + _attentive(inputs))
+        formula = "2 V B0 Bx / sqrt(m)" if inputs.scorer == "linear" else "2 V B_model / sqrt(m)"
+        return _term(inputs, kind, value, formula, constants, assumptions + _attentive(inputs))
     factor = (FACTOR if constants == "corrected" else PAPER_FACTOR)[inputs.scorer]
     if kind == "pair_exact" and inputs.scorer == "mlp":
         factor = FACTOR["mlp"]
-    pairs, doubt = _pairs(inputs, kind)
+    pairs, warning = _pairs(inputs, kind)
     value = factor * _unsigned(inputs, constants) * pairs / math.sqrt(inputs.n_train)
     formula = f"{factor} B_model {'T' if kind != 'pair_exact' else 'T_exact'} / sqrt(m)"
-    return _term(inputs, kind, value, formula, constants, (UNPROVEN, *doubt, *said))
+    return _term(inputs, kind, value, formula, constants, (UNPROVEN, *warning, *assumptions))
 
 
 def model_complexity(inputs: BoundInputs, constants: str = "corrected", force: bool = False) -> BoundTerm:
-    """Theorem 4.9: B_model / sqrt(m), the complexity of the scores of one single node."""
+    """Theorem 4.9: B_model / sqrt(m), the complexity of the scores of a single node."""
     check_constants(constants)
-    said = applicability(inputs, force, "theorem 4.9")
+    assumptions = applicability(inputs, force, "theorem 4.9")
     value = model_factor(inputs, constants) / math.sqrt(inputs.n_train)
-    said += _attentive(inputs) if constants == "corrected" else ()
-    return _term(inputs, "model_complexity", value, "B_model / sqrt(m)", constants, said)
+    assumptions += _attentive(inputs) if constants == "corrected" else ()
+    return _term(inputs, "model_complexity", value, "B_model / sqrt(m)", constants, assumptions)
 
 
 def model_factor(inputs: BoundInputs, constants: str) -> float:
-    """B_model of theorem 4.9; corrected, the paper's one factor 2 becomes one for each sigma that is not odd."""
+    """B_model of theorem 4.9; corrected, the single factor 2 of the paper becomes one per sigma that is not odd."""
     doubled = 2 if constants == "paper" and inputs.scorer == "mlp" else 1
     return doubled * _unsigned(inputs, constants)
 
 
 def _unsigned(inputs: BoundInputs, constants: str) -> float:
-    """What all theorems have in common: the lengths of the inputs times those of the layers."""
+    """The common part of all theorems: the norms of the inputs times those of the layers."""
     if inputs.scorer == "linear":
         return inputs.b0 * inputs.bx
     weights = inputs.b1**inputs.layers
@@ -102,21 +102,21 @@ def _unsigned(inputs: BoundInputs, constants: str) -> float:
 
 
 def attention_factor(inputs: BoundInputs, constants: str) -> float:
-    """B_w: what a vector of the history can become by its weight."""
+    """B_w: the largest norm of a weighted history vector."""
     unit = inputs.b2**2 if constants == "paper" else inputs.unit_sums * inputs.width
     ba, b0 = inputs.ba, inputs.b0
     return inputs.c_sigma**2 * unit * (ba**2 + ba**2 * b0 + b0 * ba)
 
 
 def _pairs(inputs: BoundInputs, kind: str) -> tuple[float, tuple[str, ...]]:
-    """The factor of the tree's shape, and what to doubt of it."""
-    told = pair_factor(inputs.n_items, inputs.branch)
+    """The factor of the tree's shape, and a warning about it."""
+    factor = pair_factor(inputs.n_items, inputs.branch)
     exact = same_level_pairs(inputs.level_sizes, with_self=inputs.scorer != "linear")
     if kind == "pair_exact":
         return math.sqrt(exact), ()
-    if exact <= told**2:
-        return told, ()
-    return told, (f"this tree has {exact:,} pairs of nodes of one level, more than T^2 = {told**2:,.1f}",)
+    if exact <= factor**2:
+        return factor, ()
+    return factor, (f"this tree has {exact:,} pairs of nodes of one level, more than T^2 = {factor**2:,.1f}",)
 
 
 def _attentive(inputs: BoundInputs) -> tuple[str, ...]:
@@ -124,38 +124,42 @@ def _attentive(inputs: BoundInputs) -> tuple[str, ...]:
 
 
 def _term(
-    inputs: BoundInputs, name: str, value: float, formula: str, constants: str, said: tuple[str, ...]
+    inputs: BoundInputs, name: str, value: float, formula: str, constants: str, assumptions: tuple[str, ...]
 ) -> BoundTerm:
     vacuous = value >= 2 * inputs.range
-    return BoundTerm(name, value, formula, constants, vacuous, assumptions=said + inputs.said())
+    return BoundTerm(
+        name, value, formula, constants, vacuous, assumptions=assumptions + inputs.norm_assumptions()
+    )
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on an error or a loss, every summand by itself."""
+    """A bound on an error or a loss, with each summand."""
 
     name: str
     terms: tuple[BoundTerm, ...]
     total: BoundTerm
 
     def __getitem__(self, name: str) -> BoundTerm:
-        return next(one for one in (*self.terms, self.total) if one.name == name)
+        return next(term for term in (*self.terms, self.total) if term.name == name)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {
             "name": self.name,
-            "terms": [one.as_dict() for one in self.terms],
+            "terms": [term.as_dict() for term in self.terms],
             "total": self.total.as_dict(),
         }
 
 
 def assembled(name: str, terms: tuple[BoundTerm, ...], trivial: float, constants: str) -> Bound:
-    """The sum of terms; vacuous where it says no more than the largest value that the loss can have."""
-    value = math.fsum(one.value for one in terms)
-    said = tuple(dict.fromkeys(text for one in terms for text in one.assumptions))
-    formula = " + ".join(one.name for one in terms)
-    return Bound(name, terms, BoundTerm("total", value, formula, constants, value >= trivial, None, said))
+    """The sum of terms; vacuous if it is not below the largest possible loss."""
+    value = math.fsum(term.value for term in terms)
+    assumptions = tuple(dict.fromkeys(text for term in terms for text in term.assumptions))
+    formula = " + ".join(term.name for term in terms)
+    return Bound(
+        name, terms, BoundTerm("total", value, formula, constants, value >= trivial, None, assumptions)
+    )
 
 
 def retrieval_bound(
@@ -166,10 +170,10 @@ def retrieval_bound(
     constants: str = "corrected",
     force: bool = False,
 ) -> Bound:
-    """Theorem 4.4: the share of wanted items that are not retrieved <= mean A(g) + complexity + what chance may do.
+    """Theorem 4.4: the share of relevant items that are not retrieved <= mean A(g) + complexity + tail.
 
-    `empirical` is the mean loss on the training instances, of the margin over whole levels. The paper's factor 4 and
-    tail belong to other definitions of complexity; corrected they are 2 c_A and 3 B_A sqrt(ln(2 / delta) / (2 m)).
+    `empirical` is the mean loss on the training instances, of the full-level margin. The paper's factor 4 and tail
+    belong to other definitions of complexity; corrected they are 2 c_A and 3 B_A sqrt(ln(2 / delta) / (2 m)).
     """
     check_constants(constants)
     paid = inputs.stratified() if constants == "corrected" else inputs
@@ -192,7 +196,7 @@ def retrieval_bound(
 
 
 def loss_constants(loss: str, inputs: BoundInputs) -> tuple[float, float]:
-    """(c_A, B_A): how steep a loss of margins is, and how large it gets; only the ramp needs no limit on scores."""
+    """(c_A, B_A): the Lipschitz constant of a loss of margins, and its maximum; only the ramp needs no score limit."""
     known = {
         "ramp": (1 / inputs.gamma, 1.0),
         "hinge": (1.0, 1 + 2 * inputs.range),
@@ -214,22 +218,22 @@ def observed_term(name: str, value: float, formula: str, constants: str, most: f
 
 
 def corrected_tail(inputs: BoundInputs, most: float) -> BoundTerm:
-    """What chance may do beyond the empirical complexity."""
+    """The concentration term beside the empirical complexity."""
     value = 3 * most * math.sqrt(math.log(2 / inputs.delta) / (2 * inputs.n_train))
     return BoundTerm("tail", value, "3 B_A sqrt(ln(2 / delta) / (2 m))", "corrected", value >= most)
 
 
 def paper_tail(inputs: BoundInputs, most: float) -> BoundTerm:
-    """As printed; it belongs to the expected complexity, not to the empirical one beside it."""
+    """As printed; it belongs to the expected complexity, not to the empirical one."""
     value = most * math.sqrt(2 * math.log(2 / inputs.delta) / inputs.n_train)
     return BoundTerm("tail", value, "B_A sqrt(2 ln(2 / delta) / m)", "paper", value >= most)
 
 
 def break_even(inputs: BoundInputs, kind: str, constants: str = "corrected") -> BoundTerm:
-    """How many instances it takes before a bound on the complexity says more than the trivial one."""
-    one = retriever_bound(inputs, kind, constants, force=True)
-    value = (one.value * math.sqrt(inputs.n_train) / (2 * inputs.range)) ** 2
+    """The number of instances from which a complexity bound is below the trivial one."""
+    term = retriever_bound(inputs, kind, constants, force=True)
+    value = (term.value * math.sqrt(inputs.n_train) / (2 * inputs.range)) ** 2
     formula = "the m at which it equals 2 B_f"
     return BoundTerm(
-        f"break_even {kind}", value, formula, constants, value >= inputs.n_train, None, one.assumptions
+        f"break_even {kind}", value, formula, constants, value >= inputs.n_train, None, term.assumptions
     )

@@ -1,4 +1,4 @@
-"""Bounds of several configurations held against one of them, term by term, with what is known beside."""
+"""Bounds of several configurations relative to one of them, term by term, with measured errors beside."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,39 +7,39 @@ from typing import Any
 from shortlist.errors import ConfigError
 from shortlist.lab.theory.bounds import OF_SCORER, corrected_tail, retriever_bound
 from shortlist.lab.theory.bounds_dtr import dtr_bound
-from shortlist.lab.theory.bounds_inputs import SILENT, BoundInputs, BoundTerm, bottom_aligned
-from shortlist.lab.theory.bounds_measured import Beside
+from shortlist.lab.theory.bounds_inputs import ASSUMPTIONS, BoundInputs, BoundTerm, bottom_aligned
+from shortlist.lab.theory.bounds_measured import Measured
 
 
 @dataclass(frozen=True)
 class BoundTable:
-    """Terms of every configuration with their ratio to those of the reference."""
+    """Terms of every configuration with their ratios to those of the reference."""
 
     reference: str
     terms: Mapping[str, tuple[BoundTerm, ...]]
-    beside: Mapping[str, Beside] = field(default_factory=dict)
-    assumptions: tuple[str, ...] = SILENT
+    measured: Mapping[str, Measured] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ASSUMPTIONS
 
     @property
     def vacuous(self) -> bool:
-        """Whether no bound says anything that was not known before."""
-        return all(one.vacuous for terms in self.terms.values() for one in terms if one.name != "tail")
+        """Whether all bounds are vacuous."""
+        return all(term.vacuous for terms in self.terms.values() for term in terms if term.name != "tail")
 
     @property
     def headline(self) -> str:
-        """What a report says first."""
+        """The first sentence of a report."""
         bounds = [
-            one for terms in self.terms.values() for one in terms if one.name not in ("tail", "trivial")
+            term for terms in self.terms.values() for term in terms if term.name not in ("tail", "trivial")
         ]
-        empty = sum(one.vacuous for one in bounds)
+        empty = sum(term.vacuous for term in bounds)
         if empty == len(bounds):
             return (
-                f"All {empty} bounds are vacuous: each says less than what is known without any data. They are shown "
+                f"All {empty} bounds are vacuous: each is weaker than what is known without data. They are shown "
                 "as ratios between configurations and guarantee nothing."
             )
         if empty:
-            return f"{empty} of {len(bounds)} bounds are vacuous: they say less than what is known without any data."
-        return "None of the bounds is vacuous at these sizes, as long as what they assume holds."
+            return f"{empty} of {len(bounds)} bounds are vacuous: they are weaker than what is known without data."
+        return "None of the bounds is vacuous at these sizes, if their assumptions hold."
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -47,8 +47,8 @@ class BoundTable:
             "headline": self.headline,
             "reference": self.reference,
             "vacuous": self.vacuous,
-            "terms": {name: [one.as_dict() for one in terms] for name, terms in self.terms.items()},
-            "beside": {name: one.as_dict() for name, one in self.beside.items()},
+            "terms": {name: [term.as_dict() for term in terms] for name, terms in self.terms.items()},
+            "measured": {name: values.as_dict() for name, values in self.measured.items()},
             "assumptions": list(self.assumptions),
         }
 
@@ -56,29 +56,29 @@ class BoundTable:
 def compare_bounds(
     configurations: Mapping[str, BoundInputs],
     reference: str,
-    beside: Mapping[str, Beside] | None = None,
+    measured: Mapping[str, Measured] | None = None,
     force: bool = False,
 ) -> BoundTable:
-    """The table; a term that the reference does not have stays without a ratio."""
+    """The table of bounds; a term that the reference does not have has no ratio."""
     if reference not in configurations:
         raise ConfigError(
             f"bounds: the reference must be one of {', '.join(configurations)}, got {reference!r}"
         )
-    if unknown := sorted(set(beside or {}) - set(configurations)):
-        raise ConfigError(f"bounds: {unknown[0]!r} is measured but is no configuration")
-    terms = {name: bound_terms(one, force) for name, one in configurations.items()}
-    against = {one.name: one for one in terms[reference]}
+    if unknown := sorted(set(measured or {}) - set(configurations)):
+        raise ConfigError(f"bounds: {unknown[0]!r} is measured but is not a configuration")
+    terms = {name: bound_terms(inputs, force) for name, inputs in configurations.items()}
+    references = {term.name: term for term in terms[reference]}
     compared = {
-        name: tuple(one.against(against[one.name]) if one.name in against else one for one in each)
-        for name, each in terms.items()
+        name: tuple(term.against(references[term.name]) if term.name in references else term for term in own)
+        for name, own in terms.items()
     }
-    return BoundTable(reference, compared, dict(beside or {}))
+    return BoundTable(reference, compared, dict(measured or {}))
 
 
 def compare_branches(
     inputs: BoundInputs, branches: Sequence[int] = (2, 8, 32), force: bool = False
 ) -> BoundTable:
-    """A tree against trees of other branches with the same items, instances and lengths: what the shape alone does."""
+    """A tree against trees of other branches with the same items, instances and norms."""
     others = {
         f"{branch} branches": replace(
             inputs, branch=branch, level_sizes=bottom_aligned(inputs.n_items, branch)
@@ -90,7 +90,7 @@ def compare_branches(
 
 
 def bound_terms(inputs: BoundInputs, force: bool = False) -> tuple[BoundTerm, ...]:
-    """Every term that a configuration is compared by, under names that all scorers share."""
+    """Every term of a comparison, under names that all scorers share."""
     kind = OF_SCORER[inputs.scorer]
     found = {
         "paper": retriever_bound(inputs, kind, "paper", force),

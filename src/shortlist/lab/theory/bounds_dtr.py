@@ -1,6 +1,6 @@
-"""What section 5 of the DTR paper says: lemmas 1, 2 and 4, corollary 1 and theorem 4, as printed and as mended.
+"""Section 5 of the DTR paper: lemmas 1, 2 and 4, corollary 1 and theorem 4, as printed and corrected.
 
-B_w1 = c^2 B2^2 Ba^2 is what the history alone adds, B_w2 = c^2 B0 B2^2 (Ba^2 + Ba) what it adds through the node.
+B_w1 = c^2 B2^2 Ba^2 is the contribution of the history alone, B_w2 = c^2 B0 B2^2 (Ba^2 + Ba) that through the node.
 Printed, tau = sqrt((2B - 1) N / sqrt(B - 1)) grows with the branches; the proof gives sqrt((2B - 1) N / (B - 1)), and
 what is needed is the root of the number of nodes. On a level every node is fixed, so lemma 2 needs none at all.
 """
@@ -30,7 +30,7 @@ SIGN = "a factor 2 for every layer whose sigma is not odd, and the width where a
 
 
 def node_factor(level_sizes: Sequence[int], branch: int, form: str = "exact") -> float:
-    """tau: the root of the number of nodes, as printed, as the proof has it, or counted."""
+    """tau: the root of the number of nodes, as printed, as derived in the proof, or counted."""
     n_items = level_sizes[-1]
     if form == "printed":
         return math.sqrt((2 * branch - 1) * n_items / math.sqrt(branch - 1))
@@ -42,18 +42,19 @@ def node_factor(level_sizes: Sequence[int], branch: int, form: str = "exact") ->
 
 
 def lemma1(inputs: BoundInputs, constants: str = "corrected", force: bool = False) -> BoundTerm:
-    """The complexity of scores where every instance has a node of its own: printed, its first summand lacks a root."""
+    """The complexity of scores where every instance has its own node: printed, its first summand lacks a root."""
     check_constants(constants)
-    said = applicability(inputs, force, "lemma 1")
+    assumptions = applicability(inputs, force, "lemma 1")
     if constants == "paper":
         tau = node_factor(inputs.level_sizes, inputs.branch, "printed")
         inner = _inner(inputs, constants, first=1.0, node=tau)
     else:
         root = node_factor(inputs.level_sizes, inputs.branch)
-        inner, said = _inner(inputs, constants, first=root, node=root), (*said, SIGN)
+        inner, assumptions = _inner(inputs, constants, first=root, node=root), (*assumptions, SIGN)
     value = 2 * inner / math.sqrt(inputs.n_train)
     formula = "2 c^(L-1) B1^L (B0 + K B_w1 + K B_w2 tau) / sqrt(m)"
-    return BoundTerm("lemma 1", value, formula, constants, value >= inputs.range, None, said + inputs.said())
+    assumptions += inputs.norm_assumptions()
+    return BoundTerm("lemma 1", value, formula, constants, value >= inputs.range, None, assumptions)
 
 
 def lemma2(
@@ -63,12 +64,12 @@ def lemma2(
     check_constants(constants)
     if not 1 <= level <= inputs.height:
         raise ConfigError(f"bounds: level must lie between 1 and {inputs.height}, got {level}")
-    said = applicability(inputs, force, "lemma 2")
+    assumptions = applicability(inputs, force, "lemma 2")
     paid = inputs.stratified() if constants == "corrected" else inputs
     most = 2 * paid.range + math.log(paid.level_sizes[level])
     terms = (
         observed_term("empirical", empirical, "mean softmax loss of the level", constants, most),
-        _complexity(paid, paid.level_sizes[level], constants, said, most),
+        _complexity(paid, paid.level_sizes[level], constants, assumptions, most),
         _tail(paid, 4 * most, constants, most),
     )
     return assembled(f"lemma 2, level {level}", terms, most, constants)
@@ -85,16 +86,16 @@ def dtr_bound(
 ) -> Bound:
     """Theorem 4: the loss of all levels over all users.
 
-    `divergences` are those of the sampler, level by level: KL(Q || P) as printed, KL(Q || P+) mended. `label_error` is
-    what lemma 4 measures between two estimators. `least_share` is the smallest chance that any negative of a level is
-    drawn with; without it draws are uniform.
+    `divergences` are those of the sampler, level by level: KL(Q || P) as printed, KL(Q || P+) corrected. `label_error`
+    is what lemma 4 measures between two estimators. `least_share` is the smallest probability of any negative of a
+    level; without it sampling is uniform.
     """
     check_constants(constants)
     if divergences and len(divergences) != inputs.height:
         raise DataError(
             f"bounds: expected a divergence for each of {inputs.height} levels, got {len(divergences)}"
         )
-    said = applicability(inputs, force, "theorem 4")
+    assumptions = applicability(inputs, force, "theorem 4")
     paid = inputs.stratified() if constants == "corrected" else inputs
     ranges = _ranges(paid, least_share if constants == "corrected" else None)
     most, nodes = sum(ranges), float(paid.n_nodes)
@@ -108,21 +109,21 @@ def dtr_bound(
         observed_term(
             "divergence", math.fsum(divergences), "sum of divergences over levels", constants, most
         ),
-        _complexity(paid, nodes, constants, said, most),
+        _complexity(paid, nodes, constants, assumptions, most),
         _tail(paid, spread, constants, most),
     )
     return assembled("theorem 4", terms, most, constants)
 
 
 def _ranges(inputs: BoundInputs, least_share: Sequence[float] | None) -> list[float]:
-    """The largest sampled loss of every level: 2 B_M + log(1 + 1 / min q), which is log N_j for uniform draws."""
+    """The largest sampled loss of every level: 2 B_M + log(1 + 1 / min q), which is log N_j for uniform sampling."""
     if least_share is None:
         return [2 * inputs.range + math.log(size) for size in inputs.level_sizes[1:]]
-    if len(least_share) != inputs.height or not all(0 < one <= 1 for one in least_share):
+    if len(least_share) != inputs.height or not all(0 < share <= 1 for share in least_share):
         raise DataError(
             f"bounds: expected a share above 0 for each of {inputs.height} levels, got {least_share}"
         )
-    return [2 * inputs.range + math.log1p(1 / one) for one in least_share]
+    return [2 * inputs.range + math.log1p(1 / share) for share in least_share]
 
 
 def _inner(inputs: BoundInputs, constants: str, first: float, node: float) -> float:
@@ -138,17 +139,17 @@ def _inner(inputs: BoundInputs, constants: str, first: float, node: float) -> fl
 
 
 def _complexity(
-    inputs: BoundInputs, nodes: float, constants: str, said: tuple[str, ...], most: float
+    inputs: BoundInputs, nodes: float, constants: str, assumptions: tuple[str, ...], most: float
 ) -> BoundTerm:
     tau = node_factor(inputs.level_sizes, inputs.branch, "printed") if constants == "paper" else 1.0
     value = 8 * nodes * _inner(inputs, constants, 1.0, tau) / math.sqrt(inputs.n_train)
-    said = said + (() if constants == "paper" else (SIGN,)) + inputs.said()
+    assumptions = assumptions + (() if constants == "paper" else (SIGN,)) + inputs.norm_assumptions()
     formula = "8 nodes c^(L-1) B1^L (B0 + K B_w1 + K B_w2) / sqrt(m)"
-    return BoundTerm("complexity", value, formula, constants, value >= most, None, said)
+    return BoundTerm("complexity", value, formula, constants, value >= most, None, assumptions)
 
 
 def _tail(inputs: BoundInputs, spread: float, constants: str, most: float) -> BoundTerm:
-    """As printed for all levels at once; mended, every level must hold: delta / H."""
+    """As printed for all levels at once; corrected, every level must hold: delta / H."""
     delta = inputs.delta / (inputs.height if constants == "corrected" else 1)
     value = spread * math.sqrt(2 * math.log(4 / delta) / inputs.n_train)
     return BoundTerm("tail", value, "range sqrt(2 ln(4 / delta) / m)", constants, value >= most)
@@ -159,9 +160,9 @@ def _estimation(inputs: BoundInputs, label_error: float, constants: str) -> Boun
 
 
 def lemma4(label_error: float, range_: float, n_items: int, constants: str = "corrected") -> BoundTerm:
-    """What wrong labels can do to the loss: g (2 B_M + log N)."""
+    """The effect of wrong labels on the loss: g (2 B_M + log N)."""
     if not 0 <= label_error < math.inf:
-        raise ConfigError(f"bounds: the error of labels must be a number from 0, got {label_error}")
+        raise ConfigError(f"bounds: the label error must be a number from 0, got {label_error}")
     most = 2 * range_ + math.log(n_items)
     value = label_error * most
     return BoundTerm("estimation", value, "g (2 B_M + log N)", constants, value >= most)
@@ -175,17 +176,17 @@ def label_gap(
     estimators: tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]],
     rectify: str = "strict",
 ) -> BoundTerm:
-    """g-hat of lemma 4: by how much the rectified labels of two estimators differ, summed over levels.
+    """g-hat of lemma 4: the difference of the rectified labels of two estimators, summed over levels.
 
-    `estimators` give the scores of all items [U, N] for histories [U, K]. With the truth as one of them it is exact.
+    `estimators` return the scores of all items [U, N] for histories [U, K]. With the true scores as one of them it is
+    exact.
     """
     levels = tuple(range(1, tree.shape.height + 1))
-    one, other = (label_weights(each(histories), labels, tree, levels, rectify) for each in estimators)
-    apart = (one.double() - other.double()).abs().sum(1)  # [U]
-    said = (
-        f"mean over {len(apart)} instances, standard error {float(apart.std()) / math.sqrt(len(apart)):.2g}"
-    )
-    value = float(apart.mean())
+    first, second = (label_weights(scores(histories), labels, tree, levels, rectify) for scores in estimators)
+    distance = (first.double() - second.double()).abs().sum(1)  # [U]
+    error = float(distance.std()) / math.sqrt(len(distance))
+    assumption = f"mean over {len(distance)} instances, standard error {error:.2g}"
+    value = float(distance.mean())
     return BoundTerm(
         "label gap",
         value,
@@ -193,16 +194,16 @@ def label_gap(
         "measured",
         False,
         None,
-        (said,),
+        (assumption,),
     )
 
 
 def corollary1(
     level: int, epsilon: float, size: int = 0, score_bound: float = 0.0, form: str = "tight"
 ) -> BoundTerm:
-    """How far tree-based draws are from the model's own on a level, when scores of nodes are those of a max-heap.
+    """The distance of tree sampling from the model's softmax on a level, if node scores form a max-heap.
 
-    `epsilon`: the best child of every node has at least 1 - epsilon of its family. Tight, this is
+    `epsilon`: the best child of every node has at least 1 - epsilon of its siblings' softmax. Tight, the bound is
     (j - 1) log(1 / (1 - epsilon)); as printed it needs the nodes of the level and the largest score,
     log(1 + (j - 1) epsilon / (1 - epsilon) N_j e^(2 B_o)).
     """

@@ -1,4 +1,4 @@
-"""What a bound is made of: sizes of a tree, lengths of vectors and weights, and a value that says what it assumes."""
+"""Inputs of a bound: sizes of a tree, norms of vectors and weights; and a bound's value with its assumptions."""
 
 import math
 from collections.abc import Sequence
@@ -13,36 +13,36 @@ NOT_APPLICABLE = "not_applicable"
 SCORERS = ("linear", "mlp", "attention")
 CONSTANTS = ("corrected", "paper")
 NORMS = ("measured", "fixed", "stratified")
-FACTORS = {  # the lengths that a bound of each scorer grows with
+FACTORS = {  # the norms that a bound of each scorer grows with
     "linear": ("b0", "bx"),
     "mlp": ("b0", "bx", "layer_product"),
     "attention": ("b0", "ba", "layer_product", "unit_product"),
 }
 SUMS = {"layer_product": "layer_sums", "unit_product": "unit_sums"}
-SILENT = (  # what every bound takes for granted; none of it is quite true
-    "one positive per instance, instances drawn independently: windows of one user overlap",
+ASSUMPTIONS = (  # of every bound; none of them holds exactly
+    "one positive per instance, instances sampled independently: windows of one user overlap",
     "the tree was fixed before the sample was drawn",
-    "what stands for a user is not learned",
-    "no ties, no items left out because they were seen, no items that are new",
+    "user representations are not trained",
+    "no ties, no excluded items, no new items",
 )
 
 
 @dataclass(frozen=True)
 class BoundTerm:
-    """One value of a bound with what it means; `ratio_to_ref` is there once it was compared with another."""
+    """One value of a bound with its meaning; `ratio_to_ref` is set by a comparison."""
 
     name: str
     value: float
     formula: str
     constants: str
-    vacuous: bool  # says no more than what is known without any data
+    vacuous: bool  # not below what is known without data
     ratio_to_ref: float | None = None
     assumptions: tuple[str, ...] = ()
 
     @property
     def applicable(self) -> bool:
-        """Whether the theorem speaks of such a scorer at all."""
-        return not any(one.startswith(NOT_APPLICABLE) for one in self.assumptions)
+        """Whether the theorem applies to this scorer."""
+        return not any(text.startswith(NOT_APPLICABLE) for text in self.assumptions)
 
     def against(self, reference: "BoundTerm") -> "BoundTerm":
         """The same term with its ratio to that of another configuration; 1 where both are 0."""
@@ -57,38 +57,38 @@ class BoundTerm:
 
 @dataclass(frozen=True)
 class BoundInputs:
-    """Sizes and lengths that bounds are computed from.
+    """Sizes and norms that bounds are computed from.
 
-    `b0` is the longest node vector, `bx` the longest user vector, `ba` the longest item vector; `b1` and `b2` are the
-    largest sums of absolute values in a row of a layer and of the attention unit, `layer_product` and `unit_product`
-    the products of those sums, which are at most b1 ** layers and b2 ** 2. Rows, not columns: columns bound nothing.
-    `norms` says whether all that was measured after training, or held below a limit that was fixed before it.
+    `b0`, `bx` and `ba` are the largest norms of node, user and item vectors; `b1` and `b2` are the largest row sums of
+    absolute values in a layer and in the attention unit, `layer_product` and `unit_product` the products of those sums,
+    which are at most b1 ** layers and b2 ** 2. Rows, not columns: column sums bound nothing. `norms` records whether
+    they were measured after training, or limited before it.
     """
 
     n_train: int
     level_sizes: tuple[int, ...]  # the root first
     branch: int
     scorer: str = "linear"
-    n_users: int = 0  # 0 = not known
+    n_users: int = 0  # 0 = unknown
     b0: float = 1.0
     bx: float = 1.0
     ba: float = 1.0
     b1: float = 1.0
     b2: float = 1.0
-    layer_product: float | None = None  # None = not known, b1 ** layers
-    unit_product: float | None = None  # None = not known, b2 ** 2
+    layer_product: float | None = None  # None = unknown, b1 ** layers
+    unit_product: float | None = None  # None = unknown, b2 ** 2
     layers: int = 1  # matrices of the layers, the last with one row
     width: int = 1
     hist_len: int = 69
-    window: int = 20  # the longest
+    window: int = 20  # the longest window
     c_sigma: float = 1.0
-    odd: bool = False  # whether sigma(-x) = -sigma(x), as of tanh
+    odd: bool = False  # whether sigma(-x) = -sigma(x), as for tanh
     k: int = 1
-    observed: float | None = None  # the largest score seen: no bound
+    observed: float | None = None  # the largest measured score, not a bound
     delta: float = 0.05
     gamma: float = 1.0
     norms: str = "measured"
-    departures: tuple[str, ...] = ()  # what this scorer has that the theorems do not know
+    departures: tuple[str, ...] = ()  # properties of this scorer that the theorems exclude
 
     def __post_init__(self) -> None:
         for name, choices in (("scorer", SCORERS), ("norms", NORMS)):
@@ -98,7 +98,7 @@ class BoundInputs:
                 )
         if len(self.level_sizes) < 2 or self.level_sizes[0] != 1 or min(self.level_sizes) < 1:
             raise ConfigError(
-                f"bounds: expected the nodes of every level, 1 for the root first, got {self.level_sizes}"
+                f"bounds: expected the number of nodes per level, 1 for the root first, got {self.level_sizes}"
             )
         if (
             self.n_train < 1
@@ -119,9 +119,9 @@ class BoundInputs:
     def of_index(
         cls, index: TreeIndex, n_train: int, norms: Norms | None = None, fixed: bool = False, **more: Any
     ) -> Self:
-        """What a tree and its scorer give, measured now; `norms` where they were measured with histories.
+        """The inputs of a tree and its scorer, measured now; `norms` if they were measured with histories.
 
-        `fixed` says that its lengths were held below limits while it was taught. `more`: n_users, k, delta, gamma.
+        `fixed`: the norms were limited during training. `more`: n_users, k, delta, gamma.
         """
         found = norm_report(index.scorer) if norms is None else norms
         shape, config = index.tree.shape, index.scorer.config
@@ -175,7 +175,7 @@ class BoundInputs:
 
     @property
     def range(self) -> float:
-        """B_f: no score of this class is larger, whatever the weights within their limits."""
+        """B_f: the largest score of this class, for any weights within their limits."""
         if self.scorer == "linear":
             return self.b0 * self.bx
         inputs = max(self.b0, self.bx)
@@ -185,57 +185,57 @@ class BoundInputs:
         return self.c_sigma ** (self.layers - 1) * self.layer_sums * inputs
 
     def at_users(self) -> Self:
-        """The same as if every user were one instance: windows of one user are not independent."""
+        """The same with one instance per user: windows of one user are not independent."""
         if self.n_users < 1:
-            raise ConfigError("bounds: the number of users is not known; give n_users")
+            raise ConfigError("bounds: the number of users is unknown; give n_users")
         return replace(self, n_train=self.n_users)
 
     def stratified(self) -> Self:
-        """Measured lengths rounded up to powers of two, and the share of delta that pays for having looked.
+        """Measured norms rounded up to powers of two, with delta divided for the choice.
 
-        The i-th power gets delta / (i (i + 1)), so all of them together get delta; several lengths share it again.
+        The i-th power gets delta / (i (i + 1)), so all of them together get delta; several norms share it again.
         """
         if self.norms != "measured":
             return self
         measured = {name: getattr(self, SUMS.get(name, name)) for name in FACTORS[self.scorer]}
-        grid = {name: doubling(length) for name, length in measured.items()}
+        grid = {name: doubling(norm) for name, norm in measured.items()}
         paid = math.prod(cell * (cell + 1) for cell, _ in grid.values())
-        rounded: dict[str, Any] = {name: length for name, (_, length) in grid.items()}
+        rounded: dict[str, Any] = {name: norm for name, (_, norm) in grid.items()}
         return replace(self, **rounded, delta=self.delta / paid, norms="stratified")
 
-    def said(self) -> tuple[str, ...]:
-        """What the lengths assume."""
-        told = {
-            "measured": "lengths were measured after training: the class was chosen by looking",
-            "fixed": "lengths were limited before training",
-            "stratified": "measured lengths, rounded up to powers of two; delta pays for the choice",
+    def norm_assumptions(self) -> tuple[str, ...]:
+        """The assumption about the norms."""
+        texts = {
+            "measured": "norms were measured after training: the class was chosen from the data",
+            "fixed": "norms were limited before training",
+            "stratified": "measured norms, rounded up to powers of two; delta pays for the choice",
         }
-        return (told[self.norms],)
+        return (texts[self.norms],)
 
 
-def doubling(length: float) -> tuple[int, float]:
-    """The first power of two from 1 on that is no smaller, as (which one, its value)."""
-    cell = 1 + max(0, math.ceil(math.log2(length))) if length > 0 else 1
+def doubling(norm: float) -> tuple[int, float]:
+    """The first power of two, from 1 on, that is not smaller, as (index, value)."""
+    cell = 1 + max(0, math.ceil(math.log2(norm))) if norm > 0 else 1
     return cell, float(2 ** (cell - 1))
 
 
 def pair_factor(n_items: int, branch: int) -> float:
-    """T = B N / sqrt(B^2 - 1), as the paper bounds the root of the number of pairs."""
+    """T = B N / sqrt(B^2 - 1), the paper's bound of the root of the number of pairs."""
     return branch * n_items / math.sqrt(branch**2 - 1)
 
 
 def same_level_pairs(level_sizes: Sequence[int], with_self: bool = False) -> int:
-    """Ordered pairs of nodes of the same level, the root left out; `with_self` counts a node with itself too."""
+    """Ordered pairs of nodes of the same level without the root; `with_self` counts a node with itself too."""
     return sum(size * (size if with_self else size - 1) for size in level_sizes[1:])
 
 
 def bottom_aligned(n_items: int, branch: int) -> tuple[int, ...]:
-    """Nodes by level of the tree that this library grows: families are full but for the last."""
+    """Nodes by level of the trees of this library: all families but the last are full."""
     return TreeShape(n_items, branch).sizes
 
 
 def top_aligned(n_items: int, branch: int) -> tuple[int, ...]:
-    """Nodes by level of the tree in the paper's figures: every level is full but for that of the leaves."""
+    """Nodes by level of the tree in the paper's figures: all levels but that of the leaves are full."""
     sizes = [1]
     while sizes[-1] * branch < n_items:
         sizes.append(sizes[-1] * branch)
@@ -248,19 +248,19 @@ def most_nodes(n_items: int, branch: int) -> float:
 
 
 def check_constants(constants: str) -> None:
-    """Refuse a word that names no set of constants."""
+    """Refuse an unknown set of constants."""
     if constants not in CONSTANTS:
         raise ConfigError(f"bounds: constants must be one of {', '.join(CONSTANTS)}, got {constants!r}")
 
 
 def applicability(inputs: BoundInputs, force: bool, what: str) -> tuple[str, ...]:
-    """What to say of a theorem that does not know this scorer; refused unless forced."""
+    """The note on a theorem that does not apply to this scorer; refused unless forced."""
     if not inputs.departures:
         return ()
-    why = ", ".join(inputs.departures)
+    reasons = ", ".join(inputs.departures)
     if not force:
         raise ConfigError(
-            f"bounds: {what} does not hold for a scorer with {why}; train it in theory mode, or say force=True "
+            f"bounds: {what} does not hold for this scorer: {reasons}; train it in theory mode, or pass force=True "
             f"to get numbers marked {NOT_APPLICABLE}"
         )
-    return (f"{NOT_APPLICABLE}: {why}",)
+    return (f"{NOT_APPLICABLE}: {reasons}",)

@@ -1,4 +1,4 @@
-"""What stands beside a bound because it is not vacuous: hold-out errors, measured gaps, what a class fits by chance."""
+"""Measurements beside a bound: hold-out errors, train-test gaps, empirical Rademacher complexity."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -9,40 +9,40 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.diagnose.tree.heap import level_values
+from shortlist.diagnose.tree.max_heap import level_scores
 from shortlist.errors import DataError
 from shortlist.index.tree import TreeIndex
 from shortlist.lab.theory.bounds_inputs import BoundTerm
 from shortlist.lab.theory.margin import path_margin
-from shortlist.metrics.estimate import DRAWS, FEWEST, Estimate, exact_share, resampled
+from shortlist.metrics.estimate import DRAWS, MIN_USERS, Estimate, exact_share, resampled
 from shortlist.train.tree.loss import surrogate
 
-ONCE = 256  # instances whose levels are looked at together
+ONCE = 256  # instances per batch
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What is known of a configuration without any theorem."""
+class Measured:
+    """Measured errors of a configuration."""
 
-    error: Estimate | None = None  # of held-out instances, exact binomial
-    hoeffding: float | None = None  # that error is at most so much with the same confidence, one-sided
-    gap: Estimate | None = None  # held-out loss less training loss, the same loss
-    loss: str = ""  # which
-    by_chance: BoundTerm | None = None  # what the linear class fits by chance on these users
+    error: Estimate | None = None  # of held-out instances, exact binomial interval
+    hoeffding: float | None = None  # one-sided upper bound of that error with the same confidence
+    gap: Estimate | None = None  # held-out loss minus training loss
+    loss: str = ""  # name of that loss
+    rademacher: BoundTerm | None = None  # empirical complexity of the linear class on these users
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
-        told = None if self.by_chance is None else self.by_chance.as_dict()
-        return asdict(self) | {"by_chance": told}
+        term = None if self.rademacher is None else self.rademacher.as_dict()
+        return asdict(self) | {"rademacher": term}
 
 
 def hoeffding(n: int, delta: float = 0.05) -> float:
-    """How far the true error may lie above that of n held-out instances: sqrt(ln(1 / delta) / (2 n))."""
+    """The margin of the true error above that of n held-out instances: sqrt(ln(1 / delta) / (2 n))."""
     return math.sqrt(math.log(1 / delta) / (2 * n))
 
 
 def held_out(losses: Tensor, delta: float = 0.05) -> tuple[Estimate, float]:
-    """Errors 0 and 1 of held-out instances [n]: their share with its exact interval, and Hoeffding's upper end."""
+    """Errors 0 and 1 of held-out instances [n]: their share with its exact interval, and Hoeffding's upper bound."""
     if len(losses) == 0:
         raise DataError("hold-out error: expected held-out instances, got none")
     share = float(losses.double().mean())
@@ -54,13 +54,13 @@ def held_out(losses: Tensor, delta: float = 0.05) -> tuple[Estimate, float]:
 def train_test_gap(
     train: Tensor, train_users: Tensor, test: Tensor, test_users: Tensor, seed: int = 0, draws: int = DRAWS
 ) -> Estimate:
-    """Held-out mean less training mean of the same loss [n], with an interval over users; none with too few users."""
-    ones, others = _per_user(test, test_users), _per_user(train, train_users)
-    mean = _mean(ones.sum(0)[None])[0] - _mean(others.sum(0)[None])[0]
-    if min(len(ones), len(others)) < FEWEST:
+    """Held-out mean minus training mean of the same loss [n], with an interval over users; none with too few users."""
+    tested, trained = _per_user(test, test_users), _per_user(train, train_users)
+    mean = _mean(tested.sum(0)[None])[0] - _mean(trained.sum(0)[None])[0]
+    if min(len(tested), len(trained)) < MIN_USERS:
         return Estimate(float(mean))
-    apart = _mean(resampled(ones, seed, draws)) - _mean(resampled(others, seed + 1, draws))
-    low, high = np.quantile(apart, [0.025, 0.975])
+    gaps = _mean(resampled(tested, seed, draws)) - _mean(resampled(trained, seed + 1, draws))
+    low, high = np.quantile(gaps, [0.025, 0.975])
     return Estimate(float(mean), float(low), float(high))
 
 
@@ -77,8 +77,8 @@ def _mean(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return means
 
 
-def chance_of_linear(x: Tensor, b0: float, draws: int = 200, seed: int = 0) -> BoundTerm:
-    """What one node of a linear scorer fits by chance on these users [m, D]: (B0 / m) E ||sum eps_i x_i||, measured."""
+def rademacher_linear(x: Tensor, b0: float, draws: int = 200, seed: int = 0) -> BoundTerm:
+    """Empirical Rademacher complexity of one node of a linear scorer on users [m, D]: (B0 / m) E ||sum eps_i x_i||."""
     generator = torch.Generator().manual_seed(seed)
     rows = x.detach().double().cpu()
     found = [
@@ -87,18 +87,19 @@ def chance_of_linear(x: Tensor, b0: float, draws: int = 200, seed: int = 0) -> B
     ]
     values = b0 / len(rows) * np.array(found)
     error = float(values.std(ddof=1)) / math.sqrt(draws) if draws > 1 else math.nan
-    said = (f"mean of {draws} draws of signs, standard error {error:.2g}", "a single node")
+    assumptions = (f"mean of {draws} random sign vectors, standard error {error:.2g}", "a single node")
     value = float(values.mean())
     vacuous = value >= b0 * float(rows.norm(dim=1).max())
-    return BoundTerm("by chance", value, "(B0 / m) E ||sum eps_i x_i||", "measured", vacuous, None, said)
+    formula = "(B0 / m) E ||sum eps_i x_i||"
+    return BoundTerm("Rademacher complexity", value, formula, "measured", vacuous, None, assumptions)
 
 
 class TreeLosses(NamedTuple):
-    """Losses of instances [n] that a tree is judged by, all over whole levels."""
+    """Losses of instances [n], all over whole levels."""
 
-    ramp: Tensor  # of the margin over whole levels, the loss of theorem 4.4
-    error: Tensor  # 1 where the item is not among the k best leaves
-    leaves: Tensor  # softmax over all leaves, in nats: the same loss for any branches
+    ramp: Tensor  # of the full-level margin, the loss of theorem 4.4
+    error: Tensor  # 1 if the item is not among the k best leaves
+    leaves: Tensor  # softmax over all leaves, in nats: comparable between branches
     levels: Tensor  # softmax over every level, summed
 
 
@@ -106,27 +107,29 @@ class TreeLosses(NamedTuple):
 def tree_losses(
     index: TreeIndex, histories: Tensor, labels: Tensor, k: int, gamma: float = 1.0, beam: int | None = None
 ) -> TreeLosses:
-    """What instances, histories [n, K] and labels [n], cost a tree; a label without a leaf costs most, inf in nats."""
+    """The losses of histories [n, K] and labels [n]; a label without a leaf has the largest loss, inf in nats."""
     parts = [
         _losses(index, histories[at : at + ONCE], labels[at : at + ONCE], k, gamma, beam)
         for at in range(0, len(labels), ONCE)
     ]
-    return TreeLosses(*(torch.cat(one) for one in zip(*parts, strict=True)))
+    return TreeLosses(*(torch.cat(losses) for losses in zip(*parts, strict=True)))
 
 
 def _losses(
     index: TreeIndex, histories: Tensor, labels: Tensor, k: int, gamma: float, beam: int | None
 ) -> TreeLosses:
     shape, leaves = index.tree.shape, index.tree.leaves(labels)
-    values = level_values(index, histories)
+    values = level_scores(index, histories)
     margin = path_margin(shape, values, leaves, k, beam=beam).value
     nats = torch.stack(
         [
-            -one.double().log_softmax(1).gather(1, shape.ancestor(leaves.clamp(min=0), level)[:, None])[:, 0]
-            for level, one in enumerate(values)
+            -scores.double()
+            .log_softmax(1)
+            .gather(1, shape.ancestor(leaves.clamp(min=0), level)[:, None])[:, 0]
+            for level, scores in enumerate(values)
         ],
         1,
-    ).masked_fill((leaves < 0)[:, None], torch.inf)  # [n, 1 + H]; the root costs nothing
+    ).masked_fill((leaves < 0)[:, None], torch.inf)  # [n, 1 + H]; the root has loss 0
     own = values[-1].gather(1, leaves.clamp(min=0)[:, None])
     ahead = (values[-1] > own).sum(1)
     missed = (ahead >= k) | (leaves < 0)

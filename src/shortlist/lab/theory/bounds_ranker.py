@@ -1,8 +1,8 @@
-"""What the theorems on rankers say: theorem 4.8 as printed, which can never say anything, and as it can be mended.
+"""Theorem 4.8 on rankers, as printed, which is always vacuous, and corrected.
 
-As printed an item stands in the maximum it is compared with, so its margin is never above 0, and the loss of every
-retrieved instance is at least 1; together with twice the shift the sum is at least 2 - R, whatever the ranker does.
-Mended, the item is left out of the maximum, the shift counts once, and the factor N becomes its root.
+As printed an item is included in the maximum it is compared with, so its margin is never positive, and the loss of
+every retrieved instance is at least 1; with twice the shift the sum is at least 2 - R, for any ranker. Corrected, the
+item is excluded from the maximum, the shift counts once, and the factor N becomes its root.
 """
 
 import math
@@ -37,10 +37,11 @@ def ranker_bound(
     loss: str = "ramp",
     force: bool = False,
 ) -> Bound:
-    """Theorem 4.8: the error of a ranker on what was retrieved, from its loss on what it was trained on.
+    """Theorem 4.8: the error of a ranker on retrieved instances, from its training loss.
 
     `recall` is the share R of instances whose item is retrieved, single target. `harmonised`: trained on retrieved
-    instances only, so no shift is left and only R m instances are. `crossfit`: the retriever never saw the instances.
+    instances only, so there is no shift, but only R m instances. `crossfit`: the retriever was not trained on the
+    instances.
     """
     check_constants(constants)
     if not 0 < recall <= 1:
@@ -51,27 +52,36 @@ def ranker_bound(
             f"bounds: as printed the loss compares an item with itself and is at least {least:g}, got {empirical:g}; "
             "compute it with rank_margins(..., with_self=True)"
         )
-    few = max(1, math.floor(recall * inputs.n_train)) if harmonised else inputs.n_train
-    paid = _with_instances(inputs.stratified() if constants == "corrected" else inputs, few)
+    count = max(1, math.floor(recall * inputs.n_train)) if harmonised else inputs.n_train
+    paid = _with_instances(inputs.stratified() if constants == "corrected" else inputs, count)
     steep, most = loss_constants(loss, paid)
     fit = model_complexity(paid, constants, force)
-    factor, shown = _factor(paid, constants)
+    factor, factor_text = _factor(paid, constants)
     value = factor * steep * fit.value
-    said = fit.assumptions + (() if crossfit else ("the retriever saw the ranker's sample: not independent",))
+    independence = () if crossfit else ("the retriever was trained on the ranker's sample: not independent",)
+    assumptions = fit.assumptions + independence
     terms = (
         shift_term(1.0 if harmonised else recall, constants),
         observed_term("empirical", empirical, f"mean {loss} loss of the ranker's margins", constants, most),
-        BoundTerm("complexity", value, f"{shown} B_model / sqrt(m)", constants, value >= most, None, said),
+        BoundTerm(
+            "complexity",
+            value,
+            f"{factor_text} B_model / sqrt(m)",
+            constants,
+            value >= most,
+            None,
+            assumptions,
+        ),
         corrected_tail(paid, most) if constants == "corrected" else paper_tail(paid, most),
     )
     return assembled(f"theorem 4.8{', harmonised' if harmonised else ''}", terms, 1.0, constants)
 
 
 def shift_term(recall: float, constants: str = "corrected") -> BoundTerm:
-    """How far the training instances are from the retrieved ones: their total variation 1 - R; printed, twice that."""
-    twice = 1 if constants == "corrected" else 2
-    value = twice * (1 - recall)
-    return BoundTerm("shift", value, "1 - R" if twice == 1 else "2 (1 - R)", constants, value >= 1)
+    """The total variation 1 - R between training and retrieved instances; printed, twice that."""
+    times = 1 if constants == "corrected" else 2
+    value = times * (1 - recall)
+    return BoundTerm("shift", value, "1 - R" if times == 1 else "2 (1 - R)", constants, value >= 1)
 
 
 def _factor(inputs: BoundInputs, constants: str) -> tuple[float, str]:
@@ -85,9 +95,9 @@ def _with_instances(inputs: BoundInputs, n_train: int) -> BoundInputs:
 
 
 def rank_margins(own: Floats, others: Floats, with_self: bool = False) -> Floats:
-    """An item's score [n] minus the best of the other candidates' [n, C], -inf where there is none.
+    """An item's score [n] minus the best of the other candidates' [n, C], inf where there is none.
 
-    `with_self`, as printed, the item is one of those it is compared with: no margin is above 0.
+    `with_self`, as printed, the item is among those it is compared with: no margin is positive.
     """
     margins: Floats = own - others.max(axis=1, initial=-np.inf)
     return np.minimum(margins, 0.0) if with_self else margins
@@ -107,7 +117,7 @@ def weight_shift(flags: Bools) -> float:
 def harmonised_limit(recall: float, constants: str = "corrected") -> float:
     """Training on retrieved instances has the smaller bound while C0 / sqrt(m) is below this: sqrt(R) (1 + sqrt(R)).
 
-    With the printed shift it is twice that. C0 is everything that multiplies 1 / sqrt(m); nobody can measure it.
+    With the printed shift it is twice that. C0 is the factor of 1 / sqrt(m), which cannot be measured.
     """
     check_constants(constants)
     return (1 if constants == "corrected" else 2) * math.sqrt(recall) * (1 + math.sqrt(recall))
@@ -115,5 +125,5 @@ def harmonised_limit(recall: float, constants: str = "corrected") -> float:
 
 def _recall(flags: Bools) -> float:
     if not flags.any():
-        raise DataError("bounds: no instance is retrieved, so there is nothing to weigh; widen the beam or K")
+        raise DataError("bounds: no instance is retrieved, so there are no weights; widen the beam or K")
     return float(flags.mean())

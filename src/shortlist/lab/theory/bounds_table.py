@@ -7,31 +7,37 @@ from shortlist.lab.theory.bounds_inputs import BoundTerm
 from shortlist.metrics.estimate import Estimate
 from shortlist.report.page import Html, Section, table
 
-WORDS = {
-    "paper": "as the paper prints it",
-    "pair_exact": "with the pairs of nodes that there are",
-    "rigorous": "the form that is proven",
+MEANINGS = {
+    "paper": "as printed in the paper",
+    "pair_exact": "with the actual number of node pairs",
+    "rigorous": "the proven form",
     "rigorous, m = users": "the same, if only users count as independent",
     "theorem 4, printed": "of the DTR paper, as printed",
-    "theorem 4": "of the DTR paper, mended",
-    "tail": "what chance may do to any mean",
-    "trivial": "what is known without any data",
+    "theorem 4": "of the DTR paper, corrected",
+    "tail": "concentration of any mean",
+    "trivial": "known without any data",
 }
-KNOWN = ("configuration", "hold-out error", "at most (Hoeffding)", "measured gap", "fits by chance")
+MEASURED = (
+    "configuration",
+    "hold-out error",
+    "upper bound (Hoeffding)",
+    "train-test gap",
+    "Rademacher complexity",
+)
 
 
 def bounds_section(found: BoundTable) -> Section:
-    """The section: what the bounds are worth, their ratios, then what is measured, in a table of its own."""
+    """The section: the headline, the ratios, then the measurements in a separate table."""
     parts: list[Html | str] = [found.headline]
     parts.append(
-        f"A ratio of 0.5 says that the term is half of that of {found.reference!r}. A smaller bound does not mean a "
-        "smaller error: only what is measured speaks of errors, and stands in a table of its own."
+        f"A ratio of 0.5 means that the term is half of that of {found.reference!r}. A smaller bound does not imply a "
+        "smaller error: only the measurements, in their own table, are about errors."
     )
     parts.append(table(["configuration", "term", "ratio", "vacuous", "applies", "meaning"], _ratios(found)))
-    if found.beside:
-        parts.append(table(list(KNOWN), _known(found)))
-    parts.append(f"Taken for granted: {'; '.join(found.assumptions)}.")
-    parts += [f"{term}: {said}." for term, said in _said(found)]
+    if found.measured:
+        parts.append(table(list(MEASURED), _measured(found)))
+    parts.append(f"Assumptions: {'; '.join(found.assumptions)}.")
+    parts += [f"{term}: {text}." for term, text in _assumptions(found)]
     return Section("Bounds", parts)
 
 
@@ -39,60 +45,65 @@ def bounds_lines(found: BoundTable) -> list[str]:
     """The same as lines of Markdown."""
     lines = [found.headline, "", f"Ratios to {found.reference!r}:", ""]
     lines += _markdown(("configuration", "term", "ratio", "vacuous", "applies", "meaning"), _ratios(found))
-    if found.beside:
-        lines += ["", "Measured, not bounded:", "", *_markdown(KNOWN, _known(found))]
-    lines += ["", "Taken for granted:", "", *(f"- {one}" for one in found.assumptions)]
-    return [*lines, *(f"- {term}: {said}" for term, said in _said(found))]
+    if found.measured:
+        lines += ["", "Measured, not bounded:", "", *_markdown(MEASURED, _measured(found))]
+    lines += ["", "Assumptions:", "", *(f"- {text}" for text in found.assumptions)]
+    return [*lines, *(f"- {term}: {text}" for term, text in _assumptions(found))]
 
 
 def _ratios(found: BoundTable) -> list[list[str]]:
     return [
         [
             name,
-            one.name,
-            _ratio(one),
-            _yes(one.vacuous),
-            _yes(one.applicable),
-            WORDS.get(one.name, one.formula),
+            term.name,
+            _ratio(term),
+            _yes(term.vacuous),
+            _yes(term.applicable),
+            MEANINGS.get(term.name, term.formula),
         ]
         for name, terms in found.terms.items()
-        for one in terms
+        for term in terms
     ]
 
 
-def _known(found: BoundTable) -> list[list[str]]:
+def _measured(found: BoundTable) -> list[list[str]]:
     return [
         [
             name,
-            _interval(one.error),
-            "–" if one.hoeffding is None else f"{one.hoeffding:.4f}",
-            f"{_interval(one.gap)}{f' {one.loss}' if one.gap and one.loss else ''}",
-            "–" if one.by_chance is None else f"{one.by_chance.value:.4g}",
+            _interval(values.error),
+            "–" if values.hoeffding is None else f"{values.hoeffding:.4f}",
+            f"{_interval(values.gap)}{f' {values.loss}' if values.gap and values.loss else ''}",
+            "–" if values.rademacher is None else f"{values.rademacher.value:.4g}",
         ]
-        for name, one in found.beside.items()
+        for name, values in found.measured.items()
     ]
 
 
-def _said(found: BoundTable) -> list[tuple[str, str]]:
-    """What single terms assume, each once."""
+def _assumptions(found: BoundTable) -> list[tuple[str, str]]:
+    """The assumptions of single terms, each once."""
     pairs = {
-        (one.name, said): None for terms in found.terms.values() for one in terms for said in one.assumptions
+        (term.name, text): None
+        for terms in found.terms.values()
+        for term in terms
+        for text in term.assumptions
     }
     return list(pairs)
 
 
-def _ratio(one: BoundTerm) -> str:
-    return "–" if one.ratio_to_ref is None else f"{one.ratio_to_ref:.4g}"
+def _ratio(term: BoundTerm) -> str:
+    return "–" if term.ratio_to_ref is None else f"{term.ratio_to_ref:.4g}"
 
 
-def _interval(one: Estimate | None) -> str:
-    if one is None or one.mean is None:
+def _interval(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.mean is None:
         return "–"
-    return f"{one.mean:.4f}" if one.low is None else f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]"
+    if estimate.low is None:
+        return f"{estimate.mean:.4f}"
+    return f"{estimate.mean:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"
 
 
-def _yes(one: bool) -> str:
-    return "yes" if one else "no"
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
@@ -101,4 +112,4 @@ def _markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 
 def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(one.replace('|', chr(92) + '|') for one in cells)} |"
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

@@ -1,4 +1,4 @@
-"""By how much a beam finds an item or loses it: the smallest lead of any node on the way down to its leaf."""
+"""The margin of beam search: the smallest lead of any node on the path to a leaf."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,17 +6,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.diagnose.tree.heap import NOTHING, Levels
+from shortlist.diagnose.tree.max_heap import NOTHING, Levels
 from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree import TreeShape
 from shortlist.index.tree.beam import top
 
 
 class Margin(NamedTuple):
-    """The smallest lead on the way to a leaf, and where it is met."""
+    """The smallest lead on the path to a leaf, and its level."""
 
-    value: Tensor  # [U], at least 0 where the leaf is found; inf where nothing can lose it
-    level: Tensor  # int64 [U], the first level with that lead, 0 where none can lose it or there is no leaf
+    value: Tensor  # [U], at least 0 where the leaf is found; inf where it cannot be lost
+    level: Tensor  # int64 [U], the first level with that lead, 0 where it cannot be lost or there is no leaf
 
 
 def path_margin(
@@ -29,19 +29,19 @@ def path_margin(
     cand: Sequence[Tensor] | None = None,
     exclude_self: bool = True,
 ) -> Margin:
-    """The least, over levels, of a node's score less the K-th largest among its candidates, for leaves [U].
+    """The minimum over levels of a node's score minus the K-th largest among its candidates, for leaves [U].
 
-    `values` [U, nodes] by level, the root first, are what a search orders by, -inf for a node without items. `cand`
-    are bool [U, nodes] by level: those of `beam_candidates` give the margin g of a search, None takes whole levels,
-    which gives the full-level margin g~ <= g, continuous in the scores, where g jumps. K is `beam` (None: k) at every
-    level but the leaves, where it is k. Gradients flow.
+    `values` [U, nodes] by level, the root first, are the scores a search orders by, -inf for a node without items.
+    `cand` are bool [U, nodes] by level: those of `beam_candidates` give the margin g of a search; None uses whole
+    levels, which gives the full-level margin g~ <= g, continuous in the scores, where g jumps. K is `beam` (None: k) at
+    every level but the leaves, where it is k. Differentiable.
 
     (a) A level with at most K candidates, or fewer than K others with `exclude_self`, cannot lose anything: inf.
-    (b) A node need not be a candidate: it was lost above, where its lead was negative already, so the sign holds.
-    (c) Search gives ties to the lower node, so a margin of 0 does not say that a leaf is found.
-    (d) With `exclude_self` a node is compared with others only: the sign is the same without ties, what is found
-    leads by more than 0, and K = 1 means something. Without it the K-th largest may be the node itself, as printed
-    in the two-stage paper: then nothing leads by more than 0 at K = 1.
+    (b) A node need not be a candidate: then it was lost at a higher level with a negative lead, so the sign holds.
+    (c) Search gives ties to the lower node, so a margin of 0 does not imply that a leaf is found.
+    (d) With `exclude_self` a node is compared with others only: the sign is the same without ties, a found leaf has a
+    positive lead, and K = 1 is meaningful. Without it the K-th largest may be the node itself, as printed in the
+    two-stage paper: then no lead is positive at K = 1.
     The leaf is part of the path. An item without a leaf (-1, or a slot without an item) has margin -inf at level 0.
     """
     leads = level_margins(shape, values, leaf, k, beam=beam, cand=cand, exclude_self=exclude_self)
@@ -64,7 +64,7 @@ def level_margins(
     cand: Sequence[Tensor] | None = None,
     exclude_self: bool = True,
 ) -> Tensor:
-    """The leads that `path_margin` takes the least of, [U, H] for levels 1 .. H."""
+    """The leads that `path_margin` minimizes, [U, H] for levels 1 .. H."""
     beam = k if beam is None else beam
     _check(shape, values, leaf, min(k, beam))
     leads = []
@@ -77,7 +77,7 @@ def level_margins(
 
 
 def beam_candidates(shape: TreeShape, values: Levels, beam: int) -> tuple[Tensor, ...]:
-    """The nodes a search of this width scores, bool [U, nodes] by level, the root first; ties go to the lower node."""
+    """The nodes that a search of this width scores, bool [U, nodes] by level, root first; ties go to the lower node."""
     found = [values[0] > NOTHING]
     for level in range(1, shape.height + 1):
         above = values[level - 1].masked_fill(~found[-1], NOTHING)
@@ -89,7 +89,7 @@ def beam_candidates(shape: TreeShape, values: Levels, beam: int) -> tuple[Tensor
 
 
 def lead(values: Tensor, node: Tensor, among: Tensor, k: int, exclude_self: bool) -> Tensor:
-    """The score of a node [U] less the k-th largest `among` [U, nodes] of a level, inf where they are too few."""
+    """The score of a node [U] minus the k-th largest `among` [U, nodes] of a level, inf where there are too few."""
     if exclude_self:
         among = among.scatter(1, node[:, None], False)
     enough = among.sum(1) >= (k if exclude_self else k + 1)
@@ -106,12 +106,12 @@ def _at(values: Tensor, node: Tensor) -> Tensor:
 def _check(shape: TreeShape, values: Levels, leaf: Tensor, k: int) -> None:
     if k < 1:
         raise ConfigError(f"k and beam must be at least 1, got {k}")
-    wanted = [(len(leaf), size) for size in shape.sizes]
-    if [tuple(one.shape) for one in values] != wanted:
-        raise DataError(f"scores by level must be {wanted}, got {[tuple(one.shape) for one in values]}")
+    expected = [(len(leaf), size) for size in shape.sizes]
+    if [tuple(level.shape) for level in values] != expected:
+        raise DataError(f"scores by level must be {expected}, got {[tuple(level.shape) for level in values]}")
     if bool((leaf >= shape.n).any()):
         raise DataError(f"leaves must be below {shape.n}, got {int(leaf.max())}")
-    for level, one in enumerate(values):
-        if bool((broken := one.isnan()).any()):
+    for level, scores in enumerate(values):
+        if bool((broken := scores.isnan()).any()):
             user = int(broken.any(1).nonzero()[0])
-            raise DataError(f"level {level} has a score that is no number, first for user {user}")
+            raise DataError(f"level {level} has a NaN score, first for user {user}")
