@@ -1,4 +1,4 @@
-"""What all models share: which items of a history are read, and how weights and settings come back."""
+"""All models: which items of a history are read, and how settings and weights rebuild a model."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 
 
 class Bare(Model):
-    """Scores are how often an item was read."""
+    """Scores are the counts of items that were read."""
 
     def scores(self, history, user=None):
         read = self.read(history)
@@ -18,7 +18,7 @@ class Bare(Model):
 
 
 class Pointer(VectorModel):
-    """The user is the item met last."""
+    """The user vector is that of the last item."""
 
     def users(self, history, user=None):
         return self.vectors()[self.read(history)[:, -1]]
@@ -28,7 +28,7 @@ class Pointer(VectorModel):
 
 
 def slow_read(history, n_items, max_history):
-    """The last items of each history, one by one."""
+    """The last items of each history, in a loop."""
     kept = [[row for row in rows if 0 <= row < n_items][-max_history:] for rows in history.tolist()]
     width = min(max_history, history.shape[1])
     return torch.tensor([[-1] * (width - len(rows)) + rows for rows in kept], dtype=torch.int64)
@@ -36,57 +36,57 @@ def slow_read(history, n_items, max_history):
 
 @pytest.mark.parametrize("max_history", [1, 3, 8, 50])
 @pytest.mark.parametrize("width", [1, 7, 20])
-def test_the_last_items_are_read_padding_first_and_in_their_order(max_history, width):
+def test_last_items_are_read_in_order_with_padding_first(max_history, width):
     history = torch.randint(-3, 14, (30, width), generator=torch.Generator().manual_seed(width))
     read = Bare(ModelConfig(10, max_history)).read(history)
     assert torch.equal(read, slow_read(history, 10, max_history))
 
 
-def test_unknown_rows_take_no_place_in_the_memory():
+def test_unknown_rows_do_not_count_towards_max_history():
     model = Bare(ModelConfig(3, max_history=2))
     assert model.read(torch.tensor([[0, 1, 3, 2**40, -1, -9]])).tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize(("n_items", "width"), [(0, 4), (0, 0), (5, 0)])
-def test_without_items_or_places_nothing_is_read(n_items, width):
+def test_empty_catalogue_or_history_reads_nothing(n_items, width):
     model = Bare(ModelConfig(n_items))
     assert model.read(torch.zeros(3, width, dtype=torch.int64)).shape == (3, 0)
     assert model.scores(torch.zeros(3, width, dtype=torch.int64)).shape == (3, n_items)
 
 
-def test_reading_does_not_write():
+def test_reading_does_not_change_the_history():
     history = torch.tensor([[4, -1, 7, 2]])
     Bare(ModelConfig(5, max_history=2)).read(history)
     assert history.tolist() == [[4, -1, 7, 2]]
 
 
-def test_repeats_are_taken_out_but_for_the_first():
+def test_only_the_first_of_repeated_items_stays():
     history = torch.tensor([[-1, 3, 1, 3, 3], [2, 2, 2, -1, 0], [-1, -1, 5, 4, 1]])
     assert without_repeats(history).tolist() == [[-1, 3, 1, -1, -1], [2, -1, -1, -1, 0], [-1, -1, 5, 4, 1]]
     assert without_repeats(history[:, :0]).shape == (3, 0)
 
 
-def test_scores_of_vectors_are_their_products_in_float32():
+def test_scores_are_dot_products_in_float32():
     scores = Pointer(ModelConfig(3)).scores(torch.tensor([[0, 2], [2, 1]]))
     assert scores.dtype == torch.float32
     assert scores.tolist() == [[0.0, 1.0, 4.0], [0.5, 0.5, 1.0]]
 
 
-def test_a_model_is_where_its_weights_are_and_without_any_on_the_cpu():
+def test_device_is_that_of_the_weights_or_cpu_without_any():
     assert Bare(ModelConfig(3)).device.type == "cpu"
     with torch.device("meta"):
         assert SASRec(SASRecConfig(3, width=4)).device.type == "meta"
 
 
 @pytest.mark.parametrize(("n_items", "max_history"), [(-1, 5), (5, 0), (5, -3)])
-def test_sizes_that_make_no_sense_are_refused(n_items, max_history):
+def test_invalid_sizes_are_refused(n_items, max_history):
     with pytest.raises(
-        ConfigError, match=f"n_items from 0 and max_history from 1, got {n_items} and {max_history}"
+        ConfigError, match="n_items must be at least 0|max_history must lie between 1 and 10000"
     ):
         ModelConfig(n_items, max_history)
 
 
-def test_settings_and_weights_make_it_again_in_eval():
+def test_settings_and_weights_rebuild_a_model_in_eval_mode():
     model = SASRec(SASRecConfig(6, max_history=4, width=4))
     again = SASRec.build(model.settings(), model.state_dict())
     assert again.config == model.config
@@ -97,24 +97,24 @@ def test_settings_and_weights_make_it_again_in_eval():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"depth": 3},  # no such setting
+        {"depth": 3},  # unknown setting
         {"width": 8},  # other sizes than the weights
         {"n_items": 7},
-        {"n_items": "six"},  # no number
+        {"n_items": "six"},  # not a number
         {"n_items": -6},  # refused by the configuration
-        {"heads": 0},  # divides nothing
+        {"heads": 0},  # outside its range
         {"heads": 3},
-        {"dropout": 2.0},  # refused by torch
+        {"dropout": 2.0},  # outside its range
     ],
 )
-def test_settings_that_do_not_fit_the_weights_are_an_error_of_the_artifact(wrong):
+def test_settings_that_do_not_fit_the_weights_are_an_artifact_error(wrong):
     model = SASRec(SASRecConfig(6, max_history=4, width=4))
     with pytest.raises(ArtifactError, match="SASRec: settings and weights do not fit"):
         SASRec.build({**model.settings(), **wrong}, model.state_dict())
 
 
 @pytest.mark.parametrize("change", ["less", "more", "none"])
-def test_weights_that_do_not_fit_the_settings_are_an_error_of_the_artifact(change):
+def test_weights_that_do_not_fit_the_settings_are_an_artifact_error(change):
     model = SASRec(SASRecConfig(6, max_history=4, width=4))
     weights = dict(model.state_dict())
     if change == "less":

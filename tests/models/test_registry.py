@@ -1,4 +1,4 @@
-"""Models travel as tensors: name and settings with the weights, and whatever is wrong with them is said."""
+"""Models as tensors: name and settings are stored with the weights, and damage is an error."""
 
 import json
 
@@ -11,13 +11,13 @@ from shortlist.models.sequence.bert4rec import BERT4RecConfig
 from shortlist.models.sequence.fmlp import FMLPConfig
 from shortlist.models.sequence.sasrec import SASRecConfig
 from shortlist.pipeline import TYPES
-from shortlist.train.registry import MODEL_TRAINERS
+from shortlist.train.registry import make_trainer
 
-SMALL = {BERT4RecConfig: {"max_history": 7}, FMLPConfig: {"memory": 7}, SASRecConfig: {"memory": 7}}
+SMALL = {BERT4RecConfig: {"max_history": 7}, FMLPConfig: {"max_history": 7}, SASRecConfig: {"max_history": 7}}
 
 
-def fresh(name):
-    """A model of ten items with weights by chance, none of them where it would be fresh."""
+def random_model(name):
+    """A model of ten items with random weights, none at its initial value."""
     kind = MODELS[name]
     torch.manual_seed(0)
     model = kind(kind.Config(10, **SMALL.get(kind.Config, {}))).eval()
@@ -27,20 +27,20 @@ def fresh(name):
     return model
 
 
-def told(**about):
-    """Tensors of a model that is told of in these words."""
+def about_tensor(**about):
+    """Tensors with only this description of a model."""
     return {ABOUT: torch.frombuffer(bytearray(json.dumps(about).encode()), dtype=torch.uint8)}
 
 
-def test_every_model_can_be_a_stage_and_be_trained():
-    assert set(MODELS) == set(MODEL_TRAINERS)
+def test_every_model_is_a_stage_type_with_a_trainer():
     assert set(MODELS) <= set(TYPES)
+    assert all(make_trainer(name).model is kind for name, kind in MODELS.items())
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_knows_its_name_and_comes_back_with_the_same_scores(name):
-    model = fresh(name)
-    assert model_name(model) == name
+def test_model_has_a_name_and_the_same_scores_after_packing(name):
+    model = random_model(name)
+    assert model_name(type(model)) == name
     again = unpacked(packed(model))
     assert type(again) is type(model)
     assert again.config == model.config
@@ -50,8 +50,8 @@ def test_a_model_knows_its_name_and_comes_back_with_the_same_scores(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_travels_is_plain_and_a_copy_shares_nothing(name):
-    model = fresh(name)
+def test_packed_tensors_are_copies_without_gradients(name):
+    model = random_model(name)
     tensors = packed(model)
     assert set(tensors) == {ABOUT, *(PREFIX + part for part in model.state_dict())}
     assert not any(one.requires_grad for one in tensors.values())
@@ -62,19 +62,19 @@ def test_what_travels_is_plain_and_a_copy_shares_nothing(name):
     assert all(bool(one.any()) for one in held)
 
 
-def test_tensors_that_do_not_say_what_they_are_are_refused():
-    with pytest.raises(ArtifactError, match="its tensors lack 'about'; make the artifact again"):
+def test_tensors_without_description_are_refused():
+    with pytest.raises(ArtifactError, match="model: tensor 'about' is missing"):
         unpacked({"model.weights": torch.zeros(2, 2)})
 
 
 @pytest.mark.parametrize(
     "tensors",
     [
-        told(model="oracle", settings={}),
-        told(model="sasrec"),
-        told(settings={}),
-        told(model="sasrec", settings=3),
-        told(model=["sasrec"], settings={}),
+        about_tensor(model="oracle", settings={}),
+        about_tensor(model="sasrec"),
+        about_tensor(settings={}),
+        about_tensor(model="sasrec", settings=3),
+        about_tensor(model=["sasrec"], settings={}),
         {ABOUT: torch.tensor([1, 2, 3], dtype=torch.uint8)},
         {ABOUT: torch.tensor([1.5])},
         {ABOUT: torch.tensor([300])},
@@ -83,13 +83,13 @@ def test_tensors_that_do_not_say_what_they_are_are_refused():
         {ABOUT: torch.frombuffer(bytearray(b'"sasrec"'), dtype=torch.uint8)},
     ],
 )
-def test_tensors_that_name_no_model_are_refused(tensors):
-    with pytest.raises(ArtifactError, match="'about' names no model of bert4rec, din, ease"):
+def test_damaged_descriptions_are_refused(tensors):
+    with pytest.raises(ArtifactError, match="model: 'about'"):
         unpacked(tensors)
 
 
 def test_weights_that_do_not_fit_are_refused():
-    sasrec, ease = packed(fresh("sasrec")), packed(fresh("ease"))
+    sasrec, ease = packed(random_model("sasrec")), packed(random_model("ease"))
     with pytest.raises(ArtifactError, match="SASRec: settings and weights do not fit"):
         unpacked({**ease, ABOUT: sasrec[ABOUT]})
     with pytest.raises(ArtifactError, match="EASE: settings and weights do not fit"):
@@ -98,7 +98,7 @@ def test_weights_that_do_not_fit_are_refused():
         unpacked({ABOUT: ease[ABOUT]})
 
 
-def test_other_tensors_beside_the_model_do_not_disturb():
-    model = fresh("ease")
+def test_other_tensors_beside_the_model_are_ignored():
+    model = random_model("ease")
     again = unpacked({**packed(model), "index.rows": torch.zeros(3)})
     assert torch.equal(again.weights, model.weights)

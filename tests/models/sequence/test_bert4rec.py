@@ -1,4 +1,4 @@
-"""BERT4Rec: a gap sees both sides, what it hides does not leak, and the user is the gap at the end."""
+"""BERT4Rec: a masked position attends to both sides, masked items do not leak, the user is the mask at the end."""
 
 import pytest
 import torch
@@ -10,17 +10,17 @@ from shortlist.models.sequence.bert4rec import BERT4Rec, BERT4RecConfig
 @pytest.fixture(scope="module")
 def model() -> BERT4Rec:
     torch.manual_seed(0)
-    made = BERT4Rec(BERT4RecConfig(20, max_history=6, width=8)).eval()
-    torch.nn.init.normal_(made.mask_token)
-    return made
+    new = BERT4Rec(BERT4RecConfig(20, max_history=6, width=8)).eval()
+    torch.nn.init.normal_(new.mask_token)
+    return new
 
 
-def masked_at(*places, width=5):
-    return torch.tensor([[positions in places for positions in range(width)]])
+def masked_at(*positions, width=5):
+    return torch.tensor([[position in positions for position in range(width)]])
 
 
 @torch.no_grad()
-def test_the_user_is_the_gap_after_the_last_item(model):
+def test_user_vector_is_the_mask_after_the_last_item(model):
     by_hand = model(torch.tensor([[3, 1, 4, 1, -1]]), masked_at(4))[:, -1]
     assert torch.equal(model.users(torch.tensor([[3, 1, 4, 1]])), by_hand)
     wide = model(torch.tensor([[-1, -1, 3, 1, 4, 1, -1]]), masked_at(6, width=7))[:, -1]
@@ -29,7 +29,7 @@ def test_the_user_is_the_gap_after_the_last_item(model):
 
 
 @torch.no_grad()
-def test_a_hidden_item_does_not_leak(model):
+def test_masked_item_does_not_leak(model):
     one, two = torch.tensor([[3, 1, 4, 1, 5]]), torch.tensor([[3, 1, 9, 1, 5]])
     assert torch.equal(model(one, masked_at(2)), model(two, masked_at(2)))
     assert not torch.allclose(model(one, masked_at()), model(two, masked_at()), atol=1e-3)
@@ -37,7 +37,7 @@ def test_a_hidden_item_does_not_leak(model):
 
 @torch.no_grad()
 @pytest.mark.parametrize("changed", [0, 1, 3, 4])
-def test_a_gap_sees_both_sides(model, changed):
+def test_masked_position_attends_to_both_sides(model, changed):
     sequence = torch.tensor([[3, 1, 4, 1, 5]])
     other = sequence.clone()
     other[0, changed] = 17
@@ -46,30 +46,30 @@ def test_a_gap_sees_both_sides(model, changed):
 
 
 @torch.no_grad()
-def test_padding_in_front_is_not_seen_whatever_stands_there(model):
-    sequence, bare = torch.tensor([[-1, -1, 3, 1, 4]]), torch.tensor([[3, 1, 4]])
-    told = model(sequence, masked_at(3))[:, 2:]
-    assert torch.allclose(told, model(bare, masked_at(1, width=3)), atol=1e-6)
+def test_padding_at_the_front_is_ignored(model):
+    sequence, unpadded = torch.tensor([[-1, -1, 3, 1, 4]]), torch.tensor([[3, 1, 4]])
+    vectors = model(sequence, masked_at(3))[:, 2:]
+    assert torch.allclose(vectors, model(unpadded, masked_at(1, width=3)), atol=1e-6)
 
 
 @torch.no_grad()
-def test_places_are_counted_from_the_end(model):
-    """What came just before the gap has the same place in every history; order matters by it alone."""
+def test_positions_count_from_the_end(model):
+    """The item just before the mask has the same position in every history."""
     assert not torch.allclose(
         model.users(torch.tensor([[1, 2, 3]])), model.users(torch.tensor([[2, 1, 3]])), atol=1e-4
     )
-    model_of_places = BERT4Rec.build(model.settings(), model.state_dict())
-    model_of_places.positions[:-4] = 9.0  # nobody with three items comes there
+    changed = BERT4Rec.build(model.settings(), model.state_dict())
+    changed.positions[:-4] = 9.0  # a history of three items does not reach them
     short = torch.tensor([[1, 2, 3]])
-    assert torch.equal(model_of_places.users(short), model.users(short))
+    assert torch.equal(changed.users(short), model.users(short))
 
 
 @torch.no_grad()
-def test_nothing_but_padding_is_a_gap_alone(model):
+def test_padding_alone_equals_a_single_mask(model):
     alone = model(torch.tensor([[-1]]), masked_at(0, width=1))[:, 0]
     for history in ([], [-1], [-1] * 6, [99, -1]):
-        told = model.users(torch.tensor([history], dtype=torch.int64))
-        assert torch.allclose(told, alone, atol=1e-6)
+        vectors = model.users(torch.tensor([history], dtype=torch.int64))
+        assert torch.allclose(vectors, alone, atol=1e-6)
     assert model(torch.full((1, 4), -1), masked_at(width=4)).isfinite().all()
 
 

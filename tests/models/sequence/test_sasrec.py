@@ -1,4 +1,4 @@
-"""SASRec: nobody looks ahead, padding says nothing, and weights with a few settings are all there is."""
+"""SASRec: attention is causal, padding is ignored, and settings and weights rebuild the model."""
 
 import pytest
 import torch
@@ -14,38 +14,38 @@ def model() -> SASRec:
 
 
 @torch.no_grad()
-def test_a_later_item_does_not_change_what_was_foretold_before_it(model):
+def test_later_item_does_not_change_earlier_positions(model):
     one, two = model(torch.tensor([[1, 2, 3, 4, 5], [1, 2, 3, 9, 5]]))  # [K + 1, D]
     assert torch.allclose(one[:4], two[:4], atol=1e-6)
     assert not torch.allclose(one[4], two[4], atol=1e-3)
 
 
 @torch.no_grad()
-def test_every_place_is_what_the_user_would_be_with_a_history_that_ends_there(model):
+def test_every_position_equals_a_history_that_ends_there(model):
     history = torch.tensor([[3, 1, 4, 1, 5, 9]])
-    everywhere = model(history)[0]  # [7, D]
+    positions = model(history)[0]  # [7, D]
     for end in range(7):
-        assert torch.allclose(model.users(history[:, :end])[0], everywhere[end], atol=1e-5)
+        assert torch.allclose(model.users(history[:, :end])[0], positions[end], atol=1e-5)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("width", [1, 2, 9])
-def test_padding_says_nothing(model, width):
-    bare = torch.tensor([[3, 4, 5]])
+def test_padding_is_ignored(model, width):
+    unpadded = torch.tensor([[3, 4, 5]])
     padding = torch.full((1, width), -1)
-    assert torch.allclose(model.users(torch.cat([padding, bare], 1)), model.users(bare), atol=1e-5)
-    assert torch.allclose(model.users(torch.tensor([[3, -1, 4, -1, 5]])), model.users(bare), atol=1e-5)
+    assert torch.allclose(model.users(torch.cat([padding, unpadded], 1)), model.users(unpadded), atol=1e-5)
+    assert torch.allclose(model.users(torch.tensor([[3, -1, 4, -1, 5]])), model.users(unpadded), atol=1e-5)
 
 
 @torch.no_grad()
-def test_the_order_of_a_history_matters_and_only_its_end_counts(model):
+def test_order_matters_and_only_the_last_items_count(model):
     long = torch.tensor([[9, 8, 1, 2, 3, 4, 5, 6]])
     assert torch.equal(model.users(long), model.users(long[:, -6:]))
     assert not torch.allclose(model.users(long), model.users(long.flip(1)), atol=1e-3)
 
 
 @torch.no_grad()
-def test_others_in_the_batch_change_nothing(model):
+def test_rest_of_the_batch_does_not_change_scores(model):
     histories = torch.randint(-1, 20, (7, 6), generator=torch.Generator().manual_seed(0))
     together = model.scores(histories)
     for row, alone in enumerate(histories):
@@ -54,20 +54,20 @@ def test_others_in_the_batch_change_nothing(model):
 
 @torch.no_grad()
 @pytest.mark.parametrize("width", [0, 1, 6])
-def test_a_user_without_history_has_finite_scores(model, width):
+def test_empty_history_has_finite_scores(model, width):
     scores = model.scores(torch.full((2, width), -1))
     assert scores.shape == (2, 20)
     assert scores.isfinite().all()
-    assert torch.equal(scores[0], scores[1])
+    torch.testing.assert_close(scores[0], scores[1])
 
 
 @torch.no_grad()
-def test_a_score_is_the_product_with_the_items_own_embedding(model):
+def test_score_is_the_dot_product_with_the_item_embedding(model):
     history = torch.tensor([[1, 2, 3]])
     assert torch.allclose(model.scores(history), model.users(history) @ model.items.weight.T)
 
 
-def test_padding_takes_no_gradient(model):
+def test_padding_has_no_gradient(model):
     model.zero_grad()
     model.scores(torch.tensor([[-1, -1, 3, 4]]))[0, 7].backward()
     touched = model.items.weight.grad.abs().sum(1).nonzero().ravel().tolist()
@@ -75,7 +75,7 @@ def test_padding_takes_no_gradient(model):
 
 
 @torch.no_grad()
-def test_weights_and_settings_make_it_again(model):
+def test_settings_and_weights_rebuild_the_model(model):
     again = SASRec.build(model.settings(), model.state_dict())
     history = torch.tensor([[1, 2, 3]])
     assert torch.equal(again.scores(history), model.scores(history))
