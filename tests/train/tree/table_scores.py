@@ -1,4 +1,4 @@
-"""A tree whose scores are told by a table, and the slow obvious walk that lays its items anew."""
+"""A tree with scores from a table, and a slow reference implementation of tree updates."""
 
 import numpy as np
 import torch
@@ -56,7 +56,7 @@ def by_hand(index, histories, labels, stride, measure):
     nodes, total = {(0, 0): [item for item in leaves if item >= 0]}, 0.0
     for level in range(0, shape.height, stride):
         below = min(level + stride, shape.height)
-        exclude_seen = {}
+        assigned = {}
         for (_, node), items in nodes.items():
             width = shape.width(below)
             room = {}
@@ -65,14 +65,14 @@ def by_hand(index, histories, labels, stride, measure):
                     room[slot // width] = room.get(slot // width, 0) + 1
             order = sorted(items, key=lambda item: (-len(of[item]), leaves.index(item)))
             for item in order:
-                free = [one for one in room if room[one] > sum(1 for _ in exclude_seen.get((below, one), []))]
+                free = [one for one in room if room[one] > sum(1 for _ in assigned.get((below, one), []))]
                 gains = [measure(index, of[item], level, below, sorted(room), one) for one in free]
                 best = int(np.argmax(gains)) if of[item] else 0
                 total += gains[best]
-                exclude_seen.setdefault((below, free[best]), []).append(item)
-        for items in exclude_seen.values():
+                assigned.setdefault((below, free[best]), []).append(item)
+        for items in assigned.values():
             items.sort(key=leaves.index)
-        nodes = exclude_seen
+        nodes = assigned
     found = [-1] * shape.n
     for (_, slot), items in nodes.items():
         found[slot] = items[0]

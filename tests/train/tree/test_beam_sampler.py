@@ -10,11 +10,11 @@ from tests.train.tree.test_tree_sampler import heaped, largest, random_scores, r
 
 def slow_search(shape, scores, user, beam):
     """The candidates of beam search at each level, level -> sorted nodes."""
-    met, kept = {}, [0]
+    scored, kept = {}, [0]
     for level in range(1, shape.height + 1):
-        met[level] = [child for node in kept for child in shape.children(level - 1, node)]
-        kept = sorted(met[level], key=lambda node: -scores[level][user, node].item())[:beam]
-    return met
+        scored[level] = [child for node in kept for child in shape.children(level - 1, node)]
+        kept = sorted(scored[level], key=lambda node: -scores[level][user, node].item())[:beam]
+    return scored
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ def test_candidates_are_those_of_beam_search_and_the_path(n, branch, beam):
     check(sampled, leaves, shape, levels)
     assert (sampled.logw == 0).all()
     for user in range(12):
-        met = slow_search(shape, scores, user, beam)
+        scored = slow_search(shape, scores, user, beam)
         for column, level in enumerate(levels):
             kept = sampled.nodes[user, column][sampled.valid[user, column]].tolist()
             positive = shape.ancestor(int(leaves[user]), level)
-            assert sorted(kept) == sorted({*met[level], positive})
+            assert sorted(kept) == sorted({*scored[level], positive})
 
 
-def test_only_the_levels_asked_for_come_back_and_none_below_is_scored():
+def test_only_requested_levels_are_returned_and_none_below_is_scored():
     shape = TreeShape(256, 2)
     asked = []
 
@@ -70,7 +70,7 @@ def slow_targets(shape, scores, user, leaf):
 
 
 @pytest.mark.parametrize(("n", "branch"), [(16, 2), (37, 2), (50, 3), (65, 8)])
-def test_targets_follow_the_best_child_down_to_the_leaf(n, branch):
+def test_model_targets_follow_the_best_child_down_to_the_leaf(n, branch):
     shape = TreeShape(n, branch)
     levels = tuple(range(1, shape.height + 1))
     scores = random_scores(shape, seed=n, users=n)
@@ -84,7 +84,7 @@ def test_targets_follow_the_best_child_down_to_the_leaf(n, branch):
     assert (model_targets(reader(scores), shape, (shape.height,), leaves) == 1).all()
 
 
-def test_where_scores_are_heaps_targets_are_the_strict_labels():
+def test_with_max_heap_scores_model_targets_equal_strict_labels():
     shape = TreeShape(27, 3)
     leaf = torch.randn(1, 27, generator=seeded(3))
     scores = heaped(shape, leaf, largest)

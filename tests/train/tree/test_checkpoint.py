@@ -40,8 +40,8 @@ def test_t27_resumed_training_gives_the_bytes_of_uninterrupted_training(given, s
     whole = training(**given)
     whole.run()
     for stop in stops:
-        training(**given, folder=tmp_path / "kept").run(until=stop)
-    resumed = training(**given, folder=tmp_path / "kept")
+        training(**given, folder=tmp_path / "saved").run(until=stop)
+    resumed = training(**given, folder=tmp_path / "saved")
     assert resumed.state.step == stops[-1]
     resumed.run()
     assert same(everything(resumed), everything(whole))
@@ -49,33 +49,33 @@ def test_t27_resumed_training_gives_the_bytes_of_uninterrupted_training(given, s
     assert resumed.state.updates == whole.state.updates
 
 
-def test_t27_large_tables_that_move_only_where_touched_resume_too(tmp_path, monkeypatch):
+def test_t27_training_with_sparse_updates_resumes_too(tmp_path, monkeypatch):
     monkeypatch.setattr(optimizer, "SPARSE_ROWS", 10)
     whole = training()
     whole.run()
     assert len(whole.state.optimizer.parts) == 2
-    training(folder=tmp_path / "kept").run(until=4)
-    resumed = training(folder=tmp_path / "kept")
+    training(folder=tmp_path / "saved").run(until=4)
+    resumed = training(folder=tmp_path / "saved")
     resumed.run()
     assert same(everything(resumed), everything(whole))
 
 
-def test_training_with_a_folder_is_training_without_one(tmp_path):
-    one, two = training(), training(folder=tmp_path / "kept", checkpoint_every=1)
+def test_checkpoints_do_not_change_training(tmp_path):
+    one, two = training(), training(folder=tmp_path / "saved", checkpoint_every=1)
     one.run()
     two.run()
     assert same(everything(one), everything(two))
 
 
-def test_a_finished_training_has_nothing_left_to_do(tmp_path):
-    first = training(folder=tmp_path / "kept")
+def test_resuming_a_finished_training_changes_nothing(tmp_path):
+    first = training(folder=tmp_path / "saved")
     first.run()
-    second = training(folder=tmp_path / "kept")
+    second = training(folder=tmp_path / "saved")
     second.run()
     assert same(everything(first), everything(second))
 
 
-def test_a_checkpoint_is_written_as_often_as_asked_and_at_the_end(tmp_path, monkeypatch):
+def test_checkpoints_are_written_every_n_steps_and_at_the_end(tmp_path, monkeypatch):
     steps = []
     monkeypatch.setattr(
         "shortlist.train.tree.training.save_checkpoint", lambda folder, state, run: steps.append(state.step)
@@ -85,12 +85,12 @@ def test_a_checkpoint_is_written_as_often_as_asked_and_at_the_end(tmp_path, monk
     assert steps == [4, 8, 10, 5, 7]
 
 
-def test_what_is_kept_holds_no_code_and_says_where_it_stands(tmp_path):
-    training(folder=tmp_path / "kept").run(until=7)
-    kept = load(tmp_path / "kept", KIND)
-    assert kept.about == {"step": 7, "updates": 1}
-    assert sorted(kept.manifest["files"]) == [FACTS, TENSORS]
-    assert kept.lineage.data == training_set().events.fingerprint
+def test_a_checkpoint_holds_tensors_and_json_with_the_step(tmp_path):
+    training(folder=tmp_path / "saved").run(until=7)
+    saved = load(tmp_path / "saved", KIND)
+    assert saved.about == {"step": 7, "updates": 1}
+    assert sorted(saved.manifest["files"]) == [FACTS, TENSORS]
+    assert saved.lineage.data == training_set().events.fingerprint
 
 
 OTHERS = {
@@ -106,23 +106,23 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(("told", "given"), OTHERS.items(), ids=OTHERS)
-def test_another_run_is_refused_with_what_differs(told, given, tmp_path):
-    training(folder=tmp_path / "kept").run(until=2)
+@pytest.mark.parametrize(("message", "given"), OTHERS.items(), ids=OTHERS)
+def test_the_checkpoint_of_another_run_is_refused_with_the_differences(message, given, tmp_path):
+    training(folder=tmp_path / "saved").run(until=2)
     with pytest.raises(ArtifactError, match="another run") as error:
-        training(**given, folder=tmp_path / "kept")
-    assert told in str(error.value)
+        training(**given, folder=tmp_path / "saved")
+    assert message in str(error.value)
     differing = str(error.value).partition("another run: ")[2].count(" there, ")
-    assert differing == 1 or told == "data.events"  # an estimator is asked about the events
+    assert differing == 1 or message == "data.events"  # the fingerprint of an estimator depends on the events
 
 
-def test_every_switch_of_the_plan_is_a_mark(tmp_path):
-    one = training(folder=tmp_path / "kept")
+def test_every_setting_of_the_plan_identifies_the_run(tmp_path):
+    one = training(folder=tmp_path / "saved")
     assert set(one._run["plan"]) == {field.name for field in dataclasses.fields(one.plan)}
 
 
-def test_a_flipped_byte_or_a_missing_file_is_named(tmp_path):
-    folder = tmp_path / "kept"
+def test_a_flipped_byte_or_a_missing_file_is_reported(tmp_path):
+    folder = tmp_path / "saved"
     training(folder=folder).run(until=2)
     blob = bytearray((folder / TENSORS).read_bytes())
     blob[-1] ^= 1
@@ -134,7 +134,7 @@ def test_a_flipped_byte_or_a_missing_file_is_named(tmp_path):
         training(folder=folder)
 
 
-def test_folders_that_are_something_else_are_left_alone(tmp_path):
+def test_a_folder_with_other_content_is_refused(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ArtifactError, match="not found"):
         training(folder=tmp_path)
@@ -146,16 +146,16 @@ def test_folders_that_are_something_else_are_left_alone(tmp_path):
 
 
 def forged(folder, change):
-    """The checkpoint in a folder written again after a change, with hashes that are right."""
+    """Rewrite the checkpoint of a folder after a change, with correct hashes."""
     training(folder=folder).run(until=7)
-    kept = load(folder, KIND)
-    tensors, facts = kept.tensors(TENSORS), kept.json(FACTS)
+    saved = load(folder, KIND)
+    tensors, facts = saved.tensors(TENSORS), saved.json(FACTS)
     change(tensors, facts)
-    save(folder, KIND, {TENSORS: tensors, FACTS: json.dumps(facts)}, kept.lineage, overwrite=True)
+    save(folder, KIND, {TENSORS: tensors, FACTS: json.dumps(facts)}, saved.lineage, overwrite=True)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda tensors, facts: facts.pop("step"), "expected index, step"),
         (lambda tensors, facts: facts.update(step="7"), "expected index, step"),
@@ -167,64 +167,64 @@ def forged(folder, change):
         (lambda tensors, facts: facts["index"]["tree"].update(version=9), "checksum"),
     ],
 )
-def test_parts_that_do_not_belong_together_are_refused(change, told, tmp_path):
-    forged(tmp_path / "kept", change)
-    with pytest.raises(ArtifactError, match=told):
-        training(folder=tmp_path / "kept")
+def test_inconsistent_parts_of_a_checkpoint_are_refused(change, message, tmp_path):
+    forged(tmp_path / "saved", change)
+    with pytest.raises(ArtifactError, match=message):
+        training(folder=tmp_path / "saved")
 
 
-def test_an_empty_folder_is_a_beginning(tmp_path):
+def test_an_empty_folder_starts_a_new_training(tmp_path):
     assert not has_checkpoint(tmp_path)
     assert not has_checkpoint(tmp_path / "nothing")
     training(folder=tmp_path).run(until=1)
     assert has_checkpoint(tmp_path)
 
 
-def test_a_writer_that_dies_leaves_the_checkpoint_before_it(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_previous_checkpoint(tmp_path, monkeypatch):
     whole = training()
     whole.run()
-    training(folder=tmp_path / "kept").run(until=3)
+    training(folder=tmp_path / "saved").run(until=3)
     with monkeypatch.context() as patched:
         patched.setattr(staging, "_sync_tree", lambda folder: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            training(folder=tmp_path / "kept").run(until=6)
-    resumed = training(folder=tmp_path / "kept")
+            training(folder=tmp_path / "saved").run(until=6)
+    resumed = training(folder=tmp_path / "saved")
     assert resumed.state.step == 3
     resumed.run()
     assert same(everything(resumed), everything(whole))
 
 
-def test_a_checkpoint_that_was_set_aside_when_its_writer_was_killed_is_taken_up(tmp_path):
-    training(folder=tmp_path / "kept").run(until=3)
-    (tmp_path / "kept").rename(tmp_path / ".kept.old")
-    resumed = training(folder=tmp_path / "kept")
+def test_a_checkpoint_set_aside_by_a_killed_writer_is_resumed(tmp_path):
+    training(folder=tmp_path / "saved").run(until=3)
+    (tmp_path / "saved").rename(tmp_path / ".saved.old")
+    resumed = training(folder=tmp_path / "saved")
     assert resumed.state.step == 3
     resumed.run(until=4)
-    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
 
 
-def test_weights_that_are_no_numbers_are_not_kept(tmp_path):
-    one = training(folder=tmp_path / "kept")
+def test_weights_with_nan_are_not_saved(tmp_path):
+    one = training(folder=tmp_path / "saved")
     one.run(until=3)
     with torch.no_grad():
         one.state.index.scorer.nodes.weight.fill_(torch.nan)
     one.state.step += 1
     with pytest.raises(ArtifactError, match="NaN"):
         one._save()
-    assert training(folder=tmp_path / "kept").state.step == 3
+    assert training(folder=tmp_path / "saved").state.step == 3
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("lazy", [False, True])
-def test_on_a_gpu_what_is_taken_up_is_what_was_kept_and_training_goes_on(lazy, tmp_path, monkeypatch):
+def test_training_on_a_gpu_resumes_from_the_saved_state(lazy, tmp_path, monkeypatch):
     monkeypatch.setattr(optimizer, "SPARSE_ROWS", 10 if lazy else 10**9)
     given = (plan(dropout=0.2), training_set(estimator=None), 0, "cuda")
-    first = TreeTraining(*given, folder=tmp_path / "kept")
+    first = TreeTraining(*given, folder=tmp_path / "saved")
     first.run(until=7)
-    second = TreeTraining(*given, folder=tmp_path / "kept")
+    second = TreeTraining(*given, folder=tmp_path / "saved")
     assert same(everything(second), everything(first))
     assert all(one.is_cuda for one in second.state.index.tensors().values())
     second.run()
     assert second.state.step == 10
     with pytest.raises(ArtifactError, match="device is 'cuda' there, 'cpu' here"):
-        TreeTraining(*given[:3], "cpu", folder=tmp_path / "kept")
+        TreeTraining(*given[:3], "cpu", folder=tmp_path / "saved")

@@ -28,7 +28,7 @@ def test_instances_are_the_windows_of_the_log(max_history, min_history):
     assert torch.equal(found.targets(torch.from_numpy(rows)), labels)
 
 
-def test_the_last_ones_are_one_for_each_user_with_enough_history():
+def test_last_gives_one_instance_per_user_with_enough_history():
     events = uneven()
     found = instances_of(events, 6, 3, "last", CPU)
     rows = torch.arange(len(found))
@@ -37,14 +37,14 @@ def test_the_last_ones_are_one_for_each_user_with_enough_history():
     assert found.targets(rows).tolist() == [int(events.items[events.of_user(user)][-1]) for user in longer]
 
 
-def test_the_most_recent_items_stand_last_behind_padding():
+def test_histories_are_padded_on_the_left():
     events = Interactions.of(np.array([0, 0, 0, 1, 1]), np.array([4, 5, 6, 7, 8]))
     found = instances_of(events, 4, 1, "every", CPU)
     assert found.histories(torch.tensor([1, 2])).tolist() == [[-1, -1, 4, 5], [-1, -1, -1, 7]]
     assert found.targets(torch.tensor([1, 2])).tolist() == [6, 8]
 
 
-def test_some_instances_are_those_rows_of_all():
+def test_take_selects_rows():
     found = instances_of(cyclic_events(), 5, 2, "every", CPU)
     rows = torch.tensor([40, 3, 17])
     assert torch.equal(found.take(rows).histories(torch.arange(3)), found.histories(rows))
@@ -60,18 +60,18 @@ def test_some_instances_are_those_rows_of_all():
     ],
     ids=["no events", "one event each"],
 )
-def test_there_may_be_nothing_to_learn_from(events, which):
+def test_a_log_without_histories_has_no_instances(events, which):
     assert len(instances_of(events, 5, 2, which, CPU)) == 0
 
 
-def test_histories_and_labels_are_whole_numbers_of_eight_bytes():
+def test_histories_and_targets_are_int64():
     found = instances_of(cyclic_events(), 5, 2, "every", CPU)
     assert found.items.dtype == torch.int32  # a log of a billion events is four bytes an event
     rows = torch.arange(3)
     assert found.histories(rows).dtype == found.targets(rows).dtype == torch.int64
 
 
-def test_a_label_ahead_is_one_of_the_next_events_of_the_same_user():
+def test_a_target_ahead_is_one_of_the_next_events_of_the_user():
     events = uneven()
     found, generator = instances_of(events, 6, 2, "every", CPU), torch.Generator().manual_seed(0)
     rows = torch.arange(len(found)).repeat(30)
@@ -83,7 +83,7 @@ def test_a_label_ahead_is_one_of_the_next_events_of_the_same_user():
     assert torch.equal(found.targets_ahead(rows, 1, generator), found.targets(rows))
 
 
-def test_a_share_of_a_history_is_forgotten_and_nothing_else_changes():
+def test_history_dropout_pads_a_share_and_changes_nothing_else():
     generator = torch.Generator().manual_seed(0)
     histories = torch.arange(1, 20_001).view(100, 200)
     left = drop_history(histories, 0.3, generator)

@@ -8,7 +8,7 @@ from shortlist.train.tree.update import dtr_update, jtm_update
 from tests.train.tree.table_scores import TableScorer, world
 
 
-def test_the_cap_draws_at_random_and_keeps_the_weight_of_items():
+def test_sampled_instances_are_random_and_keep_the_weight_of_items():
     index, histories, labels = world(6, 2, 500, seed=1)
     used = sample_instances(index.tree, histories, labels, 10, 0)
     assert np.bincount(used.items).max() == 10
@@ -20,7 +20,7 @@ def test_the_cap_draws_at_random_and_keeps_the_weight_of_items():
     assert used.counts.sum() == 500
 
 
-def test_strides_end_at_the_leaves_and_shrink_where_branches_are_many():
+def test_strides_end_at_the_leaves_and_shrink_with_many_children():
     spans = lambda n, branch, stride: [  # noqa: E731
         (one.level, one.below, one.width)
         for one in strides_of(TreeShape(n, branch), stride, TreeShape(n, branch).height)
@@ -37,7 +37,7 @@ def test_strides_end_at_the_leaves_and_shrink_where_branches_are_many():
     ]
 
 
-def test_levels_that_were_not_taught_have_nothing_to_say():
+def test_scores_of_untrained_levels_do_not_change_an_update():
     index, histories, labels = world(30, 2, 100, seed=2)
     noisy = TreeIndex(index.tree, TableScorer(index.scorer.table.clone()))
     noisy.scorer.table[:, : index.tree.shape.offsets[3]] = torch.randn(40, index.tree.shape.offsets[3]) * 9
@@ -47,7 +47,7 @@ def test_levels_that_were_not_taught_have_nothing_to_say():
         assert one[1] == two[1]
 
 
-def test_a_tree_of_which_only_the_leaves_were_taught_stays_when_items_carry_their_vectors():
+def test_a_tree_with_trained_leaves_only_and_item_embeddings_stays():
     index, histories, labels = world(24, 2, 100, leaf_vectors="item")
     leaves, report = dtr_update(index, histories, labels, UpdateRule(first=index.tree.shape.height))
     assert torch.equal(leaves, index.tree.item_of_leaf)

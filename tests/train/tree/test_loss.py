@@ -35,7 +35,7 @@ def random_case(seed=0, shape=(4, 3, 6)):
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
     valid = torch.rand(shape, generator=generator) < 0.7
     valid[:, :, 0] = True
-    valid[0, 0, 1:] = False  # a level where nothing stands against the positive
+    valid[0, 0, 1:] = False  # a level without negatives
     return x, valid
 
 
@@ -52,8 +52,8 @@ def test_level_softmax_by_hand():
 
 def test_binary_by_hand():
     x = logits(0.0, math.log(3.0), -math.log(3.0))  # sigmoids 1/2, 3/4, 1/4
-    wanted = -math.log(1 / 2) - math.log(1 / 4) - math.log(3 / 4)
-    assert binary(x, everywhere(x)).item() == pytest.approx(wanted)
+    expected = -math.log(1 / 2) - math.log(1 / 4) - math.log(3 / 4)
+    assert binary(x, everywhere(x)).item() == pytest.approx(expected)
     zero = torch.zeros(1, 1, dtype=torch.float64)
     x = logits(math.log(3.0), 0.0)
     assert binary(x, everywhere(x), zero).item() == pytest.approx(math.log(4.0) + math.log(2.0))
@@ -65,12 +65,12 @@ def test_binary_is_torch_cross_entropy_with_a_label_for_the_positive(seed):
     label = torch.rand(4, 3, dtype=torch.float64)
     target = torch.cat([label[..., None], torch.zeros(4, 3, 5, dtype=torch.float64)], 2)
     each = torch.nn.functional.binary_cross_entropy_with_logits(x, target, reduction="none")
-    wanted = (each * valid).sum((1, 2)).mean()
-    assert torch.allclose(binary(x, valid, label), wanted)
+    expected = (each * valid).sum((1, 2)).mean()
+    assert torch.allclose(binary(x, valid, label), expected)
 
 
 @pytest.mark.parametrize(
-    ("phi", "gap", "wanted"),
+    ("phi", "gap", "expected"),
     [
         ("hinge", 0.25, 0.75),
         ("hinge", 1.5, 0.0),
@@ -82,9 +82,9 @@ def test_binary_is_torch_cross_entropy_with_a_label_for_the_positive(seed):
         ("logistic", 3.0, math.log2(1 + math.exp(-3.0))),
     ],
 )
-def test_margin_by_hand(phi, gap, wanted):
+def test_margin_by_hand(phi, gap, expected):
     x = logits(1.0 + gap, 1.0, -4.0)
-    assert margin(x, everywhere(x), phi=phi, gamma=2.0).item() == pytest.approx(wanted)
+    assert margin(x, everywhere(x), phi=phi, gamma=2.0).item() == pytest.approx(expected)
 
 
 def test_top_k_hinge_gives_the_worked_number_of_the_two_stage_spec():
@@ -106,7 +106,7 @@ def test_top_k_hinge_counts_the_positive_with_cost_zero_or_one():
     assert top_k_hinge(x, everywhere(x), k=50).item() == pytest.approx(0.5 / 3)
 
 
-def test_top_k_hinge_divides_by_the_nodes_that_are_there():
+def test_top_k_hinge_divides_by_the_number_of_valid_nodes():
     x = logits(0.0, 1.0, 9.0)
     valid = torch.tensor([[[True, True, False]]])
     assert top_k_hinge(x, valid, k=3).item() == pytest.approx((2.0 + 0.0) / 2)
@@ -126,25 +126,25 @@ def test_t12_over_all_nodes_value_and_gradient_are_those_of_the_full_softmax():
     tables = [torch.randn(3, shape.sizes[j], dtype=torch.float64, requires_grad=True) for j in levels]
     picked = [table.gather(1, sampled.nodes[:, i]) for i, table in enumerate(tables)]
     loss = sampled_softmax(torch.stack(picked, 1), sampled.logw, sampled.valid)
-    wanted = sum(
+    expected = sum(
         torch.nn.functional.cross_entropy(table, sampled.nodes[:, i, 0]) for i, table in enumerate(tables)
     )
-    assert torch.allclose(loss, wanted)
+    assert torch.allclose(loss, expected)
     for mine, theirs in zip(
-        torch.autograd.grad(loss, tables), torch.autograd.grad(wanted, tables), strict=True
+        torch.autograd.grad(loss, tables), torch.autograd.grad(expected, tables), strict=True
     ):
         assert torch.allclose(mine, theirs, atol=1e-12)
 
 
 @each_loss
 @pytest.mark.parametrize("seed", range(3))
-def test_gradients_are_finite_and_right(loss, seed):
+def test_gradients_match_finite_differences(loss, seed):
     x, valid = random_case(seed)
     assert torch.autograd.gradcheck(lambda y: loss(y, valid), (x.requires_grad_(),), atol=1e-6)
 
 
 @each_loss
-def test_columns_that_hold_nothing_have_no_part_and_exactly_no_gradient(loss):
+def test_invalid_columns_have_no_effect_and_zero_gradient(loss):
     x, valid = random_case(7)
     changed = torch.where(valid, x, 1e4).requires_grad_()
     value = loss(changed, valid)
@@ -155,7 +155,7 @@ def test_columns_that_hold_nothing_have_no_part_and_exactly_no_gradient(loss):
 
 
 @each_loss
-def test_weights_and_reductions_go_over_levels(loss):
+def test_weights_and_reductions_are_over_levels(loss):
     x, valid = random_case(3)
     each = loss(x, valid, reduction="none")
     assert each.shape == (4, 3)
@@ -166,7 +166,7 @@ def test_weights_and_reductions_go_over_levels(loss):
 
 
 @each_loss
-def test_lifting_the_positive_never_costs_more(loss):
+def test_a_higher_positive_never_raises_the_loss(loss):
     x, valid = random_case(5)
     better = x.clone()
     better[:, :, 0] += 0.3
@@ -174,7 +174,7 @@ def test_lifting_the_positive_never_costs_more(loss):
 
 
 @pytest.mark.parametrize("name", ["sampled", "softmax", "hinge", "ramp", "logistic", "top-1", "top-3"])
-def test_a_positive_without_rivals_costs_nothing_and_moves_nothing(name):
+def test_a_positive_without_negatives_has_zero_loss_and_gradient(name):
     x = torch.full((2, 1, 4), 3.7, requires_grad=True)
     valid = torch.tensor([True, False, False, False]).expand(2, 1, 4)
     value = LOSSES[name](x, valid)
@@ -183,12 +183,12 @@ def test_a_positive_without_rivals_costs_nothing_and_moves_nothing(name):
     assert (x.grad == 0).all()
 
 
-def test_half_precision_logits_are_lifted_to_float():
+def test_half_precision_logits_are_cast_to_float32():
     x = torch.tensor([[[1.0, 2.0]]], dtype=torch.bfloat16)
     assert sampled_softmax(x, torch.zeros(1, 1, 2), everywhere(x)).dtype == torch.float32
 
 
-def test_wrong_words_are_refused():
+def test_unknown_options_are_refused():
     x, valid = random_case()
     with pytest.raises(ConfigError, match="hinge, ramp or logistic"):
         margin(x, valid, phi="square")

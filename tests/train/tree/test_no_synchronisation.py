@@ -40,7 +40,7 @@ def patiently(work):
 @cuda
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
 @pytest.mark.parametrize("branch", [2, 5])
-def test_drawing_and_losses_do_not_wait(sampler, branch):
+def test_sampling_and_losses_do_not_synchronise(sampler, branch):
     tree = grow(torch.randperm(300), 300, branch, spare=0.1).to("cuda")
     levels = tuple(range(2, tree.shape.height + 1))
     leaves = tree.leaves(torch.arange(300, device="cuda"))
@@ -61,7 +61,7 @@ def test_drawing_and_losses_do_not_wait(sampler, branch):
 
 @cuda
 @pytest.mark.parametrize("mode", MODES)
-def test_labels_do_not_wait(mode):
+def test_labels_do_not_synchronise(mode):
     tree = grow(torch.randperm(300), 300, 3).to("cuda")
     scores, items = torch.randn(300, 300, device="cuda"), torch.arange(300, device="cuda")
     kept = torch.ones(300, tree.shape.height, device="cuda", dtype=torch.uint8)
@@ -69,5 +69,5 @@ def test_labels_do_not_wait(mode):
     patiently(lambda: (label_weights(scores, items, tree, (2, 3), mode), labels.weights(items, (2, 3))))
 
 
-def test_shapes_are_keys_of_what_is_kept_between_steps():
+def test_equal_shapes_share_cached_constants():
     assert hash(TreeShape(10, 2)) == hash(TreeShape(10, 2))

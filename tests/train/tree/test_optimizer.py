@@ -20,7 +20,7 @@ def loss_of(one):
     return one.score(one.prepare(torch.tensor([[3, 4, 5, -1, 2, 1]])), ROWS).square().sum()
 
 
-def walk(one, optimizer, steps, first=0):
+def run_steps(one, optimizer, steps, first=0):
     for step in range(first, first + steps):
         optimizer.set_learning_rate(step)
         optimizer.step(loss_of(one))
@@ -42,7 +42,7 @@ def test_the_released_schedule_is_that_of_the_authors_code():
             assert learning_rate_at(plan_, step + round_ * 80_000) == pytest.approx(expected)
 
 
-def test_without_a_restart_the_schedule_goes_over_all_rounds():
+def test_without_restart_the_schedule_spans_all_rounds():
     plan_ = TreePlan(learning_rate=1.0, warmup=10, lr_schedule="cosine", rounds=4, steps=25)
     rates = [learning_rate_at(plan_, step) for step in range(100)]
     assert rates[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
@@ -54,7 +54,7 @@ def test_without_a_restart_the_schedule_goes_over_all_rounds():
     ]
 
 
-def test_no_fade_keeps_the_rate_and_no_rate_falls_below_a_millionth():
+def test_schedule_none_is_constant_and_no_learning_rate_falls_below_1e_6():
     assert {
         learning_rate_at(TreePlan(learning_rate=0.5, warmup=0, lr_schedule="none"), step)
         for step in range(50)
@@ -67,12 +67,12 @@ def test_no_fade_keeps_the_rate_and_no_rate_falls_below_a_millionth():
     )
 
 
-@pytest.mark.parametrize(("word", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
-def test_a_step_is_that_of_the_optimizer_in_the_plan(word, kind):
-    told = plan(optimizer=word, weight_decay=0.1, lr_schedule="none", warmup=0, clip=0.0, amsgrad=True)
+@pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
+def test_a_step_equals_that_of_the_torch_optimizer(name, kind):
+    settings = plan(optimizer=name, weight_decay=0.1, lr_schedule="none", warmup=0, clip=0.0, amsgrad=True)
     ours, theirs = scorer(), scorer()
-    walk(ours, TreeOptimizer(told, ours), 3)
-    other = kind(theirs.parameters(), lr=told.learning_rate, weight_decay=0.1, amsgrad=True)
+    run_steps(ours, TreeOptimizer(settings, ours), 3)
+    other = kind(theirs.parameters(), lr=settings.learning_rate, weight_decay=0.1, amsgrad=True)
     for _ in range(3):
         other.zero_grad()
         loss_of(theirs).backward()
@@ -90,46 +90,46 @@ def test_clipping_bounds_the_gradient():
     assert float(norm) <= 1.001e-3
 
 
-def test_rows_of_a_large_table_that_were_not_touched_stay(monkeypatch):
+def test_rows_of_a_large_table_without_gradient_do_not_change(monkeypatch):
     monkeypatch.setattr(module, "SPARSE_ROWS", 10)
     one = scorer(history="item")
     before = one.nodes.weight.detach().clone()
     optimizer = TreeOptimizer(plan(weight_decay=0.5, history="item"), one)
     assert one.lazy
     assert [type(part).__name__ for part in optimizer.parts] == ["AdamW", "SparseAdam"]
-    walk(one, optimizer, 3)
+    run_steps(one, optimizer, 3)
     moved = (one.nodes.weight != before).any(1).nonzero()[:, 0]
     assert moved.tolist() == ROWS[0].tolist()
 
 
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
-def test_a_restored_memory_goes_on_as_if_nothing_had_happened(kind, lazy, monkeypatch):
+def test_a_restored_optimizer_continues_with_the_same_bytes(kind, lazy, monkeypatch):
     monkeypatch.setattr(module, "SPARSE_ROWS", 10 if lazy else 10**9)
-    told = plan(amsgrad=True)
+    settings = plan(amsgrad=True)
     whole, parted = scorer(kind), scorer(kind)
-    walk(whole, TreeOptimizer(told, whole), 8)
-    first = TreeOptimizer(told, parted)
-    walk(parted, first, 5)
-    second = TreeOptimizer(told, parted)
+    run_steps(whole, TreeOptimizer(settings, whole), 8)
+    first = TreeOptimizer(settings, parted)
+    run_steps(parted, first, 5)
+    second = TreeOptimizer(settings, parted)
     second.restore(first.tensors())
-    walk(parted, second, 3, first=5)
+    run_steps(parted, second, 3, first=5)
     for one, two in zip(whole.parameters(), parted.parameters(), strict=True):
         assert torch.equal(one, two)
 
 
-def test_a_restored_memory_is_its_own():
+def test_a_restored_optimizer_shares_no_tensors():
     one = scorer()
     first = TreeOptimizer(plan(), one)
-    walk(one, first, 2)
+    run_steps(one, first, 2)
     second = TreeOptimizer(plan(), one)
     second.restore(first.tensors())
     before = {name: value.clone() for name, value in first.tensors().items()}
-    walk(one, second, 2)
+    run_steps(one, second, 2)
     assert all(torch.equal(value, before[name]) for name, value in first.tensors().items())
 
 
-def test_the_memory_of_nothing_is_nothing():
+def test_a_new_optimizer_has_no_state():
     optimizer = TreeOptimizer(plan(), scorer())
     assert optimizer.tensors() == {}
     optimizer.restore({})

@@ -21,14 +21,14 @@ from tests.train.tree.test_sampler import seeded
 
 
 class Pairs(NamedTuple):
-    met: torch.Tensor
+    rows: torch.Tensor
     items: torch.Tensor
 
     def __len__(self):
         return len(self.items)
 
     def histories(self, rows):
-        return self.met[rows]
+        return self.rows[rows]
 
     def targets(self, rows):
         return self.items[rows]
@@ -48,7 +48,7 @@ def items_below(tree, level, node):
 
 
 def slow_strict(scores, item, tree):
-    """Eq. 14, word for word."""
+    """Eq. 14 as printed."""
     leaf = int(tree.leaf_of_item[item])
     labels = []
     for level in all_levels(tree):
@@ -101,7 +101,7 @@ def beam_search(expected, tree, beam):
     return {int(tree.item_of_leaf[leaf]) + 1 for leaf in kept}
 
 
-def test_t07_summed_labels_lose_an_item_that_the_largest_keep():
+def test_t07_plain_labels_lose_an_item_that_strict_labels_keep():
     tree = plain_tree(8)
     chances = torch.tensor([0.21, 0.0, 0.12, 0.18, 0.19, 0.0, 0.16, 0.14], dtype=torch.float64)
     summed, strict = expectation(chances, tree, "none"), expectation(chances, tree, "strict")
@@ -121,8 +121,8 @@ def test_t08_strict_labels_make_beam_search_find_the_most_likely_items(seed):
     chances = torch.rand(n, generator=generator, dtype=torch.float64).softmax(0)
     expected = expectation(chances, tree, "strict")
     for beam in (1, 3, 10):
-        wanted = {int(item) + 1 for item in chances.topk(min(beam, n)).indices}
-        assert beam_search(expected, tree, beam) == wanted
+        best = {int(item) + 1 for item in chances.topk(min(beam, n)).indices}
+        assert beam_search(expected, tree, beam) == best
 
 
 def test_t09_one_step_labels_lose_the_best_item():
@@ -145,7 +145,7 @@ def random_tree(seed):
     return tree, (scores * 2).round() if seed % 4 == 0 else scores
 
 
-def test_t10_the_first_true_level_is_the_definition_on_random_trees():
+def test_t10_the_first_true_level_matches_the_definition_on_random_trees():
     for seed in range(2000):
         tree, scores = random_tree(seed)
         if tree.shape.height == 0:
@@ -154,13 +154,13 @@ def test_t10_the_first_true_level_is_the_definition_on_random_trees():
         item = present[seed % len(present)]
         found = int(first_true_level(scores[None], torch.tensor([item]), tree)[0])
         assert found == slow_level(scores.tolist(), item, tree), seed
-        wanted = slow_strict(scores.tolist(), item, tree)
-        assert [float(level >= found) for level in all_levels(tree)] == wanted, seed
-        assert wanted == sorted(wanted)  # once true, true to the leaf
+        expected = slow_strict(scores.tolist(), item, tree)
+        assert [float(level >= found) for level in all_levels(tree)] == expected, seed
+        assert expected == sorted(expected)  # once true, true to the leaf
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_strict_and_one_step_labels_are_their_definitions(seed):
+def test_strict_and_one_step_labels_match_their_definitions(seed):
     tree, scores = random_tree(seed)
     if tree.shape.height == 0:
         pytest.skip("a lone leaf has no levels")
@@ -172,14 +172,14 @@ def test_strict_and_one_step_labels_are_their_definitions(seed):
 
 
 @pytest.mark.parametrize("branch", [2, 3, 8])
-def test_t10_expected_strict_labels_are_the_largest_chance_below(branch):
+def test_t10_expected_strict_labels_are_the_largest_probability_below(branch):
     n = 50
     tree = grow(torch.randperm(n, generator=seeded(branch)), n, branch, spare=0.2)
     chances = torch.randn(n, generator=seeded(1), dtype=torch.float64).softmax(0)
     for level, found in expectation(chances, tree, "strict").items():
         below = [items_below(tree, level, node) for node in range(tree.shape.sizes[level])]
-        wanted = [max((chances[i].item() for i in items), default=0.0) for items in below]
-        assert found == pytest.approx(wanted)
+        expected = [max((chances[i].item() for i in items), default=0.0) for items in below]
+        assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("branch", [2, 5])
@@ -203,7 +203,7 @@ def test_t10_the_example_of_appendix_f():
 
 
 @pytest.mark.parametrize("mode", ["strict", "normalised"])
-def test_t11_the_weighted_loss_rests_where_scores_follow_the_largest_chance(mode):
+def test_t11_the_weighted_loss_is_minimal_at_the_largest_probability_below(mode):
     n = 27
     tree = plain_tree(n, 3)
     chances = torch.randn(n, generator=seeded(6), dtype=torch.float64).softmax(0)
@@ -243,7 +243,7 @@ def test_free_slots_and_absent_items_do_not_compete():
     assert first_true_level(scores, torch.tensor([0]), tree).tolist() == [1]
 
 
-def test_total_peaks_add_up_the_largest_chance_of_every_node():
+def test_total_peaks_sum_the_largest_probability_of_every_node():
     chances = torch.tensor([[0.1, 0.2, 0.3, 0.15, 0.25]])
     found = total_peaks(chances.log(), TreeShape(5), (1, 2, 3))
     assert found.tolist() == [pytest.approx([0.55, 0.75, 1.0])]
@@ -251,7 +251,7 @@ def test_total_peaks_add_up_the_largest_chance_of_every_node():
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("cells", [1, 100, 2**26])
-def test_labels_of_all_instances_are_those_of_each(mode, cells):
+def test_labels_of_all_instances_equal_those_of_each(mode, cells):
     tree = grow(torch.randperm(30, generator=seeded(1)), 30, 3, spare=0.1)
     levels = (2, 3, 4)
     table = torch.randn(30, 30, generator=seeded(2))
@@ -264,10 +264,10 @@ def test_labels_of_all_instances_are_those_of_each(mode, cells):
         return table[some[:, -1]]
 
     labels = rectified(tree, Pairs(histories, items), estimate, mode, cells)
-    wanted = label_weights(table[histories[:, -1]], items, tree, levels, mode)
-    assert torch.equal(labels.weights(torch.arange(57), levels), wanted)
-    assert torch.equal(labels.weights(torch.tensor([5, 3]), levels), wanted[[5, 3]])
-    assert torch.allclose(mean_label_per_level(labels, levels, chunk=10), wanted.double().mean(0))
+    expected = label_weights(table[histories[:, -1]], items, tree, levels, mode)
+    assert torch.equal(labels.weights(torch.arange(57), levels), expected)
+    assert torch.equal(labels.weights(torch.tensor([5, 3]), levels), expected[[5, 3]])
+    assert torch.allclose(mean_label_per_level(labels, levels, chunk=10), expected.double().mean(0))
     assert max(held, default=0) <= max(cells // 33, 1)
     assert labels.fits(tree)
     assert not labels.fits(tree.reassigned(tree.item_of_leaf.flip(0)))
@@ -276,14 +276,14 @@ def test_labels_of_all_instances_are_those_of_each(mode, cells):
         assert labels.values.shape == (57,)
 
 
-def test_labels_are_made_without_gradient():
+def test_labels_have_no_gradient():
     table = torch.randn(4, 4, requires_grad=True)
     pairs = Pairs(torch.arange(4)[:, None], torch.arange(4))
     labels = rectified(plain_tree(4), pairs, lambda some: table[some[:, 0]], "normalised")
     assert not labels.values.requires_grad
 
 
-def test_strict_labels_starve_the_top_where_one_step_labels_do_not():
+def test_strict_labels_leave_fewer_positives_at_the_top_than_one_step():
     tree = plain_tree(2048)
     items = torch.arange(0, 2048, 8)
     scores = torch.randn(len(items), 2048, generator=seeded(9))
@@ -301,7 +301,7 @@ def test_wrong_modes_are_refused():
         rectified(plain_tree(4), pairs, lambda some: some, "soft")
 
 
-def test_the_best_items_tell_strict_labels_and_where_they_are_certain():
+def test_top_items_give_strict_labels_and_where_they_are_certain():
     """A list that holds the item has every better one; else its labels can only be too many, never too few."""
     unsure = 0
     for seed in range(1000):
@@ -314,25 +314,25 @@ def test_the_best_items_tell_strict_labels_and_where_they_are_certain():
         mixed = torch.randperm(many, generator=seeded(seed))
         top = Top(best.indices[mixed][None], best.values[mixed][None])
         found, exact = first_level_by_top(top, torch.tensor([item]), tree)
-        wanted = slow_level(scores.tolist(), item, tree)
-        assert found[0] == wanted if exact[0] else found[0] <= wanted, seed
+        expected = slow_level(scores.tolist(), item, tree)
+        assert found[0] == expected if exact[0] else found[0] <= expected, seed
         assert exact[0] or item not in best.indices.tolist()
         unsure += int(not exact[0])
     assert 50 < unsure < 900
 
 
-def test_named_items_may_be_missing_or_have_no_leaf():
+def test_top_items_may_be_padding_or_have_no_leaf():
     tree = grow(torch.tensor([0, 1, 2, 3]), 6)
     top = Top(
         torch.tensor([[5, -1, 1], [-1, -1, -1], [0, 4, 3]]),
         torch.tensor([[9.0, 9.0, 2.0], [0, 0, 0], [3, 9, 2]]),
     )
     found, exact = first_level_by_top(top, torch.tensor([1, 2, 5]), tree)
-    assert found.tolist() == [1, 1, 3]  # item 5 has no leaf, as a rival and as a label
+    assert found.tolist() == [1, 1, 3]  # item 5 has no leaf, as a better item and as a target
     assert exact.tolist() == [True, False, True]
 
 
-def test_labels_of_all_instances_can_be_made_from_the_best_items():
+def test_labels_of_all_instances_from_top_items():
     tree = grow(torch.randperm(30, generator=seeded(1)), 30, 3)
     table = torch.randn(30, 30, generator=seeded(2))
     histories = torch.randint(0, 30, (57, 5), generator=seeded(3))

@@ -21,7 +21,7 @@ def sample(sampler, leaves, seed=0, shape=SHAPE, levels=LEVELS):
 
 
 def check(sampled, leaves, shape=SHAPE, levels=LEVELS):
-    """What every draw promises."""
+    """Invariants of every sample."""
     sizes = torch.tensor([shape.sizes[level] for level in levels])[:, None]
     assert torch.equal(sampled.nodes[:, :, 0], path(shape, levels, leaves))
     assert sampled.valid[:, :, 0].all()
@@ -37,9 +37,9 @@ def check(sampled, leaves, shape=SHAPE, levels=LEVELS):
 
 def test_the_path_is_the_ancestors_of_the_leaf():
     leaves = torch.arange(100)
-    wanted = [[SHAPE.ancestor(leaf, level) for level in LEVELS] for leaf in range(100)]
-    assert path(SHAPE, LEVELS, leaves).tolist() == wanted
-    assert path(SHAPE, LEVELS, leaves.int()).tolist() == wanted
+    expected = [[SHAPE.ancestor(leaf, level) for level in LEVELS] for leaf in range(100)]
+    assert path(SHAPE, LEVELS, leaves).tolist() == expected
+    assert path(SHAPE, LEVELS, leaves.int()).tolist() == expected
 
 
 def test_all_takes_every_other_node_once_without_correction():
@@ -52,7 +52,7 @@ def test_all_takes_every_other_node_once_without_correction():
     assert (sampled.logw == 0).all()
 
 
-def test_every_other_can_be_padded_to_more_columns():
+def test_all_others_can_be_padded_to_more_columns():
     sampled = all_others(SHAPE, (1, 2), torch.tensor([99]), columns=9)
     assert sampled.nodes.shape == (1, 2, 9)
     assert sampled.valid.sum(2).tolist() == [[2, 4]]
@@ -72,18 +72,18 @@ def test_uniform_takes_all_of_a_small_level_and_corrects_a_large_one():
     assert sampled.nodes.shape == (2, 5, 8)
     assert sampled.nodes[1, :2].tolist() == [[1, 0, 1, 1, 1, 1, 1, 1], [3, 0, 1, 2, 3, 3, 3, 3]]
     assert sampled.valid.sum(2).tolist() == [[2, 4, 8, 8, 8]] * 2
-    wanted = [0.0, 0.0, math.log(7 / 11), math.log(7 / 33), math.log(7 / 99)]
-    assert torch.allclose(sampled.logw[0, :, 1], torch.tensor(wanted))
+    expected = [0.0, 0.0, math.log(7 / 11), math.log(7 / 33), math.log(7 / 99)]
+    assert torch.allclose(sampled.logw[0, :, 1], torch.tensor(expected))
     assert not sampled.skip.any()
 
 
-def test_a_level_with_exactly_one_more_node_than_negatives_is_taken_whole():
+def test_a_level_with_one_more_node_than_negatives_is_complete():
     sampled = sample(Uniform(11), torch.tensor([50]))
     assert sorted(sampled.nodes[0, 2].tolist()) == list(range(12))
     assert sampled.logw[0, 2].tolist() == [0.0] * 12
 
 
-def test_uniform_can_draw_another_number_at_every_level():
+def test_uniform_can_sample_a_different_number_per_level():
     leaves = torch.tensor([3, 40])
     sampled = sample(Uniform((1, 2, 3, 4, 5)), leaves)
     check(sampled, leaves)
@@ -91,7 +91,7 @@ def test_uniform_can_draw_another_number_at_every_level():
     assert sampled.logw[0, 4, 1].item() == pytest.approx(math.log(5 / 99))
 
 
-def test_t17_uniform_draws_every_other_node_equally_often():
+def test_t17_uniform_samples_every_other_node_equally_often():
     leaves = torch.full((20_000,), 17)
     sampled = sample(Uniform(5), leaves, seed=3, levels=(4, 5))
     for column, level in ((0, 4), (1, 5)):
@@ -99,21 +99,21 @@ def test_t17_uniform_draws_every_other_node_equally_often():
         positive = SHAPE.ancestor(17, level)
         assert counts[positive] == 0
         others = torch.cat([counts[:positive], counts[positive + 1 :]])
-        wanted = 100_000 / len(others)
-        chi = ((others - wanted) ** 2 / wanted).sum().item()
+        expected = 100_000 / len(others)
+        chi = ((others - expected) ** 2 / expected).sum().item()
         free = len(others) - 1
         assert abs(chi - free) < 4 * math.sqrt(2 * free)
 
 
-def test_t16_uniform_weights_give_the_partition_of_the_negatives_on_average():
+def test_t16_uniform_weights_give_an_unbiased_partition_function():
     scores = torch.randn(100, generator=seeded(5))
     sampled = sample(Uniform(6), torch.full((20_000,), 30), levels=(5,))
     found = (scores[sampled.nodes[:, 0, 1:]] - sampled.logw[:, 0, 1:]).exp().sum(1)
-    wanted = scores.exp().sum() - scores[30].exp()
-    assert found.mean().item() == pytest.approx(wanted.item(), rel=0.01)
+    expected = scores.exp().sum() - scores[30].exp()
+    assert found.mean().item() == pytest.approx(expected.item(), rel=0.01)
 
 
-def test_the_same_seed_draws_the_same_nodes():
+def test_the_same_seed_samples_the_same_nodes():
     leaves = torch.arange(50)
     assert torch.equal(sample(Uniform(6), leaves, 4).nodes, sample(Uniform(6), leaves, 4).nodes)
     assert not torch.equal(sample(Uniform(6), leaves, 4).nodes, sample(Uniform(6), leaves, 5).nodes)
@@ -128,9 +128,9 @@ def test_siblings_are_the_other_children_of_the_parent(n, branch):
     check(sampled, leaves, shape, levels)
     for leaf in range(n):
         for column, level in enumerate(levels):
-            wanted = shape.children(level - 1, shape.ancestor(leaf, level - 1))
+            expected = shape.children(level - 1, shape.ancestor(leaf, level - 1))
             kept = sampled.nodes[leaf, column][sampled.valid[leaf, column]]
-            assert sorted(kept.tolist()) == list(wanted)
+            assert sorted(kept.tolist()) == list(expected)
     assert (sampled.logw == 0).all()
 
 
@@ -140,20 +140,20 @@ def test_only_nodes_with_items_below_are_kept():
     sampled = only_live(sample(All(), leaves, shape=tree.shape, levels=(3, 4)), (3, 4), tree)
     check(sampled, leaves, tree.shape, (3, 4))
     for column, level in enumerate((3, 4)):
-        wanted = tree.live(level).nonzero()[:, 0].tolist()
+        expected = tree.live(level).nonzero()[:, 0].tolist()
         for user in (0, 17, 39):
-            assert sorted(sampled.nodes[user, column][sampled.valid[user, column]].tolist()) == wanted
+            assert sorted(sampled.nodes[user, column][sampled.valid[user, column]].tolist()) == expected
 
 
-def test_leaving_out_free_slots_keeps_the_partition_right_on_average():
+def test_without_free_slots_the_partition_function_stays_unbiased():
     tree = grow(torch.arange(40), 40, 3, spare=1.5)
     level = tree.shape.height
     scores = torch.randn(tree.shape.n, generator=seeded(5))
     leaves = tree.leaves(torch.full((30_000,), 12))
     sampled = only_live(sample(Uniform(6), leaves, shape=tree.shape, levels=(level,)), (level,), tree)
     found = ((scores[sampled.nodes] - sampled.logw).exp() * sampled.valid)[:, 0, 1:].sum(1)
-    wanted = scores[tree.live(level)].exp().sum() - scores[leaves[0]].exp()
-    assert found.mean().item() == pytest.approx(wanted.item(), rel=0.02)
+    expected = scores[tree.live(level)].exp().sum() - scores[leaves[0]].exp()
+    assert found.mean().item() == pytest.approx(expected.item(), rel=0.02)
 
 
 def test_a_tree_without_free_slots_changes_nothing():
@@ -176,7 +176,7 @@ def test_depth_aware_keeps_the_budget_and_grows_with_depth(alpha):
         assert abs(size - 70 * 13 * (1 + alpha * level) / total) < 1
 
 
-def test_depth_aware_gives_every_level_at_least_one_draw():
+def test_depth_aware_gives_every_level_at_least_one_negative():
     assert depth_aware(1, (1, 2, 20), 10.0) == (1, 1, 1)
 
 

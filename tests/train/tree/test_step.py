@@ -44,8 +44,8 @@ def softmax_cost(scores, positive):
 
 
 def binary_cost(scores, positive):
-    wanted = F.one_hot(positive, scores.shape[1]).float()
-    return F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").sum(1)
+    expected = F.one_hot(positive, scores.shape[1]).float()
+    return F.binary_cross_entropy_with_logits(scores, expected, reduction="none").sum(1)
 
 
 def margin_cost(scores, positive):
@@ -67,7 +67,7 @@ TREES = [
 @pytest.mark.parametrize("given", TREES, ids=str)
 @pytest.mark.parametrize("loss", COSTS)
 @pytest.mark.parametrize("levels", ["all", "useful"])
-def test_against_all_nodes_the_loss_is_that_of_a_slow_loop_over_levels(given, loss, levels):
+def test_with_all_negatives_the_loss_equals_a_loop_over_levels(given, loss, levels):
     step = TrainStep(plan(sampler="all", loss=loss, levels=levels, beam=4), small_index(**given))
     histories, labels = batch(given["n"])
     weight = torch.rand(USERS, len(step.levels), generator=generator())
@@ -78,7 +78,7 @@ def test_against_all_nodes_the_loss_is_that_of_a_slow_loop_over_levels(given, lo
     assert found.requires_grad
 
 
-def test_its_gradient_is_that_of_the_slow_loop():
+def test_the_gradient_equals_that_of_the_loop():
     gradients = []
     histories, labels = batch(30)
     for fast in (True, False):
@@ -94,8 +94,8 @@ def test_its_gradient_is_that_of_the_slow_loop():
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "tree"])
-def test_sampled_losses_are_near_the_full_one_on_average(sampler):
-    """With a correction that is right, the mean over many draws comes close; the logarithm bends it a little."""
+def test_the_mean_sampled_loss_is_close_to_the_full_loss(sampler):
+    """With the exact correction the mean over many samples is close; the logarithm gives a small bias."""
     index = small_index(60)
     histories, labels = batch(60)
     full = TrainStep(plan(sampler="all"), index)
@@ -111,7 +111,7 @@ def test_sampled_losses_are_near_the_full_one_on_average(sampler):
 
 @pytest.mark.parametrize("method", ["dtr-u", "dtr-t", "jtm", "plt", "otm"])
 @pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
-def test_nodes_that_were_not_drawn_get_no_gradient(method, leaf_vectors):
+def test_nodes_not_sampled_get_no_gradient(method, leaf_vectors):
     index = small_index(60, branch=3, leaf_vectors=leaf_vectors, history="item")
     step = TrainStep(plan(method, history="item", leaf_vectors=leaf_vectors, beam=2, negatives=2), index)
     histories, labels = batch(60)
@@ -135,7 +135,7 @@ def eval_scores(index, histories, level, nodes):
         return index.scorer.score(index.state(histories, level), index.rows(level, nodes))
 
 
-def test_instances_without_weight_and_items_without_a_leaf_teach_nothing():
+def test_zero_weights_and_targets_without_a_leaf_have_no_loss():
     whole = small_index(30)
     histories, labels = batch(30)
     gone = torch.where(whole.tree.item_of_leaf == labels[0], -1, whole.tree.item_of_leaf)
@@ -151,7 +151,7 @@ def test_instances_without_weight_and_items_without_a_leaf_teach_nothing():
     assert step.loss(histories, unknown, weight, generator())[0] == 0
 
 
-def test_free_slots_are_nobody_s_negatives():
+def test_free_slots_are_never_negatives():
     index = small_index(20, spare=0.5, history="item")
     step = TrainStep(plan(sampler="all", spare_leaves=0.5, history="item", levels="all"), index)
     histories, labels = batch(20)
@@ -162,7 +162,7 @@ def test_free_slots_are_nobody_s_negatives():
 
 
 @pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
-def test_a_free_slot_wins_against_nobody_and_takes_no_place_in_a_beam(leaf_vectors):
+def test_free_slots_change_neither_model_targets_nor_the_beam(leaf_vectors):
     index = small_index(20, spare=0.5, leaf_vectors=leaf_vectors)
     histories, labels = batch(20)
     step = TrainStep(plan("otm", beam=3, levels="all", spare_leaves=0.5), index)
@@ -171,7 +171,7 @@ def test_a_free_slot_wins_against_nobody_and_takes_no_place_in_a_beam(leaf_vecto
     bottom = index.tree.shape.height
     rows, row_of = torch.arange(index.tree.shape.n)[index.tree.item_of_leaf < 0], TreeIndex.rows
 
-    def raised(self, level, nodes):  # leaves that are free get the vector of a node nobody else has
+    def raised(self, level, nodes):  # free leaves get a row that no other node has
         found = row_of(self, level, nodes)
         return torch.where(torch.isin(nodes, rows), 0, found) if level == bottom else found
 
@@ -183,7 +183,7 @@ def test_a_free_slot_wins_against_nobody_and_takes_no_place_in_a_beam(leaf_vecto
             assert torch.equal(step.loss(histories, labels, weight, generator())[0], before)
 
 
-def test_targets_made_by_the_model_are_those_of_the_path_that_wins_below():
+def test_model_targets_are_one_where_the_path_has_the_best_score():
     index = small_index(16)
     step = TrainStep(plan("otm", beam=16, levels="all"), index)  # so wide a beam meets every node
     histories, labels = batch(16)
@@ -208,7 +208,7 @@ def test_targets_made_by_the_model_are_those_of_the_path_that_wins_below():
     torch.testing.assert_close(float(found.detach()), sum(expected) / USERS, rtol=1e-5, atol=1e-5)
 
 
-def test_a_positive_that_the_search_passes_by_is_not_taught():
+def test_a_positive_that_beam_search_does_not_reach_is_not_trained():
     index = small_index(40)
     step = TrainStep(plan("otm", beam=2, levels="all"), index)
     histories, labels = batch(40)
@@ -231,7 +231,7 @@ def test_a_positive_that_the_search_passes_by_is_not_taught():
     assert (logits.grad[..., 1:][sampled.valid[..., 1:]] > 0).all()
 
 
-def test_siblings_are_all_that_a_label_tree_compares():
+def test_plt_loss_compares_siblings_only():
     index = small_index(27, branch=3)
     step = TrainStep(plan("plt", branch=3), index)
     histories, labels = batch(27)
@@ -245,8 +245,8 @@ def test_siblings_are_all_that_a_label_tree_compares():
     torch.testing.assert_close(found, total.mean(), rtol=1e-5, atol=1e-5)
 
 
-def test_sampling_leaves_the_scorer_as_it_was():
-    """The authors' code drew negatives in training mode, and each draw moved the running statistics."""
+def test_sampling_does_not_change_the_scorer():
+    """The authors' code sampled negatives in training mode, which changed the running statistics."""
     index = small_index(60, norm="batch", output="bn_prelu", dropout=0.5)
     index.scorer.train()
     step = TrainStep(plan("dtr-t"), index)
@@ -258,7 +258,7 @@ def test_sampling_leaves_the_scorer_as_it_was():
     assert all(count == 1 for count in counts)
 
 
-def test_useful_levels_begin_where_a_beam_begins_to_choose():
+def test_useful_levels_start_at_the_first_with_more_nodes_than_the_beam():
     index = small_index(60)
     assert index.tree.shape.sizes == (1, 2, 4, 8, 15, 30, 60)
     shape = index.tree.shape
@@ -270,7 +270,7 @@ def test_useful_levels_begin_where_a_beam_begins_to_choose():
     assert TrainStep(plan(), small_index(1)).levels == ()
 
 
-def test_samplers_are_as_the_plan_says():
+def test_the_sampler_follows_the_plan():
     index = small_index(60)
     step = TrainStep(plan("dtr-u", alpha=0.5, negatives=8), index)
     assert step.sampler.negatives == depth_aware(8, step.levels, 0.5)
@@ -280,7 +280,7 @@ def test_samplers_are_as_the_plan_says():
     assert TrainStep(plan("otm", beam=7), index).sampler.beam == 7
 
 
-def test_the_hinge_of_the_best_competes_with_a_beam():
+def test_top_k_hinge_uses_the_beam_as_k():
     step = TrainStep(plan(sampler="all", loss="hinge", beam=3, levels="all"), small_index(30))
     histories, labels = batch(30)
 
@@ -295,12 +295,12 @@ def test_the_hinge_of_the_best_competes_with_a_beam():
 
 
 @pytest.mark.parametrize(("given", "width"), [({}, 6), ({"train_beam": 3}, 3)])
-def test_a_beam_to_be_taught_by_may_differ_from_that_of_the_search(given, width):
+def test_train_beam_may_differ_from_the_search_beam(given, width):
     step = TrainStep(plan("otm", beam=6, **given), small_index(40))
     assert step.sampler.beam == width
     histories, labels = batch(40)
     sampled = step._sample(step.index.tree.leaves(labels), _States(step, histories), generator())
-    assert sampled.reached[:, 0].all()  # the first taught level is whole: none above was taught to choose
+    assert sampled.reached[:, 0].all()  # the first trained level is complete
     assert (
         sampled.valid[:, 0, 1:].sum(1).tolist() == [step.index.tree.shape.sizes[step.levels[0]] - 1] * USERS
     )

@@ -18,26 +18,26 @@ from shortlist.train.tree.validation import answers, quality, validation_sample
 from tests.train.tree.small import everything, next_item_scores, plan, same, training, training_set
 
 LONG = {"steps": 40, "rounds": 2, "batch_size": 64, "eval_every": 1000, "beam": 10, "negatives": 8}
-SLOW = {"otm": {"steps": 100}, "tdm": {"steps": 100}}  # a yes or no for every node takes longer to learn
+SLOW = {"otm": {"steps": 100}, "tdm": {"steps": 100}}  # binary losses need more steps
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_learns_where_people_walk(method):
-    taught = training_set()
-    one = training(method, data=taught, **{**LONG, **SLOW.get(method, {})})
+def test_every_method_beats_popularity_on_cyclic_histories(method):
+    data = training_set()
+    one = training(method, data=data, **{**LONG, **SLOW.get(method, {})})
     untaught = {name: value.clone() for name, value in one.chosen().tensors().items()}
-    before = quality(one.chosen(), taught.valid, one.plan, k=5)["f1"]
+    before = quality(one.chosen(), data.valid, one.plan, k=5)["f1"]
     found = one.run()
-    after = quality(found, taught.valid, one.plan, k=5)["f1"]
-    popular = torch.from_numpy(np.argsort(-taught.events.popularity, kind="stable")[:5].copy())
-    usual = float(f1(popular.expand(len(taught.valid), 5), taught.valid.relevant(), 5).mean())
+    after = quality(found, data.valid, one.plan, k=5)["f1"]
+    popular = torch.from_numpy(np.argsort(-data.events.popularity, kind="stable")[:5].copy())
+    usual = float(f1(popular.expand(len(data.valid), 5), data.valid.relevant(), 5).mean())
     assert after > max(before, usual), (before, usual, after)
     assert not same(found.tensors(), untaught)
     assert not found.scorer.training
 
 
 @pytest.mark.parametrize("profile", ["paper", "released"])
-def test_the_profiles_of_paper_and_code_learn_too(profile):
+def test_the_profiles_of_paper_and_code_improve_f1(profile):
     one = training("dtr-t-rl", profile, **{**LONG, "learning_rate": 2e-2, "warmup": 5})
     before = quality(one.chosen(), one.training_set.valid, one.plan, k=5)["f1"]
     assert quality(one.run(), one.training_set.valid, one.plan, k=5)["f1"] > before
@@ -53,14 +53,14 @@ def test_t27_the_same_seed_gives_the_same_bytes_and_another_seed_others(method):
     assert not same(everything(runs[0]), everything(runs[2]))
 
 
-def test_training_leaves_the_generator_of_everybody_alone():
+def test_training_does_not_change_the_global_generator():
     torch.manual_seed(7)
     before = torch.get_rng_state()
     training(dropout=0.5).run()
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_dropout_does_not_depend_on_the_generator_of_everybody():
+def test_dropout_does_not_depend_on_the_global_generator():
     made = []
     for seed in (1, 2):
         torch.manual_seed(seed)
@@ -71,13 +71,13 @@ def test_dropout_does_not_depend_on_the_generator_of_everybody():
 
 
 @pytest.mark.parametrize("given", [{}, {"ahead": 2}])
-def test_rectified_labels_may_come_from_the_best_items_alone(given, tmp_path):
-    """All items named are all scores; fewer teach something else, and a kept training knows them apart."""
+def test_rectified_labels_from_top_items(given, tmp_path):
+    """All items as top items equal all scores; fewer differ, and a checkpoint distinguishes them."""
 
     def best(count):
         return training_set(estimator=lambda rows: Top(*reversed(next_item_scores(rows).topk(count))))
 
-    runs = [training("dtr-t-rl", data=taught, **given) for taught in (training_set(), best(40), best(3))]
+    runs = [training("dtr-t-rl", data=data, **given) for data in (training_set(), best(40), best(3))]
     for one in runs:
         one.run()
     assert same(everything(runs[0]), everything(runs[1]))
@@ -87,20 +87,20 @@ def test_rectified_labels_may_come_from_the_best_items_alone(given, tmp_path):
         training("dtr-t-rl", data=best(3), folder=tmp_path / "kept", **given)
 
 
-def test_the_best_judged_is_chosen_not_the_last(monkeypatch):
+def test_the_best_validation_f1_is_chosen_not_the_last(monkeypatch):
     marks = iter([0.1, 0.5, 0.3, 0.2])
     monkeypatch.setattr(loop, "quality", lambda index, held_out, plan: {"f1": next(marks)})
     one = training(eval_every=2, steps=4)
     one.run(until=4)
     best = {name: value.clone() for name, value in one.state.index.tensors().items()}
     chosen = one.run()
-    assert [told["f1"] for told in one.state.log if "f1" in told] == [0.1, 0.5, 0.3, 0.2]
+    assert [entry["f1"] for entry in one.state.log if "f1" in entry] == [0.1, 0.5, 0.3, 0.2]
     assert same(chosen.tensors(), best)
     assert not same(one.state.index.tensors(), best)
     assert one.state.updates == 1
 
 
-def test_of_equals_the_first_is_chosen(monkeypatch):
+def test_of_equal_f1_the_first_is_chosen(monkeypatch):
     monkeypatch.setattr(loop, "quality", lambda index, held_out, plan: {"f1": 0.5})
     one = training(eval_every=2)
     one.run(until=2)
@@ -108,60 +108,60 @@ def test_of_equals_the_first_is_chosen(monkeypatch):
     assert same(one.run().tensors(), best)
 
 
-def test_training_ends_when_it_no_longer_gets_better(monkeypatch):
+def test_early_stopping_after_patience_evaluations(monkeypatch):
     marks = iter([0.1, 0.5, 0.3, 0.4, 0.9])
     monkeypatch.setattr(loop, "quality", lambda index, held_out, plan: {"f1": next(marks)})
     one = training(eval_every=2, steps=5, patience=2)
     one.run()
     assert one.state.step == 8
-    one.run()  # nor does it begin again
+    one.run()  # stays stopped
     assert one.state.step == 8
 
 
-def test_without_cases_the_last_is_chosen():
+def test_without_validation_the_last_is_chosen():
     one = training(data=training_set(valid=None))
     assert one.run() is one.state.index
-    assert [sorted(told) for told in one.state.log] == [
+    assert [sorted(entry) for entry in one.state.log] == [
         ["loss", "skipped", "step"],
         ["step", "update"],
         ["loss", "skipped", "step"],
     ]
 
 
-def test_what_is_told_of_quality_is_measured_on_the_cases():
+def test_logged_f1_is_that_of_the_validation_users():
     one = training("dtr-t")
     one.run(until=5)
-    told, cases = one.state.log[0], one.training_set.valid
+    entry, cases = one.state.log[0], one.training_set.valid
     one.state.index.scorer.eval()
     expected = float(f1(answers(one.state.index, cases, 20, one.plan.beam), cases.relevant(), 20).mean())
-    assert told["f1"] == pytest.approx(expected)
-    assert told["step"] == 5
+    assert entry["f1"] == pytest.approx(expected)
+    assert entry["step"] == 5
 
 
-def test_the_clock_is_asked_when_there_is_one():
+def test_log_entries_have_the_time_of_the_clock():
     ticks = iter(range(100))
     one = TreeTraining(plan(), training_set(), 0, "cpu", clock=lambda: float(next(ticks)))
     one.run()
-    assert [told["seconds"] for told in one.state.log] == [0.0, 1.0, 2.0]
+    assert [entry["seconds"] for entry in one.state.log] == [0.0, 1.0, 2.0]
 
 
-def test_progress_is_told_step_by_step():
+def test_progress_is_reported_after_every_step():
     steps = []
-    TreeTraining(plan(), training_set(), 0, "cpu", lambda *told: steps.append(told)).run()
+    TreeTraining(plan(), training_set(), 0, "cpu", lambda *entry: steps.append(entry)).run()
     assert steps == [("tree", step, 10) for step in range(1, 11)]
 
 
-def test_updates_lie_between_rounds_and_the_last_round_is_taught():
+def test_updates_are_between_rounds():
     one = training(rounds=4, steps=3)
     one.run()
-    assert [told["step"] for told in one.state.log if "update" in told] == [3, 6, 9]
+    assert [entry["step"] for entry in one.state.log if "update" in entry] == [3, 6, 9]
     assert one.state.updates == one.state.index.tree.version == 3
     still = training("otm", rounds=4, steps=3)
     still.run()
     assert still.state.updates == still.state.index.tree.version == 0
 
 
-def test_a_restart_forgets_the_optimizer_and_keeps_the_weights():
+def test_restart_resets_the_optimizer_and_keeps_the_weights():
     one = training(restart=True, update="none")
     one.run(until=5)
     optimizer = one.state.optimizer
@@ -170,7 +170,7 @@ def test_a_restart_forgets_the_optimizer_and_keeps_the_weights():
     assert {float(value) for name, value in one.state.optimizer.tensors().items() if "step" in name} == {1.0}
 
 
-def test_an_epoch_shows_every_instance_at_most_once_in_an_order_of_its_own():
+def test_an_epoch_visits_every_instance_at_most_once_in_random_order():
     one = training(batch_size=50)
     count, shown = len(one.instances), []
     for step in range(2 * (count // 50)):
@@ -183,7 +183,7 @@ def test_an_epoch_shows_every_instance_at_most_once_in_an_order_of_its_own():
     assert not torch.equal(shown[0], shown[count // 50])
 
 
-def test_a_batch_larger_than_all_instances_takes_all_of_them():
+def test_a_batch_size_above_the_instances_takes_all_of_them():
     one = training(batch_size=100_000)
     one.run(until=2)
     assert sorted(one._rows().tolist()) == list(range(len(one.instances)))
@@ -212,16 +212,16 @@ def test_the_order_by_vectors_needs_vectors():
         training(order="vectors")
 
 
-def test_trees_begin_in_the_order_the_plan_names():
-    taught, vectors = training_set(), torch.randn(40, 4, generator=torch.Generator().manual_seed(0))
+def test_the_first_tree_has_the_order_of_the_plan():
+    data, vectors = training_set(), torch.randn(40, 4, generator=torch.Generator().manual_seed(0))
     orders = {
         "random": random_order(40, 0),
-        "category": by_category(taught.categories, 0, shuffle=True),
-        "category-sorted": by_category(taught.categories, 0, shuffle=False),
+        "category": by_category(data.categories, 0, shuffle=True),
+        "category-sorted": by_category(data.categories, 0, shuffle=False),
         "vectors": by_vectors(vectors, 2, 0),
     }
-    for word, order in orders.items():
-        one = training(order=word, data=training_set(vectors=vectors))
+    for name, order in orders.items():
+        one = training(order=name, data=training_set(vectors=vectors))
         assert one.state.index.tree.item_of_leaf.tolist() == order.tolist()
     bare = training(data=training_set(categories=None))
     assert bare.state.index.tree.item_of_leaf.tolist() == orders["random"].tolist()
@@ -246,27 +246,27 @@ def few(n_items, users=3, length=6):
     ],
     ids=["one item", "two items", "fewer items than branches", "histories too short", "no events"],
 )
-def test_the_smallest_worlds_train_and_answer(method, events):
+def test_tiny_logs_train_and_return_all_items(method, events):
     n = events.n_items
-    taught = TreeTrainingSet(events, estimator=lambda rows: torch.zeros(len(rows), n))
-    found = training(method, data=taught, branch=METHODS[method].get("branch", 4), min_history=2).run()
+    data = TreeTrainingSet(events, estimator=lambda rows: torch.zeros(len(rows), n))
+    found = training(method, data=data, branch=METHODS[method].get("branch", 4), min_history=2).run()
     items = search(
         found, torch.tensor([[0, -1, 0], [-1, -1, -1]]), n, path=METHODS[method].get("product", False)
     ).items
     assert items.sort(1).values.tolist() == [list(range(n))] * 2
 
 
-def test_where_there_is_nothing_to_learn_no_step_is_taken():
+def test_without_instances_no_step_is_made():
     one = training(data=TreeTrainingSet(few(5, users=4, length=2)))
     one.run()
     assert one.state.step == 0
     assert one.state.log == []
 
 
-def test_labels_that_left_the_tree_are_learned_around():
-    taught = training_set(order=torch.arange(30))  # items 30 to 39 have no leaf
+def test_targets_without_a_leaf_are_ignored():
+    data = training_set(order=torch.arange(30))  # items 30 to 39 have no leaf
     for method in ("dtr-t", "dtr-t-rl", "jtm", "otm"):
-        found = training(method, data=taught).run()
+        found = training(method, data=data).run()
         assert found.tree.n_live == 30
 
 
@@ -285,14 +285,14 @@ def test_a_loss_that_is_not_finite_ends_training():
         one.run()
 
 
-def test_half_precision_is_for_devices_where_it_is_fast():
-    asked = [training(precision=word)._precision()._enabled for word in ("auto", "float32")]
+def test_bfloat16_needs_a_gpu():
+    asked = [training(precision=name)._precision()._enabled for name in ("auto", "float32")]
     assert asked == [False, False]
     with pytest.raises(ConfigError, match="needs a GPU"):
         training(precision="bfloat16")
 
 
-def test_on_a_processor_nothing_is_recorded():
+def test_no_cuda_graph_on_a_cpu():
     assert training()._stream is None
 
 
@@ -306,7 +306,7 @@ def test_on_a_processor_nothing_is_recorded():
         ({"method": "dtr-t-rl", "ahead": 2}, False),
     ],
 )
-def test_what_may_do_anything_is_not_recorded(given, recordable):
+def test_steps_with_foreign_randomness_or_code_are_not_recorded(given, recordable):
     one = training(**given)
     one.device = torch.device("cuda")
     assert one._recordable() == recordable
@@ -314,8 +314,8 @@ def test_what_may_do_anything_is_not_recorded(given, recordable):
     assert not one._recordable()
 
 
-def test_a_training_goes_when_nobody_holds_it():
-    """What it recorded holds much of a GPU: it must not wait for somebody to look for rings."""
+def test_a_finished_training_is_freed_without_the_garbage_collector():
+    """A recorded graph holds much GPU memory: no reference cycle may keep it alive."""
     gc.disable()
     try:
         one = training()
@@ -327,7 +327,7 @@ def test_a_training_goes_when_nobody_holds_it():
         gc.enable()
 
 
-def test_an_item_table_is_as_large_as_the_catalogue():
+def test_the_item_table_has_a_row_per_item():
     one = training("dtr-t", "paper")
     config = scorer_config(one.plan, one.state.index.tree.shape, 40)
     assert config.n_items == 40
@@ -335,7 +335,7 @@ def test_an_item_table_is_as_large_as_the_catalogue():
     assert scorer_config(plan(), one.state.index.tree.shape, 40).n_items == 0
 
 
-def test_at_most_a_thousand_cases_choose():
+def test_validation_uses_at_most_a_thousand_users():
     cases = training_set().valid
     many = cases.take(np.arange(3000) % len(cases))
     assert len(validation_sample(many, 0)) == 1000
@@ -343,10 +343,10 @@ def test_at_most_a_thousand_cases_choose():
     assert validation_sample(cases.take(np.arange(0)), 0) is None
 
 
-def test_labels_drawn_ahead_are_rectified_with_the_scores_of_their_history():
-    """With an estimator that likes the label of no instance, only leaves keep their weight."""
-    taught = training_set(estimator=lambda rows: torch.zeros(len(rows), training_set().events.n_items))
-    one = TreeTraining(plan("dtr-t-rl", ahead=3, history_dropout=0.2), taught, 0, "cpu")
+def test_targets_ahead_are_rectified_with_the_scores_of_their_history():
+    """With an estimator that scores every target lowest, only leaves are positive."""
+    data = training_set(estimator=lambda rows: torch.zeros(len(rows), training_set().events.n_items))
+    one = TreeTraining(plan("dtr-t-rl", ahead=3, history_dropout=0.2), data, 0, "cpu")
     rows = torch.arange(8)
     histories, labels = one.instances.histories(rows), one.instances.targets(rows)
     assert (
@@ -357,6 +357,6 @@ def test_labels_drawn_ahead_are_rectified_with_the_scores_of_their_history():
     )
     assert one._weights(rows, histories, labels)[:, -1].tolist() == [1.0] * 8
     assert (one._weights(rows, histories, labels)[:, 0] == 0).any()
-    one.training_set = taught
+    one.training_set = data
     one.run(until=3)
     assert one.state.step == 3

@@ -17,13 +17,11 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_every_method_learns_on_a_gpu(method, precision):
-    taught = training_set(estimator=lambda rows: next_item_scores(rows.cpu()).to(rows.device))
-    one = TreeTraining(
-        plan(method, **{**LONG, **SLOW.get(method, {})}, precision=precision), taught, 0, "cuda"
-    )
-    before = quality(one.chosen(), taught.valid, one.plan, k=5)["f1"]
+    data = training_set(estimator=lambda rows: next_item_scores(rows.cpu()).to(rows.device))
+    one = TreeTraining(plan(method, **{**LONG, **SLOW.get(method, {})}, precision=precision), data, 0, "cuda")
+    before = quality(one.chosen(), data.valid, one.plan, k=5)["f1"]
     found = one.run()
-    assert quality(found, taught.valid, one.plan, k=5)["f1"] > before
+    assert quality(found, data.valid, one.plan, k=5)["f1"] > before
     assert found.scorer.nodes.weight.dtype == torch.float32
 
 
@@ -41,11 +39,11 @@ def test_every_method_learns_on_a_gpu(method, precision):
         ("dtr-t", {"restart": True}),
     ],
 )
-def test_replayed_steps_are_the_steps_that_were_recorded(method, given):
-    taught = training_set(estimator=lambda rows: next_item_scores(rows.cpu()).to(rows.device))
+def test_replayed_steps_give_the_same_bytes(method, given):
+    data = training_set(estimator=lambda rows: next_item_scores(rows.cpu()).to(rows.device))
     found = []
     for cuda_graph in (True, False):
-        one = TreeTraining(plan(method, steps=12, cuda_graph=cuda_graph, **given), taught, 0, "cuda")
+        one = TreeTraining(plan(method, steps=12, cuda_graph=cuda_graph, **given), data, 0, "cuda")
         one.run()
         assert (one._stream is not None) == cuda_graph
         found.append(one.state.index.scorer.state_dict())
@@ -53,7 +51,7 @@ def test_replayed_steps_are_the_steps_that_were_recorded(method, given):
 
 
 @pytest.mark.parametrize("method", ["dtr-t", "dtr-u", "jtm", "tdm", "otm", "plt", "din"])
-def test_on_a_device_too_the_same_seed_gives_the_same_bytes(method):
+def test_on_a_gpu_the_same_seed_gives_the_same_bytes(method):
     """At a size where whatever is added up in no order shows."""
     generator = np.random.default_rng(0)
     users, items = np.repeat(np.arange(300), 100), generator.integers(0, 1500, 30_000)
@@ -66,8 +64,8 @@ def test_on_a_device_too_the_same_seed_gives_the_same_bytes(method):
 
 
 @pytest.mark.filterwarnings("ignore")  # torch warns of itself while it compiles
-def test_a_compiled_scorer_learns_on_a_device():
-    taught = training_set()
-    one = TreeTraining(plan("dtr-t", **LONG, compiled=True), taught, 0, "cuda")
-    before = quality(one.chosen(), taught.valid, one.plan, k=5)["f1"]
-    assert quality(one.run(), taught.valid, one.plan, k=5)["f1"] > before
+def test_a_compiled_scorer_learns_on_a_gpu():
+    data = training_set()
+    one = TreeTraining(plan("dtr-t", **LONG, compiled=True), data, 0, "cuda")
+    before = quality(one.chosen(), data.valid, one.plan, k=5)["f1"]
+    assert quality(one.run(), data.valid, one.plan, k=5)["f1"] > before

@@ -86,8 +86,8 @@ def test_the_proposal_is_the_product_of_local_choices(n, branch):
     scores = random_scores(shape, seed=n)
     found = log_proposal(shape, scores, 1)
     for level in range(1, shape.height + 1):
-        wanted = [slow_proposal(shape, scores, 1, level, node) for node in range(shape.sizes[level])]
-        assert found[level].exp()[0].tolist() == pytest.approx(wanted)
+        expected = [slow_proposal(shape, scores, 1, level, node) for node in range(shape.sizes[level])]
+        assert found[level].exp()[0].tolist() == pytest.approx(expected)
 
 
 def test_t13_the_figure_of_the_paper():
@@ -102,7 +102,7 @@ def test_t13_the_figure_of_the_paper():
 
 
 @pytest.mark.parametrize(("n", "branch"), SHAPES)
-def test_t14_scores_that_add_up_make_the_proposal_the_softmax(n, branch):
+def test_t14_additive_scores_make_the_proposal_the_softmax(n, branch):
     shape = TreeShape(n, branch)
     scores = heaped(shape, 2 * torch.randn(4, n, generator=seeded(n), dtype=torch.float64), summed)
     for first in (0, 1):
@@ -113,7 +113,7 @@ def test_t14_scores_that_add_up_make_the_proposal_the_softmax(n, branch):
 @pytest.mark.parametrize("start", ["exact", "root"])
 @pytest.mark.parametrize("mix", [0.0, 0.25])
 @pytest.mark.parametrize(("n", "branch"), [(300, 2), (300, 3), (1000, 8), (129, 2)])
-def test_every_draw_carries_the_weight_of_the_proposal(n, branch, mix, start):
+def test_every_sample_has_the_weight_of_the_proposal(n, branch, mix, start):
     shape = TreeShape(n, branch)
     levels = tuple(range(1, shape.height + 1))
     leaves = torch.randint(0, n, (40,), generator=seeded(2))
@@ -130,15 +130,15 @@ def test_every_draw_carries_the_weight_of_the_proposal(n, branch, mix, start):
             assert (sampled.logw[:, column] == 0).all()
             continue
         q = logq[level].exp().gather(1, nodes)
-        wanted = (valid.sum(1, keepdim=True) - 1) * q / (1 - q[:, :1])
+        expected = (valid.sum(1, keepdim=True) - 1) * q / (1 - q[:, :1])
         assert torch.allclose(
             sampled.logw[:, column][valid].exp().double(),
-            torch.where(torch.arange(valid.shape[1]) == 0, 1.0, wanted)[valid],
+            torch.where(torch.arange(valid.shape[1]) == 0, 1.0, expected)[valid],
             rtol=1e-4,
         )
 
 
-def test_paths_are_paths():
+def test_sampled_nodes_of_a_path_are_parent_and_child():
     shape = TreeShape(500, 3)
     levels = tuple(range(4, shape.height + 1))
     sampled = TreeSampler(20).sample(
@@ -148,7 +148,7 @@ def test_paths_are_paths():
         assert torch.equal(sampled.nodes[:, column + 1] // 3, sampled.nodes[:, column])
 
 
-def test_it_may_begin_at_a_later_level_and_pass_over_some():
+def test_sampling_may_start_deeper_and_skip_levels():
     shape = TreeShape(400, 2)
     scores = random_scores(shape, seed=1)
     asked = []
@@ -163,10 +163,10 @@ def test_it_may_begin_at_a_later_level_and_pass_over_some():
     assert asked == [(6, shape.sizes[6]), (7, 12), (8, 12), (9, 12)]  # 6 paths with 2 children each
     logq = log_proposal(shape, scores, 6)[9].expand(400, -1)
     q = logq.exp().gather(1, sampled.nodes[:, 1])
-    wanted = (sampled.valid[:, 1].sum(1, keepdim=True) - 1) * q / (1 - q[:, :1])
+    expected = (sampled.valid[:, 1].sum(1, keepdim=True) - 1) * q / (1 - q[:, :1])
     assert torch.allclose(
         sampled.logw[:, 1, 1:].exp()[sampled.valid[:, 1, 1:]].double(),
-        wanted[:, 1:][sampled.valid[:, 1, 1:]],
+        expected[:, 1:][sampled.valid[:, 1, 1:]],
         rtol=1e-4,
     )
 
@@ -183,7 +183,7 @@ def test_small_levels_are_scored_once_and_not_per_path():
     assert widths == [(1, 2), (2, 4), (3, 8), (4, 16), (5, 22), (6, 22)]
 
 
-def test_small_trees_are_taken_whole_without_scores():
+def test_small_trees_are_complete_without_scores():
     shape = TreeShape(20, 2)
     sampled = TreeSampler(70).sample(shape, (1, 5), torch.arange(20), seeded())
     assert sampled.valid.sum(2).tolist() == [[2, 20]] * 20
@@ -191,7 +191,7 @@ def test_small_trees_are_taken_whole_without_scores():
 
 @pytest.mark.parametrize("mix", [0.0, 0.4])
 @pytest.mark.parametrize("start", ["exact", "root"])
-def test_t17_draws_are_as_frequent_as_their_probability(mix, start):
+def test_t17_samples_are_as_frequent_as_their_probability(mix, start):
     shape = TreeShape(41, 3)  # sizes 1, 2, 5, 14, 41
     scores = random_scores(shape, seed=8)
     users = 20_000
@@ -201,14 +201,14 @@ def test_t17_draws_are_as_frequent_as_their_probability(mix, start):
     logq = log_proposal(shape, scores, 0 if start == "root" else 3, mix)
     for column, level in ((0, 3), (1, 4)):
         counts = torch.bincount(sampled.nodes[:, column, 1:].flatten(), minlength=shape.sizes[level]).double()
-        wanted = logq[level][0].exp() * users * 4
-        chi = ((counts - wanted) ** 2 / wanted).sum().item()
+        expected = logq[level][0].exp() * users * 4
+        chi = ((counts - expected) ** 2 / expected).sum().item()
         free = shape.sizes[level] - 1
         assert abs(chi - free) < 4 * math.sqrt(2 * free)
 
 
 def enumerated(shape, scores, first, level, positive, mix=0.0):
-    """All pairs of nodes as drawn for one level, and how likely each pair is."""
+    """All pairs of sampled nodes of one level with their probabilities."""
     size = shape.sizes[level]
     pairs = torch.tensor(list(product(range(size), repeat=2)))  # [N * N, 2]
     nodes = torch.cat([torch.full((len(pairs), 1), positive), pairs], 1)[:, None]  # [N * N, 1, 3]
@@ -220,12 +220,12 @@ def enumerated(shape, scores, first, level, positive, mix=0.0):
 
 @pytest.mark.parametrize("mix", [0.0, 0.2, 0.9])
 @pytest.mark.parametrize("positive", [0, 7, 12])
-def test_t16_the_weights_give_the_partition_of_the_negatives_on_average(mix, positive):
+def test_t16_weights_give_an_unbiased_partition_function(mix, positive):
     shape = TreeShape(13, 3)
     scores = random_scores(shape, seed=4, spread=2.0)
     paths, chance = enumerated(shape, scores, 0, 3, positive, mix)
     leaf = scores[3][0]
-    wanted = leaf.exp().sum() - leaf[positive].exp()
+    expected = leaf.exp().sum() - leaf[positive].exp()
     q = log_proposal(shape, scores, 0, mix)[3][0, positive].exp()
     for correction, factor in (("exact", 1.0), ("released", 1 / (1 - q))):  # finding 2: it counts too much
         sampled = corrected(paths, mix, correction)
@@ -233,11 +233,11 @@ def test_t16_the_weights_give_the_partition_of_the_negatives_on_average(mix, pos
         found = terms[:, 0, 1:].sum(1)
         kept = ~sampled.skip[:, 0]
         mean = (found * chance)[kept].sum() / chance[kept].sum()
-        assert mean.item() == pytest.approx((factor * wanted).item(), rel=1e-5)
+        assert mean.item() == pytest.approx((factor * expected).item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("branch", [2, 3, 8])
-def test_t15_scores_that_add_up_give_the_full_loss_with_every_draw(branch):
+def test_t15_additive_scores_give_the_full_loss_with_every_sample(branch):
     shape = TreeShape(200, branch)
     levels = tuple(range(1, shape.height + 1))
     leaf_scores = 2 * torch.randn(1, 200, generator=seeded(6), dtype=torch.float64)
@@ -252,10 +252,10 @@ def test_t15_scores_that_add_up_give_the_full_loss_with_every_draw(branch):
             sampled.valid[:, column][:, None],
             reduction="none",
         )[:, 0]
-        wanted = -scores[level].log_softmax(1)[0, shape.ancestor(117, level)]
+        expected = -scores[level].log_softmax(1)[0, shape.ancestor(117, level)]
         there = ~sampled.skip[:, column]
         assert there.any()
-        assert (found[there] - wanted).abs().max() < 1e-5  # zero variance
+        assert (found[there] - expected).abs().max() < 1e-5  # zero variance
         assert (found[~there] == 0).all()
 
 
@@ -290,8 +290,8 @@ def test_t15_the_mean_gradient_is_the_full_gradient():
     kept = ~sampled.skip[:, 0]
     mean = (losses * chance)[kept].sum() / chance[kept].sum()
     found = torch.autograd.grad(mean, leaf)[0]
-    wanted = torch.autograd.grad(-leaf.log_softmax(0)[4], leaf)[0]
-    assert torch.allclose(found, wanted, atol=1e-6)
+    expected = torch.autograd.grad(-leaf.log_softmax(0)[4], leaf)[0]
+    assert torch.allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("branch", [2, 3])
@@ -317,7 +317,7 @@ def test_t18_max_heap_scores_keep_the_proposal_within_the_bound_of_corollary_1(s
     assert uniform_breaks_it
 
 
-def test_proposals_come_near_the_softmax_in_the_order_the_spec_measured():
+def test_kl_of_proposals_is_ordered_as_in_the_specification():
     shape = TreeShape(1024, 2)
     loose = random_scores(shape, seed=1, users=8)
     leaves = 1.5 * torch.randn(8, 1024, generator=seeded(2), dtype=torch.float64)
@@ -337,7 +337,7 @@ def test_proposals_come_near_the_softmax_in_the_order_the_spec_measured():
         assert exact < root < uniform
 
 
-def test_a_sure_positive_is_safe():
+def test_a_positive_with_probability_near_one_gives_finite_gradients():
     shape = TreeShape(64, 2)
     leaves = torch.arange(64)
     for lift in (20.0, 50.0, 500.0):
@@ -355,7 +355,7 @@ def test_a_sure_positive_is_safe():
         assert 0 <= loss.item() < 1e-3
 
 
-def test_a_negative_met_against_a_sure_positive_has_a_finite_weight():
+def test_a_negative_beside_a_certain_positive_has_a_finite_weight():
     nodes = torch.tensor([[[0, 1, 0]]])
     tree = torch.tensor([[[0.0, -60.0, 0.0]]], dtype=torch.float64)
     sampled = corrected(Paths(nodes, tree, tree), 0.0, "exact")
@@ -363,7 +363,7 @@ def test_a_negative_met_against_a_sure_positive_has_a_finite_weight():
     assert sampled.valid.tolist() == [[[True, True, False]]]
 
 
-def test_a_mixture_bounds_the_weight_of_a_neglected_node():
+def test_a_mixture_bounds_the_weight_of_nodes_with_low_scores():
     shape = TreeShape(64, 2)
     scores = {j: torch.linspace(0, 60, size)[None] for j, size in enumerate(shape.sizes)}
     sampled = TreeSampler(8, mix=0.2).sample(shape, (6,), torch.full((300,), 60), seeded(), reader(scores))
@@ -374,17 +374,17 @@ def test_a_mixture_bounds_the_weight_of_a_neglected_node():
 
 def test_log_one_minus_exp_is_exact_at_both_ends():
     x = torch.tensor([-1e-12, -0.1, -1.0, -40.0, 0.0], dtype=torch.float64)
-    wanted = [
+    expected = [
         math.log(1e-12),
         math.log(-math.expm1(-0.1)),
         math.log1p(-math.exp(-1)),
         -math.exp(-40),
         -math.inf,
     ]
-    assert log_one_minus_exp(x).tolist() == pytest.approx(wanted, rel=1e-9)
+    assert log_one_minus_exp(x).tolist() == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_same_seed_walks_the_same_paths():
+def test_the_same_seed_samples_the_same_paths():
     shape = TreeShape(200, 2)
     score = reader(random_scores(shape))
     levels, leaves = (5, 6, 7, 8), torch.arange(100)

@@ -1,4 +1,4 @@
-"""Updates of the tree: nothing is lost, nothing gets worse under the guard, and the slow obvious walk agrees."""
+"""Tree updates: items are permuted, the guard never lowers the likelihood, and a reference implementation agrees."""
 
 import math
 from dataclasses import replace
@@ -69,7 +69,7 @@ def test_t22_every_item_keeps_one_leaf_and_free_slots_stay_free(given_world, giv
 @pytest.mark.parametrize(
     ("n", "branch", "spare", "gone"), [(16, 2, 0.0, 0), (21, 2, 0.4, 3), (30, 3, 0.0, 0), (27, 4, 0.2, 5)]
 )
-def test_the_slow_obvious_walk_gives_the_same_tree(stride, n, branch, spare, gone):
+def test_the_reference_implementation_gives_the_same_tree(stride, n, branch, spare, gone):
     index, histories, labels = world(n, branch, 80, seed=stride, spare=spare, gone=gone)
     rule = UpdateRule(stride=stride, guard=False, swaps=False, chunk=7)
     for learn, measure in ((dtr_update, softmax_by_hand), (jtm_update, sigmoid_by_hand)):
@@ -83,7 +83,7 @@ def test_the_slow_obvious_walk_gives_the_same_tree(stride, n, branch, spare, gon
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_t24_the_guard_never_lets_the_log_likelihood_fall(seed):
+def test_t24_the_guard_never_lowers_the_log_likelihood(seed):
     index, histories, labels = world(24, 2, 90, seed, spare=0.2)
     for _ in range(3):
         leaves, report = dtr_update(index, histories, labels, UpdateRule(stride=2, priority="score"))
@@ -96,15 +96,15 @@ def test_t24_the_guard_never_lets_the_log_likelihood_fall(seed):
         index = TreeIndex(index.tree.reassigned(leaves), index.scorer)
 
 
-def test_t24_a_tree_that_would_get_worse_stays_as_it_is():
-    """At the best tree, serving rare items first can only lose."""
+def test_t24_guard_keeps_a_tree_that_would_get_worse():
+    """At the best tree, assigning rare items first can only lose."""
     n = 16
     scores = torch.full((n, TreeShape(n).n_nodes), 0.0)
     leaves = TreeShape(n).offsets[-1] + torch.arange(n)
-    scores[:, leaves[0]] = 3.0  # all like leaf 0
+    scores[:, leaves[0]] = 3.0  # all score leaf 0 highest
     scores[torch.arange(n), leaves] += 1.0
     index = TreeIndex(grow(torch.arange(n), n), TableScorer(scores))
-    labels = torch.cat([torch.arange(n), torch.zeros(30, dtype=torch.int64)])  # item 0 is met most
+    labels = torch.cat([torch.arange(n), torch.zeros(30, dtype=torch.int64)])  # item 0 is the most popular
     rule = UpdateRule(stride=4, priority="score", swaps=False)
     unguarded, lost = dtr_update(index, labels[:, None], labels, replace(rule, guard=False))
     assert unguarded[0] != 0
@@ -115,7 +115,7 @@ def test_t24_a_tree_that_would_get_worse_stays_as_it_is():
 
 
 def fitted(n=256, branch=16, seed=0, scale=3.0):
-    """Scores that learned the tree they were taught on: where an item stands is where it belongs, nearly."""
+    """Scores as after training: an item's own path scores highest, with noise."""
     random = torch.Generator().manual_seed(seed)
     tree = grow(torch.randperm(n, generator=random), n, branch)
     table = torch.randn((n, tree.shape.n_nodes), generator=random)
@@ -127,7 +127,7 @@ def fitted(n=256, branch=16, seed=0, scale=3.0):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_t24_exchanges_better_a_tree_that_serving_alone_cannot(seed):
+def test_t24_swaps_improve_a_tree_where_assignment_alone_cannot(seed):
     index, labels = fitted(seed=seed)
     rule = UpdateRule(stride=1)
     _, served = dtr_update(index, labels[:, None], labels, replace(rule, swaps=False, guard=False))
@@ -139,7 +139,7 @@ def test_t24_exchanges_better_a_tree_that_serving_alone_cannot(seed):
 
 @given(worlds, rules, st.sampled_from([dtr_update, jtm_update]))
 @settings(max_examples=100, deadline=None)
-def test_t24_with_exchanges_the_guard_has_a_tree_to_return(given_world, given_rule, learn):
+def test_t24_with_swaps_an_update_is_never_refused(given_world, given_rule, learn):
     index, histories, labels = world(**given_world)
     rule = UpdateRule(**{**given_rule, "guard": True, "swaps": True, "stay_bonus": 0.0})
     _, report = learn(index, histories, labels, rule)
@@ -147,8 +147,8 @@ def test_t24_with_exchanges_the_guard_has_a_tree_to_return(given_world, given_ru
     assert not report.refused
 
 
-def test_who_stays_below_a_node_keeps_the_place_there_and_newcomers_take_what_is_left():
-    """Items 0 and 7 want each other's half; all others stand where they stood."""
+def test_items_that_stay_keep_their_leaves_and_others_take_the_free_ones():
+    """Items 0 and 7 score higher in each other's half; all others stay."""
     n = 8
     table = torch.zeros((n, TreeShape(n).n_nodes))
     table[:, 1:3] = torch.tensor([[0.0, 9.0]] + [[9.0, 0.0]] * 3 + [[0.0, 9.0]] * 3 + [[9.0, 0.0]])
@@ -160,7 +160,7 @@ def test_who_stays_below_a_node_keeps_the_place_there_and_newcomers_take_what_is
 
 
 def test_t24_the_whole_tree_stays_when_its_log_likelihood_would_be_lower():
-    """Items 0 and 2 like each other's half a little better, but there the leaf they want is taken."""
+    """Items 0 and 2 score a little higher in each other's half, but their best leaf there is taken."""
     table = torch.zeros((4, 7))  # rows: the root, 2 halves, 4 leaves
     table[:, 1:3] = torch.tensor([[0.0, 0.5], [9.0, 0.0], [0.5, 0.0], [0.0, 9.0]])
     table[:, 3:] = torch.tensor(
@@ -180,13 +180,13 @@ def test_t24_the_whole_tree_stays_when_its_log_likelihood_would_be_lower():
     assert (report.refused, report.tries) == (
         False,
         1,
-    )  # what they have below their halves is seen beforehand
+    )  # the cost of leaving is known beforehand
     assert report.proposed == report.before == report.after
     assert leaves.tolist() == [0, 1, 2, 3]
 
 
-def test_t24_where_changes_lose_at_a_lower_stage_only_the_lower_stage_changes():
-    """Items 0 and 4 have nothing to lose in their halves, but much in each other's; 2 and 3 gain below theirs."""
+def test_t24_where_swaps_lose_later_only_the_lower_stage_is_swapped():
+    """Items 0 and 4 lose nothing in their own half, much in the other; items 2 and 3 gain by a swap below."""
     n = 8
     tree = grow(torch.arange(n), n, 4)
     table = torch.zeros((n, tree.shape.n_nodes))
@@ -205,7 +205,7 @@ def test_t24_where_changes_lose_at_a_lower_stage_only_the_lower_stage_changes():
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12, 16])
-def test_t25_one_stage_down_to_the_leaves_is_a_flat_assignment(n):
+def test_t25_one_stage_to_the_leaves_is_one_balanced_assignment(n):
     index, histories, labels = world(n, 2, 50, seed=n)
     leaves, _ = dtr_update(index, histories, labels, UpdateRule(stride=7, guard=False, swaps=False))
     first = index.tree.shape.offsets[-1]
@@ -218,27 +218,27 @@ def test_t25_one_stage_down_to_the_leaves_is_a_flat_assignment(n):
     assert torch.equal(leaves, expected)
 
 
-def test_fig_2_of_the_paper_f_goes_to_node_5_and_all_find_a_leaf():
-    """Items a..h, two levels and then one: b and c fill node 4, f wants it most and gets its second, node 5."""
+def test_fig_2_of_the_paper_f_goes_to_node_5():
+    """Items a..h, two levels and then one: b and c fill node 4, so f gets its second choice, node 5."""
     shape = TreeShape(8)
     table = torch.zeros((8, shape.n_nodes))
     second, third = shape.offsets[2], shape.offsets[3]
-    for item, node in zip(range(8), [0, 1, 1, 0, 2, 1, 3, 3], strict=True):  # what each likes at level 2
+    for item, node in zip(range(8), [0, 1, 1, 0, 2, 1, 3, 3], strict=True):  # best node of each at level 2
         table[item, second + node] = 4.0
     table[5, second + 2] = 2.0
-    for item, leaf in zip(range(8), [1, 3, 2, 0, 4, 5, 7, 6], strict=True):  # and of the leaves there
+    for item, leaf in zip(range(8), [1, 3, 2, 0, 4, 5, 7, 6], strict=True):  # and best leaf
         table[item, third + leaf] = 1.0
     index = TreeIndex(grow(torch.tensor([5, 0, 7, 1, 2, 6, 4, 3]), 8), TableScorer(table))
     labels = torch.arange(8).repeat(3)[:-3]
     labels = labels[labels != 5]
-    labels = torch.cat([labels, torch.tensor([5])])  # f is met least
+    labels = torch.cat([labels, torch.tensor([5])])  # f is the least popular
     leaves, report = dtr_update(index, labels[:, None], labels, UpdateRule(stride=2))
     assert leaves.tolist() == [3, 0, 2, 1, 4, 5, 7, 6]  # d a | c b | e f | h g
     assert report.groups == 1 + 4
     assert not report.refused
 
 
-def test_popular_first_finds_a_clearly_better_tree_than_the_published_rule():
+def test_priority_count_gives_a_better_tree_than_the_published_rule():
     """The direction of the study behind finding 3: heavy-tailed counts, one softmax over 16 nodes."""
     gains = {"count": 0.0, "score": 0.0}
     for seed in range(5):
@@ -255,7 +255,7 @@ def test_popular_first_finds_a_clearly_better_tree_than_the_published_rule():
     assert gains["count"] > 1.3 * gains["score"]
 
 
-def test_items_never_seen_keep_their_order_and_without_votes_nothing_moves():
+def test_items_without_instances_keep_their_order():
     index, histories, labels = world(30, 2, 40, spare=0.2)
     for learn in (dtr_update, jtm_update):
         leaves, report = learn(index, histories[:0], labels[:0])
@@ -276,7 +276,7 @@ def test_a_single_item_stays_where_it_is():
     assert (report.moved, report.groups) == (0.0, 0)
 
 
-def test_labels_without_a_leaf_say_nothing():
+def test_targets_without_a_leaf_do_not_change_an_update():
     index, histories, labels = world(20, 2, 60, gone=4)
     known = index.tree.leaves(labels) >= 0
     one = dtr_update(index, histories, labels)
@@ -286,7 +286,7 @@ def test_labels_without_a_leaf_say_nothing():
     assert one[1].instances == int(known.sum())
 
 
-def test_the_same_seed_draws_the_same_votes():
+def test_the_same_seed_samples_the_same_instances():
     index, histories, labels = world(12, 2, 300, seed=3)
     rule = UpdateRule(instances_per_item=3, seed=5, guard=False)
     one, two = (dtr_update(index, histories, labels, rule) for _ in range(2))
@@ -300,7 +300,7 @@ def test_the_same_seed_draws_the_same_votes():
 
 
 @pytest.mark.parametrize("cells", [1, 20, 10_000])
-def test_neither_chunks_nor_slices_of_groups_change_anything(monkeypatch, cells):
+def test_chunks_and_slices_do_not_change_an_update(monkeypatch, cells):
     index, histories, labels = world(40, 2, 200, spare=0.1)
     whole = dtr_update(index, histories, labels, UpdateRule(stride=2, guard=False))
     monkeypatch.setattr(reassign, "CELLS", cells)
@@ -318,7 +318,7 @@ def test_histories_may_come_as_a_function_of_rows():
         dtr_update(index, histories, labels[:-1])
 
 
-def test_a_large_bonus_for_staying_makes_all_stay():
+def test_a_large_stay_bonus_moves_fewer_items():
     index, histories, labels = world(32, 2, 200)
     loose, tight = (
         dtr_update(index, histories, labels, UpdateRule(stay_bonus=stay_bonus)) for stay_bonus in (0.0, 100.0)
@@ -327,7 +327,7 @@ def test_a_large_bonus_for_staying_makes_all_stay():
     assert tight[1].moved < loose[1].moved / 2
 
 
-def test_leaves_of_one_parent_are_alike_to_items_that_carry_their_vectors():
+def test_with_item_embeddings_siblings_keep_their_order():
     index, histories, labels = world(24, 3, 100, leaf_vectors="item")
     leaves, report = dtr_update(index, histories, labels, UpdateRule(guard=False, swaps=False))
     assert report.moved > 0
@@ -339,7 +339,7 @@ def test_leaves_of_one_parent_are_alike_to_items_that_carry_their_vectors():
 
 @pytest.mark.parametrize("kind", ["attention", "mlp", "linear"])
 @pytest.mark.parametrize("history", ["ancestor", "item"])
-def test_a_real_scorer_moves_items_and_is_left_as_it_was(kind, history):
+def test_an_update_does_not_change_the_scorer(kind, history):
     n = 50
     tree = grow(torch.arange(n), n, 2, 0.1)
     config = ScorerConfig(
@@ -364,7 +364,7 @@ def test_a_real_scorer_moves_items_and_is_left_as_it_was(kind, history):
 
 
 @pytest.mark.parametrize("leaf_vectors", ["slot", "item"])
-def test_tdm_brings_items_with_like_vectors_together(leaf_vectors):
+def test_tdm_clusters_items_with_similar_embeddings(leaf_vectors):
     n = 32
     tree = grow(torch.randperm(n, generator=torch.Generator().manual_seed(0)), n, 2, 0.25)
     scorer = make_scorer(ScorerConfig(n_rows(tree.shape, n, leaf_vectors), kind="linear", width=4), 0)
@@ -377,14 +377,14 @@ def test_tdm_brings_items_with_like_vectors_together(leaf_vectors):
         )
     leaves, report = tdm_update(index, seed=0)
     assert torch.equal(leaves < 0, tree.item_of_leaf < 0)
-    laid = kind[leaves[leaves >= 0].long()]
-    assert laid[:16].unique().numel() == laid[16:].unique().numel() == 1
+    ordered = kind[leaves[leaves >= 0].long()]
+    assert ordered[:16].unique().numel() == ordered[16:].unique().numel() == 1
     assert report.moved > 0
     assert report.before is report.after is None
     assert torch.equal(tdm_update(index, seed=0)[0], leaves)
 
 
-def test_rules_that_cannot_be_followed_are_refused():
+def test_wrong_update_rules_are_refused():
     with pytest.raises(ConfigError, match="priority must be one of"):
         UpdateRule(priority="fame")
     with pytest.raises(ConfigError, match="stride, instances_per_item and chunk must be 1 or more"):

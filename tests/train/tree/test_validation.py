@@ -17,15 +17,15 @@ def index(**given):
     return made
 
 
-def test_quality_is_what_the_metrics_say_of_the_same_answers():
-    told = quality(index(), CASES, plan(), k=5)
+def test_quality_equals_the_metrics_of_the_same_answers():
+    entry = quality(index(), CASES, plan(), k=5)
     items, truth = answers(index(), CASES, 5, plan().beam), CASES.relevant()
-    assert told["recall"] == pytest.approx(float(recall(items, truth, 5).mean()))
-    assert told["f1"] == pytest.approx(float(f1(items, truth, 5).mean()))
-    assert told["distinct"] == len(set(items.flatten().tolist()) - {-1})
+    assert entry["recall"] == pytest.approx(float(recall(items, truth, 5).mean()))
+    assert entry["f1"] == pytest.approx(float(f1(items, truth, 5).mean()))
+    assert entry["distinct"] == len(set(items.flatten().tolist()) - {-1})
 
 
-def test_answers_are_the_best_leaves_of_every_case_without_what_was_seen():
+def test_answers_are_the_top_leaves_without_seen_items():
     found = answers(index(), CASES, 10, full=True)
     histories = CASES.query(width=6).history
     for case, items in enumerate(found.tolist()):
@@ -34,7 +34,7 @@ def test_answers_are_the_best_leaves_of_every_case_without_what_was_seen():
         assert items == [item for item in ranked if item not in seen][:10]
 
 
-def test_everything_seen_is_more_than_a_scorer_remembers():
+def test_full_histories_are_longer_than_the_scorers_history():
     seen = full_histories(CASES)
     assert seen.shape[1] == int(CASES.history_lengths().max()) > 6
     for case, row in enumerate(seen.tolist()):
@@ -42,7 +42,7 @@ def test_everything_seen_is_more_than_a_scorer_remembers():
         assert [item for item in row if item >= 0] == kept
 
 
-def test_what_was_seen_may_stay():
+def test_seen_items_are_returned_without_exclude_seen():
     kept, exclude_seen = (answers(index(), CASES, 40, beam=40, exclude_seen=one) for one in (False, True))
     assert (kept >= 0).all()
     assert (
@@ -52,7 +52,7 @@ def test_what_was_seen_may_stay():
 
 
 @pytest.mark.parametrize("product", [False, True])
-def test_a_beam_as_wide_as_the_tree_answers_as_all_leaves_do(product):
+def test_a_full_width_beam_equals_exhaustive_search(product):
     wide, full = (
         answers(index(branch=3), CASES, 7, beam=beam, product=product, full=full)
         for beam, full in ((100, False), (1, True))
@@ -60,17 +60,17 @@ def test_a_beam_as_wide_as_the_tree_answers_as_all_leaves_do(product):
     assert torch.equal(wide, full)
 
 
-def test_the_product_of_a_path_is_another_ranking():
+def test_the_product_of_a_path_gives_another_ranking():
     one, two = (answers(index(), CASES, 10, full=True, product=product) for product in (False, True))
     assert not torch.equal(one, two)
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 12])
-def test_answers_do_not_depend_on_how_many_are_asked_at_once(chunk):
+def test_answers_do_not_depend_on_the_chunk_size(chunk):
     assert torch.equal(answers(index(), CASES, 9, chunk=chunk), answers(index(), CASES, 9))
 
 
-def test_no_cases_have_no_answers():
+def test_no_held_out_users_have_no_answers():
     events = Interactions.of(np.empty(0, int), np.empty(0, int), n_items=40)
     none = np.empty(0, np.int64)
     cases = HeldOut(events, none, none, none)

@@ -62,7 +62,7 @@ class All:
 class Uniform:
     """Uniform negatives with replacement, never the positive; all other nodes where there are no more than that.
 
-    Each of M samples stands for (N - 1) / M nodes, so logw = log M - log(N - 1).
+    Each of M samples represents (N - 1) / M nodes, so logw = log M - log(N - 1).
     """
 
     negatives: int | tuple[int, ...] = 70
