@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shortlist.diagnose import diagnose as diagnose
     from shortlist.evaluate import compare as compare
     from shortlist.evaluate import evaluate as evaluate
+    from shortlist.pipeline import Request as Request
     from shortlist.pipeline import load_recommender as load
     from shortlist.train import train as train
 
@@ -25,13 +26,14 @@ __version__ = "0.2.0"
 
 # Rooms that share their name with a function (train, evaluate, diagnose) are callable modules.
 _FUNCTIONS = {
+    "Request": ("shortlist.pipeline", "Request"),
     "read": ("shortlist.data", "read"),
     "load": ("shortlist.pipeline", "load_recommender"),
     "compare": ("shortlist.evaluate", "compare"),
 }
 _ROOMS = ("train", "evaluate", "diagnose")
 
-__all__ = ["__version__", "compare", "diagnose", "evaluate", "load", "read", "train"]
+__all__ = ["Request", "__version__", "compare", "diagnose", "evaluate", "load", "read", "train"]
 
 
 def __getattr__(name: str) -> Any:

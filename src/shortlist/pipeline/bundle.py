@@ -96,7 +96,9 @@ def _about(artifact: Artifact) -> About:
 
 
 def _history(stored: Mapping[str, Any]) -> TrainingHistory:
-    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
+    plain: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+    }
     retrieved = plain.pop("retrieved", None)
     if retrieved is not None:
         retrieved = RetrievedTargets(**{**retrieved, "reasons": tuple(retrieved["reasons"])})
