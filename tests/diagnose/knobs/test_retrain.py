@@ -23,6 +23,14 @@ type = "din-ranker"
 negatives = "candidates"
 """
 
+POPULAR = """
+name = "popular"
+pipeline = "popular % 20"
+
+[stages.popular]
+type = "popular"
+"""
+
 
 @pytest.fixture(scope="module")
 def bundle_with_tree(tree_bundle):
@@ -51,13 +59,12 @@ def test_ranker_has_variants_with_other_modes_and_negatives():
     ]
 
 
-def test_bundle_without_variants_or_recipe_is_refused(bundle):
-    recommender = load_recommender(bundle)
-    assert variants(recommender.recipe) == ()
+def test_bundle_without_variants_or_recipe_is_refused(bundle_with_tree):
+    assert variants(None) == variants(parse_recipe(POPULAR)) == ()
     with pytest.raises(ConfigError, match="retrain needs a ranker with training modes"):
-        check_variants(recommender)
+        check_variants(replace(bundle_with_tree, recipe=parse_recipe(POPULAR)))
     with pytest.raises(ConfigError, match="holds no recipe, so it cannot be trained again"):
-        check_variants(replace(recommender, recipe=None))
+        check_variants(replace(bundle_with_tree, recipe=None))
 
 
 def test_variant_is_trained_like_the_bundle_and_measured_on_the_same_users(bundle_with_tree, world):

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
+from shortlist.diagnose.calibration import Bin
+from shortlist.diagnose.shift import PopularityBar
 from shortlist.report.diagnosis.plots import dots, gains, histograms, reliability, waterfall
-from tests.diagnose.made_up import BINS, between, made_up
+from tests.diagnose.example import BINS, NO_INTERVAL, NO_NUMBER, between, stages
 
-STAGES = made_up()["stages"]
-BARE = {"mean": 0.1, "low": None, "high": None}
+STAGES = stages()
 
 
 @pytest.mark.parametrize(
@@ -12,29 +15,27 @@ BARE = {"mean": 0.1, "low": None, "high": None}
     [
         lambda: waterfall(STAGES, 1000, "rank"),
         lambda: gains(STAGES, "rank"),
-        lambda: dots([("a", between(0.1)), ("b", BARE), ("c", BARE | {"mean": None})], "share", 0.12),
-        lambda: histograms(
-            {name: [{"events": "0", "training": 0.4, "serving": 1.0}] for name in ("a", "$b$")}
-        ),
-        lambda: reliability({"rank": BINS, "first": BINS}, "says"),
+        lambda: dots([("a", between(0.1)), ("b", NO_INTERVAL), ("c", NO_NUMBER)], "recall", 0.12),
+        lambda: histograms({name: [PopularityBar("0", 0.4, 1.0)] for name in ("a", "$b$")}),
+        lambda: reliability({"rank": BINS, "first": BINS}, "confidence"),
     ],
 )
-def test_a_drawing_is_svg_and_the_same_every_time(draw):
+def test_plots_are_svg_and_deterministic(draw):
     first = draw()
     assert first.startswith("<svg")
     assert first == draw()
 
 
-def test_the_biggest_loss_has_another_colour():
+def test_largest_loss_has_another_colour():
     assert waterfall(STAGES, 1000, "rank") != waterfall(STAGES, 1000, "")
     assert gains(STAGES, "rank") != gains(STAGES, "pool")
 
 
-def test_a_stage_without_an_oracle_is_drawn_as_a_gain_of_nothing():
-    bare = [{**STAGES[0], "what_if": {**STAGES[0]["what_if"], "oracle": None}}]
-    assert gains(bare, "").startswith("<svg")
+def test_stage_without_an_oracle_is_drawn_with_a_gain_of_0():
+    bare = replace(STAGES[0], what_if=replace(STAGES[0].what_if, oracle=None))
+    assert gains([bare], "").startswith("<svg")
 
 
-def test_odds_below_a_hundredth_keep_their_marks():
-    tiny = [{"confidence": 0.0004 * at, "accuracy": 0.0003 * at, "count": 5} for at in range(1, 9)]
-    assert reliability({"rank": tiny}, "says").startswith("<svg")
+def test_probabilities_below_a_percent_keep_their_ticks():
+    tiny = [Bin(0.0004 * at, 0.0003 * at, 5) for at in range(1, 9)]
+    assert reliability({"rank": tiny}, "confidence").startswith("<svg")

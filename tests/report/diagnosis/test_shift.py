@@ -1,56 +1,61 @@
+from dataclasses import replace
+
 import pytest
 
+from shortlist.diagnose.shift import PopularityBar
+from shortlist.pipeline import About, TrainingHistory
+from shortlist.pipeline.about import OutOfFold, RetrievedTargets
 from shortlist.report.diagnosis.shift import recalls, shift, training_lines
 from shortlist.report.page import Html
-from tests.diagnose.made_up import whole
+from tests.diagnose.example import SHIFT, full_diagnosis
 
-GUARD = {"level": "ok", "recall": 0.57, "instances": 400, "kept": 228, "effective": 0.57, "reasons": []}
-TAUGHT = {
-    "mode": "harmonised",
-    "negatives": "candidates",
-    "harmony": GUARD | {"dropped_items": 9, "dropped_share": 0.02, "clipped": 0.0},
-    "warnings": ["rank: 228 retrieved instances are left"],
-}
+RETRIEVED = RetrievedTargets("ok", 0.57, 400, 228, 0.57, missing_items=9, missing_share=0.02)
+HISTORY = TrainingHistory(
+    3,
+    5,
+    mode="harmonised",
+    negatives="candidates",
+    retrieved=RETRIEVED,
+    warnings=("rank: 228 retrieved targets are left",),
+)
 
 
 def text(section):
     return " ".join(part.text if isinstance(part, Html) else part for part in section.parts)
 
 
-def test_the_mode_the_guard_and_its_warnings_are_told_in_words():
-    told = whole(training={"rank": TAUGHT}, rehearsal={"rehearse": "earlier"})
-    said = text(shift(told))
-    assert "learned in the mode 'harmonised': only wanted items that were among the candidates count" in said
-    assert "set against other candidates of the same request" in said
-    assert "400 wanted items that 'rank' could learn from, 228 (57.0%)" in said
-    assert "9 different items" in said
-    assert "Warning of its training: 228 retrieved instances are left." in said
-    assert "cut in two" in said
+def test_training_mode_retrieved_targets_and_warnings_are_shown():
+    about = About(training={"rank": HISTORY}, out_of_fold=OutOfFold("earlier"))
+    shown = text(shift(full_diagnosis(about=about)))
+    assert (
+        "was trained with mode = 'harmonised': only targets that were among the candidates are used" in shown
+    )
+    assert "Its negatives are sampled candidates of the same request" in shown
+    assert "Of the 400 training targets of 'rank', 228 (57.0%)" in shown
+    assert "9 different target items" in shown
+    assert "Warning of its training: 228 retrieved targets are left." in shown
+    assert "out-of-fold candidates" in shown
 
 
-def test_a_ranker_without_modes_has_nothing_to_tell_of_them():
-    assert training_lines("rank", {"epochs": 3}) == []
-    kept = TAUGHT | {"harmony": TAUGHT["harmony"] | {"dropped_items": 0}, "warnings": []}
-    assert "different item" not in " ".join(training_lines("rank", kept))
+def test_ranker_without_modes_has_no_lines():
+    assert training_lines("rank", TrainingHistory(3, 3)) == []
+    kept = replace(HISTORY, retrieved=replace(RETRIEVED, missing_items=0), warnings=())
+    assert "different target item" not in " ".join(training_lines("rank", kept))
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "said"),
-    [(0.5, 0.52, "about the same"), (0.6, 0.4, "kinder than service"), (0.4, 0.6, "service is kinder")],
+    ("before", "now", "expected"),
+    [(0.5, 0.52, "similar"), (0.6, 0.4, "training had better"), (0.4, 0.6, "serving has better")],
 )
-def test_recalls_of_rehearsal_and_service_are_held_against_each_other(before, now, said):
-    assert said in recalls("rank", {"recall_training": before, "recall_serving": now})
+def test_recall_in_training_is_compared_with_serving(before, now, expected):
+    assert expected in recalls("rank", replace(SHIFT, recall_training=before, recall_serving=now))
 
 
-def test_sides_without_anything_wanted_are_not_compared():
-    assert "cannot be compared" in recalls("rank", {"recall_training": None, "recall_serving": 0.5})
+def test_sides_without_relevant_items_are_not_compared():
+    assert "cannot be compared" in recalls("rank", replace(SHIFT, recall_training=None))
 
 
-def test_the_popularity_of_candidates_is_drawn_where_it_is_known():
-    one = whole()["shift"]["rank"]
-    assert "<svg" not in text(shift(whole()))
-    bars = [
-        {"events": "0", "training": 0.25, "serving": 0.5},
-        {"events": "1", "training": 0.75, "serving": 0.5},
-    ]
-    assert "<svg" in text(shift(whole(shift={"rank": one | {"histogram": bars}})))
+def test_popularity_of_candidates_is_drawn_if_known():
+    assert "<svg" not in text(shift(full_diagnosis()))
+    bars = (PopularityBar("0", 0.25, 0.5), PopularityBar("1", 0.75, 0.5))
+    assert "<svg" in text(shift(full_diagnosis(shift={"rank": replace(SHIFT, histogram=bars)})))

@@ -75,7 +75,7 @@ def _noise(diagnosis: Diagnosis) -> Iterator[Finding]:
 def _negatives(diagnosis: Diagnosis, stage: str | None) -> str:
     """Which negatives a ranker should be trained on, unless it is already."""
     history = diagnosis.about.training.get(stage or "")
-    if history is not None and history.negatives in ("candidates", "both"):
+    if history is not None and history.negatives in ("candidates", "all-candidates", "both"):
         return "It is trained with candidates as negatives already: keep the stages before it as narrow as they are."
     return 'Train it with candidates as negatives (negatives = "candidates" or "both"); wider stages will not help.'
 

@@ -18,6 +18,7 @@ from shortlist.train.registry import TRAINERS
 from shortlist.train.tree.trainer import TreeTrainer
 
 MODES = ("original", "harmonised", "mixed")
+NEGATIVES = ("catalogue", "candidates", "both")
 BRANCHES = (2, 4, 8)
 RANKERS = tuple(name for name, kind in TRAINERS.items() if issubclass(kind, RankerTrainer))
 

@@ -27,8 +27,9 @@ MODES = {
 }
 NEGATIVES = {
     "catalogue": "random items of the whole catalogue",
-    "candidates": "other candidates of the same request",
-    "both": "other candidates of the same request and random items of the whole catalogue, half of each",
+    "candidates": "sampled candidates of the same request",
+    "all-candidates": "all other candidates of the same request",
+    "both": "sampled candidates of the same request and random items of the whole catalogue, half of each",
 }
 
 
