@@ -81,7 +81,7 @@ def test_device_is_that_of_the_weights_or_cpu_without_any():
 @pytest.mark.parametrize(("n_items", "max_history"), [(-1, 5), (5, 0), (5, -3)])
 def test_invalid_sizes_are_refused(n_items, max_history):
     with pytest.raises(
-        ConfigError, match="n_items must be at least 0|max_history must lie between 1 and 10000"
+        ConfigError, match=r"n_items must be at least 0|max_history must lie between 1 and 10000"
     ):
         ModelConfig(n_items, max_history)
 

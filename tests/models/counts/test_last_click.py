@@ -63,5 +63,5 @@ def test_empty_catalogue_has_no_scores():
 
 @pytest.mark.parametrize("wrong", [{"pairs": -1}, {"backoff": 0.0}, {"backoff": float("nan")}])
 def test_invalid_settings_are_refused(wrong):
-    with pytest.raises(ConfigError, match="pairs must be at least 0|backoff must lie between"):
+    with pytest.raises(ConfigError, match=r"pairs must be at least 0|backoff must lie between"):
         LastClickConfig(3, **wrong)
