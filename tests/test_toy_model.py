@@ -83,8 +83,8 @@ def test_toy_model_is_trained_saved_loaded_and_served(world: Dataset, tmp_path):
     assert isinstance(model, Decay)
     assert model.config == DecayConfig(len(world.items), max_history=10, width=16)
     with client_of(make_app(loaded)) as client:
-        answer = client.recommend(user="u00000")
-    assert answer.status_code == 200
+        answer = client.recommend(user_id="u00000")
+    assert answer.status_code == 200, answer.text
     assert len(answer.json()["items"]) == 10
 
 
