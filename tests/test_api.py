@@ -10,7 +10,7 @@ import shortlist
 from shortlist.cli import VERBS, load_verb
 
 FUNCTIONS = {name: getattr(shortlist, name) for name in ("train", "evaluate", "compare", "diagnose")}
-ONLY_ON_COMMAND_LINE = {"json", "report", "html", "help", "bundle", "bundles", "data", "recipe"}
+ONLY_ON_COMMAND_LINE = {"json", "report", "html", "drawing", "help", "bundle", "bundles", "data", "recipe"}
 
 
 def test_importing_the_package_and_help_load_neither_torch_nor_matplotlib() -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shortlist.data import read as read
     from shortlist.diagnose import diagnose as diagnose
-    from shortlist.evaluate import compare as compare
+    from shortlist.evaluate import compare as compare  # type: ignore[no-redef]
     from shortlist.evaluate import evaluate as evaluate
     from shortlist.pipeline import Request as Request
     from shortlist.pipeline import load_recommender as load

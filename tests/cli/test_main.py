@@ -1,21 +1,22 @@
 from typer.testing import CliRunner
 
 from shortlist import __version__
-from shortlist.cli import app
-
-VERBS = ("quickstart", "train", "evaluate", "recommend", "explain", "serve", "bench", "reproduce")
+from shortlist.cli import VERBS, app
 
 
-def test_the_version_is_told():
+def test_version_is_printed():
     assert CliRunner().invoke(app, ["--version"]).output.strip() == __version__
 
 
 def test_every_verb_takes_json_and_seed():
-    for verb in (*((verb,) for verb in VERBS), ("data", "prepare"), ("data", "report")):
+    verbs = [(verb,) for verb in VERBS if verb not in ("data", "settings")]
+    for verb in (*verbs, ("data", "prepare"), ("data", "report")):
         shown = CliRunner().invoke(app, [*verb, "--help"], terminal_width=200, env={"COLUMNS": "200"}).output
         assert "--json" in shown, verb
         assert "--seed" in shown, verb
 
 
-def test_a_verb_nobody_knows_is_refused_with_code_2():
-    assert CliRunner().invoke(app, ["recomend"]).exit_code == 2
+def test_unknown_verb_is_refused_with_exit_code_2():
+    answer = CliRunner().invoke(app, ["recomend"])
+    assert answer.exit_code == 2
+    assert "Did you mean 'recommend'?" in answer.stderr

@@ -1,12 +1,12 @@
 """The command line: one file per verb, imported when the verb is used."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from shortlist import __version__
 
@@ -34,22 +34,22 @@ CONTEXT = {"help_option_names": ["-h", "--help"]}
 class LazyVerbs(TyperGroup):
     """Imports the module of a verb when the verb runs, so that `--help` needs neither torch nor matplotlib."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """What the list of verbs shows; the real command comes from `resolve_command`."""
-        return click.Command(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
+        return TyperCommand(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in VERBS:
             return args[0], load_verb(args[0]), args[1:]
+        if args and (near := get_close_matches(args[0], VERBS)):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 
 
-def load_verb(name: str) -> click.Command:
+def load_verb(name: str) -> Any:
     """The command of a verb, from its module."""
     module: Any = import_module(f"shortlist.cli.{name}")
     verb = getattr(module, "app", None)
