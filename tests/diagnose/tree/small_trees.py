@@ -1,4 +1,4 @@
-"""Small trees whose scores stand in a table, with cases and catalogues to look at them through."""
+"""Small trees with scores from a table, held-out users and catalogues to diagnose them with."""
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,8 @@ from tests.index.tree.tabular import Rows, random_rows
 NOTHING = float("-inf")
 
 
-def perfect_heap(users, n, branch=2, seed=0, spare=0.0):
-    """Scores of every level are a rising function of the best leaf below, another one for each level."""
+def max_heap_index(users, n, branch=2, seed=0, spare=0.0):
+    """Scores of every level increase with the best leaf below, by a different function per level."""
     index = random_rows(users, n, branch, seed, spare)
     tree, shape = index.tree, index.tree.shape
     leaves = index.scorer.table[:, shape.offsets[-1] :].masked_fill(tree.item_of_leaf < 0, -9.0)
@@ -27,23 +27,25 @@ def constant(users, n):
     return TreeIndex(tree, Rows(torch.zeros(users, tree.shape.n_nodes)))
 
 
-def held_out(histories, truths, n_items):
-    """Cases of users who met `histories` and then `truths`."""
-    users = [user for user, (a, b) in enumerate(zip(histories, truths, strict=True)) for _ in (*a, *b)]
-    items = [item for a, b in zip(histories, truths, strict=True) for item in (*a, *b)]
+def held_out(histories, relevant, n_items):
+    """Held-out users with these histories and relevant items."""
+    users = [user for user, (a, b) in enumerate(zip(histories, relevant, strict=True)) for _ in (*a, *b)]
+    items = [item for a, b in zip(histories, relevant, strict=True) for item in (*a, *b)]
     events = Interactions.of(np.array(users), np.array(items), n_items=n_items)
     starts = events.starts[:-1].astype(np.int64)
     cuts = starts + [len(one) for one in histories]
-    return HeldOut(events, starts, cuts, cuts + [len(one) for one in truths])
+    return HeldOut(events, starts, cuts, cuts + [len(one) for one in relevant])
 
 
-def random_cases(users, n_items, seed=0, truths=3):
+def random_held_out(users, n_items, seed=0, relevant=3):
     random = np.random.default_rng(seed)
     histories = [random.permutation(n_items)[:2].tolist() for _ in range(users)]
-    return held_out(histories, [random.permutation(n_items)[:truths].tolist() for _ in range(users)], n_items)
+    return held_out(
+        histories, [random.permutation(n_items)[:relevant].tolist() for _ in range(users)], n_items
+    )
 
 
-def described(categories):
+def catalog_of(categories):
     """A catalogue of items with these categories."""
     ids = Vocabulary.of(list(range(len(categories))))
     return Catalog(ids, pa.table({"category": [str(one) for one in categories]}))

@@ -1,34 +1,33 @@
+from dataclasses import replace
 from xml.etree import ElementTree
 
-from shortlist.report.tree.drawing import beam, sketch
+from shortlist.diagnose.tree.diagnosis import TopNode
+from shortlist.report.tree.drawing import draw_beam, draw_top
 
 
-def test_the_drawings_are_whole_and_show_every_kept_node(tree):
-    for drawing in (sketch(tree), beam(tree)):
+def test_drawings_are_valid_svg_with_every_node_in_the_beam(tree):
+    for drawing in (draw_top(tree), draw_beam(tree)):
         ElementTree.fromstring(drawing)
-    boxes = len(tree["sketch"])
-    assert sketch(tree).count("<rect") == boxes
-    kept = sum(len(step["nodes"]) for step in tree["walk"]["steps"])
+    assert draw_top(tree).count("<rect") == len(tree.top)
+    kept = sum(len(level.nodes) for level in tree.trace.levels)
     legend = 5
-    assert beam(tree).count("<rect") == kept + len(tree["walk"]["steps"]) + legend
+    assert draw_beam(tree).count("<rect") == kept + len(tree.trace.levels) + legend
 
 
-def test_a_lost_item_has_one_cross_and_a_found_one_none(tree):
-    def crosses(trails):
-        return beam({**tree, "walk": {**tree["walk"], "trails": trails}}).count("m0 -10") // 2 - 1
+def test_a_lost_item_has_one_cross_and_a_returned_one_none(tree):
+    def crosses(*paths):
+        drawing = draw_beam(replace(tree, trace=replace(tree.trace, paths=paths)))
+        return drawing.count("m0 -10") // 2 - 1
 
-    passings = tree["walk"]["trails"][0]["passings"]
-    kept = [{**one, "kept": True} for one in passings]
-    lost = [{**one, "kept": one["level"] < 4} for one in passings]
-    trail = tree["walk"]["trails"][0]
-    assert crosses([{**trail, "passings": kept}]) == 0
-    assert crosses([{**trail, "passings": lost}]) == 1
-    assert crosses([]) == 0
+    path = tree.trace.paths[0]
+    kept = tuple(replace(node, kept=True) for node in path.nodes)
+    lost = tuple(replace(node, kept=node.level < 4) for node in path.nodes)
+    assert crosses(replace(path, nodes=kept)) == 0
+    assert crosses(replace(path, nodes=lost)) == 1
+    assert crosses() == 0
 
 
-def test_a_tree_with_many_branches_says_how_many_boxes_are_missing(tree):
-    wide = {**tree, "branch": 64, "height": 1, "levels": [{**tree["levels"][0], "level": 1, "nodes": 64}]}
-    wide["sketch"] = [{"level": 0, "node": 0, "items": 64, "category": "a", "share": 1.0}] + [
-        {"level": 1, "node": node, "items": 1, "category": "a", "share": 1.0} for node in range(9)
-    ]
-    assert "and 55 more" in sketch(wide)
+def test_a_tree_with_many_children_says_how_many_boxes_are_missing(tree):
+    top = (TopNode(0, 0, 64, "a", 1.0), *(TopNode(1, node, 1, "a", 1.0) for node in range(9)))
+    levels = (replace(tree.levels[0], level=1, nodes=64),)
+    assert "and 55 more" in draw_top(replace(tree, branch=64, height=1, levels=levels, top=top))
