@@ -7,6 +7,7 @@ import typer
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.errors import ConfigError
 from shortlist.lab.bench import BENCHES
+from shortlist.lab.result import result_json
 
 
 @errors_to_exit_codes()
@@ -15,19 +16,18 @@ def bench(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Measure and say whether what we claim holds here."""
+    """Measure speed, and report which of our claims hold on this machine."""
     if name not in BENCHES:
         raise ConfigError(f"bench: expected one of {', '.join(BENCHES)}, got {name!r}")
-    with progress() as tell:
-        told = BENCHES[name](seed=seed, progress=tell)
+    with progress() as report:
+        result = BENCHES[name](seed=seed, progress=report)
     if json:
-        emit(told)
+        emit(result_json(result))
         return
-    for one in told["claims"]:
-        typer.echo(
-            f"{'holds' if one['holds'] else 'FAILS'}  {one['id']} = {one['estimate']:.3g} ({one['note']})"
-        )
-    for missing, why in told.get("skipped", {}).items():
-        typer.echo(f"skipped {missing}: {why}")
-    for one in told["rows"]:
-        typer.echo(f"       {one['method']:<13} {one['metric']:<42} {one['mean']:.4g} ± {one['sd']:.2g}")
+    for claim in result.claims:
+        holds = "holds" if claim.holds else "FAILS"
+        typer.echo(f"{holds}  {claim.id} = {claim.estimate:.3g} ({claim.note})")
+    for part, reason in result.skipped.items():
+        typer.echo(f"skipped {part}: {reason}")
+    for row in result.rows:
+        typer.echo(f"       {row.method:<13} {row.metric:<42} {row.mean:.4g} ± {row.sd:.2g}")

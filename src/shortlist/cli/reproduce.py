@@ -1,76 +1,78 @@
-"""shortlist reproduce: run an experiment and write its result as data, page and drawing."""
+"""shortlist reproduce: run an experiment and write its result as JSON, Markdown and SVG."""
 
 import inspect
-import json as words
+import json as json_text
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from shortlist.artifact.as_json import as_json
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
 from shortlist.errors import ConfigError, DataError
 from shortlist.lab.experiments import EXPERIMENTS
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.render import claims_page, result_drawing, result_page
+from shortlist.lab.result import Result, result_json
 
 
 @errors_to_exit_codes()
 def reproduce(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPERIMENTS)}.")],
     data: Annotated[
-        Path | None, typer.Option(envvar="SHORTLIST_DATA", help="The folder of real data sets.")
+        Path | None, typer.Option(envvar="SHORTLIST_DATA", help="Folder of the real data sets.")
     ] = None,
     profile: Annotated[str, typer.Option(help="quick or full.")] = "quick",
-    runs: Annotated[int, typer.Option(min=1, max=100, help="How many seeds.")] = 3,
-    out: Annotated[Path, typer.Option(help="The folder of results.")] = Path("results"),
-    keep: Annotated[
-        Path | None, typer.Option(help="A file of answers: a long experiment goes on where it stopped.")
+    runs: Annotated[int, typer.Option(min=1, max=100, help="Number of seeds.")] = 3,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
+    cache: Annotated[
+        Path | None, typer.Option(help="Cache file of answers: a long experiment resumes where it stopped.")
     ] = None,
-    take: Annotated[
+    merge: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="More files of answers, of runs with other seeds, to take into that of --keep first."
-        ),
+        typer.Option(help="More cache files, of runs with other seeds, to merge into that of --cache first."),
     ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Run an experiment; what it should show is told with whether it did."""
+    """Run an experiment; every claim is reported with whether it holds."""
     if name not in EXPERIMENTS:
         raise ConfigError(f"reproduce: expected one of {', '.join(EXPERIMENTS)}, got {name!r}")
-    _joined(keep, take or [])
-    with progress() as tell:
-        more = {"keep": keep} if _keeps(name, keep) else {}
-        told = as_json(EXPERIMENTS[name](data, profile, range(seed, seed + runs), tell, **more))
-    file = name if profile == "full" else f"{name}-{profile}"  # a quick run never hides a full one
-    write_whole(out / f"{file}.json", words.dumps(told, indent=1, allow_nan=False) + "\n")
-    write_whole(out / f"{file}.md", result_page(told))
-    write_whole(out / f"{file}.svg", result_drawing(told))
-    write_whole(out / "README.md", claims_page(out))
+    _merge(cache, merge or [])
+    with progress() as report:
+        options = {"cache_file": cache} if _uses_cache(name, cache) else {}
+        result = EXPERIMENTS[name](data, profile, range(seed, seed + runs), report, **options)
+    file = name if profile == "full" else f"{name}-{profile}"  # a quick run never overwrites a full one
+    _write(result, out, file)
     if json:
-        emit(told)
+        emit(result_json(result))
         return
-    for one in told["claims"]:
-        typer.echo(
-            f"{'holds' if one['holds'] else 'FAILS'}  {one['id']}: {one['estimate']:.4f} ({one['note']})"
-        )
+    for claim in result.claims:
+        holds = "holds" if claim.holds else "FAILS"
+        typer.echo(f"{holds}  {claim.id}: {claim.estimate:.4f} ({claim.note})")
     typer.echo(f"written to {out / file}.json, .md and .svg")
 
 
-def _joined(keep: Path | None, take: Sequence[Path]) -> None:
-    """Other files of answers, taken into the one to keep."""
-    if take and keep is None:
-        raise ConfigError("reproduce: --take needs --keep, the file to take answers into")
-    for path in take:
+def _write(result: Result, out: Path, file: str) -> None:
+    text = json_text.dumps(result_json(result), indent=1, allow_nan=False)
+    write_whole(out / f"{file}.json", text + "\n")
+    write_whole(out / f"{file}.md", result_page(result))
+    write_whole(out / f"{file}.svg", result_drawing(result))
+    write_whole(out / "README.md", claims_page(out))
+
+
+def _merge(cache: Path | None, others: Sequence[Path]) -> None:
+    """Merge other cache files into that of --cache."""
+    if others and cache is None:
+        raise ConfigError("reproduce: --merge needs --cache, the file to merge answers into")
+    for path in others:
         if not path.exists():
-            raise DataError(f"{path}: expected a file of answers, got none")
-    if take:
-        Kept.at(keep).take([Kept.at(path) for path in take])
+            raise DataError(f"{path}: expected a cache file of answers, but it does not exist")
+    if others:
+        AnswerCache.open(cache).merge([AnswerCache.open(path) for path in others])
 
 
-def _keeps(name: str, keep: Path | None) -> bool:
-    if keep is not None and "keep" not in inspect.signature(EXPERIMENTS[name]).parameters:
-        raise ConfigError(f"reproduce {name}: it is too short to keep answers; leave --keep out")
-    return keep is not None
+def _uses_cache(name: str, cache: Path | None) -> bool:
+    if cache is not None and "cache_file" not in inspect.signature(EXPERIMENTS[name]).parameters:
+        raise ConfigError(f"reproduce {name}: it is short and caches no answers; leave --cache out")
+    return cache is not None

@@ -1,65 +1,61 @@
-"""A result for people: a Markdown page, a drawing, and the list of all claims."""
+"""A result for readers: a Markdown page, an SVG drawing, and the list of all claims."""
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from shortlist.lab.result import Claim, Result, Row, read_result
 from shortlist.report.plots import bars, lines
 
 
-def result_page(told: Mapping[str, Any]) -> str:
-    """Markdown for one result."""
+def result_page(result: Result) -> str:
+    """Markdown of one result."""
+    changes = " with uncommitted changes" if result.dirty else ""
     head = (
-        f"# {told['name']}\n\nProfile {told['profile']}, seeds {', '.join(map(str, told['seeds']))}, "
-        f"{told['seconds']:.0f} s on {told['machine']}, commit {told['commit'] or 'unknown'}, "
-        f"shortlist {told['package']}.\n"
+        f"# {result.name}\n\nProfile {result.profile}, seeds {', '.join(map(str, result.seeds))}, "
+        f"{result.seconds:.0f} s on {result.machine}, commit {result.commit or 'unknown'}{changes}, "
+        f"shortlist {result.package}.\n"
     )
-    if "note" in told:
-        head += f"\n{told['note']}\n"
+    note = [f"{result.note}\n"] if result.note else []
     claims = ["| claim | holds | estimate | interval | note |", "|---|---|---|---|---|"]
-    claims += [_claim(one) for one in told["claims"]]
     rows = ["| method | metric | mean | sd | values |", "|---|---|---|---|---|"]
-    rows += [
-        f"| {one['method']} | {_metric(one)} | {one['mean']:.4f} | {one['sd']:.4f} | "
-        f"{', '.join(f'{value:.4f}' for value in one['values'])} |"
-        for one in told["rows"]
-    ]
-    return "\n".join([head, *claims, "", *rows, ""])
+    return "\n".join(
+        [head, *note, *claims, *map(_claim, result.claims), "", *rows, *map(_row, result.rows), ""]
+    )
 
 
-def result_drawing(told: Mapping[str, Any]) -> str:
-    """As SVG: a line per method where rows have an `x`, else a bar per method, for the first such metric."""
-    drawn = [one for one in told["rows"] if "x" in one] or told["rows"]
-    metric = drawn[0]["metric"]
-    shown = [one for one in drawn if one["metric"] == metric]
-    if "x" not in drawn[0]:
-        return bars([(one["method"], one["mean"]) for one in shown], metric, [one["sd"] for one in shown])
+def result_drawing(result: Result) -> str:
+    """SVG of the first metric: a line per method for rows with an `x` where there are any, else a bar per method."""
+    drawn = [row for row in result.rows if row.x is not None] or list(result.rows)
+    metric = drawn[0].metric
+    shown = [row for row in drawn if row.metric == metric]
     series: dict[str, list[tuple[float, float, float]]] = {}
-    for one in shown:
-        series.setdefault(one["method"], []).append((one["x"], one["mean"], one["sd"]))
-    return lines(series, (told.get("x", "x"), metric), bool(told.get("path")))
-
-
-def _metric(one: Mapping[str, Any]) -> str:
-    return f"{one['metric']} at {one['x']:.4g}" if "x" in one else str(one["metric"])
+    for row in shown:
+        if row.x is not None:
+            series.setdefault(row.method, []).append((row.x, row.mean, row.sd))
+    if not series:
+        return bars([(row.method, row.mean) for row in shown], metric, [row.sd for row in shown])
+    return lines(series, (result.x or "x", metric), result.path)
 
 
 def claims_page(folder: Path) -> str:
     """Markdown with a line for every claim of every result in a folder."""
-    lines = [
+    table = [
         "# Results",
         "",
         "| result | claim | holds | estimate | interval | note |",
         "|---|---|---|---|---|---|",
     ]
     for path in sorted(folder.glob("*.json")):
-        told = json.loads(path.read_text("utf-8"))
-        lines += [f"| [{path.stem}]({path.stem}.md) {_claim(one)}" for one in told["claims"]]
-    return "\n".join([*lines, ""])
+        table += [f"| [{path.stem}]({path.stem}.md) {_claim(claim)}" for claim in read_result(path).claims]
+    return "\n".join([*table, ""])
 
 
-def _claim(one: Mapping[str, Any]) -> str:
-    interval = f"[{one['interval'][0]:.4f}, {one['interval'][1]:.4f}]" if "interval" in one else ""
-    holds = "yes" if one["holds"] else "**no**"
-    return f"| {one['id']} | {holds} | {one['estimate']:.4f} | {interval} | {one['note']} |"
+def _row(row: Row) -> str:
+    metric = row.metric if row.x is None else f"{row.metric} at {row.x:.4g}"
+    values = ", ".join(f"{value:.4f}" for value in row.values)
+    return f"| {row.method} | {metric} | {row.mean:.4f} | {row.sd:.4f} | {values} |"
+
+
+def _claim(claim: Claim) -> str:
+    interval = "" if claim.interval is None else f"[{claim.interval[0]:.4f}, {claim.interval[1]:.4f}]"
+    holds = "yes" if claim.holds else "**no**"
+    return f"| {claim.id} | {holds} | {claim.estimate:.4f} | {interval} | {claim.note} |"

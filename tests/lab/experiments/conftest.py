@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.lab.experiments.trees.common import Ground, Trial, grounds_of
+from shortlist.lab.experiments.trees.trial import Ground, Trial, grounds_of
 
 
 @pytest.fixture(scope="session")
-def keep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kept") / "answers.safetensors"
 
 

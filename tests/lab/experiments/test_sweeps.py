@@ -1,8 +1,8 @@
 import torch
 
 from shortlist.evaluate.scores import Scores
-from shortlist.lab.experiments.sweeps import curve_rows, name_of, titled
-from shortlist.lab.experiments.trees.common import Trial
+from shortlist.lab.experiments.sweeps import curve_rows, name_of, experiment_name
+from shortlist.lab.experiments.trees.trial import Trial
 
 
 def runs(*values: float):
@@ -21,7 +21,10 @@ def test_what_is_unusual_stands_in_the_name(ground):
 
 
 def test_movielens_goes_without_saying():
-    assert (titled("dtr-fig4", "ml-1m"), titled("dtr-fig4", "mind")) == ("dtr-fig4", "dtr-fig4-mind")
+    assert (experiment_name("dtr-fig4", "ml-1m"), experiment_name("dtr-fig4", "mind")) == (
+        "dtr-fig4",
+        "dtr-fig4-mind",
+    )
 
 
 def test_every_point_is_a_row_with_its_place():

@@ -1,4 +1,4 @@
-"""Answers of an experiment that were already computed: a long one goes on where it stopped."""
+"""Answers of an experiment that were computed before: a long experiment resumes where it stopped."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -11,20 +11,28 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from shortlist.artifact.as_json import as_json
 from shortlist.errors import ArtifactError
+from shortlist.pipeline.about import TrainingHistory
+
+SETTINGS, HISTORY = "settings", "history"  # facts that every trained system has
 
 
 @dataclass
-class Kept:
-    """Tensors and plain facts by name, in one file that is written anew after every addition; None = memory only."""
+class AnswerCache:
+    """Tensors and JSON facts by name, in one file that is written after every addition; without a path, in memory.
+
+    The name of an answer ends with its seed: `ml-1m/sasrec/0`.
+    """
 
     path: Path | None = None
     tensors: dict[str, Tensor] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    used: dict[str, None] = field(default_factory=dict)  # names requested in this run, in order
 
     @classmethod
-    def at(cls, path: Path | None) -> "Kept":
-        """What a file holds, or nothing yet."""
+    def open(cls, path: Path | None) -> "AnswerCache":
+        """The contents of a file, or an empty cache if there is none."""
         if path is None or not path.exists():
             return cls(path)
         try:
@@ -33,7 +41,7 @@ class Kept:
                 facts = json.loads((file.metadata() or {}).get("facts", "{}"))
         except (SafetensorError, ValueError) as error:
             raise ArtifactError(
-                f"{path}: expected answers kept by an experiment, got {error}; remove it"
+                f"{path}: expected a cache of an experiment's answers, got {error}; remove it"
             ) from error
         return cls(path, tensors, facts)
 
@@ -43,40 +51,59 @@ class Kept:
         make: Callable[[], tuple[Tensor, dict[str, Any]]],
         settings: Mapping[str, Any] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """What is kept under a name, or what `make` gives, kept from now on.
+        """The cached answer of this name, or the answer of `make`, which is then cached.
 
         An answer made with other `settings` is refused, so that no table mixes two experiments.
         """
-        plain = json.loads(json.dumps(settings))
+        plain = as_json(settings)
+        self.used[name] = None
         if name in self.tensors:
             self._check(name, plain)
         else:
             tensor, facts = make()
-            facts = facts if plain is None else {**facts, "settings": plain}
+            facts = as_json(facts if plain is None else {**facts, SETTINGS: plain})
             self.tensors[name], self.facts[name] = tensor.cpu().contiguous(), facts
             self._write()
         return self.tensors[name], self.facts[name]
 
-    def take(self, others: Sequence["Kept"]) -> None:
-        """All that other files hold, of runs with other seeds or systems, or nothing; what two hold must be equal."""
+    def merge(self, others: Sequence["AnswerCache"]) -> None:
+        """Add the answers of other files, of other seeds or systems; an answer in two files must be equal in both."""
         tensors, facts = dict(self.tensors), dict(self.facts)
         for other in others:
             for name, tensor in other.tensors.items():
                 if not torch.equal(tensors.setdefault(name, tensor), tensor):
-                    raise ArtifactError(f"{other.path}: {name!r} is not what was kept under that name before")
+                    raise ArtifactError(
+                        f"{other.path}: {name!r} differs from the answer cached under that name before"
+                    )
                 facts.setdefault(name, other.facts[name])
         self.tensors, self.facts = tensors, facts
         self._write()
 
+    @property
+    def settings(self) -> dict[str, Mapping[str, Any]]:
+        """The settings of every system of this run, once for all seeds where they agree."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for name in self.used:
+            settings = self.facts[name].get(SETTINGS)
+            if settings is not None and found.setdefault(_system(name), settings) != settings:
+                found[name] = settings
+        return found
+
+    @property
+    def training(self) -> dict[str, TrainingHistory]:
+        """The training history of every system and seed of this run that has one."""
+        known = {name: self.facts[name].get(HISTORY) for name in self.used}
+        return {name: _history(plain) for name, plain in known.items() if plain is not None}
+
     def _check(self, name: str, settings: dict[str, Any] | None) -> None:
-        before = self.facts[name].get("settings")
+        before = self.facts[name].get(SETTINGS)
         if settings is None or before is None:
             return
         other = sorted(key for key in settings | before if settings.get(key) != before.get(key))
         if other:
-            told = ", ".join(f"{key} {before.get(key)!r}, now {settings.get(key)!r}" for key in other)
+            changed = ", ".join(f"{key} {before.get(key)!r}, now {settings.get(key)!r}" for key in other)
             raise ArtifactError(
-                f"{self.path}: {name!r} was kept with other settings ({told}); remove the file, or name another"
+                f"{self.path}: {name!r} was cached with other settings ({changed}); remove the file, or use another"
             )
 
     def _write(self) -> None:
@@ -88,6 +115,16 @@ class Kept:
         staging.replace(self.path)
 
 
+def _system(name: str) -> str:
+    """The name of an answer without its seed."""
+    system, _, seed = name.rpartition("/")
+    return system if system and seed.lstrip("-").isdecimal() else name
+
+
+def _history(plain: Mapping[str, Any]) -> TrainingHistory:
+    return TrainingHistory(**{**plain, "validation": tuple(plain["validation"])})
+
+
 def empty() -> Tensor:
-    """For facts without a tensor."""
+    """The tensor of an answer that has only facts."""
     return torch.empty(0)

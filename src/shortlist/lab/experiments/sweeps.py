@@ -1,4 +1,4 @@
-"""One setting of a tree method over some values, and the rows that draw what came of it."""
+"""One setting of a tree method over several values, and the rows that draw the curve."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.evaluate.scores import Scores
-from shortlist.lab.experiments.cache import Kept
-from shortlist.lab.experiments.trees.common import Settings, Trial, grounds_of
-from shortlist.lab.result import row
+from shortlist.lab.experiments.cache import AnswerCache
+from shortlist.lab.experiments.trees.trial import EXCLUDED, WITH_SEEN, Settings, Trial, grounds_of
+from shortlist.lab.result import Row, row
 from shortlist.progress import Progress
 
 VARIANTS = ("dtr-u", "dtr-t", "dtr-t-rl")
-SHOWN = ("f1@20", "recall@20")
-SHORT: Settings = {"rounds": 2, "steps": 300, "judge_every": 300}
-TINY: Settings = {"rounds": 1, "steps": 3, "judge_every": 3}
+CURVE_METRICS = ("f1@20", "recall@20")
+SHORT: Settings = {"rounds": 2, "steps": 300, "eval_every": 300}
+TINY: Settings = {"rounds": 1, "steps": 3, "eval_every": 3}
 
-Runs = Sequence[Mapping[str, Scores]]  # one for every seed
+Runs = Sequence[Mapping[str, Scores]]  # one per seed
 Curve = Mapping[float, Runs]  # by value of the setting
 
 
@@ -27,53 +27,56 @@ def trials_of(
     profile: str,
     seeds: Sequence[int],
     progress: Progress,
-    keep: Path | None,
+    cache_file: Path | None,
 ) -> list[Trial]:
-    """A trial for every seed on one data set; all keep their answers in one file."""
+    """A trial per seed on one data set; all share one cache."""
     (ground,) = grounds_of([where], data, profile, name)
-    kept = Kept.at(keep)
-    return [Trial(ground, seed, kept, progress) for seed in seeds]
+    cache = AnswerCache.open(cache_file)
+    return [Trial(ground, seed, cache, progress) for seed in seeds]
 
 
-def titled(name: str, where: str) -> str:
-    """The name of an experiment on a data set; MovieLens-1M goes without saying."""
+def experiment_name(name: str, where: str) -> str:
+    """The name of an experiment on a data set; MovieLens-1M is the default and is left out."""
     return name if where == "ml-1m" else f"{name}-{where}"
 
 
-def swept(
-    trials: Sequence[Trial], method: str, setting: str, values: Sequence[float], **given: Any
+def sweep(
+    trials: Sequence[Trial], method: str, setting: str, values: Sequence[float], **overrides: Any
 ) -> dict[float, Runs]:
-    """Scores of a method, taught shortly, at every value of a setting."""
-    return {value: [taught(one, method, **{**given, setting: value}) for one in trials] for value in values}
+    """Scores of a method after short training, at every value of a setting."""
+    return {
+        value: [short_training(one, method, **{**overrides, setting: value}) for one in trials]
+        for value in values
+    }
 
 
-def taught(trial: Trial, method: str, **given: Any) -> dict[str, Scores]:
-    """Scores of a method after a short lesson, kept under a name that other experiments know too."""
-    asked = {**short(trial), **given}
-    return trial.scores(name_of(trial, method, asked), method, **asked)
+def short_training(trial: Trial, method: str, **overrides: Any) -> dict[str, Scores]:
+    """Scores of a method after short training; its name in the cache is the same in all experiments."""
+    settings = {**short(trial), **overrides}
+    return trial.scores(name_of(trial, method, settings), method, **settings)
 
 
 def short(trial: Trial) -> Settings:
-    """The length of lessons where many values are compared."""
+    """The length of a training where many values are compared."""
     return TINY if trial.ground.quick else SHORT
 
 
-def name_of(trial: Trial, method: str, given: Settings) -> str:
-    """A method with what is unusual about its plan: the same training has the same name everywhere."""
-    usual, asked = trial.plan(method), trial.plan(method, **given)
-    changed = [one.name for one in fields(asked) if getattr(usual, one.name) != getattr(asked, one.name)]
-    return ", ".join([method, *(f"{name} {getattr(asked, name)}" for name in changed)])
+def name_of(trial: Trial, method: str, overrides: Settings) -> str:
+    """A method with all settings of its plan that differ from the usual: equal trainings have equal names."""
+    usual, plan = trial.plan(method), trial.plan(method, **overrides)
+    changed = [one.name for one in fields(plan) if getattr(usual, one.name) != getattr(plan, one.name)]
+    return ", ".join([method, *(f"{name} {getattr(plan, name)}" for name in changed)])
 
 
 def curve_rows(
     curves: Mapping[str, Curve],
-    where: str,
-    metrics: Sequence[str] = SHOWN,
-    kinds: Sequence[str] = ("", ", seen kept"),
-) -> list[dict[str, Any]]:
+    dataset: str,
+    metrics: Sequence[str] = CURVE_METRICS,
+    kinds: Sequence[str] = (EXCLUDED, WITH_SEEN),
+) -> list[Row]:
     """A row for every point of every curve."""
     return [
-        row(f"{name} on {where}", metric + kind, means(runs, metric, kind)) | {"x": value}
+        row(f"{name} on {dataset}", metric + kind, means(runs, metric, kind), x=value)
         for metric in metrics
         for kind in kinds
         for name, curve in curves.items()

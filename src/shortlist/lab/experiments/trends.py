@@ -1,35 +1,35 @@
-"""Claims on curves: they rise, they stay, one gains more than another."""
+"""Claims about curves: a metric rises, stays, or rises more for one system than for another."""
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import torch
 
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.claims import pooled
 from shortlist.lab.experiments.sweeps import Curve, Runs, means
-from shortlist.lab.result import claim
+from shortlist.lab.result import Claim, claim
 from shortlist.metrics.significance import paired
 
 
-def rises(name: str, source: str, curve: Curve, metric: str = "f1@20") -> dict[str, Any]:
-    """Users are served better at the largest value than at the smallest."""
-    told = pooled(name, source, curve[max(curve)], curve[min(curve)], True, metric)
+def rises(name: str, source: str, curve: Curve, metric: str = "f1@20") -> Claim:
+    """The metric is higher at the largest value than at the smallest."""
+    ends = pooled(name, source, curve[max(curve)], curve[min(curve)], True, metric)
     levels = [statistics.fmean(means(curve[value], metric)) for value in sorted(curve)]
-    return told | {"note": f"{told['note']}, {steps_up(levels)}"}
+    return replace(ends, note=f"{ends.note}, {steps_up(levels)}")
 
 
 def steps_up(levels: Sequence[float]) -> str:
-    """How many steps of a curve go up, in words."""
+    """How many steps of a curve go up, as text."""
     return f"{sum(a < b for a, b in pairwise(levels))} of {len(levels) - 1} steps go up"
 
 
 def steady(
     name: str, source: str, ones: Runs, others: Runs, metric: str = "f1@20", within: float = 0.1
-) -> dict[str, Any]:
-    """No difference that matters: the whole interval is smaller than a share of what the others reach."""
+) -> Claim:
+    """No relevant difference: the whole interval is smaller than a share of the others' mean."""
     a, b = (torch.cat([one[""][metric] for one in side]) for side in (ones, others))
     found, limit = paired(a, b, 0), within * float(b.nanmean())
     note = f"paired difference in {metric} over {len(a)} users; the interval must stay within ±{limit:.4f}"
@@ -38,7 +38,7 @@ def steady(
 
 
 def gain(curve: Curve, metric: str = "f1@20") -> list[dict[str, Scores]]:
-    """What every user gains from the smallest value to the largest, as scores."""
+    """The gain of every user from the smallest value to the largest, as scores."""
     return [
         {"": Scores({metric: high[""][metric] - low[""][metric]}, {})}
         for high, low in zip(curve[max(curve)], curve[min(curve)], strict=True)
@@ -46,36 +46,31 @@ def gain(curve: Curve, metric: str = "f1@20") -> list[dict[str, Scores]]:
 
 
 def averaged(sides: Sequence[Runs], metric: str = "f1@20") -> list[dict[str, Scores]]:
-    """Every user's mean over several systems, as scores: each user still counts once."""
+    """The mean of every user over several systems, as scores: each user still counts once."""
     return [
         {"": Scores({metric: torch.stack([one[""][metric] for one in runs]).mean(0)}, {})}
         for runs in zip(*sides, strict=True)
     ]
 
 
-def over_seeds(
-    name: str, source: str, values: Sequence[float], note: str, least: float = 0.0
-) -> dict[str, Any]:
-    """A value of which only one per seed is known must lie above a limit for all of them."""
-    told = f"{note}; the interval is the range over {len(values)} seeds"
-    return claim(name, source, min(values) > least, statistics.fmean(values), told, _range(values))
+def over_seeds(name: str, source: str, values: Sequence[float], note: str, least: float = 0.0) -> Claim:
+    """A value with one number per seed lies above a limit for all seeds."""
+    text = f"{note}; the interval is the range over {len(values)} seeds"
+    ends = [min(values), max(values)]
+    return claim(name, source, min(values) > least, statistics.fmean(values), text, ends)
 
 
-def _range(values: Sequence[float]) -> list[float]:
-    return [min(values), max(values)]
-
-
-def who_is_above(
+def compare_pairs(
     source: str,
-    where: str,
+    dataset: str,
     found: Mapping[str, Runs],
     pairs: Sequence[tuple[str, str]],
-    said: str = "",
+    condition: str = "",
     strict: bool = True,
-) -> list[dict[str, Any]]:
+) -> list[Claim]:
     """A claim for every (upper, lower) pair of systems."""
     sign = ">" if strict else ">="
     return [
-        pooled(f"{upper} {sign} {lower}{said} on {where}", source, found[upper], found[lower], strict)
+        pooled(f"{upper} {sign} {lower}{condition} on {dataset}", source, found[upper], found[lower], strict)
         for upper, lower in pairs
     ]

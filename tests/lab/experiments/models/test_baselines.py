@@ -34,7 +34,7 @@ def answers(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(answers):
-    return baselines_ml1m(None, "quick", [0], keep=answers)
+    return baselines_ml1m(None, "quick", [0], cache_file=answers)
 
 
 def made_up(recall, ndcg=0.5, users=400):
@@ -92,7 +92,7 @@ def test_answers_of_other_settings_are_refused(told, answers, monkeypatch):
     with pytest.raises(
         ArtifactError, match=r"'world/ease/0' was kept with other settings \(ridge 250.0, now 3.0\)"
     ):
-        baselines_ml1m(None, "quick", [0], keep=answers)
+        baselines_ml1m(None, "quick", [0], cache_file=answers)
 
 
 def test_only_some_train_only_those_and_claim_nothing(monkeypatch):

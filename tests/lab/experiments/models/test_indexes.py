@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from shortlist.cli import app
 from shortlist.errors import ArtifactError, ConfigError, MissingExtraError
-from shortlist.evaluate.rank_model import rank_model
+from shortlist.evaluate.full_catalog import rank_model
 from shortlist.evaluate.scores import score_slates
 from shortlist.index import search
 from shortlist.index.registry import OPTIONAL, index_type
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.models import indexes
 from shortlist.lab.experiments.models.indexes import (
     ANN,
@@ -33,7 +33,7 @@ from shortlist.lab.experiments.models.indexes import (
     dtr_table2_indexes,
     learned,
 )
-from shortlist.lab.experiments.trees.common import Trial
+from shortlist.lab.experiments.trees.trial import Trial
 from shortlist.lab.render import result_drawing, result_page
 from shortlist.progress import silent
 from shortlist.train.jtr import JTRTrainer
@@ -75,9 +75,9 @@ def value(told, method, metric):
     return one
 
 
-def test_every_way_is_drawn_over_time_and_told_by_its_knob(few, keep):
+def test_every_way_is_drawn_over_time_and_told_by_its_knob(few, cache_file):
     pytest.importorskip("faiss", reason="faiss is not installed")
-    told = dtr_table2_indexes(None, "quick", [0], keep=keep, kinds=["hnsw", "ivf"])
+    told = dtr_table2_indexes(None, "quick", [0], cache_file=cache_file, kinds=["hnsw", "ivf"])
     check_shape(told, "dtr-table2-indexes")
     ways = {"hnsw": ("ef", 8, 16), "ivf": ("nprobe", 1, 2), "jtr": ("beam", 1, 32), TREE: ("beam", 5, 150)}
     for way, (knob, *values) in ways.items():
@@ -94,8 +94,8 @@ def test_every_way_is_drawn_over_time_and_told_by_its_knob(few, keep):
     assert result_drawing(told).startswith("<svg")
 
 
-def test_packages_that_are_not_here_are_named_and_the_rest_is_measured(few, bare, keep):
-    told = dtr_table2_indexes(None, "quick", [0], keep=keep)
+def test_packages_that_are_not_here_are_named_and_the_rest_is_measured(few, bare, cache_file):
+    told = dtr_table2_indexes(None, "quick", [0], cache_file=cache_file)
     check_shape(told, "dtr-table2-indexes")
     note = f"Not installed, and so not measured: {', '.join(indexes.ANN)}."
     assert told["note"] == note
@@ -110,22 +110,22 @@ def test_packages_that_are_not_here_are_named_and_the_rest_is_measured(few, bare
     assert ids(told) == CLAIMED
 
 
-def test_exact_search_finds_what_ranking_everything_finds(few, bare, keep, ground):
-    told = dtr_table2_indexes(None, "quick", [0], keep=keep)
-    trial = Trial(ground, 0, Kept.at(keep))
+def test_exact_search_finds_what_ranking_everything_finds(few, bare, cache_file, ground):
+    told = dtr_table2_indexes(None, "quick", [0], cache_file=cache_file)
+    trial = Trial(ground, 0, AnswerCache.open(cache_file))
     ranked = rank_model(learned(trial).flat.model, trial.split.test, DEEP)
     expected = float(score_slates(ranked, trial.truth, (DEEP,))["f1@20"].nanmean())
     assert value(told, "exact", "f1@20") == pytest.approx(expected, abs=1e-9)
 
 
 def test_kept_models_are_measured_again_by_the_command_and_not_learned(
-    few, bare, keep, tmp_path, request, monkeypatch
+    few, bare, cache_file, tmp_path, request, monkeypatch
 ):
-    first = dtr_table2_indexes(None, "quick", [0], keep=keep)
+    first = dtr_table2_indexes(None, "quick", [0], cache_file=cache_file)
     request.getfixturevalue("untaught")
     monkeypatch.setattr(JTRTrainer, "learn", lambda *_: pytest.fail("learned although it is kept"))
     taught = watch_lessons(monkeypatch)
-    asked = ["--runs", "1", "--keep", str(keep), "--out", str(tmp_path), "--json"]
+    asked = ["--runs", "1", "--keep", str(cache_file), "--out", str(tmp_path), "--json"]
     answer = CliRunner().invoke(app, ["reproduce", "dtr-table2-indexes", *asked])
     assert answer.exit_code == 0, answer.output
     assert json.loads(answer.stdout)["rows"] == first["rows"]
@@ -133,29 +133,29 @@ def test_kept_models_are_measured_again_by_the_command_and_not_learned(
     assert "scann" in (tmp_path / "dtr-table2-indexes-quick.md").read_text()
 
 
-def test_trees_of_other_settings_are_refused(few, bare, keep, ground, monkeypatch):
-    dtr_table2_indexes(None, "quick", [0], keep=keep)
+def test_trees_of_other_settings_are_refused(few, bare, cache_file, ground, monkeypatch):
+    dtr_table2_indexes(None, "quick", [0], cache_file=cache_file)
     other = replace(ground, sizes={**ground.sizes, "steps": 6})
     with pytest.raises(
         ArtifactError, match=rf"'world/{TREE}, all of it/0' was kept with other settings \(steps 5, now"
     ):
-        learned(Trial(other, 0, Kept.at(keep)))
+        learned(Trial(other, 0, AnswerCache.open(cache_file)))
     longer = replace(ground, sizes={**ground.sizes, "ahead": 3})
     with pytest.raises(
         ArtifactError, match=r"'world/sasrec, all of it/0' was kept with other settings \(ahead 1, now 3"
     ):
-        learned(Trial(longer, 0, Kept.at(keep)))
+        learned(Trial(longer, 0, AnswerCache.open(cache_file)))
     monkeypatch.setattr(indexes, "JTRTrainer", lambda **given: JTRTrainer(**{**given, "leaf": 30}))
     with pytest.raises(
         ArtifactError, match=r"'world/jtr, all of it/0' was kept with other settings \(leaf 20, now 30"
     ):
-        learned(Trial(ground, 0, Kept.at(keep)))
+        learned(Trial(ground, 0, AnswerCache.open(cache_file)))
 
 
-def test_models_that_were_kept_without_settings_are_taken(few, bare, keep, ground):
-    dtr_table2_indexes(None, "quick", [0], keep=keep)
-    before = Kept.at(keep)
-    bald = Kept(None, before.tensors, {name: {} for name in before.facts})
+def test_models_that_were_kept_without_settings_are_taken(few, bare, cache_file, ground):
+    dtr_table2_indexes(None, "quick", [0], cache_file=cache_file)
+    before = AnswerCache.open(cache_file)
+    bald = AnswerCache(None, before.tensors, {name: {} for name in before.facts})
     assert learned(Trial(replace(ground, sizes={**ground.sizes, "ahead": 3}), 0, bald)).flat.model is not None
 
 
@@ -248,10 +248,10 @@ def test_every_kind_of_index_is_turned_by_a_knob_it_has():
     assert {way.removesuffix(CODES) for way in ANN} == set(OPTIONAL)
 
 
-def test_threads_are_given_back(few, bare, keep):
+def test_threads_are_given_back(few, bare, cache_file):
     torch.set_num_threads(2)
     try:
-        dtr_table2_indexes(None, "quick", [0], keep=keep)
+        dtr_table2_indexes(None, "quick", [0], cache_file=cache_file)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from shortlist.cli import app
 from shortlist.errors import ArtifactError, ConfigError
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.models.baselines import SASREC
 from shortlist.lab.experiments.models.sasrec_time import ALONE, sasrec_time
 from shortlist.lab.experiments.models.trials import DEEP
@@ -25,7 +25,7 @@ def answers(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(answers):
-    return sasrec_time(None, "quick", [0, 1], keep=answers)
+    return sasrec_time(None, "quick", [0, 1], cache_file=answers)
 
 
 def test_quality_is_told_over_seconds_of_every_seed(told):
@@ -64,7 +64,7 @@ def test_answers_of_other_settings_are_refused(told, answers, monkeypatch):
         sys.modules["shortlist.lab.experiments.models.sasrec_time"], "quick", lambda trainer: SASREC
     )
     with pytest.raises(ArtifactError, match=f"'world/{ALONE}/0' was kept with other settings"):
-        sasrec_time(None, "quick", [0], keep=answers)
+        sasrec_time(None, "quick", [0], cache_file=answers)
 
 
 def test_the_full_profile_without_its_data_is_refused():
@@ -80,8 +80,8 @@ def claimed(world, tmp_path, seconds, places):
         items = torch.full((len(test), DEEP), -1, dtype=torch.int32)
         items[:, place] = test.relevant()[:, 0]
         facts = {"seconds": took, "judged": [[took / 2, 0.1], [took, 0.2]]}
-        Kept.at(path).get(f"world/{ALONE}/{seed}", lambda items=items, facts=facts: (items, facts))
-    told = sasrec_time(None, "quick", range(len(places)), keep=path)
+        AnswerCache.open(path).get(f"world/{ALONE}/{seed}", lambda items=items, facts=facts: (items, facts))
+    told = sasrec_time(None, "quick", range(len(places)), cache_file=path)
     return {one["id"]: (one["holds"], one["estimate"]) for one in told["claims"]}
 
 

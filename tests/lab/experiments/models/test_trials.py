@@ -5,9 +5,9 @@ import torch
 
 from shortlist.data import Dataset
 from shortlist.errors import ArtifactError
-from shortlist.evaluate.rank_model import rank_model
+from shortlist.evaluate.full_catalog import rank_model
 from shortlist.evaluate.scores import score_slates
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.models.trials import DEEP, Course, settings_of
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.models.last_click import LastClickTrainer
@@ -31,7 +31,7 @@ def test_scores_are_those_of_the_model_on_the_test_users_what_was_seen_left_out(
     expected = score_slates(ranked, course.split.test.relevant(), (10, 20))
     assert all(torch.equal(found[name], expected[name]) for name in expected.values)
     assert len(found) == len(course.split.test)
-    items = course.kept.tensors["world/steps/0"]
+    items = course.cache.tensors["world/steps/0"]
     assert items.dtype == torch.int32
     for row, case in zip(items.tolist(), course.split.test.query(width=1000).history.tolist(), strict=True):
         assert not set(case) & set(row) - {-1}
@@ -52,14 +52,14 @@ def test_what_the_judge_said_is_told_with_the_seconds(course):
 
 def test_kept_answers_are_not_learned_again_on_whatever_device(world, tmp_path, monkeypatch):
     path, taught = tmp_path / "answers", watch_lessons(monkeypatch)
-    first = Course("world", world, 0, LAST, Kept.at(path)).scores("pooled", TINY)
-    again = Course("world", world, 0, LAST, Kept.at(path))
+    first = Course("world", world, 0, LAST, AnswerCache.open(path)).scores("pooled", TINY)
+    again = Course("world", world, 0, LAST, AnswerCache.open(path))
     found = again.scores("pooled", replace(TINY, device="auto"))
     assert taught == ["SumPoolingTrainer"]
     assert torch.equal(found["ndcg@20"], first["ndcg@20"])
     assert again.models == {}
     again.scores("other", TINY)
-    Course("world", world, 1, LAST, Kept.at(path)).scores("pooled", TINY)
+    Course("world", world, 1, LAST, AnswerCache.open(path)).scores("pooled", TINY)
     assert len(taught) == 3
 
 
@@ -67,7 +67,7 @@ def test_answers_of_other_settings_and_of_other_experiments_are_refused(course):
     course.scores("pooled", TINY)
     with pytest.raises(ArtifactError, match=r"other settings \(epochs 2, now 3\)"):
         course.scores("pooled", replace(TINY, epochs=3))
-    course.kept.get(
+    course.cache.get(
         "world/steps/0", lambda: (torch.zeros(2, 5, 40), {})
     )  # as the experiments on trees keep them
     with pytest.raises(

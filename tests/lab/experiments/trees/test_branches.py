@@ -40,8 +40,8 @@ def test_the_equal_beam_is_the_widest_that_keeps_to_the_nodes_of_two_branches(br
     assert nodes_scored(shape, beam) <= nodes < nodes_scored(shape, beam + 1)
 
 
-def test_figure_5_searches_every_tree_three_ways(keep, request):
-    told = dtr_fig5(None, "quick", [0], keep=keep)
+def test_figure_5_searches_every_tree_three_ways(cache_file, request):
+    told = dtr_fig5(None, "quick", [0], cache_file=cache_file)
     check_shape(told, "dtr-fig5")
     assert {
         "dtr-t rises with branches at equal beam on world",
@@ -56,15 +56,15 @@ def test_figure_5_searches_every_tree_three_ways(keep, request):
         assert even[8] <= even[2] + 2  # the last family may be smaller
         assert wide[8] > even[8]
     request.getfixturevalue("untaught")
-    assert dtr_fig5(None, "quick", [0], keep=keep)["rows"] == told["rows"]
+    assert dtr_fig5(None, "quick", [0], cache_file=cache_file)["rows"] == told["rows"]
 
 
-def test_figure_1_compares_three_scorers(keep, request):
-    told = bounds_fig1(None, "quick", [0], keep=keep)
+def test_figure_1_compares_three_scorers(cache_file, request):
+    told = bounds_fig1(None, "quick", [0], cache_file=cache_file)
     check_shape(told, "bounds-fig1")
     assert told["rows"][0]["metric"] == "recall@20"
     for kind in ("linear", "mlp", "attention"):
         assert points(told, f"{kind}, all leaves on world", "leaves scored") == {2: 200.0, 8: 200.0}
         assert f"{kind} rises with branches at all leaves on world" in ids(told)
     request.getfixturevalue("untaught")
-    assert bounds_fig1(None, "quick", [0], keep=keep)["rows"] == told["rows"]
+    assert bounds_fig1(None, "quick", [0], cache_file=cache_file)["rows"] == told["rows"]

@@ -3,8 +3,8 @@ from shortlist.lab.experiments.trees.table2 import dtr_table2
 from tests.lab.experiments.shapes import check_shape, ids, points
 
 
-def test_quality_is_told_for_every_update(keep):
-    told = dtr_fig3(None, "quick", [0], keep=keep)
+def test_quality_is_told_for_every_update(cache_file):
+    told = dtr_fig3(None, "quick", [0], cache_file=cache_file)
     check_shape(told, "dtr-fig3")
     for who in (*METHODS, "dtr-u, tree as it was"):
         assert list(points(told, f"{who} on world", "f1@20 of validation users")) == [0, 1]
@@ -12,12 +12,12 @@ def test_quality_is_told_for_every_update(keep):
     assert "dtr-u > dtr-u, tree as it was on world" in ids(told)
 
 
-def test_its_trainings_are_those_of_table_2(keep, request):
+def test_its_trainings_are_those_of_table_2(cache_file, request):
     """Whoever has run table 2 needs one training more, and no other."""
-    dtr_fig3(None, "quick", [0], keep=keep)
-    table = dtr_table2(None, "quick", [0], keep=keep)
+    dtr_fig3(None, "quick", [0], cache_file=cache_file)
+    table = dtr_table2(None, "quick", [0], cache_file=cache_file)
     request.getfixturevalue("untaught")
-    figure = dtr_fig3(None, "quick", [0], keep=keep)
+    figure = dtr_fig3(None, "quick", [0], cache_file=cache_file)
     for who in METHODS:
         rows = [
             [

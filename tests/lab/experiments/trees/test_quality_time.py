@@ -3,8 +3,8 @@ from tests.lab.experiments.shapes import check_shape, ids, points
 
 
 def test_quality_is_told_over_seconds(tmp_path, request):
-    keep = tmp_path / "answers"
-    told = dtr_time(None, "quick", [0], keep=keep)
+    cache_file = tmp_path / "answers"
+    told = dtr_time(None, "quick", [0], cache_file=cache_file)
     check_shape(told, "dtr-time")
     curve = points(told, "dtr-u, seed 0", "f1@20 of validation users")
     assert len(curve) == 2
@@ -14,4 +14,4 @@ def test_quality_is_told_over_seconds(tmp_path, request):
     (seconds,) = [one for one in told["rows"] if one["metric"] == "training seconds"]
     assert seconds["values"][0] >= max(curve)
     request.getfixturevalue("untaught")
-    assert dtr_time(None, "quick", [0], keep=keep)["rows"] == told["rows"]
+    assert dtr_time(None, "quick", [0], cache_file=cache_file)["rows"] == told["rows"]

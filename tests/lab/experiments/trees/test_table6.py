@@ -10,7 +10,7 @@ from shortlist.errors import ArtifactError, ConfigError
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments import EXPERIMENTS
 from shortlist.lab.experiments.trees import table6
-from shortlist.lab.experiments.trees.common import METRICS, Trial
+from shortlist.lab.experiments.trees.trial import METRICS, Trial
 from shortlist.lab.experiments.trees.table6 import MODELS, PAPER, RIVALS, TREE, _claims, dtr_table6
 from shortlist.lab.render import result_drawing, result_page
 from tests.lab.experiments.shapes import check_shape, ids
@@ -20,9 +20,9 @@ EVERYBODY = (TREE, "sasrec", *MODELS, "popularity")
 
 
 @pytest.fixture
-def told(keep):
+def told(cache_file):
     """Learned by the first test that asks, and kept."""
-    return dtr_table6(None, "quick", [0], keep=keep)
+    return dtr_table6(None, "quick", [0], cache_file=cache_file)
 
 
 def test_every_model_stands_in_the_table_with_and_without_what_was_seen(told):
@@ -47,33 +47,33 @@ def test_page_and_drawing_can_be_made_of_it(told):
 
 
 def test_kept_answers_make_the_same_table_by_the_command_without_training(
-    told, keep, tmp_path, request, monkeypatch
+    told, cache_file, tmp_path, request, monkeypatch
 ):
     request.getfixturevalue("untaught")
     taught = watch_lessons(monkeypatch)
-    asked = ["--runs", "1", "--keep", str(keep), "--out", str(tmp_path), "--json"]
+    asked = ["--runs", "1", "--keep", str(cache_file), "--out", str(tmp_path), "--json"]
     answer = CliRunner().invoke(app, ["reproduce", "dtr-table6", *asked])
     assert answer.exit_code == 0, answer.output
     assert json.loads(answer.stdout)["rows"] == told["rows"]
-    other = EXPERIMENTS["dtr-table6-mind"](None, "quick", [0], keep=keep)
+    other = EXPERIMENTS["dtr-table6-mind"](None, "quick", [0], cache_file=cache_file)
     check_shape(other, "dtr-table6-mind")
     assert taught == []
 
 
-def test_the_full_table_has_what_the_paper_says_beside_it(told, keep, ground, request, monkeypatch):
+def test_the_full_table_has_what_the_paper_says_beside_it(told, cache_file, ground, request, monkeypatch):
     request.getfixturevalue("untaught")
     monkeypatch.setattr(table6, "grounds_of", lambda *_: [ground])
     for where in PAPER:
-        assert dtr_table6(None, "full", [0], keep=keep, where=where)["paper"] == PAPER[where]
+        assert dtr_table6(None, "full", [0], cache_file=cache_file, where=where)["paper"] == PAPER[where]
         assert set(PAPER[where]) == {TREE, *RIVALS}
 
 
-def test_answers_of_other_settings_are_refused(told, keep, monkeypatch):
+def test_answers_of_other_settings_are_refused(told, cache_file, monkeypatch):
     monkeypatch.setitem(table6.MODELS, "last-click", replace(MODELS["last-click"], backoff=3.0))
     with pytest.raises(
         ArtifactError, match=r"'world/last-click/0' was kept with other settings \(backoff 10.0, now"
     ):
-        dtr_table6(None, "quick", [0], keep=keep)
+        dtr_table6(None, "quick", [0], cache_file=cache_file)
 
 
 def test_only_some_train_only_those_and_claim_nothing(request, monkeypatch):

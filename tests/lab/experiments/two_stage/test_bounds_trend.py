@@ -7,8 +7,8 @@ from tests.lab.experiments.shapes import check_shape, ids, points
 
 
 @pytest.fixture(scope="module")
-def told(keep):
-    return bounds_trend(None, "quick", [0], keep=keep)
+def told(cache_file):
+    return bounds_trend(None, "quick", [0], cache_file=cache_file)
 
 
 def test_the_result_has_its_shape_and_says_first_that_bounds_are_vacuous(told):
@@ -57,18 +57,20 @@ def test_bounds_and_gaps_never_share_a_metric(told):
     assert told["bounds"]["beside"]["linear, 2 branches"]["error"]["low"] is not None
 
 
-def test_kept_runs_are_not_taught_again(told, keep, monkeypatch):
+def test_kept_runs_are_not_taught_again(told, cache_file, monkeypatch):
     monkeypatch.setattr(
         "shortlist.lab.experiments.two_stage.trend_runs.teach_linear", lambda *_: pytest.fail("taught again")
     )
     monkeypatch.setattr(
         "shortlist.lab.experiments.two_stage.trend_runs.TreeTraining", lambda *_: pytest.fail("taught again")
     )
-    assert bounds_trend(None, "quick", [0], keep=keep)["rows"] == told["rows"]
+    assert bounds_trend(None, "quick", [0], cache_file=cache_file)["rows"] == told["rows"]
 
 
-def test_some_runs_may_be_made_for_others_to_take(keep):
-    some = bounds_trend(None, "quick", [0], keep=keep, only=["linear, 8 branches", "attention, 8 branches"])
+def test_some_runs_may_be_made_for_others_to_take(cache_file):
+    some = bounds_trend(
+        None, "quick", [0], cache_file=cache_file, only=["linear, 8 branches", "attention, 8 branches"]
+    )
     assert some["claims"] == []
     assert {one["method"] for one in some["rows"]} == {"linear on world", "attention on world"}
 
@@ -90,8 +92,8 @@ def test_groups_differ_in_one_thing_alone():
     assert Setting() in groups["limit"][0]
 
 
-def test_users_of_several_seeds_are_not_pooled_silently(told, keep):
-    one = bounds_trend(None, "quick", [0, 0], keep=keep)  # the same kept answers twice
+def test_users_of_several_seeds_are_not_pooled_silently(told, cache_file):
+    one = bounds_trend(None, "quick", [0, 0], cache_file=cache_file)  # the same kept answers twice
     for result, count, taken in ((told, 1, False), (one, 2, True)):
         note = next(
             claim["note"]

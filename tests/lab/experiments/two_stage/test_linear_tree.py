@@ -37,7 +37,7 @@ def test_training_test_and_validation_users_share_nobody(sides):
 
 def test_the_theorems_speak_of_such_a_tree(sides):
     index, shown = teach_linear(plan(), sides)
-    norms = norm_report(index.scorer, learned=False)
+    norms = norm_report(index.scorer, trained_history=False)
     assert norms.theory_applicable
     told = BoundInputs.of_index(index, len(shown), norms)
     history = sides.train.histories(shown[:50])

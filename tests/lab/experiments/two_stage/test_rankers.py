@@ -1,11 +1,17 @@
-"""Rankers of a small trial, and what they put first."""
+"""Rankers of a small trial, and the items they rank first."""
 
 import pytest
 import torch
 
-from shortlist.lab.experiments.trees.common import Trial
-from shortlist.lab.experiments.two_stage.common import SMALL, Arm, TwoStages
-from shortlist.lab.experiments.two_stage.rankers import _batches, everywhere, firsts, ranker
+from shortlist.lab.experiments.trees.trial import Trial
+from shortlist.lab.experiments.two_stage.rankers import (
+    _batches,
+    _loss,
+    first_items,
+    first_of_catalogue,
+    train_ranker,
+)
+from shortlist.lab.experiments.two_stage.trial import SMALL, Arm, TwoStages
 
 
 @pytest.fixture(scope="module")
@@ -14,30 +20,82 @@ def stages(ground):
 
 
 @pytest.fixture(scope="module")
-def taught(stages):
-    return ranker(stages, Arm(16))
+def trained(stages):
+    return train_ranker(stages, Arm(16))
 
 
-def test_the_same_arm_is_taught_alike(stages, taught):
-    model, told = ranker(stages, Arm(16))
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), taught[0].parameters(), strict=True))
-    assert told["judged"] == taught[1]["judged"]
+def later_items(stages, row):
+    """The items of an instance's user after its target, found in the log."""
+    end = int(stages.windows.ends[stages.rows[row]])
+    stop = int(stages.events.starts[stages.events.users[end] + 1])
+    return sorted(set(stages.events.items[end + 1 : stop].tolist()))
 
 
-def test_what_an_arm_learned_from_is_told(stages, taught):
-    assert taught[1]["instances"] == int(stages.flags("crossfit").hit(16).sum())
-    assert taught[1]["most"] == SMALL.epochs
+def with_several_later_items(stages):
+    return [row for row in range(0, len(stages.rows), 7) if len(later_items(stages, row)) > 2][:32]
+
+
+def loss_with_candidates(stages, model, rows, chosen):
+    """The loss of instances whose candidates, and so whose negatives, are the chosen items of each."""
+    width = SMALL.negatives
+    candidates = torch.full((len(stages.rows), width), -1)
+    for row in rows:
+        items = chosen(row)
+        candidates[row] = torch.tensor([items[at % len(items)] for at in range(width)])
+    weight = torch.ones(len(stages.rows))
+    return _loss(stages, model, Arm(negatives="candidates"), torch.tensor(rows), weight, candidates)
+
+
+def test_no_later_item_of_a_user_is_a_negative(stages, trained):
+    rows = with_several_later_items(stages)
+    assert len(rows) > 10
+    loss = loss_with_candidates(stages, trained.model, rows, lambda row: later_items(stages, row))
+    assert loss.item() == 0.0
+
+
+def test_items_that_a_user_never_interacts_with_are_negatives(stages, trained):
+    rows = with_several_later_items(stages)
+    users = stages.events.users[stages.windows.ends[stages.rows]]
+
+    def unseen(row):
+        begin, stop = stages.events.starts[users[row]], stages.events.starts[users[row] + 1]
+        return sorted(set(range(stages.n_items)) - set(stages.events.items[begin:stop].tolist()))
+
+    assert loss_with_candidates(stages, trained.model, rows, unseen).item() > 0.1
+
+
+def test_instances_without_any_negative_have_finite_gradients(stages, trained):
+    rows = with_several_later_items(stages)
+    trained.model.zero_grad()
+    loss_with_candidates(stages, trained.model, rows, lambda row: later_items(stages, row)).backward()
+    assert all(
+        bool(torch.isfinite(one.grad).all()) for one in trained.model.parameters() if one.grad is not None
+    )
+
+
+def test_training_with_the_same_seed_is_repeatable(stages, trained):
+    again = train_ranker(stages, Arm(16))
+    pairs = zip(again.model.parameters(), trained.model.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    assert again.history == trained.history
+
+
+def test_a_trained_ranker_reports_its_instances_and_epochs(stages, trained):
+    assert trained.instances == int(stages.flags("crossfit").hit(16).sum())
+    assert trained.history.max_epochs == SMALL.epochs
+    assert len(trained.history.validation) == trained.history.epochs
 
 
 @pytest.mark.parametrize("negatives", ["candidates", "both"])
-def test_other_negatives_are_taught_too(stages, taught, negatives):
-    model, _ = ranker(stages, Arm(16, negatives))
-    assert not all(torch.equal(a, b) for a, b in zip(model.parameters(), taught[0].parameters(), strict=True))
+def test_other_negatives_give_another_ranker(stages, trained, negatives):
+    model = train_ranker(stages, Arm(16, negatives)).model
+    pairs = zip(model.parameters(), trained.model.parameters(), strict=True)
+    assert not all(torch.equal(a, b) for a, b in pairs)
 
 
 @pytest.mark.parametrize("arm", [Arm(1), Arm(16), Arm(16, subset=True)])
-def test_a_filter_is_the_mean_loss_of_what_it_leaves(stages, monkeypatch, arm):
-    """I31: gradients of strict filters are not larger than others, so clipping treats all arms alike."""
+def test_a_filter_is_the_mean_loss_of_the_instances_it_leaves(stages, monkeypatch, arm):
+    """I31: gradients of strict filters are not larger than others, so gradient clipping treats all arms alike."""
     seen = []
     monkeypatch.setattr(
         "shortlist.lab.experiments.two_stage.rankers._loss",
@@ -48,26 +106,27 @@ def test_a_filter_is_the_mean_loss_of_what_it_leaves(stages, monkeypatch, arm):
     assert seen[0].tolist() == pytest.approx([1.0] * len(seen[0]))
 
 
-def test_the_first_of_one_is_the_retrievers_and_the_first_of_all_the_rankers(stages, taught):
+def test_the_first_of_one_candidate_is_the_retrievers_and_the_first_of_all_the_rankers(stages, trained):
     """I17."""
-    cases = stages.trial.split.test
-    found = stages.candidates(cases)
-    got = firsts(stages, taught[0], cases, found, (1, 24))
-    assert torch.equal(got[:, 0], found[:, 0])
-    scores = taught[0].score_rows(cases.query(width=stages.max_history).history, found.clamp(min=0))
+    held_out = stages.trial.split.test
+    found = stages.candidates(held_out)
+    first = first_items(stages, trained.model, held_out, found, (1, 24))
+    assert torch.equal(first[:, 0], found[:, 0])
+    history = held_out.query(width=stages.max_history).history
+    scores = trained.model.score_rows(history, found.clamp(min=0))
     slow = [
-        int(row[where.masked_fill(row < 0, -torch.inf).argmax()])
-        for row, where in zip(found, scores, strict=True)
+        int(items[values.masked_fill(items < 0, -torch.inf).argmax()])
+        for items, values in zip(found, scores, strict=True)
     ]
-    assert got[:, 1].tolist() == slow
+    assert first[:, 1].tolist() == slow
 
 
-def test_everywhere_leaves_out_what_was_seen_and_takes_the_best_of_the_rest(stages, taught):
-    cases = stages.trial.split.test
-    got = everywhere(stages, taught[0], cases)
-    scores = taught[0].scores(cases.query(width=stages.max_history).history)
-    for row in range(0, len(cases), 5):
-        seen = cases.events.items[cases.starts[row] : cases.cuts[row]].tolist()
+def test_the_first_of_the_catalogue_is_the_best_item_outside_the_history(stages, trained):
+    held_out = stages.trial.split.test
+    first = first_of_catalogue(stages, trained.model, held_out)
+    scores = trained.model.scores(held_out.query(width=stages.max_history).history)
+    for row in range(0, len(held_out), 5):
+        seen = held_out.events.items[held_out.starts[row] : held_out.cuts[row]].tolist()
         left = scores[row].clone()
         left[seen] = -torch.inf
-        assert int(got[row]) == int(left.argmax())
+        assert int(first[row]) == int(left.argmax())

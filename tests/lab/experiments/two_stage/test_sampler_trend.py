@@ -1,13 +1,13 @@
 import pytest
 
-from shortlist.lab.experiments.trees.common import Trial
+from shortlist.lab.experiments.trees.trial import Trial
 from shortlist.lab.experiments.two_stage.sampler_trend import METHODS, QUICK, bounds_sampler, points_of
 from tests.lab.experiments.shapes import check_shape, ids, points
 
 
 @pytest.fixture(scope="module")
-def told(keep):
-    return bounds_sampler(None, "quick", [0], keep=keep)
+def told(cache_file):
+    return bounds_sampler(None, "quick", [0], cache_file=cache_file)
 
 
 def test_the_result_has_its_shape(told):
@@ -20,8 +20,8 @@ def test_the_result_has_its_shape(told):
 
 
 def test_gaps_keep_to_the_mended_divergence_and_that_to_the_papers(told):
-    (kept,) = (one for one in told["claims"] if one["id"] == "gaps keep to KL(Q || P+) on world")
-    assert kept["holds"]
+    (cache,) = (one for one in told["claims"] if one["id"] == "gaps keep to KL(Q || P+) on world")
+    assert cache["holds"]
     for method in METHODS:
         for sampler in METHODS.values():
             who, said = f"{method}, {sampler} draws on world", "sampled levels together"
@@ -44,9 +44,9 @@ def test_levels_that_are_taken_whole_are_left_out(ground):
     assert {one["size"] > ground.few(70) + 1 for one in found} == {True}
 
 
-def test_kept_points_are_not_measured_again(told, keep, monkeypatch):
+def test_kept_points_are_not_measured_again(told, cache_file, monkeypatch):
     monkeypatch.setattr(
         "shortlist.lab.experiments.two_stage.sampler_trend.TreeTraining",
         lambda *_: pytest.fail("taught again"),
     )
-    assert bounds_sampler(None, "quick", [0], keep=keep)["rows"] == told["rows"]
+    assert bounds_sampler(None, "quick", [0], cache_file=cache_file)["rows"] == told["rows"]

@@ -3,8 +3,8 @@
 import pytest
 
 from shortlist.errors import ConfigError
-from shortlist.lab.experiments.two_stage.common import SMALL, Arm, Sizes
 from shortlist.lab.experiments.two_stage.table1 import arms_of, bounds_table1
+from shortlist.lab.experiments.two_stage.trial import SMALL, Arm, Sizes
 from tests.lab.experiments.shapes import check_shape, ids, points
 
 SOME = [
@@ -20,9 +20,9 @@ SOME = [
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    keep = tmp_path_factory.mktemp("table1") / "kept.safetensors"
-    first = bounds_table1(None, seeds=(0, 1), keep=keep, only=SOME)
-    return first, keep
+    cache_file = tmp_path_factory.mktemp("table1") / "kept.safetensors"
+    first = bounds_table1(None, seeds=(0, 1), cache_file=cache_file, only=SOME)
+    return first, cache_file
 
 
 def test_the_result_has_rows_for_every_arm_and_every_number_of_items(told):
@@ -49,7 +49,7 @@ def test_what_is_kept_is_not_made_again(told, monkeypatch):
         raise AssertionError("trained although the answer is kept")
 
     monkeypatch.setattr("shortlist.lab.experiments.two_stage.table1.ranker", refuse)
-    again = bounds_table1(None, seeds=(0, 1), keep=told[1], only=SOME)
+    again = bounds_table1(None, seeds=(0, 1), cache_file=told[1], only=SOME)
     assert again["rows"] == told[0]["rows"]
 
 

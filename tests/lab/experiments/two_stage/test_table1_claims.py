@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.lab.experiments.two_stage.common import Sizes
 from shortlist.lab.experiments.two_stage.table1_claims import claims_of, over_seeds, strict_of
+from shortlist.lab.experiments.two_stage.trial import Sizes
 
 
 class Made:

@@ -3,16 +3,16 @@ import torch
 
 from shortlist.errors import ArtifactError
 from shortlist.index.tree import TreeShape
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.trees.branches import nodes_scored
-from shortlist.lab.experiments.trees.common import Trial
+from shortlist.lab.experiments.trees.trial import Trial
 from shortlist.lab.experiments.two_stage.trend_runs import LOSSES, Setting, run_of, settings_of
 from shortlist.lab.theory.bounds_measured import hoeffding
 
 
 @pytest.fixture(scope="module")
 def trial(ground):
-    return Trial(ground, 0, Kept())
+    return Trial(ground, 0, AnswerCache())
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_a_run_is_taught_once(trial, run, monkeypatch):
 
 
 def test_answers_of_another_experiment_are_refused(ground):
-    kept = Kept()
-    kept.get("world/bounds-trend, linear, 8 branches/0", lambda: (torch.zeros(3), {}))
+    cache = AnswerCache()
+    cache.get("world/bounds-trend, linear, 8 branches/0", lambda: (torch.zeros(3), {}))
     with pytest.raises(ArtifactError, match="no run of this experiment"):
-        run_of(Trial(ground, 0, kept), Setting())
+        run_of(Trial(ground, 0, cache), Setting())

@@ -6,7 +6,7 @@ same second keep the order of the file, as in the published figures that stand b
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,51 +16,59 @@ from shortlist.data import Dataset
 from shortlist.data.read import read
 from shortlist.errors import ConfigError
 from shortlist.evaluate.scores import Scores
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
+from shortlist.lab.experiments.models.popular_window import PopularWindowTrainer
 from shortlist.lab.experiments.models.trials import Course
 from shortlist.lab.result import at_least, claim, result, row, start
 from shortlist.metrics.significance import paired
 from shortlist.progress import Progress, silent
 from shortlist.simulate import embedded
-from shortlist.train.models.bert4rec import BERT4RecTrainer
-from shortlist.train.models.din import DINTrainer
-from shortlist.train.models.ease import EASETrainer
-from shortlist.train.models.fmlp import FMLPTrainer
-from shortlist.train.models.gru4rec import GRU4RecTrainer
-from shortlist.train.models.item_knn import ItemKNNTrainer
-from shortlist.train.models.last_click import LastClickTrainer
-from shortlist.train.models.lightgcn import LightGCNTrainer
-from shortlist.train.models.mf import MFTrainer
-from shortlist.train.models.popular_window import PopularWindowTrainer
-from shortlist.train.models.sasrec import SASRecTrainer
-from shortlist.train.models.sum_pooling import SumPoolingTrainer
 from shortlist.train.models.trainer import ModelTrainer
-from shortlist.train.models.youtube_dnn import YouTubeDNNTrainer
+from shortlist.train.registry import make_trainer
 
 SOURCE = "issue 4"
 METRICS = ("recall@10", "ndcg@10", "recall@20", "ndcg@20", "mrr@10")
 LEAVE_LAST_OUT: Mapping[str, Any] = {"protocol": "leave-last-out"}
-BY: Mapping[str, Any] = {"early_stop_metric": "ndcg@10", "validation_cases": 10_000}
-SASREC = SASRecTrainer(width=256, heads=4, max_history=200, epochs=80, patience=10, **BY)
+VALIDATION: Mapping[str, Any] = {"early_stop_metric": "ndcg@10", "validation_cases": 10_000}
+SASREC: ModelTrainer = make_trainer(
+    "sasrec", width=256, heads=4, max_history=200, epochs=80, patience=10, **VALIDATION
+)
+MF: ModelTrainer = make_trainer("mf", learning_rate=3e-3, weight_decay=0.01, patience=10, **VALIDATION)
 
-# Settings were chosen by the validation events of seed 0.
+# Settings were chosen on the validation events of seed 0.
 TRAINERS: Mapping[str, ModelTrainer] = {
     "sasrec": SASREC,
-    "sasrec, sampled softmax": replace(SASREC, loss="sampled", negatives=256, epochs=120),
-    "sasrec, bce": replace(SASREC, loss="bce", negatives=1, alpha=0.0, epochs=120),
-    "bert4rec": BERT4RecTrainer(width=256, heads=4, max_history=100, epochs=150, patience=25, **BY),
-    "gru4rec": GRU4RecTrainer(width=128, hidden=256, max_history=200, epochs=60, patience=8, **BY),
-    "fmlp": FMLPTrainer(max_history=50, batch_size=2048, learning_rate=2e-3, instances=400_000, patience=5, **BY),
-    "din": DINTrainer(batch_size=1024, instances=100_000, epochs=20, patience=4, **BY),
-    "youtube-dnn": YouTubeDNNTrainer(width=128, max_history=200, epochs=80, patience=8, **BY),
-    "sum-pooling": SumPoolingTrainer(width=128, max_history=200, epochs=60, patience=8, **BY),
-    "mf, softmax": MFTrainer(learning_rate=3e-3, weight_decay=0.01, patience=10, **BY),
-    "mf, bpr": MFTrainer(loss="bpr", learning_rate=3e-3, weight_decay=0.01, alpha=0.0, patience=10, **BY),
-    "mf, ccf": MFTrainer(loss="ccf", negatives=64, alpha=0.0, learning_rate=3e-3, weight_decay=0.01, patience=10, **BY),
-    "lightgcn": LightGCNTrainer(learning_rate=5e-3, batch_size=8192, patience=8, **BY),
-    "ease": EASETrainer(ridge=250.0),
-    "item-knn": ItemKNNTrainer(neighbours=5),
-    "last-click": LastClickTrainer(),
+    "sasrec, sampled softmax": SASREC.with_settings(loss="sampled", negatives=256, epochs=120),
+    "sasrec, bce": SASREC.with_settings(loss="bce", negatives=1, alpha=0.0, epochs=120),
+    "bert4rec": make_trainer(
+        "bert4rec", width=256, heads=4, max_history=100, epochs=150, patience=25, **VALIDATION
+    ),
+    "gru4rec": make_trainer(
+        "gru4rec", width=128, hidden=256, max_history=200, epochs=60, patience=8, **VALIDATION
+    ),
+    "fmlp": make_trainer(
+        "fmlp",
+        max_history=50,
+        batch_size=2048,
+        learning_rate=2e-3,
+        instances=400_000,
+        patience=5,
+        **VALIDATION,
+    ),
+    "din": make_trainer("din", batch_size=1024, instances=100_000, epochs=20, patience=4, **VALIDATION),
+    "youtube-dnn": make_trainer(
+        "youtube-dnn", width=128, max_history=200, epochs=80, patience=8, **VALIDATION
+    ),
+    "sum-pooling": make_trainer(
+        "sum-pooling", width=128, max_history=200, epochs=60, patience=8, **VALIDATION
+    ),
+    "mf, softmax": MF,
+    "mf, bpr": MF.with_settings(loss="bpr", alpha=0.0),
+    "mf, ccf": MF.with_settings(loss="ccf", negatives=64, alpha=0.0),
+    "lightgcn": make_trainer("lightgcn", learning_rate=5e-3, batch_size=8192, patience=8, **VALIDATION),
+    "ease": make_trainer("ease", ridge=250.0),
+    "item-knn": make_trainer("item-knn", neighbours=5),
+    "last-click": make_trainer("last-click"),
     "popular in window": PopularWindowTrainer(),
 }
 POPULARITY = "popularity"
@@ -121,15 +129,15 @@ def baselines_ml1m(
     profile: str = "quick",
     seeds: Sequence[int] = (0, 1, 2),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     only: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Every model with every seed on the same split; `only` some of them, where answers are made for others to take."""
-    began, kept = start(), Kept.at(keep)
+    began, cache = start(), AnswerCache.open(cache_file)
     dataset = dataset_of(data, profile, "baselines-ml1m")
     found: dict[str, list[Scores]] = {}
     for seed in seeds:
-        course = Course(dataset.name, dataset, seed, LEAVE_LAST_OUT, kept, progress)
+        course = Course(dataset.name, dataset, seed, LEAVE_LAST_OUT, cache, progress)
         for name in only or (*TRAINERS, POPULARITY):
             found.setdefault(name, []).append(answered(course, name, profile))
     rows = [
@@ -164,7 +172,7 @@ def answered(course: Course, name: str, profile: str) -> Scores:
 
 def quick(trainer: ModelTrainer) -> ModelTrainer:
     """The same trainer at a size that takes seconds."""
-    small = {
+    small: dict[str, Any] = {
         "width": 16,
         "hidden": 16,
         "blocks": 1,
@@ -178,10 +186,10 @@ def quick(trainer: ModelTrainer) -> ModelTrainer:
         "layers": (16,),
         "windows": (8, 2, 1, 1),
     }
-    given = {name: value for name, value in small.items() if hasattr(trainer, name)}
-    if isinstance(given.get("layers"), tuple) and isinstance(getattr(trainer, "layers", 0), int):
-        given["layers"] = 1
-    return replace(trainer, **given)
+    known = trainer.settings()
+    if isinstance(known.get("layers"), int):
+        small["layers"] = 1
+    return trainer.with_settings(**{name: value for name, value in small.items() if name in known})
 
 
 def _against_public(found: Mapping[str, Sequence[Scores]]) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from shortlist.stages import Seen
 from shortlist.train import train
 
 METRICS = ("recall@20", "ndcg@20", "f1@20")
-DEEP = 400  # how many a nominator is asked for when it stands alone: what was seen still has to go
+DEPTH = 400  # how many a nominator is asked for when it stands alone: what was seen still has to go
 
 
 def classic_ml1m(
@@ -66,7 +66,7 @@ def _evaluated(
     trained = train(recipe, dataset, seed, split, progress).pipeline
     systems: dict[str, Stage] = {"pipeline": trained}
     for part in trained.nominators:
-        systems[part.title] = Pipeline((Pool((part % DEEP,)), Top(Seen(name="seen"), 20)))
+        systems[part.title] = Pipeline((Pool((part % DEPTH,)), Top(Seen(name="seen"), 20)))
     for count in range(2, len(trained.stages)):
         shown = trained.stages[:count]
         systems[f"up to {shown[-1].title}"] = Pipeline((*shown[:-1], _cut(shown[-1])))

@@ -27,20 +27,20 @@ from shortlist.index import VectorIndex, make_index
 from shortlist.index.jtr import search as jtr_search
 from shortlist.index.registry import index_type
 from shortlist.index.tree import search as tree_search
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.models.trials import settings_of
-from shortlist.lab.experiments.sweeps import titled
-from shortlist.lab.experiments.trees.common import MEMORY, Trial, grounds_of
+from shortlist.lab.experiments.sweeps import experiment_name
+from shortlist.lab.experiments.trees.trial import MAX_HISTORY, Trial, grounds_of
 from shortlist.lab.result import at_least, claim, result, row, start
 from shortlist.models.model import VectorModel
 from shortlist.nominate import ModelNominator, TreeNominator
 from shortlist.nominate.jtr import JTRNominator
 from shortlist.progress import Progress, silent, tracked
 from shortlist.train.jtr import JTRTrainer
-from shortlist.train.tree.validation import everything_seen
+from shortlist.train.tree.validation import full_histories
 
 SOURCE = "DTR paper, table 2"
-DEEP, TREE = 20, "dtr-u"
+DEPTH, TREE = 20, "dtr-u"
 PROBES = (1, 2, 4, 8, 16, 32, 64)
 CODES = ", codes alone"  # nothing is weighed exactly
 ANN: Mapping[str, tuple[str, Sequence[int]]] = {  # the knob of a kind and what it is turned to
@@ -76,19 +76,19 @@ def dtr_table2_indexes(
     profile: str = "quick",
     seeds: Sequence[int] = (0,),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
     kinds: Sequence[str] = tuple(ANN),
 ) -> dict[str, Any]:
     """A split and its models per seed; kinds of indexes whose package is not here are named as missing."""
-    began, kept = start(), Kept.at(keep)
+    began, cache = start(), AnswerCache.open(cache_file)
     missing = [kind for kind in kinds if not _is_here(kind)]
     kinds = [kind for kind in kinds if kind not in missing]
-    name = titled("dtr-table2-indexes", where)
+    name = experiment_name("dtr-table2-indexes", where)
     (ground,) = grounds_of([where], data, profile, name)
     rows: dict[tuple[str, str, float], list[float]] = {}
     for seed in seeds:
-        trial = Trial(ground, seed, kept, progress)
+        trial = Trial(ground, seed, cache, progress)
         for key, value in _measured(trial, learned(trial), kinds, progress).items():
             rows.setdefault(key, []).append(value)
     listed = [_row(rows, *key) for key in rows]
@@ -117,14 +117,14 @@ def learned(trial: Trial) -> Stages:
     small = (
         {"width": 16, "heads": 1, "epochs": 2, "leaf": 20, "rounds": 1, "round_epochs": 1} if quick else {}
     )
-    trainer = JTRTrainer(max_history=12 if quick else MEMORY, device=trial.device, **small)
+    trainer = JTRTrainer(max_history=12 if quick else MAX_HISTORY, device=trial.device, **small)
 
     def jtr() -> dict[str, Tensor]:
         encoder, index = trainer.learn(trial.split.train, trial.split.valid, trial.seed, trial.progress)
         return JTRNominator(encoder.cpu(), index.to("cpu")).tensors()
 
     def tree() -> dict[str, Tensor]:
-        return TreeNominator(trial.taught(TREE)).tensors()
+        return TreeNominator(trial.short_training(TREE)).tensors()
 
     def flat() -> dict[str, Tensor]:
         return ModelNominator(trial.sasrec.cpu()).tensors()
@@ -136,7 +136,7 @@ def learned(trial: Trial) -> Stages:
         TREE: asdict(trial.plan(TREE)),
     }
     for name, make in (("sasrec", flat), ("jtr", jtr), (TREE, tree)):
-        blobs[name], _ = trial.kept.get(where % f"{name}, all of it", partial(_kept, make), asked[name])
+        blobs[name], _ = trial.cache.get(where % f"{name}, all of it", partial(_kept, make), asked[name])
     plain = {name: load(blob.numpy().tobytes()) for name, blob in blobs.items()}
     return Stages(
         ModelNominator.build({}, plain["sasrec"]),
@@ -166,7 +166,7 @@ def _measured(
         torch.set_num_threads(threads)
     told_of: dict[tuple[str, str, float], float] = {}
     for (way, knob), items in found.items():
-        scores = score_slates(items, trial.truth, (DEEP,))
+        scores = score_slates(items, trial.truth, (DEPTH,))
         for metric in ("recall@20", "f1@20"):
             told_of[way, metric, knob] = float(scores[metric].nanmean())
         told_of[way, SHARE, knob] = _shared(items, found[EXACT, 0.0])
@@ -192,7 +192,7 @@ def _encoder(way: str) -> str:
 
 
 def _encoders(trial: Trial, stages: Stages) -> dict[tuple[str, float], Search]:
-    history = trial.split.test.query(width=MEMORY).history
+    history = trial.split.test.query(width=MAX_HISTORY).history
     flat, jtr = _vectors_of(stages.flat), stages.jtr.model
     return {
         (_encoder(EXACT), 0.0): lambda some: flat.users(history[some]),
@@ -207,18 +207,18 @@ def _vectors_of(nominator: ModelNominator) -> VectorModel:
 
 def _ways(trial: Trial, stages: Stages, kinds: Sequence[str]) -> dict[tuple[str, float], Search]:
     """Every way to search, by name and by what its knob is turned to."""
-    query, seen = trial.split.test.query(width=MEMORY), everything_seen(trial.split.test)
+    query, seen = trial.split.test.query(width=MAX_HISTORY), full_histories(trial.split.test)
     model, own = _vectors_of(stages.flat), stages.jtr.model.users(query.history)
     users, vectors, leaves = model.users(query.history), model.vectors(), stages.jtr.model.vectors()
 
     def of(index: VectorIndex, asked: Tensor = users) -> Search:
-        return lambda some: index.search(asked[some], DEEP, seen[some])[0]
+        return lambda some: index.search(asked[some], DEPTH, seen[some])[0]
 
     def jtr(beam: int) -> Search:
-        return lambda some: jtr_search(stages.jtr.index, leaves, own[some], DEEP, beam, seen[some]).items
+        return lambda some: jtr_search(stages.jtr.index, leaves, own[some], DEPTH, beam, seen[some]).items
 
     def tree(beam: int) -> Search:
-        return lambda some: tree_search(stages.tree.index, query.history[some], DEEP, beam, seen[some]).items
+        return lambda some: tree_search(stages.tree.index, query.history[some], DEPTH, beam, seen[some]).items
 
     ways: dict[tuple[str, float], Search] = {(EXACT, 0.0): of(make_index("exact", vectors))}
     for kind in kinds:
@@ -238,7 +238,7 @@ def _turned(way: str, vectors: Tensor, seed: int) -> dict[float, VectorIndex]:
 def _answers(search: Search, count: int) -> Tensor:
     """What every user finds, asked one by one as they are timed."""
     parts = [search(slice(at, at + 1)) for at in range(count)]
-    return torch.cat([torch.nn.functional.pad(one, (0, DEEP - one.shape[1]), value=-1) for one in parts])
+    return torch.cat([torch.nn.functional.pad(one, (0, DEPTH - one.shape[1]), value=-1) for one in parts])
 
 
 def _times(
@@ -293,11 +293,11 @@ def _keeps(
     rows: Mapping[tuple[str, str, float], list[float]], name: str, way: str, share: str
 ) -> dict[str, Any]:
     widest = _widest(rows, way)
-    kept, search, whole = (statistics.fmean(rows[way, one, widest]) for one in (share, TIME, WHOLE))
+    cache, search, whole = (statistics.fmean(rows[way, one, widest]) for one in (share, TIME, WHOLE))
     note = (
         f"share at the widest look, at least {NEAR:g}; {search:.2f} times exact search's time for the search"
     )
-    return claim(name, SOURCE, kept >= NEAR, kept, f"{note}, {whole:.2f} times for the whole request")
+    return claim(name, SOURCE, cache >= NEAR, cache, f"{note}, {whole:.2f} times for the whole request")
 
 
 def _widest(rows: Mapping[tuple[str, str, float], list[float]], way: str) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.models.baselines import LEAVE_LAST_OUT, SASREC, dataset_of, quick
 from shortlist.lab.experiments.models.trials import Course
 from shortlist.lab.result import at_least, at_most, result, row, start
@@ -24,15 +24,15 @@ def sasrec_time(
     profile: str = "quick",
     seeds: Sequence[int] = (0, 1, 2),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
 ) -> dict[str, Any]:
     """One model per seed, nothing else on the machine."""
-    began, kept = start(), Kept.at(keep)
+    began, cache = start(), AnswerCache.open(cache_file)
     dataset = dataset_of(data, profile, "sasrec-time")
     trainer = SASREC if profile == "full" else quick(SASREC)
     found, seconds, curve = [], [], []
     for seed in seeds:
-        course = Course(dataset.name, dataset, seed, LEAVE_LAST_OUT, kept, progress)
+        course = Course(dataset.name, dataset, seed, LEAVE_LAST_OUT, cache, progress)
         found.append(course.scores(ALONE, trainer))
         facts = course.facts(ALONE)
         seconds.append(float(facts["seconds"]))

@@ -14,7 +14,7 @@ from shortlist.errors import ConfigError
 from shortlist.evaluate.full_catalog import ScoreBlock, evaluate_full
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.claims import better
-from shortlist.lab.experiments.simple import cosine, linear
+from shortlist.lab.experiments.linear_scores import cosine, linear
 from shortlist.lab.result import result, row, start
 from shortlist.progress import Progress, silent, tracked
 from shortlist.simulate import World, make_world, simulate_log

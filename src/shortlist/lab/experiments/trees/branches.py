@@ -17,16 +17,16 @@ from shortlist.evaluate.scores import Scores, score_slates
 from shortlist.index.tree import TreeIndex, TreeShape, search
 from shortlist.lab.experiments.claims import pooled
 from shortlist.lab.experiments.sweeps import (
-    SHOWN,
+    CURVE_METRICS,
     TINY,
     VARIANTS,
     Curve,
     curve_rows,
+    experiment_name,
     name_of,
-    titled,
     trials_of,
 )
-from shortlist.lab.experiments.trees.common import DEEP, Settings, Trial, some_of
+from shortlist.lab.experiments.trees.trial import DEPTH, Settings, Trial, some_users
 from shortlist.lab.experiments.trends import gain, rises
 from shortlist.lab.result import result, row, start
 from shortlist.progress import Progress, silent
@@ -36,8 +36,8 @@ BRANCHES = (2, 4, 8, 16, 32)
 NEGATIVES = 70  # on every level of two branches
 ARMS = ("equal beam", "equal nodes", "all leaves")
 CONTROL = "two_stage.md, E1"
-UPDATED: Settings = {"rounds": 2, "steps": 300, "judge_every": 300}
-STAYING: Settings = {"rounds": 1, "steps": 600, "judge_every": 300, "update": "none", "history": "item"}
+UPDATED: Settings = {"rounds": 2, "steps": 300, "eval_every": 300}
+STAYING: Settings = {"rounds": 1, "steps": 600, "eval_every": 300, "update": "none", "history": "item"}
 
 
 def dtr_fig5(
@@ -45,12 +45,12 @@ def dtr_fig5(
     profile: str = "quick",
     seeds: Sequence[int] = (0,),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
 ) -> dict[str, Any]:
     """The variants of DTR, with updates of the tree."""
-    began, name, source = start(), titled("dtr-fig5", where), "DTR paper, figure 5"
-    trials = trials_of(name, where, data, profile, seeds, progress, keep)
+    began, name, source = start(), experiment_name("dtr-fig5", where), "DTR paper, figure 5"
+    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     curves, rows = branched(trials, {who: (who, UPDATED) for who in VARIANTS}, "f1@20")
     place = trials[0].ground.name
     claims = _rising(curves, source, place, "f1@20")
@@ -67,12 +67,12 @@ def bounds_fig1(
     profile: str = "quick",
     seeds: Sequence[int] = (0,),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
 ) -> dict[str, Any]:
     """Three scorers on a tree that stays as chance made it, beam 100."""
-    began, name, source = start(), titled("bounds-fig1", where), "companion paper, figure 1"
-    trials = trials_of(name, where, data, profile, seeds, progress, keep)
+    began, name, source = start(), experiment_name("bounds-fig1", where), "companion paper, figure 1"
+    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     beam: Settings = {} if trials[0].ground.quick else {"beam": 100}
     scorers = {
         kind: ("dtr-u", {**STAYING, **beam, "scorer": kind}) for kind in ("linear", "mlp", "attention")
@@ -132,7 +132,7 @@ def branched(
                 for what in ("beam", "nodes scored", "leaves scored")
                 for branch, runs in found.items()
             ]
-    metrics = (metric, *(one for one in SHOWN if one != metric))
+    metrics = (metric, *(one for one in CURVE_METRICS if one != metric))
     named = {f"{who}, {arm}": curve for (who, arm), curve in curves.items()}
     return curves, curve_rows(named, ground.name, metrics, [""]) + looked
 
@@ -152,20 +152,20 @@ def _answered(
         index, _ = trial.train(plan)
         beams = [plan.beam, equal_beam(index.tree.shape, nodes_scored(two, plan.beam))]
         ask = trial.split.test
-        items = [answers(index, ask, DEEP, beam) for beam in beams] + [answers(index, ask, DEEP, full=True)]
+        items = [answers(index, ask, DEPTH, beam) for beam in beams] + [answers(index, ask, DEPTH, full=True)]
         looked = [_looked_at(index, trial, beam) for beam in beams] + [(two.n, two.n)]
         nodes, leaves = ([float(one) for one in side] for side in zip(*looked, strict=True))
         told = {"beam": [*map(float, beams), float(two.n)], "nodes scored": nodes, "leaves scored": leaves}
         return torch.stack(items).to(torch.int32), told
 
     name = f"{trial.ground.name}/{name_of(trial, method, asked)}, three ways/{trial.seed}"
-    items, told = trial.kept.get(name, answer)
+    items, told = trial.cache.get(name, answer)
     return [score_slates(one.to(torch.int64), trial.truth, (20, 40)) for one in items], told
 
 
 def _looked_at(index: TreeIndex, trial: Trial, beam: int) -> tuple[float, float]:
     """Nodes and leaves that a search scores for a user, on average."""
-    some = some_of(trial.split.test, 200, trial.seed)
+    some = some_users(trial.split.test, 200, trial.seed)
     history = some.query(width=index.scorer.config.max_history).history.to(index.tree.device)
     scored = [one.n_scored.double().mean() for one in search(index, history, 20, beam, trace=True).beams]
     return float(torch.stack(scored).sum()), float(scored[-1])

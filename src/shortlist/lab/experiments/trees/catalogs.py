@@ -8,7 +8,7 @@ from shortlist.errors import ConfigError
 from shortlist.index.tree import TreeIndex, grow, random_order
 from shortlist.models.nodes import make_scorer
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.rounds import scorer_config
+from shortlist.train.tree.training import scorer_config
 
 ITEMS: Mapping[str, int] = {"movie": 10_677, "mind": 7_129, "amazon": 67_402, "tmall": 135_293}
 FEW: Mapping[str, int] = {"small": 200, "smaller": 100}

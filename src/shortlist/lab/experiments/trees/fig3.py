@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.lab.experiments.claims import pooled
-from shortlist.lab.experiments.sweeps import VARIANTS, Runs, name_of, titled, trials_of
-from shortlist.lab.experiments.trees.common import Trial, rows_of
-from shortlist.lab.experiments.trends import over_seeds, steps_up, who_is_above
+from shortlist.lab.experiments.sweeps import VARIANTS, Runs, experiment_name, name_of, trials_of
+from shortlist.lab.experiments.trees.trial import Trial, rows_of
+from shortlist.lab.experiments.trends import compare_pairs, over_seeds, steps_up
 from shortlist.lab.result import result, row, start
 from shortlist.progress import Progress, silent
 
@@ -26,26 +26,26 @@ def dtr_fig3(
     profile: str = "quick",
     seeds: Sequence[int] = (0, 1, 2),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
 ) -> dict[str, Any]:
     """Validation users after every update, test users at the end."""
-    began, name = start(), titled("dtr-fig3", where)
-    trials = trials_of(name, where, data, profile, seeds, progress, keep)
+    began, name = start(), experiment_name("dtr-fig3", where)
+    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     names = {who: who for who in METHODS} | {CONTROL: name_of(trials[0], "dtr-u", {"update": "none"})}
     found: dict[str, Runs] = {who: [one.scores(who, who) for one in trials] for who in METHODS}
     found[CONTROL] = [one.scores(names[CONTROL], "dtr-u", update="none") for one in trials]
-    courses = {who: [_course(one, kept) for one in trials] for who, kept in names.items()}
+    courses = {who: [_course(one, cache) for one in trials] for who, cache in names.items()}
     place = trials[0].ground.name
     rows = [*_rows(courses, place), *rows_of(found, place)]
     told = result(name, profile, seeds, began, rows, _claims(courses, found, place))
     return told | {"x": "updates of the tree"}
 
 
-def _course(trial: Trial, kept: str) -> Course:
+def _course(trial: Trial, cache: str) -> Course:
     """What validation users got at the end of every round."""
     steps = trial.plan("dtr-u").steps
-    told = [one for one in trial.facts(kept)["told"] if "f1" in one]
+    told = [one for one in trial.facts(cache)["told"] if "f1" in one]
     rounds = sorted({-(-one["step"] // steps) for one in told})
     return [[one["f1"] for one in told if -(-one["step"] // steps) == this][-1] for this in rounds]
 
@@ -70,4 +70,4 @@ def _claims(
         pooled(f"dtr-u > {CONTROL} on {place}", f"{SOURCE}, control", found["dtr-u"], found[CONTROL], True)
     )
     pairs = [*((who, "jtm") for who in VARIANTS), ("dtr-t", "dtr-u"), ("dtr-t-rl", "dtr-t")]
-    return claims + who_is_above(SOURCE, place, found, pairs)
+    return claims + compare_pairs(SOURCE, place, found, pairs)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.evaluate.scores import Scores
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.claims import pooled
-from shortlist.lab.experiments.trees.common import Trial, grounds_of, rows_of
+from shortlist.lab.experiments.trees.trial import Trial, grounds_of, rows_of
 from shortlist.lab.result import at_most, result, row, start
 from shortlist.progress import Progress, silent
 
@@ -26,16 +26,16 @@ def dtr_time(
     profile: str = "quick",
     seeds: Sequence[int] = (0, 1),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
 ) -> dict[str, Any]:
     """One model per seed, longer taught than in the comparisons."""
-    began, kept = start(), Kept.at(keep)
+    began, cache = start(), AnswerCache.open(cache_file)
     (ground,) = grounds_of(["ml-1m"], data, profile, "dtr-time")
-    longer: dict[str, Any] = {} if ground.quick else {"steps": 1200, "judge_every": 200}
+    longer: dict[str, Any] = {} if ground.quick else {"steps": 1200, "eval_every": 200}
     found: dict[str, list[dict[str, Scores]]] = {}
     rows, seconds = [], []
     for seed in seeds:
-        trial = Trial(ground, seed, kept, progress)
+        trial = Trial(ground, seed, cache, progress)
         for who in SIMPLE:
             found.setdefault(who, []).append(trial.flat(who))
         found.setdefault(METHOD, []).append(trial.scores(LONGER, METHOD, **longer))

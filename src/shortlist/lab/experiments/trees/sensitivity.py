@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.lab.experiments.claims import pooled
-from shortlist.lab.experiments.sweeps import VARIANTS, Curve, curve_rows, swept, titled, trials_of
-from shortlist.lab.experiments.trends import averaged, rises, steady, who_is_above
+from shortlist.lab.experiments.sweeps import VARIANTS, Curve, curve_rows, experiment_name, sweep, trials_of
+from shortlist.lab.experiments.trends import averaged, compare_pairs, rises, steady
 from shortlist.lab.result import result, start
 from shortlist.progress import Progress, silent
 
@@ -25,15 +25,15 @@ def dtr_fig4(
     profile: str = "quick",
     seeds: Sequence[int] = (0,),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
 ) -> dict[str, Any]:
     """Negatives on every level."""
-    began, name = start(), titled("dtr-fig4", where)
-    trials = trials_of(name, where, data, profile, seeds, progress, keep)
+    began, name = start(), experiment_name("dtr-fig4", where)
+    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     ground = trials[0].ground
     values, settled = ((4, 8), 4) if ground.quick else (NEGATIVES, 50)
-    curves = {who: swept(trials, who, "negatives", values) for who in VARIANTS}
+    curves = {who: sweep(trials, who, "negatives", values) for who in VARIANTS}
     claims = _more_negatives(curves, ground.name, settled)
     told = result(name, profile, seeds, began, curve_rows(curves, ground.name), claims)
     return told | {"x": "negatives on every level"}
@@ -48,9 +48,9 @@ def _more_negatives(curves: Mapping[str, Curve], where: str, settled: int) -> li
         for who, curve in curves.items()
     ]
     pairs = [("dtr-u", "dtr-t"), ("dtr-u", "dtr-t-rl")]
-    claims += who_is_above(source, where, few, pairs, f" with {values[0]} negatives", strict=False)
+    claims += compare_pairs(source, where, few, pairs, f" with {values[0]} negatives", strict=False)
     pairs = [("dtr-t", "dtr-u"), ("dtr-t-rl", "dtr-u"), ("dtr-t-rl", "dtr-t")]
-    return claims + who_is_above(source, where, many, pairs, f" with {values[-1]} negatives")
+    return claims + compare_pairs(source, where, many, pairs, f" with {values[-1]} negatives")
 
 
 def dtr_fig6(
@@ -58,15 +58,15 @@ def dtr_fig6(
     profile: str = "quick",
     seeds: Sequence[int] = (0,),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
 ) -> dict[str, Any]:
     """Width of the vectors of nodes."""
-    began, name, source = start(), titled("dtr-fig6", where), "DTR paper, figure 6"
-    trials = trials_of(name, where, data, profile, seeds, progress, keep)
+    began, name, source = start(), experiment_name("dtr-fig6", where), "DTR paper, figure 6"
+    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     ground = trials[0].ground
     values, usual = ((12, 24), 24) if ground.quick else (WIDTHS, 24)
-    curves = {who: swept(trials, who, "width", values) for who in VARIANTS}
+    curves = {who: sweep(trials, who, "width", values) for who in VARIANTS}
     claims = []
     for who, curve in curves.items():
         narrow = {width: runs for width, runs in curve.items() if width <= usual}
@@ -82,15 +82,15 @@ def dtr_fig8(
     profile: str = "quick",
     seeds: Sequence[int] = (0,),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
 ) -> dict[str, Any]:
     """More negatives for deep levels; all levels are taught, as in the paper."""
-    began, name, source = start(), titled("dtr-fig8", where), "DTR paper, figure 8"
-    trials = trials_of(name, where, data, profile, seeds, progress, keep)
+    began, name, source = start(), experiment_name("dtr-fig8", where), "DTR paper, figure 8"
+    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     ground = trials[0].ground
     values = (0.0, 0.4) if ground.quick else ALPHAS
-    curve = swept(trials, "dtr-u", "alpha", values, levels="all")
+    curve = sweep(trials, "dtr-u", "alpha", values, levels="all")
     # The mean of the moderate ones: the best of them by the test users would look better than it is.
     moderate = averaged([curve[value] for value in values if value in MODERATE])
     said = f"alpha of {MODERATE[0]} to {MODERATE[-1]} > 0 on {ground.name}"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.evaluate.scores import Scores
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.claims import pooled
-from shortlist.lab.experiments.sweeps import titled
-from shortlist.lab.experiments.trees.common import Trial, grounds_of, rows_of
-from shortlist.lab.experiments.trends import who_is_above
+from shortlist.lab.experiments.sweeps import experiment_name
+from shortlist.lab.experiments.trees.trial import Trial, grounds_of, rows_of
+from shortlist.lab.experiments.trends import compare_pairs
 from shortlist.lab.result import result, row, start
 from shortlist.progress import Progress, silent
 
@@ -22,9 +22,9 @@ SOURCE = "DTR paper, table 2"
 SECONDS = "training seconds, without what it begins with"  # a tree of JTM, an estimator
 TREES = ("dtr-t-rl", "dtr-t", "dtr-u", "jtm", "tdm", "plt", "otm")
 FLAT = ("sasrec", "ease", "item-knn", "popularity")
-OTM: dict[str, Any] = {"steps": 200, "judge_every": 200}  # it goes on from JTM, with 300 nodes a level
+OTM: dict[str, Any] = {"steps": 200, "eval_every": 200}  # it goes on from JTM, with 300 nodes a level
 OTHERWISE: Mapping[str, tuple[str, dict[str, Any]]] = {  # what is asked otherwise, in words and in the plan
-    "chance": ("vectors by chance", {"vectors": "random"}),
+    "chance": ("vectors by chance", {"embedding_init": "random"}),
     "ahead": ("labels from the next 5", {"ahead": 5}),
 }
 ABOVE = (  # who should stand above whom, strictly or not
@@ -50,13 +50,13 @@ def dtr_table2(
     profile: str = "quick",
     seeds: Sequence[int] = (0, 1, 2),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
     variant: str = "",
 ) -> dict[str, Any]:
     """A split and a model per seed, on MovieLens-1M or on the users of the published MIND instances."""
-    began, kept = start(), Kept.at(keep)
-    name = titled("dtr-table2", where) + (f"-{variant}" if variant else "")
+    began, cache = start(), AnswerCache.open(cache_file)
+    name = experiment_name("dtr-table2", where) + (f"-{variant}" if variant else "")
     (ground,) = grounds_of([where], data, profile, name)
     if variant:
         said, given = OTHERWISE[variant]
@@ -64,7 +64,7 @@ def dtr_table2(
     found: dict[str, list[dict[str, Scores]]] = {}
     seconds: dict[str, list[float]] = {}
     for seed in seeds:
-        trial = Trial(ground, seed, kept, progress)
+        trial = Trial(ground, seed, cache, progress)
         for who in (*FLAT, "din", *TREES):
             found.setdefault(who, []).append(answered(trial, who))
             seconds.setdefault(who, []).append(float(trial.facts(who)["seconds"]))
@@ -93,4 +93,4 @@ def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], where: str) -> 
         )
         for upper, lower, strict in ABOVE
     ]
-    return claims + who_is_above(f"{SOURCE}, control", where, found, CONTROLS)
+    return claims + compare_pairs(f"{SOURCE}, control", where, found, CONTROLS)

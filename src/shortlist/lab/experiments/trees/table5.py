@@ -24,7 +24,7 @@ from torch import Tensor
 
 from shortlist.data import Interactions
 from shortlist.index.tree import Tree, by_category, grow
-from shortlist.lab.experiments.trees.common import Ground, grounds_of
+from shortlist.lab.experiments.trees.trial import Ground, grounds_of
 from shortlist.lab.experiments.trends import over_seeds
 from shortlist.lab.result import at_most, claim, result, row, start
 from shortlist.progress import Progress, silent
@@ -151,7 +151,7 @@ class _Pairs:
     def histories(self, rows: Tensor) -> Tensor:
         return self.users[rows, None]
 
-    def labels(self, rows: Tensor) -> Tensor:
+    def targets(self, rows: Tensor) -> Tensor:
         return self.items[rows]
 
 

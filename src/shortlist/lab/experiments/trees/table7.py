@@ -16,15 +16,15 @@ import torch
 from shortlist.data import Interactions
 from shortlist.index.tree import TreeShape
 from shortlist.lab.experiments.trees.catalogs import catalogues
-from shortlist.lab.experiments.trees.common import FULL
 from shortlist.lab.experiments.trees.tree_speed import random_events, seconds_of
+from shortlist.lab.experiments.trees.trial import FULL
 from shortlist.lab.result import at_most, claim, result, row, start
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.progress import Progress, silent
-from shortlist.train.tree.batches import Instances
+from shortlist.train.tree.instances import Instances
 from shortlist.train.tree.plan import TreePlan, plan_of
 from shortlist.train.tree.rectify import first_true_level, rectified
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
 SOURCE = "DTR paper, table 7"
 METHODS = ("din", "plt", "tdm", "jtm", "otm", "dtr-u", "dtr-t")
@@ -74,7 +74,7 @@ class _Course:
     def seconds(self, method: str) -> list[float]:
         """Seconds of 1,000 steps, from each of some single ones."""
         training = self._training(method)
-        took = seconds_of(lambda: training.run(training.standing.step + 1), self.repeats)
+        took = seconds_of(lambda: training.run(training.state.step + 1), self.repeats)
         return [1000 * one for one in took]
 
     def labels(self) -> dict[str, float]:
@@ -82,7 +82,7 @@ class _Course:
         training = self._training("dtr-t")
         config = SASRecConfig(self.events.n_items, max_history=training.instances.max_history)
         model = SASRec(config).to(training.device).eval()
-        tree, instances = training.standing.index.tree, training.instances
+        tree, instances = training.state.index.tree, training.instances
         rows = torch.arange(self.batch_size, device=training.device) % len(instances)
         half = torch.autocast(training.device.type, torch.bfloat16, enabled=training.device.type == "cuda")
         with torch.no_grad(), half:
@@ -100,7 +100,7 @@ class _Course:
     def _plan(self, method: str) -> TreePlan:
         endless: dict[str, Any] = {
             "steps": 10**6,
-            "judge_every": 10**7,
+            "eval_every": 10**7,
             "order": "random",
             "batch_size": self.batch_size,
         }
@@ -116,7 +116,7 @@ class _Course:
 def _batch_labels(training: TreeTraining, instances: Instances, model: SASRec, rows: torch.Tensor) -> object:
     """The labels of one batch."""
     scores = model.scores(instances.histories(rows))
-    return first_true_level(scores, instances.labels(rows), training.standing.index.tree)
+    return first_true_level(scores, instances.targets(rows), training.state.index.tree)
 
 
 def _claims(times: Times, shares: Mapping[str, float]) -> list[dict[str, Any]]:

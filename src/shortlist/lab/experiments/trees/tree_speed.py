@@ -19,8 +19,8 @@ from shortlist.index.tree import search
 from shortlist.lab.result import at_least, at_most, result, row, start
 from shortlist.progress import Progress, silent
 from shortlist.train.tree.plan import TreePlan, plan_of
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet
-from shortlist.train.tree.turn import updated
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.update import updated_tree
 
 FULL: dict[str, Any] = {"items": 10_677, "users": 4000, "batches": (1000, 4000), "repeats": 15}
 FULL["answers"] = (1, 50, 500, 2000, 4000)
@@ -58,7 +58,7 @@ def random_events(items: int, users: int, seed: int, length: int = 120) -> Inter
 
 
 def _plan(method: str, batch: int, **given: Any) -> TreePlan:
-    return plan_of(method, batch_size=batch, steps=10**6, judge_every=10**7, order="random", **given)
+    return plan_of(method, batch_size=batch, steps=10**6, eval_every=10**7, order="random", **given)
 
 
 def _training(events: Interactions, sizes: dict[str, Any], seed: int, progress: Progress) -> Times:
@@ -76,7 +76,7 @@ def _training(events: Interactions, sizes: dict[str, Any], seed: int, progress: 
     ]
     for done, (method, batch, (said, given)) in enumerate(jobs, start=1):
         training = TreeTraining(_plan(method, batch, **given), TreeTrainingSet(events), seed)
-        times = seconds_of(lambda run=training: run.run(run.standing.step + 1), sizes["repeats"])  # type: ignore[misc]
+        times = seconds_of(lambda run=training: run.run(run.state.step + 1), sizes["repeats"])  # type: ignore[misc]
         found[method, f"examples/s, batch {batch}{said}"] = [batch / one for one in times]
         progress("tree speed", done, len(jobs))
     return found
@@ -97,8 +97,10 @@ def _using(events: Interactions, sizes: dict[str, Any], seed: int) -> Times:
             with torch.autocast(training.device.type, torch.bfloat16, enabled=half):
                 times = seconds_of(lambda some=histories: search(index, some, 20, beam=150), sizes["repeats"])  # type: ignore[misc]
             found["search", f"users/s at beam 150, batch {users}, {name}"] = [users / one for one in times]
-    some = training.instances.some(rows)
-    found["update", "seconds from 20,000 instances"] = seconds_of(lambda: updated(plan, index, some, seed), 3)
+    some = training.instances.take(rows)
+    found["update", "seconds from 20,000 instances"] = seconds_of(
+        lambda: updated_tree(plan, index, some, seed), 3
+    )
     return found
 
 

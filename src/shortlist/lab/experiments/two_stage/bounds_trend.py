@@ -20,7 +20,7 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor
 
-from shortlist.lab.experiments.sweeps import titled, trials_of
+from shortlist.lab.experiments.sweeps import experiment_name, trials_of
 from shortlist.lab.experiments.trees.branches import BRANCHES
 from shortlist.lab.experiments.trends import over_seeds
 from shortlist.lab.experiments.two_stage.trend_runs import (
@@ -52,13 +52,13 @@ def bounds_trend(
     profile: str = "quick",
     seeds: Sequence[int] = (0,),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
     only: Sequence[str] = (),
 ) -> dict[str, Any]:
     """All configurations for every seed; `only` some of them by name, where answers are made for others to take."""
-    began, name = start(), titled("bounds-trend", where)
-    trials = trials_of(name, where, data, profile, seeds, progress, keep)
+    began, name = start(), experiment_name("bounds-trend", where)
+    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     ground = trials[0].ground
     wanted = [one for one in settings_of(ground.quick) if not only or one.name in only]
     runs: dict[Setting, list[Run]] = {one: [] for one in wanted}

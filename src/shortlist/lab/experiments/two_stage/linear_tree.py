@@ -18,8 +18,8 @@ from shortlist.data import HeldOut, Interactions, Split
 from shortlist.index.tree import TreeIndex, grow, random_order
 from shortlist.models.nodes import NormLimits, ScorerConfig, make_scorer, project_
 from shortlist.models.nodes.linear import LinearState
-from shortlist.train.tree.batches import Instances, instances_of
-from shortlist.train.tree.init_vectors import item_vectors
+from shortlist.train.tree.embedding_init import item_vectors
+from shortlist.train.tree.instances import Instances, instances_of
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,14 @@ class Sides:
         """The instances of a share of the training users, drawn by user; smaller shares are parts of larger ones."""
         users = torch.unique(self.train.starts).cpu()
         order = torch.from_numpy(np.random.default_rng([self.seed, 5]).permutation(len(users)))
-        kept = users[order[: max(1, round(share * len(users)))]].to(self.device)
-        return torch.nonzero(torch.isin(self.train.starts, kept))[:, 0]
+        cache = users[order[: max(1, round(share * len(users)))]].to(self.device)
+        return torch.nonzero(torch.isin(self.train.starts, cache))[:, 0]
 
     def sample(self, instances: Instances, rows: Tensor, most: int) -> Sample:
         """At most so many of the instances at `rows`."""
         picked = np.random.default_rng([self.seed, 6]).permutation(len(rows))[:most]
         some = rows[torch.from_numpy(np.sort(picked)).to(rows.device)]
-        return Sample(instances.histories(some), instances.labels(some), instances.starts[some])
+        return Sample(instances.histories(some), instances.targets(some), instances.starts[some])
 
     def vectors(self, width: int) -> Tensor:
         """A vector of every item, from the validation users alone; its last number is 1, so that popularity fits."""
@@ -104,9 +104,11 @@ def teach_linear(plan: LinearPlan, sides: Sides) -> tuple[TreeIndex, Tensor]:
         if place + batch > len(order):
             order, place = torch.randperm(len(rows), generator=generator), 0
         taken, place = rows[order[place : place + batch].to(rows.device)], place + batch
-        optimizer.param_groups[0]["lr"] = plan.learning_rate * 0.5 * (1 + math.cos(math.pi * step / plan.steps))
+        optimizer.param_groups[0]["lr"] = (
+            plan.learning_rate * 0.5 * (1 + math.cos(math.pi * step / plan.steps))
+        )
         optimizer.zero_grad()
-        loss = level_loss(index, sides.train.histories(taken), sides.train.labels(taken))
+        loss = level_loss(index, sides.train.histories(taken), sides.train.targets(taken))
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         if plan.limit is not None:

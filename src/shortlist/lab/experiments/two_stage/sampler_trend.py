@@ -16,15 +16,15 @@ import torch
 from torch import Tensor
 
 from shortlist.lab.experiments.cache import empty
-from shortlist.lab.experiments.sweeps import titled, trials_of
+from shortlist.lab.experiments.sweeps import experiment_name, trials_of
 from shortlist.lab.experiments.trees.branches import NEGATIVES
-from shortlist.lab.experiments.trees.common import Trial
+from shortlist.lab.experiments.trees.trial import Trial
 from shortlist.lab.experiments.trends import over_seeds
 from shortlist.lab.experiments.two_stage.bounds_trend import HIGH, rank_correlation
 from shortlist.lab.result import claim, result, row, start
 from shortlist.lab.theory.bounds_sampler import sampler_levels
 from shortlist.progress import Progress, silent
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
 SOURCE = "two_stage.md, E8"
 METHODS = {"dtr-u": "uniform", "dtr-t": "tree"}  # who learns, and how it draws
@@ -41,12 +41,12 @@ def bounds_sampler(
     profile: str = "quick",
     seeds: Sequence[int] = (0,),
     progress: Progress = silent,
-    keep: Path | None = None,
+    cache_file: Path | None = None,
     where: str = "ml-1m",
 ) -> dict[str, Any]:
     """Both learners for every seed, looked at through both ways to draw."""
-    began, name = start(), titled("bounds-sampler", where)
-    trials = trials_of(name, where, data, profile, seeds, progress, keep)
+    began, name = start(), experiment_name("bounds-sampler", where)
+    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     found = {method: [points_of(trial, method) for trial in trials] for method in METHODS}
     place = trials[0].ground.name
     told = result(name, profile, seeds, began, list(_rows(found, place)), _claims(found, place))
@@ -59,7 +59,7 @@ def points_of(trial: Trial, method: str) -> Points:
     asked: dict[str, Any] = {
         "rounds": 1,
         "steps": moments[-1],
-        "judge_every": moments[-1],
+        "eval_every": moments[-1],
         "update": "none",
         "levels": "all",
     }
@@ -72,7 +72,7 @@ def points_of(trial: Trial, method: str) -> Points:
         )
         picked = torch.randperm(len(training.instances), generator=torch.Generator().manual_seed(trial.seed))
         rows = picked[: 64 if trial.ground.quick else INSTANCES].to(training.device)
-        histories, labels = training.instances.histories(rows), training.instances.labels(rows)
+        histories, labels = training.instances.histories(rows), training.instances.targets(rows)
         points = []
         for moment in moments:
             index = training.run(moment)
@@ -83,7 +83,7 @@ def points_of(trial: Trial, method: str) -> Points:
         return empty(), {"points": points}
 
     name = f"{trial.ground.name}/bounds-sampler, {method}/{trial.seed}"
-    _, facts = trial.kept.get(name, measured, asdict(plan) | {"moments": moments})
+    _, facts = trial.cache.get(name, measured, asdict(plan) | {"moments": moments})
     return [one for one in facts["points"] if not one["whole"]]
 
 

@@ -22,14 +22,14 @@ from shortlist.lab.experiments.trees.branches import (
     even_negatives,
     nodes_scored,
 )
-from shortlist.lab.experiments.trees.common import Settings, Trial
+from shortlist.lab.experiments.trees.trial import Settings, Trial
 from shortlist.lab.experiments.two_stage.linear_tree import LinearPlan, Sample, Sides, teach_linear
 from shortlist.lab.theory.bounds_compare import bound_terms
 from shortlist.lab.theory.bounds_inputs import BoundInputs
 from shortlist.lab.theory.bounds_measured import (
-    Beside,
-    chance_of_linear,
+    Measured,
     held_out,
+    rademacher_linear,
     train_test_gap,
     tree_losses,
 )
@@ -37,7 +37,7 @@ from shortlist.models.nodes import norm_report
 from shortlist.models.nodes.linear import LinearState
 from shortlist.train.loop.device import device_of
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.rounds import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
 K = 20  # items retrieved
 BEAM = 100
@@ -111,7 +111,7 @@ class Run:
         }
         return told | alone
 
-    def beside(self, seed: int = 0) -> Beside:
+    def beside(self, seed: int = 0) -> Measured:
         """What is known of this tree without any theorem, of all leaves and of the ramp loss.
 
         The exact interval takes one instance of every test user: more of one are not independent.
@@ -119,7 +119,7 @@ class Run:
         _, first = np.unique(self.whose(True).numpy(), return_index=True)
         error, high = held_out(self.side(True, "all leaves")[torch.from_numpy(first)])
         train, test = ((self.side(one, "ramp"), self.whose(one)) for one in (False, True))
-        return Beside(error, high, train_test_gap(*train, *test, seed), "ramp loss")
+        return Measured(error, high, train_test_gap(*train, *test, seed), "ramp loss")
 
 
 def run_of(trial: Trial, setting: Setting) -> Run:
@@ -130,7 +130,7 @@ def run_of(trial: Trial, setting: Setting) -> Run:
         began = time.perf_counter()
         sides = _sides(trial, sizes)
         index, shown = _taught(trial, setting, sizes, sides)
-        taught = time.perf_counter() - began
+        short_training = time.perf_counter() - began
         samples = [
             sides.sample(sides.train, shown, sizes["instances"]),
             sides.sample(sides.test, torch.arange(len(sides.test), device=sides.device), sizes["instances"]),
@@ -139,13 +139,13 @@ def run_of(trial: Trial, setting: Setting) -> Run:
         found = _stacked([_losses(index, one, beams) for one in samples])
         facts = _facts(index, setting, samples[0], shown, sides)
         facts |= {"beams": beams, "nodes": [nodes_scored(index.tree.shape, one) for one in beams]}
-        facts |= {"counts": [len(one.labels) for one in samples], "taught": taught}
+        facts |= {"counts": [len(one.labels) for one in samples], "taught": short_training}
         return found, facts | {"seconds": time.perf_counter() - began}
 
     name = f"{trial.ground.name}/bounds-trend, {setting.name}/{trial.seed}"
-    found, facts = trial.kept.get(name, measured, {**asdict(setting), **sizes})
+    found, facts = trial.cache.get(name, measured, {**asdict(setting), **sizes})
     if found.ndim != 3 or found.shape[2] != len(LOSSES) + 1:
-        raise ArtifactError(f"{trial.kept.path}: {name!r} is no run of this experiment; name another file")
+        raise ArtifactError(f"{trial.cache.path}: {name!r} is no run of this experiment; name another file")
     told = facts["inputs"]
     inputs = BoundInputs(**{**told, **{one: tuple(told[one]) for one in ("level_sizes", "departures")}})
     counts = (facts["counts"][0], facts["counts"][1])
@@ -176,7 +176,9 @@ def _taught(trial: Trial, setting: Setting, sizes: Settings, sides: Sides) -> tu
         lesson = {name: sizes[name] for name in ("steps", "batch_size", "windows", "min_history")}
         return teach_linear(LinearPlan(**shape, **lesson), sides)
     asked: dict[str, Any] = {**STAYING, "scorer": setting.scorer, "branch": setting.branch}
-    asked |= {**TINY, "batch_size": trial.ground.sizes["batch_size"]} if trial.ground.quick else {"beam": BEAM}
+    asked |= (
+        {**TINY, "batch_size": trial.ground.sizes["batch_size"]} if trial.ground.quick else {"beam": BEAM}
+    )
     two = TreeShape(len(trial.ground.dataset.items), 2)
     total = drawn(two, trial.ground.few(NEGATIVES))
     asked["negatives"] = even_negatives(TreeShape(two.n, setting.branch), total)
@@ -219,7 +221,7 @@ def _stacked(sides: Sequence[Tensor]) -> Tensor:
 def _facts(index: TreeIndex, setting: Setting, sample: Sample, shown: Tensor, sides: Sides) -> dict[str, Any]:
     """What bounds are made of, and what a node fits by chance on the instances that were shown."""
     linear, fixed = setting.scorer == "linear", setting.limit is not None
-    norms = norm_report(index.scorer, learned=not linear)
+    norms = norm_report(index.scorer, trained_history=not linear)
     users = len(torch.unique(sides.train.starts[shown]))
     inputs = BoundInputs.of_index(index, len(shown), norms, fixed, n_users=users, k=K)
     if setting.limit is not None:
@@ -228,5 +230,5 @@ def _facts(index: TreeIndex, setting: Setting, sample: Sample, shown: Tensor, si
         return {"inputs": asdict(inputs)}
     state = index.state(sample.histories, 0)
     assert isinstance(state, LinearState)
-    value = chance_of_linear(state.x, inputs.b0, draws=100, seed=sides.seed).value
+    value = rademacher_linear(state.x, inputs.b0, draws=100, seed=sides.seed).value
     return {"inputs": asdict(inputs), "by_chance": value * (len(sample.labels) / len(shown)) ** 0.5}

@@ -5,8 +5,8 @@ import torch
 
 from shortlist.errors import ArtifactError, ConfigError, DataError
 from shortlist.evaluate.full_catalog import evaluate_full
-from shortlist.lab.experiments.cache import Kept
-from shortlist.lab.experiments.trees.common import (
+from shortlist.lab.experiments.cache import AnswerCache
+from shortlist.lab.experiments.trees.trial import (
     DEEP,
     MEMORY,
     Ground,
@@ -19,7 +19,7 @@ from shortlist.lab.experiments.trees.common import (
 from shortlist.train.models.last_click import LastClickTrainer
 from shortlist.train.models.sasrec import SASRecTrainer
 
-TINY = {"rounds": 1, "steps": 3, "judge_every": 3}
+TINY = {"rounds": 1, "steps": 3, "eval_every": 3}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_a_tree_begins_where_it_is_told(trial):
     assert torch.equal(after.tree.item_of_leaf, before.tree.item_of_leaf)
     for name, weight in before.scorer.state_dict().items():
         torch.testing.assert_close(after.scorer.state_dict()[name], weight, rtol=0, atol=1e-4)
-    assert training.lesson.weights is not None
+    assert training.training_set.weights is not None
 
 
 def test_what_others_begin_with_is_taught_once(trial, monkeypatch):
@@ -104,12 +104,12 @@ def test_answers_come_with_and_without_what_was_seen(trial):
 
 
 def test_scores_are_kept_by_data_set_name_and_seed(ground, request):
-    kept = Kept()
-    first = Trial(ground, 1, kept).scores("short", "dtr-u", **TINY)
-    assert set(kept.tensors) == {"world/short/1"}
-    assert kept.tensors["world/short/1"].shape == (2, len(Trial(ground, 1).split.test), DEEP)
+    cache = AnswerCache()
+    first = Trial(ground, 1, cache).scores("short", "dtr-u", **TINY)
+    assert set(cache.tensors) == {"world/short/1"}
+    assert cache.tensors["world/short/1"].shape == (2, len(Trial(ground, 1).split.test), DEEP)
     request.getfixturevalue("untaught")
-    again = Trial(ground, 1, kept).scores("short", "dtr-u", **TINY)
+    again = Trial(ground, 1, cache).scores("short", "dtr-u", **TINY)
     assert torch.equal(first[""]["f1@20"], again[""]["f1@20"])
 
 
@@ -126,14 +126,14 @@ def test_flat_systems_agree_with_a_full_evaluation(trial, name):
 
 @pytest.mark.parametrize("shape", [(77, 100), (2, 5, DEEP)])
 def test_answers_that_another_experiment_kept_are_refused(ground, shape):
-    kept = Kept()
-    kept.get("world/last-click/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
-    kept.get("world/popularity/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
+    cache = AnswerCache()
+    cache.get("world/last-click/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
+    cache.get("world/popularity/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
     said = "was kept by an experiment that asks other users; name another file"
     with pytest.raises(ArtifactError, match=f"'world/last-click/0' {said}"):
-        Trial(ground, 0, kept).model("last-click", LastClickTrainer())
+        Trial(ground, 0, cache).model("last-click", LastClickTrainer())
     with pytest.raises(ArtifactError, match=f"'world/popularity/0' {said}"):
-        Trial(ground, 0, kept).flat("popularity")
+        Trial(ground, 0, cache).flat("popularity")
 
 
 def test_rows_hold_one_value_per_seed(trial):
@@ -169,13 +169,13 @@ def _check_split(ground: Ground) -> None:
 
 
 def test_an_estimator_is_kept_and_comes_back(ground, monkeypatch, tmp_path):
-    kept = Kept.at(tmp_path / "kept.safetensors")
-    first = Trial(ground, 0, kept).sasrec
+    cache = AnswerCache.open(tmp_path / "kept.safetensors")
+    first = Trial(ground, 0, cache).sasrec
     monkeypatch.setattr(SASRecTrainer, "fit", lambda *_: pytest.fail("it is kept"))
-    again = Trial(ground, 0, Kept.at(tmp_path / "kept.safetensors")).sasrec
+    again = Trial(ground, 0, AnswerCache.open(tmp_path / "kept.safetensors")).sasrec
     assert not again.training
     for name, weight in first.state_dict().items():
         assert torch.equal(weight, again.state_dict()[name])
-    late = Trial(ground, 0, kept)
+    late = Trial(ground, 0, cache)
     late.flat("sasrec")  # its seconds are those of its training, not of its loading
-    assert late.facts("sasrec")["seconds"] == kept.facts["world/sasrec of width 16/0"]["seconds"]
+    assert late.facts("sasrec")["seconds"] == cache.facts["world/sasrec of width 16/0"]["seconds"]

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from shortlist.errors import ArtifactError
-from shortlist.lab.experiments.trees.common import Trial
-from shortlist.lab.experiments.two_stage.common import SMALL, Arm, TwoStages
+from shortlist.lab.experiments.trees.trial import Trial
+from shortlist.lab.experiments.two_stage.trial import SMALL, Arm, TwoStages
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_flags_leave_out_what_test_users_are_never_served(forgetful, monkeypatch
         asked.append(exclude)
         return SimpleNamespace(items=torch.full((len(history), k), -1))
 
-    monkeypatch.setattr("shortlist.lab.experiments.two_stage.common.search", spied)
+    monkeypatch.setattr("shortlist.lab.experiments.two_stage.trial.search", spied)
     forgetful._ask(None, forgetful.rows[:50])
     for row, seen in enumerate(asked[0].tolist()):
         assert set(seen) - {-1} == before(forgetful, row)

@@ -1,7 +1,8 @@
-"""What the experiments with two stages share: a tree that retrieves, flags, and rankers that learn from them.
+"""One trial of a two-stage experiment: a tree retrieves candidates, and flags say which training targets it retrieves.
 
-A trial has one data set, one split and one seed. The tree stays as chance made it and is taught shortly, as in figure 1
-of the paper; the ranker is the DIN of its appendix D. Instances are a sample of all windows of training users.
+A trial has one data set, one split and one seed. The tree keeps its random order of items and is trained briefly, as
+in figure 1 of the two-stage bounds paper; the ranker is the DIN of its appendix D. Training instances are a sample of
+all windows of training users.
 """
 
 import hashlib
@@ -17,7 +18,8 @@ from torch import Tensor
 from shortlist.data import HeldOut, Interactions, Windows, sliding
 from shortlist.data.windows import gather
 from shortlist.index.tree import TreeIndex, search
-from shortlist.lab.experiments.trees.common import Settings, Trial
+from shortlist.lab.experiments.trees.trial import Settings, Trial
+from shortlist.lab.experiments.two_stage.later_items import LaterItems
 from shortlist.pipeline.about import RetrievedTargets
 from shortlist.train.loop.device import device_of
 from shortlist.train.rankers.retrieved import Flags, Retrieve, retrieved_flags
@@ -26,10 +28,10 @@ from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 from shortlist.train.tree.validation import full_histories
 
 KS = (40, 80, 120)
-MIDDLE = 80
-OTHERS = 60  # negatives of an instance
+NEGATIVES = 60  # of an instance
 CHUNK = 2000
-EXCLUDE = "everything seen"  # what is never retrieved, for instances as for test users
+EXCLUDE = "everything seen"  # items that are never retrieved, for instances as for test users
+MASKED = "all later items of the user"  # items that are never negatives of an instance
 
 RETRIEVER: Settings = {
     "rounds": 1,
@@ -45,17 +47,17 @@ RETRIEVER: Settings = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large a trial is."""
+    """Sizes of a trial."""
 
     instances: int = 200_000
-    steps: int = 300  # of an epoch
+    steps: int = 300  # per epoch
     epochs: int = 12
-    patience: int = 12  # all epochs are run: the judge's few hundred users are too few to stop by
+    patience: int = 12  # all epochs are run: a few hundred validation users are too few for early stopping
     batch_size: int = 256
     learning_rate: float = 1e-3
     folds: int = 2
     ks: tuple[int, ...] = KS
-    others: int = OTHERS
+    negatives: int = NEGATIVES
     width: int = 96
     attention: tuple[int, ...] = (64, 16)
     hidden: tuple[int, ...] = (200, 80)
@@ -70,11 +72,11 @@ SMALL = Sizes(1500, 6, 2, 1, 32, 3e-3, 2, (8, 16, 24), 12, 16, (8, 4), (16, 8))
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to teach the ranker.
+    """One way to train the ranker.
 
-    `k`: the number of retrieved items that says which instances count; 0 = all count. `subset`: as many instances as
-    that, but by chance. `flags`: crossfit or in-sample. `blend`: the share of weight spread evenly. `soft`: weights by
-    how likely an instance is retrieved. `negatives`: catalogue, candidates or both.
+    `k`: instances count whose target is among the first k retrieved items; 0 = all instances count. `subset`: as many
+    instances as that, but a random subset. `flags`: crossfit or in-sample. `blend`: the share of weight spread evenly.
+    `soft`: weights by the probability that an instance is retrieved. `negatives`: catalogue, candidates or both.
     """
 
     k: int = 0
@@ -87,7 +89,7 @@ class Arm:
 
 @dataclass(eq=False)
 class TwoStages:
-    """A trial with its retriever, its flags and its rankers."""
+    """A trial with its retriever, its flags and its training instances."""
 
     trial: Trial
     sizes: Sizes
@@ -112,26 +114,27 @@ class TwoStages:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The instances, in the order of events; those that ask for something that was met before are left out."""
+        """The instances, in the order of events; those whose target is in the history are left out."""
         generator = np.random.default_rng((self.trial.seed, 5))
         most = min(len(self.windows), self.sizes.instances)
-        drawn = np.sort(generator.permutation(len(self.windows))[:most]).astype(np.int64)
-        again = np.concatenate([self._again(part) for part in np.array_split(drawn, max(most // CHUNK, 1))])
-        return np.asarray(drawn[~again], np.int64)
+        sampled = np.sort(generator.permutation(len(self.windows))[:most]).astype(np.int64)
+        parts = np.array_split(sampled, max(most // CHUNK, 1))
+        repeated = np.concatenate([self._repeated(part) for part in parts])
+        return np.asarray(sampled[~repeated], np.int64)
 
-    def _again(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        labels = self.windows.targets[rows].astype(np.int64)
-        return np.asarray((self.seen(rows) == labels[:, None]).any(1))
+    def _repeated(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        targets = self.windows.targets[rows].astype(np.int64)
+        return np.asarray((self.seen(rows) == targets[:, None]).any(1))
 
     def seen(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """All that was met before some instances, also what their histories no longer hold [m, E], -1 = padding."""
+        """All items before some instances, also those before the part of the history that models read [m, E]."""
         ends = self.windows.ends[rows].astype(np.int64)
         starts = self.events.starts[self.events.users[ends]].astype(np.int64)
         return gather(self.events, starts, ends, int((ends - starts).max(initial=0)))
 
     @cached_property
     def histories(self) -> Tensor:
-        """int16 where the catalogue allows it [m, K]: they live on the device."""
+        """Histories of all instances on the device, int16 where the catalogue allows it [m, K]."""
         kind = torch.int16 if self.n_items < 2**15 else torch.int32
         parts = np.array_split(self.rows, max(len(self.rows) // 50_000, 1))
         return torch.cat([torch.from_numpy(self.windows.histories(one)).to(kind) for one in parts]).to(
@@ -139,8 +142,19 @@ class TwoStages:
         )
 
     @cached_property
-    def wanted(self) -> Tensor:
+    def targets(self) -> Tensor:
+        """The next item of every instance [m]."""
         return torch.from_numpy(self.windows.targets[self.rows].astype(np.int64)).to(self.device)
+
+    @cached_property
+    def ends(self) -> Tensor:
+        """The position of every instance's target among the events [m]."""
+        return torch.from_numpy(self.windows.ends[self.rows].astype(np.int64)).to(self.device)
+
+    @cached_property
+    def later(self) -> LaterItems:
+        """What every user interacted with from a position on."""
+        return LaterItems.of(self.events, self.device)
 
     @property
     def n_items(self) -> int:
@@ -155,50 +169,60 @@ class TwoStages:
             return {**RETRIEVER, "history": "item"}
         return {**RETRIEVER, "history": "item", "steps": 20, "eval_every": 20, "branch": 4, "beam": 24}
 
+    def settings(self, arm: Arm) -> dict[str, Any]:
+        """All settings of the training of an arm; of the two meanings of `negatives`, the number is `n_negatives`."""
+        sizes = {
+            "n_negatives" if name == "negatives" else name: one for name, one in asdict(self.sizes).items()
+        }
+        retriever = asdict(self.trial.plan("dtr-u", **self._plan()))
+        return {**asdict(arm), **sizes, "exclude": EXCLUDE, "masked": MASKED, "retriever": retriever}
+
     @cached_property
     def beam(self) -> int:
         return self.trial.plan("dtr-u", **self._plan()).beam
 
     def tree(self, events: Interactions, seed: int) -> TreeIndex:
-        """A tree taught on some events; the validation users choose its best moment."""
+        """A tree trained on some events, with the best validation F1."""
         plan, trial = self.trial.plan("dtr-u", **self._plan()), self.trial
-        lesson = TreeTrainingSet(events, trial.ground.categories, None, trial.split.valid)
-        return TreeTraining(plan, lesson, seed, trial.device, trial.progress).run()
+        training_set = TreeTrainingSet(events, trial.ground.categories, None, trial.split.valid)
+        return TreeTraining(plan, training_set, seed, trial.device, trial.progress).run()
 
     @cached_property
-    def served(self) -> TreeIndex:
-        """The tree that answers test users: it learned from all training users."""
+    def retriever(self) -> TreeIndex:
+        """The tree that retrieves for test users, trained on all training users."""
         return self.tree(self.events, self.trial.seed)
 
-    def flags(self, way: str) -> Flags:
+    def flags(self, scheme: str) -> Flags:
         """Flags of all instances, made once."""
-        if way not in self.made:
-            self.made[way] = retrieved_flags(
+        if scheme not in self.made:
+            self.made[scheme] = retrieved_flags(
                 self.windows,
                 self.rows,
-                self._fit if way != "in-sample" else lambda events, part: self._asking(self.served),
+                self._fit
+                if scheme != "in-sample"
+                else lambda events, fold: self._retrieve_with(self.retriever),
                 self.most,
-                scheme=way,
+                scheme=scheme,
                 folds=self.sizes.folds,
                 beam=self.beam,
                 exclude=EXCLUDE,
                 seed=self.trial.seed,
             )
-        return self.made[way].check(
+        return self.made[scheme].check(
             most=self.most, beam=self.beam, exclude=EXCLUDE, data=self.events.fingerprint
         )
 
-    def _fit(self, events: Interactions, part: int) -> tuple[Retrieve, str]:
-        return self._asking(self.tree(events, self.trial.seed + 1000 * (part + 1)))
+    def _fit(self, events: Interactions, fold: int) -> tuple[Retrieve, str]:
+        return self._retrieve_with(self.tree(events, self.trial.seed + 1000 * (fold + 1)))
 
-    def _asking(self, index: TreeIndex) -> tuple[Retrieve, str]:
+    def _retrieve_with(self, index: TreeIndex) -> tuple[Retrieve, str]:
         digest = hashlib.sha256()
         for value in index.scorer.state_dict().values():
             digest.update(value.detach().float().cpu().numpy().tobytes())
         digest.update(index.tree.item_of_leaf.cpu().numpy().tobytes())
-        return lambda rows: self._ask(index, rows), digest.hexdigest()[:16]
+        return lambda rows: self._retrieve(index, rows), digest.hexdigest()[:16]
 
-    def _ask(self, index: TreeIndex, rows: NDArray[np.int64]) -> Tensor:
+    def _retrieve(self, index: TreeIndex, rows: NDArray[np.int64]) -> Tensor:
         found = []
         for part in np.array_split(rows, max(len(rows) // CHUNK, 1)):
             where = torch.from_numpy(np.searchsorted(self.rows, part)).to(self.device)
@@ -207,33 +231,31 @@ class TwoStages:
             found.append(search(index, history, self.most, beam=self.beam, exclude=seen).items.cpu())
         return torch.cat(found)
 
-    def candidates(self, cases: HeldOut) -> Tensor:
-        """What the served tree retrieves for cases [C, most]; what was seen is left out before the cut."""
-        histories = cases.query(width=self.max_history).history.to(self.device)
-        seen = full_histories(cases).to(self.device)
-        parts = range(0, len(cases), 500)
+    def candidates(self, held_out: HeldOut) -> Tensor:
+        """Retrieved items of held-out users [C, most]; items of the history are excluded before the cut."""
+        histories = held_out.query(width=self.max_history).history.to(self.device)
+        seen = full_histories(held_out).to(self.device)
+        parts = [slice(at, at + 500) for at in range(0, len(held_out), 500)]
         found = [
-            search(
-                self.served, histories[at : at + 500], self.most, beam=self.beam, exclude=seen[at : at + 500]
-            )
-            for at in parts
+            search(self.retriever, histories[part], self.most, beam=self.beam, exclude=seen[part])
+            for part in parts
         ]
         return torch.cat([one.items for one in found])
 
     @cached_property
     def valid(self) -> tuple[HeldOut, Tensor, Tensor]:
-        """Validation cases, what is retrieved for them and what they want."""
-        cases = self.trial.split.valid
-        return cases, self.candidates(cases), cases.relevant().to(self.device)
+        """Validation users, their candidates and their relevant items."""
+        held_out = self.trial.split.valid
+        return held_out, self.candidates(held_out), held_out.relevant().to(self.device)
 
-    def advice(self, arm: Arm) -> RetrievedTargets:
-        """What the guard says of an arm."""
+    def guard(self, arm: Arm) -> RetrievedTargets:
+        """Whether training on the retrieved targets of an arm is safe."""
         flags = self.flags(arm.flags)
         hit = flags.hit(arm.k or self.sizes.middle)
-        return Guard().check(hit, self.wanted.cpu().numpy(), self.weights(arm))
+        return Guard().check(hit, self.targets.cpu().numpy(), self.weights(arm))
 
     def weights(self, arm: Arm) -> Weights:
-        """How much each instance counts."""
+        """The weight of every instance."""
         if arm.k == 0:
             return weigh(np.ones(len(self.rows)), 1.0)
         hit = self.flags(arm.flags).hit(arm.k)
@@ -242,11 +264,6 @@ class TwoStages:
             hit = np.isin(np.arange(len(hit)), chosen)
         if not arm.soft:
             return weigh(hit, arm.blend)
-        counts = np.log1p(self.events.popularity[self.wanted.cpu().numpy()])
+        counts = np.log1p(self.events.popularity[self.targets.cpu().numpy()])
         length = np.log1p((self.histories >= 0).sum(1).cpu().numpy())
         return weigh(retrieval_probability(hit, np.column_stack([counts, length])), arm.blend)
-
-
-def settings_of(arm: Arm, sizes: Sizes) -> dict[str, Any]:
-    """What an answer of an arm was made with."""
-    return {**asdict(arm), **asdict(sizes), "exclude": EXCLUDE}

@@ -1,7 +1,7 @@
 import torch
 
 from shortlist.data import Query
-from shortlist.lab.experiments.simple import cosine, linear
+from shortlist.lab.experiments.linear_scores import cosine, linear
 
 
 def test_padding_is_nothing_that_was_met():
