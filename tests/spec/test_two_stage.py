@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import torch
 
+from shortlist.artifact.as_json import as_json
 from shortlist.data import Catalog, Interactions, Query, Vocabulary
-from shortlist.diagnose.diagnosis import diagnose
-from shortlist.diagnose.follow_items import follow
+from shortlist.diagnose import diagnose_pipeline
+from shortlist.diagnose.follow_items import follow_relevant_items
 from shortlist.diagnose.full_catalog import threshold
-from shortlist.diagnose.sample import panel
+from shortlist.diagnose.sample import sample_users
 from shortlist.diagnose.tree.max_heap import level_scores
-from shortlist.diagnose.what_if import by_arithmetic, replayed
+from shortlist.diagnose.what_if import by_arithmetic, replay_oracles
 from shortlist.evaluate.losses import decompose
 from shortlist.grammar import as_pipeline
 from shortlist.index.tree import TreeShape, by_vectors, exhaustive, pifa, search
@@ -35,7 +36,7 @@ from shortlist.pipeline import run
 from shortlist.train.rankers.weights import weigh
 from shortlist.train.tree.beam_sampler import BeamSampler
 from shortlist.train.tree.loss import level_softmax, margin, surrogate, top_k_hinge
-from tests.diagnose.test_follow_items import wants
+from tests.diagnose.test_follow_items import random_requests
 from tests.evaluate.test_losses import nested
 from tests.index.tree.tabular import nobody, random_rows
 from tests.index.tree.test_kmeans import draws, optimum, vectors
@@ -394,7 +395,10 @@ def choice(query, candidates, scorer):
 
 @pytest.mark.parametrize("limit", [1, 7, N_ITEMS])
 def test_i17_slate_is_the_best_retrieved_candidate(limit):
-    query, scorer = panel(wants(30), N_ITEMS).batches[0].query, RandomScorer(name="rank", sides=1_000_003)
+    query, scorer = (
+        sample_users(random_requests(30), N_ITEMS).batches[0].query,
+        RandomScorer(name="rank", sides=1_000_003),
+    )
     pool = (
         RandomNominator(name="n0", width=25, limit=limit)
         if limit < N_ITEMS
@@ -413,7 +417,7 @@ def test_i17_slate_is_the_best_retrieved_candidate(limit):
 
 
 def test_i18_slate_does_not_depend_on_the_order_of_candidates():
-    query, rows = panel(wants(20), N_ITEMS).batches[0].query, list(range(3, 30))
+    query, rows = sample_users(random_requests(20), N_ITEMS).batches[0].query, list(range(3, 30))
     scorer = RandomScorer(name="rank", sides=1_000_003)
     slates = [run(as_pipeline(listed("a", one) >> scorer % 5), query).items for one in (rows, rows[::-1])]
     assert torch.equal(*slates)
@@ -437,13 +441,13 @@ def test_i26_replay_is_at_most_the_ceiling_and_an_oracle_ranker_loses_only_what_
     for salt in range(20):
         scorer = RandomScorer(name="rank", sides=1_000_003, salt=salt)
         pipeline = as_pipeline(RandomNominator(name="n0", width=15, limit=15, salt=salt) >> scorer % 1)
-        one = panel(wants(12, salt, most=2), N_ITEMS)  # one relevant item each
-        followed = follow(pipeline, one)
-        losses, base = decompose(followed.trace), followed.returned(len(one))
-        oracles, _ = replayed(pipeline, one)
+        one = sample_users(random_requests(12, salt, most=2), N_ITEMS)  # one relevant item each
+        followed = follow_relevant_items(pipeline, one)
+        losses, base = decompose(followed.trace), followed.hits(len(one))
+        oracles, _ = replay_oracles(pipeline, one)
         for place in range(2):
             ceiling, _ = by_arithmetic(losses, place)
-            assert (oracles[:, place] - base).sum() / one.wanted.sum() <= ceiling + 1e-12
+            assert (oracles[:, place] - base).sum() / one.n_relevant.sum() <= ceiling + 1e-12
         assert oracles[:, 1].sum() == losses.alive[1]  # all that was retrieved
         gained += int((oracles[:, 0] - base).sum())
     assert gained > 0
@@ -453,7 +457,13 @@ def test_i43_same_seed_gives_the_same_diagnosis():
     ids = Vocabulary.of([f"i{row}" for row in range(N_ITEMS)])
     learned = Interactions.of(np.arange(60) % 6, np.arange(60) % N_ITEMS, np.arange(60), n_items=N_ITEMS)
     one, same, other = (
-        json.dumps(diagnose(tiny(), wants(60), learned, Catalog.bare(ids), users=40, seed=seed).as_dict())
+        json.dumps(
+            as_json(
+                diagnose_pipeline(
+                    tiny(), random_requests(60), learned, Catalog.bare(ids), users=40, seed=seed
+                )
+            )
+        )
         for seed in (4, 4, 5)
     )
     assert one == same
