@@ -1,15 +1,18 @@
-"""What many tests share and nobody wants to make twice: a small world, and a bundle trained on it in seconds."""
+"""Fixtures that many tests share: a small world, and bundles trained on it in seconds."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from shortlist.data import Dataset, save_dataset
-from shortlist.pipeline import Recipe, Recommender, load_recommender, parse_recipe
+from shortlist.models.registry import MODELS
+from shortlist.pipeline import TYPES, Recipe, Recommender, load_recommender, parse_recipe
 from shortlist.simulate import embedded
-from shortlist.train import train
+from shortlist.train import TRAINERS, train
 
 torch.set_num_threads(1)  # tests run side by side
 
@@ -75,6 +78,17 @@ device = "cpu"
 [stages.seen]
 type = "seen"
 """
+
+
+@pytest.fixture(autouse=True)
+def registries() -> Iterator[None]:
+    """Forget the types that a test, or an example of the docs, registers."""
+    tables: tuple[dict[str, Any], ...] = (MODELS, TYPES, TRAINERS)
+    before = [dict(table) for table in tables]
+    yield
+    for table, known in zip(tables, before, strict=True):
+        table.clear()
+        table.update(known)
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 
 from shortlist.data import Dataset
 from shortlist.models.model import ModelConfig
-from shortlist.models.registry import MODELS
 from shortlist.models.sequence.model import SequenceModel, padding_last
-from shortlist.pipeline import TYPES, load_recommender, parse_recipe
+from shortlist.pipeline import load_recommender, parse_recipe
 from shortlist.pipeline.registry import register
 from shortlist.serve import make_app
 from shortlist.settings import setting
@@ -71,8 +70,6 @@ type = "seen"
 @pytest.fixture(autouse=True)
 def registered():
     register("decay", Decay)
-    yield
-    del MODELS["decay"], TYPES["decay"]
 
 
 def test_toy_model_is_trained_saved_loaded_and_served(world: Dataset, tmp_path):
