@@ -1,4 +1,4 @@
-"""Votes: every event counts once for each leaf its history walks to."""
+"""Leaf votes: every event counts once for each leaf that its history reaches."""
 
 import numpy as np
 import torch
@@ -6,7 +6,7 @@ import torch
 from shortlist.data import Interactions
 from shortlist.index.jtr import grow, reached
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
-from shortlist.train.jtr.votes import batches_of, votes_of
+from shortlist.train.jtr.votes import leaf_votes, sequence_batches
 
 LENGTHS = [1, 5, 0, 9, 3]
 
@@ -22,19 +22,19 @@ def encoder_of(n_items=30, max_history=12):
     return SASRec(SASRecConfig(n_items, max_history, 8, 1, 2)).eval()
 
 
-def test_an_epoch_shows_every_event_once():
+def test_batches_hold_every_event_once():
     events = events_of()
-    for reach in (4, 50):
-        shown = list(batches_of(events, reach, 2, np.random.default_rng(1)))
-        assert max(piece.shape[1] for piece in shown) <= reach
-        together = torch.cat([piece[piece >= 0] for piece in shown])
+    for length in (4, 50):
+        batches = list(sequence_batches(events, length, 2, np.random.default_rng(1)))
+        assert max(piece.shape[1] for piece in batches) <= length
+        together = torch.cat([piece[piece >= 0] for piece in batches])
         assert sorted(together.tolist()) == sorted(events.items.tolist())
 
 
-def test_votes_are_the_product_of_who_wanted_what_and_who_walks_where():
+def test_votes_are_the_product_of_targets_and_reached_leaves():
     events, encoder = events_of(), encoder_of()
     index = grow(encoder.vectors(), 3, 5)
-    counted = votes_of(encoder, index, events, beam=2, batch_size=2).toarray()
+    votes = leaf_votes(encoder, index, events, beam=2, batch_size=2).toarray()
     leaves = index.tree.leaves.tolist()
     expected = np.zeros((30, len(leaves)))
     for at, item in enumerate(events.items.tolist()):
@@ -43,5 +43,5 @@ def test_votes_are_the_product_of_who_wanted_what_and_who_walks_where():
             query = encoder.users(torch.from_numpy(before)[None])
         for leaf in reached(index, query, 2)[0].tolist():
             expected[item, leaves.index(leaf)] += 1
-    assert counted.sum() == 2 * len(events)
-    np.testing.assert_array_equal(counted, expected)
+    assert votes.sum() == 2 * len(events)
+    np.testing.assert_array_equal(votes, expected)
