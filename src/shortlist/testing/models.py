@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from shortlist.data import Dataset, HeldOut, Interactions, Query, Split
+from shortlist.data import Candidates, Dataset, HeldOut, Interactions, Query, Split
 from shortlist.evaluate.full_catalog import rank_model
 from shortlist.metrics.ranking import METRICS
 from shortlist.models.model import Model, ModelConfig
@@ -77,7 +77,7 @@ def check_saved_and_loaded(trainer: ModelTrainer, name: str, world: Dataset, fol
     assert type(before) is type(after)
     query = world.split().test.query(width=40)
     check_same_scores(before, after, query)
-    ours, theirs = (one.pipeline.nominators[0].nominate(query) for one in (trained, loaded))
+    ours, theirs = (candidates_of(one, query) for one in (trained, loaded))
     assert torch.equal(ours.items, theirs.items)
     assert torch.equal(ours.scores, theirs.scores)
 
@@ -239,6 +239,12 @@ def model_in(recommender: Recommender) -> Model:
     (nominator,) = recommender.pipeline.nominators
     model: Model = nominator.model  # type: ignore[attr-defined]
     return model
+
+
+def candidates_of(recommender: Recommender, query: Query) -> Candidates:
+    """The candidates of the only nominator."""
+    (nominator,) = recommender.pipeline.nominators
+    return nominator(query, Candidates.none(len(query)))
 
 
 def bytes_of(model: Model) -> bytes:

@@ -67,7 +67,7 @@ class DeclaresSettings(Protocol):
     def declared(cls) -> tuple[Setting, ...]: ...
 
 
-MODEL_TRAINERS: dict[type[Model], type[ModelTrainer]] = {
+MODEL_TRAINERS: dict[type[Any], type[ModelTrainer]] = {
     BERT4Rec: BERT4RecTrainer,
     DIN: DINTrainer,
     EASE: EASETrainer,

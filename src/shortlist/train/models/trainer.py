@@ -67,7 +67,9 @@ class ModelTrainer(ABC):
     def with_settings(self, **settings: Any) -> Self:
         """The same trainer with some settings changed, of the model or of the training."""
         check_settings(settings, self.declared(), self.title)
-        plain = {name: tuple(one) if isinstance(one, list) else one for name, one in settings.items()}
+        plain: dict[str, Any] = {
+            name: tuple(one) if isinstance(one, list) else one for name, one in settings.items()
+        }
         sizes = {one.name for one in settings_of(type(self.config))}
         config = replace(self.config, **{name: one for name, one in plain.items() if name in sizes})
         return replace(self, config=config, **{name: one for name, one in plain.items() if name not in sizes})
