@@ -12,9 +12,11 @@ def inputs_of(scores, relevant, probabilities=False):
     """Scores and relevance [R, K] of the candidates of R requests, a user each."""
     count, width = scores.shape
     request = np.repeat(np.arange(count), width)
-    flat = scores.ravel().astype(np.float64)
+    values = scores.ravel().astype(np.float64)
     yes = relevant.ravel()
-    sample = CandidateRows(np.arange(count * width), flat, flat, yes, request, int(yes.sum()), int(yes.sum()))
+    sample = CandidateRows(
+        np.arange(count * width), values, values, yes, request, int(yes.sum()), int(yes.sum())
+    )
     return ScorerInputs("rank", sample, np.arange(count), np.flatnonzero(yes), probabilities)
 
 

@@ -57,6 +57,6 @@ def test_empty_slates_have_no_coverage():
     assert coverage_of(torch.empty((3, 0), dtype=torch.int64), torch.zeros(5, dtype=torch.int64)).share == 0.0
 
 
-def test_an_empty_catalogue_is_an_error():
+def test_empty_catalogue_is_an_error():
     with pytest.raises(DataError, match="expected a catalogue with items"):
         coverage_of(torch.empty((1, 0), dtype=torch.int64), torch.empty(0, dtype=torch.int64))

@@ -119,8 +119,8 @@ def test_avoidable_losses_add_up_to_what_slates_could_hold():
     pipeline = as_pipeline(
         listed("a", range(6)) >> RandomFilter(name="sieve") >> RandomScorer(name="rank", sides=3) % 2
     )
-    cases = held_out_of([([39], list(range(12))), ([38], [0, 1, 2]), ([37], [30])])
-    followed = follow_relevant_items(pipeline, sample_users(cases, N_ITEMS))
+    held_out = held_out_of([([39], list(range(12))), ([38], [0, 1, 2]), ([37], [30])])
+    followed = follow_relevant_items(pipeline, sample_users(held_out, N_ITEMS))
     lost = np.stack([np.bincount(followed.request[one], minlength=3) for one in _lost(followed)], axis=1)
     could = lost - followed.unavoidable
     assert (could >= 0).all()

@@ -106,7 +106,7 @@ def test_one_candidate_leaves_the_ranker_no_choice():
         assert torch.equal(steps[0].after.items, steps[1].after.items)
 
 
-def test_the_order_of_candidates_does_not_matter():
+def test_verdict_does_not_depend_on_the_order_of_candidates():
     rows = list(range(0, 30, 2))
     scorer = RandomScorer(name="rank", sides=5)
     verdict = [
@@ -147,10 +147,10 @@ def test_candidates_keep_the_scores_of_the_pipeline():
     assert verdict.difference.mean == pytest.approx(verdict.accuracy - verdict.accuracy_full, abs=1e-12)
 
 
-def test_the_worked_threshold():
+def test_worked_example_of_the_threshold():
     assert threshold(0.8, 0.6) == pytest.approx(0.5)
-    missed, retrieved, flat = 0.5, 0.6, 0.8  # retrieval that misses half is then as good as none
-    assert missed + retrieved * (1 - missed) == pytest.approx(flat)
+    missed, retrieved, full = 0.5, 0.6, 0.8  # retrieval that misses half is then as good as none
+    assert missed + retrieved * (1 - missed) == pytest.approx(full)
     assert threshold(0.5, 0.9) < 0
     assert threshold(0.5, 1.0) is None
     assert threshold(0.5, None) is None

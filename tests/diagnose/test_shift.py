@@ -100,7 +100,7 @@ def test_total_variation_is_1_less_recall():
     assert found.level == "large"
 
 
-def test_the_level_follows_its_rules():
+def test_level_follows_from_auc_recall_and_scores():
     assert level(0.5, 0.5, 0.5, 0.0) == "small"
     assert (
         level(0.65, 0.5, 0.5, 0.0) == level(0.5, 0.65, 0.5, 0.0) == level(0.5, None, 0.5, 0.2) == "noticeable"

@@ -119,10 +119,10 @@ def test_relevant_item_without_nomination_gets_the_columns_of_the_last():
 
 def test_gain_is_measured_through_the_later_stages():
     # 5 is not nominated. An oracle pool nominates it in place of 3; the ranker then scores it.
-    cases = held_out_of([([9], [5])] * 3)
+    held_out = held_out_of([([9], [5])] * 3)
     for sides in (10_007, 1):
         pipeline = as_pipeline(listed("a", [0, 1, 2, 3]) >> RandomScorer(name="rank", sides=sides) % 2)
-        sample = sample_users(cases, 10)
+        sample = sample_users(held_out, 10)
         what_ifs = what_if(pipeline, sample, follow_relevant_items(pipeline, sample))
         by_hand = 0
         for row in range(3):

@@ -1,4 +1,4 @@
-"""What each nominator is worth: the pipeline run again without it."""
+"""The contribution of each nominator: the pipeline run again without it."""
 
 from dataclasses import dataclass
 

@@ -144,8 +144,8 @@ def _category(item: Ints, catalog: Catalog) -> dict[str, Bools]:
     rows = np.where(inside, catalog.category_rows[np.where(inside, item, 0)], -1)
     sizes = np.bincount(rows[inside], minlength=len(catalog.categories))
     largest = [int(row) for row in np.argsort(-sizes, kind="stable")[:CATEGORIES] if sizes[row]]
-    named = {str(catalog.categories.id(row)) or "without category": rows == row for row in largest}
-    return named | {"other categories": ~np.isin(rows, largest)}
+    own = {str(catalog.categories.id(row)) or "without category": rows == row for row in largest}
+    return own | {"other categories": ~np.isin(rows, largest)}
 
 
 def _segment(

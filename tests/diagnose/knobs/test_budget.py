@@ -86,8 +86,8 @@ def test_frontier_holds_undominated_settings():
     points = {name: (one.times.p95_ms, one.recall.mean) for name, one in found.trials.items()}
     beaten = {
         name
-        for name, (ms, worth) in points.items()
-        if any(a <= ms and b >= worth and (a, b) != (ms, worth) for a, b in points.values())
+        for name, (ms, recall) in points.items()
+        if any(a <= ms and b >= recall and (a, b) != (ms, recall) for a, b in points.values())
     }
     assert set(found.frontier).isdisjoint(beaten)
     assert {points[name] for name in found.frontier} == {
@@ -100,10 +100,10 @@ def test_faster_setting_is_advised_unless_it_loses_much():
     sample, trials = sample_users(held_out(), N), found.trials
     best = next(one for one in trials.values() if one.recall.mean == 1.0)
     one_worse, much_worse = (_less(best, count, sample) for count in (1, 40))
-    named = {"best": best, "one": one_worse, "much": much_worse}
-    assert choose(named, 1e4, "recall", sample) == (best.setting.label, "a little less")
-    del named["one"]
-    assert choose(named, 1e4, "recall", sample) == (best.setting.label, best.setting.label)
+    trials_left = {"best": best, "one": one_worse, "much": much_worse}
+    assert choose(trials_left, 1e4, "recall", sample) == (best.setting.label, "a little less")
+    del trials_left["one"]
+    assert choose(trials_left, 1e4, "recall", sample) == (best.setting.label, best.setting.label)
 
 
 def test_noise_in_p95_does_not_make_a_setting_faster():

@@ -55,8 +55,8 @@ def test_part_of_a_cut_pool_is_replaced():
 
 
 def test_unknown_stage_is_refused():
-    with pytest.raises(ConfigError, match="'nobody'"):
-        replace_stage(tiny(), "nobody", lambda stage: stage)
+    with pytest.raises(ConfigError, match="'unknown'"):
+        replace_stage(tiny(), "unknown", lambda stage: stage)
 
 
 def test_full_catalog_keeps_the_columns_of_nominators():
@@ -64,9 +64,9 @@ def test_full_catalog_keeps_the_columns_of_nominators():
         Pool((listed("a", [5, 2]), listed("everything", [7]))) % 1 >> RandomScorer(name="rank") % 4
     )
     wide = run_checked(with_full_catalog(pipeline, N_ITEMS), Query.of([[0]])).trace
-    named = wide.nominated
-    assert sorted(named.items[0][named.valid[0]].tolist()) == list(range(N_ITEMS))
-    place = {int(item): at for at, item in enumerate(named.items[0]) if bool(named.valid[0, at])}
-    assert named.columns["a.rank"][0, place[5]] == 0
-    assert torch.isnan(named.columns["a.rank"][0, place[3]])
+    pool = wide.nominated
+    assert sorted(pool.items[0][pool.valid[0]].tolist()) == list(range(N_ITEMS))
+    place = {int(item): at for at, item in enumerate(pool.items[0]) if bool(pool.valid[0, at])}
+    assert pool.columns["a.rank"][0, place[5]] == 0
+    assert torch.isnan(pool.columns["a.rank"][0, place[3]])
     assert int(wide.steps[0].kept[0]) == N_ITEMS

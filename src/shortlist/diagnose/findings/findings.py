@@ -24,8 +24,8 @@ TENTH = 0.001  # a tenth of a point: smaller differences are not reported
 KNOBS = {
     "catalogue": "Train again on data with these items; no stage can return an item outside the catalogue.",
     "nominator": "Raise the limit of a nominator (the number after % in the recipe), or add a nominator.",
-    "filter": "Change the rule of the filter: what it removes, and how far back it looks. The rule may have other "
-    "reasons.",
+    "filter": "Change the rule of the filter: what it removes, and how much of the history it uses. The rule may "
+    "have other reasons.",
     "hydrator": "It only adds columns; see the stage before it.",
     "scorer": "Raise its cut (the number after % in the recipe), or change what it is trained on.",
     "selector": "Lower its strength of diversity, or return more items.",

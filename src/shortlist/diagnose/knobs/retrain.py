@@ -13,7 +13,6 @@ from shortlist.pipeline import Recipe, Recommender
 from shortlist.progress import Progress, silent
 from shortlist.train.pipeline import train
 from shortlist.train.rankers.ranker import RankerTrainer
-from shortlist.train.rankers.training_set import NEGATIVES
 from shortlist.train.registry import TRAINERS
 from shortlist.train.tree.trainer import TreeTrainer
 

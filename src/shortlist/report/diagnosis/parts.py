@@ -196,7 +196,7 @@ def coverage(diagnosis: Diagnosis) -> Section:
     """How much of the catalogue is used."""
     found = diagnosis.coverage
     alarm = ["Alarm: more than a fifth of the slates begin with the same item."] if found.collapse else []
-    named = {
+    values = {
         "different items in all slates": f"{found.distinct:,} of {found.items:,} ({percent(found.share)})",
         "never nominated": f"{found.never_nominated:,} ({percent(found.never_share)})",
         "entropy of the slates (1: uniform)": number(found.entropy),
@@ -206,7 +206,7 @@ def coverage(diagnosis: Diagnosis) -> Section:
         f"Catalogue coverage of {counted(found.requests, 'request')}. An item that is never nominated cannot be "
         "returned."
     )
-    return Section("How much of the catalogue is used?", [text, *alarm, facts(named)])
+    return Section("How much of the catalogue is used?", [text, *alarm, facts(values)])
 
 
 def sentence(reason: NotMeasured) -> str:
