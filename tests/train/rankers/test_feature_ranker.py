@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -28,6 +30,13 @@ def test_ranker_reads_the_given_nominators_and_refuses_unknown_ones(context):
     assert ranker.features.nominators == ("n",)
     with pytest.raises(ConfigError, match="'nobody'; expected some of n"):
         FeatureRankerTrainer(epochs=1).fit({"nominators": ["nobody"]}, context)
+
+
+def test_few_targets_per_item_are_no_reason_to_warn(context):
+    histories = {}
+    FeatureRankerTrainer(epochs=1).fit({"name": "rank"}, replace(context, note=histories.__setitem__))
+    assert histories["rank"].retrieved.retrieved < 20 * len(context.catalog)
+    assert histories["rank"].warnings == ()
 
 
 def test_ranker_can_be_calibrated(context):

@@ -23,6 +23,7 @@ class FeatureRankerTrainer(NetworkRankerTrainer):
     """A small network over ranking features, trained on all candidates of each request."""
 
     title: ClassVar[str] = "feature-ranker"
+    targets_per_item: ClassVar[float] = 0.0  # no parameter belongs to an item
 
     negatives: str = "all-candidates"
     epochs: int = 30

@@ -11,7 +11,7 @@ Four modes, after the two-stage bounds paper (section 4.2) and its table of alte
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -34,6 +34,8 @@ VALIDATION = 5  # one batch in so many is not trained on but used for early stop
 @dataclass(frozen=True)
 class ListSampling:
     """Which targets and negatives a ranker is trained on."""
+
+    targets_per_item: ClassVar[float] = 20.0  # fewer retrieved targets per target item are warned of
 
     mode: str = setting("harmonised", "Weights of targets by whether they were retrieved.", choices=MODES)
     negatives: str = setting(
@@ -89,7 +91,9 @@ class TrainingSet:
     @cached_property
     def retrieved(self) -> RetrievedTargets:
         """How many targets were retrieved, and whether training on those is safe."""
-        return Guard(self.sampling.min_recall).check(self._retrieved, self._items, self.weights)
+        return Guard(self.sampling.min_recall, self.sampling.targets_per_item).check(
+            self._retrieved, self._items, self.weights
+        )
 
     @cached_property
     def weights(self) -> Weights:

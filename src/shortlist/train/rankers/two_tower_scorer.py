@@ -24,6 +24,7 @@ class TowerScorerTrainer(NetworkRankerTrainer):
     """Two towers, initialised by a nominator of the pipeline or trained first, then trained on all candidates."""
 
     title: ClassVar[str] = "two-tower-scorer"
+    targets_per_item: ClassVar[float] = 0.0  # item vectors are trained before, on all events
 
     negatives: str = "all-candidates"
     learning_rate: float = 5e-4
