@@ -18,7 +18,7 @@ from shortlist.nominate import TreeNominator
 from shortlist.settings import Setting, check_settings, setting, settings_of
 from shortlist.train.context import TrainContext, forget
 from shortlist.train.loop.convergence import history_of
-from shortlist.train.loop.device import device_of
+from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.tree.checkpoint import fingerprint, has_checkpoint
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
@@ -43,9 +43,9 @@ class TreeTrainer:
     profile: str = setting(
         "sound", "Defaults: ours, those of the DTR paper or of its code.", choices=tuple(PROFILES)
     )
-    device: str = setting("auto", "Device to train on; auto: a GPU if there is one.")
+    device: str = setting("auto", "Device to train on; auto takes a GPU if there is one.", choices=DEVICES)
     epochs: int | None = setting(
-        None, "Epochs over all rounds; None: `steps` per round.", least=1, most=100_000
+        None, "Epochs over all rounds; by default `steps` per round.", least=1, most=100_000
     )
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
