@@ -193,10 +193,13 @@ def segment_lines(diagnosis: Diagnosis) -> list[str]:
 def _hundreds(share: Estimate) -> str:
     if share.mean is None:
         return "–"
-    middle = f"{100 * share.mean:.1f}"
     if share.low is None or share.high is None:
-        return middle
-    return f"{middle} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+        return _percent(share.mean)
+    return f"{_percent(share.mean)} [{_percent(share.low)}, {_percent(share.high)}]"
+
+
+def _percent(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:.1f}"  # + 0.0: no negative zero
 
 
 def show_tree(name: str, tree: TreeDiagnosis, console: Console) -> None:

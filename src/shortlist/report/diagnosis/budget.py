@@ -54,7 +54,7 @@ def verdict(budget: BudgetReport) -> list[str]:
             now,
             f"No measured setting fits into {limit}. The fastest is {_called(fastest)}: it takes "
             f"{_ms(fastest.p95_ms)} and {_value(budget, fastest)}. Sizes alone are not enough: {_slowest(fastest)} "
-            "Remove or replace that stage, or use a faster machine.",
+            "Replace that stage by a faster one, or use a faster machine.",
         ]
     return [now, _fitting(budget), *_advice(budget)]
 
