@@ -1,1 +1,1 @@
-"""lab."""
+"""Experiments, benchmarks and theory: nothing in the product imports this room."""

@@ -1,8 +1,7 @@
-"""Experiments: one file each, results as data."""
+"""Experiments by name: each returns a `Result`."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from shortlist.lab.experiments.models.baselines import baselines_ml1m
 from shortlist.lab.experiments.models.classic import classic_ml1m
@@ -13,7 +12,7 @@ from shortlist.lab.experiments.trees.branches import bounds_fig1, dtr_fig5
 from shortlist.lab.experiments.trees.fig3 import dtr_fig3
 from shortlist.lab.experiments.trees.quality_time import dtr_time
 from shortlist.lab.experiments.trees.sensitivity import dtr_fig4, dtr_fig6, dtr_fig8
-from shortlist.lab.experiments.trees.table2 import OTHERWISE, dtr_table2
+from shortlist.lab.experiments.trees.table2 import VARIANTS, dtr_table2
 from shortlist.lab.experiments.trees.table3 import dtr_table3
 from shortlist.lab.experiments.trees.table5 import dtr_table5
 from shortlist.lab.experiments.trees.table6 import dtr_table6
@@ -24,6 +23,7 @@ from shortlist.lab.experiments.two_stage.bounds_trend import bounds_trend
 from shortlist.lab.experiments.two_stage.planted import planted_stage
 from shortlist.lab.experiments.two_stage.sampler_trend import bounds_sampler
 from shortlist.lab.experiments.two_stage.table1 import bounds_table1
+from shortlist.lab.result import Result
 
 FIGURES = {
     "bounds-fig1": bounds_fig1,
@@ -36,7 +36,7 @@ FIGURES = {
     "dtr-fig8": dtr_fig8,
 }
 
-EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
+EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "baselines-ml1m": baselines_ml1m,
     "bounds-table1": bounds_table1,
     "bounds-table1-mind": partial(bounds_table1, where="mind"),
@@ -46,7 +46,7 @@ EXPERIMENTS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "dtr-table2-mind": partial(dtr_table2, where="mind"),
     "dtr-table2-indexes": dtr_table2_indexes,
     "dtr-table2-indexes-mind": partial(dtr_table2_indexes, where="mind"),
-    **{f"dtr-table2-{variant}": partial(dtr_table2, variant=variant) for variant in OTHERWISE},
+    **{f"dtr-table2-{variant}": partial(dtr_table2, variant=variant) for variant in VARIANTS},
     "dtr-table3": dtr_table3,
     "dtr-table5": dtr_table5,
     "dtr-table6": dtr_table6,

@@ -1,1 +1,1 @@
-"""models."""
+"""Experiments with single models and with pipelines of them."""

@@ -1,8 +1,8 @@
 """Sequence models, classic models and counts on MovieLens-1M, leave-last-out over the whole catalogue.
 
-Every user's last event is the test, the one before it decides when to stop and which settings to take; nothing is
-learned from either. What was seen is left out, equal scores go to the lower row, and nothing is sampled. Events at the
-same second keep the order of the file, as in the published figures that stand beside ours.
+Every user's last event is the test event; the one before it is for early stopping and for the choice of settings. No
+model is trained on either. Items of the history are excluded, ties go to the lower row, and no negatives are sampled in
+the evaluation. Events of the same second keep the order of the file, as in the published figures beside ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ from shortlist.errors import ConfigError
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.models.popular_window import PopularWindowTrainer
-from shortlist.lab.experiments.models.trials import Course
-from shortlist.lab.result import at_least, claim, result, row, start
+from shortlist.lab.experiments.models.trials import ModelTrial
+from shortlist.lab.result import Claim, Result, at_least, claim, result, row, start
 from shortlist.metrics.significance import paired
 from shortlist.progress import Progress, silent
 from shortlist.simulate import embedded
@@ -76,7 +76,7 @@ POPULARITY = "popularity"
 
 @dataclass(frozen=True)
 class Public:
-    """A published figure; `note` says what its protocol shares with ours."""
+    """A published figure; `note` compares its protocol with ours."""
 
     recall: float
     ndcg: float | None
@@ -84,7 +84,7 @@ class Public:
     firm: bool = True  # whether its source and its protocol are known
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return "reaches its public figure" if self.firm else "reaches a figure of no known source or protocol"
 
 
@@ -120,8 +120,8 @@ STEPS = (
     ("sasrec", "bert4rec"),
     ("sasrec", "sasrec, sampled softmax"),
     ("sasrec, sampled softmax", "sasrec, bce"),
-)  # what attention, the direction and the loss bring
-BERT4REC_SHORT = 0.03  # how far below its public figure BERT4Rec may stay
+)  # the effects of attention, of the direction and of the loss
+BERT4REC_TOLERANCE = 0.03  # share of its public figure that BERT4Rec may miss
 
 
 def baselines_ml1m(
@@ -131,15 +131,15 @@ def baselines_ml1m(
     progress: Progress = silent,
     cache_file: Path | None = None,
     only: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Every model with every seed on the same split; `only` some of them, where answers are made for others to take."""
+) -> Result:
+    """Every model with every seed on the same split; `only` some, where a cache is filled in several processes."""
     began, cache = start(), AnswerCache.open(cache_file)
     dataset = dataset_of(data, profile, "baselines-ml1m")
     found: dict[str, list[Scores]] = {}
     for seed in seeds:
-        course = Course(dataset.name, dataset, seed, LEAVE_LAST_OUT, cache, progress)
+        trial = ModelTrial(dataset.name, dataset, seed, LEAVE_LAST_OUT, cache, progress)
         for name in only or (*TRAINERS, POPULARITY):
-            found.setdefault(name, []).append(answered(course, name, profile))
+            found.setdefault(name, []).append(scores_of(trial, name, profile))
     rows = [
         row(name, metric, [float(one[metric].nanmean()) for one in runs])
         for name, runs in found.items()
@@ -148,26 +148,35 @@ def baselines_ml1m(
     claims = [] if only else [_above(name, found) for name in found if name != POPULARITY]
     if profile == "full" and not only:
         claims = _against_public(found) + [_above(one, found, other) for one, other in STEPS] + claims
-    told = result("baselines-ml1m", profile, seeds, began, rows, claims)
-    return told | {"protocol": {**LEAVE_LAST_OUT, "users": len(next(iter(found.values()))[0])}}
+    return result(
+        "baselines-ml1m",
+        profile,
+        seeds,
+        began,
+        rows,
+        claims,
+        protocol={**LEAVE_LAST_OUT, "users": len(next(iter(found.values()))[0])},
+        settings=cache.settings,
+        training=cache.training,
+    )
 
 
-def dataset_of(data: Path | None, profile: str, who: str) -> Dataset:
-    """The embedded small world when quick, MovieLens-1M when full."""
+def dataset_of(data: Path | None, profile: str, experiment: str) -> Dataset:
+    """The small simulated world for quick, MovieLens-1M for full."""
     if profile == "quick":
         return embedded(size="small")
     if profile != "full":
-        raise ConfigError(f"{who}: expected the profile quick or full, got {profile!r}")
+        raise ConfigError(f"{experiment}: expected the profile quick or full, got {profile!r}")
     if data is None:
-        raise ConfigError(f"{who}: the full profile needs --data, a folder that holds ml-1m/ml-1m.zip")
+        raise ConfigError(f"{experiment}: the full profile needs --data, a folder that holds ml-1m/ml-1m.zip")
     return read(data / "ml-1m" / "ml-1m.zip", "movielens", name="ml-1m")
 
 
-def answered(course: Course, name: str, profile: str) -> Scores:
+def scores_of(trial: ModelTrial, name: str, profile: str) -> Scores:
     """The scores of a model or of popularity on the test events."""
     if name == POPULARITY:
-        return course.scores(name, PopularWindowTrainer(days=0.0))
-    return course.scores(name, TRAINERS[name] if profile == "full" else quick(TRAINERS[name]))
+        return trial.scores(name, PopularWindowTrainer(days=0.0))
+    return trial.scores(name, TRAINERS[name] if profile == "full" else quick(TRAINERS[name]))
 
 
 def quick(trainer: ModelTrainer) -> ModelTrainer:
@@ -192,7 +201,7 @@ def quick(trainer: ModelTrainer) -> ModelTrainer:
     return trainer.with_settings(**{name: value for name, value in small.items() if name in known})
 
 
-def _against_public(found: Mapping[str, Sequence[Scores]]) -> list[dict[str, Any]]:
+def _against_public(found: Mapping[str, Sequence[Scores]]) -> list[Claim]:
     claims = [
         at_least("sasrec, recall@10", SOURCE, _mean(found["sasrec"], "recall@10"), 0.30),
         at_least("sasrec, ndcg@10", SOURCE, _mean(found["sasrec"], "ndcg@10"), 0.175),
@@ -200,7 +209,7 @@ def _against_public(found: Mapping[str, Sequence[Scores]]) -> list[dict[str, Any
             "bert4rec, recall@10",
             SOURCE,
             _mean(found["bert4rec"], "recall@10"),
-            round(PUBLIC["bert4rec"].recall * (1 - BERT4REC_SHORT), 4),
+            round(PUBLIC["bert4rec"].recall * (1 - BERT4REC_TOLERANCE), 4),
         ),
     ]
     for name, public in PUBLIC.items():
@@ -208,7 +217,7 @@ def _against_public(found: Mapping[str, Sequence[Scores]]) -> list[dict[str, Any
         note = f"public {public.recall:.4f}" + (f" / {public.ndcg:.4f}" if public.ndcg else "")
         claims.append(
             claim(
-                f"{name} {public.words}",
+                f"{name} {public.text}",
                 SOURCE,
                 ours >= public.recall,
                 ours,
@@ -218,13 +227,15 @@ def _against_public(found: Mapping[str, Sequence[Scores]]) -> list[dict[str, Any
     return claims
 
 
-def _above(name: str, found: Mapping[str, Sequence[Scores]], other: str = POPULARITY) -> dict[str, Any]:
-    """Whether a model is clearly above another over the users, who are the same with every seed and count once."""
-    ours, theirs = (torch.stack([one["recall@10"] for one in found[who]]).mean(0) for who in (name, other))
-    seen = paired(ours, theirs, 0)
+def _above(name: str, found: Mapping[str, Sequence[Scores]], other: str = POPULARITY) -> Claim:
+    """A model is clearly above another over the users, who are the same for every seed and count once."""
+    ours, theirs = (
+        torch.stack([one["recall@10"] for one in found[model]]).mean(0) for model in (name, other)
+    )
+    test = paired(ours, theirs, 0)
     note = f"paired difference in recall@10 over {len(ours)} users, each the mean over seeds; "
-    note += f"effect size {seen.effect_size:.2f}"
-    return claim(f"{name} > {other}", SOURCE, seen.above, seen.difference, note, [seen.low, seen.high])
+    note += f"effect size {test.effect_size:.2f}"
+    return claim(f"{name} > {other}", SOURCE, test.above, test.difference, note, [test.low, test.high])
 
 
 def _mean(runs: Sequence[Scores], metric: str) -> float:

@@ -1,7 +1,7 @@
 """The classic pipeline on MovieLens-1M: what every stage adds, and which stage loses what.
 
-Users are split 80/10/10, a held-out user's first half goes in, the second half must come out, and what was seen is
-never offered again. The quick profile does the same on the embedded small world.
+Users are split 80/10/10. The first half of a held-out user's history is the input, the second half is relevant, and
+items of the history are excluded. The quick profile does the same on the small simulated world.
 """
 
 from collections.abc import Sequence
@@ -14,27 +14,35 @@ from shortlist.errors import ConfigError
 from shortlist.evaluate.evaluation import PipelineEvaluation, evaluate_pipeline
 from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline
 from shortlist.lab.experiments.claims import better
-from shortlist.lab.result import result, row, start
-from shortlist.pipeline import Recipe, shipped_recipe
+from shortlist.lab.result import Claim, Result, Row, result, row, start
+from shortlist.pipeline import shipped_recipe
+from shortlist.pipeline.about import TrainingHistory
+from shortlist.pipeline.recipe import StageConfig
+from shortlist.pipeline.registry import TYPES
 from shortlist.progress import Progress, silent
 from shortlist.simulate import embedded
 from shortlist.stages import Seen
-from shortlist.train import train
+from shortlist.train.pipeline import train as train_pipeline
+from shortlist.train.registry import train_settings
 
 METRICS = ("recall@20", "ndcg@20", "f1@20")
-DEPTH = 400  # how many a nominator is asked for when it stands alone: what was seen still has to go
+DEPTH = 400  # candidates of a nominator alone: items of the history are still removed
 
 
 def classic_ml1m(
     data: Path | None, profile: str = "quick", seeds: Sequence[int] = (0, 1, 2), progress: Progress = silent
-) -> dict[str, Any]:
-    """Train with each seed, on the split of the same seed; every system answers the same users."""
+) -> Result:
+    """Train with each seed on the split of that seed; all systems are evaluated on the same users."""
     began = start()
     dataset = _dataset(data, profile)
+    recipe = shipped_recipe("classic")
     found: dict[str, list[PipelineEvaluation]] = {}
+    training: dict[str, TrainingHistory] = {}
     for seed in seeds:
         split = dataset.split(protocol="half-history", seed=seed)
-        for name, evaluation in _evaluated(shipped_recipe("classic"), dataset, split, seed, progress).items():
+        bundle = train_pipeline(recipe, dataset, seed, split, progress)
+        training |= {f"{stage}/{seed}": history for stage, history in bundle.about.training.items()}
+        for name, evaluation in _evaluated(bundle.pipeline, split).items():
             found.setdefault(name, []).append(evaluation)
     rows = [
         row(name, metric, [float(one.scores[metric].nanmean()) for one in runs])
@@ -46,7 +54,24 @@ def classic_ml1m(
         for metric in METRICS
     ]
     rows += _losses(found["pipeline"])
-    return result("classic-ml1m", profile, seeds, began, rows, _claims(found, seeds))
+    settings = {name: _settings(stage) for name, stage in recipe.stages.items()}
+    return result(
+        "classic-ml1m",
+        profile,
+        seeds,
+        began,
+        rows,
+        _claims(found, seeds),
+        settings=settings,
+        training=training,
+    )
+
+
+def _settings(stage: StageConfig) -> dict[str, Any]:
+    """All settings of a stage and of its training, with their defaults."""
+    own = {one.name: one.default for one in TYPES[stage.type].declared() if not one.required}
+    training = {one.name: one.default for one in train_settings(stage.type) if not one.required}
+    return {"type": stage.type, **own, **stage.settings, "train": {**training, **stage.train}}
 
 
 def _dataset(data: Path | None, profile: str) -> Dataset:
@@ -59,11 +84,8 @@ def _dataset(data: Path | None, profile: str) -> Dataset:
     return read(data / "ml-1m" / "ml-1m.zip", "movielens", name="ml-1m")
 
 
-def _evaluated(
-    recipe: Recipe, dataset: Dataset, split: Split, seed: int, progress: Progress
-) -> dict[str, PipelineEvaluation]:
-    """The pipeline, each of its nominators alone, and the pipeline cut short after each stage."""
-    trained = train(recipe, dataset, seed, split, progress).pipeline
+def _evaluated(trained: Pipeline, split: Split) -> dict[str, PipelineEvaluation]:
+    """The pipeline, each of its nominators alone, and the pipeline cut off after each stage."""
     systems: dict[str, Stage] = {"pipeline": trained}
     for part in trained.nominators:
         systems[part.title] = Pipeline((Pool((part % DEPTH,)), Top(Seen(name="seen"), 20)))
@@ -80,7 +102,7 @@ def _cut(stage: Stage) -> Stage:
     return Top(stage.inner if isinstance(stage, Top) else stage, 20)
 
 
-def _losses(runs: Sequence[PipelineEvaluation]) -> list[dict[str, Any]]:
+def _losses(runs: Sequence[PipelineEvaluation]) -> list[Row]:
     """The share of held-out items each stage loses."""
     shares: dict[str, list[float]] = {}
     for one in runs:
@@ -89,15 +111,15 @@ def _losses(runs: Sequence[PipelineEvaluation]) -> list[dict[str, Any]]:
     return [row(f"lost at {name}", "share of held-out items", values) for name, values in shares.items()]
 
 
-def _claims(found: dict[str, list[PipelineEvaluation]], seeds: Sequence[int]) -> list[dict[str, Any]]:
+def _claims(found: dict[str, list[PipelineEvaluation]], seeds: Sequence[int]) -> list[Claim]:
     """Better than popularity and than each nominator alone, on every split."""
     against = {
         name: runs for name, runs in found.items() if name != "pipeline" and not name.startswith("up to")
     }
-    told = [
+    claims = [
         better("pipeline > popularity", [(one.scores, one.popularity) for one in found["pipeline"]], seeds)
     ]
     for name, runs in against.items():
         pairs = [(ours.scores, other.scores) for ours, other in zip(found["pipeline"], runs, strict=True)]
-        told.append(better(f"pipeline > {name}", pairs, seeds))
-    return told
+        claims.append(better(f"pipeline > {name}", pairs, seeds))
+    return claims

@@ -1,12 +1,13 @@
-"""More branches: figure 5 of the DTR paper and figure 1 of its companion, with the control both leave out.
+"""More branches: figure 5 of the DTR paper and figure 1 of its companion, with the control that both leave out.
 
-At the same beam a tree with more branches looks at more of its leaves. So every tree answers three times: with the
-usual beam, with the beam that scores as many nodes as two branches do, and with all leaves scored. Trees begin by
-chance, all levels are taught, and the negatives of all levels together stay those of two branches.
-Lessons are short, 600 steps of 250 examples, for every curve is one of fifteen trainings; figure 1 has no updates.
+At the same beam, a tree with more branches scores more of its leaves. So every tree is searched three times: with the
+usual beam, with the beam that scores as many nodes as with two branches, and with all leaves scored. Trees start from
+a random order, all levels are trained, and the total number of negatives over all levels stays that of two branches.
+Training is short, 600 steps of 250 examples, because every curve needs fifteen trainings; figure 1 has no updates.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +27,19 @@ from shortlist.lab.experiments.sweeps import (
     name_of,
     trials_of,
 )
-from shortlist.lab.experiments.trees.trial import DEPTH, Settings, Trial, some_users
+from shortlist.lab.experiments.trees.trial import DEPTH, Settings, Trial, some_users, tree_facts
 from shortlist.lab.experiments.trends import gain, rises
-from shortlist.lab.result import result, row, start
+from shortlist.lab.result import Claim, Result, Row, Start, result, row, start
 from shortlist.progress import Progress, silent
 from shortlist.train.tree.validation import answers
 
 BRANCHES = (2, 4, 8, 16, 32)
-NEGATIVES = 70  # on every level of two branches
+NEGATIVES = 70  # on every level of a binary tree
 ARMS = ("equal beam", "equal nodes", "all leaves")
+COUNTS = ("beam", "nodes scored", "leaves scored")
 CONTROL = "two_stage.md, E1"
 UPDATED: Settings = {"rounds": 2, "steps": 300, "eval_every": 300}
-STAYING: Settings = {"rounds": 1, "steps": 600, "eval_every": 300, "update": "none", "history": "item"}
+FIXED: Settings = {"rounds": 1, "steps": 600, "eval_every": 300, "update": "none", "history": "item"}
 
 
 def dtr_fig5(
@@ -47,19 +49,19 @@ def dtr_fig5(
     progress: Progress = silent,
     cache_file: Path | None = None,
     where: str = "ml-1m",
-) -> dict[str, Any]:
+) -> Result:
     """The variants of DTR, with updates of the tree."""
     began, name, source = start(), experiment_name("dtr-fig5", where), "DTR paper, figure 5"
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
-    curves, rows = branched(trials, {who: (who, UPDATED) for who in VARIANTS}, "f1@20")
-    place = trials[0].ground.name
-    claims = _rising(curves, source, place, "f1@20")
-    most, usual = gain(curves["dtr-u", ARMS[0]]), {who: gain(curves[who, ARMS[0]]) for who in VARIANTS}
+    curves, rows = branch_curves(trials, {method: (method, UPDATED) for method in VARIANTS}, "f1@20")
+    dataset = trials[0].ground.name
+    claims = _rising(curves, source, dataset, "f1@20")
+    gains = {method: gain(curves[method, ARMS[0]]) for method in VARIANTS}
     claims += [
-        pooled(f"dtr-u gains more than {who} on {place}", source, most, usual[who], True)
-        for who in VARIANTS[1:]
+        pooled(f"dtr-u gains more than {method} on {dataset}", source, gains["dtr-u"], gains[method], True)
+        for method in VARIANTS[1:]
     ]
-    return result(name, profile, seeds, began, rows, claims) | {"x": "branches"}
+    return _result(name, profile, seeds, began, rows, claims, trials)
 
 
 def bounds_fig1(
@@ -69,124 +71,159 @@ def bounds_fig1(
     progress: Progress = silent,
     cache_file: Path | None = None,
     where: str = "ml-1m",
-) -> dict[str, Any]:
-    """Three scorers on a tree that stays as chance made it, beam 100."""
+) -> Result:
+    """Three scorers on a random tree without updates, beam 100."""
     began, name, source = start(), experiment_name("bounds-fig1", where), "companion paper, figure 1"
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     beam: Settings = {} if trials[0].ground.quick else {"beam": 100}
-    scorers = {
-        kind: ("dtr-u", {**STAYING, **beam, "scorer": kind}) for kind in ("linear", "mlp", "attention")
-    }
-    curves, rows = branched(trials, scorers, "recall@20")
+    scorers = {kind: ("dtr-u", {**FIXED, **beam, "scorer": kind}) for kind in ("linear", "mlp", "attention")}
+    curves, rows = branch_curves(trials, scorers, "recall@20")
     claims = _rising(curves, source, trials[0].ground.name, "recall@20")
-    return result(name, profile, seeds, began, rows, claims) | {"x": "branches"}
+    return _result(name, profile, seeds, began, rows, claims, trials)
 
 
-def _rising(
-    curves: Mapping[tuple[str, str], Curve], source: str, place: str, metric: str
-) -> list[dict[str, Any]]:
-    """The claim of the paper for the first way to search, the same for the others as a control; what a beam loses."""
+def _result(
+    name: str,
+    profile: str,
+    seeds: Sequence[int],
+    began: Start,
+    rows: Sequence[Row],
+    claims: Sequence[Claim],
+    trials: Sequence[Trial],
+) -> Result:
+    cache = trials[0].cache
+    return result(
+        name,
+        profile,
+        seeds,
+        began,
+        rows,
+        claims,
+        x="branches",
+        settings=cache.settings,
+        training=cache.training,
+    )
+
+
+def _rising(curves: Mapping[tuple[str, str], Curve], source: str, dataset: str, metric: str) -> list[Claim]:
+    """The paper's claim for the usual beam, the same for the other searches as a control, and the loss to the beam."""
     lost = [
         pooled(
-            f"{who} loses something to the beam with {min(curve)} branches on {place}",
+            f"{system} loses something to the beam with {min(curve)} branches on {dataset}",
             CONTROL,
-            curves[who, ARMS[2]][min(curve)],
+            curves[system, ARMS[2]][min(curve)],
             curve[min(curve)],
             True,
             metric,
         )
-        for (who, arm), curve in curves.items()
+        for (system, arm), curve in curves.items()
         if arm == ARMS[0]
     ]
     return lost + [
         rises(
-            f"{who} rises with branches at {arm} on {place}",
+            f"{system} rises with branches at {arm} on {dataset}",
             source if arm == ARMS[0] else CONTROL,
             curve,
             metric,
         )
-        for (who, arm), curve in curves.items()
+        for (system, arm), curve in curves.items()
     ]
 
 
-def branched(
+@dataclass(frozen=True, eq=False)
+class _Searched:
+    """One tree, searched in every way."""
+
+    scores: Sequence[Scores]  # by arm
+    counts: Mapping[str, Sequence[float]]  # per user, by arm: beam, nodes scored, leaves scored
+
+
+def branch_curves(
     trials: Sequence[Trial], systems: Mapping[str, tuple[str, Settings]], metric: str
-) -> tuple[dict[tuple[str, str], Curve], list[dict[str, Any]]]:
-    """Curves over branches of (system, way to search), and their rows with what each search looked at.
+) -> tuple[dict[tuple[str, str], Curve], list[Row]]:
+    """Curves over branches of (system, search), and their rows with what each search scored.
 
     Rows of `metric` come first: they are drawn.
     """
     ground = trials[0].ground
     values = (2, 8) if ground.quick else BRANCHES
     curves: dict[tuple[str, str], Curve] = {}
-    looked: list[dict[str, Any]] = []
-    for who, (method, given) in systems.items():
-        found = {branch: [_answered(one, method, branch, given) for one in trials] for branch in values}
+    counts: list[Row] = []
+    for system, (method, overrides) in systems.items():
+        found = {branch: [_searched(one, method, branch, overrides) for one in trials] for branch in values}
         for at, arm in enumerate(ARMS):
-            curves[who, arm] = {
-                branch: [{"": scores[at]} for scores, _ in runs] for branch, runs in found.items()
+            curves[system, arm] = {
+                branch: [{"": one.scores[at]} for one in runs] for branch, runs in found.items()
             }
-            looked += [
-                row(f"{who}, {arm} on {ground.name}", what, [told[what][at] for _, told in runs])
-                | {"x": branch}
-                for what in ("beam", "nodes scored", "leaves scored")
+            counts += [
+                row(
+                    f"{system}, {arm} on {ground.name}",
+                    count,
+                    [one.counts[count][at] for one in runs],
+                    x=branch,
+                )
+                for count in COUNTS
                 for branch, runs in found.items()
             ]
     metrics = (metric, *(one for one in CURVE_METRICS if one != metric))
-    named = {f"{who}, {arm}": curve for (who, arm), curve in curves.items()}
-    return curves, curve_rows(named, ground.name, metrics, [""]) + looked
+    named = {f"{system}, {arm}": curve for (system, arm), curve in curves.items()}
+    return curves, curve_rows(named, ground.name, metrics, [""]) + counts
 
 
-def _answered(
-    trial: Trial, method: str, branch: int, given: Settings
-) -> tuple[list[Scores], Mapping[str, list[float]]]:
-    """The scores of one tree for every way to search, and what each looked at per user."""
-    asked = {**given, "branch": branch, "order": "random", "levels": "all"}
-    asked |= {**TINY, "batch_size": trial.ground.sizes["batch_size"]} if trial.ground.quick else {}
-    two = TreeShape(len(trial.ground.dataset.items), 2)
-    total = drawn(two, trial.ground.few(NEGATIVES))
-    asked["negatives"] = even_negatives(TreeShape(two.n, branch), total)
+def _searched(trial: Trial, method: str, branch: int, overrides: Settings) -> _Searched:
+    """The scores of one tree for every search, and what each scored per user."""
+    settings = {**overrides, "branch": branch, "order": "random", "levels": "all"}
+    settings |= {**TINY, "batch_size": trial.ground.sizes["batch_size"]} if trial.ground.quick else {}
+    binary = TreeShape(len(trial.ground.dataset.items), 2)
+    total = total_negatives(binary, trial.ground.negatives(NEGATIVES))
+    settings["negatives"] = even_negatives(TreeShape(binary.n, branch), total)
+    plan = trial.plan(method, **settings)
 
     def answer() -> tuple[Tensor, dict[str, Any]]:
-        plan = trial.plan(method, **asked)
-        index, _ = trial.train(plan)
-        beams = [plan.beam, equal_beam(index.tree.shape, nodes_scored(two, plan.beam))]
-        ask = trial.split.test
-        items = [answers(index, ask, DEPTH, beam) for beam in beams] + [answers(index, ask, DEPTH, full=True)]
-        looked = [_looked_at(index, trial, beam) for beam in beams] + [(two.n, two.n)]
-        nodes, leaves = ([float(one) for one in side] for side in zip(*looked, strict=True))
-        told = {"beam": [*map(float, beams), float(two.n)], "nodes scored": nodes, "leaves scored": leaves}
-        return torch.stack(items).to(torch.int32), told
+        index, training = trial.train(plan)
+        beams = [plan.beam, equal_beam(index.tree.shape, nodes_scored(binary, plan.beam))]
+        test = trial.split.test
+        items = [answers(index, test, DEPTH, beam) for beam in beams] + [
+            answers(index, test, DEPTH, full=True)
+        ]
+        scored = [_scored_per_user(index, trial, beam) for beam in beams] + [(binary.n, binary.n)]
+        nodes, leaves = ([float(one) for one in side] for side in zip(*scored, strict=True))
+        values = ([*map(float, beams), float(binary.n)], nodes, leaves)
+        counts = dict(zip(COUNTS, values, strict=True))
+        return torch.stack(items).to(torch.int32), {**tree_facts(plan, training), **counts}
 
-    name = f"{trial.ground.name}/{name_of(trial, method, asked)}, three ways/{trial.seed}"
-    items, told = trial.cache.get(name, answer)
-    return [score_slates(one.to(torch.int64), trial.truth, (20, 40)) for one in items], told
+    name = f"{trial.ground.name}/{name_of(trial, method, settings)}, three ways/{trial.seed}"
+    items, facts = trial.cache.get(name, answer, asdict(plan))
+    scores = [score_slates(one.to(torch.int64), trial.relevant, (20, 40)) for one in items]
+    return _Searched(scores, {count: facts[count] for count in COUNTS})
 
 
-def _looked_at(index: TreeIndex, trial: Trial, beam: int) -> tuple[float, float]:
-    """Nodes and leaves that a search scores for a user, on average."""
+def _scored_per_user(index: TreeIndex, trial: Trial, beam: int) -> tuple[float, float]:
+    """The mean number of nodes and of leaves that a search scores for a user."""
     some = some_users(trial.split.test, 200, trial.seed)
     history = some.query(width=index.scorer.config.max_history).history.to(index.tree.device)
     scored = [one.n_scored.double().mean() for one in search(index, history, 20, beam, trace=True).beams]
     return float(torch.stack(scored).sum()), float(scored[-1])
 
 
-def drawn(shape: TreeShape, negatives: int) -> int:
-    """Negatives of all levels together, where no level gives more than it has."""
+def total_negatives(shape: TreeShape, negatives: int) -> int:
+    """Negatives of all levels together; a level has at most its size less one."""
     return sum(min(negatives, size - 1) for size in shape.sizes[1:])
 
 
 def even_negatives(shape: TreeShape, total: int) -> int:
-    """As many on every level as make the total, or all there are."""
-    return next((one for one in range(1, shape.n) if drawn(shape, one) >= total), max(shape.n - 1, 1))
+    """The number of negatives per level with at least this total, or all there are."""
+    return next(
+        (one for one in range(1, shape.n) if total_negatives(shape, one) >= total), max(shape.n - 1, 1)
+    )
 
 
 def nodes_scored(shape: TreeShape, beam: int) -> int:
-    """Nodes that a search with this beam looks at, up to a few where the last family is not whole."""
+    """Nodes that a search with this beam scores, up to a few where the last parent has fewer children."""
     first = shape.start(beam)
     return shape.sizes[first] + sum(min(beam * shape.branch, size) for size in shape.sizes[first + 1 :])
 
 
 def equal_beam(shape: TreeShape, nodes: int) -> int:
-    """The widest beam that looks at no more than so many nodes, at least 1."""
+    """The widest beam that scores at most this number of nodes, at least 1."""
     return max((beam for beam in range(1, shape.n) if nodes_scored(shape, beam) <= nodes), default=1)

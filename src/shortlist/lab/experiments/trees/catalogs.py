@@ -1,4 +1,4 @@
-"""The catalogues of the DTR paper by size: what time and memory depend on, without the events."""
+"""The catalogue sizes of the DTR paper: time and memory depend on them, not on the events."""
 
 from collections.abc import Mapping
 
@@ -14,15 +14,15 @@ ITEMS: Mapping[str, int] = {"movie": 10_677, "mind": 7_129, "amazon": 67_402, "t
 FEW: Mapping[str, int] = {"small": 200, "smaller": 100}
 
 
-def catalogues(profile: str, who: str) -> Mapping[str, int]:
-    """Names and numbers of items."""
+def catalogues(profile: str, experiment: str) -> Mapping[str, int]:
+    """The number of items of each catalogue."""
     if profile not in ("quick", "full"):
-        raise ConfigError(f"{who}: expected the profile quick or full, got {profile!r}")
+        raise ConfigError(f"{experiment}: expected the profile quick or full, got {profile!r}")
     return ITEMS if profile == "full" else FEW
 
 
-def untaught(plan: TreePlan, items: int, seed: int, device: torch.device | str = "cpu") -> TreeIndex:
-    """An index as it is before its first lesson."""
+def untrained(plan: TreePlan, items: int, seed: int, device: torch.device | str = "cpu") -> TreeIndex:
+    """An index before training."""
     tree = grow(random_order(items, seed), items, plan.branch or items)
     scorer = make_scorer(scorer_config(plan, tree.shape, items), seed)
     return TreeIndex(tree, scorer.eval(), plan.leaf_vectors).to(device)

@@ -1,7 +1,7 @@
-"""Table 2 of the DTR paper: every tree method and exhaustive models on the same users.
+"""Table 2 of the DTR paper: every tree method and models that score every item, on the same users.
 
-Two more tables ask where its order comes from: vectors that begin by chance, as in the paper, and labels from the
-next five events.
+Two variants ask where its order comes from: random initial vectors, as in the paper, and labels from the next five
+events.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,19 +15,19 @@ from shortlist.lab.experiments.claims import pooled
 from shortlist.lab.experiments.sweeps import experiment_name
 from shortlist.lab.experiments.trees.trial import Trial, grounds_of, rows_of
 from shortlist.lab.experiments.trends import compare_pairs
-from shortlist.lab.result import result, row, start
+from shortlist.lab.result import Claim, Result, result, row, start
 from shortlist.progress import Progress, silent
 
 SOURCE = "DTR paper, table 2"
-SECONDS = "training seconds, without what it begins with"  # a tree of JTM, an estimator
+SECONDS = "training seconds, without what it begins with"  # the tree of JTM, the estimator
 TREES = ("dtr-t-rl", "dtr-t", "dtr-u", "jtm", "tdm", "plt", "otm")
-FLAT = ("sasrec", "ease", "item-knn", "popularity")
-OTM: dict[str, Any] = {"steps": 200, "eval_every": 200}  # it goes on from JTM, with 300 nodes a level
-OTHERWISE: Mapping[str, tuple[str, dict[str, Any]]] = {  # what is asked otherwise, in words and in the plan
-    "chance": ("vectors by chance", {"embedding_init": "random"}),
+FULL_CATALOG = ("sasrec", "ease", "item-knn", "popularity")
+OTM: dict[str, Any] = {"steps": 200, "eval_every": 200}  # it continues from JTM, with 300 nodes per level
+VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {  # label and settings of the plan
+    "random-init": ("random initial vectors", {"embedding_init": "random"}),
     "ahead": ("labels from the next 5", {"ahead": 5}),
 }
-ABOVE = (  # who should stand above whom, strictly or not
+ABOVE = (  # (upper, lower, whether strictly)
     ("dtr-t-rl", "dtr-t", False),
     ("dtr-t", "dtr-u", False),
     ("dtr-u", "jtm", True),
@@ -37,12 +37,8 @@ ABOVE = (  # who should stand above whom, strictly or not
     ("dtr-t-rl", "din", False),
     ("dtr-t-rl", "sasrec", False),
 )
-
-CONTROLS = (
-    ("sasrec", "din"),
-    ("dtr-u", "din"),
-    ("otm", "jtm"),
-)  # where what is missing is lost, what OTM adds
+# What the tree loses against scoring every item, and what OTM adds.
+CONTROLS = (("sasrec", "din"), ("dtr-u", "din"), ("otm", "jtm"))
 
 
 def dtr_table2(
@@ -53,39 +49,48 @@ def dtr_table2(
     cache_file: Path | None = None,
     where: str = "ml-1m",
     variant: str = "",
-) -> dict[str, Any]:
+) -> Result:
     """A split and a model per seed, on MovieLens-1M or on the users of the published MIND instances."""
     began, cache = start(), AnswerCache.open(cache_file)
     name = experiment_name("dtr-table2", where) + (f"-{variant}" if variant else "")
     (ground,) = grounds_of([where], data, profile, name)
     if variant:
-        said, given = OTHERWISE[variant]
-        ground = replace(ground, name=f"{ground.name}, {said}", sizes={**ground.sizes, **given})
+        label, settings = VARIANTS[variant]
+        ground = replace(ground, name=f"{ground.name}, {label}", sizes={**ground.sizes, **settings})
     found: dict[str, list[dict[str, Scores]]] = {}
     seconds: dict[str, list[float]] = {}
     for seed in seeds:
         trial = Trial(ground, seed, cache, progress)
-        for who in (*FLAT, "din", *TREES):
-            found.setdefault(who, []).append(answered(trial, who))
-            seconds.setdefault(who, []).append(float(trial.facts(who)["seconds"]))
+        for system in (*FULL_CATALOG, "din", *TREES):
+            found.setdefault(system, []).append(scores_of(trial, system))
+            seconds.setdefault(system, []).append(float(trial.facts(system)["seconds"]))
     rows = rows_of(found, ground.name)
-    rows += [row(f"{who} on {ground.name}", SECONDS, times) for who, times in seconds.items()]
-    return result(name, profile, seeds, began, rows, _claims(found, ground.name))
+    rows += [row(f"{system} on {ground.name}", SECONDS, times) for system, times in seconds.items()]
+    return result(
+        name,
+        profile,
+        seeds,
+        began,
+        rows,
+        _claims(found, ground.name),
+        settings=cache.settings,
+        training=cache.training,
+    )
 
 
-def answered(trial: Trial, who: str) -> dict[str, Scores]:
-    """The scores of one system; OTM goes on from the tree and the scorer that JTM learned."""
-    if who in FLAT:
-        return trial.flat(who)
-    if who != "otm":
-        return trial.scores(who, who)
-    return trial.scores(who, who, after="jtm", **({} if trial.ground.quick else OTM))
+def scores_of(trial: Trial, system: str) -> dict[str, Scores]:
+    """The scores of one system; OTM continues from the tree and the scorer of JTM."""
+    if system in FULL_CATALOG:
+        return trial.full_catalog(system)
+    if system != "otm":
+        return trial.scores(system, system)
+    return trial.scores(system, system, after="jtm", **({} if trial.ground.quick else OTM))
 
 
-def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], where: str) -> list[dict[str, Any]]:
+def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], dataset: str) -> list[Claim]:
     claims = [
         pooled(
-            f"{upper} {'>' if strict else '>='} {lower} on {where}",
+            f"{upper} {'>' if strict else '>='} {lower} on {dataset}",
             SOURCE,
             found[upper],
             found[lower],
@@ -93,4 +98,4 @@ def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], where: str) -> 
         )
         for upper, lower, strict in ABOVE
     ]
-    return claims + compare_pairs(f"{SOURCE}, control", where, found, CONTROLS)
+    return claims + compare_pairs(f"{SOURCE}, control", dataset, found, CONTROLS)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.cache import AnswerCache
@@ -10,9 +9,9 @@ from shortlist.lab.experiments.claims import pooled
 from shortlist.lab.experiments.models.baselines import quick
 from shortlist.lab.experiments.models.popular_window import PopularWindowTrainer
 from shortlist.lab.experiments.sweeps import experiment_name
-from shortlist.lab.experiments.trees.table2 import answered
+from shortlist.lab.experiments.trees.table2 import scores_of
 from shortlist.lab.experiments.trees.trial import Trial, grounds_of, rows_of
-from shortlist.lab.result import result, start
+from shortlist.lab.result import Claim, Result, result, start
 from shortlist.progress import Progress, silent
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer
@@ -42,37 +41,49 @@ def dtr_table6(
     cache_file: Path | None = None,
     where: str = "ml-1m",
     only: Sequence[str] = (),
-) -> dict[str, Any]:
-    """A split and a model per seed; `only` some of them, where answers are made for others to take."""
+) -> Result:
+    """A split and a model per seed; `only` some models, where a cache is filled in several processes."""
     began, cache = start(), AnswerCache.open(cache_file)
     name = experiment_name("dtr-table6", where)
     (ground,) = grounds_of([where], data, profile, name)
     found: dict[str, list[dict[str, Scores]]] = {}
     for seed in seeds:
         trial = Trial(ground, seed, cache, progress)
-        for who in only or (TREE, "sasrec", *MODELS, "popularity"):
-            found.setdefault(who, []).append(_answered(trial, who))
+        for model in only or (TREE, "sasrec", *MODELS, "popularity"):
+            found.setdefault(model, []).append(_scores(trial, model))
     claims = [] if only else _claims(found, ground.name)
-    told = result(name, profile, seeds, began, rows_of(found, ground.name), claims)
-    return told if profile == "quick" else told | {"paper": dict(PAPER[where])}
+    return result(
+        name,
+        profile,
+        seeds,
+        began,
+        rows_of(found, ground.name),
+        claims,
+        paper={} if profile == "quick" else PAPER[where],
+        settings=cache.settings,
+        training=cache.training,
+    )
 
 
-def _answered(trial: Trial, who: str) -> dict[str, Scores]:
-    if who not in MODELS:
-        return answered(trial, who)
-    trainer = quick(MODELS[who]) if trial.ground.quick else MODELS[who]
+def _scores(trial: Trial, model: str) -> dict[str, Scores]:
+    if model not in MODELS:
+        return scores_of(trial, model)
+    trainer = quick(MODELS[model]) if trial.ground.quick else MODELS[model]
     if isinstance(trainer, PopularWindowTrainer):
         trainer = trainer.for_clock(trial.ground.dataset.clock)
-    return trial.model(who, trainer if trial.device == "auto" else _on(trainer, trial.device))
+    return trial.model(model, trainer if trial.device == "auto" else _on(trainer, trial.device))
 
 
 def _on(trainer: ModelTrainer, device: str) -> ModelTrainer:
     return trainer.with_settings(device=device) if "device" in trainer.settings() else trainer
 
 
-def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], where: str) -> list[dict[str, Any]]:
-    above = [pooled(f"{TREE} >= {who} on {where}", SOURCE, found[TREE], found[who], False) for who in RIVALS]
+def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], dataset: str) -> list[Claim]:
+    above = [
+        pooled(f"{TREE} >= {model} on {dataset}", SOURCE, found[TREE], found[model], False)
+        for model in RIVALS
+    ]
     return above + [
-        pooled(f"{who} > popularity on {where}", "issue 4", found[who], found["popularity"], True)
-        for who in (*RIVALS, "youtube-dnn")
+        pooled(f"{model} > popularity on {dataset}", "issue 4", found[model], found["popularity"], True)
+        for model in (*RIVALS, "youtube-dnn")
     ]

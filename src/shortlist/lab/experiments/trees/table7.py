@@ -1,13 +1,13 @@
 """Table 7 of the DTR paper: seconds of 1,000 training steps for every method, and what rectified labels add.
 
-Speed does not depend on what the events say: they are random, in the size of the paper's Movie data. Labels are made
-anew after every update, so 1,000 steps bear as many makings as updates fall into them; `every step` is what it would
-cost to estimate probabilities for each batch anew, as the authors do. On an H200 it takes about 60 s.
+Speed does not depend on the content of the events: they are random, in the size of the paper's Movie data. Labels are
+recomputed after every update, so 1,000 steps include as many recomputations as updates; `every step` is the cost of
+estimating probabilities for each batch, as the authors do. On an H200 it takes about 60 s.
 """
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from shortlist.index.tree import TreeShape
 from shortlist.lab.experiments.trees.catalogs import catalogues
 from shortlist.lab.experiments.trees.tree_speed import random_events, seconds_of
 from shortlist.lab.experiments.trees.trial import FULL
-from shortlist.lab.result import at_most, claim, result, row, start
+from shortlist.lab.result import Claim, Result, at_most, claim, result, row, start
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.progress import Progress, silent
 from shortlist.train.tree.instances import Instances
@@ -35,28 +35,30 @@ Times = Mapping[str, Sequence[float]]
 
 def dtr_table7(
     data: Path | None, profile: str = "quick", seeds: Sequence[int] = (0,), progress: Progress = silent
-) -> dict[str, Any]:
-    """One value for each repeat, all with the first seed."""
+) -> Result:
+    """One value per repeat, all with the first seed."""
     began, seed, quick = start(), seeds[0], profile != "full"
     items = next(iter(catalogues(profile, "dtr-table7").values()))
     events = random_events(items, 30 if quick else 4000, seed)
     sizes: dict[str, Any] = (
         {"batch_size": 16, "repeats": 2, "windows": (4, 2, 1, 1), "negatives": 8, "beam": 10} if quick else {}
     )
-    course = _Course(events, seed, **sizes)
+    trainings = _Trainings(events, seed, **sizes)
     times: dict[str, list[float]] = {}
     for done, method in enumerate(METHODS, start=1):
-        times[method] = course.seconds(method)
-        progress("lessons", done, len(METHODS))
-    labels = course.labels()
+        times[method] = trainings.seconds(method)
+        progress("trainings", done, len(METHODS))
+    labels = trainings.label_seconds()
     times[RECTIFIED] = [one + labels["by update"] for one in times["dtr-t"]]
     shares = {way: took / (took + statistics.median(times["dtr-t"])) for way, took in labels.items()}
-    rows = [row(who, "seconds of 1,000 steps", took) for who, took in times.items()]
+    rows = [row(method, "seconds of 1,000 steps", took) for method, took in times.items()]
     rows += [row(RECTIFIED, f"share of labels, {way}", [share]) for way, share in shares.items()]
-    return result("dtr-table7", profile, [seed], began, rows, [] if quick else _claims(times, shares))
+    claims = [] if quick else _claims(times, shares)
+    settings = {method: asdict(trainings.plan(method)) for method in METHODS}
+    return result("dtr-table7", profile, [seed], began, rows, claims, settings=settings)
 
 
-class _Course:
+class _Trainings:
     """Trainings on the same events, a few steps each."""
 
     def __init__(
@@ -66,19 +68,19 @@ class _Course:
         batch_size: int = 1000,
         repeats: int = 15,
         negatives: int = 70,
-        **given: Any,
+        **overrides: Any,
     ) -> None:
         self.events, self.seed, self.batch_size, self.repeats = events, seed, batch_size, repeats
-        self.negatives, self.given = negatives, given
+        self.negatives, self.overrides = negatives, overrides
 
     def seconds(self, method: str) -> list[float]:
-        """Seconds of 1,000 steps, from each of some single ones."""
+        """Seconds of 1,000 steps, from each of some single steps."""
         training = self._training(method)
         took = seconds_of(lambda: training.run(training.state.step + 1), self.repeats)
         return [1000 * one for one in took]
 
-    def labels(self) -> dict[str, float]:
-        """Seconds that rectified labels add to 1,000 steps: made after every update, and made in every step."""
+    def label_seconds(self) -> dict[str, float]:
+        """Seconds that rectified labels add to 1,000 steps: computed after every update, or in every step."""
         training = self._training("dtr-t")
         config = SASRecConfig(self.events.n_items, max_history=training.instances.max_history)
         model = SASRec(config).to(training.device).eval()
@@ -92,10 +94,12 @@ class _Course:
         return {"by update": whole[0] * updates, "every step": 1000 * statistics.median(single)}
 
     def _training(self, method: str) -> TreeTraining:
+        return TreeTraining(self.plan(method), TreeTrainingSet(self.events), self.seed)
+
+    def plan(self, method: str) -> TreePlan:
+        """The plan of a method without an end; din has as many nodes in its one level as dtr-u in all levels."""
         plan = self._plan(method)
-        if method == "din":  # as many nodes in its one level as dtr-u has in all of them
-            plan = replace(plan, negatives=self._nodes())
-        return TreeTraining(plan, TreeTrainingSet(self.events), self.seed)
+        return replace(plan, negatives=self._nodes()) if method == "din" else plan
 
     def _plan(self, method: str) -> TreePlan:
         endless: dict[str, Any] = {
@@ -104,11 +108,11 @@ class _Course:
             "order": "random",
             "batch_size": self.batch_size,
         }
-        plan = plan_of(method, **endless, **self.given)
+        plan = plan_of(method, **endless, **self.overrides)
         return replace(plan, negatives=min(plan.negatives, self.negatives))
 
     def _nodes(self) -> int:
-        """Negatives of all levels that dtr-u teaches."""
+        """Negatives of all levels that dtr-u trains."""
         plan, shape = self._plan("dtr-u"), TreeShape(self.events.n_items)
         return sum(min(plan.negatives, size - 1) for size in shape.sizes[shape.start(plan.beam) :])
 
@@ -119,22 +123,22 @@ def _batch_labels(training: TreeTraining, instances: Instances, model: SASRec, r
     return first_true_level(scores, instances.targets(rows), training.state.index.tree)
 
 
-def _claims(times: Times, shares: Mapping[str, float]) -> list[dict[str, Any]]:
+def _claims(times: Times, shares: Mapping[str, float]) -> list[Claim]:
     slower = [
         ("dtr-t", "dtr-u"),
         (RECTIFIED, "dtr-t"),
-        *(("otm", who) for who in ("dtr-u", "dtr-t", RECTIFIED)),
+        *(("otm", method) for method in ("dtr-u", "dtr-t", RECTIFIED)),
     ]
     claims = [_above(times, upper, lower) for upper, lower in slower]
     ratio = statistics.median(times["dtr-u"]) / statistics.median(times["din"])
     note = "ratio of medians between 0.8 and 1.25, for as many nodes"
     claims.append(claim("dtr-u takes as long as din", SOURCE, 0.8 <= ratio <= 1.25, ratio, note))
-    said = "share of time for rectified labels, "
-    return claims + [at_most(said + way, SOURCE, share, SHARE) for way, share in shares.items()]
+    text = "share of time for rectified labels, "
+    return claims + [at_most(text + way, SOURCE, share, SHARE) for way, share in shares.items()]
 
 
-def _above(times: Times, upper: str, lower: str) -> dict[str, Any]:
-    """One method takes longer than another, by the ratios of their repeats in order."""
+def _above(times: Times, upper: str, lower: str) -> Claim:
+    """One method takes longer than another, by the ratios of their sorted repeats."""
     ratios = [a / b for a, b in zip(sorted(times[upper]), sorted(times[lower]), strict=True)]
     note = f"ratio of seconds above 1; the interval is the range of {len(ratios)} repeats"
     name, middle = f"{upper} takes longer than {lower}", statistics.median(ratios)

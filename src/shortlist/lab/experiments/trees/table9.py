@@ -1,16 +1,16 @@
 """Table 9 of the DTR paper: the memory of an index, for every method and for more branches.
 
-Counted from what an index holds: the arrays that say which item lives where, and the vectors of its nodes; beside it
+Counted from the tensors of an index: the arrays that map items to leaves, and the vectors of its nodes; for comparison,
 the item vectors that scoring every item needs. It takes seconds on a CPU.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from shortlist.index.tree import TreeIndex
-from shortlist.lab.experiments.trees.catalogs import catalogues, untaught
-from shortlist.lab.result import at_most, claim, result, row, start
+from shortlist.lab.experiments.trees.catalogs import catalogues, untrained
+from shortlist.lab.result import Claim, Result, Row, at_most, claim, result, row, start
 from shortlist.progress import Progress, silent
 from shortlist.train.tree.plan import plan_of
 
@@ -23,19 +23,21 @@ MEGA = 1e6
 
 def dtr_table9(
     data: Path | None, profile: str = "quick", seeds: Sequence[int] = (0,), progress: Progress = silent
-) -> dict[str, Any]:
-    """Megabytes of all of it, bytes of every item."""
+) -> Result:
+    """Megabytes in all, and bytes per item."""
     began, seed = start(), seeds[0]
-    rows, claims = [], []
+    rows: list[Row] = []
+    claims: list[Claim] = []
     for name, items in catalogues(profile, "dtr-table9").items():
-        methods = {who: parts(untaught(plan_of(who), items, seed)) for who in METHODS}
-        wider = {one: parts(untaught(plan_of("dtr-t", branch=one), items, seed)) for one in BRANCHES}
-        flat = items * plan_of("din").width * 4
-        rows += [_row(who, f"MB, {name}", sum(held) / MEGA) for who, held in methods.items()]
-        rows.append(_row("item vectors", f"MB, {name}", flat / MEGA))
+        methods = {method: parts(untrained(plan_of(method), items, seed)) for method in METHODS}
+        wider = {one: parts(untrained(plan_of("dtr-t", branch=one), items, seed)) for one in BRANCHES}
+        item_vectors = items * plan_of("din").width * 4
+        rows += [row(method, f"MB, {name}", [sum(size) / MEGA]) for method, size in methods.items()]
+        rows.append(row("item vectors", f"MB, {name}", [item_vectors / MEGA]))
         rows += _branch_rows(wider, name, items)
         claims += _claims(methods, name)
-    return result("dtr-table9", profile, [seed], began, rows, claims) | {"x": "branches"}
+    settings = {method: asdict(plan_of(method)) for method in METHODS}
+    return result("dtr-table9", profile, [seed], began, rows, claims, x="branches", settings=settings)
 
 
 def parts(index: TreeIndex) -> tuple[int, int]:
@@ -46,22 +48,18 @@ def parts(index: TreeIndex) -> tuple[int, int]:
     return sum(one.numel() * one.element_size() for one in arrays), vectors.numel() * vectors.element_size()
 
 
-def _row(who: str, metric: str, value: float) -> dict[str, Any]:
-    return row(who, metric, [value])
-
-
-def _branch_rows(wider: dict[int, tuple[int, int]], name: str, items: int) -> list[dict[str, Any]]:
-    """Bytes of an item in trees with more branches, in all and for the tree alone."""
+def _branch_rows(wider: dict[int, tuple[int, int]], name: str, items: int) -> list[Row]:
+    """Bytes per item in trees with more branches, in all and of the tree alone."""
     return [
-        _row(said, f"bytes of an item, {name}", held / items) | {"x": branch}
+        row(part, f"bytes of an item, {name}", [size / items], x=branch)
         for branch, (arrays, vectors) in wider.items()
-        for said, held in (("index", arrays + vectors), ("arrays of the tree", arrays))
+        for part, size in (("index", arrays + vectors), ("arrays of the tree", arrays))
     ]
 
 
-def _claims(methods: dict[str, tuple[int, int]], name: str) -> list[dict[str, Any]]:
-    """All trees take the same, and no more than was published."""
-    sizes = {sum(held) for held in methods.values()}
+def _claims(methods: dict[str, tuple[int, int]], name: str) -> list[Claim]:
+    """All methods take the same memory, and no more than published."""
+    sizes = {sum(size) for size in methods.values()}
     note = f"largest less smallest, in bytes, of {', '.join(methods)}"
     spread = float(max(sizes) - min(sizes))
     claims = [claim(f"tree methods take the same memory, {name}", SOURCE, len(sizes) == 1, spread, note)]

@@ -1,12 +1,13 @@
 """How fast tree training, search and updates are, at the size the authors' code was measured on.
 
 10,677 items, a binary tree of height 14, histories of 69, width 24, 70 negatives per level, on random events: speed
-does not depend on what they say. The device is waited for before and after every repeat; claims are on medians.
+does not depend on their content. The device is synchronised before and after every repeat; claims are about medians.
 """
 
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 from shortlist.data import Interactions
 from shortlist.errors import ConfigError
 from shortlist.index.tree import search
-from shortlist.lab.result import at_least, at_most, result, row, start
+from shortlist.lab.result import Claim, Result, at_least, at_most, result, row, start
 from shortlist.progress import Progress, silent
 from shortlist.train.tree.plan import TreePlan, plan_of
 from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
@@ -31,38 +32,39 @@ Times = dict[tuple[str, str], list[float]]
 
 def tree_speed(
     data: Path | None, profile: str = "quick", seeds: Sequence[int] = (0,), progress: Progress = silent
-) -> dict[str, Any]:
-    """Examples, users and updates per second; one value for each repeat, all with the first seed."""
+) -> Result:
+    """Examples, users and updates per second; one value per repeat, all with the first seed."""
     if profile not in ("quick", "full"):
         raise ConfigError(f"tree-speed: expected the profile quick or full, got {profile!r}")
     began, sizes, seed = start(), FULL if profile == "full" else QUICK, seeds[0]
     events = random_events(sizes["items"], sizes["users"], seed)
-    found = _training(events, sizes, seed, progress) | _using(events, sizes, seed)
+    found = _training(events, sizes, seed, progress) | _search_and_update(events, sizes, seed)
     rows = [row(method, metric, values) for (method, metric), values in found.items()]
     claims = _claims(found) if profile == "full" else []
-    return result("tree-speed-h200", profile, [seed], began, rows, claims)
+    plans = {method: asdict(_plan(method, sizes["batches"][0])) for method in ("dtr-u", "dtr-t")}
+    return result("tree-speed-h200", profile, [seed], began, rows, claims, settings=plans)
 
 
 def random_events(items: int, users: int, seed: int, length: int = 120) -> Interactions:
-    """Users with `length` events each, popular items met more often."""
+    """Users with `length` events each, popular items more often."""
     generator = np.random.default_rng(seed)
-    chances = 1 / np.arange(1, items + 1) ** 0.8
-    met = generator.choice(items, users * length, p=chances / chances.sum())
+    weights = 1 / np.arange(1, items + 1) ** 0.8
+    sampled = generator.choice(items, users * length, p=weights / weights.sum())
     return Interactions.of(
         np.repeat(np.arange(users), length),
-        met,
+        sampled,
         np.tile(np.arange(length), users),
         n_users=users,
         n_items=items,
     )
 
 
-def _plan(method: str, batch: int, **given: Any) -> TreePlan:
-    return plan_of(method, batch_size=batch, steps=10**6, eval_every=10**7, order="random", **given)
+def _plan(method: str, batch: int, **overrides: Any) -> TreePlan:
+    return plan_of(method, batch_size=batch, steps=10**6, eval_every=10**7, order="random", **overrides)
 
 
 def _training(events: Interactions, sizes: dict[str, Any], seed: int, progress: Progress) -> Times:
-    """Examples per second of each sampler; `all levels` as the authors do, else those that decide at beam 150."""
+    """Examples per second of each sampler; `all levels` as the authors do, else those below beam 150."""
     found: Times = {}
     ways: list[tuple[str, dict[str, Any]]] = [
         ("", {}),
@@ -74,15 +76,15 @@ def _training(events: Interactions, sizes: dict[str, Any], seed: int, progress: 
     jobs = [
         (method, batch, way) for method in ("dtr-u", "dtr-t") for batch in sizes["batches"] for way in ways
     ]
-    for done, (method, batch, (said, given)) in enumerate(jobs, start=1):
-        training = TreeTraining(_plan(method, batch, **given), TreeTrainingSet(events), seed)
+    for done, (method, batch, (label, overrides)) in enumerate(jobs, start=1):
+        training = TreeTraining(_plan(method, batch, **overrides), TreeTrainingSet(events), seed)
         times = seconds_of(lambda run=training: run.run(run.state.step + 1), sizes["repeats"])  # type: ignore[misc]
-        found[method, f"examples/s, batch {batch}{said}"] = [batch / one for one in times]
+        found[method, f"examples/s, batch {batch}{label}"] = [batch / one for one in times]
         progress("tree speed", done, len(jobs))
     return found
 
 
-def _using(events: Interactions, sizes: dict[str, Any], seed: int) -> Times:
+def _search_and_update(events: Interactions, sizes: dict[str, Any], seed: int) -> Times:
     """Users per second, and seconds of one update of the tree."""
     plan = _plan("dtr-t", sizes["batches"][0], levels="all", leaf_vectors="slot")
     training = TreeTraining(plan, TreeTrainingSet(events), seed)
@@ -105,7 +107,7 @@ def _using(events: Interactions, sizes: dict[str, Any], seed: int) -> Times:
 
 
 def seconds_of(work: Callable[[], object], repeats: int) -> list[float]:
-    """The times of repeats, after three that warm up."""
+    """The seconds of repeats, after three warm-up runs."""
     times = []
     for _ in range(repeats + 3):
         _wait()
@@ -121,11 +123,11 @@ def _wait() -> None:
         torch.cuda.synchronize()
 
 
-def _claims(found: Times) -> list[dict[str, Any]]:
+def _claims(found: Times) -> list[Claim]:
     def most(method: str, whole: bool = False) -> float:
-        kinds = {what: values for (who, what), values in found.items() if who == method}
+        kinds = {metric: values for (of, metric), values in found.items() if of == method}
         return max(
-            statistics.median(values) for what, values in kinds.items() if ("all levels" in what) == whole
+            statistics.median(values) for metric, values in kinds.items() if ("all levels" in metric) == whole
         )
 
     update = statistics.median(found["update", "seconds from 20,000 instances"])

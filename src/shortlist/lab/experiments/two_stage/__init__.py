@@ -1,1 +1,1 @@
-"""two_stage."""
+"""Experiments with one ranking stage after a retriever, and with the bounds of two-stage recommenders."""

@@ -27,7 +27,8 @@ class LaterItems:
         ordered = keys[order]
         is_last = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]
         parts = events.users.astype(np.int64), ordered[is_last], order[is_last].astype(np.int64)
-        return cls(*(torch.from_numpy(one).to(device) for one in parts), n_items=events.n_items)
+        users, pairs, last = (torch.from_numpy(one).to(device) for one in parts)
+        return cls(users, pairs, last, events.n_items)
 
     def among(self, items: Tensor, ends: Tensor) -> Tensor:
         """Whether items [B, M] occur at or after the position `ends` [B] in the history of that event's user [B, M].

@@ -1,8 +1,8 @@
-"""A linear tree taught as the theorems have it: users are vectors that nobody learns, whole levels, no bias.
+"""A linear tree trained under the assumptions of the theorems: fixed user vectors, whole levels, no bias.
 
-What stands for a user is made of vectors of items, and those come from the validation users' events: neither the users
-a tree is taught with nor those it is judged by had a part in them. The tree is an order by chance. So all that the
-theorems on linear scorers ask for holds, except that windows of one user overlap.
+User vectors are made of item vectors, which come from the events of the validation users: neither the users a tree is
+trained on nor those it is tested on contribute to them. The tree has a random order. So all assumptions of the theorems
+on linear scorers hold, except that windows of one user overlap.
 """
 
 import math
@@ -24,12 +24,12 @@ from shortlist.train.tree.instances import Instances, instances_of
 
 @dataclass(frozen=True)
 class LinearPlan:
-    """How a linear tree is taught."""
+    """Settings of the training of a linear tree."""
 
     branch: int = 8
     width: int = 24
     share: float = 1.0  # of the training users
-    limit: float | None = None  # on the length of node vectors
+    limit: float | None = None  # on the norm of node vectors
     steps: int = 600
     batch_size: int = 1000
     learning_rate: float = 0.05
@@ -39,16 +39,16 @@ class LinearPlan:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some instances, and whose they are."""
+    """Some instances and their users."""
 
     histories: Tensor  # int64 [n, K]
-    labels: Tensor  # int64 [n]
+    targets: Tensor  # int64 [n]
     users: Tensor  # int64 [n]
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
-    """The instances of training and test users of one split, drawn alike."""
+class TrainTest:
+    """Instances of the training and of the test users of one split, sampled in the same way."""
 
     split: Split
     max_history: int
@@ -65,21 +65,21 @@ class Sides:
         events = events_of(self.split.test)
         return instances_of(events, self.max_history, self.min_history, "every", self.device)
 
-    def shown(self, share: float) -> Tensor:
-        """The instances of a share of the training users, drawn by user; smaller shares are parts of larger ones."""
+    def training_rows(self, share: float) -> Tensor:
+        """The instances of a random share of the training users; smaller shares are subsets of larger ones."""
         users = torch.unique(self.train.starts).cpu()
         order = torch.from_numpy(np.random.default_rng([self.seed, 5]).permutation(len(users)))
-        cache = users[order[: max(1, round(share * len(users)))]].to(self.device)
-        return torch.nonzero(torch.isin(self.train.starts, cache))[:, 0]
+        chosen = users[order[: max(1, round(share * len(users)))]].to(self.device)
+        return torch.nonzero(torch.isin(self.train.starts, chosen))[:, 0]
 
     def sample(self, instances: Instances, rows: Tensor, most: int) -> Sample:
-        """At most so many of the instances at `rows`."""
+        """At most `most` random instances of `rows`."""
         picked = np.random.default_rng([self.seed, 6]).permutation(len(rows))[:most]
         some = rows[torch.from_numpy(np.sort(picked)).to(rows.device)]
         return Sample(instances.histories(some), instances.targets(some), instances.starts[some])
 
     def vectors(self, width: int) -> Tensor:
-        """A vector of every item, from the validation users alone; its last number is 1, so that popularity fits."""
+        """Item vectors from the validation users only; the last number is 1, so that popularity can be fitted."""
         events = events_of(self.split.valid)
         vectors = torch.ones(events.n_items, width)
         if width > 1:
@@ -87,28 +87,28 @@ class Sides:
         return vectors
 
 
-def events_of(cases: HeldOut) -> Interactions:
-    """All events of the users of some cases, before and after the cut."""
-    return cases.events.where(np.isin(cases.events.users, cases.users))
+def events_of(held_out: HeldOut) -> Interactions:
+    """All events of held-out users, before and after the cut."""
+    return held_out.events.where(np.isin(held_out.events.users, held_out.users))
 
 
-def teach_linear(plan: LinearPlan, sides: Sides) -> tuple[TreeIndex, Tensor]:
-    """The tree after training, and the instances it was shown."""
-    index, rows = _begun(plan, sides), sides.shown(plan.share)
+def train_linear(plan: LinearPlan, data: TrainTest) -> tuple[TreeIndex, Tensor]:
+    """The trained tree and the instances it was trained on."""
+    index, rows = _initial(plan, data), data.training_rows(plan.share)
     table, limits = index.scorer.nodes.weight, NormLimits(b0=plan.limit)
     optimizer = torch.optim.Adam([table], lr=plan.learning_rate)
-    generator = torch.Generator().manual_seed(sides.seed)
-    batch = min(plan.batch_size, len(rows))
-    order, place = torch.empty(0, dtype=torch.int64), 0
+    generator = torch.Generator().manual_seed(data.seed)
+    size = min(plan.batch_size, len(rows))
+    order, at = torch.empty(0, dtype=torch.int64), 0
     for step in range(plan.steps):
-        if place + batch > len(order):
-            order, place = torch.randperm(len(rows), generator=generator), 0
-        taken, place = rows[order[place : place + batch].to(rows.device)], place + batch
+        if at + size > len(order):
+            order, at = torch.randperm(len(rows), generator=generator), 0
+        batch, at = rows[order[at : at + size].to(rows.device)], at + size
         optimizer.param_groups[0]["lr"] = (
             plan.learning_rate * 0.5 * (1 + math.cos(math.pi * step / plan.steps))
         )
         optimizer.zero_grad()
-        loss = level_loss(index, sides.train.histories(taken), sides.train.targets(taken))
+        loss = level_loss(index, data.train.histories(batch), data.train.targets(batch))
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         if plan.limit is not None:
@@ -117,24 +117,24 @@ def teach_linear(plan: LinearPlan, sides: Sides) -> tuple[TreeIndex, Tensor]:
     return index, rows
 
 
-def level_loss(index: TreeIndex, histories: Tensor, labels: Tensor) -> Tensor:
-    """The mean softmax loss over whole levels, summed, of a linear scorer whose rows are those of the tree."""
-    shape, leaves = index.tree.shape, index.tree.leaves(labels)
+def level_loss(index: TreeIndex, histories: Tensor, targets: Tensor) -> Tensor:
+    """The mean softmax loss over whole levels, summed over levels, of a linear scorer with the rows of the tree."""
+    shape, leaves = index.tree.shape, index.tree.leaves(targets)
     with torch.no_grad():
         state = index.state(histories, 0)
         assert isinstance(state, LinearState)
     losses = []
-    # Level by level: the leaves' part is then the same numbers, bit for bit, whatever the levels above.
+    # Level by level: the loss of the leaves does not depend on the number of levels above, up to rounding.
     for level, table in enumerate(torch.split(index.scorer.nodes.weight, list(shape.sizes))):
         if level:
             losses.append(F.cross_entropy(state.x @ table.T, shape.ancestor(leaves, level)))
     return torch.stack(losses).sum()
 
 
-def _begun(plan: LinearPlan, sides: Sides) -> TreeIndex:
-    """Node vectors of length 0 on a tree in the order of chance."""
-    n_items = sides.split.train.n_items
-    tree = grow(random_order(n_items, sides.seed), n_items, plan.branch).to(sides.device)
+def _initial(plan: LinearPlan, data: TrainTest) -> TreeIndex:
+    """Zero node vectors on a tree with a random order."""
+    n_items = data.split.train.n_items
+    tree = grow(random_order(n_items, data.seed), n_items, plan.branch).to(data.device)
     config = ScorerConfig(
         tree.shape.n_nodes,
         n_items,
@@ -145,9 +145,9 @@ def _begun(plan: LinearPlan, sides: Sides) -> TreeIndex:
         norm="none",
         bias=False,
     )
-    scorer = make_scorer(config, sides.seed).to(sides.device).eval()
+    scorer = make_scorer(config, data.seed).to(data.device).eval()
     assert scorer.items is not None
     with torch.no_grad():
         scorer.nodes.weight.zero_()
-        scorer.items.weight.copy_(sides.vectors(plan.width))
+        scorer.items.weight.copy_(data.vectors(plan.width))
     return TreeIndex(tree, scorer, "slot")

@@ -71,6 +71,7 @@ def _batches(
     normalised = weights.values / weights.values[weights.values > 0].mean()
     weight = torch.from_numpy(normalised.astype(np.float32)).to(stages.device)
     candidates = _candidates(stages, arm)
+    _ = stages.later, stages.ends, stages.targets, stages.histories  # on the device before a step is recorded
     batch = torch.zeros(min(stages.sizes.batch_size, len(weighted)), dtype=torch.int64, device=stages.device)
 
     def loss() -> Tensor:

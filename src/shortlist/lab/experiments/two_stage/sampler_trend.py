@@ -1,8 +1,8 @@
-"""Lemma 3 of the DTR paper while a tree learns: does the divergence that bounds a sampled loss go with its real gap?
+"""Lemma 3 of the DTR paper during training: does the divergence that bounds a sampled loss follow its measured gap?
 
-A binary tree learns with uniform and with tree-based draws. At some moments the full softmax loss of every level is
-held against what its sampled form gives, for both ways to draw: the gap by Monte Carlo, the paper's KL(Q || P), the
-mended KL(Q || P+), and the estimate for many draws. Levels that are taken whole have no gap and are left out.
+A binary tree is trained with uniform and with tree-based negatives. At several steps the full softmax loss of every
+level is compared with its sampled form, for both samplers: the gap by Monte Carlo, the paper's KL(Q || P), the
+corrected KL(Q || P+), and the estimate for many samples. Levels that are used in full have no gap and are left out.
 """
 
 import statistics
@@ -21,19 +21,19 @@ from shortlist.lab.experiments.trees.branches import NEGATIVES
 from shortlist.lab.experiments.trees.trial import Trial
 from shortlist.lab.experiments.trends import over_seeds
 from shortlist.lab.experiments.two_stage.bounds_trend import HIGH, rank_correlation
-from shortlist.lab.result import claim, result, row, start
+from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
 from shortlist.lab.theory.bounds_sampler import sampler_levels
 from shortlist.progress import Progress, silent
 from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
 SOURCE = "two_stage.md, E8"
-METHODS = {"dtr-u": "uniform", "dtr-t": "tree"}  # who learns, and how it draws
-MOMENTS = (0, 150, 600, 2400)
+METHODS = {"dtr-u": "uniform", "dtr-t": "tree"}  # training method and its sampler
+STEPS = (0, 150, 600, 2400)
 QUICK = (0, 5, 20)
 INSTANCES = 512
-TOLD = ("gap", "kl_plus", "kl", "delta", "loss", "positive")
-NAMES = {"kl": "KL(Q || P)", "kl_plus": "KL(Q || P+)", "positive": "share of the positive"}
-Points = Sequence[Mapping[str, Any]]  # a level at a moment under a way to draw
+QUANTITIES = ("gap", "kl_plus", "kl", "delta", "loss", "positive")
+LABELS = {"kl": "KL(Q || P)", "kl_plus": "KL(Q || P+)", "positive": "share of the positive"}
+Points = Sequence[Mapping[str, Any]]  # a level at a step under a sampler, as cached
 
 
 def bounds_sampler(
@@ -43,105 +43,112 @@ def bounds_sampler(
     progress: Progress = silent,
     cache_file: Path | None = None,
     where: str = "ml-1m",
-) -> dict[str, Any]:
-    """Both learners for every seed, looked at through both ways to draw."""
+) -> Result:
+    """Both methods for every seed, measured with both samplers."""
     began, name = start(), experiment_name("bounds-sampler", where)
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     found = {method: [points_of(trial, method) for trial in trials] for method in METHODS}
-    place = trials[0].ground.name
-    told = result(name, profile, seeds, began, list(_rows(found, place)), _claims(found, place))
-    return told | {"x": "steps"}
+    dataset = trials[0].ground.name
+    return result(
+        name,
+        profile,
+        seeds,
+        began,
+        list(_rows(found, dataset)),
+        _claims(found, dataset),
+        x="steps",
+        settings=trials[0].cache.settings,
+        training=trials[0].cache.training,
+    )
 
 
 def points_of(trial: Trial, method: str) -> Points:
-    """What was measured of a tree while it learned, or what is kept of it."""
-    moments = QUICK if trial.ground.quick else MOMENTS
-    asked: dict[str, Any] = {
+    """The measurements of a tree during training, or those of the cache."""
+    steps = QUICK if trial.ground.quick else STEPS
+    overrides: dict[str, Any] = {
         "rounds": 1,
-        "steps": moments[-1],
-        "eval_every": moments[-1],
+        "steps": steps[-1],
+        "eval_every": steps[-1],
         "update": "none",
         "levels": "all",
     }
-    asked |= {"scorer": "linear"} if trial.ground.quick else {}
-    plan = trial.plan(method, **asked, negatives=trial.ground.few(NEGATIVES))
+    overrides |= {"scorer": "linear"} if trial.ground.quick else {}
+    plan = trial.plan(method, **overrides, negatives=trial.ground.negatives(NEGATIVES))
 
-    def measured() -> tuple[Tensor, dict[str, Any]]:
-        training = TreeTraining(
-            plan, TreeTrainingSet(trial.split.train), trial.seed, trial.device, trial.progress
-        )
+    def measure() -> tuple[Tensor, dict[str, Any]]:
+        training_set = TreeTrainingSet(trial.split.train)
+        training = TreeTraining(plan, training_set, trial.seed, trial.device, trial.progress)
         picked = torch.randperm(len(training.instances), generator=torch.Generator().manual_seed(trial.seed))
         rows = picked[: 64 if trial.ground.quick else INSTANCES].to(training.device)
-        histories, labels = training.instances.histories(rows), training.instances.targets(rows)
+        histories, targets = training.instances.histories(rows), training.instances.targets(rows)
         points = []
-        for moment in moments:
-            index = training.run(moment)
-            each = sampler_levels(
-                index, histories, labels, plan.negatives, plan.mix, draws=100, seed=trial.seed
+        for step in steps:
+            index = training.run(step)
+            levels = sampler_levels(
+                index, histories, targets, plan.negatives, plan.mix, draws=100, seed=trial.seed
             )
-            points += [one.as_dict() | {"step": moment} for one in each]
+            points += [one.as_dict() | {"step": step} for one in levels]
         return empty(), {"points": points}
 
     name = f"{trial.ground.name}/bounds-sampler, {method}/{trial.seed}"
-    _, facts = trial.cache.get(name, measured, asdict(plan) | {"moments": moments})
+    _, facts = trial.cache.get(name, measure, {**asdict(plan), "measured_steps": steps})
     return [one for one in facts["points"] if not one["whole"]]
 
 
-def _rows(found: Mapping[str, Sequence[Points]], place: str) -> Iterator[dict[str, Any]]:
-    """Sums over levels at every moment, the measured gap first."""
-    for what in TOLD:
+def _rows(found: Mapping[str, Sequence[Points]], dataset: str) -> Iterator[Row]:
+    """Sums over levels at every step, the measured gap first."""
+    for quantity in QUANTITIES:
         for method, runs in found.items():
             for sampler in METHODS.values():
-                for step in _moments(runs):
-                    values = [_total(points, sampler, step, what) for points in runs]
-                    who = f"{method}, {sampler} draws on {place}"
-                    yield row(who, f"{NAMES.get(what, what)}, sampled levels together", values) | {"x": step}
+                for step in _steps(runs):
+                    values = [_total(points, sampler, step, quantity) for points in runs]
+                    system = f"{method}, {sampler} negatives on {dataset}"
+                    metric = f"{LABELS.get(quantity, quantity)}, sampled levels together"
+                    yield row(system, metric, values, x=step)
 
 
-def _moments(runs: Sequence[Points]) -> list[int]:
+def _steps(runs: Sequence[Points]) -> list[int]:
     return sorted({one["step"] for one in runs[0]})
 
 
-def _total(points: Points, sampler: str, step: int, what: str) -> float:
+def _total(points: Points, sampler: str, step: int, quantity: str) -> float:
     """The sum over levels; shares of the positive are averaged."""
-    values = [one[what] for one in points if one["sampler"] == sampler and one["step"] == step]
-    return statistics.fmean(values) if what == "positive" else sum(values)
+    values = [one[quantity] for one in points if one["sampler"] == sampler and one["step"] == step]
+    return statistics.fmean(values) if quantity == "positive" else sum(values)
 
 
-def _claims(found: Mapping[str, Sequence[Points]], place: str) -> list[dict[str, Any]]:
-    """What E8 expects, and what would refute it."""
+def _claims(found: Mapping[str, Sequence[Points]], dataset: str) -> list[Claim]:
+    """The expectations of E8, and what would refute them."""
     claims = []
-    for what in ("kl_plus", "kl"):
-        values = [_tracked([*one, *other], what) for one, other in zip(*found.values(), strict=True)]
-        note = f"rank correlation with the measured gap over levels, moments and draws; must be above {HIGH}"
-        claims.append(over_seeds(f"{NAMES[what]} orders gaps on {place}", SOURCE, values, note, HIGH))
-    spread = [one for runs in found.values() for points in runs for one in points]
-    wide = [6 * one["error"] + 1e-9 for one in spread]
-    over = [max(-one["gap"], one["gap"] - one["kl_plus"]) - by for one, by in zip(spread, wide, strict=True)]
-    note = f"of {len(spread)} levels, by how much the worst leaves 0 <= gap <= KL(Q || P+), beyond six standard errors"
-    claims.append(
-        claim(f"gaps keep to KL(Q || P+) on {place}", "two_stage.md, I36", max(over) <= 0, max(over), note)
-    )
+    for quantity in ("kl_plus", "kl"):
+        values = [_correlation([*one, *other], quantity) for one, other in zip(*found.values(), strict=True)]
+        note = f"rank correlation with the measured gap over levels, steps and samplers; must be above {HIGH}"
+        claims.append(over_seeds(f"{LABELS[quantity]} orders gaps on {dataset}", SOURCE, values, note, HIGH))
+    points = [one for runs in found.values() for run in runs for one in run]
+    excess = [max(-one["gap"], one["gap"] - one["kl_plus"]) - (6 * one["error"] + 1e-9) for one in points]
+    note = f"of {len(points)} levels, by how much the worst leaves 0 <= gap <= KL(Q || P+), beyond six standard errors"
+    name = f"gaps keep to KL(Q || P+) on {dataset}"
+    claims.append(claim(name, "two_stage.md, I36", max(excess) <= 0, max(excess), note))
     for method, sampler in METHODS.items():
-        for what, up in (("kl", True), ("kl_plus", False)):
-            changes = [_change(points, sampler, what) for points in found[method]]
-            word = "rises" if up else "falls"
-            note = f"last moment less the first after some steps, of {sampler} draws, all sampled levels together"
+        for quantity, up in (("kl", True), ("kl_plus", False)):
+            changes = [_change(run, sampler, quantity) for run in found[method]]
+            verb = "rises" if up else "falls"
+            note = f"value at the last step minus that at the first step after 0, {sampler} sampling, sampled levels together"
             signed = changes if up else [-one for one in changes]
-            name = f"{NAMES[what]} {word} while {method} learns on {place}"
-            claims.append(over_seeds(name, SOURCE, signed, note if up else f"{note}, sign turned"))
+            name = f"{LABELS[quantity]} {verb} during training of {method} on {dataset}"
+            claims.append(over_seeds(name, SOURCE, signed, note if up else f"{note}, with the opposite sign"))
     return claims
 
 
-def _tracked(points: Points, what: str) -> float:
-    """The rank correlation with the gap; 0 where nothing changes."""
-    return rank_correlation([one[what] for one in points], [one["gap"] for one in points]) or 0.0
+def _correlation(points: Points, quantity: str) -> float:
+    """The rank correlation with the gap; 0 where one of them is constant."""
+    return rank_correlation([one[quantity] for one in points], [one["gap"] for one in points]) or 0.0
 
 
-def _change(points: Points, sampler: str, what: str) -> float:
-    """From the first moment after some steps to the last."""
-    steps = _moments([points])[1:]
+def _change(points: Points, sampler: str, quantity: str) -> float:
+    """The change from the first step after 0 to the last."""
+    steps = _steps([points])[1:]
     return sum(
-        _total(points, sampler, later, what) - _total(points, sampler, earlier, what)
+        _total(points, sampler, later, quantity) - _total(points, sampler, earlier, quantity)
         for earlier, later in pairwise(steps)
     )
