@@ -7,7 +7,7 @@ from shortlist.errors import ConfigError, DataError
 
 
 def coverage(ranked: Tensor, n_items: int, k: int) -> float:
-    """The share of all items that are in the top k of any user: |union of slates| / n_items."""
+    """The share of all items that are in the top k of any user: `|union of slates|` / n_items."""
     return float((_exposure(ranked, n_items, k) > 0).double().mean())
 
 
