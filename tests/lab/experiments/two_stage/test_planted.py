@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from shortlist.data import Query
-from shortlist.diagnose.follow_items import room_of
-from shortlist.diagnose.sample import panel, returned
+from shortlist.diagnose.follow_items import capacity_of
+from shortlist.diagnose.sample import hits_per_request, sample_users
 from shortlist.errors import ConfigError
 from shortlist.grammar import leaves
 from shortlist.lab.experiments.two_stage.planted import (
@@ -67,13 +67,13 @@ def test_a_mended_last_stage_gains_what_was_foretold_but_for_what_is_left(quick)
 def test_each_plant_weakens_its_own_stage_and_no_other(small):
     world, dataset = small
     healthy = pipeline_of(world, dataset)
-    one = panel(cases_of(world, dataset, "liked"), world.n_items)
-    whole = returned(healthy, one).sum()
+    one = sample_users(cases_of(world, dataset, "liked"), world.n_items)
+    whole = hits_per_request(healthy, one).sum()
     for plant in PLANTS:
         weak = planted(healthy, plant, world.n_items, 0)
-        assert returned(weak, one).sum() < whole
+        assert hits_per_request(weak, one).sum() < whole
         changed = [a.title for a, b in zip(leaves(weak), leaves(healthy), strict=True) if a is not b]
-        rooms = [(room_of(a), room_of(b)) for a, b in zip(weak.stages, healthy.stages, strict=True)]
+        rooms = [(capacity_of(a), capacity_of(b)) for a, b in zip(weak.stages, healthy.stages, strict=True)]
         expected = {"nominator": ["near"], "filter": ["available"], "cut": []}.get(plant, [STAGES[plant]])
         assert changed == expected
         assert [a for a, b in rooms if a != b] == ([12] if plant == "cut" else [])
