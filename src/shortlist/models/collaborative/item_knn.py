@@ -22,7 +22,8 @@ class ItemKNNConfig(ModelConfig):
 class ItemKNN(Model):
     """Every item of a history adds the similarities of its nearest neighbours.
 
-    Memory grows with the number of items, not with pairs of items. Items that no neighbour adds to come last, ordered by popularity; so does every item for an empty history.
+    Memory grows with the number of items, not with pairs of items. Items that no neighbour adds to come last,
+    ordered by popularity; so does every item for an empty history.
     """
 
     Config = ItemKNNConfig

@@ -25,8 +25,9 @@ class LightGCNConfig(ModelConfig):
 class LightGCN(VectorModel):
     """User and item vectors propagated along the graph of interactions, mean over layers.
 
-    Edges weigh 1 / sqrt(degree * degree). A user receives messages from the items of the history only. The user vector is therefore computed from the history,
-    plus the user's own embedding for users of the training data: it follows a growing history, and new users have one.
+    Edges weigh 1 / sqrt(degree * degree). A user receives messages from the items of the history only. The user
+    vector is therefore computed from the history, plus the user's own embedding for users of the training data: it
+    follows a growing history, and new users have one.
     """
 
     Config = LightGCNConfig

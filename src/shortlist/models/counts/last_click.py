@@ -24,8 +24,9 @@ class LastClickConfig(ModelConfig):
 class LastClick(Model):
     """Counts of which item follows the last one, with popularity as backoff.
 
-    p(next | last) = (count(last, next) + backoff * popularity(next)) / (count(last) + backoff). The popularity of an item is its share of all events. It is the answer for an empty history, and it orders items
-    that never followed the last one. Item i owns next_items[starts[i]:starts[i + 1]].
+    p(next | last) = (count(last, next) + backoff * popularity(next)) / (count(last) + backoff). The popularity of
+    an item is its share of all events. It is the answer for an empty history, and it orders items that never
+    followed the last one. Item i owns next_items[starts[i]:starts[i + 1]].
     """
 
     Config = LastClickConfig

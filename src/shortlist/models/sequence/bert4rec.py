@@ -17,7 +17,8 @@ class BERT4RecConfig(TransformerConfig):
 class BERT4Rec(VectorModel):
     """A bidirectional transformer predicts masked items of a sequence.
 
-    To recommend, a mask token is appended to the history and its item is predicted. Padding is at the front and positions count from the end, so that the appended mask always has the same position.
+    To recommend, a mask token is appended to the history and its item is predicted. Padding is at the front and
+    positions count from the end, so that the appended mask always has the same position.
     """
 
     Config = BERT4RecConfig

@@ -14,8 +14,8 @@ class SASRecConfig(TransformerConfig):
 class SASRec(SequenceModel):
     """A causal transformer over the history predicts the next item.
 
-    Item embeddings are shared between input and output. A sequence begins with a start token, so that an empty history has a user vector too. Padding is at the end and the
-    attention is causal, so no padding mask is needed.
+    Item embeddings are shared between input and output. A sequence begins with a start token, so that an empty
+    history has a user vector too. Padding is at the end and the attention is causal, so no padding mask is needed.
     """
 
     Config = SASRecConfig
