@@ -8,7 +8,7 @@ from shortlist.lab.bench import bench_pipeline
 
 
 def test_a_benchmark_answers_in_the_shape_of_results(monkeypatch):
-    quick = {"pipeline": lambda seed, progress: bench_pipeline(seed, turns=3, progress=progress)}
+    quick = {"pipeline": lambda seed, progress: bench_pipeline(seed, requests=3, progress=progress)}
     monkeypatch.setattr(sys.modules["shortlist.cli.bench"], "BENCHES", quick)
     told = json.loads(CliRunner().invoke(app, ["bench", "pipeline", "--json"]).stdout)
     assert {"name", "machine", "commit", "package", "seeds", "seconds", "rows", "claims"} <= set(told)
@@ -26,4 +26,4 @@ def test_what_could_not_be_measured_is_said(monkeypatch):
 def test_an_unknown_benchmark_is_refused():
     answer = CliRunner().invoke(app, ["bench", "speed"])
     assert answer.exit_code == 2
-    assert "expected one of data, index, pipeline, ranker, tree, got 'speed'" in answer.stderr
+    assert "expected one of data, index, pipeline, ranker, startup, tree, got 'speed'" in answer.stderr

@@ -1,20 +1,22 @@
-"""Speed as ratios measured in one run."""
+"""Benchmarks: ratios of times measured in one run."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from shortlist.lab.bench.data import bench_data
 from shortlist.lab.bench.index import bench_index
 from shortlist.lab.bench.pipeline import bench_pipeline
 from shortlist.lab.bench.ranker import bench_ranker
+from shortlist.lab.bench.startup import bench_startup
 from shortlist.lab.bench.tree import bench_tree
+from shortlist.lab.result import Result
 from shortlist.progress import Progress
 
 
 class Bench(Protocol):
-    """Measures something and answers in the common shape of results."""
+    """A benchmark returns its rows, its claims and its figures."""
 
-    def __call__(self, seed: int = ..., *, progress: Progress = ...) -> dict[str, Any]: ...
+    def __call__(self, seed: int = ..., *, progress: Progress = ...) -> Result: ...
 
 
 BENCHES: Mapping[str, Bench] = {
@@ -22,7 +24,16 @@ BENCHES: Mapping[str, Bench] = {
     "index": bench_index,
     "pipeline": bench_pipeline,
     "ranker": bench_ranker,
+    "startup": bench_startup,
     "tree": bench_tree,
 }
 
-__all__ = ["BENCHES", "bench_data", "bench_index", "bench_pipeline", "bench_ranker", "bench_tree"]
+__all__ = [
+    "BENCHES",
+    "bench_data",
+    "bench_index",
+    "bench_pipeline",
+    "bench_ranker",
+    "bench_startup",
+    "bench_tree",
+]

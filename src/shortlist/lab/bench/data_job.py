@@ -1,4 +1,4 @@
-"""One job of the data benchmark, run as a process of its own so that its peak memory is its own."""
+"""One job of the data benchmark, in a separate process so that its peak memory can be measured."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from shortlist.data.sources import read_source
 
 
 def ours(path: Path) -> int:
-    """Parquet to split and windowed interactions; the size of the event columns in bytes."""
+    """Parquet to split and windowed interactions; returns the bytes of the event columns."""
     dataset = build_dataset(read_source("tabular", path))
     split = dataset.split()
     windows = sliding(split.train)
@@ -21,38 +21,38 @@ def ours(path: Path) -> int:
 
 
 def scan(path: Path) -> int:
-    """What pyarrow does by itself: read the file, sort it by user and time."""
+    """The pyarrow baseline: read the file, sort it by user and time."""
     table = pq.read_table(path).sort_by([("user", "ascending"), ("time", "ascending")])
     return int(table.nbytes)
 
 
 def column_bytes(events: Interactions) -> int:
-    """What the columns of events take."""
+    """Bytes of the event columns."""
     columns = (events.users, events.items, events.times, events.weights)
     return sum(column.nbytes for column in columns)
 
 
 def peak_bytes() -> int:
-    """The most memory this process has had resident, 0 where the system does not tell."""
+    """Peak resident memory of this process, 0 where the system does not report it."""
     status = Path("/proc/self/status")
     if not status.is_file():
         return 0
-    told = dict(line.split(":", 1) for line in status.read_text().splitlines())
-    return int(told["VmHWM"].split()[0]) * 1024
+    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(lines["VmHWM"].split()[0]) * 1024
 
 
 def main(job: str, path: str) -> None:
-    """Do a job and tell its seconds and bytes as JSON."""
+    """Run a job and print its seconds and bytes as JSON."""
     start = peak_bytes()
     began = time.perf_counter()
     size = {"ours": ours, "scan": scan}[job](Path(path))
-    told = {
+    measured = {
         "seconds": time.perf_counter() - began,
         "column_bytes": size,
         "peak_bytes": peak_bytes(),
         "start_bytes": start,
     }
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(measured))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The whole catalogue ranked for all users and judged, as a process of its own so that its peak memory is its own."""
+"""Ranking and evaluation of the whole catalogue for all users, in a separate process to measure its peak memory."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ EVENTS = 32  # of a user, the last one held out
 
 
 class Mean(VectorModel):
-    """A user is the mean of what was met; made of vectors by chance."""
+    """A user is the mean of the history's vectors, which are random."""
 
     def __init__(self, items: int, seed: int) -> None:
         super().__init__(ModelConfig(items, max_history=EVENTS))
@@ -38,35 +38,35 @@ class Mean(VectorModel):
 
 
 def some_cases(users: int, items: int, seed: int) -> HeldOut:
-    """Users who met items by chance, some far more often than others; the last of each is held out."""
+    """Users with random histories of a skewed item distribution; the last item of each is held out."""
     rng = np.random.default_rng(seed)
-    met = (items * rng.random(users * EVENTS) ** 2).astype(np.int64)
-    return leave_last_out(Interactions.of(np.repeat(np.arange(users), EVENTS), met, n_items=items)).test
+    history = (items * rng.random(users * EVENTS) ** 2).astype(np.int64)
+    return leave_last_out(Interactions.of(np.repeat(np.arange(users), EVENTS), history, n_items=items)).test
 
 
 def ranked(users: int, items: int, seed: int) -> dict[str, float]:
-    """The best items of every user, all metrics of them with intervals, and what that took."""
+    """The top k of every user, all metrics with intervals, and the time and memory for that."""
     cases, model = some_cases(users, items, seed), Mean(items, seed)
     began, before = time.perf_counter(), peak_bytes()
     best = rank_model(model, cases, K)
     popularity, people = torch.from_numpy(cases.events.popularity.copy()), len(cases)
-    told = score_slates(best, cases.relevant(), (10, 20), popularity, people).summary(seed)
+    summary = score_slates(best, cases.relevant(), (10, 20), popularity, people).summary(seed)
     seconds = time.perf_counter() - began
-    some = slice(0, 1000)
-    met = is_in(best[some], cases.query(some, width=EVENTS).history).any()
+    sample = slice(0, 1000)
+    seen = is_in(best[sample], cases.query(sample, width=EVENTS).history).any()
     return {
         "cases": len(cases),
         "seconds": seconds,
         "threads": torch.get_num_threads(),
         "start_bytes": before,
         "peak_bytes": peak_bytes(),
-        "met_again": float(met),
-        "recall": told.metrics["recall@20"].mean,
+        "seen_again": float(seen),
+        "recall": summary.metrics["recall@20"].mean,
     }
 
 
 def main(users: str, items: str, seed: str) -> None:
-    """Rank and tell of it as JSON."""
+    """Rank and print the measurements as JSON."""
     sys.stdout.write(json.dumps(ranked(int(users), int(items), int(seed))))
 
 

@@ -1,32 +1,31 @@
-"""What `run` costs beyond the work of the stages themselves: pooling, cutting, keeping the account."""
+"""The overhead of `run` beyond the stages' own work: pooling, cutting, tracing."""
 
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Filter, Nominator, Pipeline, Scorer, Selector, Top, as_pipeline
-from shortlist.lab.result import at_most, result, row, start
+from shortlist.lab.result import Result, at_most, result, row, start
 from shortlist.models.ranking.mlp import FeatureMLP
-from shortlist.models.sequence.two_tower import TowerConfig, TwoTower
-from shortlist.nominate import CoVisit, Nearest, Popular
+from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig
+from shortlist.nominate import CoVisit, ModelNominator, Popular
 from shortlist.pipeline import run
 from shortlist.progress import Progress, silent
-from shortlist.stages import Diverse, FeatureRanker, Features, Seen, TowerScorer
+from shortlist.stages import Diverse, FeatureRanker, RankingFeatures, Seen, TowerScorer
 
 ITEMS = 10_000
-FIELD = 500  # candidates after the pool
-WARM = 20  # turns in a block
+CANDIDATES = 500  # after the pool
+BLOCK = 20  # requests in a block
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Given(Nominator):
-    """Names items it was given: no work at all."""
+class ConstantNominator(Nominator):
+    """Returns fixed candidates."""
 
     found: Candidates
 
@@ -35,18 +34,18 @@ class Given(Nominator):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Spared(Filter):
-    """Says what it was given to say."""
+class ConstantFilter(Filter):
+    """Returns a fixed mask."""
 
-    verdict: Tensor
+    mask: Tensor
 
     def keep(self, query: Query, found: Candidates) -> Tensor:
-        return self.verdict[:, : found.shape[1]]
+        return self.mask[:, : found.shape[1]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Told(Scorer):
-    """Scores as it was told."""
+class ConstantScorer(Scorer):
+    """Returns fixed scores."""
 
     numbers: Tensor
 
@@ -55,8 +54,8 @@ class Told(Scorer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fixed(Selector):
-    """Chooses the places it was given."""
+class ConstantSelector(Selector):
+    """Returns fixed positions."""
 
     places: Tensor
 
@@ -64,59 +63,59 @@ class Fixed(Selector):
         return self.places
 
 
-def bench_pipeline(seed: int = 0, turns: int = 300, progress: Progress = silent) -> dict[str, Any]:
-    """A six-stage pipeline at one request and 500 candidates whose stages answer from memory.
+def bench_pipeline(seed: int = 0, requests: int = 300, progress: Progress = silent) -> Result:
+    """A six-stage pipeline at one request and 500 candidates whose stages return constants.
 
-    All time that is left is `run`'s own. Its share is of a pipeline of the same shape whose stages do real work.
+    The remaining time is that of `run`. Its share is of a pipeline of the same shape with real stages.
     """
     began = start()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        overhead, whole = _measured(six_stages(seed), real_stages(seed), turns, progress)
+        overhead, whole = _measured(six_stages(seed), real_stages(seed), requests, progress)
     finally:
         torch.set_num_threads(threads)
-    shares = [own / (all_of_it or 1.0) for own, all_of_it in zip(overhead, whole, strict=True)]
+    shares = [own / (total or 1.0) for own, total in zip(overhead, whole, strict=True)]
     rows = [row("run", "overhead_ms", overhead), row("real stages", "request_ms", whole)]
     rows.append(row("run", "overhead_share", shares))
-    middle = {"overhead_ms": statistics.median(overhead), "overhead_share": statistics.median(shares)}
-    claims = [at_most("overhead_ms", "foundation", middle["overhead_ms"], 1.0)]
-    told = result("pipeline", f"B=1, K={FIELD}, 6 stages", [seed], began, rows, claims)
-    return {**told, **middle}
+    medians = {"overhead_ms": statistics.median(overhead), "overhead_share": statistics.median(shares)}
+    claims = [at_most("overhead_ms", "foundation", medians["overhead_ms"], 1.0)]
+    profile = f"B=1, K={CANDIDATES}, 6 stages"
+    return result("pipeline", profile, [seed], began, rows, claims, figures=medians)
 
 
 def _measured(
-    idle: Pipeline, real: Pipeline, turns: int, progress: Progress
+    idle: Pipeline, real: Pipeline, requests: int, progress: Progress
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds of `run` beyond the stages' own work, and of a real request, taking turns."""
+    """Milliseconds of `run` beyond the stages' own work, and of a real request, alternating."""
     query = Query.of([list(range(50))])
     own = _stages_alone(idle, query)
     overhead, whole = list[float](), list[float]()
-    for turn in range(-WARM, turns, WARM):  # in short blocks, so that both see the same weather
-        arounds = [_timed(lambda: run(idle, query)) - _timed(own) for _ in range(WARM)]
-        requests = [_timed(lambda: run(real, query)) for _ in range(WARM)]
-        if turn >= 0:  # the first block warms up
-            overhead += [around * 1e3 for around in arounds]
-            whole += [request * 1e3 for request in requests]
-            progress("bench pipeline", turn + WARM, turns)
+    for number in range(-BLOCK, requests, BLOCK):  # short blocks: both sides see the same load
+        overheads = [_timed(lambda: run(idle, query)) - _timed(own) for _ in range(BLOCK)]
+        times = [_timed(lambda: run(real, query)) for _ in range(BLOCK)]
+        if number >= 0:  # the first block is a warmup
+            overhead += [seconds * 1e3 for seconds in overheads]
+            whole += [seconds * 1e3 for seconds in times]
+            progress("bench pipeline", number + BLOCK, requests)
     return overhead, whole
 
 
 def real_stages(seed: int) -> Pipeline:
-    """The same shape with working stages: co-visits, two towers, a network over features, diversity."""
+    """The same shape with real stages: co-visits, two towers, an MLP over features, diversity."""
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     category = torch.randint(0, 20, (ITEMS,), generator=generator)
-    towers = TwoTower(TowerConfig(ITEMS, 20), category).eval()
+    towers = TwoTower(TwoTowerConfig(ITEMS, n_categories=20)).with_categories(category).eval()
     order, counts = torch.randperm(ITEMS, generator=generator), torch.rand(ITEMS, generator=generator)
     neighbour = torch.randint(0, ITEMS, (ITEMS, 50), generator=generator)
-    features = Features(("popular", "covisit", "nearest"), counts, counts, category)
+    features = RankingFeatures(("popular", "covisit", "nearest"), counts, counts, category)
     network = FeatureMLP([len(features.names), 64, 32]).eval()
     vectors = torch.nn.functional.normalize(torch.randn(ITEMS, 32, generator=generator), dim=1)
     pool = (
         Popular(order, counts.sort(descending=True).values, name="popular") % 100
         + CoVisit(neighbour, torch.rand(ITEMS, 50, generator=generator), name="covisit") % 200
-        + Nearest(towers, name="nearest") % 200
+        + ModelNominator(towers, name="nearest") % 200
     )
     ranked = pool >> Seen(name="seen") >> TowerScorer(towers, name="prerank") % 200
     return as_pipeline(ranked >> FeatureRanker(features, network, name="rank") % 50 >> Diverse(vectors) % 10)
@@ -126,9 +125,9 @@ def six_stages(seed: int) -> Pipeline:
     """A pool of three, a filter, two scorers with cuts, a third scorer, a selector."""
     generator = torch.Generator().manual_seed(seed)
     items = torch.randperm(ITEMS, generator=generator)
-    parts = [items[:200], items[100:350], items[350:500]]  # 500 distinct: two nominators agree on 100
-    given = [
-        Given(
+    parts = [items[:200], items[100:350], items[350:500]]  # 500 distinct: two nominators share 100
+    nominators = [
+        ConstantNominator(
             Candidates.of(part[None], torch.linspace(1, 0, len(part))[None]),
             limit=len(part),
             name=f"n{number}",
@@ -137,32 +136,34 @@ def six_stages(seed: int) -> Pipeline:
     ]
     numbers = torch.randn(1, 1000, generator=generator)
     kept = torch.rand(1, 1000, generator=generator) > 0.05
-    pool = given[0] + given[1] + given[2]
+    pool = nominators[0] + nominators[1] + nominators[2]
     stages = (
         pool
-        >> Spared(kept, name="filter")
-        >> Told(numbers, name="prerank") % 200
-        >> Told(numbers, name="rank") % 50
+        >> ConstantFilter(kept, name="filter")
+        >> ConstantScorer(numbers, name="prerank") % 200
+        >> ConstantScorer(numbers, name="rank") % 50
     )
     return as_pipeline(
-        stages >> Told(numbers, name="calibrate") >> Fixed(torch.arange(10)[None], name="select") % 10
+        stages
+        >> ConstantScorer(numbers, name="calibrate")
+        >> ConstantSelector(torch.arange(10)[None], name="select") % 10
     )
 
 
 def _stages_alone(pipeline: Pipeline, query: Query) -> Callable[[], None]:
-    """The stages' own work, without anything around it."""
+    """The stages' own work, without `run`."""
     found = Candidates.none(1)
     inner = [stage.inner if isinstance(stage, Top) else stage for stage in pipeline.stages[1:]]
 
     def call() -> None:
         for stage in (*pipeline.nominators, *inner):
-            if isinstance(stage, Given):
+            if isinstance(stage, ConstantNominator):
                 stage.nominate(query)
-            elif isinstance(stage, Spared):
+            elif isinstance(stage, ConstantFilter):
                 stage.keep(query, found)
-            elif isinstance(stage, Told):
+            elif isinstance(stage, ConstantScorer):
                 stage.score(query, found)
-            elif isinstance(stage, Fixed):
+            elif isinstance(stage, ConstantSelector):
                 stage.select(query, found)
 
     return call

@@ -1,4 +1,4 @@
-"""How much faster rankers, their lessons and their diagnosis are than the same answers computed plainly."""
+"""Time of rankers, training sets and loss accounts over that of plain implementations with equal results."""
 
 import statistics
 import time
@@ -22,8 +22,8 @@ from shortlist.lab.bench.ranker_plain import (
     plain_resampled,
     plain_weights,
 )
-from shortlist.lab.bench.tree import taking_turns
-from shortlist.lab.result import claim, result, row, start
+from shortlist.lab.bench.timing import alternating, estimates
+from shortlist.lab.result import Claim, Result, claim, result, row, start
 from shortlist.metrics.estimate import resampled
 from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.progress import Progress, silent
@@ -34,9 +34,9 @@ from shortlist.train.rankers.calibrate import isotonic, platt
 from shortlist.train.rankers.training_set import ListSampling, RankingLists, TrainingSet
 
 SOURCE = "issue 5"
-CLOSE = 1e-5  # answers may differ by so much, which is rounding
-OFTEN = 50  # the most times a quick side is done in its turn
-MOST = 300  # turns
+CLOSE = 1e-5  # largest difference of results, which is rounding
+MAX_CALLS = 50  # calls of the faster side per round
+MAX_ROUNDS = 300
 STAGES = ("nominators", "prerank", "rank", "select")
 
 Work = Callable[[int], Any]
@@ -44,59 +44,60 @@ Work = Callable[[int], Any]
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything is computed."""
+    """Sizes of all inputs."""
 
     items: int = 3706
     candidates: int = 60
     history: int = 69
-    requests: int = 16  # together in a batch
+    requests: int = 16  # in a batch
     features: int = 20
     trees: int = 300
-    rounds: int = 10
-    found: int = 200  # candidates of a rehearsed request
+    batches: int = 10
+    found: int = 200  # candidates of a request in a training set
     users: int = 2000
     draws: int = 1000
     pairs: int = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
-    """Two ways to one answer; the ratio is the time of `over` over that of `under`."""
+class Comparison:
+    """Two implementations of one result; the ratio is the time of `over` over that of `under`."""
 
     name: str
-    means: str
+    meaning: str
     over: tuple[str, Work]
     under: tuple[str, Work]
-    differ: float  # the largest difference of their answers
-    least: float | None = None  # what the ratio is claimed to reach
-    most: float | None = None  # or to stay below
+    differ: float  # largest difference of their results
+    least: float | None = None  # claimed lower limit of the ratio
+    most: float | None = None  # or claimed upper limit
 
     def measured(self, repeats: int, seconds: float) -> tuple[list[float], Mapping[str, list[float]]]:
-        """The ratio in every turn, and the seconds of both sides; refuses to compare different answers.
+        """The ratio in every round, and the seconds of both sides; refuses to compare different results.
 
-        There are `repeats` turns or more, as many as fit into `seconds`: quick work is easily disturbed. Seconds are
-        of the processor, because what runs beside us interrupts the longer side more often.
+        There are at least `repeats` rounds, as many as fit into `seconds`, since short work is easily disturbed.
+        Seconds are processor time, because other processes interrupt the longer side more often.
         """
         if not self.differ <= CLOSE:
             raise ShortlistError(
                 f"bench ranker: {self.name}: {self.over[0]} and {self.under[0]} differ by {self.differ:.2g}, "
-                "expected equal answers; their times say nothing until one is mended"
+                "expected equal results; fix one of them before comparing times"
             )
         works = dict([self.over, self.under])
-        tried = taking_turns(works, 3, clock=time.process_time)
-        once = {name: max(statistics.median(took), 1e-6) for name, took in tried.items()}
+        trial = alternating(works, 3, clock=time.process_time)
+        once = {name: max(statistics.median(seconds), 1e-6) for name, seconds in trial.items()}
         slowest = max(once.values())
-        often = {name: min(OFTEN, max(1, round(slowest / took))) for name, took in once.items()}
-        turn = sum(often[name] * took for name, took in once.items())
-        times = taking_turns(works, max(repeats, min(MOST, int(seconds / turn))), often, time.process_time)
+        calls = {name: min(MAX_CALLS, max(1, round(slowest / seconds))) for name, seconds in once.items()}
+        length = sum(calls[name] * seconds for name, seconds in once.items())
+        rounds = max(repeats, min(MAX_ROUNDS, int(seconds / length)))
+        times = alternating(works, rounds, calls, time.process_time)
         pairs = zip(times[self.over[0]], times[self.under[0]], strict=True)
         return [over / max(under, 1e-9) for over, under in pairs], times
 
-    def told(self, ratio: float) -> dict[str, Any]:
+    def claim(self, ratio: float) -> Claim:
         """The claim about a measured ratio."""
         holds = (self.least is None or ratio >= self.least) and (self.most is None or ratio <= self.most)
         limit = f"at least {self.least:g}" if self.least is not None else f"at most {self.most:g}"
-        return claim(self.name, SOURCE, holds, ratio, f"{limit}; {self.means}")
+        return claim(self.name, SOURCE, holds, ratio, f"{limit}; {self.meaning}")
 
 
 def bench_ranker(
@@ -105,10 +106,10 @@ def bench_ranker(
     repeats: int = 20,
     seconds: float = 3.0,
     progress: Progress = silent,
-) -> dict[str, Any]:
-    """All on one thread, taking turns, after a look at whether both sides answer the same; medians over turns.
+) -> Result:
+    """All on one thread, alternating, after checking that both sides give equal results; medians over rounds.
 
-    `ratios` has every ratio with what it means; `skipped` says what could not be measured and why.
+    `ratios` has every ratio with its meaning; `skipped` says what could not be measured and why.
     """
     began, threads, size = start(), torch.get_num_threads(), size or Size()
     rows, claims, ratios, skipped = [], [], {}, {}
@@ -117,101 +118,107 @@ def bench_ranker(
         for step, (name, part) in enumerate(PARTS.items()):
             progress(f"bench ranker: {name}", step, len(PARTS))
             try:
-                contests = list(part(size, seed))
+                comparisons = list(part(size, seed))
             except MissingExtraError as error:
                 skipped[name] = str(error)
                 continue
-            for one in contests:
-                turns, times = one.measured(repeats, seconds)
-                ratio = statistics.median(turns)
-                rows += [
-                    row(one.name, f"ms, {side}", [1e3 * t for t in took]) for side, took in times.items()
-                ]
-                rows += [row(one.name, "ratio", turns), row(one.name, "largest difference", [one.differ])]
-                claims.append(one.told(ratio))
-                ratios[one.name] = {"ratio": ratio, "means": one.means}
+            for comparison in comparisons:
+                own, times = comparison.measured(repeats, seconds)
+                ratio, label = statistics.median(own), comparison.name
+                rows += [row(label, f"ms, {side}", [1e3 * t for t in took]) for side, took in times.items()]
+                rows += [row(label, "ratio", own), row(label, "largest difference", [comparison.differ])]
+                claims.append(comparison.claim(ratio))
+                ratios[label] = {"ratio": ratio, "means": comparison.meaning}
     finally:
         torch.set_num_threads(threads)
     profile = f"{size.candidates} candidates, history {size.history}, {size.trees} trees, one thread"
-    told = result("ranker", profile, [seed], began, rows, claims)
-    every = {one["id"]: one["estimate"] for one in claims}
-    return {**told, **every, "ratios": ratios, "skipped": skipped}
+    return result(
+        "ranker",
+        profile,
+        [seed],
+        began,
+        rows,
+        claims,
+        figures=estimates(claims),
+        ratios=ratios,
+        skipped=skipped,
+    )
 
 
-def _din(size: Size, seed: int) -> Iterator[Contest]:
-    """The factorised form of DIN against [a; a * e; e] for every pair."""
+def _din(size: Size, seed: int) -> Iterator[Comparison]:
+    """The factorised form of DIN against [a; a * e; e] built for every pair."""
     model = _ranker(size, seed)
-    for many, name in ((1, "din_plain_over_ours"), (size.requests, "din_plain_over_ours_batch")):
-        query, found = _asked(size, many, seed)
-        ours: Work = _still(model.score_rows, query.history, found.items)
-        plain: Work = _still(plain_din, model, query.history, found.items)
-        asked = "one request" if many == 1 else f"{many} requests"
-        yield Contest(
+    for count, name in ((1, "din_plain_over_ours"), (size.requests, "din_plain_over_ours_batch")):
+        query, found = _requests(size, count, seed)
+        ours: Work = _repeated(model.score_rows, query.history, found.items)
+        plain: Work = _repeated(plain_din, model, query.history, found.items)
+        requests = "one request" if count == 1 else f"{count} requests"
+        yield Comparison(
             name,
-            f"a DIN that builds every pair of history and candidate takes so many times as long for {asked}",
+            f"time of a DIN that builds every pair of history item and candidate over ours, for {requests}",
             ("plain", plain),
             ("ours", ours),
-            _apart(ours(0), plain(0)),
-            least=1.0 if many == 1 else 2.0,
+            _max_difference(ours(0), plain(0)),
+            least=1.0 if count == 1 else 2.0,
         )
 
 
-def _trees(size: Size, seed: int) -> Iterator[Contest]:
-    """Boosted trees as our tensors against the library that grew them."""
+def _trees(size: Size, seed: int) -> Iterator[Comparison]:
+    """Boosted trees as our tensors against the library that trained them."""
     library, random = lightgbm(), np.random.default_rng(seed)
     count = 100 * size.candidates
-    given = random.normal(size=(count, size.features)).astype(np.float32)
-    wanted = given[:, 0] * given[:, 1] + given[:, 2] + random.normal(size=count) > 1
-    data = library.Dataset(given, wanted.astype(int), group=np.full(100, size.candidates), params=QUIET)
+    features = random.normal(size=(count, size.features)).astype(np.float32)
+    targets = features[:, 0] * features[:, 1] + features[:, 2] + random.normal(size=count) > 1
+    data = library.Dataset(features, targets.astype(int), group=np.full(100, size.candidates), params=QUIET)
     booster = library.train(QUIET | {"objective": "lambdarank", "num_leaves": 31}, data, size.trees)
     trees = trees_of(booster.dump_model()["tree_info"])
-    for many, name in ((1, "lightgbm_over_ours"), (size.requests, "lightgbm_over_ours_batch")):
-        some = given[: many * size.candidates]
-        ours = _still(trees, torch.from_numpy(some))
-        theirs = _still(booster.predict, some, num_threads=1)
-        asked = "one request" if many == 1 else f"{many} requests"
-        yield Contest(
+    for batch, name in ((1, "lightgbm_over_ours"), (size.requests, "lightgbm_over_ours_batch")):
+        some = features[: batch * size.candidates]
+        ours = _repeated(trees, torch.from_numpy(some))
+        theirs = _repeated(booster.predict, some, num_threads=1)
+        requests = "one request" if batch == 1 else f"{batch} requests"
+        yield Comparison(
             name,
-            f"LightGBM's own predict, on one thread, takes so many times as long for {asked}",
+            f"time of LightGBM's predict on one thread over ours, for {requests}",
             ("lightgbm", theirs),
             ("ours", ours),
-            _apart(ours(0), torch.from_numpy(theirs(0))),
+            _max_difference(ours(0), torch.from_numpy(theirs(0))),
             least=0.8,
         )
 
 
-def _lists(size: Size, seed: int) -> Iterator[Contest]:
-    """The lists a ranker learns from against a loop over lists and items."""
-    lessons = TrainingSet(
-        ListSampling(mode="mixed", n_negatives=size.candidates), _rounds(size, seed), size.items, seed
+def _lists(size: Size, seed: int) -> Iterator[Comparison]:
+    """The lists of a ranker's training set against a loop over lists and items."""
+    training_set = TrainingSet(
+        ListSampling(mode="mixed", n_negatives=size.candidates), _batches(size, seed), size.items, seed
     )
-    weights = [plain_weights(lessons, number) for number in range(len(lessons.training))]
+    weights = [plain_weights(training_set, number) for number in range(len(training_set.training))]
     count = len(weights)
 
-    def ours(turn: int) -> RankingLists | None:
-        return lessons.lists(turn % count, turn // count % 1000)
+    def ours(call: int) -> RankingLists | None:
+        return training_set.lists(call % count, call // count % 1000)
 
-    def plain(turn: int) -> RankingLists:
-        return plain_lists(lessons, turn % count, turn // count % 1000, weights[turn % count])
+    def plain(call: int) -> RankingLists:
+        return plain_lists(training_set, call % count, call // count % 1000, weights[call % count])
 
-    yield Contest(
+    yield Comparison(
         "lists_plain_over_ours",
-        "a loop over lists and items takes so many times as long to lay out what a ranker learns from",
+        "time of a loop over lists and items over ours, to build the lists of a ranker's training set",
         ("plain", plain),
         ("ours", ours),
-        max(lists_apart(ours(turn), plain(turn)) for turn in range(count)),
+        max(lists_difference(ours(call), plain(call)) for call in range(count)),
         least=3.0,
     )
 
 
-def _bootstrap(size: Size, seed: int) -> Iterator[Contest]:
-    """Sums over drawn users as products of matrices against one draw after the other."""
+def _bootstrap(size: Size, seed: int) -> Iterator[Comparison]:
+    """Bootstrap sums over users as matrix products against one resample after the other."""
     per_user = np.random.default_rng(seed).integers(0, 5, (size.users, len(STAGES) + 1))
-    ours = _still(resampled, per_user, seed, size.draws)
-    plain = _still(plain_resampled, per_user, seed, size.draws)
-    yield Contest(
+    ours = _repeated(resampled, per_user, seed, size.draws)
+    plain = _repeated(plain_resampled, per_user, seed, size.draws)
+    yield Comparison(
         "bootstrap_plain_over_ours",
-        "drawing users one draw after the other takes so many times as long for the same intervals",
+        "time of resampling users one resample after the other over ours, for equal intervals",
         ("plain", plain),
         ("ours", ours),
         float(np.abs(ours(0) - plain(0)).max()),
@@ -219,44 +226,44 @@ def _bootstrap(size: Size, seed: int) -> Iterator[Contest]:
     )
 
 
-def _account(size: Size, seed: int) -> Iterator[Contest]:
-    """What each stage lost of each user against a loop over pairs of request and wanted item."""
+def _account(size: Size, seed: int) -> Iterator[Comparison]:
+    """Losses per stage and user against a loop over pairs of request and relevant item."""
     random = np.random.default_rng(seed)
     alive = np.logical_and.accumulate(random.random((size.pairs, len(STAGES))) < 0.7, axis=1)
     trace = StageTrace(alive, STAGES, random.integers(0, size.users, size.pairs))
-    ours, plain = _still(decompose, trace), _still(plain_decompose, trace)
-    yield Contest(
+    ours, plain = _repeated(decompose, trace), _repeated(plain_decompose, trace)
+    yield Comparison(
         "decompose_plain_over_ours",
-        "a loop over wanted items takes so many times as long to say what each stage lost",
+        "time of a loop over relevant items over ours, to count what each stage lost",
         ("plain", plain),
         ("ours", ours),
-        losses_apart(ours(0), plain(0)),
+        losses_difference(ours(0), plain(0)),
         least=8.0,
     )
 
 
-def _calibrated(size: Size, seed: int) -> Iterator[Contest]:
-    """What a probability costs beyond the bare score."""
+def _calibrated(size: Size, seed: int) -> Iterator[Comparison]:
+    """The cost of a probability beyond the raw score."""
     raw = DINScorer(_ranker(size, seed))
-    query, found = _asked(size, 1, seed)
+    query, found = _requests(size, 1, seed)
     random = np.random.default_rng(seed)
-    bare = raw.score(query, found)
-    scores = random.normal(float(bare.mean()), float(bare.std()), 100 * size.candidates)
-    wanted = random.random(len(scores)) < 1 / (1 + np.exp(-(scores - scores.mean()) / scores.std()))
+    logits = raw.score(query, found)
+    scores = random.normal(float(logits.mean()), float(logits.std()), 100 * size.candidates)
+    targets = random.random(len(scores)) < 1 / (1 + np.exp(-(scores - scores.mean()) / scores.std()))
     for name, fit in (("platt", platt), ("isotonic", isotonic)):
-        curve = fit(scores, wanted)
+        curve = fit(scores, targets)
         stage = raw.renewed(calibration=curve)
-        yield Contest(
+        yield Comparison(
             f"{name}_over_raw",
-            f"a DIN whose scores are probabilities ({name}) takes so many times as long as the bare one",
-            (name, _still(stage.score, query, found)),
-            ("raw", _still(raw.score, query, found)),
-            _apart(stage.score(query, found), plain_calibrated(curve, bare)),
+            f"time of a DIN with calibrated probabilities ({name}) over one with raw scores",
+            (name, _repeated(stage.score, query, found)),
+            ("raw", _repeated(raw.score, query, found)),
+            _max_difference(stage.score(query, found), plain_calibrated(curve, logits)),
             most=1.3,
         )
 
 
-PARTS: Mapping[str, Callable[[Size, int], Iterator[Contest]]] = {
+PARTS: Mapping[str, Callable[[Size, int], Iterator[Comparison]]] = {
     "din": _din,
     "trees": _trees,
     "lists": _lists,
@@ -266,44 +273,52 @@ PARTS: Mapping[str, Callable[[Size, int], Iterator[Contest]]] = {
 }
 
 
-def lists_apart(one: RankingLists | None, other: RankingLists) -> float:
-    """The largest difference of two sets of lists; the order within a list says nothing, but for the wanted item."""
+def lists_difference(lists: RankingLists | None, other: RankingLists) -> float:
+    """The largest difference of two sets of lists; the order of negatives is irrelevant."""
     if (
-        one is None
-        or one.found.shape != other.found.shape
-        or set(one.found.columns) != set(other.found.columns)
+        lists is None
+        or lists.found.shape != other.found.shape
+        or set(lists.found.columns) != set(other.found.columns)
     ):
         return float("inf")
-    pairs = [(one.query.history, other.query.history), (one.weight, other.weight), (one.logit_shift, other.logit_shift)]
-    mine, theirs = _ordered(one), _ordered(other)
-    return max(_apart(a, b) for a, b in [*pairs, *((mine[name], theirs[name]) for name in mine)])
+    pairs = [
+        (lists.query.history, other.query.history),
+        (lists.weight, other.weight),
+        (lists.logit_shift, other.logit_shift),
+    ]
+    mine, theirs = _ordered(lists), _ordered(other)
+    return max(_max_difference(a, b) for a, b in [*pairs, *((mine[name], theirs[name]) for name in mine)])
 
 
-def losses_apart(one: Losses, other: Losses) -> float:
-    """The largest difference of two accounts."""
-    names = ("users", "wanted", "lost", "rescued")
-    parts = [(torch.from_numpy(getattr(one, name)), torch.from_numpy(getattr(other, name))) for name in names]
-    return max(_apart(a, b) for a, b in parts)
+def losses_difference(losses: Losses, other: Losses) -> float:
+    """The largest difference of two loss accounts."""
+    names = ("users", "relevant", "lost", "rescued")
+    parts = [
+        (torch.from_numpy(getattr(losses, name)), torch.from_numpy(getattr(other, name))) for name in names
+    ]
+    return max(_max_difference(a, b) for a, b in parts)
 
 
 def _ordered(lists: RankingLists) -> dict[str, Tensor]:
-    """Everything of each place, the wanted item first and the others by their rows."""
+    """All columns of the lists, the target first and the negatives by row."""
     found = lists.found
     order = found.items.index_fill(1, torch.tensor([0]), -2).sort(dim=1, stable=True).indices
-    every = {"items": found.items, "scores": found.scores, **found.columns}
-    return {name: one.gather(1, order) for name, one in every.items()}
+    columns = {"items": found.items, "scores": found.scores, **found.columns}
+    return {name: column.gather(1, order) for name, column in columns.items()}
 
 
-def _apart(one: Tensor, other: Tensor) -> float:
-    """The largest difference of two tensors, endless where shapes differ or only one has no number somewhere."""
-    if one.shape != other.shape or not bool((one.isnan() == other.isnan()).all()):
+def _max_difference(tensor: Tensor, other: Tensor) -> float:
+    """The largest difference of two tensors, inf if shapes differ or NaN is not at the same places."""
+    if tensor.shape != other.shape or not bool((tensor.isnan() == other.isnan()).all()):
         return float("inf")
-    return float((one.double() - other.double()).nan_to_num(nan=0.0).abs().max()) if one.numel() else 0.0
+    return (
+        float((tensor.double() - other.double()).nan_to_num(nan=0.0).abs().max()) if tensor.numel() else 0.0
+    )
 
 
-def _still(work: Callable[..., Any], *given: Any, **named: Any) -> Work:
-    """The same work every turn, without gradients."""
-    return lambda _: torch.no_grad()(partial(work, *given, **named))()
+def _repeated(work: Callable[..., Any], *arguments: Any, **named: Any) -> Work:
+    """The same work in every call, without gradients."""
+    return lambda _: torch.no_grad()(partial(work, *arguments, **named))()
 
 
 def _ranker(size: Size, seed: int) -> DINRanker:
@@ -311,33 +326,28 @@ def _ranker(size: Size, seed: int) -> DINRanker:
     return DINRanker(DINRankerConfig(size.items, max_history=size.history)).eval()
 
 
-def _asked(size: Size, many: int, seed: int) -> tuple[Query, Candidates]:
+def _requests(size: Size, count: int, seed: int) -> tuple[Query, Candidates]:
     """Requests with full histories, and their candidates."""
     generator = torch.Generator().manual_seed(seed)
-    history = torch.randint(size.items, (many, size.history), generator=generator)
+    history = torch.randint(size.items, (count, size.history), generator=generator)
     items = torch.stack(
-        [torch.randperm(size.items, generator=generator)[: size.candidates] for _ in range(many)]
+        [torch.randperm(size.items, generator=generator)[: size.candidates] for _ in range(count)]
     )
     return Query.of(history.tolist()), Candidates.of(items, torch.zeros(items.shape))
 
 
-def _rounds(size: Size, seed: int) -> list[RequestBatch]:
-    """Rehearsed requests of which about half the wanted items were found."""
-    generator, rounds = torch.Generator().manual_seed(seed), []
-    positives_per_request = min(10, size.found)
-    for _ in range(size.rounds):
+def _batches(size: Size, seed: int) -> list[RequestBatch]:
+    """Request batches in which about half of the targets are candidates."""
+    generator, batches = torch.Generator().manual_seed(seed), []
+    count = min(10, size.found)
+    for _ in range(size.batches):
         mixed = [torch.randperm(size.items, generator=generator) for _ in range(size.requests)]
         items = torch.stack(mixed)
-        wanted = torch.cat(
-            [
-                items[:, : positives_per_request // 2],
-                items[:, size.found : size.found + positives_per_request - positives_per_request // 2],
-            ],
-            dim=1,
-        )
+        inside, outside = items[:, : count // 2], items[:, size.found : size.found + count - count // 2]
+        targets = torch.cat([inside, outside], dim=1)
         shape = (size.requests, size.found)
         columns = {"n.rank": torch.rand(shape, generator=generator)}
         found = Candidates.of(items[:, : size.found], torch.rand(shape, generator=generator), columns)
         history = torch.randint(size.items, (size.requests, size.history), generator=generator)
-        rounds.append(RequestBatch(Query.of(history.tolist()), found, wanted))
-    return rounds
+        batches.append(RequestBatch(Query.of(history.tolist()), found, targets))
+    return batches

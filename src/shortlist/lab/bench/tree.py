@@ -1,12 +1,10 @@
-"""How fast a beam finds its way down a tree on one CPU core, how that grows, and what a large tree takes."""
+"""Time of beam search on one CPU core, its growth with the catalogue, and the memory of a large tree."""
 
 import json
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -15,26 +13,27 @@ from torch import Tensor, nn
 from shortlist.errors import ShortlistError
 from shortlist.index.tree import TreeIndex, delete, exhaustive, insert, random_order, search
 from shortlist.index.tree.local_search import improve
+from shortlist.lab.bench.timing import Work, alternating, estimates
 from shortlist.lab.bench.tree_job import large_index
-from shortlist.lab.result import at_least, at_most, result, row, start
+from shortlist.lab.result import Claim, Result, Row, at_least, at_most, result, row, start
 from shortlist.models.nodes import NodeScorer, State
 from shortlist.progress import Progress, silent
 
 ITEMS = 10_677
 SMALL, LARGE = 10_000, 1_000_000
-BEAM, MEMORY, K = 150, 69, 20
+BEAM, HISTORY, K = 150, 69, 20
 BRANCHES = (2, 8)
 CHANGES = 10_000
-SAMPLE = 2000  # items of the tree searched whole after changes
+SAMPLE = 2000  # items of the tree that is searched with a full beam after updates
 SOURCE = "issue 3"
 GIB = 2**30
 
-Times = Mapping[str, list[float]]
-Rows = list[dict[str, Any]]
+Rows = list[Row]
+Claims = list[Claim]
 
 
 class Naive(NodeScorer):
-    """The same scorer as its formula reads; search takes the torch form with it, level by level like any other."""
+    """The same scorer by its plain formula; search uses its torch form with it."""
 
     def __init__(self, inner: NodeScorer) -> None:
         nn.Module.__init__(self)
@@ -64,45 +63,42 @@ def bench_tree(
     changes: int = CHANGES,
     repeats: int = 30,
     progress: Progress = silent,
-) -> dict[str, Any]:
-    """Searches at batch 1 on one thread, taking turns; a process of its own for the life of the larger tree."""
+) -> Result:
+    """Searches at batch 1 on one thread, alternating; the larger tree runs in a separate process."""
     began, threads = start(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         progress("bench tree: naive form", 0, 5)
         rows, claims = against_naive(items, repeats, seed)
-        for step, part in enumerate((_sizes_compared, _after_changes, _laid_anew, _large_life), start=1):
+        for step, part in enumerate((_sizes_compared, _after_updates, _reassigned, _large_tree), start=1):
             progress(f"bench tree: {part.__name__.strip('_').replace('_', ' ')}", step, 5)
             more_rows, more_claims = part(sizes, changes, repeats, seed)
             rows, claims = rows + more_rows, claims + more_claims
     finally:
         torch.set_num_threads(threads)
-    profile = f"batch 1, beam {BEAM}, history {MEMORY}, width 24, k {K}, one thread"
-    told = result("tree", profile, [seed], began, rows, claims)
-    return {**told, **{one["id"]: one["estimate"] for one in claims}}
+    profile = f"batch 1, beam {BEAM}, history {HISTORY}, width 24, k {K}, one thread"
+    return result("tree", profile, [seed], began, rows, claims, figures=estimates(claims))
 
 
-def against_naive(items: int, repeats: int, seed: int) -> tuple[Rows, Rows]:
-    """The search as it is against the same beam with the scorer as its formula reads."""
+def against_naive(items: int, repeats: int, seed: int) -> tuple[Rows, Claims]:
+    """The compiled search over the same beam search with the plain formula of the scorer."""
     index = large_index(items, 2, seed)
     slow = TreeIndex(index.tree, Naive(index.scorer).eval(), index.leaf_vectors)
     users = _histories(items, seed)
-    times = taking_turns(
-        {"fast": _asking(index, users), "naive": _asking(slow, users)}, repeats, {"fast": 10}
-    )
+    times = alternating({"fast": _search(index, users), "naive": _search(slow, users)}, repeats, {"fast": 10})
     scored = sum(int(beam.n_scored) for beam in search(index, users[:1], K, BEAM, trace=True).beams)
     rows = [row(name, f"ms per query, {items} items", _milli(seconds)) for name, seconds in times.items()]
     rows += [
-        row(name, "microseconds per score", [1e6 * one / scored for one in seconds])
+        row(name, "microseconds per score", [1e6 * value / scored for value in seconds])
         for name, seconds in times.items()
     ]
     ratio = _median(times["naive"]) / _median(times["fast"])
     return rows, [at_least("cpu_fast_over_naive", SOURCE, ratio, 8.0)]
 
 
-def _sizes_compared(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Rows]:
+def _sizes_compared(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Claims]:
     """Two sizes of tree by branch, then all leaves of the larger."""
-    rows, claims = Rows(), Rows()
+    rows, claims = Rows(), Claims()
     for branch in BRANCHES:
         more_rows, more_claims = _grown(sizes, branch, repeats, seed)
         rows += more_rows
@@ -110,18 +106,18 @@ def _sizes_compared(sizes: tuple[int, int], changes: int, repeats: int, seed: in
     return rows, claims
 
 
-def _grown(sizes: tuple[int, int], branch: int, repeats: int, seed: int) -> tuple[Rows, Rows]:
+def _grown(sizes: tuple[int, int], branch: int, repeats: int, seed: int) -> tuple[Rows, Claims]:
     small, large = (large_index(size, branch, seed) for size in sizes)
     users = _histories(sizes[0], seed)
     far = users * (sizes[1] // sizes[0])  # as spread as among fewer items
-    times = taking_turns(
-        {"small": _asking(small, users), "large": _asking(large, far)}, repeats, {"small": 10, "large": 5}
+    times = alternating(
+        {"small": _search(small, users), "large": _search(large, far)}, repeats, {"small": 10, "large": 5}
     )
     growth = _median(times["large"]) / _median(times["small"])
-    whole = taking_turns(
+    whole = alternating(
         {
-            "beam": _asking(large, far),
-            "exhaustive": _over(far, lambda one: exhaustive(large, one, K)),
+            "beam": _search(large, far),
+            "exhaustive": _over(far, lambda history: exhaustive(large, history, K)),
         },
         min(repeats, 5),
         {"beam": 50},
@@ -143,20 +139,20 @@ def _grown(sizes: tuple[int, int], branch: int, repeats: int, seed: int) -> tupl
 
 
 def bytes_per_item(index: TreeIndex) -> dict[str, float]:
-    """What an index takes: the tree as stored, with all that a search makes of it, and with the vectors."""
+    """Memory of an index per item: the tree as stored, with all derived arrays, and with the vectors."""
     tree = index.tree
-    made = (tree.leaf_of_item, tree.all_reach, *tree.reach, index.leaf_rows)
+    derived = (tree.leaf_of_item, tree.all_reach, *tree.reach, index.leaf_rows)
     stored = tree.item_of_leaf.nbytes
-    arrays = stored + sum(one.nbytes for one in made)
-    table = sum(one.nbytes for one in index.scorer.state_dict().values())
-    told = {"tree, stored": stored, "tree, in memory": arrays, "tree and scorer, in memory": arrays + table}
-    return {f"bytes per item, {name}": size / tree.n_items for name, size in told.items()}
+    arrays = stored + sum(tensor.nbytes for tensor in derived)
+    table = sum(tensor.nbytes for tensor in index.scorer.state_dict().values())
+    sizes = {"tree, stored": stored, "tree, in memory": arrays, "tree and scorer, in memory": arrays + table}
+    return {f"bytes per item, {name}": size / tree.n_items for name, size in sizes.items()}
 
 
-def _after_changes(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Rows]:
-    """The share of items a beam of full width finds for three users after a tenth of them changed."""
+def _after_updates(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Claims]:
+    """The share of items that a full-width beam finds for three users after a tenth of them changed."""
     old, some = random_order(SAMPLE, seed), SAMPLE // 10
-    index = large_index(SAMPLE, 2, seed, spare=0.05)  # too few free slots: the tree is also balanced anew
+    index = large_index(SAMPLE, 2, seed, spare=0.05)  # too few free slots: the tree is also rebalanced
     index = insert(index, SAMPLE + torch.arange(some), old[some : 2 * some])
     index = delete(index, old[:some])
     left = torch.cat([old[some:], SAMPLE + torch.arange(some)]).sort().values
@@ -166,31 +162,33 @@ def _after_changes(sizes: tuple[int, int], changes: int, repeats: int, seed: int
     return [row("full beam", f"survivors found, {SAMPLE} items", shares)], claims
 
 
-def _laid_anew(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Rows]:
-    """The last stage of an update of the tree: items of 84 nodes change places below them, slowly and fast."""
+def _reassigned(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Claims]:
+    """The last step of a tree update: items of 84 nodes are exchanged below them, by the slow and the fast form."""
     groups, each, width = 84, 100, 128
     random = np.random.default_rng(seed)
     scores = random.normal(size=(groups * each, width)).astype(np.float32)
     group, start = np.repeat(np.arange(groups), each), np.tile(np.arange(each), groups)
     room = np.ones((groups, width), np.int64)
-    works: dict[str, Callable[[int], object]] = {
+    works: dict[str, Work] = {
         "slow": lambda _: improve(scores, start, room, group, slow=True),
         "fast": lambda _: improve(scores, start, room, group),
     }
-    times = taking_turns(works, min(repeats, 5), {"fast": 5})
+    times = alternating(works, min(repeats, 5), {"fast": 5})
     ratio = _median(times["slow"]) / _median(times["fast"])
-    rows = [row(name, f"ms, {len(scores)} items change places", _milli(took)) for name, took in times.items()]
+    rows = [
+        row(name, f"ms, {len(scores)} items exchanged", _milli(seconds)) for name, seconds in times.items()
+    ]
     return rows, [at_least("laid_fast_over_slow", SOURCE, ratio, 2.0)]
 
 
-def _large_life(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Rows]:
+def _large_tree(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -> tuple[Rows, Claims]:
     """Build, save, load, search, insert, delete the larger tree."""
-    told = _child(sizes[1], changes, seed)
-    rows = [row(f"{sizes[1]} items", name, [value]) for name, value in told.items()]
+    measured = _child(sizes[1], changes, seed)
+    rows = [row(f"{sizes[1]} items", name, [value]) for name, value in measured.items()]
     claims = [
-        at_most("peak_gib", SOURCE, told["peak_bytes"] / GIB, 8.0),
-        at_least("same_answer_after_loading", SOURCE, told["same_answer"], 1.0),
-        at_least("survivors_found", SOURCE, told["survivors_found"], 1.0),
+        at_most("peak_gib", SOURCE, measured["peak_bytes"] / GIB, 8.0),
+        at_least("same_answer_after_loading", SOURCE, measured["same_answer"], 1.0),
+        at_least("survivors_found", SOURCE, measured["survivors_found"], 1.0),
     ]
     return rows, claims
 
@@ -200,42 +198,21 @@ def _child(items: int, changes: int, seed: int) -> dict[str, float]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ShortlistError(f"bench tree: the large tree failed: {done.stderr.strip()[-400:]}")
-    told: dict[str, float] = json.loads(done.stdout)
-    return told
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
 
 
-def taking_turns(
-    works: Mapping[str, Callable[[int], object]],
-    repeats: int,
-    often: Mapping[str, int] | None = None,
-    clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, list[float]]:
-    """Seconds of each work by `clock`, one after the other in every turn; the first turn warms up.
-
-    A quick work is done `often` in its turn and the mean is told: both sides then take about as long, so that neither
-    always finds the caches full of the other's numbers or is the one the system interrupts.
-    """
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for turn in range(-1, repeats):
-        for name, work in works.items():
-            count, began = (often or {}).get(name, 1), clock()
-            for one in range(count):
-                work(turn * count + one)
-            times[name] += [(clock() - began) / count] if turn >= 0 else []
-    return times
+def _search(index: TreeIndex, users: Tensor) -> Work:
+    return _over(users, lambda history: search(index, history, K, BEAM))
 
 
-def _asking(index: TreeIndex, users: Tensor) -> Callable[[int], object]:
-    return _over(users, lambda one: search(index, one, K, BEAM))
-
-
-def _over(users: Tensor, ask: Callable[[Tensor], object]) -> Callable[[int], object]:
-    """Ask for another user every turn."""
-    return lambda turn: ask(users[turn % len(users)][None])
+def _over(users: Tensor, ask: Callable[[Tensor], object]) -> Work:
+    """A search for another user in every call."""
+    return lambda call: ask(users[call % len(users)][None])
 
 
 def _histories(items: int, seed: int, users: int = 8) -> Tensor:
-    return torch.randint(items, (users, MEMORY), generator=torch.Generator().manual_seed(seed))
+    return torch.randint(items, (users, HISTORY), generator=torch.Generator().manual_seed(seed))
 
 
 def _median(values: Sequence[float]) -> float:
@@ -243,4 +220,4 @@ def _median(values: Sequence[float]) -> float:
 
 
 def _milli(seconds: Sequence[float]) -> list[float]:
-    return [1e3 * one for one in seconds]
+    return [1e3 * value for value in seconds]

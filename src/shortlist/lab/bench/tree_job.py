@@ -1,4 +1,4 @@
-"""The life of a large tree, run as a process of its own so that its peak memory is its own."""
+"""Build, save, load, search and update a large tree, in a separate process to measure its peak memory."""
 
 import json
 import sys
@@ -17,20 +17,20 @@ from shortlist.lab.bench.data_job import peak_bytes
 from shortlist.models.nodes import ScorerConfig, make_scorer
 from shortlist.nominate.tree import TreeNominator
 
-SPARE = 0.02  # free slots for items to come
+SPARE = 0.02  # free slots for insertions
 FILE = "tree.safetensors"
 Made = TypeVar("Made")
 
 
 def large_index(items: int, branch: int, seed: int, spare: float = 0.0, width: int = 24) -> TreeIndex:
-    """Items in random order under a fresh attention scorer; leaf vectors belong to items."""
+    """Items in random order with an untrained attention scorer; leaf vectors belong to items."""
     tree = grow(random_order(items, seed), items, branch, spare)
     config = ScorerConfig(n_rows(tree.shape, items, "item"), width=width)
     return TreeIndex(tree, make_scorer(config, seed).eval(), "item")
 
 
 def life(items: int, changes: int, seed: int, branch: int = 2, width: int = 24) -> dict[str, float]:
-    """Build, save, load, search, insert and delete `changes` items; seconds of each, and what was still findable."""
+    """Build, save, load, search, insert and delete `changes` items; seconds of each, and the share still found."""
     seconds: dict[str, float] = {}
 
     def timed(name: str, work: Callable[[], Made]) -> Made:
@@ -48,16 +48,16 @@ def life(items: int, changes: int, seed: int, branch: int = 2, width: int = 24) 
         index = timed("load", lambda: _load(Path(folder, "tree")))
     same = torch.equal(timed("search", lambda: search(index, history, 20)).items, before)
     old = torch.randperm(items, generator=generator)
-    come, gone, near = items + torch.arange(changes), old[:changes], old[changes : 2 * changes]
-    index = timed("insert", lambda: insert(index, come, near))
-    index = timed("delete", lambda: delete(index, gone))
+    added, removed, near = items + torch.arange(changes), old[:changes], old[changes : 2 * changes]
+    index = timed("insert", lambda: insert(index, added, near))
+    index = timed("delete", lambda: delete(index, removed))
     search(index, history, 20)
-    found = findable(index.tree, torch.cat([old[changes:], come])) * (index.tree.n_live == items)
+    found = findable(index.tree, torch.cat([old[changes:], added])) * (index.tree.n_live == items)
     return {**seconds, "same_answer": float(same), "survivors_found": found, "peak_bytes": peak_bytes()}
 
 
 def findable(tree: Tree, items: Tensor) -> float:
-    """The share of items whose leaf holds them and lies under a living node at every level."""
+    """The share of items whose leaf holds them and is under a live node at every level."""
     leaves, shape = tree.leaves(items), tree.shape
     right = (leaves >= 0) & (tree.item_of_leaf[leaves] == items)
     for level in range(shape.height + 1):
@@ -75,7 +75,7 @@ def _load(folder: Path) -> TreeIndex:
 
 
 def main(items: str, changes: str, seed: str) -> None:
-    """Live the life and tell of it as JSON."""
+    """Run the job and print its measurements as JSON."""
     sys.stdout.write(json.dumps(life(int(items), int(changes), int(seed))))
 
 
