@@ -16,7 +16,7 @@ import torch
 from shortlist import __version__
 from shortlist.artifact.as_json import as_json
 from shortlist.errors import DataError
-from shortlist.pipeline.about import TrainingHistory
+from shortlist.pipeline.about import RetrievedTargets, TrainingHistory
 
 REQUIRED = (
     "name",
@@ -182,11 +182,20 @@ def read_result(path: Path) -> Result:
         data = json.loads(path.read_text("utf-8"))
         rows = tuple(Row(**{**one, "values": tuple(one["values"])}) for one in data.pop("rows"))
         claims = tuple(Claim(**{**one, "interval": _pair(one.get("interval"))}) for one in data.pop("claims"))
-        training = {name: TrainingHistory(**one) for name, one in data.pop("training", {}).items()}
+        training = {name: read_history(one) for name, one in data.pop("training", {}).items()}
         data |= {"dirty": data.get("dirty"), "seeds": tuple(data["seeds"])}
         return Result(**data, rows=rows, claims=claims, training=training)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: expected a result of `shortlist reproduce`, got {error!r}") from error
+
+
+def read_history(plain: Mapping[str, Any]) -> TrainingHistory:
+    """A training history from its JSON object."""
+    values = {name: tuple(one) if isinstance(one, list) else one for name, one in plain.items()}
+    if values.get("retrieved") is not None:
+        retrieved = values["retrieved"]
+        values["retrieved"] = RetrievedTargets(**{**retrieved, "reasons": tuple(retrieved["reasons"])})
+    return TrainingHistory(**values)
 
 
 def _pair(interval: Sequence[float] | None) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""Answers that several experiments share, as they would in a long session."""
+"""A cache that several experiments share, as in a long session."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from shortlist.lab.experiments.trees.trial import Ground, Trial, grounds_of
 
 @pytest.fixture(scope="session")
 def cache_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kept") / "answers.safetensors"
+    return tmp_path_factory.mktemp("cache") / "answers.safetensors"
 
 
 @pytest.fixture(scope="session")
@@ -18,11 +18,11 @@ def ground() -> Ground:
 
 
 @pytest.fixture
-def untaught(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing may be trained from here on."""
 
     def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("trained although the answer is kept")
+        raise AssertionError("trained although the answer is cached")
 
     monkeypatch.setattr(Trial, "train", refuse)
-    monkeypatch.setattr(Trial, "_block", refuse)
+    monkeypatch.setattr(Trial, "_score_block", refuse)

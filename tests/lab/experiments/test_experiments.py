@@ -1,4 +1,4 @@
-"""What all experiments have in common."""
+"""Properties of all experiments."""
 
 import inspect
 
@@ -7,14 +7,14 @@ import pytest
 from shortlist.errors import ConfigError
 from shortlist.lab.experiments import EXPERIMENTS, FIGURES
 
-UNREAL = (
+WITHOUT_DATA = (
     "demo-world",
     "dtr-table3",
     "dtr-table7",
     "dtr-table9",
     "planted-stage",
     "tree-speed-h200",
-)  # need no data
+)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -23,17 +23,17 @@ def test_an_unknown_profile_is_refused(name):
         EXPERIMENTS[name](None, "medium")
 
 
-@pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - set(UNREAL)))
+@pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - set(WITHOUT_DATA)))
 def test_a_full_profile_without_its_data_is_refused(name):
     with pytest.raises(ConfigError, match="needs --data"):
         EXPERIMENTS[name](None, "full")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_is_asked_in_the_same_way(name):
-    asked = list(inspect.signature(EXPERIMENTS[name]).parameters)
-    assert asked[:4] == ["data", "profile", "seeds", "progress"]
+def test_every_experiment_has_the_same_first_parameters(name):
+    parameters = list(inspect.signature(EXPERIMENTS[name]).parameters)
+    assert parameters[:4] == ["data", "profile", "seeds", "progress"]
 
 
-def test_every_figure_is_there_for_both_data_sets():
+def test_every_figure_exists_for_both_data_sets():
     assert {f"{name}-mind" for name in FIGURES} < set(EXPERIMENTS)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from shortlist.artifact.as_json import as_json
 from shortlist.errors import ArtifactError
+from shortlist.lab.result import read_history
 from shortlist.pipeline.about import TrainingHistory
 
 SETTINGS, HISTORY = "settings", "history"  # facts that every trained system has
@@ -93,7 +94,7 @@ class AnswerCache:
     def training(self) -> dict[str, TrainingHistory]:
         """The training history of every system and seed of this run that has one."""
         known = {name: self.facts[name].get(HISTORY) for name in self.used}
-        return {name: _history(plain) for name, plain in known.items() if plain is not None}
+        return {name: read_history(plain) for name, plain in known.items() if plain is not None}
 
     def _check(self, name: str, settings: dict[str, Any] | None) -> None:
         before = self.facts[name].get(SETTINGS)
@@ -119,10 +120,6 @@ def _system(name: str) -> str:
     """The name of an answer without its seed."""
     system, _, seed = name.rpartition("/")
     return system if system and seed.lstrip("-").isdecimal() else name
-
-
-def _history(plain: Mapping[str, Any]) -> TrainingHistory:
-    return TrainingHistory(**{**plain, "validation": tuple(plain["validation"])})
 
 
 def empty() -> Tensor:

@@ -14,16 +14,16 @@ def quick(monkeypatch):
 
 
 def test_the_quick_profile_gives_rows_and_claims_for_every_system(quick):
-    told = classic_ml1m(None, "quick", seeds=[0])
-    methods = {one["method"] for one in told["rows"]}
+    result = classic_ml1m(None, "quick", seeds=[0])
+    methods = {one.method for one in result.rows}
     assert {"pipeline", "popularity", "popular", "covisit", "towers", "up to seen", "up to rank"} <= methods
-    claims = {one["id"]: one for one in told["claims"]}
+    claims = {one.id: one for one in result.claims}
     assert set(claims) == {f"pipeline > {name}" for name in ("popularity", "popular", "covisit", "towers")}
-    assert claims["pipeline > popularity"]["holds"]
-    lost = [one["mean"] for one in told["rows"] if one["method"].startswith("lost at")]
-    found = next(one for one in told["rows"] if one["method"] == "pipeline")
+    assert claims["pipeline > popularity"].holds
+    lost = [one.mean for one in result.rows if one.method.startswith("lost at")]
+    found = next(one for one in result.rows if one.method == "pipeline")
     assert 0 < sum(lost) < 1
-    assert found["mean"] > 0
+    assert found.mean > 0
 
 
 def test_a_profile_without_its_data_is_refused():

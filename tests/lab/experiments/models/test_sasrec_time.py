@@ -10,10 +10,11 @@ from shortlist.errors import ArtifactError, ConfigError
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.models.baselines import SASREC
 from shortlist.lab.experiments.models.sasrec_time import ALONE, sasrec_time
-from shortlist.lab.experiments.models.trials import DEEP
+from shortlist.lab.experiments.models.trials import DEPTH
 from shortlist.lab.render import result_drawing, result_page
-from tests.lab.experiments.shapes import check_shape, ids, points
-from tests.lab.experiments.watching import watch_lessons
+from shortlist.lab.result import result_json
+from tests.lab.experiments.results import check_result, ids, points
+from tests.lab.experiments.training_calls import record_training
 
 CURVE = "ndcg@10 of validation events"
 
@@ -24,46 +25,46 @@ def answers(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(answers):
+def result(answers):
     return sasrec_time(None, "quick", [0, 1], cache_file=answers)
 
 
-def test_quality_is_told_over_seconds_of_every_seed(told):
-    check_shape(told, "sasrec-time")
-    (seconds,) = [one["values"] for one in told["rows"] if one["metric"] == "training seconds"]
+def test_validation_ndcg_is_reported_over_the_seconds_of_every_seed(result):
+    check_result(result, "sasrec-time")
+    (seconds,) = [one.values for one in result.rows if one.metric == "training seconds"]
     for seed in (0, 1):
-        curve = points(told, f"sasrec, seed {seed}", CURVE)
+        curve = points(result, f"sasrec, seed {seed}", CURVE)
         assert len(curve) == 2
         assert 0 < min(curve) < max(curve) <= seconds[seed]
-    assert told["x"] == "seconds of training"
-    assert ids(told) == {
+    assert result.x == "seconds of training"
+    assert ids(result) == {
         "sasrec, recall@10 on every seed",
         "sasrec, ndcg@10 on every seed",
         "seconds of training, the longest",
     }
 
 
-def test_page_and_drawing_can_be_made_of_it(told):
-    assert f"| sasrec, seed 0 | {CURVE} at " in result_page(told)
-    assert "seconds of training" in result_drawing(told)
+def test_the_result_has_a_page_and_a_drawing(result):
+    assert f"| sasrec, seed 0 | {CURVE} at " in result_page(result)
+    assert "seconds of training" in result_drawing(result)
 
 
-def test_kept_answers_make_the_same_table_by_the_command_without_training(
-    told, answers, tmp_path, monkeypatch
+def test_the_command_makes_the_same_table_from_the_cache_without_training(
+    result, answers, tmp_path, monkeypatch
 ):
-    taught = watch_lessons(monkeypatch)
-    asked = ["--runs", "2", "--keep", str(answers), "--out", str(tmp_path), "--json"]
-    answer = CliRunner().invoke(app, ["reproduce", "sasrec-time", *asked])
+    called = record_training(monkeypatch)
+    arguments = ["--runs", "2", "--cache", str(answers), "--out", str(tmp_path), "--json"]
+    answer = CliRunner().invoke(app, ["reproduce", "sasrec-time", *arguments])
     assert answer.exit_code == 0, answer.output
-    assert json.loads(answer.stdout)["rows"] == told["rows"]
-    assert taught == []
+    assert json.loads(answer.stdout)["rows"] == result_json(result)["rows"]
+    assert called == []
 
 
-def test_answers_of_other_settings_are_refused(told, answers, monkeypatch):
+def test_answers_of_other_settings_are_refused(result, answers, monkeypatch):
     monkeypatch.setattr(
         sys.modules["shortlist.lab.experiments.models.sasrec_time"], "quick", lambda trainer: SASREC
     )
-    with pytest.raises(ArtifactError, match=f"'world/{ALONE}/0' was kept with other settings"):
+    with pytest.raises(ArtifactError, match=f"'world/{ALONE}/0' was cached with other settings"):
         sasrec_time(None, "quick", [0], cache_file=answers)
 
 
@@ -72,26 +73,26 @@ def test_the_full_profile_without_its_data_is_refused():
         sasrec_time(None, "full")
 
 
-def claimed(world, tmp_path, seconds, places):
-    """What is claimed of answers that have what came at these places, one for every seed."""
-    path = tmp_path / f"{seconds}{places}"
+def claims_of(world, tmp_path, seconds, positions):
+    """Claims from answers with the relevant item at these positions, one per seed."""
+    path = tmp_path / f"{seconds}{positions}"
     test = world.split(protocol="leave-last-out").test
-    for seed, (place, took) in enumerate(zip(places, seconds, strict=True)):
-        items = torch.full((len(test), DEEP), -1, dtype=torch.int32)
-        items[:, place] = test.relevant()[:, 0]
-        facts = {"seconds": took, "judged": [[took / 2, 0.1], [took, 0.2]]}
+    for seed, (position, took) in enumerate(zip(positions, seconds, strict=True)):
+        items = torch.full((len(test), DEPTH), -1, dtype=torch.int32)
+        items[:, position] = test.relevant()[:, 0]
+        facts = {"seconds": took, "curve": [[took / 2, 0.1], [took, 0.2]]}
         AnswerCache.open(path).get(f"world/{ALONE}/{seed}", lambda items=items, facts=facts: (items, facts))
-    told = sasrec_time(None, "quick", range(len(places)), cache_file=path)
-    return {one["id"]: (one["holds"], one["estimate"]) for one in told["claims"]}
+    result = sasrec_time(None, "quick", range(len(positions)), cache_file=path)
+    return {one.id: (one.holds, one.estimate) for one in result.claims}
 
 
 def test_the_worst_seed_decides_every_claim(world, tmp_path):
-    good = claimed(world, tmp_path, (60.0, 119.0), (0, 0))
+    good = claims_of(world, tmp_path, (60.0, 119.0), (0, 0))
     assert all(holds for holds, _ in good.values())
     assert good["seconds of training, the longest"][1] == 119.0
-    bad = claimed(world, tmp_path, (60.0, 121.0), (0, 50))
+    bad = claims_of(world, tmp_path, (60.0, 121.0), (0, 50))
     assert not any(holds for holds, _ in bad.values())
     assert bad["sasrec, recall@10 on every seed"][1] == 0.0
-    deep = claimed(world, tmp_path, (60.0, 60.0), (0, 9))
+    deep = claims_of(world, tmp_path, (60.0, 60.0), (0, 9))
     assert deep["sasrec, recall@10 on every seed"] == (True, 1.0)
     assert deep["sasrec, ndcg@10 on every seed"][1] == pytest.approx(0.2890648)  # 1 / log2(11)

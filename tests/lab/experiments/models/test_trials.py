@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -8,76 +6,82 @@ from shortlist.errors import ArtifactError
 from shortlist.evaluate.full_catalog import rank_model
 from shortlist.evaluate.scores import score_slates
 from shortlist.lab.experiments.cache import AnswerCache
-from shortlist.lab.experiments.models.trials import DEEP, Course, settings_of
+from shortlist.lab.experiments.models.trials import DEPTH, ModelTrial
+from shortlist.lab.experiments.trees.trial import settings_without_device
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.models.last_click import LastClickTrainer
-from shortlist.train.models.sum_pooling import SumPoolingTrainer
-from tests.lab.experiments.watching import watch_lessons
+from shortlist.train.registry import make_trainer
+from tests.lab.experiments.training_calls import record_training
 
 LAST = {"protocol": "leave-last-out"}
-TINY = SumPoolingTrainer(
-    width=8, hidden=8, max_history=10, epochs=2, batch_size=256, early_stop_metric="ndcg@10", device="cpu"
+TINY = make_trainer(
+    "sum-pooling",
+    width=8,
+    hidden=8,
+    max_history=10,
+    epochs=2,
+    batch_size=256,
+    early_stop_metric="ndcg@10",
+    device="cpu",
 )
 
 
 @pytest.fixture
-def course(world: Dataset) -> Course:
-    return Course("world", world, 0, LAST)
+def trial(world: Dataset) -> ModelTrial:
+    return ModelTrial("world", world, 0, LAST)
 
 
-def test_scores_are_those_of_the_model_on_the_test_users_what_was_seen_left_out(course):
-    found = course.scores("steps", LastClickTrainer())
-    ranked = rank_model(course.models["steps"], course.split.test, DEEP)
-    expected = score_slates(ranked, course.split.test.relevant(), (10, 20))
+def test_scores_are_those_of_the_model_on_test_users_without_seen_items(trial):
+    found = trial.scores("steps", LastClickTrainer())
+    model = LastClickTrainer().learn(trial.split.train)
+    expected = score_slates(rank_model(model, trial.split.test, DEPTH), trial.split.test.relevant(), (10, 20))
     assert all(torch.equal(found[name], expected[name]) for name in expected.values)
-    assert len(found) == len(course.split.test)
-    items = course.cache.tensors["world/steps/0"]
+    assert len(found) == len(trial.split.test)
+    items = trial.cache.tensors["world/steps/0"]
     assert items.dtype == torch.int32
-    for row, case in zip(items.tolist(), course.split.test.query(width=1000).history.tolist(), strict=True):
-        assert not set(case) & set(row) - {-1}
+    histories = trial.split.test.query(width=1000).history.tolist()
+    for answer, history in zip(items.tolist(), histories, strict=True):
+        assert not set(history) & set(answer) - {-1}
 
 
-def test_what_the_judge_said_is_told_with_the_seconds(course):
-    course.scores("pooled", TINY)
-    facts = course.facts("pooled")
-    assert facts["kind"] == "SumPoolingTrainer"
+def test_validation_values_are_recorded_with_their_seconds(trial):
+    trial.scores("pooled", TINY)
+    facts = trial.facts("pooled")
+    assert facts["trainer"] == "SequenceTrainer"
     assert facts["settings"]["early_stop_metric"] == "ndcg@10"
-    seconds = [at for at, _ in facts["judged"]]
+    seconds = [at for at, _ in facts["curve"]]
     assert seconds == sorted(seconds)
     assert 0 < seconds[0] < seconds[-1] <= facts["seconds"]
-    assert [value for _, value in facts["judged"]] == list(course.models["pooled"].judged)
-    course.scores("steps", LastClickTrainer())
-    assert course.facts("steps")["judged"] == []
+    assert [value for _, value in facts["curve"]] == facts["history"]["validation"]
+    assert trial.cache.training["world/pooled/0"].epochs == 2
+    trial.scores("steps", LastClickTrainer())
+    assert trial.facts("steps")["curve"] == []
+    assert "history" not in trial.facts("steps")
 
 
-def test_kept_answers_are_not_learned_again_on_whatever_device(world, tmp_path, monkeypatch):
-    path, taught = tmp_path / "answers", watch_lessons(monkeypatch)
-    first = Course("world", world, 0, LAST, AnswerCache.open(path)).scores("pooled", TINY)
-    again = Course("world", world, 0, LAST, AnswerCache.open(path))
-    found = again.scores("pooled", replace(TINY, device="auto"))
-    assert taught == ["SumPoolingTrainer"]
+def test_cached_answers_need_no_training_on_any_device(world, tmp_path, monkeypatch):
+    path, called = tmp_path / "answers", record_training(monkeypatch)
+    first = ModelTrial("world", world, 0, LAST, AnswerCache.open(path)).scores("pooled", TINY)
+    again = ModelTrial("world", world, 0, LAST, AnswerCache.open(path))
+    found = again.scores("pooled", TINY.with_settings(device="auto"))
+    assert called == ["SequenceTrainer"]
     assert torch.equal(found["ndcg@20"], first["ndcg@20"])
-    assert again.models == {}
     again.scores("other", TINY)
-    Course("world", world, 1, LAST, AnswerCache.open(path)).scores("pooled", TINY)
-    assert len(taught) == 3
+    ModelTrial("world", world, 1, LAST, AnswerCache.open(path)).scores("pooled", TINY)
+    assert len(called) == 3
 
 
-def test_answers_of_other_settings_and_of_other_experiments_are_refused(course):
-    course.scores("pooled", TINY)
+def test_answers_of_other_settings_and_of_other_experiments_are_refused(trial):
+    trial.scores("pooled", TINY)
     with pytest.raises(ArtifactError, match=r"other settings \(epochs 2, now 3\)"):
-        course.scores("pooled", replace(TINY, epochs=3))
-    course.cache.get(
-        "world/steps/0", lambda: (torch.zeros(2, 5, 40), {})
-    )  # as the experiments on trees keep them
-    with pytest.raises(
-        ArtifactError, match="'world/steps/0' was kept by an experiment that asks other users"
-    ):
-        course.scores("steps", LastClickTrainer())
+        trial.scores("pooled", TINY.with_settings(epochs=3))
+    trial.cache.get("world/steps/0", lambda: (torch.zeros(2, 5, 40), {}))  # as experiments on trees cache it
+    with pytest.raises(ArtifactError, match="'world/steps/0' was cached by an experiment on other users"):
+        trial.scores("steps", LastClickTrainer())
 
 
-def test_all_settings_but_the_device_decide():
-    told = settings_of(TINY)
-    assert "device" not in told
-    assert told["hidden"] == 8
-    assert "device" not in settings_of(JTRTrainer())
+def test_all_settings_except_the_device_are_recorded():
+    settings = settings_without_device(TINY)
+    assert "device" not in settings
+    assert settings["hidden"] == 8
+    assert "device" not in settings_without_device(JTRTrainer())

@@ -4,11 +4,11 @@ from shortlist.errors import ConfigError
 from shortlist.lab.experiments.models.world import demo_world
 
 
-def test_chance_popularity_neighbours_and_the_truth_come_in_this_order():
-    told = demo_world(None, "quick", seeds=[0])
-    means = {one["method"]: one["mean"] for one in told["rows"] if one["metric"] == "recall@20"}
+def test_random_popularity_neighbours_and_truth_rank_in_this_order():
+    result = demo_world(None, "quick", seeds=[0])
+    means = {one.method: one.mean for one in result.rows if one.metric == "recall@20"}
     assert means["random"] < means["popularity"] < means["item neighbours"] < means["truth"]
-    assert [one["id"] for one in told["claims"]] == [
+    assert [one.id for one in result.claims] == [
         "popularity > random",
         "item neighbours > popularity",
         "truth > item neighbours",

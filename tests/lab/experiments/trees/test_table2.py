@@ -3,42 +3,50 @@ import torch
 
 from shortlist.lab.experiments import EXPERIMENTS
 from shortlist.lab.experiments.cache import AnswerCache
+from shortlist.lab.experiments.trees.table2 import (
+    ABOVE,
+    CONTROLS,
+    FULL_CATALOG,
+    SECONDS,
+    TREES,
+    dtr_table2,
+    scores_of,
+)
 from shortlist.lab.experiments.trees.trial import Trial
-from shortlist.lab.experiments.trees.table2 import ABOVE, CONTROLS, FLAT, SECONDS, TREES, answered, dtr_table2
-from tests.lab.experiments.shapes import check_shape, ids
+from tests.lab.experiments.results import check_result, ids
 
 
-def test_every_system_stands_in_the_table(cache_file):
-    told = dtr_table2(None, "quick", [0], cache_file=cache_file)
-    check_shape(told, "dtr-table2")
-    timed = {one["method"] for one in told["rows"] if one["metric"] == SECONDS}
-    assert timed == {f"{who} on world" for who in (*FLAT, "din", *TREES)}
-    assert len(told["claims"]) == len(ABOVE) + len(CONTROLS)
-    assert {"dtr-t-rl >= dtr-t on world", "dtr-u > jtm on world"} <= ids(told)
+def test_every_system_has_rows_and_claims(cache_file):
+    result = dtr_table2(None, "quick", [0], cache_file=cache_file)
+    check_result(result, "dtr-table2")
+    timed = {one.method for one in result.rows if one.metric == SECONDS}
+    assert timed == {f"{system} on world" for system in (*FULL_CATALOG, "din", *TREES)}
+    assert len(result.claims) == len(ABOVE) + len(CONTROLS)
+    assert {"dtr-t-rl >= dtr-t on world", "dtr-u > jtm on world"} <= ids(result)
 
 
-def test_kept_answers_make_the_same_table_without_training(cache_file, request):
+def test_cached_answers_make_the_same_table_without_training(cache_file, request):
     first = dtr_table2(None, "quick", [0], cache_file=cache_file)
-    request.getfixturevalue("untaught")
+    request.getfixturevalue("no_training")
     again = EXPERIMENTS["dtr-table2-mind"](None, "quick", [0], cache_file=cache_file)
-    check_shape(again, "dtr-table2-mind")
-    assert again["rows"] == first["rows"]
+    check_result(again, "dtr-table2-mind")
+    assert again.rows == first.rows
 
 
-def test_otm_begins_with_the_tree_that_jtm_learned(ground, monkeypatch):
-    """Its tree is not its own: it is never updated, and stands as JTM left it."""
+def test_otm_continues_from_the_tree_of_jtm(ground, monkeypatch):
+    """OTM never updates its tree: it stays the tree of JTM."""
     trained: dict[str, list[torch.Tensor]] = {}
     train = Trial.train
 
-    def watched(self, plan, start=None):
+    def recorded(self, plan, start=None):
         index, training = train(self, plan, start)
-        who = {"beam": "otm", "uniform": "jtm"}[plan.sampler]
-        trained.setdefault(who, []).append(index.tree.item_of_leaf)
+        system = {"beam": "otm", "uniform": "jtm"}[plan.sampler]
+        trained.setdefault(system, []).append(index.tree.item_of_leaf)
         return index, training
 
-    monkeypatch.setattr(Trial, "train", watched)
+    monkeypatch.setattr(Trial, "train", recorded)
     cache = AnswerCache()
-    answered(Trial(ground, 0, cache), "otm")
+    scores_of(Trial(ground, 0, cache), "otm")
     assert set(cache.tensors) == {"world/otm/0"}
     (jtm,), (otm,) = trained["jtm"], trained["otm"]
     assert torch.equal(jtm, otm)
@@ -46,25 +54,25 @@ def test_otm_begins_with_the_tree_that_jtm_learned(ground, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("variant", "said", "setting", "value"),
+    ("variant", "label", "setting", "value"),
     [
-        ("chance", "vectors by chance", "embedding_init", "random"),
+        ("random-init", "random initial vectors", "embedding_init", "random"),
         ("ahead", "labels from the next 5", "ahead", 5),
     ],
 )
-def test_a_variant_teaches_every_method_otherwise_and_says_so(cache_file, variant, said, setting, value):
-    """The file of answers is that of the usual table, and nothing of it is taken."""
+def test_a_variant_changes_the_settings_of_every_method(cache_file, variant, label, setting, value):
+    """The cache is that of the usual table, and none of its answers is used."""
     name = f"dtr-table2-{variant}"
-    told = EXPERIMENTS[name](None, "quick", [0], cache_file=cache_file)
-    check_shape(told, name)
-    assert f"dtr-u > jtm on world, {said}" in ids(told)
-    cache = [
+    result = EXPERIMENTS[name](None, "quick", [0], cache_file=cache_file)
+    check_result(result, name)
+    assert f"dtr-u > jtm on world, {label}" in ids(result)
+    settings = [
         (key.split("/"), one["settings"])
         for key, one in AnswerCache.open(cache_file).facts.items()
         if "settings" in one
     ]
-    taught = {who: one for (place, who, _), one in cache if place == f"world, {said}"}
-    assert {*TREES, "din"} < set(taught)
-    assert all(one[setting] == value for who, one in taught.items() if not who.startswith("sasrec"))
-    (estimator,) = (one for who, one in taught.items() if who.startswith("sasrec"))
+    trained = {system: one for (place, system, _), one in settings if place == f"world, {label}"}
+    assert {*TREES, "din"} < set(trained)
+    assert all(one[setting] == value for system, one in trained.items() if not system.startswith("sasrec"))
+    (estimator,) = (one for system, one in trained.items() if system.startswith("sasrec"))
     assert estimator["ahead"] == (value if setting == "ahead" else 1)

@@ -10,99 +10,100 @@ from shortlist.errors import ArtifactError, ConfigError
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments import EXPERIMENTS
 from shortlist.lab.experiments.trees import table6
-from shortlist.lab.experiments.trees.trial import METRICS, Trial
 from shortlist.lab.experiments.trees.table6 import MODELS, PAPER, RIVALS, TREE, _claims, dtr_table6
+from shortlist.lab.experiments.trees.trial import METRICS, Trial
 from shortlist.lab.render import result_drawing, result_page
-from tests.lab.experiments.shapes import check_shape, ids
-from tests.lab.experiments.watching import watch_lessons
+from shortlist.lab.result import result_json
+from tests.lab.experiments.results import check_result, ids
+from tests.lab.experiments.training_calls import record_training
 
-EVERYBODY = (TREE, "sasrec", *MODELS, "popularity")
+SYSTEMS = (TREE, "sasrec", *MODELS, "popularity")
 
 
 @pytest.fixture
-def told(cache_file):
-    """Learned by the first test that asks, and kept."""
+def result(cache_file):
+    """Trained by the first test, and cached."""
     return dtr_table6(None, "quick", [0], cache_file=cache_file)
 
 
-def test_every_model_stands_in_the_table_with_and_without_what_was_seen(told):
-    check_shape(told, "dtr-table6")
-    assert {(one["method"], one["metric"]) for one in told["rows"]} == {
+def test_every_model_has_rows_with_and_without_items_of_the_history(result):
+    check_result(result, "dtr-table6")
+    assert {(one.method, one.metric) for one in result.rows} == {
         (f"{name} on world", metric + kind)
-        for name in EVERYBODY
+        for name in SYSTEMS
         for metric in METRICS
         for kind in ("", ", seen kept")
     }
-    assert ids(told) == {
-        *(f"{TREE} >= {who} on world" for who in RIVALS),
-        *(f"{who} > popularity on world" for who in (*RIVALS, "youtube-dnn")),
+    assert ids(result) == {
+        *(f"{TREE} >= {method} on world" for method in RIVALS),
+        *(f"{method} > popularity on world" for method in (*RIVALS, "youtube-dnn")),
     }
-    assert "paper" not in told
+    assert result.paper == {}
 
 
-def test_page_and_drawing_can_be_made_of_it(told):
-    page = result_page(told)
-    assert all(f"| {name} on world | f1@20 |" in page for name in EVERYBODY)
-    assert result_drawing(told).startswith("<svg")
+def test_the_result_has_a_page_and_a_drawing(result):
+    page = result_page(result)
+    assert all(f"| {name} on world | f1@20 |" in page for name in SYSTEMS)
+    assert result_drawing(result).startswith("<svg")
 
 
-def test_kept_answers_make_the_same_table_by_the_command_without_training(
-    told, cache_file, tmp_path, request, monkeypatch
+def test_the_command_makes_the_same_table_from_the_cache_without_training(
+    result, cache_file, tmp_path, request, monkeypatch
 ):
-    request.getfixturevalue("untaught")
-    taught = watch_lessons(monkeypatch)
-    asked = ["--runs", "1", "--keep", str(cache_file), "--out", str(tmp_path), "--json"]
-    answer = CliRunner().invoke(app, ["reproduce", "dtr-table6", *asked])
+    request.getfixturevalue("no_training")
+    called = record_training(monkeypatch)
+    arguments = ["--runs", "1", "--cache", str(cache_file), "--out", str(tmp_path), "--json"]
+    answer = CliRunner().invoke(app, ["reproduce", "dtr-table6", *arguments])
     assert answer.exit_code == 0, answer.output
-    assert json.loads(answer.stdout)["rows"] == told["rows"]
+    assert json.loads(answer.stdout)["rows"] == result_json(result)["rows"]
     other = EXPERIMENTS["dtr-table6-mind"](None, "quick", [0], cache_file=cache_file)
-    check_shape(other, "dtr-table6-mind")
-    assert taught == []
+    check_result(other, "dtr-table6-mind")
+    assert called == []
 
 
-def test_the_full_table_has_what_the_paper_says_beside_it(told, cache_file, ground, request, monkeypatch):
-    request.getfixturevalue("untaught")
+def test_the_full_table_has_the_figures_of_the_paper(result, cache_file, ground, request, monkeypatch):
+    request.getfixturevalue("no_training")
     monkeypatch.setattr(table6, "grounds_of", lambda *_: [ground])
     for where in PAPER:
-        assert dtr_table6(None, "full", [0], cache_file=cache_file, where=where)["paper"] == PAPER[where]
+        assert dtr_table6(None, "full", [0], cache_file=cache_file, where=where).paper == PAPER[where]
         assert set(PAPER[where]) == {TREE, *RIVALS}
 
 
-def test_answers_of_other_settings_are_refused(told, cache_file, monkeypatch):
-    monkeypatch.setitem(table6.MODELS, "last-click", replace(MODELS["last-click"], backoff=3.0))
+def test_answers_of_other_settings_are_refused(result, cache_file, monkeypatch):
+    monkeypatch.setitem(table6.MODELS, "last-click", MODELS["last-click"].with_settings(backoff=3.0))
     with pytest.raises(
-        ArtifactError, match=r"'world/last-click/0' was kept with other settings \(backoff 10.0, now"
+        ArtifactError, match=r"'world/last-click/0' was cached with other settings \(backoff 10.0, now"
     ):
         dtr_table6(None, "quick", [0], cache_file=cache_file)
 
 
-def test_only_some_train_only_those_and_claim_nothing(request, monkeypatch):
-    request.getfixturevalue("untaught")
-    taught = watch_lessons(monkeypatch)
-    told = dtr_table6(None, "quick", [0, 1], only=["last-click", "popular in window"])
-    assert taught == ["LastClickTrainer", "PopularWindowTrainer"] * 2
-    assert {one["method"] for one in told["rows"]} == {"last-click on world", "popular in window on world"}
-    assert told["claims"] == []
+def test_only_some_models_are_trained_and_no_claims_are_made(request, monkeypatch):
+    request.getfixturevalue("no_training")
+    called = record_training(monkeypatch)
+    result = dtr_table6(None, "quick", [0, 1], only=["last-click", "popular in window"])
+    assert called == ["LastClickTrainer", "PopularWindowTrainer"] * 2
+    assert {one.method for one in result.rows} == {"last-click on world", "popular in window on world"}
+    assert result.claims == ()
 
 
-def test_the_window_of_popularity_is_that_of_the_logs_clock(ground, monkeypatch):
-    """A log that knows only the order of its events has no days."""
-    asked = []
-    monkeypatch.setattr(Trial, "model", lambda self, name, trainer: asked.append(trainer.by))
+def test_the_popularity_window_depends_on_the_clock_of_the_log(ground, monkeypatch):
+    """A log with only the order of its events has no days."""
+    trainers = []
+    monkeypatch.setattr(Trial, "model", lambda self, name, trainer: trainers.append(trainer.window))
     for clock in ("ms", "order"):
         trial = Trial(replace(ground, dataset=replace(ground.dataset, clock=clock)), 0)
-        table6._answered(trial, "popular in window")
-    assert asked == ["days", "share"]
+        table6._scores(trial, "popular in window")
+    assert trainers == ["days", "share"]
 
 
-def test_a_trial_says_where_models_learn(ground, monkeypatch):
-    asked = {}
-    monkeypatch.setattr(Trial, "model", lambda self, name, trainer: asked.update({name: trainer}))
+def test_models_are_trained_on_the_device_of_the_trial(ground, monkeypatch):
+    trainers = {}
+    monkeypatch.setattr(Trial, "model", lambda self, name, trainer: trainers.update({name: trainer}))
     for name in MODELS:
-        table6._answered(Trial(replace(ground, quick=False), 0, device="cpu"), name)
-    assert {one.device for one in asked.values() if hasattr(one, "device")} == {"cpu"}
-    assert asked["gru4rec"] == replace(MODELS["gru4rec"], device="cpu")
-    assert asked["last-click"] == MODELS["last-click"]
+        table6._scores(Trial(replace(ground, quick=False), 0, device="cpu"), name)
+    assert {one.device for one in trainers.values() if hasattr(one, "device")} == {"cpu"}
+    assert trainers["gru4rec"] == MODELS["gru4rec"].with_settings(device="cpu")
+    assert trainers["last-click"] == MODELS["last-click"]
 
 
 def test_the_full_profile_without_its_data_is_refused():
@@ -113,7 +114,7 @@ def test_the_full_profile_without_its_data_is_refused():
 
 
 def made_up(level):
-    """Everybody's f1@20 around a level."""
+    """F1@20 of users around a level."""
     spread = torch.linspace(-0.05, 0.05, 200).double()
     return [{"": Scores({"f1@20": level + spread.roll(seed)}, {})} for seed in range(2)]
 
@@ -127,16 +128,16 @@ def made_up(level):
         (0.1, 0.1, 0.3, True, False),
     ],
 )
-def test_the_answers_decide_the_claims(tree, rivals, popular, tree_holds, rivals_hold):
+def test_scores_decide_the_claims(tree, rivals, popular, tree_holds, rivals_hold):
     """The tree must not be clearly below, the models must be clearly above."""
-    found = {name: made_up(rivals) for name in EVERYBODY} | {
+    found = {name: made_up(rivals) for name in SYSTEMS} | {
         TREE: made_up(tree),
         "popularity": made_up(popular),
     }
     for one in _claims(found, "here"):
-        if one["id"].startswith(TREE):
-            assert one["holds"] is tree_holds
-            assert one["estimate"] == pytest.approx(tree - rivals)
+        if one.id.startswith(TREE):
+            assert one.holds is tree_holds
+            assert one.estimate == pytest.approx(tree - rivals)
         else:
-            assert one["holds"] is rivals_hold
-            assert one["estimate"] == pytest.approx(rivals - popular)
+            assert one.holds is rivals_hold
+            assert one.estimate == pytest.approx(rivals - popular)

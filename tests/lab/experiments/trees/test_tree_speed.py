@@ -1,22 +1,22 @@
 import numpy as np
 
 from shortlist.lab.experiments.trees.tree_speed import QUICK, _claims, random_events, seconds_of, tree_speed
-from tests.lab.experiments.shapes import check_shape
+from tests.lab.experiments.results import check_result
 
 
 def test_training_search_and_updates_are_timed(monkeypatch):
     small = {"items": 60, "users": 6, "batches": (8,), "repeats": 1, "answers": (1, 4)}
     for name, value in small.items():
         monkeypatch.setitem(QUICK, name, value)
-    told = tree_speed(None, "quick", [0, 1])
-    check_shape(told, "tree-speed-h200")
-    assert told["seeds"] == [0]
-    assert {one["method"] for one in told["rows"]} == {"dtr-u", "dtr-t", "search", "update"}
-    assert all(value > 0 for one in told["rows"] for value in one["values"])
-    assert told["claims"] == []
+    result = tree_speed(None, "quick", [0, 1])
+    check_result(result, "tree-speed-h200")
+    assert result.seeds == (0,)
+    assert {one.method for one in result.rows} == {"dtr-u", "dtr-t", "search", "update"}
+    assert all(value > 0 for one in result.rows for value in one.values)
+    assert result.claims == ()
 
 
-def test_random_events_are_many_and_popular_items_more_often():
+def test_random_events_have_popular_items():
     events = random_events(50, 20, 0, length=30)
     assert len(events) == 600
     assert set(events.lengths) == {30}
@@ -42,7 +42,7 @@ def test_claims_take_the_best_median():
         ("search", "batch 1"): [30_000.0],
         ("update", "seconds from 20,000 instances"): [0.5, 0.6, 9.0],
     }
-    assert [(one["estimate"], one["holds"]) for one in _claims(found)] == [
+    assert [(one.estimate, one.holds) for one in _claims(found)] == [
         (50_000.0, True),
         (41_000.0, True),
         (20_000.0, False),

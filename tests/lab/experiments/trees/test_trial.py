@@ -7,17 +7,17 @@ from shortlist.errors import ArtifactError, ConfigError, DataError
 from shortlist.evaluate.full_catalog import evaluate_full
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.trees.trial import (
-    DEEP,
-    MEMORY,
+    DEPTH,
+    MAX_HISTORY,
     Ground,
     Trial,
     _published_order,
     grounds_of,
     rows_of,
-    some_of,
+    some_users,
 )
 from shortlist.train.models.last_click import LastClickTrainer
-from shortlist.train.models.sasrec import SASRecTrainer
+from shortlist.train.models.sequence import SequenceTrainer
 
 TINY = {"rounds": 1, "steps": 3, "eval_every": 3}
 
@@ -31,7 +31,7 @@ def test_a_quick_ground_is_the_embedded_world(ground):
     assert ground.name == "world"
     assert ground.categories is not None
     assert len(ground.categories) == len(ground.dataset.items)
-    assert (ground.few(70), ground.few(3)) == (8, 3)
+    assert (ground.negatives(70), ground.negatives(3)) == (8, 3)
 
 
 def test_profiles_and_data_are_checked():
@@ -41,24 +41,24 @@ def test_profiles_and_data_are_checked():
         grounds_of(["ml-1m", "mind"], None, "full", "me")
 
 
-def test_items_stand_in_the_order_of_the_published_leaves(ground, tmp_path):
+def test_items_are_ordered_by_their_published_leaves(ground, tmp_path):
     ids = [str(one) for one in ground.dataset.items.ids]
     path = tmp_path / "kv.txt"
     path.write_text(f"{ids[2]}::10 {ids[0]}::30\n{ids[1]}::20\nnobody::5\n", "utf-8")
     order = _published_order(ground.dataset, path)
     assert order[:3].tolist() == [2, 1, 0]
-    assert order[3:].tolist() == list(range(3, len(ids)))  # those without a leaf come last, by row
+    assert order[3:].tolist() == list(range(3, len(ids)))  # items without a leaf come last, by row
 
 
 @pytest.mark.parametrize("bad", ["7", "7::", "7::x", "7:12"])
-def test_a_line_that_names_no_leaf_is_refused_with_its_place(ground, tmp_path, bad):
+def test_a_line_without_a_leaf_code_is_refused_with_its_line_number(ground, tmp_path, bad):
     path = tmp_path / "kv.txt"
     path.write_text(f"1::2\n{bad}\n", "utf-8")
     with pytest.raises(DataError, match=r"kv\.txt:2: expected item::leaf code"):
         _published_order(ground.dataset, path)
 
 
-def test_given_settings_outrank_the_sizes_of_the_ground(trial):
+def test_overrides_replace_the_sizes_of_the_data_set(trial):
     assert trial.plan("dtr-u").negatives == 8
     assert trial.plan("jtm").negatives == 6
     assert trial.plan("dtr-u", negatives=20).negatives == 20
@@ -66,7 +66,7 @@ def test_given_settings_outrank_the_sizes_of_the_ground(trial):
     assert trial.plan("dtr-u").beam == trial.ground.sizes["beam"]
 
 
-def test_a_tree_begins_where_it_is_told(trial):
+def test_training_continues_from_a_given_tree(trial):
     plan = trial.plan("dtr-u", update="none", **TINY)
     before, _ = trial.train(replace(plan, order="random"))
     after, training = trial.train(replace(plan, learning_rate=1e-30, warmup=0, weight_decay=0.0), before)
@@ -76,82 +76,83 @@ def test_a_tree_begins_where_it_is_told(trial):
     assert training.training_set.weights is not None
 
 
-def test_what_others_begin_with_is_taught_once(trial, monkeypatch):
-    trial.grown.clear()
-    first = trial.taught("jtm")
-    monkeypatch.setattr(Trial, "train", lambda *given: pytest.fail("taught before"))
-    assert trial.taught("jtm") is first
+def test_a_tree_that_others_continue_from_is_trained_once(trial, monkeypatch):
+    trial.trees.clear()
+    first = trial.tree("jtm")
+    monkeypatch.setattr(Trial, "train", lambda *_: pytest.fail("trained before"))
+    assert trial.tree("jtm") is first
 
 
-def test_the_order_of_the_data_is_used_unless_chance_is_asked_for(ground):
+def test_the_published_order_is_used_unless_the_plan_is_random(ground):
     n = len(ground.dataset.items)
     other = Trial(replace(ground, order=torch.arange(n).flip(0)), 0)
-    laid, random = (
+    published, random = (
         other.train(other.plan("dtr-u", update="none", order=order, **TINY))[0].tree.item_of_leaf.tolist()
         for order in ("category", "random")
     )
-    assert laid == list(range(n))[::-1]
-    assert random != laid
+    assert published == list(range(n))[::-1]
+    assert random != published
 
 
-def test_answers_come_with_and_without_what_was_seen(trial):
+def test_answers_are_made_with_and_without_items_of_the_history(trial):
     found = trial.scores("short", "dtr-u", **TINY)
     assert set(found) == {"", ", seen kept"}
     assert len(found[""]) == len(trial.split.test)
-    told = trial.facts("short")
-    assert told["seconds"] > 0
-    assert told["told"][-1]["step"] == 3
+    facts = trial.facts("short")
+    assert facts["seconds"] > 0
+    assert facts["log"][-1]["step"] == 3
+    assert facts["history"]["validation"] == [entry["f1"] for entry in facts["log"] if "f1" in entry]
 
 
-def test_scores_are_kept_by_data_set_name_and_seed(ground, request):
+def test_answers_are_cached_by_data_set_name_and_seed(ground, request):
     cache = AnswerCache()
     first = Trial(ground, 1, cache).scores("short", "dtr-u", **TINY)
     assert set(cache.tensors) == {"world/short/1"}
-    assert cache.tensors["world/short/1"].shape == (2, len(Trial(ground, 1).split.test), DEEP)
-    request.getfixturevalue("untaught")
+    assert cache.tensors["world/short/1"].shape == (2, len(Trial(ground, 1).split.test), DEPTH)
+    request.getfixturevalue("no_training")
     again = Trial(ground, 1, cache).scores("short", "dtr-u", **TINY)
     assert torch.equal(first[""]["f1@20"], again[""]["f1@20"])
 
 
 @pytest.mark.parametrize("name", ["popularity", "item-knn", "ease", "sasrec"])
-def test_flat_systems_agree_with_a_full_evaluation(trial, name):
-    n_items, found = len(trial.ground.dataset.items), trial.flat(name)
+def test_full_catalog_systems_agree_with_evaluate_full(trial, name):
+    n_items, found = len(trial.ground.dataset.items), trial.full_catalog(name)
     for kind, repeats in (("", False), (", seen kept", True)):
         oracle = evaluate_full(
-            trial._block(name), trial.split.test, n_items, (20, 40), width=MEMORY, repeats=repeats
+            trial._score_block(name), trial.split.test, n_items, (20, 40), width=MAX_HISTORY, repeats=repeats
         )
         for metric in ("recall@20", "f1@40"):
             assert torch.allclose(found[kind][metric], oracle[metric], equal_nan=True)
 
 
-@pytest.mark.parametrize("shape", [(77, 100), (2, 5, DEEP)])
-def test_answers_that_another_experiment_kept_are_refused(ground, shape):
+@pytest.mark.parametrize("shape", [(77, 100), (2, 5, DEPTH)])
+def test_cached_answers_of_other_users_are_refused(ground, shape):
     cache = AnswerCache()
     cache.get("world/last-click/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
     cache.get("world/popularity/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
-    said = "was kept by an experiment that asks other users; name another file"
-    with pytest.raises(ArtifactError, match=f"'world/last-click/0' {said}"):
+    message = "was cached by an experiment on other users; use another file"
+    with pytest.raises(ArtifactError, match=f"'world/last-click/0' {message}"):
         Trial(ground, 0, cache).model("last-click", LastClickTrainer())
-    with pytest.raises(ArtifactError, match=f"'world/popularity/0' {said}"):
-        Trial(ground, 0, cache).flat("popularity")
+    with pytest.raises(ArtifactError, match=f"'world/popularity/0' {message}"):
+        Trial(ground, 0, cache).full_catalog("popularity")
 
 
-def test_rows_hold_one_value_per_seed(trial):
-    runs = {"popularity": [trial.flat("popularity"), trial.flat("popularity")]}
+def test_rows_have_one_value_per_seed(trial):
+    runs = {"popularity": [trial.full_catalog("popularity"), trial.full_catalog("popularity")]}
     rows = rows_of(runs, "world", ["f1@20"])
-    assert [one["metric"] for one in rows] == ["f1@20", "f1@20, seen kept"]
-    assert all(len(one["values"]) == 2 and one["sd"] == 0 for one in rows)
-    assert rows[0]["method"] == "popularity on world"
+    assert [one.metric for one in rows] == ["f1@20", "f1@20, seen kept"]
+    assert all(len(one.values) == 2 and one.sd == 0 for one in rows)
+    assert rows[0].method == "popularity on world"
 
 
-def test_some_cases_are_some_of_the_cases(trial):
-    cases = trial.split.test
-    assert len(some_of(cases, 5, 0)) == 5
-    assert len(some_of(cases, 10**6, 0)) == len(cases)
+def test_some_users_are_at_most_the_given_number(trial):
+    held_out = trial.split.test
+    assert len(some_users(held_out, 5, 0)) == 5
+    assert len(some_users(held_out, 10**6, 0)) == len(held_out)
 
 
 @pytest.mark.data
-def test_real_grounds_load(real_data):
+def test_real_data_sets_load(real_data):
     movies, news = grounds_of(["ml-1m", "mind"], real_data, "full", "test")
     assert (len(movies.dataset.items), len(news.dataset.items)) == (3706, 6988)
     assert movies.categories is not None
@@ -165,17 +166,17 @@ def test_real_grounds_load(real_data):
 def _check_split(ground: Ground) -> None:
     split = Trial(ground, 0).split
     assert len(split.test) > 500
-    assert int(Trial(ground, 0).truth.max()) < len(ground.dataset.items)
+    assert int(Trial(ground, 0).relevant.max()) < len(ground.dataset.items)
 
 
-def test_an_estimator_is_kept_and_comes_back(ground, monkeypatch, tmp_path):
-    cache = AnswerCache.open(tmp_path / "kept.safetensors")
+def test_a_cached_estimator_has_the_same_weights(ground, monkeypatch, tmp_path):
+    cache = AnswerCache.open(tmp_path / "cache.safetensors")
     first = Trial(ground, 0, cache).sasrec
-    monkeypatch.setattr(SASRecTrainer, "fit", lambda *_: pytest.fail("it is kept"))
-    again = Trial(ground, 0, AnswerCache.open(tmp_path / "kept.safetensors")).sasrec
+    monkeypatch.setattr(SequenceTrainer, "learn", lambda *_: pytest.fail("it is cached"))
+    again = Trial(ground, 0, AnswerCache.open(tmp_path / "cache.safetensors")).sasrec
     assert not again.training
     for name, weight in first.state_dict().items():
         assert torch.equal(weight, again.state_dict()[name])
-    late = Trial(ground, 0, cache)
-    late.flat("sasrec")  # its seconds are those of its training, not of its loading
-    assert late.facts("sasrec")["seconds"] == cache.facts["world/sasrec of width 16/0"]["seconds"]
+    later = Trial(ground, 0, cache)
+    later.full_catalog("sasrec")  # its seconds are those of its training, not of loading the weights
+    assert later.facts("sasrec")["seconds"] == cache.facts["world/sasrec of width 16/0"]["seconds"]

@@ -8,23 +8,26 @@ from shortlist.diagnose.sample import hits_per_request, sample_users
 from shortlist.errors import ConfigError
 from shortlist.grammar import leaves
 from shortlist.lab.experiments.two_stage.planted import (
+    LIKED,
+    N_LIKED,
+    NEXT,
     NO_KNOB,
     PLANTS,
+    RELEVANT,
     STAGES,
-    WANTED,
-    WANTS,
-    Judge,
-    Near,
-    Tried,
-    cases_of,
-    liking,
+    AffinityNominator,
+    AffinityScorer,
+    PlantTrial,
+    held_out_of,
+    log_odds,
     pipeline_of,
     planted,
     planted_stage,
 )
+from shortlist.metrics.estimate import Estimate
 from shortlist.simulate import make_world, simulate_log
 from shortlist.testing.stages import check_stage
-from tests.lab.experiments.shapes import check_shape
+from tests.lab.experiments.results import check_result
 
 
 @pytest.fixture(scope="module")
@@ -38,91 +41,97 @@ def quick():
     return planted_stage(None, "quick", [0])
 
 
-def test_every_planted_stage_is_named_and_its_oracle_foretells_the_gain_where_it_can(quick):
-    check_shape(quick, "planted-stage")
-    holds = {one["id"]: one["holds"] for one in quick["claims"]}
+@pytest.fixture(scope="module")
+def means(quick):
+    return {(one.method, one.metric): one.mean for one in quick.rows}
+
+
+def test_every_planted_stage_is_ranked_first_and_its_gain_predicted_for_liked_items(quick):
+    check_result(quick, "planted-stage")
+    holds = {one.id: one.holds for one in quick.claims}
     for plant in PLANTS:
-        assert holds[f"{plant}, liked: named first"]
-        assert holds[f"{plant}, liked: gain as foretold"]
+        assert holds[f"{plant}, liked items: ranked first"]
+        assert holds[f"{plant}, liked items: gain as predicted"]
 
 
-def test_an_oracle_is_an_upper_bound_where_rivals_come_in_with_the_mended_stage(quick):
-    values = {(one["method"], one["metric"]): one["mean"] for one in quick["rows"]}
+def test_an_oracle_is_an_upper_bound_for_the_next_item(means):
     for plant in PLANTS:
-        method = f"{plant}, met"
-        assert 0 < values[method, "gain, measured"] < values[method, "gain, foretold, high"]
+        method = f"{plant}, next item"
+        assert 0 < means[method, "gain, measured"] < means[method, "gain, predicted, high"]
 
 
-def test_a_mended_last_stage_gains_what_was_foretold_but_for_what_is_left(quick):
-    # Both last stages are given the same candidates, so the two oracles return the same.
-    values = {(one["method"], one["metric"]): one["mean"] for one in quick["rows"]}
-    for wants in WANTS:
-        foretold, left, measured = (
-            values[f"ranker, {wants}", f"gain, {what}"]
-            for what in ("foretold", "left after mending", "measured")
+def test_a_fixed_last_stage_gains_the_predicted_minus_the_remaining_gain(means):
+    # Both last stages get the same candidates, so the two oracles return the same items.
+    for relevant in RELEVANT:
+        predicted, left, measured = (
+            means[f"ranker, {relevant}", f"gain, {part}"]
+            for part in ("predicted", "left after the fix", "measured")
         )
-        assert foretold - left == pytest.approx(measured)
+        assert predicted - left == pytest.approx(measured)
 
 
 def test_each_plant_weakens_its_own_stage_and_no_other(small):
     world, dataset = small
     healthy = pipeline_of(world, dataset)
-    one = sample_users(cases_of(world, dataset, "liked"), world.n_items)
-    whole = hits_per_request(healthy, one).sum()
+    sample = sample_users(held_out_of(world, dataset, LIKED), world.n_items)
+    hits = hits_per_request(healthy, sample).sum()
     for plant in PLANTS:
         weak = planted(healthy, plant, world.n_items, 0)
-        assert hits_per_request(weak, one).sum() < whole
+        assert hits_per_request(weak, sample).sum() < hits
         changed = [a.title for a, b in zip(leaves(weak), leaves(healthy), strict=True) if a is not b]
-        rooms = [(capacity_of(a), capacity_of(b)) for a, b in zip(weak.stages, healthy.stages, strict=True)]
+        capacities = [
+            (capacity_of(a), capacity_of(b)) for a, b in zip(weak.stages, healthy.stages, strict=True)
+        ]
         expected = {"nominator": ["near"], "filter": ["available"], "cut": []}.get(plant, [STAGES[plant]])
         assert changed == expected
-        assert [a for a, b in rooms if a != b] == ([12] if plant == "cut" else [])
+        assert [a for a, b in capacities if a != b] == ([12] if plant == "cut" else [])
 
 
-def test_what_is_liked_is_the_best_that_was_not_met(small):
+def test_liked_items_are_the_best_outside_the_history(small):
     world, dataset = small
-    cases = cases_of(world, dataset, "liked")
-    for row in range(0, len(cases), 7):
-        met = set(cases.query(slice(row, row + 1), 999).history[0].tolist())
-        query = cases.query(slice(row, row + 1))
-        odds = liking(world, query, torch.arange(world.n_items)[None, :])[0]
-        order = [item for item in odds.sort(descending=True, stable=True).indices.tolist() if item not in met]
-        assert set(cases.relevant(slice(row, row + 1))[0].tolist()) == set(order[:WANTED])
+    held_out = held_out_of(world, dataset, LIKED)
+    for row in range(0, len(held_out), 7):
+        history = set(held_out.query(slice(row, row + 1), 999).history[0].tolist())
+        query = held_out.query(slice(row, row + 1))
+        odds = log_odds(world, query, torch.arange(world.n_items)[None, :])[0]
+        order = odds.sort(descending=True, stable=True).indices.tolist()
+        best = [item for item in order if item not in history][:N_LIKED]
+        assert set(held_out.relevant(slice(row, row + 1))[0].tolist()) == set(best)
 
 
-def test_what_was_met_next_was_not_met_before(small):
+def test_next_items_are_not_in_the_history(small):
     world, dataset = small
-    cases = cases_of(world, dataset, "met")
-    query, truth = cases.query(width=999), cases.relevant()
-    for row in range(len(cases)):
-        assert not set(query.history[row].tolist()) & (set(truth[row].tolist()) - {-1})
-    assert len(WANTS) == 2
+    held_out = held_out_of(world, dataset, NEXT)
+    query, relevant = held_out.query(width=999), held_out.relevant()
+    for row in range(len(held_out)):
+        assert not set(query.history[row].tolist()) & (set(relevant[row].tolist()) - {-1})
 
 
-def test_the_stages_keep_their_contract(small):
+def test_the_stages_of_the_experiment_pass_their_contract(small):
     world, _ = small
     everything = torch.ones(world.n_items, dtype=torch.bool)
-    asked = Query.of([[1, 2], []], users=[0, 1], times=[world.end, world.end])
-    named = Near(world, everything, 0.0, limit=5, name="near")(asked, None)
-    truth = world.best(np.array([0, 1]), world.end, 5)
-    assert named.items.tolist() == truth.tolist()
-    half = Near(world, torch.arange(world.n_items) % 2 == 0, limit=200, name="half")(asked, None)
+    query = Query.of([[1, 2], []], users=[0, 1], times=[world.end, world.end])
+    nominated = AffinityNominator(world, everything, 0.0, limit=5, name="near")(query, None)
+    best = world.best(np.array([0, 1]), world.end, 5)
+    assert nominated.items.tolist() == best.tolist()
+    even = torch.arange(world.n_items) % 2 == 0
+    half = AffinityNominator(world, even, limit=200, name="half")(query, None)
     assert bool((half.items[half.valid] % 2 == 0).all())
     assert int(half.valid.sum(1)[0]) == world.n_items // 2
-    noise = Judge(world, knows=False, name="noise").score(asked, named)
-    assert not torch.equal(noise, Judge(world, 0.0, name="truth").score(asked, named))
+    noise = AffinityScorer(world, noise_only=True, name="noise").score(query, nominated)
+    assert not torch.equal(noise, AffinityScorer(world, 0.0, name="truth").score(query, nominated))
     with pytest.raises(Exception, match="user rows"):
-        check_stage(Judge(world, name="judge"), world.n_items)  # it knows nobody outside its world
+        check_stage(AffinityScorer(world, name="scorer"), world.n_items)  # it has no affinity of other users
 
 
-def test_a_gain_is_inside_only_where_there_is_an_interval():
-    told = {"mean": 0.2, "low": 0.1, "high": 0.3}
-    one = Tried("cut", "liked", "prerank", "prerank", NO_KNOB, 0.5, 0.7, told, 0.0)
-    assert one.inside
-    assert one.gain == pytest.approx(0.2)
-    assert not Tried("cut", "liked", "prerank", "prerank", NO_KNOB, 0.5, 0.9, told, 0.0).inside
-    none = {"mean": 0.2, "low": None, "high": None}
-    assert not Tried("cut", "liked", "prerank", "prerank", NO_KNOB, 0.5, 0.7, none, 0.0).inside
+def test_a_gain_is_predicted_only_within_an_interval():
+    def trial(fixed: float, oracle: Estimate) -> PlantTrial:
+        return PlantTrial("cut", LIKED, "prerank", "prerank", NO_KNOB, 0.5, fixed, oracle, 0.0)
+
+    assert trial(0.7, Estimate(0.2, 0.1, 0.3)).predicted
+    assert trial(0.7, Estimate(0.2, 0.1, 0.3)).gain == pytest.approx(0.2)
+    assert not trial(0.9, Estimate(0.2, 0.1, 0.3)).predicted
+    assert not trial(0.7, Estimate(0.2)).predicted
 
 
 def test_an_unknown_profile_is_refused():
@@ -130,8 +139,7 @@ def test_an_unknown_profile_is_refused():
         planted_stage(None, "medium")
 
 
-def test_letting_a_stage_wide_open_gains_nearly_what_mending_it_does_though_rivals_come_in(quick):
-    values = {(one["method"], one["metric"]): one["mean"] for one in quick["rows"]}
+def test_opening_a_stage_gains_nearly_as_much_as_the_fix_for_the_next_item(means):
     for plant in ("nominator", "filter", "pre-ranker", "cut"):
-        measured = values[f"{plant}, met", "gain, measured"]
-        assert abs(values[f"{plant}, met", "gain, best knob"] - measured) < 0.35 * measured
+        measured = means[f"{plant}, next item", "gain, measured"]
+        assert abs(means[f"{plant}, next item", "gain, best knob"] - measured) < 0.35 * measured
