@@ -218,7 +218,7 @@ def test_a_whole_request_is_encoder_and_search_and_the_deep_tree_has_no_encoder(
 @pytest.mark.parametrize("kind", ["ivf-pq", "residual"])
 def test_codes_without_exact_scores_find_less(kind):
     pytest.importorskip("faiss", reason="faiss is not installed")
-    items, queries = grouped(asked=40)
+    items, queries = grouped(n_queries=40)
     exact, _ = search(items, queries, 10)
     found = {
         way: _shared(_with_knobs(way, items, 0)[64.0].search(queries, 10)[0], exact)

@@ -73,6 +73,6 @@ def test_a_variant_changes_the_settings_of_every_method(cache_file, variant, lab
     ]
     trained = {system: one for (place, system, _), one in settings if place == f"world, {label}"}
     assert {*TREES, "din"} < set(trained)
-    assert all(one[setting] == value for system, one in trained.items() if not system.startswith("sasrec"))
-    (estimator,) = (one for system, one in trained.items() if system.startswith("sasrec"))
+    assert all(trained[system][setting] == value for system in (*TREES, "din"))
+    (estimator,) = (one for system, one in trained.items() if system.startswith("sasrec of"))
     assert estimator["ahead"] == (value if setting == "ahead" else 1)

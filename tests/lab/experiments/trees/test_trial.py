@@ -69,7 +69,7 @@ def test_overrides_replace_the_sizes_of_the_data_set(trial):
 def test_training_continues_from_a_given_tree(trial):
     plan = trial.plan("dtr-u", update="none", **TINY)
     before, _ = trial.train(replace(plan, order="random"))
-    after, training = trial.train(replace(plan, learning_rate=1e-30, warmup=0, weight_decay=0.0), before)
+    after, training = trial.train(replace(plan, learning_rate=1e-9, warmup=0, weight_decay=0.0), before)
     assert torch.equal(after.tree.item_of_leaf, before.tree.item_of_leaf)
     for name, weight in before.scorer.state_dict().items():
         torch.testing.assert_close(after.scorer.state_dict()[name], weight, rtol=0, atol=1e-4)

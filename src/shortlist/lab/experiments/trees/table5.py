@@ -7,8 +7,8 @@ rows are normalised again. Labels of (user, item) pairs are compared on all leve
 Counts tie nearly always, and the paper does not say how ties are broken: with `one winner` the lower leaf wins, as in
 an arg max; `ties win` is our rule, where all equal leaves are best. Trees are the initial ones, by category, and not
 trained. The claims were written after a first run with one seed: the expectation that `one winner` comes near the
-published figures, and the tolerance, were set then. Our own rule has the same limit. It takes about 40 s on one core for a seed of both
-data sets.
+published figures, and the tolerance, were set then. Our own rule has the same limit. It takes about 40 s on one core
+for a seed of both data sets.
 """
 
 import statistics

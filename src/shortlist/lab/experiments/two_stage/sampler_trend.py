@@ -133,7 +133,7 @@ def _claims(found: Mapping[str, Sequence[Points]], dataset: str) -> list[Claim]:
         for quantity, up in (("kl", True), ("kl_plus", False)):
             changes = [_change(run, sampler, quantity) for run in found[method]]
             verb = "rises" if up else "falls"
-            note = f"value at the last step minus that at the first step after 0, {sampler} sampling, sampled levels together"
+            note = f"value at the last step minus that at the first step after 0, {sampler} negatives, sampled levels"
             signed = changes if up else [-one for one in changes]
             name = f"{LABELS[quantity]} {verb} during training of {method} on {dataset}"
             claims.append(over_seeds(name, SOURCE, signed, note if up else f"{note}, with the opposite sign"))
