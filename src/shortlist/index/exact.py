@@ -95,8 +95,8 @@ def _first_ties(scores: Tensor, edge: Tensor, k: int) -> Tensor:
 
 def _fits_scan(vectors: Tensor, queries: Tensor) -> bool:
     both = (vectors, queries)
-    plain = all(one.device.type == "cpu" and one.dtype == torch.float32 for one in both)
-    return plain and not (torch.is_grad_enabled() and any(one.requires_grad for one in both))
+    plain = all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in both)
+    return plain and not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in both))
 
 
 def _scanned(vectors: Tensor, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -80,7 +80,7 @@ class AttentionScorer(NodeScorer):
         weight = self.layers.first.weight[:, : -config.width]
         matrices = weight.reshape(len(weight), -1, config.width).permute(1, 2, 0)  # [T, D, F]
         sizes = [there[0:0, window].shape[1] for window in self._windows()]
-        each = [one.expand(size, -1, -1) for one, size in zip(matrices.unbind(), sizes, strict=True)]
+        each = [matrix.expand(size, -1, -1) for matrix, size in zip(matrices.unbind(), sizes, strict=True)]
         first = torch.bmm(a.transpose(0, 1), torch.cat(each))  # [K, U, F]: one product per position
         if config.pool == "mean":
             first = first / torch.cat([self._lengths(there[:, window]) for window in self._windows()])

@@ -42,7 +42,7 @@ def fused_weights(
 ) -> Tensor:
     """Attention weights [U, C, K] as in `plain_weights`, on CUDA."""
     kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else a.dtype
-    a, pa, w, pn = (one.to(kind) for one in (a, pa, w, pn))
+    a, pa, w, pn = (part.to(kind) for part in (a, pa, w, pn))
     bare = _Unit.apply(a, pa, w, pn, wp, w2, slope1)  # type: ignore[no-untyped-call]
     weights = F.prelu(bare + b2.to(kind), slope2.to(kind))  # [U, C, K]
     return weights * there[:, None, :]
