@@ -95,8 +95,8 @@ def test_tracked_pairs_equal_untracked_ones(world):
     held, first = local_search._hold(np.arange(len(scores)), chosen, np.minimum(capacity, len(scores)))
     plain, slow, fast = held.copy(), held.copy(), held.copy()
     plain_pairs(scores, seen, plain, first)
-    local_search._pairs(scores, seen, slow, first, local_search.SWEEPS)
-    local_search._few_pairs(scores, seen, fast, first, local_search.SWEEPS)
+    local_search._divide_pairs(scores, seen, slow, first, local_search.SWEEPS)
+    local_search._divide_pairs_tracked(scores, seen, fast, first, local_search.SWEEPS)
     np.testing.assert_array_equal(slow, plain)
     np.testing.assert_array_equal(fast, plain)
 
