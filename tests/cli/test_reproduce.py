@@ -1,29 +1,34 @@
 import json
-import sys
+from importlib import import_module
 
 import torch
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.lab.experiments.cache import Kept
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.result import claim, result, row, start
 
 
-def fake(data, profile, seeds, progress):
+def example(data, profile, seeds, progress):
     rows = [row("a", "recall@20", [0.1, 0.2]), row("b", "recall@20", [0.3])]
     return result(
         "x", profile, seeds, start(), rows, [claim("a > b", "here", False, -0.15, "no", [-0.2, -0.1])]
     )
 
 
-def test_a_result_is_written_as_data_page_and_drawing(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["shortlist.cli.reproduce"], "EXPERIMENTS", {"x": fake})
+def replace_experiments(monkeypatch, **experiments):
+    monkeypatch.setattr(import_module("shortlist.cli.reproduce"), "EXPERIMENTS", experiments)
+
+
+def test_a_result_is_written_as_json_page_and_drawing(tmp_path, monkeypatch):
+    replace_experiments(monkeypatch, x=example)
     out = tmp_path / "results"
     answer = CliRunner().invoke(app, ["reproduce", "x", "--out", str(out), "--runs", "2", "--json"])
     assert answer.exit_code == 0, answer.output
-    told = json.loads(answer.stdout)
-    assert told == json.loads((out / "x-quick.json").read_text())
-    assert told["seeds"] == [0, 1]
+    printed = json.loads(answer.stdout)
+    assert printed == json.loads((out / "x-quick.json").read_text())
+    assert printed["seeds"] == [0, 1]
+    assert isinstance(printed["dirty"], bool)
     assert "| a > b | **no** |" in (out / "x-quick.md").read_text()
     assert "[x-quick](x-quick.md)" in (out / "README.md").read_text()
     assert (out / "x-quick.svg").read_text().startswith("<svg")
@@ -36,23 +41,33 @@ def test_an_unknown_experiment_is_refused(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-def kept(data, profile, seeds, progress, keep=None):
-    values = [float(Kept.at(keep).get(f"{seed}", lambda: (torch.ones(1), {}))[0]) for seed in seeds]
+def cached(data, profile, seeds, progress, cache_file=None):
+    cache = AnswerCache.open(cache_file)
+    values = [float(cache.get(f"{seed}", lambda: (torch.ones(1), {}))[0]) for seed in seeds]
     return result("x", profile, seeds, start(), [row("a", "recall@20", values)], [])
 
 
-def test_answers_of_runs_with_other_seeds_are_taken_in(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["shortlist.cli.reproduce"], "EXPERIMENTS", {"x": kept})
+def test_caches_of_runs_with_other_seeds_are_merged(tmp_path, monkeypatch):
+    replace_experiments(monkeypatch, x=cached)
     for seed in (0, 1):
-        Kept.at(tmp_path / f"{seed}").get(f"{seed}", lambda seed=seed: (torch.full((1,), 5.0 + seed), {}))
+        AnswerCache.open(tmp_path / f"{seed}").get(
+            f"{seed}", lambda seed=seed: (torch.full((1,), 5.0 + seed), {})
+        )
     common = ["reproduce", "x", "--out", str(tmp_path / "out"), "--runs", "2", "--json"]
-    both = ["--take", str(tmp_path / "0"), "--take", str(tmp_path / "1")]
-    answer = CliRunner().invoke(app, [*common, "--keep", str(tmp_path / "all"), *both])
+    both = ["--merge", str(tmp_path / "0"), "--merge", str(tmp_path / "1")]
+    answer = CliRunner().invoke(app, [*common, "--cache", str(tmp_path / "all"), *both])
     assert answer.exit_code == 0, answer.output
     assert json.loads(answer.stdout)["rows"][0]["values"] == [5.0, 6.0]
     alone = CliRunner().invoke(app, [*common, *both])
     assert alone.exit_code == 2
-    assert "--take needs --keep" in alone.stderr
-    missing = CliRunner().invoke(app, [*common, "--keep", str(tmp_path / "all"), "--take", "nowhere"])
+    assert "--merge needs --cache" in alone.stderr
+    missing = CliRunner().invoke(app, [*common, "--cache", str(tmp_path / "all"), "--merge", "nowhere"])
     assert missing.exit_code != 0
-    assert "nowhere: expected a file of answers" in missing.stderr
+    assert "nowhere: expected a cache file of answers" in missing.stderr
+
+
+def test_a_short_experiment_refuses_a_cache(tmp_path, monkeypatch):
+    replace_experiments(monkeypatch, x=example)
+    answer = CliRunner().invoke(app, ["reproduce", "x", "--cache", str(tmp_path / "all")])
+    assert answer.exit_code == 2
+    assert "caches no answers; leave --cache out" in answer.stderr
