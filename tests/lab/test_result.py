@@ -70,7 +70,7 @@ def test_absent_fields_are_left_out_of_the_json():
     assert list(plain) == keys.split()
 
 
-def test_figures_of_a_benchmark_stand_at_the_top_level_of_the_json():
+def test_figures_of_a_benchmark_are_at_the_top_level_of_the_json():
     assert result_json(result("n", "p", [0], start(), [], [], figures={"ratio": 1.5}))["ratio"] == 1.5
 
 

@@ -24,9 +24,9 @@ def result_page(result: Result) -> str:
 
 def result_drawing(result: Result) -> str:
     """SVG of the first metric: a line per method for rows with an `x` where there are any, else a bar per method."""
-    drawn = [row for row in result.rows if row.x is not None] or list(result.rows)
-    metric = drawn[0].metric
-    shown = [row for row in drawn if row.metric == metric]
+    candidates = [row for row in result.rows if row.x is not None] or list(result.rows)
+    metric = candidates[0].metric
+    shown = [row for row in candidates if row.metric == metric]
     series: dict[str, list[tuple[float, float, float]]] = {}
     for row in shown:
         if row.x is not None:

@@ -151,7 +151,7 @@ def result(
 
 
 def result_json(result: Result) -> dict[str, Any]:
-    """A result as a JSON object: absent fields are left out, and `figures` stand at its top level."""
+    """A result as a JSON object: absent fields are left out, and `figures` are at its top level."""
     plain: dict[str, Any] = {}
     for one in fields(result):
         value = getattr(result, one.name)

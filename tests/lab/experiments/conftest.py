@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.lab.experiments.trees.trial import Ground, Trial, grounds_of
+from shortlist.lab.experiments.trees.trial import DataSetup, Trial, data_setups
 
 
 @pytest.fixture(scope="session")
@@ -13,8 +13,8 @@ def cache_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def ground() -> Ground:
-    return grounds_of(["ml-1m"], None, "quick", "test")[0]
+def data_setup() -> DataSetup:
+    return data_setups(["ml-1m"], None, "quick", "test")[0]
 
 
 @pytest.fixture

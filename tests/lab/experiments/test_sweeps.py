@@ -9,14 +9,14 @@ def runs(*values: float):
     return [{"": Scores({"f1@20": torch.tensor(values, dtype=torch.float64)}, {})}]
 
 
-def test_a_usual_plan_has_the_name_of_its_method(ground):
-    trial = Trial(ground, 0)
+def test_a_usual_plan_has_the_name_of_its_method(data_setup):
+    trial = Trial(data_setup, 0)
     assert name_of(trial, "dtr-u", {}) == "dtr-u"
     assert name_of(trial, "dtr-u", {"width": 24, "negatives": 8}) == "dtr-u"
 
 
-def test_settings_that_differ_are_in_the_name(ground):
-    name = name_of(Trial(ground, 0), "dtr-t", {"width": 12, "rounds": 1})
+def test_settings_that_differ_are_in_the_name(data_setup):
+    name = name_of(Trial(data_setup, 0), "dtr-t", {"width": 12, "rounds": 1})
     assert name == "dtr-t, width 12, rounds 1"
 
 

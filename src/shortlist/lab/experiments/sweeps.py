@@ -7,7 +7,7 @@ from typing import Any
 
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.cache import AnswerCache
-from shortlist.lab.experiments.trees.trial import EXCLUDED, WITH_SEEN, Settings, Trial, grounds_of
+from shortlist.lab.experiments.trees.trial import EXCLUDED, WITH_SEEN, Settings, Trial, data_setups
 from shortlist.lab.result import Row, row
 from shortlist.progress import Progress
 
@@ -30,9 +30,9 @@ def trials_of(
     cache_file: Path | None,
 ) -> list[Trial]:
     """A trial per seed on one data set; all share one cache."""
-    (ground,) = grounds_of([where], data, profile, name)
+    (data_setup,) = data_setups([where], data, profile, name)
     cache = AnswerCache.open(cache_file)
-    return [Trial(ground, seed, cache, progress) for seed in seeds]
+    return [Trial(data_setup, seed, cache, progress) for seed in seeds]
 
 
 def experiment_name(name: str, where: str) -> str:
@@ -58,7 +58,7 @@ def short_training(trial: Trial, method: str, **overrides: Any) -> dict[str, Sco
 
 def short(trial: Trial) -> Settings:
     """The length of a training where many values are compared."""
-    return TINY if trial.ground.quick else SHORT
+    return TINY if trial.data_setup.quick else SHORT
 
 
 def name_of(trial: Trial, method: str, overrides: Settings) -> str:

@@ -38,7 +38,7 @@ def result(answers):
     return baselines_ml1m(None, "quick", [0], cache_file=answers)
 
 
-def made_up(recall, ndcg=0.5, users=400):
+def synthetic_scores(recall, ndcg=0.5, users=400):
     """Scores with this mean of recall@10, and one value of all other metrics."""
     hits = (torch.arange(users) < round(recall * users)).double()
     return Scores({name: hits if name == "recall@10" else torch.full((users,), ndcg) for name in METRICS}, {})
@@ -115,16 +115,20 @@ def test_the_full_profile_without_its_data_is_refused():
 def full(monkeypatch, world, scores):
     """The claims of the full table for given scores."""
     monkeypatch.setattr(baselines, "dataset_of", lambda *_: world)
-    monkeypatch.setattr(baselines, "scores_of", lambda trial, name, profile: scores.get(name, made_up(0.2)))
+    monkeypatch.setattr(
+        baselines, "scores_of", lambda trial, name, profile: scores.get(name, synthetic_scores(0.2))
+    )
     result = baselines_ml1m(None, "full", [0, 1])
     check_result(result, "baselines-ml1m")
     return {one.id: one for one in result.claims}
 
 
 def test_every_public_figure_is_a_claim(monkeypatch, world):
-    low = full(monkeypatch, world, {name: made_up(0.0, 0.0) for name in SYSTEMS})
+    low = full(monkeypatch, world, {name: synthetic_scores(0.0, 0.0) for name in SYSTEMS})
     high = full(
-        monkeypatch, world, {name: made_up(0.9, 0.9) for name in SYSTEMS} | {POPULARITY: made_up(0.1)}
+        monkeypatch,
+        world,
+        {name: synthetic_scores(0.9, 0.9) for name in SYSTEMS} | {POPULARITY: synthetic_scores(0.1)},
     )
     ours = {"sasrec, recall@10", "sasrec, ndcg@10", "bert4rec, recall@10"}
     public = {f"{name} {one.text}" for name, one in PUBLIC.items()}
@@ -145,7 +149,7 @@ def test_the_target_of_sasrec_is_a_claim(monkeypatch, world, name, metric, limit
     values = {"recall": 0.9, "ndcg": 0.9}
     for off, holds in ((-0.01, False), (0.01, True)):
         values[metric.removesuffix("@10")] = limit + off
-        claims = full(monkeypatch, world, {name: made_up(**values)})
+        claims = full(monkeypatch, world, {name: synthetic_scores(**values)})
         assert claims[f"{name}, {metric}"].holds is holds
         assert claims[f"{name}, {metric}"].estimate == pytest.approx(limit + off, abs=0.005)
 
@@ -153,14 +157,14 @@ def test_the_target_of_sasrec_is_a_claim(monkeypatch, world, name, metric, limit
 def test_bert4rec_may_miss_its_public_figure_by_three_percent(monkeypatch, world):
     edge = 0.97 * PUBLIC["bert4rec"].recall
     for recall, holds in ((edge - 0.01, False), (edge + 0.01, True)):
-        claims = full(monkeypatch, world, {"bert4rec": made_up(recall)})
+        claims = full(monkeypatch, world, {"bert4rec": synthetic_scores(recall)})
         assert claims["bert4rec, recall@10"].holds is holds
 
 
 def test_a_model_is_above_popularity_if_its_interval_is(monkeypatch, world):
     """Every model has recall 0.2 here; the recall of popularity decides the claim."""
     for popular, holds in ((0.1, True), (0.2, False), (0.3, False)):
-        claims = full(monkeypatch, world, {POPULARITY: made_up(popular)})
+        claims = full(monkeypatch, world, {POPULARITY: synthetic_scores(popular)})
         assert all(claims[f"{name} > popularity"].holds is holds for name in TRAINERS)
         assert claims["ease > popularity"].estimate == pytest.approx(0.2 - popular)
 
@@ -168,7 +172,7 @@ def test_a_model_is_above_popularity_if_its_interval_is(monkeypatch, world):
 @pytest.mark.parametrize(("upper", "lower"), STEPS)
 def test_a_step_compares_both_of_its_models(monkeypatch, world, upper, lower):
     for recall, holds in ((0.3, True), (0.2, False), (0.1, False)):
-        claims = full(monkeypatch, world, {upper: made_up(recall)})
+        claims = full(monkeypatch, world, {upper: synthetic_scores(recall)})
         assert claims[f"{upper} > {lower}"].holds is holds
         assert claims[f"{upper} > {lower}"].estimate == pytest.approx(recall - 0.2)
 
@@ -176,8 +180,10 @@ def test_a_step_compares_both_of_its_models(monkeypatch, world, upper, lower):
 def test_users_count_once_for_any_number_of_seeds(monkeypatch, world):
     """Two equal seeds give the same interval as one."""
     monkeypatch.setattr(baselines, "dataset_of", lambda *_: world)
-    scores = {POPULARITY: made_up(0.19)}
-    monkeypatch.setattr(baselines, "scores_of", lambda trial, name, _: scores.get(name, made_up(0.2)))
+    scores = {POPULARITY: synthetic_scores(0.19)}
+    monkeypatch.setattr(
+        baselines, "scores_of", lambda trial, name, _: scores.get(name, synthetic_scores(0.2))
+    )
     one, two = (baselines_ml1m(None, "full", seeds).claims for seeds in ([0], [0, 1]))
     assert one == two
 

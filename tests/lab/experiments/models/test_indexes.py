@@ -113,9 +113,9 @@ def test_missing_packages_are_listed_and_the_rest_is_measured(few, no_ann_packag
     assert ids(result) == CLAIMS
 
 
-def test_exact_search_agrees_with_ranking_the_whole_catalogue(few, no_ann_packages, cache_file, ground):
+def test_exact_search_agrees_with_ranking_the_whole_catalogue(few, no_ann_packages, cache_file, data_setup):
     result = dtr_table2_indexes(None, "quick", [0], cache_file=cache_file)
-    trial = Trial(ground, 0, AnswerCache.open(cache_file))
+    trial = Trial(data_setup, 0, AnswerCache.open(cache_file))
     ranked = rank_model(trained_stages(trial).sasrec.model, trial.split.test, TOP)
     expected = float(score_slates(ranked, trial.relevant, (TOP,))["f1@20"].nanmean())
     assert value(result, "exact", "f1@20") == pytest.approx(expected, abs=1e-9)
@@ -136,14 +136,14 @@ def test_cached_models_are_measured_again_without_training(
     assert "scann" in (tmp_path / "dtr-table2-indexes-quick.md").read_text()
 
 
-def test_trees_of_other_settings_are_refused(few, no_ann_packages, cache_file, ground, monkeypatch):
+def test_trees_of_other_settings_are_refused(few, no_ann_packages, cache_file, data_setup, monkeypatch):
     dtr_table2_indexes(None, "quick", [0], cache_file=cache_file)
-    other = replace(ground, sizes={**ground.sizes, "steps": 6})
+    other = replace(data_setup, sizes={**data_setup.sizes, "steps": 6})
     with pytest.raises(
         ArtifactError, match=rf"'world/{TREE}, all of it/0' was cached with other settings \(steps 5, now"
     ):
         trained_stages(Trial(other, 0, AnswerCache.open(cache_file)))
-    longer = replace(ground, sizes={**ground.sizes, "ahead": 3})
+    longer = replace(data_setup, sizes={**data_setup.sizes, "ahead": 3})
     with pytest.raises(
         ArtifactError, match=r"'world/sasrec, all of it/0' was cached with other settings \(ahead 1, now 3"
     ):
@@ -152,15 +152,17 @@ def test_trees_of_other_settings_are_refused(few, no_ann_packages, cache_file, g
     with pytest.raises(
         ArtifactError, match=r"'world/jtr, all of it/0' was cached with other settings \(leaf 20, now 30"
     ):
-        trained_stages(Trial(ground, 0, AnswerCache.open(cache_file)))
+        trained_stages(Trial(data_setup, 0, AnswerCache.open(cache_file)))
 
 
-def test_cached_models_without_settings_are_accepted(few, no_ann_packages, cache_file, ground):
+def test_cached_models_without_settings_are_accepted(few, no_ann_packages, cache_file, data_setup):
     dtr_table2_indexes(None, "quick", [0], cache_file=cache_file)
     before = AnswerCache.open(cache_file)
     without = AnswerCache(None, before.tensors, {name: {} for name in before.facts})
     assert (
-        trained_stages(Trial(replace(ground, sizes={**ground.sizes, "ahead": 3}), 0, without)).sasrec.model
+        trained_stages(
+            Trial(replace(data_setup, sizes={**data_setup.sizes, "ahead": 3}), 0, without)
+        ).sasrec.model
         is not None
     )
 

@@ -33,7 +33,7 @@ def test_cached_answers_make_the_same_table_without_training(cache_file, request
     assert again.rows == first.rows
 
 
-def test_otm_continues_from_the_tree_of_jtm(ground, monkeypatch):
+def test_otm_continues_from_the_tree_of_jtm(data_setup, monkeypatch):
     """OTM never updates its tree: it stays the tree of JTM."""
     trained: dict[str, list[torch.Tensor]] = {}
     train = Trial.train
@@ -46,7 +46,7 @@ def test_otm_continues_from_the_tree_of_jtm(ground, monkeypatch):
 
     monkeypatch.setattr(Trial, "train", recorded)
     cache = AnswerCache()
-    scores_of(Trial(ground, 0, cache), "otm")
+    scores_of(Trial(data_setup, 0, cache), "otm")
     assert set(cache.tensors) == {"world/otm/0"}
     (jtm,), (otm,) = trained["jtm"], trained["otm"]
     assert torch.equal(jtm, otm)
@@ -71,7 +71,7 @@ def test_a_variant_changes_the_settings_of_every_method(cache_file, variant, lab
         for key, one in AnswerCache.open(cache_file).facts.items()
         if "settings" in one
     ]
-    trained = {system: one for (place, system, _), one in settings if place == f"world, {label}"}
+    trained = {system: one for (key, system, _), one in settings if key == f"world, {label}"}
     assert {*TREES, "din"} < set(trained)
     assert all(trained[system][setting] == value for system in (*TREES, "din"))
     (estimator,) = (one for system, one in trained.items() if system.startswith("sasrec of"))

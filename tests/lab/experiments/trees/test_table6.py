@@ -10,7 +10,7 @@ from shortlist.errors import ArtifactError, ConfigError
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments import EXPERIMENTS
 from shortlist.lab.experiments.trees import table6
-from shortlist.lab.experiments.trees.table6 import MODELS, PAPER, RIVALS, TREE, _claims, dtr_table6
+from shortlist.lab.experiments.trees.table6 import BASELINES, MODELS, PAPER, TREE, _claims, dtr_table6
 from shortlist.lab.experiments.trees.trial import METRICS, Trial
 from shortlist.lab.render import result_drawing, result_page
 from shortlist.lab.result import result_json
@@ -35,8 +35,8 @@ def test_every_model_has_rows_with_and_without_items_of_the_history(result):
         for kind in ("", ", seen kept")
     }
     assert ids(result) == {
-        *(f"{TREE} >= {method} on world" for method in RIVALS),
-        *(f"{method} > popularity on world" for method in (*RIVALS, "youtube-dnn")),
+        *(f"{TREE} >= {method} on world" for method in BASELINES),
+        *(f"{method} > popularity on world" for method in (*BASELINES, "youtube-dnn")),
     }
     assert result.paper == {}
 
@@ -61,12 +61,12 @@ def test_the_command_makes_the_same_table_from_the_cache_without_training(
     assert called == []
 
 
-def test_the_full_table_has_the_figures_of_the_paper(result, cache_file, ground, request, monkeypatch):
+def test_the_full_table_has_the_figures_of_the_paper(result, cache_file, data_setup, request, monkeypatch):
     request.getfixturevalue("no_training")
-    monkeypatch.setattr(table6, "grounds_of", lambda *_: [ground])
+    monkeypatch.setattr(table6, "data_setups", lambda *_: [data_setup])
     for where in PAPER:
         assert dtr_table6(None, "full", [0], cache_file=cache_file, where=where).paper == PAPER[where]
-        assert set(PAPER[where]) == {TREE, *RIVALS}
+        assert set(PAPER[where]) == {TREE, *BASELINES}
 
 
 def test_answers_of_other_settings_are_refused(result, cache_file, monkeypatch):
@@ -86,21 +86,21 @@ def test_only_some_models_are_trained_and_no_claims_are_made(request, monkeypatc
     assert result.claims == ()
 
 
-def test_the_popularity_window_depends_on_the_clock_of_the_log(ground, monkeypatch):
+def test_the_popularity_window_depends_on_the_clock_of_the_log(data_setup, monkeypatch):
     """A log with only the order of its events has no days."""
     trainers = []
     monkeypatch.setattr(Trial, "model", lambda self, name, trainer: trainers.append(trainer.window))
     for clock in ("ms", "order"):
-        trial = Trial(replace(ground, dataset=replace(ground.dataset, clock=clock)), 0)
+        trial = Trial(replace(data_setup, dataset=replace(data_setup.dataset, clock=clock)), 0)
         table6._scores(trial, "popular in window")
     assert trainers == ["days", "share"]
 
 
-def test_models_are_trained_on_the_device_of_the_trial(ground, monkeypatch):
+def test_models_are_trained_on_the_device_of_the_trial(data_setup, monkeypatch):
     trainers = {}
     monkeypatch.setattr(Trial, "model", lambda self, name, trainer: trainers.update({name: trainer}))
     for name in MODELS:
-        table6._scores(Trial(replace(ground, quick=False), 0, device="cpu"), name)
+        table6._scores(Trial(replace(data_setup, quick=False), 0, device="cpu"), name)
     assert {one.device for one in trainers.values() if hasattr(one, "device")} == {"cpu"}
     assert trainers["gru4rec"] == MODELS["gru4rec"].with_settings(device="cpu")
     assert trainers["last-click"] == MODELS["last-click"]
@@ -113,14 +113,14 @@ def test_the_full_profile_without_its_data_is_refused():
         dtr_table6(None, "full")
 
 
-def made_up(level):
+def synthetic_scores(level):
     """F1@20 of users around a level."""
     spread = torch.linspace(-0.05, 0.05, 200).double()
     return [{"": Scores({"f1@20": level + spread.roll(seed)}, {})} for seed in range(2)]
 
 
 @pytest.mark.parametrize(
-    ("tree", "rivals", "popular", "tree_holds", "rivals_hold"),
+    ("tree", "baselines", "popular", "tree_holds", "baselines_hold"),
     [
         (0.3, 0.2, 0.1, True, True),
         (0.1, 0.2, 0.1, False, True),
@@ -128,16 +128,16 @@ def made_up(level):
         (0.1, 0.1, 0.3, True, False),
     ],
 )
-def test_scores_decide_the_claims(tree, rivals, popular, tree_holds, rivals_hold):
+def test_scores_decide_the_claims(tree, baselines, popular, tree_holds, baselines_hold):
     """The tree must not be clearly below, the models must be clearly above."""
-    found = {name: made_up(rivals) for name in SYSTEMS} | {
-        TREE: made_up(tree),
-        "popularity": made_up(popular),
+    found = {name: synthetic_scores(baselines) for name in SYSTEMS} | {
+        TREE: synthetic_scores(tree),
+        "popularity": synthetic_scores(popular),
     }
     for one in _claims(found, "here"):
         if one.id.startswith(TREE):
             assert one.holds is tree_holds
-            assert one.estimate == pytest.approx(tree - rivals)
+            assert one.estimate == pytest.approx(tree - baselines)
         else:
-            assert one.holds is rivals_hold
-            assert one.estimate == pytest.approx(rivals - popular)
+            assert one.holds is baselines_hold
+            assert one.estimate == pytest.approx(baselines - popular)

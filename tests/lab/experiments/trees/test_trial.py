@@ -9,10 +9,10 @@ from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.trees.trial import (
     DEPTH,
     MAX_HISTORY,
-    Ground,
+    DataSetup,
     Trial,
     _published_order,
-    grounds_of,
+    data_setups,
     rows_of,
     some_users,
 )
@@ -23,39 +23,39 @@ TINY = {"rounds": 1, "steps": 3, "eval_every": 3}
 
 
 @pytest.fixture(scope="module")
-def trial(ground) -> Trial:
-    return Trial(ground, 0)
+def trial(data_setup) -> Trial:
+    return Trial(data_setup, 0)
 
 
-def test_a_quick_ground_is_the_embedded_world(ground):
-    assert ground.name == "world"
-    assert ground.categories is not None
-    assert len(ground.categories) == len(ground.dataset.items)
-    assert (ground.negatives(70), ground.negatives(3)) == (8, 3)
+def test_quick_data_is_the_small_simulated_world(data_setup):
+    assert data_setup.name == "world"
+    assert data_setup.categories is not None
+    assert len(data_setup.categories) == len(data_setup.dataset.items)
+    assert (data_setup.negatives(70), data_setup.negatives(3)) == (8, 3)
 
 
 def test_profiles_and_data_are_checked():
     with pytest.raises(ConfigError, match="me: expected the profile quick or full, got 'huge'"):
-        grounds_of(["ml-1m"], None, "huge", "me")
+        data_setups(["ml-1m"], None, "huge", "me")
     with pytest.raises(ConfigError, match="ml-1m and mind"):
-        grounds_of(["ml-1m", "mind"], None, "full", "me")
+        data_setups(["ml-1m", "mind"], None, "full", "me")
 
 
-def test_items_are_ordered_by_their_published_leaves(ground, tmp_path):
-    ids = [str(one) for one in ground.dataset.items.ids]
+def test_items_are_ordered_by_their_published_leaves(data_setup, tmp_path):
+    ids = [str(one) for one in data_setup.dataset.items.ids]
     path = tmp_path / "kv.txt"
     path.write_text(f"{ids[2]}::10 {ids[0]}::30\n{ids[1]}::20\nnobody::5\n", "utf-8")
-    order = _published_order(ground.dataset, path)
+    order = _published_order(data_setup.dataset, path)
     assert order[:3].tolist() == [2, 1, 0]
     assert order[3:].tolist() == list(range(3, len(ids)))  # items without a leaf come last, by row
 
 
 @pytest.mark.parametrize("bad", ["7", "7::", "7::x", "7:12"])
-def test_a_line_without_a_leaf_code_is_refused_with_its_line_number(ground, tmp_path, bad):
+def test_a_line_without_a_leaf_code_is_refused_with_its_line_number(data_setup, tmp_path, bad):
     path = tmp_path / "kv.txt"
     path.write_text(f"1::2\n{bad}\n", "utf-8")
     with pytest.raises(DataError, match=r"kv\.txt:2: expected item::leaf code"):
-        _published_order(ground.dataset, path)
+        _published_order(data_setup.dataset, path)
 
 
 def test_overrides_replace_the_sizes_of_the_data_set(trial):
@@ -63,7 +63,7 @@ def test_overrides_replace_the_sizes_of_the_data_set(trial):
     assert trial.plan("jtm").negatives == 6
     assert trial.plan("dtr-u", negatives=20).negatives == 20
     assert trial.plan("dtr-u", rounds=1).rounds == 1
-    assert trial.plan("dtr-u").beam == trial.ground.sizes["beam"]
+    assert trial.plan("dtr-u").beam == trial.data_setup.sizes["beam"]
 
 
 def test_training_continues_from_a_given_tree(trial):
@@ -83,9 +83,9 @@ def test_a_tree_that_others_continue_from_is_trained_once(trial, monkeypatch):
     assert trial.tree("jtm") is first
 
 
-def test_the_published_order_is_used_unless_the_plan_is_random(ground):
-    n = len(ground.dataset.items)
-    other = Trial(replace(ground, order=torch.arange(n).flip(0)), 0)
+def test_the_published_order_is_used_unless_the_plan_is_random(data_setup):
+    n = len(data_setup.dataset.items)
+    other = Trial(replace(data_setup, order=torch.arange(n).flip(0)), 0)
     published, random = (
         other.train(other.plan("dtr-u", update="none", order=order, **TINY))[0].tree.item_of_leaf.tolist()
         for order in ("category", "random")
@@ -104,19 +104,19 @@ def test_answers_are_made_with_and_without_items_of_the_history(trial):
     assert facts["history"]["validation"] == [entry["f1"] for entry in facts["log"] if "f1" in entry]
 
 
-def test_answers_are_cached_by_data_set_name_and_seed(ground, request):
+def test_answers_are_cached_by_data_set_name_and_seed(data_setup, request):
     cache = AnswerCache()
-    first = Trial(ground, 1, cache).scores("short", "dtr-u", **TINY)
+    first = Trial(data_setup, 1, cache).scores("short", "dtr-u", **TINY)
     assert set(cache.tensors) == {"world/short/1"}
-    assert cache.tensors["world/short/1"].shape == (2, len(Trial(ground, 1).split.test), DEPTH)
+    assert cache.tensors["world/short/1"].shape == (2, len(Trial(data_setup, 1).split.test), DEPTH)
     request.getfixturevalue("no_training")
-    again = Trial(ground, 1, cache).scores("short", "dtr-u", **TINY)
+    again = Trial(data_setup, 1, cache).scores("short", "dtr-u", **TINY)
     assert torch.equal(first[""]["f1@20"], again[""]["f1@20"])
 
 
 @pytest.mark.parametrize("name", ["popularity", "item-knn", "ease", "sasrec"])
 def test_full_catalog_systems_agree_with_evaluate_full(trial, name):
-    n_items, found = len(trial.ground.dataset.items), trial.full_catalog(name)
+    n_items, found = len(trial.data_setup.dataset.items), trial.full_catalog(name)
     for kind, repeats in (("", False), (", seen kept", True)):
         oracle = evaluate_full(
             trial._score_block(name), trial.split.test, n_items, (20, 40), width=MAX_HISTORY, repeats=repeats
@@ -126,15 +126,15 @@ def test_full_catalog_systems_agree_with_evaluate_full(trial, name):
 
 
 @pytest.mark.parametrize("shape", [(77, 100), (2, 5, DEPTH)])
-def test_cached_answers_of_other_users_are_refused(ground, shape):
+def test_cached_answers_of_other_users_are_refused(data_setup, shape):
     cache = AnswerCache()
     cache.get("world/last-click/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
     cache.get("world/popularity/0", lambda: (torch.zeros(shape, dtype=torch.int32), {}))
     message = "was cached by an experiment on other users; use another file"
     with pytest.raises(ArtifactError, match=f"'world/last-click/0' {message}"):
-        Trial(ground, 0, cache).model("last-click", LastClickTrainer())
+        Trial(data_setup, 0, cache).model("last-click", LastClickTrainer())
     with pytest.raises(ArtifactError, match=f"'world/popularity/0' {message}"):
-        Trial(ground, 0, cache).full_catalog("popularity")
+        Trial(data_setup, 0, cache).full_catalog("popularity")
 
 
 def test_rows_have_one_value_per_seed(trial):
@@ -153,7 +153,7 @@ def test_some_users_are_at_most_the_given_number(trial):
 
 @pytest.mark.data
 def test_real_data_sets_load(real_data):
-    movies, news = grounds_of(["ml-1m", "mind"], real_data, "full", "test")
+    movies, news = data_setups(["ml-1m", "mind"], real_data, "full", "test")
     assert (len(movies.dataset.items), len(news.dataset.items)) == (3706, 6988)
     assert movies.categories is not None
     assert movies.order is None
@@ -163,20 +163,20 @@ def test_real_data_sets_load(real_data):
     _check_split(news)
 
 
-def _check_split(ground: Ground) -> None:
-    split = Trial(ground, 0).split
+def _check_split(data_setup: DataSetup) -> None:
+    split = Trial(data_setup, 0).split
     assert len(split.test) > 500
-    assert int(Trial(ground, 0).relevant.max()) < len(ground.dataset.items)
+    assert int(Trial(data_setup, 0).relevant.max()) < len(data_setup.dataset.items)
 
 
-def test_a_cached_estimator_has_the_same_weights(ground, monkeypatch, tmp_path):
+def test_a_cached_estimator_has_the_same_weights(data_setup, monkeypatch, tmp_path):
     cache = AnswerCache.open(tmp_path / "cache.safetensors")
-    first = Trial(ground, 0, cache).sasrec
+    first = Trial(data_setup, 0, cache).sasrec
     monkeypatch.setattr(SequenceTrainer, "learn", lambda *_: pytest.fail("it is cached"))
-    again = Trial(ground, 0, AnswerCache.open(tmp_path / "cache.safetensors")).sasrec
+    again = Trial(data_setup, 0, AnswerCache.open(tmp_path / "cache.safetensors")).sasrec
     assert not again.training
     for name, weight in first.state_dict().items():
         assert torch.equal(weight, again.state_dict()[name])
-    later = Trial(ground, 0, cache)
+    later = Trial(data_setup, 0, cache)
     later.full_catalog("sasrec")  # its seconds are those of its training, not of loading the weights
     assert later.facts("sasrec")["seconds"] == cache.facts["world/sasrec of width 16/0"]["seconds"]

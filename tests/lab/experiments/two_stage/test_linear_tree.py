@@ -17,8 +17,8 @@ WINDOWS = (4, 2, 1, 1)
 
 
 @pytest.fixture(scope="module")
-def data(ground):
-    split = ground.dataset.split(protocol="half-history", seed=0)
+def data(data_setup):
+    split = data_setup.dataset.split(protocol="half-history", seed=0)
     return TrainTest(split, sum(WINDOWS), 4, 0, torch.device("cpu"))
 
 

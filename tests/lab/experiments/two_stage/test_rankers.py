@@ -15,8 +15,8 @@ from shortlist.lab.experiments.two_stage.trial import SMALL, Arm, TwoStages
 
 
 @pytest.fixture(scope="module")
-def stages(ground):
-    return TwoStages(Trial(ground, 0, device="cpu"), SMALL)
+def stages(data_setup):
+    return TwoStages(Trial(data_setup, 0, device="cpu"), SMALL)
 
 
 @pytest.fixture(scope="module")

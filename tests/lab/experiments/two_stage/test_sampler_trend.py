@@ -37,9 +37,9 @@ def test_both_methods_start_with_the_same_loss(result):
     assert len(set(map(tuple, first.values()))) == 1
 
 
-def test_levels_used_in_full_are_left_out(ground):
-    found = points_of(Trial(ground, 0), "dtr-u")
-    assert {one["size"] > ground.negatives(70) + 1 for one in found} == {True}
+def test_levels_used_in_full_are_left_out(data_setup):
+    found = points_of(Trial(data_setup, 0), "dtr-u")
+    assert {one["size"] > data_setup.negatives(70) + 1 for one in found} == {True}
 
 
 def test_cached_points_are_not_measured_again(result, cache_file, monkeypatch):

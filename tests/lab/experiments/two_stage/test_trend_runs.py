@@ -11,8 +11,8 @@ from shortlist.lab.theory.bounds_measured import hoeffding
 
 
 @pytest.fixture(scope="module")
-def trial(ground):
-    return Trial(ground, 0, AnswerCache())
+def trial(data_setup):
+    return Trial(data_setup, 0, AnswerCache())
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,8 @@ def test_a_run_is_trained_once(trial, run, monkeypatch):
     assert run_of(trial, TreeSetting(share=0.2)).gap("ramp") == run.gap("ramp")
 
 
-def test_answers_of_another_experiment_are_refused(ground):
+def test_answers_of_another_experiment_are_refused(data_setup):
     cache = AnswerCache()
     cache.get("world/bounds-trend, linear, 8 branches/0", lambda: (torch.zeros(3), {}))
     with pytest.raises(ArtifactError, match="no run of this experiment"):
-        run_of(Trial(ground, 0, cache), TreeSetting())
+        run_of(Trial(data_setup, 0, cache), TreeSetting())

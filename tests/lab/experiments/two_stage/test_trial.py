@@ -12,14 +12,14 @@ from shortlist.lab.experiments.two_stage.trial import SMALL, Arm, TwoStages
 
 
 @pytest.fixture(scope="module")
-def stages(ground):
-    return TwoStages(Trial(ground, 0, device="cpu"), SMALL)
+def stages(data_setup):
+    return TwoStages(Trial(data_setup, 0, device="cpu"), SMALL)
 
 
 @pytest.fixture(scope="module")
-def short_history(ground):
+def short_history(data_setup):
     """Models read so few items that most of a history is outside of them."""
-    stages = TwoStages(Trial(ground, 0, device="cpu"), SMALL)
+    stages = TwoStages(Trial(data_setup, 0, device="cpu"), SMALL)
     stages.max_history = 3
     return stages
 

@@ -30,7 +30,7 @@ from shortlist.lab.experiments.sweeps import experiment_name
 from shortlist.lab.experiments.trees.trial import (
     MAX_HISTORY,
     Trial,
-    grounds_of,
+    data_setups,
     settings_without_device,
     tree_facts,
 )
@@ -91,10 +91,10 @@ def dtr_table2_indexes(
     missing = [kind for kind in kinds if not _is_installed(kind)]
     kinds = [kind for kind in kinds if kind not in missing]
     name = experiment_name("dtr-table2-indexes", where)
-    (ground,) = grounds_of([where], data, profile, name)
+    (data_setup,) = data_setups([where], data, profile, name)
     values: dict[tuple[str, str, float], list[float]] = {}
     for seed in seeds:
-        trial = Trial(ground, seed, cache, progress)
+        trial = Trial(data_setup, seed, cache, progress)
         for key, value in _measured(trial, trained_stages(trial), kinds, progress).items():
             values.setdefault(key, []).append(value)
     return result(
@@ -126,7 +126,7 @@ def _kind(way: str) -> str:
 
 def trained_stages(trial: Trial) -> Stages:
     """The models of a trial, trained now or taken from the cache."""
-    quick, place = trial.ground.quick, f"{trial.ground.name}/%s, all of it/{trial.seed}"
+    quick, key = trial.data_setup.quick, f"{trial.data_setup.name}/%s, all of it/{trial.seed}"
     small: dict[str, Any] = (
         {"width": 16, "heads": 1, "epochs": 2, "leaf": 20, "rounds": 1, "round_epochs": 1} if quick else {}
     )
@@ -150,9 +150,7 @@ def trained_stages(trial: Trial) -> Stages:
         "jtr": (jtr, settings_without_device(trainer)),
         TREE: (tree, asdict(plan)),
     }
-    blobs = {
-        name: trial.cache.get(place % name, make, settings)[0] for name, (make, settings) in jobs.items()
-    }
+    blobs = {name: trial.cache.get(key % name, make, settings)[0] for name, (make, settings) in jobs.items()}
     tensors = {name: load(blob.numpy().tobytes()) for name, blob in blobs.items()}
     return Stages(
         ModelNominator.build({}, tensors["sasrec"]),

@@ -44,17 +44,17 @@ class ModelTrial:
 
     def scores(self, name: str, trainer: ModelTrainer) -> Scores:
         """A model's scores on the test users, items of the history excluded."""
-        place, settings = self._place(name), settings_without_device(trainer)
-        items, _ = self.cache.get(place, lambda: self._answer(trainer), settings)
+        key, settings = self._key(name), settings_without_device(trainer)
+        items, _ = self.cache.get(key, lambda: self._answer(trainer), settings)
         if items.shape != (len(self.split.test), self._depth):
             raise ArtifactError(
-                f"{self.cache.path}: {place!r} was cached by an experiment on other users; use another file"
+                f"{self.cache.path}: {key!r} was cached by an experiment on other users; use another file"
             )
         return score_slates(items.to(torch.int64), self.relevant, self.ks)
 
     def facts(self, name: str) -> dict[str, Any]:
         """Facts about a model's training: its seconds, its history, and the validation metric at each second."""
-        return dict(self.cache.facts[self._place(name)])
+        return dict(self.cache.facts[self._key(name)])
 
     def train(self, trainer: ModelTrainer) -> tuple[Model, dict[str, Any]]:
         """A model and facts about its training; the clock starts when the events are first read."""
@@ -78,5 +78,5 @@ class ModelTrial:
     def _depth(self) -> int:
         return min(DEPTH, len(self.dataset.items))
 
-    def _place(self, name: str) -> str:
+    def _key(self, name: str) -> str:
         return f"{self.name}/{name}/{self.seed}"

@@ -54,7 +54,7 @@ def dtr_fig5(
     began, name, source = start(), experiment_name("dtr-fig5", where), "DTR paper, figure 5"
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     curves, rows = branch_curves(trials, {method: (method, UPDATED) for method in VARIANTS}, "f1@20")
-    dataset = trials[0].ground.name
+    dataset = trials[0].data_setup.name
     claims = _rising(curves, source, dataset, "f1@20")
     gains = {method: gain(curves[method, ARMS[0]]) for method in VARIANTS}
     claims += [
@@ -75,10 +75,10 @@ def bounds_fig1(
     """Three scorers on a random tree without updates, beam 100."""
     began, name, source = start(), experiment_name("bounds-fig1", where), "companion paper, figure 1"
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
-    beam: Settings = {} if trials[0].ground.quick else {"beam": 100}
+    beam: Settings = {} if trials[0].data_setup.quick else {"beam": 100}
     scorers = {kind: ("dtr-u", {**FIXED, **beam, "scorer": kind}) for kind in ("linear", "mlp", "attention")}
     curves, rows = branch_curves(trials, scorers, "recall@20")
-    claims = _rising(curves, source, trials[0].ground.name, "recall@20")
+    claims = _rising(curves, source, trials[0].data_setup.name, "recall@20")
     return _result(name, profile, seeds, began, rows, claims, trials)
 
 
@@ -145,8 +145,8 @@ def branch_curves(
 
     Rows of `metric` come first: they are drawn.
     """
-    ground = trials[0].ground
-    values = (2, 8) if ground.quick else BRANCHES
+    data_setup = trials[0].data_setup
+    values = (2, 8) if data_setup.quick else BRANCHES
     curves: dict[tuple[str, str], Curve] = {}
     counts: list[Row] = []
     for system, (method, overrides) in systems.items():
@@ -157,7 +157,7 @@ def branch_curves(
             }
             counts += [
                 row(
-                    f"{system}, {arm} on {ground.name}",
+                    f"{system}, {arm} on {data_setup.name}",
                     count,
                     [one.counts[count][at] for one in runs],
                     x=branch,
@@ -167,15 +167,15 @@ def branch_curves(
             ]
     metrics = (metric, *(one for one in CURVE_METRICS if one != metric))
     named = {f"{system}, {arm}": curve for (system, arm), curve in curves.items()}
-    return curves, curve_rows(named, ground.name, metrics, [""]) + counts
+    return curves, curve_rows(named, data_setup.name, metrics, [""]) + counts
 
 
 def _searched(trial: Trial, method: str, branch: int, overrides: Settings) -> _Searched:
     """The scores of one tree for every search, and what each scored per user."""
     settings = {**overrides, "branch": branch, "order": "random", "levels": "all"}
-    settings |= {**TINY, "batch_size": trial.ground.sizes["batch_size"]} if trial.ground.quick else {}
-    binary = TreeShape(len(trial.ground.dataset.items), 2)
-    total = total_negatives(binary, trial.ground.negatives(NEGATIVES))
+    settings |= {**TINY, "batch_size": trial.data_setup.sizes["batch_size"]} if trial.data_setup.quick else {}
+    binary = TreeShape(len(trial.data_setup.dataset.items), 2)
+    total = total_negatives(binary, trial.data_setup.negatives(NEGATIVES))
     settings["negatives"] = even_negatives(TreeShape(binary.n, branch), total)
     plan = trial.plan(method, **settings)
 
@@ -192,7 +192,7 @@ def _searched(trial: Trial, method: str, branch: int, overrides: Settings) -> _S
         counts = dict(zip(COUNTS, values, strict=True))
         return torch.stack(items).to(torch.int32), {**tree_facts(plan, training), **counts}
 
-    name = f"{trial.ground.name}/{name_of(trial, method, settings)}, three ways/{trial.seed}"
+    name = f"{trial.data_setup.name}/{name_of(trial, method, settings)}, three ways/{trial.seed}"
     items, facts = trial.cache.get(name, answer, asdict(plan))
     scores = [score_slates(one.to(torch.int64), trial.relevant, (20, 40)) for one in items]
     return _Searched(scores, {count: facts[count] for count in COUNTS})

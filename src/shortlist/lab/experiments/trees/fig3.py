@@ -1,7 +1,7 @@
 """Figure 3 of the DTR paper: quality after every update of the tree.
 
 The trainings are those of table 2, under the same names in the cache, and one more whose tree is never updated: without
-it, nobody could tell updates from longer training.
+it, updates could not be distinguished from longer training.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def dtr_fig3(
     found: dict[str, Runs] = {method: [one.scores(method, method) for one in trials] for method in METHODS}
     found[CONTROL] = [one.scores(cached[CONTROL], "dtr-u", update="none") for one in trials]
     courses = {method: [_course(one, key) for one in trials] for method, key in cached.items()}
-    dataset = trials[0].ground.name
+    dataset = trials[0].data_setup.name
     return result(
         name,
         profile,

@@ -11,7 +11,7 @@ from typing import Any
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.claims import pooled
-from shortlist.lab.experiments.trees.trial import Trial, grounds_of, rows_of
+from shortlist.lab.experiments.trees.trial import Trial, data_setups, rows_of
 from shortlist.lab.result import Result, Row, at_most, result, row, start
 from shortlist.progress import Progress, silent
 
@@ -30,13 +30,13 @@ def dtr_time(
 ) -> Result:
     """One model per seed, trained longer than in the comparisons."""
     began, cache = start(), AnswerCache.open(cache_file)
-    (ground,) = grounds_of(["ml-1m"], data, profile, "dtr-time")
-    longer: dict[str, Any] = {} if ground.quick else {"steps": 1200, "eval_every": 200}
+    (data_setup,) = data_setups(["ml-1m"], data, profile, "dtr-time")
+    longer: dict[str, Any] = {} if data_setup.quick else {"steps": 1200, "eval_every": 200}
     found: dict[str, list[dict[str, Scores]]] = {}
     curves: list[Row] = []
     seconds = []
     for seed in seeds:
-        trial = Trial(ground, seed, cache, progress)
+        trial = Trial(data_setup, seed, cache, progress)
         for model in SIMPLE:
             found.setdefault(model, []).append(trial.full_catalog(model))
         found.setdefault(METHOD, []).append(trial.scores(LONGER, METHOD, **longer))
@@ -44,16 +44,16 @@ def dtr_time(
         seconds.append(float(facts["seconds"]))
         curves += _curve(facts["log"], seed)
     claims = [
-        pooled(f"{METHOD} > {model} on {ground.name}", SOURCE, found[METHOD], found[model], True)
+        pooled(f"{METHOD} > {model} on {data_setup.name}", SOURCE, found[METHOD], found[model], True)
         for model in SIMPLE
     ]
-    claims.append(at_most(f"seconds of training on {ground.name}", SOURCE, max(seconds), 300.0))
+    claims.append(at_most(f"seconds of training on {data_setup.name}", SOURCE, max(seconds), 300.0))
     return result(
         "dtr-time",
         profile,
         seeds,
         began,
-        [*rows_of(found, ground.name), row(METHOD, "training seconds", seconds), *curves],
+        [*rows_of(found, data_setup.name), row(METHOD, "training seconds", seconds), *curves],
         claims,
         x="seconds of training",
         settings=cache.settings,

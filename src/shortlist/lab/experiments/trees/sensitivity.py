@@ -31,11 +31,11 @@ def dtr_fig4(
     """Negatives on every level."""
     began, name = start(), experiment_name("dtr-fig4", where)
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
-    ground = trials[0].ground
-    values, settled = ((4, 8), 4) if ground.quick else (NEGATIVES, 50)
+    data_setup = trials[0].data_setup
+    values, settled = ((4, 8), 4) if data_setup.quick else (NEGATIVES, 50)
     curves = {method: sweep(trials, method, "negatives", values) for method in VARIANTS}
-    claims = _more_negatives(curves, ground.name, settled)
-    rows = curve_rows(curves, ground.name)
+    claims = _more_negatives(curves, data_setup.name, settled)
+    rows = curve_rows(curves, data_setup.name)
     return _result(name, profile, seeds, began, rows, claims, "negatives on every level", trials)
 
 
@@ -69,18 +69,18 @@ def dtr_fig6(
     """Width of the node vectors."""
     began, name, source = start(), experiment_name("dtr-fig6", where), "DTR paper, figure 6"
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
-    ground = trials[0].ground
-    values, usual = ((12, 24), 24) if ground.quick else (WIDTHS, 24)
+    data_setup = trials[0].data_setup
+    values, usual = ((12, 24), 24) if data_setup.quick else (WIDTHS, 24)
     curves = {method: sweep(trials, method, "width", values) for method in VARIANTS}
     claims = []
     for method, curve in curves.items():
         narrow = {width: runs for width, runs in curve.items() if width <= usual}
-        claims.append(rises(f"{method} rises up to width {usual} on {ground.name}", source, narrow))
+        claims.append(rises(f"{method} rises up to width {usual} on {data_setup.name}", source, narrow))
         wide = curve[max(curve)]
         claims.append(
-            steady(f"{method} stays from width {usual} on {ground.name}", source, wide, curve[usual])
+            steady(f"{method} stays from width {usual} on {data_setup.name}", source, wide, curve[usual])
         )
-    rows = curve_rows(curves, ground.name)
+    rows = curve_rows(curves, data_setup.name)
     return _result(name, profile, seeds, began, rows, claims, "width", trials)
 
 
@@ -95,14 +95,14 @@ def dtr_fig8(
     """More negatives for deep levels; all levels are trained, as in the paper."""
     began, name, source = start(), experiment_name("dtr-fig8", where), "DTR paper, figure 8"
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
-    ground = trials[0].ground
-    values = (0.0, 0.4) if ground.quick else ALPHAS
+    data_setup = trials[0].data_setup
+    values = (0.0, 0.4) if data_setup.quick else ALPHAS
     curve = sweep(trials, "dtr-u", "alpha", values, levels="all")
     # The mean of the moderate values: the best of them on the test users would be biased upwards.
     moderate = averaged([curve[value] for value in values if value in MODERATE])
-    text = f"alpha of {MODERATE[0]} to {MODERATE[-1]} > 0 on {ground.name}"
+    text = f"alpha of {MODERATE[0]} to {MODERATE[-1]} > 0 on {data_setup.name}"
     claims = [pooled(text, source, moderate, averaged([curve[0.0]]), True)]
-    rows = curve_rows({"dtr-u": curve}, ground.name)
+    rows = curve_rows({"dtr-u": curve}, data_setup.name)
     return _result(name, profile, seeds, began, rows, claims, "alpha", trials)
 
 

@@ -13,13 +13,13 @@ from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.claims import pooled
 from shortlist.lab.experiments.sweeps import experiment_name
-from shortlist.lab.experiments.trees.trial import Trial, grounds_of, rows_of
+from shortlist.lab.experiments.trees.trial import Trial, data_setups, rows_of
 from shortlist.lab.experiments.trends import compare_pairs
 from shortlist.lab.result import Claim, Result, result, row, start
 from shortlist.progress import Progress, silent
 
 SOURCE = "DTR paper, table 2"
-SECONDS = "training seconds, without what it begins with"  # the tree of JTM, the estimator
+SECONDS = "training seconds, without initial tree and estimator"
 TREES = ("dtr-t-rl", "dtr-t", "dtr-u", "jtm", "tdm", "plt", "otm")
 FULL_CATALOG = ("sasrec", "ease", "item-knn", "popularity")
 OTM: dict[str, Any] = {"steps": 200, "eval_every": 200}  # it continues from JTM, with 300 nodes per level
@@ -53,26 +53,28 @@ def dtr_table2(
     """A split and a model per seed, on MovieLens-1M or on the users of the published MIND instances."""
     began, cache = start(), AnswerCache.open(cache_file)
     name = experiment_name("dtr-table2", where) + (f"-{variant}" if variant else "")
-    (ground,) = grounds_of([where], data, profile, name)
+    (data_setup,) = data_setups([where], data, profile, name)
     if variant:
         label, settings = VARIANTS[variant]
-        ground = replace(ground, name=f"{ground.name}, {label}", sizes={**ground.sizes, **settings})
+        data_setup = replace(
+            data_setup, name=f"{data_setup.name}, {label}", sizes={**data_setup.sizes, **settings}
+        )
     found: dict[str, list[dict[str, Scores]]] = {}
     seconds: dict[str, list[float]] = {}
     for seed in seeds:
-        trial = Trial(ground, seed, cache, progress)
+        trial = Trial(data_setup, seed, cache, progress)
         for system in (*FULL_CATALOG, "din", *TREES):
             found.setdefault(system, []).append(scores_of(trial, system))
             seconds.setdefault(system, []).append(float(trial.facts(system)["seconds"]))
-    rows = rows_of(found, ground.name)
-    rows += [row(f"{system} on {ground.name}", SECONDS, times) for system, times in seconds.items()]
+    rows = rows_of(found, data_setup.name)
+    rows += [row(f"{system} on {data_setup.name}", SECONDS, times) for system, times in seconds.items()]
     return result(
         name,
         profile,
         seeds,
         began,
         rows,
-        _claims(found, ground.name),
+        _claims(found, data_setup.name),
         settings=cache.settings,
         training=cache.training,
     )
@@ -84,7 +86,7 @@ def scores_of(trial: Trial, system: str) -> dict[str, Scores]:
         return trial.full_catalog(system)
     if system != "otm":
         return trial.scores(system, system)
-    return trial.scores(system, system, after="jtm", **({} if trial.ground.quick else OTM))
+    return trial.scores(system, system, after="jtm", **({} if trial.data_setup.quick else OTM))
 
 
 def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], dataset: str) -> list[Claim]:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from shortlist.data import Interactions
 from shortlist.index.tree import Tree, by_category, grow
-from shortlist.lab.experiments.trees.trial import Ground, grounds_of
+from shortlist.lab.experiments.trees.trial import DataSetup, data_setups
 from shortlist.lab.experiments.trends import over_seeds
 from shortlist.lab.result import Claim, Result, Row, at_most, claim, result, row, start
 from shortlist.progress import Progress, silent
@@ -44,13 +44,13 @@ def dtr_table5(
     began = start()
     rows: list[Row] = []
     claims: list[Claim] = []
-    for ground in grounds_of(["ml-1m", "mind"], data, profile, "dtr-table5"):
-        pairs = 300 if ground.quick else PAIRS
-        limits = (LIMITS[0], LIMITS[-1]) if ground.quick else LIMITS
-        found = [_shares(ground, limits, pairs, seed) for seed in seeds]  # by seed, (rule, limit)
+    for data_setup in data_setups(["ml-1m", "mind"], data, profile, "dtr-table5"):
+        pairs = 300 if data_setup.quick else PAIRS
+        limits = (LIMITS[0], LIMITS[-1]) if data_setup.quick else LIMITS
+        found = [_shares(data_setup, limits, pairs, seed) for seed in seeds]  # by seed, (rule, limit)
         rows += [
             row(
-                f"{rule} on {ground.name}",
+                f"{rule} on {data_setup.name}",
                 "share of labels that change",
                 [one[rule, limit] for one in found],
                 x=limit,
@@ -58,9 +58,11 @@ def dtr_table5(
             for rule in RULES
             for limit in limits
         ]
-        claims += _claims([{limit: one[RULES[0], limit] for limit in limits} for one in found], ground.name)
+        claims += _claims(
+            [{limit: one[RULES[0], limit] for limit in limits} for one in found], data_setup.name
+        )
         ours = max(one[RULES[1], limits[0]] for one in found)
-        own = f"share of labels that change at {limits[0]:g} on {ground.name}, by our own rule for ties"
+        own = f"share of labels that change at {limits[0]:g} on {data_setup.name}, by our own rule for ties"
         claims.append(at_most(own, SOURCE, ours, FEWEST))
     settings = {"labels": {"limits": LIMITS, "pairs": PAIRS, "rules": RULES}}
     return result(
@@ -94,9 +96,11 @@ def _near(name: str, shares: Sequence[float], published: float) -> Claim:
     return claim(name, SOURCE, abs(mean - published) <= 0.01, mean, note, [min(shares), max(shares)])
 
 
-def _shares(ground: Ground, limits: Sequence[float], most: int, seed: int) -> dict[tuple[str, float], float]:
+def _shares(
+    data_setup: DataSetup, limits: Sequence[float], most: int, seed: int
+) -> dict[tuple[str, float], float]:
     """The share of labels that differ from those without noise, for every rule and limit."""
-    tree, known = _tree(ground, seed), probabilities(ground.dataset.events)
+    tree, known = _tree(data_setup, seed), probabilities(data_setup.dataset.events)
     pairs = _Pairs.sample(known, most, seed)
     noisy = {limit: perturbed(known, limit, seed) for limit in limits}
     shares = {}
@@ -108,10 +112,10 @@ def _shares(ground: Ground, limits: Sequence[float], most: int, seed: int) -> di
     return shares
 
 
-def _tree(ground: Ground, seed: int) -> Tree:
-    order = ground.order if ground.categories is None else by_category(ground.categories, seed)
+def _tree(data_setup: DataSetup, seed: int) -> Tree:
+    order = data_setup.order if data_setup.categories is None else by_category(data_setup.categories, seed)
     assert order is not None  # every data set here has categories or a published tree
-    return grow(order, len(ground.dataset.items))
+    return grow(order, len(data_setup.dataset.items))
 
 
 def probabilities(events: Interactions) -> sparse.csr_matrix:

@@ -10,7 +10,7 @@ from shortlist.lab.experiments.models.baselines import quick
 from shortlist.lab.experiments.models.popular_window import PopularWindowTrainer
 from shortlist.lab.experiments.sweeps import experiment_name
 from shortlist.lab.experiments.trees.table2 import scores_of
-from shortlist.lab.experiments.trees.trial import Trial, grounds_of, rows_of
+from shortlist.lab.experiments.trees.trial import Trial, data_setups, rows_of
 from shortlist.lab.result import Claim, Result, result, start
 from shortlist.progress import Progress, silent
 from shortlist.train.models.trainer import ModelTrainer
@@ -18,7 +18,7 @@ from shortlist.train.registry import make_trainer
 
 SOURCE = "DTR paper, table 6"
 TREE = "dtr-t-rl"
-RIVALS = ("gru4rec", "sasrec", "fmlp", "lightgcn")  # those of the paper
+BASELINES = ("gru4rec", "sasrec", "fmlp", "lightgcn")  # those of the paper
 MODELS: Mapping[str, ModelTrainer] = {
     "gru4rec": make_trainer("gru4rec", width=64, hidden=128),
     "fmlp": make_trainer("fmlp", batch_size=2048, learning_rate=2e-3),
@@ -45,19 +45,19 @@ def dtr_table6(
     """A split and a model per seed; `only` some models, where a cache is filled in several processes."""
     began, cache = start(), AnswerCache.open(cache_file)
     name = experiment_name("dtr-table6", where)
-    (ground,) = grounds_of([where], data, profile, name)
+    (data_setup,) = data_setups([where], data, profile, name)
     found: dict[str, list[dict[str, Scores]]] = {}
     for seed in seeds:
-        trial = Trial(ground, seed, cache, progress)
+        trial = Trial(data_setup, seed, cache, progress)
         for model in only or (TREE, "sasrec", *MODELS, "popularity"):
             found.setdefault(model, []).append(_scores(trial, model))
-    claims = [] if only else _claims(found, ground.name)
+    claims = [] if only else _claims(found, data_setup.name)
     return result(
         name,
         profile,
         seeds,
         began,
-        rows_of(found, ground.name),
+        rows_of(found, data_setup.name),
         claims,
         paper={} if profile == "quick" else PAPER[where],
         settings=cache.settings,
@@ -68,9 +68,9 @@ def dtr_table6(
 def _scores(trial: Trial, model: str) -> dict[str, Scores]:
     if model not in MODELS:
         return scores_of(trial, model)
-    trainer = quick(MODELS[model]) if trial.ground.quick else MODELS[model]
+    trainer = quick(MODELS[model]) if trial.data_setup.quick else MODELS[model]
     if isinstance(trainer, PopularWindowTrainer):
-        trainer = trainer.for_clock(trial.ground.dataset.clock)
+        trainer = trainer.for_clock(trial.data_setup.dataset.clock)
     return trial.model(model, trainer if trial.device == "auto" else _on(trainer, trial.device))
 
 
@@ -81,9 +81,9 @@ def _on(trainer: ModelTrainer, device: str) -> ModelTrainer:
 def _claims(found: Mapping[str, Sequence[Mapping[str, Scores]]], dataset: str) -> list[Claim]:
     above = [
         pooled(f"{TREE} >= {model} on {dataset}", SOURCE, found[TREE], found[model], False)
-        for model in RIVALS
+        for model in BASELINES
     ]
     return above + [
         pooled(f"{model} > popularity on {dataset}", "issue 4", found[model], found["popularity"], True)
-        for model in (*RIVALS, "youtube-dnn")
+        for model in (*BASELINES, "youtube-dnn")
     ]

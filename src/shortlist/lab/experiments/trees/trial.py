@@ -58,7 +58,7 @@ QUICK: Settings = {
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class DataSetup:
     """The data set of an experiment, and the sizes of its trainings."""
 
     name: str
@@ -73,11 +73,13 @@ class Ground:
         return min(count, 8) if self.quick else count
 
 
-def grounds_of(names: Sequence[str], data: Path | None, profile: str, experiment: str) -> list[Ground]:
+def data_setups(names: Sequence[str], data: Path | None, profile: str, experiment: str) -> list[DataSetup]:
     """The data sets of an experiment: the small simulated world for quick, real ones for full."""
     if profile == "quick":
         dataset = embedded(size="small")
-        return [Ground("world", dataset, QUICK, torch.from_numpy(dataset.catalog.category_rows), quick=True)]
+        return [
+            DataSetup("world", dataset, QUICK, torch.from_numpy(dataset.catalog.category_rows), quick=True)
+        ]
     if profile != "full":
         raise ConfigError(f"{experiment}: expected the profile quick or full, got {profile!r}")
     if data is None:
@@ -87,12 +89,12 @@ def grounds_of(names: Sequence[str], data: Path | None, profile: str, experiment
     return [_real(name, data) for name in names]
 
 
-def _real(name: str, data: Path) -> Ground:
+def _real(name: str, data: Path) -> DataSetup:
     if name == "ml-1m":
         dataset = read(data / "ml-1m" / "ml-1m.zip", "movielens", name="ml-1m")
-        return Ground(name, dataset, FULL, torch.from_numpy(dataset.catalog.category_rows))
+        return DataSetup(name, dataset, FULL, torch.from_numpy(dataset.catalog.category_rows))
     dataset = read(data / "mind", "dtr", name="mind")
-    return Ground(name, dataset, FULL, order=_published_order(dataset, data / "mind" / "kv.txt"))
+    return DataSetup(name, dataset, FULL, order=_published_order(dataset, data / "mind" / "kv.txt"))
 
 
 def _published_order(dataset: Dataset, path: Path) -> Tensor:
@@ -112,7 +114,7 @@ def _published_order(dataset: Dataset, path: Path) -> Tensor:
 class Trial:
     """One data set, one split, one seed: trains systems, and scores their answers to the test users."""
 
-    ground: Ground
+    data_setup: DataSetup
     seed: int
     cache: AnswerCache = field(default_factory=AnswerCache)
     progress: Progress = silent
@@ -121,7 +123,7 @@ class Trial:
 
     @cached_property
     def split(self) -> Split:
-        return self.ground.dataset.split(protocol="half-history", seed=self.seed)
+        return self.data_setup.dataset.split(protocol="half-history", seed=self.seed)
 
     @cached_property
     def relevant(self) -> Tensor:
@@ -139,13 +141,13 @@ class Trial:
     def sasrec_trainer(self, width: int = TreePlan.sasrec_width) -> SequenceTrainer:
         """The trainer of the estimator."""
         small: dict[str, Any] = (
-            {"blocks": 1, "heads": 1, "epochs": 2, "batch_size": 32} if self.ground.quick else {}
+            {"blocks": 1, "heads": 1, "epochs": 2, "batch_size": 32} if self.data_setup.quick else {}
         )
         trainer: SequenceTrainer = make_trainer(
             "sasrec",
-            width=16 if self.ground.quick else width,
-            max_history=sum(self.ground.sizes.get("windows", TreePlan.windows)),
-            ahead=self.ground.sizes.get("ahead", TreePlan.ahead),
+            width=16 if self.data_setup.quick else width,
+            max_history=sum(self.data_setup.sizes.get("windows", TreePlan.windows)),
+            ahead=self.data_setup.sizes.get("ahead", TreePlan.ahead),
             device=self.device,
             **small,
         )
@@ -163,30 +165,32 @@ class Trial:
         vector, _ = self.cache.get(
             self._weights_name(trainer.config.width), weights, settings_without_device(trainer)
         )
-        model = SASRec(replace(trainer.config, n_items=len(self.ground.dataset.items)))
+        model = SASRec(replace(trainer.config, n_items=len(self.data_setup.dataset.items)))
         vector_to_parameters(vector.clone(), model.parameters())
         return model.to(device_of(self.device)).eval()
 
     def _weights_name(self, width: int) -> str:
         """The name of a SASRec of this width in the cache."""
-        return f"{self.ground.name}/sasrec of width {width}/{self.seed}"
+        return f"{self.data_setup.name}/sasrec of width {width}/{self.seed}"
 
     def plan(self, method: str, **overrides: Any) -> TreePlan:
         """The plan of a method with the sizes of this data set."""
-        plan = plan_of(method, **{**self.ground.sizes, **overrides})
+        plan = plan_of(method, **{**self.data_setup.sizes, **overrides})
         if "negatives" in overrides:
             return plan
-        return replace(plan, negatives=self.ground.negatives(plan.negatives))
+        return replace(plan, negatives=self.data_setup.negatives(plan.negatives))
 
     def train(self, plan: TreePlan, start: TreeIndex | None = None) -> tuple[TreeIndex, TreeTraining]:
         """A trained tree and its training, whose clock starts now; `start` is a tree to continue from."""
         estimator = self._estimator(plan.sasrec_width).scores if plan.labels == "rectified" else None
         began = time.perf_counter()
-        order, weights = None if plan.order == "random" else self.ground.order, None
+        order, weights = None if plan.order == "random" else self.data_setup.order, None
         if start is not None:
             order, weights = start.tree.item_of_leaf.to(torch.int64), start.scorer.state_dict()
         events, valid = self.split.train, self.split.valid
-        training_set = TreeTrainingSet(events, self.ground.categories, None, valid, estimator, order, weights)
+        training_set = TreeTrainingSet(
+            events, self.data_setup.categories, None, valid, estimator, order, weights
+        )
         training = TreeTraining(
             plan,
             training_set,
@@ -243,7 +247,7 @@ class Trial:
 
     def facts(self, name: str) -> dict[str, Any]:
         """Facts about the training of a system: its seconds, its history, and the log of a tree."""
-        return dict(self.cache.facts[self._place(name)])
+        return dict(self.cache.facts[self._key(name)])
 
     def tree(self, method: str) -> TreeIndex:
         """The tree of a method with its usual plan, trained once in this trial."""
@@ -259,14 +263,14 @@ class Trial:
         ]
         return torch.stack(found).to(torch.int32)
 
-    def _place(self, name: str) -> str:
-        return f"{self.ground.name}/{name}/{self.seed}"
+    def _key(self, name: str) -> str:
+        return f"{self.data_setup.name}/{name}/{self.seed}"
 
     def _scored(self, name: str, answer: Answer, settings: Settings | None = None) -> dict[str, Scores]:
-        items, _ = self.cache.get(self._place(name), answer, settings)
+        items, _ = self.cache.get(self._key(name), answer, settings)
         if items.shape != (2, len(self.split.test), DEPTH):
             raise ArtifactError(
-                f"{self.cache.path}: {self._place(name)!r} was cached by an experiment on other users; use another file"
+                f"{self.cache.path}: {self._key(name)!r} was cached by an experiment on other users; use another file"
             )
         both = zip((EXCLUDED, WITH_SEEN), items.to(torch.int64), strict=True)
         return {kind: score_slates(one, self.relevant, (20, 40)) for kind, one in both}
@@ -288,7 +292,7 @@ class Trial:
     def _ranked(self, block: ScoreBlock, exclude_seen: bool) -> Tensor:
         query = self.split.test.query(width=MAX_HISTORY)
         seen = full_histories(self.split.test) if exclude_seen else None
-        return top_k_full(block, query, len(self.ground.dataset.items), DEPTH, seen)[0].to(torch.int32)
+        return top_k_full(block, query, len(self.data_setup.dataset.items), DEPTH, seen)[0].to(torch.int32)
 
 
 def training_facts(trainer: ModelTrainer, validation: Sequence[float], seconds: float) -> dict[str, Any]:

@@ -59,14 +59,14 @@ def bounds_trend(
     """All configurations for every seed; `only` some by name, where a cache is filled in several processes."""
     began, name = start(), experiment_name("bounds-trend", where)
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
-    ground, cache = trials[0].ground, trials[0].cache
-    settings = [one for one in settings_of(ground.quick) if not only or one.name in only]
+    data_setup, cache = trials[0].data_setup, trials[0].cache
+    settings = [one for one in settings_of(data_setup.quick) if not only or one.name in only]
     runs: dict[TreeSetting, list[Run]] = {one: [] for one in settings}
     for trial in trials:
         for done, one in enumerate(settings, start=1):
             runs[one].append(run_of(trial, one))
             progress(name, done, len(settings))
-    rows = gap_rows(runs, ground.name) + fact_rows(runs, ground.name)
+    rows = gap_rows(runs, data_setup.name) + fact_rows(runs, data_setup.name)
     if only:
         return result(
             name,
@@ -81,7 +81,7 @@ def bounds_trend(
         )
     found = correlations(runs)
     rows += [
-        row(f"{term} over {group} on {ground.name}", f"rank correlation with the gap of {loss}", values)
+        row(f"{term} over {group} on {data_setup.name}", f"rank correlation with the gap of {loss}", values)
         for (group, term, loss), values in found.items()
     ]
     table = _bound_table(runs)
@@ -91,7 +91,7 @@ def bounds_trend(
         seeds,
         began,
         rows,
-        _claims(runs, found, ground.name),
+        _claims(runs, found, data_setup.name),
         x="branches",
         note=table.headline,
         bounds=table.as_dict(),

@@ -33,7 +33,7 @@ class TrainedRanker:
 
 
 def train_ranker(stages: TwoStages, arm: Arm) -> TrainedRanker:
-    """A ranker trained as `arm` says; early stopping by P@1 of validation users at the middle K."""
+    """A ranker of one arm; early stopping by P@1 of validation users at the middle K."""
     began, sizes, weights = time.perf_counter(), stages.sizes, stages.weights(arm)
     _ = stages.valid  # the tree is trained before the clock of the ranker's epochs
     torch.manual_seed(stages.trial.seed)

@@ -48,7 +48,7 @@ def bounds_sampler(
     began, name = start(), experiment_name("bounds-sampler", where)
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     found = {method: [points_of(trial, method) for trial in trials] for method in METHODS}
-    dataset = trials[0].ground.name
+    dataset = trials[0].data_setup.name
     return result(
         name,
         profile,
@@ -64,7 +64,7 @@ def bounds_sampler(
 
 def points_of(trial: Trial, method: str) -> Points:
     """The measurements of a tree during training, or those of the cache."""
-    steps = QUICK if trial.ground.quick else STEPS
+    steps = QUICK if trial.data_setup.quick else STEPS
     overrides: dict[str, Any] = {
         "rounds": 1,
         "steps": steps[-1],
@@ -72,14 +72,14 @@ def points_of(trial: Trial, method: str) -> Points:
         "update": "none",
         "levels": "all",
     }
-    overrides |= {"scorer": "linear"} if trial.ground.quick else {}
-    plan = trial.plan(method, **overrides, negatives=trial.ground.negatives(NEGATIVES))
+    overrides |= {"scorer": "linear"} if trial.data_setup.quick else {}
+    plan = trial.plan(method, **overrides, negatives=trial.data_setup.negatives(NEGATIVES))
 
     def measure() -> tuple[Tensor, dict[str, Any]]:
         training_set = TreeTrainingSet(trial.split.train)
         training = TreeTraining(plan, training_set, trial.seed, trial.device, trial.progress)
         picked = torch.randperm(len(training.instances), generator=torch.Generator().manual_seed(trial.seed))
-        rows = picked[: 64 if trial.ground.quick else INSTANCES].to(training.device)
+        rows = picked[: 64 if trial.data_setup.quick else INSTANCES].to(training.device)
         histories, targets = training.instances.histories(rows), training.instances.targets(rows)
         points = []
         for step in steps:
@@ -90,7 +90,7 @@ def points_of(trial: Trial, method: str) -> Points:
             points += [one.as_dict() | {"step": step} for one in levels]
         return empty(), {"points": points}
 
-    name = f"{trial.ground.name}/bounds-sampler, {method}/{trial.seed}"
+    name = f"{trial.data_setup.name}/bounds-sampler, {method}/{trial.seed}"
     _, facts = trial.cache.get(name, measure, {**asdict(plan), "measured_steps": steps})
     return [one for one in facts["points"] if not one["whole"]]
 

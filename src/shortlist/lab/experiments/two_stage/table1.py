@@ -3,7 +3,7 @@
 The paper filters targets by a retriever that was trained on them, and reports no variance. Here a retriever that did
 not see an instance's user flags it, and every difference has an interval over users. More arms answer questions around
 the table: other negatives, weights instead of a filter, in-sample flags, a random subset of the same size, and filters
-so strict that little is left. Beside K = 40, 80, 120 stand K = 1, the retriever alone, and K = N, the ranker alone.
+so strict that little is left. K = 1 is the retriever alone, K = N the ranker alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,10 +77,10 @@ def bounds_table1(
     """P@1 of two stages for rankers trained in different ways; `only` some of them, to share the work."""
     began, name = start(), experiment_name("bounds-table1", where)
     trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
-    sizes = SMALL if trials[0].ground.quick else Sizes()
+    sizes = SMALL if trials[0].data_setup.quick else Sizes()
     arms = _chosen(arms_of(sizes), only, name)
     runs = [_run(trial, arms, sizes) for trial in trials]
-    dataset = trials[0].ground.name
+    dataset = trials[0].data_setup.name
     rows = [
         *_gains(runs, arms, sizes, dataset),
         *_precision(runs, arms, sizes, dataset),
@@ -108,14 +108,14 @@ def _chosen(arms: Mapping[str, Arm], only: Sequence[str] | None, name: str) -> d
 
 
 def _run(trial: Trial, arms: Mapping[str, Arm], sizes: Sizes) -> Run:
-    stages, place = TwoStages(trial, sizes), f"{trial.ground.name}/two stages"
+    stages, key = TwoStages(trial, sizes), f"{trial.data_setup.name}/two stages"
     candidates, retrieval = trial.cache.get(
-        f"{place}/retriever/{trial.seed}", partial(_retrieved, stages), stages.settings(Arm())
+        f"{key}/retriever/{trial.seed}", partial(_retrieved, stages), stages.settings(Arm())
     )
     run = Run(trial.relevant, candidates, retrieval)
     for name, arm in arms.items():
         run.first_items[name], run.facts[name] = trial.cache.get(
-            f"{place}/{name}/{trial.seed}", partial(_ranked, stages, arm), stages.settings(arm)
+            f"{key}/{name}/{trial.seed}", partial(_ranked, stages, arm), stages.settings(arm)
         )
     return run
 

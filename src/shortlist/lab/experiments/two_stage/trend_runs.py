@@ -145,7 +145,7 @@ def run_of(trial: Trial, setting: TreeSetting) -> Run:
         facts |= {"counts": [len(one.targets) for one in samples], "training_seconds": training_seconds}
         return losses, facts | {"seconds": time.perf_counter() - began}
 
-    name = f"{trial.ground.name}/bounds-trend, {setting.name}/{trial.seed}"
+    name = f"{trial.data_setup.name}/bounds-trend, {setting.name}/{trial.seed}"
     found, facts = trial.cache.get(name, measure, {**asdict(setting), **sizes})
     if found.ndim != 3 or found.shape[2] != len(LOSSES) + 1:
         raise ArtifactError(f"{trial.cache.path}: {name!r} is no run of this experiment; use another file")
@@ -157,8 +157,8 @@ def run_of(trial: Trial, setting: TreeSetting) -> Run:
 
 def _sizes(trial: Trial, setting: TreeSetting) -> Settings:
     """Sizes of the training and of the measurement."""
-    if trial.ground.quick:
-        quick = trial.ground.sizes
+    if trial.data_setup.quick:
+        quick = trial.data_setup.sizes
         tree = {name: quick[name] for name in ("windows", "min_history", "beam")}
         return {**tree, "instances": 300, "steps": 25, "batch_size": 200}
     instances = 8000 if setting.scorer == "linear" else 4000
@@ -181,10 +181,10 @@ def _trained(
         training = {name: sizes[name] for name in ("steps", "batch_size", "windows", "min_history")}
         return train_linear(LinearPlan(**shape, **training), data)
     overrides: dict[str, Any] = {**FIXED, "scorer": setting.scorer, "branch": setting.branch}
-    small = {**TINY, "batch_size": trial.ground.sizes["batch_size"]}
-    overrides |= small if trial.ground.quick else {"beam": BEAM}
-    binary = TreeShape(len(trial.ground.dataset.items), 2)
-    total = total_negatives(binary, trial.ground.negatives(NEGATIVES))
+    small = {**TINY, "batch_size": trial.data_setup.sizes["batch_size"]}
+    overrides |= small if trial.data_setup.quick else {"beam": BEAM}
+    binary = TreeShape(len(trial.data_setup.dataset.items), 2)
+    total = total_negatives(binary, trial.data_setup.negatives(NEGATIVES))
     overrides["negatives"] = even_negatives(TreeShape(binary.n, setting.branch), total)
     plan = trial.plan("dtr-u", **{**overrides, "order": "random", "levels": "all", "width": setting.width})
     # Without validation users: the gap is that at the end of training, not at the best validation step.

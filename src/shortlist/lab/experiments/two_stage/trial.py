@@ -105,7 +105,7 @@ class TwoStages:
 
     @cached_property
     def windows(self) -> Windows:
-        least = int(self.trial.ground.sizes.get("min_history", 14))
+        least = int(self.trial.data_setup.sizes.get("min_history", 14))
         return sliding(self.events, self.max_history + 1, least)
 
     @cached_property
@@ -158,14 +158,14 @@ class TwoStages:
 
     @property
     def n_items(self) -> int:
-        return len(self.trial.ground.dataset.items)
+        return len(self.trial.data_setup.dataset.items)
 
     @property
     def most(self) -> int:
         return max(self.sizes.ks)
 
     def _plan(self) -> Settings:
-        if not self.trial.ground.quick:
+        if not self.trial.data_setup.quick:
             return {**RETRIEVER, "history": "item"}
         return {**RETRIEVER, "history": "item", "steps": 20, "eval_every": 20, "branch": 4, "beam": 24}
 
@@ -184,7 +184,7 @@ class TwoStages:
     def tree(self, events: Interactions, seed: int) -> TreeIndex:
         """A tree trained on some events, with the best validation F1."""
         plan, trial = self.trial.plan("dtr-u", **self._plan()), self.trial
-        training_set = TreeTrainingSet(events, trial.ground.categories, None, trial.split.valid)
+        training_set = TreeTrainingSet(events, trial.data_setup.categories, None, trial.split.valid)
         return TreeTraining(plan, training_set, seed, trial.device, trial.progress).run()
 
     @cached_property
