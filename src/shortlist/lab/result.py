@@ -191,7 +191,9 @@ def read_result(path: Path) -> Result:
 
 def read_history(plain: Mapping[str, Any]) -> TrainingHistory:
     """A training history from its JSON object."""
-    values = {name: tuple(one) if isinstance(one, list) else one for name, one in plain.items()}
+    values: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in plain.items()
+    }
     if values.get("retrieved") is not None:
         retrieved = values["retrieved"]
         values["retrieved"] = RetrievedTargets(**{**retrieved, "reasons": tuple(retrieved["reasons"])})
