@@ -360,12 +360,14 @@ def test_i15_gradients_are_numerically_correct():
 def test_i16_softmax_loss_is_nonnegative_only_with_the_positive_in_its_denominator():
     shape, values, leaf = scored_tree(users=200)
     levels = tuple(range(1, shape.height + 1))
-    drawn = BeamSampler(2).draw(shape, levels, leaf, seeded(), lambda j, nodes: values[j].gather(1, nodes))
-    logits = torch.stack([values[j].gather(1, drawn.nodes[:, at]) for at, j in enumerate(levels)], 1)
-    assert bool((level_softmax(logits, drawn.valid, reduction="none") >= 0).all())
-    assert not bool(drawn.met.all())
-    others = logits.masked_fill(~drawn.valid, -torch.inf)[..., 1:].logsumexp(2)
-    assert bool((others - logits[..., 0])[~drawn.met].min() < 0)
+    sampled = BeamSampler(2).sample(
+        shape, levels, leaf, seeded(), lambda j, nodes: values[j].gather(1, nodes)
+    )
+    logits = torch.stack([values[j].gather(1, sampled.nodes[:, at]) for at, j in enumerate(levels)], 1)
+    assert bool((level_softmax(logits, sampled.valid, reduction="none") >= 0).all())
+    assert not bool(sampled.reached.all())
+    others = logits.masked_fill(~sampled.valid, -torch.inf)[..., 1:].logsumexp(2)
+    assert bool((others - logits[..., 0])[~sampled.reached].min() < 0)
 
 
 # Tree shapes
@@ -428,7 +430,7 @@ def test_i19_excluded_history_items_are_not_nominated_and_take_no_place(beam, co
     """A beam that reaches too few other leaves nominates fewer items."""
     history = list(range(0, 40, 2))
     unseen, plain = (
-        (nominator(beam=beam, fresh=one) % 20).nominate(Query.of([history])).items[0].tolist()
+        (nominator(beam=beam, exclude_seen=one) % 20).nominate(Query.of([history])).items[0].tolist()
         for one in (True, False)
     )
     assert not set(unseen) & set(history)
