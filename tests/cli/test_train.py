@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from shortlist.artifact.store import load
 from shortlist.cli import app
 from shortlist.errors import ShortlistError
-from shortlist.train.models.sasrec import SASRecTrainer
+from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.tree.training import TreeTraining
 from tests.conftest import TINY
 
@@ -51,7 +51,7 @@ def test_protocol_is_recorded_in_the_bundle_and_used_by_evaluate(
     assert load(out).about["split"] == load(out).lineage.config["split"] == about["split"]
     assert about["training"]["towers"]["max_epochs"] == 1
     evaluated = json.loads(run("evaluate", out, "--data", data_folder, "--json").stdout)
-    assert evaluated["protocol"]["protocol"].startswith(protocol)
+    assert evaluated["protocol"]["split"].startswith(protocol)
 
 
 def test_unknown_protocol_is_refused(recipe_file, data_folder, tmp_path):
@@ -87,7 +87,7 @@ def test_existing_bundle_is_replaced_only_with_force(recipe_file, data_folder, t
         (lambda text: text.replace("strength", "strenght"), "unknown key 'strenght'"),
         (lambda text: text.replace('type = "seen"', 'type = "sen"'), "unknown type 'sen'"),
         (lambda text: text.replace("epochs = 1", 'epochs = "many"', 1), "epochs must be a whole number"),
-        (lambda text: text + "\n[stages.extra]\ntype = 'recent'\n", "does not stand in the pipeline"),
+        (lambda text: text + "\n[stages.extra]\ntype = 'recent'\n", "is not used in the pipeline"),
         (lambda text: "name = [", "is not TOML"),
     ],
 )
@@ -152,8 +152,8 @@ type = "seen"
 def test_interrupted_training_resumes_to_the_same_bundle(data_folder, tmp_path, monkeypatch, method):
     recipe = tmp_path / "small-tree.toml"
     recipe.write_text(SMALL_TREE.format(method=method))
-    monkeypatch.setattr("shortlist.train.tree.trainer.KEEP_SECONDS", 0.0)
-    monkeypatch.setattr("shortlist.train.tree.trainer.SASRecTrainer", partial(SASRecTrainer, epochs=1))
+    monkeypatch.setattr("shortlist.train.tree.trainer.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("shortlist.train.tree.trainer.SequenceTrainer", partial(SequenceTrainer, epochs=1))
     command = ("train", recipe, "--data", data_folder)
     assert run(*command, "--out", tmp_path / "whole").exit_code == 0
 
@@ -178,7 +178,7 @@ def test_interrupted_training_resumes_to_the_same_bundle(data_folder, tmp_path, 
     assert load(tmp_path / "resumed").version == load(tmp_path / "whole").version
 
     monkeypatch.setattr(TreeTraining, "_one_step", lambda self: pytest.fail("trained again"))
-    monkeypatch.setattr(SASRecTrainer, "fit", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(SequenceTrainer, "learn", lambda *_: pytest.fail("trained again"))
     assert run(*resumed, "--force").exit_code == 0
     assert load(tmp_path / "resumed").version == load(tmp_path / "whole").version
 
@@ -203,7 +203,7 @@ def test_checkpoint_dir_must_lie_outside_the_bundle(recipe_file, data_folder, tm
 
 
 def test_other_settings_have_other_checkpoints_and_damage_is_reported(data_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("shortlist.train.tree.trainer.SASRecTrainer", partial(SASRecTrainer, epochs=1))
+    monkeypatch.setattr("shortlist.train.tree.trainer.SequenceTrainer", partial(SequenceTrainer, epochs=1))
     recipe, folder = tmp_path / "small-tree.toml", tmp_path / "checkpoints"
     recipe.write_text(SMALL_TREE.format(method="dtr-t-rl"))
     options = ("--checkpoint-dir", folder, "--force", "--out", tmp_path / "out")

@@ -110,7 +110,9 @@ def test_threshold_is_the_lowest_kept_score_and_infinite_when_nothing_is_kept():
         def keep(self, query, found):
             return torch.zeros_like(found.valid)
 
-    slate = run_checked(listed("a", [0, 1, 2], [3.0, 2.0, 1.0]) >> RandomScorer() % 2 >> RemoveAll(), query_of())
+    slate = run_checked(
+        listed("a", [0, 1, 2], [3.0, 2.0, 1.0]) >> RandomScorer() % 2 >> RemoveAll(), query_of()
+    )
     _, dice, removed = slate.trace.steps
     assert dice.threshold.item() == dice.after.scores.min().item()
     assert removed.threshold.item() == math.inf

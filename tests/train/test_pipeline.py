@@ -15,7 +15,7 @@ from shortlist.pipeline.recommender import Request
 from shortlist.testing.stages import check_stage
 from shortlist.train.context import forget
 from shortlist.train.models.counts import PopularTrainer
-from shortlist.train.pipeline import train, user_histories
+from shortlist.train.pipeline import train_pipeline, user_histories
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
 from shortlist.train.rankers.retrieved import fold_of
 from shortlist.train.rankers.two_tower_scorer import TowerScorerTrainer
@@ -46,7 +46,7 @@ def test_every_stage_of_a_trained_pipeline_keeps_its_contract(recommender):
 def test_seed_determines_the_slates(world):
     recipe = parse_recipe(SMALL)
     query = world.split().test.query()
-    slates = [run_checked(train(recipe, world, seed).pipeline, query) for seed in (0, 0, 1)]
+    slates = [run_checked(train_pipeline(recipe, world, seed).pipeline, query) for seed in (0, 0, 1)]
     assert torch.equal(slates[0].items, slates[1].items)
     assert torch.equal(slates[0].scores, slates[1].scores)
     assert not torch.equal(slates[0].scores, slates[2].scores)
@@ -59,27 +59,27 @@ def test_held_out_events_do_not_change_any_stage(world):
     for cut, stop in zip(split.test.cuts, split.test.stops, strict=True):
         items[cut:stop] = 0
     changed = dataclasses.replace(world, events=dataclasses.replace(world.events, items=items))
-    one_pipeline, other = (train(parse_recipe(SMALL), one).pipeline for one in (world, changed))
+    one_pipeline, other = (train_pipeline(parse_recipe(SMALL), one).pipeline for one in (world, changed))
     for one, two in zip(leaves(one_pipeline), leaves(other), strict=True):
         assert all(torch.equal(tensor, two.tensors()[name]) for name, tensor in one.tensors().items())
 
 
 @pytest.mark.parametrize("protocol", ["global-time", "leave-last-out"])
 def test_pipeline_trains_under_every_protocol(world, protocol):
-    trained = train(parse_recipe(SMALL), world, split=world.split(protocol=protocol))
+    trained = train_pipeline(parse_recipe(SMALL), world, split=world.split(protocol=protocol))
     run_checked(trained.pipeline, world.split(protocol=protocol).test.query())
 
 
 def test_pipeline_of_nominators_alone_needs_no_out_of_fold_candidates(world):
     recipe = parse_recipe('pipeline = "popular % 5"\n[stages.popular]\ntype = "popular"')
-    assert len(train(recipe, world).recommend(Request()).items[0]) == 5
+    assert len(train_pipeline(recipe, world).recommend(Request()).items[0]) == 5
 
 
 def test_guarded_stages_are_trained(world):
     guarded = SMALL.replace("rank % 10", "Within(rank, ms=1000) % 10").replace(
         "covisit % 40", "Optional(covisit % 40)"
     )
-    trained = train(parse_recipe(guarded), world)
+    trained = train_pipeline(parse_recipe(guarded), world)
     assert (
         repr(trained.pipeline)
         == "popular % 30 + Optional(covisit % 40) >> seen >> Within(rank, ms=1000) % 10"
@@ -89,16 +89,16 @@ def test_guarded_stages_are_trained(world):
 
 def test_unknown_training_keys_and_missing_trainers_are_refused(world):
     with pytest.raises(ConfigError, match=r"\[stages.rank.train\]: unknown key 'epoch'"):
-        train(parse_recipe(SMALL.replace("epochs", "epoch")), world)
+        train_pipeline(parse_recipe(SMALL.replace("epochs", "epoch")), world)
     with pytest.raises(ConfigError, match=r"\[stages.rank.train\]: epochs must lie between"):
-        train(parse_recipe(SMALL.replace("epochs = 3", "epochs = 0")), world)
+        train_pipeline(parse_recipe(SMALL.replace("epochs = 3", "epochs = 0")), world)
     with pytest.raises(ConfigError, match="requests must lie between"):
-        train(parse_recipe(SMALL + "\n[train]\nrequests = 0\n"), world)
+        train_pipeline(parse_recipe(SMALL + "\n[train]\nrequests = 0\n"), world)
     with pytest.raises(ConfigError, match=r"\[train\]: unknown key 'request'"):
-        train(parse_recipe(SMALL + "\n[train]\nrequest = 5\n"), world)
+        train_pipeline(parse_recipe(SMALL + "\n[train]\nrequest = 5\n"), world)
     without = {name: kind for name, kind in TRAINERS.items() if name != "popular"}
     with pytest.raises(ConfigError, match="no trainer for type 'popular'"):
-        train(parse_recipe(SMALL), world, trainers=without)
+        train_pipeline(parse_recipe(SMALL), world, trainers=without)
 
 
 def test_histories_are_training_events_and_held_out_histories(world: Dataset):
@@ -117,7 +117,9 @@ def test_histories_keep_the_last_items_only(world: Dataset):
 
 def test_served_ranker_has_the_counts_of_all_training_events(world):
     rank = next(
-        stage for stage in leaves(train(parse_recipe(SMALL), world).pipeline) if stage.title == "rank"
+        stage
+        for stage in leaves(train_pipeline(parse_recipe(SMALL), world).pipeline)
+        if stage.title == "rank"
     )
     assert rank.features.popularity.tolist() == world.split().train.popularity.tolist()
 
@@ -135,7 +137,7 @@ def test_no_two_rankers_are_trained_on_the_same_request(world, recipe, monkeypat
 
     monkeypatch.setattr(FeatureRankerTrainer, "fit", spied(0))
     monkeypatch.setattr(TowerScorerTrainer, "fit", spied(1))
-    train(recipe, world)
+    train_pipeline(recipe, world)
     assert len(seen) == 2
     assert not seen[0] & seen[1]
     assert min(map(len, seen)) > 50
@@ -155,7 +157,7 @@ def test_recommender_holds_the_training_history_of_every_trained_stage(recommend
 
 def test_about_holds_the_data_the_split_and_the_seed(world):
     split = world.split()
-    about = train(parse_recipe(SMALL, "small.toml"), world, seed=3).about
+    about = train_pipeline(parse_recipe(SMALL, "small.toml"), world, seed=3).about
     assert (about.name, about.data, about.seed) == ("small", world.name, 3)
     assert (about.fingerprint, about.clock) == (world.fingerprint, world.clock)
     assert about.events == len(split.train)
@@ -172,7 +174,7 @@ def test_training_of_out_of_fold_nominators_is_not_recorded(world, monkeypatch):
         return fit(self, settings, context)
 
     monkeypatch.setattr(PopularTrainer, "fit", spied)
-    train(parse_recipe(SMALL), world)
+    train_pipeline(parse_recipe(SMALL), world)
     assert unrecorded == [True, False]
 
 
@@ -187,7 +189,7 @@ def test_nominators_of_a_fold_are_trained_on_the_users_of_other_folds(world):
             users.append(set(context.events.users.tolist()))
             return super().fit(settings, context)
 
-    trained = train(parse_recipe(OTHERS), world, trainers={**TRAINERS, "popular": Watched})
+    trained = train_pipeline(parse_recipe(OTHERS), world, trainers={**TRAINERS, "popular": Watched})
     *folds, everyone = users
     assert len(folds) == 3
     assert not set.intersection(*folds) & everyone  # every user is left out of one fold
@@ -205,7 +207,7 @@ def test_validation_requests_of_a_ranker_come_from_all_folds(world):
             return super().fit(settings, context)
 
     recipe = parse_recipe(OTHERS.replace("folds = 3", "folds = 5"))
-    train(recipe, world, trainers={**TRAINERS, "feature-ranker": Watched})
+    train_pipeline(recipe, world, trainers={**TRAINERS, "feature-ranker": Watched})
     fold = fold_of(world.split().train.n_users, 5, 0)
     folds = [set(fold[one.query.user.numpy()].tolist()) for one in batches]
     assert all(len(one) == 1 for one in folds)
@@ -222,7 +224,7 @@ def test_ranker_without_retrieved_targets_is_refused(world):
     recipe = SMALL.replace("popular % 30 + covisit % 40", "popular").replace("feature-ranker", "mlp-ranker")
     recipe = recipe.replace('[stages.covisit]\ntype = "co-visit"\n', "")
     with pytest.raises(DataError, match=r"\[stages.rank\]: rank: weights: none of \d+ targets was retrieved"):
-        train(parse_recipe(recipe, "p.toml"), world, trainers={**TRAINERS, "popular": Nothing})
+        train_pipeline(parse_recipe(recipe, "p.toml"), world, trainers={**TRAINERS, "popular": Nothing})
 
 
 def test_stage_that_starts_from_a_nominator_needs_out_of_fold_earlier(world):
@@ -232,20 +234,20 @@ def test_stage_that_starts_from_a_nominator_needs_out_of_fold_earlier(world):
     with pytest.raises(
         ConfigError, match=r"rank.*starts from the nominator 'covisit'.*out_of_fold = 'earlier'"
     ):
-        train(parse_recipe(recipe), world)
+        train_pipeline(parse_recipe(recipe), world)
 
 
 def test_unknown_and_renamed_out_of_fold_settings_are_refused(world):
     with pytest.raises(
         ConfigError, match=r"\[train\]: out_of_fold must be one of earlier, other-users, got 'never'"
     ):
-        train(parse_recipe(SMALL + '[train]\nout_of_fold = "never"\n'), world)
+        train_pipeline(parse_recipe(SMALL + '[train]\nout_of_fold = "never"\n'), world)
     with pytest.raises(ConfigError, match=r"\[train\]: unknown key 'rehearse'; .*renamed to out_of_fold"):
-        train(parse_recipe(SMALL + '[train]\nrehearse = "earlier"\n'), world)
+        train_pipeline(parse_recipe(SMALL + '[train]\nrehearse = "earlier"\n'), world)
 
 
 def test_bundle_holds_a_sample_of_the_training_candidates(world, tmp_path):
-    trained = train(parse_recipe(SMALL), world)
+    trained = train_pipeline(parse_recipe(SMALL), world)
     assert set(trained.training_sample) == {
         f"rank.{what}" for what in ("items", "scores", "target", "pool", "request", "recall")
     }

@@ -15,7 +15,7 @@ from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError
 from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.progress import Progress, silent
-from shortlist.train.pipeline import train as train_pipeline
+from shortlist.train.pipeline import train_pipeline
 
 
 def train(
@@ -41,7 +41,9 @@ def train(
     _check(folder, force, checkpoints, protocol)
     dataset = data if isinstance(data, Dataset) else load_dataset(data)
     split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
-    trained = replace(train_pipeline(parsed, dataset, seed, split, progress, keep=checkpoints), recipe=parsed)
+    trained = replace(
+        train_pipeline(parsed, dataset, seed, split, progress, checkpoint_dir=checkpoints), recipe=parsed
+    )
     return trained if folder is None else _save(trained, dataset, folder, force)
 
 

@@ -29,7 +29,7 @@ Stages = dict[str, Stage]
 Tensors = dict[str, Tensor]
 
 
-def train(
+def train_pipeline(
     recipe: Recipe,
     dataset: Dataset,
     seed: int = 0,
@@ -37,13 +37,13 @@ def train(
     progress: Progress = silent,
     types: Types = TYPES,
     trainers: Mapping[str, type[Trainer]] = TRAINERS,
-    keep: Path | None = None,
+    checkpoint_dir: Path | None = None,
 ) -> Recommender:
     """Train all stages of a recipe on the training part of a split.
 
     Nominators and filters are fitted twice: first without the targets of the training requests, to make the candidates
     that rankers are trained on; then on all training events, to serve. Long trainings write checkpoints to the folder
-    `keep` and resume from there. `about.training` holds the training history of each stage.
+    `checkpoint_dir` and resume from there. `about.training` holds the training history of each stage.
     """
     split = dataset.split() if split is None else split
     check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
@@ -56,7 +56,7 @@ def train(
         seed,
         progress,
         split.valid,
-        checkpoint_dir=keep,
+        checkpoint_dir=checkpoint_dir,
         note=histories.__setitem__,
     )
     later, sample = pipeline_trainer.fit_later(context, split) if pipeline_trainer.later else ({}, {})

@@ -7,7 +7,7 @@ from shortlist.diagnose.knobs.retrain import Variant, check_variants, retrain_va
 from shortlist.diagnose.sample import hits_per_request, sample_users
 from shortlist.errors import ConfigError
 from shortlist.pipeline import load_recommender, parse_recipe
-from shortlist.train.pipeline import train
+from shortlist.train.pipeline import train_pipeline
 
 RANKED = """
 name = "ranked"
@@ -71,7 +71,7 @@ def test_variant_is_trained_like_the_bundle_and_measured_on_the_same_users(bundl
     sample = sample_users(world.split().test, len(world.catalog), 40, 0)
     variant = variants(bundle_with_tree.recipe)[0]
     (result,) = retrain_variants((variant,), bundle_with_tree, world, world.split(), sample)
-    made = train(variant.recipe, world, 0)
+    made = train_pipeline(variant.recipe, world, 0)
     difference = hits_per_request(made.pipeline, sample) - hits_per_request(bundle_with_tree.pipeline, sample)
     assert result.gain.mean == pytest.approx(np.mean(difference / sample.n_relevant))
     assert result.needs_training
@@ -80,7 +80,7 @@ def test_variant_is_trained_like_the_bundle_and_measured_on_the_same_users(bundl
 
 def test_unchanged_recipe_gains_nothing(bundle_with_tree, world):
     sample = sample_users(world.split().test, len(world.catalog), 40, 0)
-    made = train(bundle_with_tree.recipe, world, 0)
+    made = train_pipeline(bundle_with_tree.recipe, world, 0)
     hits = [hits_per_request(one.pipeline, sample) for one in (made, bundle_with_tree)]
     assert np.array_equal(*hits)
 

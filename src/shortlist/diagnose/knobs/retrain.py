@@ -11,7 +11,7 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.metrics.estimate import Estimate
 from shortlist.pipeline import Recipe, Recommender
 from shortlist.progress import Progress, silent
-from shortlist.train.pipeline import train
+from shortlist.train.pipeline import train_pipeline
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.registry import TRAINERS
 from shortlist.train.tree.trainer import TreeTrainer
@@ -100,7 +100,7 @@ def retrain_variants(
     for number, variant in enumerate(tried, start=1):
         label = f"training {number} of {len(tried)} ({variant.stage}: {variant.knob} = {variant.setting}): "
         try:
-            made = train(variant.recipe, data, bundle.about.seed, split, _labelled(progress, label))
+            made = train_pipeline(variant.recipe, data, bundle.about.seed, split, _labelled(progress, label))
         except (ConfigError, DataError) as error:
             results.append(variant.result(why=" ".join(str(error).split())))
             continue

@@ -22,7 +22,7 @@ from shortlist.pipeline.registry import TYPES
 from shortlist.progress import Progress, silent
 from shortlist.simulate import embedded
 from shortlist.stages import Seen
-from shortlist.train.pipeline import train as train_pipeline
+from shortlist.train.pipeline import train_pipeline
 from shortlist.train.registry import train_settings
 
 METRICS = ("recall@20", "ndcg@20", "f1@20")
