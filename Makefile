@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
 RUN    ?= runs/demo
 
-.PHONY: demo test test-fast check bench docs clean
+.PHONY: demo test test-fast test-portable check bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.ready
@@ -15,6 +15,12 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
+
+# The suite on other code paths of the processor and with other numbers of threads: results must not depend on them.
+test-portable: $(VENV)/.ready-dev
+	ATEN_CPU_CAPABILITY=default $(BIN)/python -m pytest -n 2 --dist loadfile
+	MKL_CBWR=COMPATIBLE $(BIN)/python -m pytest -n 2 --dist loadfile
+	SHORTLIST_TEST_THREADS=2 $(BIN)/python -m pytest -n 1 --dist loadfile
 
 test-fast: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"

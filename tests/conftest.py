@@ -14,7 +14,8 @@ from shortlist.pipeline import TYPES, Recipe, Recommender, load_recommender, par
 from shortlist.simulate import embedded
 from shortlist.train import TRAINERS, train
 
-torch.set_num_threads(1)  # tests run side by side
+# One thread by default, because tests run side by side.
+torch.set_num_threads(int(os.environ.get("SHORTLIST_TEST_THREADS", "1")))
 
 TINY = """
 name = "tiny"

@@ -24,12 +24,11 @@ def test_movielens_100k_from_files_to_an_explained_slate(real_data, tmp_path):
         run("data", "prepare", "movielens", real_data / "ml-100k", "--out", data)["rows"]["kept"] == 100_000
     )
     run("train", tmp_path / "tiny.toml", "--data", data, "--out", bundle)
-    told = run("evaluate", bundle, "--data", data)
-    assert told["difference"]["recall@20"]["low"] > 0
-    assert told["stages"]["wanted"] == told["stages"]["returned"] + sum(
-        s["lost"] for s in told["stages"]["stages"]
-    )
+    evaluation = run("evaluate", bundle, "--data", data)
+    assert evaluation["differences"]["popularity"]["recall@20"]["low"] > 0
+    losses = evaluation["losses"]
+    assert losses["relevant"] == losses["returned"] + sum(stage["lost"] for stage in losses["stages"])
     slate = run("recommend", bundle, "--user", 196, "-k", 5)
-    assert [one["rank"] for one in slate["items"]] == [1, 2, 3, 4, 5]
+    assert [item["rank"] for item in slate["items"]] == [1, 2, 3, 4, 5]
     first = slate["items"][0]["item_id"]
     assert run("explain", bundle, "--user", 196, "--item", first, "-k", 5)["position"] == 1
