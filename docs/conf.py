@@ -4,7 +4,7 @@ import shortlist
 
 project = "shortlist"
 author = "The shortlist developers"
-copyright = author  # noqa: A001
+copyright = author
 release = shortlist.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
@@ -20,4 +20,4 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_preserve_defaults = True
-suppress_warnings = ["myst.xref_missing", "ref.python"]
+suppress_warnings = ["ref.python"]
