@@ -63,11 +63,11 @@ def test_caches_of_runs_with_other_seeds_are_merged(tmp_path, monkeypatch):
     assert "--merge needs --cache" in alone.stderr
     missing = CliRunner().invoke(app, [*common, "--cache", str(tmp_path / "all"), "--merge", "nowhere"])
     assert missing.exit_code != 0
-    assert "nowhere: expected a cache file of answers" in missing.stderr
+    assert "nowhere: expected a cache file of results" in missing.stderr
 
 
 def test_a_short_experiment_refuses_a_cache(tmp_path, monkeypatch):
     replace_experiments(monkeypatch, x=example)
     answer = CliRunner().invoke(app, ["reproduce", "x", "--cache", str(tmp_path / "all")])
     assert answer.exit_code == 2
-    assert "caches no answers; leave --cache out" in answer.stderr
+    assert "has no cache; leave --cache out" in answer.stderr

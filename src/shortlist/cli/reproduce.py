@@ -26,7 +26,8 @@ def reproduce(
     runs: Annotated[int, typer.Option(min=1, max=100, help="Number of seeds.")] = 3,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
     cache: Annotated[
-        Path | None, typer.Option(help="Cache file of answers: a long experiment resumes where it stopped.")
+        Path | None,
+        typer.Option(help="Cache file of results per system and seed; an interrupted experiment resumes."),
     ] = None,
     merge: Annotated[
         list[Path] | None,
@@ -64,15 +65,15 @@ def _write(result: Result, out: Path, file: str) -> None:
 def _merge(cache: Path | None, others: Sequence[Path]) -> None:
     """Merge other cache files into that of --cache."""
     if others and cache is None:
-        raise ConfigError("reproduce: --merge needs --cache, the file to merge answers into")
+        raise ConfigError("reproduce: --merge needs --cache, the file to merge results into")
     for path in others:
         if not path.exists():
-            raise DataError(f"{path}: expected a cache file of answers, but it does not exist")
+            raise DataError(f"{path}: expected a cache file of results, but it does not exist")
     if others:
         AnswerCache.open(cache).merge([AnswerCache.open(path) for path in others])
 
 
 def _uses_cache(name: str, cache: Path | None) -> bool:
     if cache is not None and "cache_file" not in inspect.signature(EXPERIMENTS[name]).parameters:
-        raise ConfigError(f"reproduce {name}: it is short and caches no answers; leave --cache out")
+        raise ConfigError(f"reproduce {name}: this experiment has no cache; leave --cache out")
     return cache is not None

@@ -70,7 +70,7 @@ def test_a_damaged_file_is_refused(tmp_path, cut):
     path = tmp_path / "answers"
     AnswerCache.open(path).get("a", answer)
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(ArtifactError, match="expected a cache of an experiment's answers"):
+    with pytest.raises(ArtifactError, match="expected a cache of an experiment's results"):
         AnswerCache.open(path)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from shortlist.artifact.as_json import as_json
 from shortlist.errors import ConfigError
 from shortlist.lab.theory.bounds import break_even, model_complexity, retrieval_bound, retriever_bound
 from shortlist.lab.theory.bounds_inputs import BoundInputs, bottom_aligned, pair_factor, top_aligned
@@ -162,7 +163,7 @@ def test_theorem_4_4_is_the_sum_of_its_terms():
     assert printed["tail"].value == pytest.approx(math.sqrt(2 * math.log(40) / 10_000))
     assert printed.total.vacuous
     assert not retrieval_bound(replace(one, n_train=10**9), 0.3).total.vacuous
-    assert result.as_dict()["total"]["value"] == result.total.value
+    assert as_json(result)["total"]["value"] == result.total.value
 
 
 def test_measured_norms_make_the_bound_larger():

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from shortlist.artifact.as_json import as_json
 from shortlist.errors import ConfigError
 from shortlist.lab.theory.bounds_compare import bound_terms, compare_bounds, compare_branches
 from shortlist.lab.theory.bounds_measured import Measured
@@ -26,8 +27,8 @@ def test_the_headline_states_that_all_bounds_are_vacuous():
     result = compare_bounds(BRANCHES, "8 branches")
     assert result.vacuous
     assert result.headline.startswith("All 12 bounds are vacuous")
-    assert result.as_dict()["vacuous"]
-    json.dumps(result.as_dict(), allow_nan=False)
+    assert as_json(result)["vacuous"]
+    json.dumps(as_json(result), allow_nan=False)
 
 
 def test_with_enough_instances_no_bound_is_vacuous():
@@ -58,10 +59,8 @@ def test_a_scorer_outside_of_the_theorems_is_marked_or_refused():
 
 def test_measurements_belong_to_known_configurations():
     measured = {"2 branches": Measured(gap=Estimate(0.1, 0.05, 0.15), loss="nats")}
-    assert (
-        compare_bounds(BRANCHES, "2 branches", measured).as_dict()["measured"]["2 branches"]["gap"]["low"]
-        == 0.05
-    )
+    table = as_json(compare_bounds(BRANCHES, "2 branches", measured))
+    assert table["measured"]["2 branches"]["gap"]["low"] == 0.05
     with pytest.raises(ConfigError, match="not a configuration"):
         compare_bounds(BRANCHES, "2 branches", {"7 branches": Measured()})
     with pytest.raises(ConfigError, match="the reference must be one of"):

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from shortlist.artifact.as_json import as_json
 from shortlist.errors import ConfigError
 from shortlist.index.tree import TreeIndex, grow, n_rows
 from shortlist.lab.theory.bounds_inputs import (
@@ -139,7 +140,7 @@ def test_a_term_has_a_ratio_to_its_reference():
     assert one.against(other).ratio_to_ref == 2
     assert one.against(one).ratio_to_ref == 1
     assert one.against(replace(one, value=0.0)).ratio_to_ref == math.inf
-    assert one.as_dict()["applicable"]
+    assert as_json(one)["applicable"]
 
 
 def test_at_users_counts_one_instance_per_user():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from shortlist.artifact.as_json import as_json
 from shortlist.diagnose.tree.max_heap import level_scores, tree_sampler_kl, uniform_kl
 from shortlist.errors import DataError
 from shortlist.lab.theory.bounds_sampler import plus_shares, sampler_gap, sampler_levels
@@ -120,7 +121,7 @@ def test_batches_are_pooled_by_their_size():
     result = sampler_levels(index, histories, labels, 4, samplers=("uniform",), draws=20)
     assert all(one.estimates.instances == 300 for one in result)
     assert [term.name for term in result[-1].estimates.terms()] == ["lemma 3", "lemma 3", "delta", "gap"]
-    assert result[-1].as_dict()["sampler"] == "uniform"
+    assert as_json(result[-1])["sampler"] == "uniform"
 
 
 def test_instances_without_a_possible_negative_are_refused():

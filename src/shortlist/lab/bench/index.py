@@ -13,8 +13,9 @@ from torch import Tensor
 
 from shortlist.data.membership import is_in
 from shortlist.errors import ShortlistError
+from shortlist.evaluate.latency import one_thread
 from shortlist.index import INDEXES, VectorIndex, make_index
-from shortlist.lab.bench.timing import Work, alternating, estimates
+from shortlist.lab.bench.timing import Job, alternating, estimates
 from shortlist.lab.result import Claim, Result, Row, at_least, at_most, result, row, start
 from shortlist.progress import Progress, silent
 
@@ -38,9 +39,8 @@ def bench_index(
     progress: Progress = silent,
 ) -> Result:
     """All on one thread, alternating; ranking for all users runs in a separate process to measure its memory."""
-    began, threads, kinds = start(), torch.get_num_threads(), _installed()
-    torch.set_num_threads(1)
-    try:
+    began, kinds = start(), _installed()
+    with one_thread():
         world = grouped(items, WIDTH, seed)
         progress("bench index: exact and faiss", 0, len(kinds) + 2)
         rows, claims = against_faiss(world, repeats, seed)
@@ -49,8 +49,6 @@ def bench_index(
             rows += against_exact(kind, world, repeats, seed)
         progress("bench index: ranking for all users", len(kinds) + 1, len(kinds) + 2)
         more_rows, more_claims = all_users(users, items, seed)
-    finally:
-        torch.set_num_threads(threads)
     profile = f"{items} items of width {WIDTH}, k {K}, one thread"
     claims += more_claims
     return result("index", profile, [seed], began, rows + more_rows, claims, figures=estimates(claims))
@@ -112,8 +110,8 @@ def against_exact(kind: str, world: World, repeats: int, seed: int) -> Rows:
         ),
     ]
     for batch in BATCHES:
-        works = {"exact": _search(exact, queries, batch, K), kind: _search(index, queries, batch, K)}
-        times = alternating(works, max(repeats // batch, 5))
+        jobs = {"exact": _search(exact, queries, batch, K), kind: _search(index, queries, batch, K)}
+        times = alternating(jobs, max(repeats // batch, 5))
         ratio = statistics.median(times["exact"]) / statistics.median(times[kind])
         rows.append(row(kind, f"queries_per_second over exact, batch {batch}", [ratio]))
     return rows
@@ -136,12 +134,12 @@ def _installed() -> list[str]:
     return [kind for kind in INDEXES if kind != "exact" and (kind != "scann" or find_spec("scann"))]
 
 
-def _search(index: VectorIndex, queries: Tensor, batch: int, k: int) -> Work:
+def _search(index: VectorIndex, queries: Tensor, batch: int, k: int) -> Job:
     """A search with other queries in every round."""
     return lambda number: index.search(_batch(queries, number, batch), k)
 
 
-def _bare(flat: Any, queries: Tensor, batch: int, k: int) -> Work:
+def _bare(flat: Any, queries: Tensor, batch: int, k: int) -> Job:
     """The search of FAISS alone, without our interface."""
     vectors = queries.numpy()
     return lambda number: flat.inner.search(_batch(vectors, number, batch), k)

@@ -37,7 +37,7 @@ class Mean(VectorModel):
         return self.table
 
 
-def some_cases(users: int, items: int, seed: int) -> HeldOut:
+def held_out_users(users: int, items: int, seed: int) -> HeldOut:
     """Users with random histories of a skewed item distribution; the last item of each is held out."""
     rng = np.random.default_rng(seed)
     history = (items * rng.random(users * EVENTS) ** 2).astype(np.int64)
@@ -46,16 +46,16 @@ def some_cases(users: int, items: int, seed: int) -> HeldOut:
 
 def ranked(users: int, items: int, seed: int) -> dict[str, float]:
     """The top k of every user, all metrics with intervals, and the time and memory for that."""
-    cases, model = some_cases(users, items, seed), Mean(items, seed)
+    held_out, model = held_out_users(users, items, seed), Mean(items, seed)
     began, before = time.perf_counter(), peak_bytes()
-    best = rank_model(model, cases, K)
-    popularity, people = torch.from_numpy(cases.events.popularity.copy()), len(cases)
-    summary = score_slates(best, cases.relevant(), (10, 20), popularity, people).summary(seed)
+    best = rank_model(model, held_out, K)
+    popularity, n_users = torch.from_numpy(held_out.events.popularity.copy()), len(held_out)
+    summary = score_slates(best, held_out.relevant(), (10, 20), popularity, n_users).summary(seed)
     seconds = time.perf_counter() - began
     sample = slice(0, 1000)
-    seen = is_in(best[sample], cases.query(sample, width=EVENTS).history).any()
+    seen = is_in(best[sample], held_out.query(sample, width=EVENTS).history).any()
     return {
-        "cases": len(cases),
+        "users": n_users,
         "seconds": seconds,
         "threads": torch.get_num_threads(),
         "start_bytes": before,

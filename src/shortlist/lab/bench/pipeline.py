@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
+from shortlist.evaluate.latency import one_thread
 from shortlist.grammar import Filter, Nominator, Pipeline, Scorer, Selector, Top, as_pipeline
 from shortlist.lab.result import Result, at_most, result, row, start
 from shortlist.models.ranking.mlp import FeatureMLP
@@ -69,12 +70,8 @@ def bench_pipeline(seed: int = 0, requests: int = 300, progress: Progress = sile
     The remaining time is that of `run`. Its share is of a pipeline of the same shape with real stages.
     """
     began = start()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         overhead, whole = _measured(six_stages(seed), real_stages(seed), requests, progress)
-    finally:
-        torch.set_num_threads(threads)
     shares = [own / (total or 1.0) for own, total in zip(overhead, whole, strict=True)]
     rows = [row("run", "overhead_ms", overhead), row("real stages", "request_ms", whole)]
     rows.append(row("run", "overhead_share", shares))
@@ -169,7 +166,7 @@ def _stages_alone(pipeline: Pipeline, query: Query) -> Callable[[], None]:
     return call
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _timed(job: Callable[[], object]) -> float:
     began = time.perf_counter()
-    work()
+    job()
     return time.perf_counter() - began

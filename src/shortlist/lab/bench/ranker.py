@@ -13,6 +13,7 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import MissingExtraError, ShortlistError
+from shortlist.evaluate.latency import one_thread
 from shortlist.evaluate.losses import Losses, StageTrace, decompose
 from shortlist.lab.bench.ranker_plain import (
     plain_calibrated,
@@ -39,7 +40,7 @@ MAX_CALLS = 50  # calls of the faster side per round
 MAX_ROUNDS = 300
 STAGES = ("nominators", "prerank", "rank", "select")
 
-Work = Callable[[int], Any]
+Job = Callable[[int], Any]
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ class Comparison:
 
     name: str
     meaning: str
-    over: tuple[str, Work]
-    under: tuple[str, Work]
+    over: tuple[str, Job]
+    under: tuple[str, Job]
     differ: float  # largest difference of their results
     least: float | None = None  # claimed lower limit of the ratio
     most: float | None = None  # or claimed upper limit
@@ -74,7 +75,7 @@ class Comparison:
     def measured(self, repeats: int, seconds: float) -> tuple[list[float], Mapping[str, list[float]]]:
         """The ratio in every round, and the seconds of both sides; refuses to compare different results.
 
-        There are at least `repeats` rounds, as many as fit into `seconds`, since short work is easily disturbed.
+        There are at least `repeats` rounds, as many as fit into `seconds`, since a short job is easily disturbed.
         Seconds are processor time, because other processes interrupt the longer side more often.
         """
         if not self.differ <= CLOSE:
@@ -82,14 +83,14 @@ class Comparison:
                 f"bench ranker: {self.name}: {self.over[0]} and {self.under[0]} differ by {self.differ:.2g}, "
                 "expected equal results; fix one of them before comparing times"
             )
-        works = dict([self.over, self.under])
-        trial = alternating(works, 3, clock=time.process_time)
+        jobs = dict([self.over, self.under])
+        trial = alternating(jobs, 3, clock=time.process_time)
         once = {name: max(statistics.median(seconds), 1e-6) for name, seconds in trial.items()}
         slowest = max(once.values())
         calls = {name: min(MAX_CALLS, max(1, round(slowest / seconds))) for name, seconds in once.items()}
         length = sum(calls[name] * seconds for name, seconds in once.items())
         rounds = max(repeats, min(MAX_ROUNDS, int(seconds / length)))
-        times = alternating(works, rounds, calls, time.process_time)
+        times = alternating(jobs, rounds, calls, time.process_time)
         pairs = zip(times[self.over[0]], times[self.under[0]], strict=True)
         return [over / max(under, 1e-9) for over, under in pairs], times
 
@@ -111,10 +112,9 @@ def bench_ranker(
 
     `ratios` has every ratio with its meaning; `skipped` says what could not be measured and why.
     """
-    began, threads, size = start(), torch.get_num_threads(), size or Size()
+    began, size = start(), size or Size()
     rows, claims, ratios, skipped = [], [], {}, {}
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         for step, (name, part) in enumerate(PARTS.items()):
             progress(f"bench ranker: {name}", step, len(PARTS))
             try:
@@ -129,8 +129,6 @@ def bench_ranker(
                 rows += [row(label, "ratio", own), row(label, "largest difference", [comparison.differ])]
                 claims.append(comparison.claim(ratio))
                 ratios[label] = {"ratio": ratio, "means": comparison.meaning}
-    finally:
-        torch.set_num_threads(threads)
     profile = f"{size.candidates} candidates, history {size.history}, {size.trees} trees, one thread"
     return result(
         "ranker",
@@ -150,8 +148,8 @@ def _din(size: Size, seed: int) -> Iterator[Comparison]:
     model = _ranker(size, seed)
     for count, name in ((1, "din_plain_over_ours"), (size.requests, "din_plain_over_ours_batch")):
         query, found = _requests(size, count, seed)
-        ours: Work = _repeated(model.score_rows, query.history, found.items)
-        plain: Work = _repeated(plain_din, model, query.history, found.items)
+        ours: Job = _repeated(model.score_rows, query.history, found.items)
+        plain: Job = _repeated(plain_din, model, query.history, found.items)
         requests = "one request" if count == 1 else f"{count} requests"
         yield Comparison(
             name,
@@ -316,9 +314,9 @@ def _max_difference(tensor: Tensor, other: Tensor) -> float:
     )
 
 
-def _repeated(work: Callable[..., Any], *arguments: Any, **named: Any) -> Work:
-    """The same work in every call, without gradients."""
-    return lambda _: torch.no_grad()(partial(work, *arguments, **named))()
+def _repeated(job: Callable[..., Any], *arguments: Any, **named: Any) -> Job:
+    """The same job in every call, without gradients."""
+    return lambda _: torch.no_grad()(partial(job, *arguments, **named))()
 
 
 def _ranker(size: Size, seed: int) -> DINRanker:

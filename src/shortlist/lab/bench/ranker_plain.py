@@ -93,14 +93,14 @@ def _items(
     near: int,
 ) -> list[list[int]]:
     """The target, the non-target candidates with the largest random numbers, then random non-target items."""
-    truth, items, valid = batch.targets.tolist(), batch.found.items.tolist(), batch.found.valid.tolist()
+    targets, items, valid = batch.targets.tolist(), batch.found.items.tolist(), batch.found.valid.tolist()
     lists = []
     for (row, place), numbers, sampled in zip(chosen, random, far, strict=True):
-        targets = {item for item in truth[row] if item >= 0}
-        allowed = [at for at in range(len(items[row])) if valid[row][at] and items[row][at] not in targets]
+        own = {item for item in targets[row] if item >= 0}
+        allowed = [at for at in range(len(items[row])) if valid[row][at] and items[row][at] not in own]
         close = [items[row][at] for at in sorted(allowed, key=lambda at: -numbers[at])[:near]]
         close += [-1] * (near - len(close))
-        lists.append([truth[row][place], *close, *(-1 if item in targets else item for item in sampled)])
+        lists.append([targets[row][place], *close, *(-1 if item in own else item for item in sampled)])
     return lists
 
 

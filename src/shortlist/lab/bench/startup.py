@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shortlist.errors import ShortlistError
-from shortlist.lab.bench.timing import Work, alternating, estimates
+from shortlist.lab.bench.timing import Job, alternating, estimates
 from shortlist.lab.result import Result, at_most, result, row, start
 from shortlist.progress import Progress, silent
 from shortlist.simulate import embedded
@@ -45,9 +45,9 @@ def bench_startup(
     began = start()
     with tempfile.TemporaryDirectory(prefix="shortlist-bench-") as folder:
         progress("bench startup: train", 0, 2)
-        works = _works(Path(folder), seed, size)
+        jobs = _jobs(Path(folder), seed, size)
         progress("bench startup: measure", 1, 2)
-        times = alternating(works, repeats)
+        times = alternating(jobs, repeats)
     medians = {name: statistics.median(seconds) for name, seconds in times.items()}
     rows = [row(name, "ms", [1e3 * value for value in seconds]) for name, seconds in times.items()]
     claims = [
@@ -60,7 +60,7 @@ def bench_startup(
     return result("startup", profile, [seed], began, rows, claims, figures=estimates(claims))
 
 
-def _works(folder: Path, seed: int, size: str) -> dict[str, Work]:
+def _jobs(folder: Path, seed: int, size: str) -> dict[str, Job]:
     """The processes to measure, by name; trains the bundle."""
     program = folder / "greet.py"
     program.write_text(TYPER_PROGRAM)
@@ -77,7 +77,7 @@ def _works(folder: Path, seed: int, size: str) -> dict[str, Work]:
     }
 
 
-def _process(*arguments: str) -> Work:
+def _process(*arguments: str) -> Job:
     """A process of this interpreter with these arguments."""
     return lambda _: _run([sys.executable, *arguments])
 

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
+from shortlist.evaluate.latency import one_thread
 from shortlist.index.tree import TreeIndex, delete, exhaustive, insert, random_order, search
 from shortlist.index.tree.local_search import improve
-from shortlist.lab.bench.timing import Work, alternating, estimates
+from shortlist.lab.bench.timing import Job, alternating, estimates
 from shortlist.lab.bench.tree_job import large_index
 from shortlist.lab.result import Claim, Result, Row, at_least, at_most, result, row, start
 from shortlist.models.nodes import NodeScorer, State
@@ -65,17 +66,14 @@ def bench_tree(
     progress: Progress = silent,
 ) -> Result:
     """Searches at batch 1 on one thread, alternating; the larger tree runs in a separate process."""
-    began, threads = start(), torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    began = start()
+    with one_thread():
         progress("bench tree: naive form", 0, 5)
         rows, claims = against_naive(items, repeats, seed)
         for step, part in enumerate((_sizes_compared, _after_updates, _reassigned, _large_tree), start=1):
             progress(f"bench tree: {part.__name__.strip('_').replace('_', ' ')}", step, 5)
             more_rows, more_claims = part(sizes, changes, repeats, seed)
             rows, claims = rows + more_rows, claims + more_claims
-    finally:
-        torch.set_num_threads(threads)
     profile = f"batch 1, beam {BEAM}, history {HISTORY}, width 24, k {K}, one thread"
     return result("tree", profile, [seed], began, rows, claims, figures=estimates(claims))
 
@@ -169,11 +167,11 @@ def _reassigned(sizes: tuple[int, int], changes: int, repeats: int, seed: int) -
     scores = random.normal(size=(groups * each, width)).astype(np.float32)
     group, start = np.repeat(np.arange(groups), each), np.tile(np.arange(each), groups)
     room = np.ones((groups, width), np.int64)
-    works: dict[str, Work] = {
+    jobs: dict[str, Job] = {
         "slow": lambda _: improve(scores, start, room, group, slow=True),
         "fast": lambda _: improve(scores, start, room, group),
     }
-    times = alternating(works, min(repeats, 5), {"fast": 5})
+    times = alternating(jobs, min(repeats, 5), {"fast": 5})
     ratio = _median(times["slow"]) / _median(times["fast"])
     rows = [
         row(name, f"ms, {len(scores)} items exchanged", _milli(seconds)) for name, seconds in times.items()
@@ -202,11 +200,11 @@ def _child(items: int, changes: int, seed: int) -> dict[str, float]:
     return measured
 
 
-def _search(index: TreeIndex, users: Tensor) -> Work:
+def _search(index: TreeIndex, users: Tensor) -> Job:
     return _over(users, lambda history: search(index, history, K, BEAM))
 
 
-def _over(users: Tensor, ask: Callable[[Tensor], object]) -> Work:
+def _over(users: Tensor, ask: Callable[[Tensor], object]) -> Job:
     """A search for another user in every call."""
     return lambda call: ask(users[call % len(users)][None])
 

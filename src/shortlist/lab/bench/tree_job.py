@@ -33,9 +33,9 @@ def life(items: int, changes: int, seed: int, branch: int = 2, width: int = 24) 
     """Build, save, load, search, insert and delete `changes` items; seconds of each, and the share still found."""
     seconds: dict[str, float] = {}
 
-    def timed(name: str, work: Callable[[], Made]) -> Made:
+    def timed(name: str, job: Callable[[], Made]) -> Made:
         began = time.perf_counter()
-        made = work()
+        made = job()
         seconds[f"{name}_seconds"] = time.perf_counter() - began
         return made
 

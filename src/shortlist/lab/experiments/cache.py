@@ -42,7 +42,7 @@ class AnswerCache:
                 facts = json.loads((file.metadata() or {}).get("facts", "{}"))
         except (SafetensorError, ValueError) as error:
             raise ArtifactError(
-                f"{path}: expected a cache of an experiment's answers, got {error}; remove it"
+                f"{path}: expected a cache of an experiment's results, got {error}; remove it"
             ) from error
         return cls(path, tensors, facts)
 

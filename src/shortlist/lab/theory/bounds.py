@@ -18,7 +18,6 @@ a factor 2 for every layer whose sigma is not odd, and a factor of the width whe
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from shortlist.errors import ConfigError
 from shortlist.lab.theory.bounds_inputs import (
@@ -142,14 +141,6 @@ class Bound:
 
     def __getitem__(self, name: str) -> BoundTerm:
         return next(term for term in (*self.terms, self.total) if term.name == name)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "name": self.name,
-            "terms": [term.as_dict() for term in self.terms],
-            "total": self.total.as_dict(),
-        }
 
 
 def assembled(name: str, terms: tuple[BoundTerm, ...], trivial: float, constants: str) -> Bound:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from shortlist.errors import ConfigError
 from shortlist.lab.theory.bounds import OF_SCORER, corrected_tail, retriever_bound
@@ -19,15 +18,15 @@ class BoundTable:
     terms: Mapping[str, tuple[BoundTerm, ...]]
     measured: Mapping[str, Measured] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ASSUMPTIONS
+    vacuous: bool = field(init=False)  # whether all bounds are vacuous
+    headline: str = field(init=False)  # the first sentence of a report
 
-    @property
-    def vacuous(self) -> bool:
-        """Whether all bounds are vacuous."""
-        return all(term.vacuous for terms in self.terms.values() for term in terms if term.name != "tail")
+    def __post_init__(self) -> None:
+        terms = [term for own in self.terms.values() for term in own if term.name != "tail"]
+        object.__setattr__(self, "vacuous", all(term.vacuous for term in terms))
+        object.__setattr__(self, "headline", self._headline())
 
-    @property
-    def headline(self) -> str:
-        """The first sentence of a report."""
+    def _headline(self) -> str:
         bounds = [
             term for terms in self.terms.values() for term in terms if term.name not in ("tail", "trivial")
         ]
@@ -40,17 +39,6 @@ class BoundTable:
         if empty:
             return f"{empty} of {len(bounds)} bounds are vacuous: they are weaker than what is known without data."
         return "None of the bounds is vacuous at these sizes, if their assumptions hold."
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "headline": self.headline,
-            "reference": self.reference,
-            "vacuous": self.vacuous,
-            "terms": {name: [term.as_dict() for term in terms] for name, terms in self.terms.items()},
-            "measured": {name: values.as_dict() for name, values in self.measured.items()},
-            "assumptions": list(self.assumptions),
-        }
 
 
 def compare_bounds(

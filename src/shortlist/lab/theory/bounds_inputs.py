@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from shortlist.errors import ConfigError
@@ -38,21 +38,17 @@ class BoundTerm:
     vacuous: bool  # not below what is known without data
     ratio_to_ref: float | None = None
     assumptions: tuple[str, ...] = ()
+    applicable: bool = field(init=False)  # whether the theorem applies to this scorer
 
-    @property
-    def applicable(self) -> bool:
-        """Whether the theorem applies to this scorer."""
-        return not any(text.startswith(NOT_APPLICABLE) for text in self.assumptions)
+    def __post_init__(self) -> None:
+        applicable = not any(text.startswith(NOT_APPLICABLE) for text in self.assumptions)
+        object.__setattr__(self, "applicable", applicable)
 
     def against(self, reference: "BoundTerm") -> "BoundTerm":
         """The same term with its ratio to that of another configuration; 1 where both are 0."""
         if self.value == reference.value:
             return replace(self, ratio_to_ref=1.0)
         return replace(self, ratio_to_ref=self.value / reference.value if reference.value else math.inf)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self) | {"assumptions": list(self.assumptions), "applicable": self.applicable}
 
 
 @dataclass(frozen=True)
@@ -208,7 +204,7 @@ class BoundInputs:
         texts = {
             "measured": "norms were measured after training: the class was chosen from the data",
             "fixed": "norms were limited before training",
-            "stratified": "measured norms, rounded up to powers of two; delta pays for the choice",
+            "stratified": "measured norms, rounded up to powers of two; a share of delta covers the choice",
         }
         return (texts[self.norms],)
 

@@ -1,8 +1,8 @@
 """Measurements beside a bound: hold-out errors, train-test gaps, empirical Rademacher complexity."""
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,11 +29,6 @@ class Measured:
     gap: Estimate | None = None  # held-out loss minus training loss
     loss: str = ""  # name of that loss
     rademacher: BoundTerm | None = None  # empirical complexity of the linear class on these users
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        term = None if self.rademacher is None else self.rademacher.as_dict()
-        return asdict(self) | {"rademacher": term}
 
 
 def hoeffding(n: int, delta: float = 0.05) -> float:

@@ -8,8 +8,7 @@ it too, is never larger, equals the gap for M = 1, and is 0 if q follows the mod
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -52,10 +51,6 @@ class SamplerGap:
             BoundTerm(name, value, formula, source, value >= self.loss, None, note if name == "gap" else ())
             for name, value, formula, source in rows
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 def sampler_gap(
@@ -137,11 +132,6 @@ class LevelGap:
     size: int
     whole: bool
     estimates: SamplerGap
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        values = {"sampler": self.sampler, "level": self.level, "size": self.size, "whole": self.whole}
-        return values | self.estimates.as_dict()
 
 
 def sampler_levels(

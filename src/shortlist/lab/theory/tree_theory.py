@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from shortlist.data import HeldOut, Interactions
 from shortlist.diagnose.tree.max_heap import level_scores
-from shortlist.errors import ConfigError, DataError
+from shortlist.errors import DataError
 from shortlist.evaluate.evaluation import longest_history
 from shortlist.index.tree import TreeIndex
 from shortlist.lab.theory.bounds_compare import BoundTable, compare_branches
@@ -29,6 +28,18 @@ QUANTILES = (0.1, 0.5, 0.9)
 LOSS = "ramp loss of the margin"
 
 
+@dataclass(frozen=True)
+class LevelLead:
+    """Leads of one level: their quantiles and the share of negative ones, None without a lead."""
+
+    level: int
+    instances: int  # with a lead
+    q10: float | None = None
+    q50: float | None = None
+    q90: float | None = None
+    negative: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class TreeTheory:
     """Levels under both samplers, leads by level, and bounds relative to trees of other branches."""
@@ -38,18 +49,8 @@ class TreeTheory:
     sampler: str  # of the training
     loss: str  # of the training
     levels: Sequence[LevelGap]
-    leads: Sequence[dict[str, Any]]
+    leads: Sequence[LevelLead]
     bounds: BoundTable
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        scalars = {
-            name: getattr(self, name) for name in ("instances", "negatives", "sampler", "loss", "leads")
-        }
-        return scalars | {
-            "levels": [level.as_dict() for level in self.levels],
-            "bounds": self.bounds.as_dict(),
-        }
 
 
 @torch.no_grad()
@@ -57,22 +58,22 @@ def tree_theory(
     index: TreeIndex,
     plan: TreePlan,
     events: Interactions,
-    cases: HeldOut,
+    users: HeldOut,
     k: int,
     beam: int,
     product: bool = False,
     seed: int = 0,
 ) -> TreeTheory:
-    """Evaluate a tree on a sample of its training instances, as its `plan` made them, and of held-out cases."""
+    """Evaluate a tree on a sample of its training instances, as its `plan` made them, and of held-out users."""
     trained = instances_of(events, sum(plan.windows), plan.min_history, plan.instances, torch.device("cpu"))
     count = max(MIN_USERS, min(USERS, CELLS // max(index.tree.shape.n_nodes, 1)))
     rows = _sample(index, trained.targets(torch.arange(len(trained))), count, seed)
     histories, labels = trained.histories(rows), trained.targets(rows)
-    held_histories, relevant, users = _held_out(index, cases, count, seed)
+    held_histories, relevant, sampled = _held_out(index, users, count, seed)
     losses = tree_losses(index, held_histories, relevant, k)
     error, upper = held_out(losses.error)
     training = tree_losses(index, histories, labels, k)
-    gap = train_test_gap(training.ramp, trained.starts[rows], losses.ramp, users, seed)
+    gap = train_test_gap(training.ramp, trained.starts[rows], losses.ramp, sampled, seed)
     bounds = compare_branches(_inputs(index, trained, k), force=True)
     return TreeTheory(
         instances=len(rows),
@@ -85,21 +86,9 @@ def tree_theory(
     )
 
 
-def theory_report(
-    index: TreeIndex, plan: TreePlan | None, *arguments: Any, **settings: Any
-) -> dict[str, Any]:
-    """`tree_theory` as plain values, or the reason why it is not available."""
-    if plan is None:
-        return {"reason": "the bundle does not record how this tree was trained"}
-    try:
-        return tree_theory(index, plan, *arguments, **settings).as_dict()
-    except (ConfigError, DataError) as error:
-        return {"reason": " ".join(str(error).split())}
-
-
 def leads(
     index: TreeIndex, histories: Tensor, relevant: Tensor, k: int, beam: int, product: bool = False
-) -> list[dict[str, Any]]:
+) -> list[LevelLead]:
     """Leads of the nodes above relevant items [n] over the first node outside of the beam, in quantiles by level.
 
     A node with a negative lead is lost at its level. A level that fits into the beam has no leads.
@@ -110,28 +99,21 @@ def leads(
     return [_lead(level, values) for level, values in enumerate(found.T, start=1)]
 
 
-def _lead(level: int, found: Tensor) -> dict[str, Any]:
+def _lead(level: int, found: Tensor) -> LevelLead:
     """Quantiles of the leads [n] of a level, and the share of negative ones."""
     known = found[found.isfinite()].double()
-    quantiles: list[float | None] = [None] * len(QUANTILES)
-    if len(known):
-        quantiles = known.quantile(torch.tensor(QUANTILES, dtype=torch.float64)).tolist()
-    names = [f"q{round(100 * share)}" for share in QUANTILES]
-    negative = float((known < 0).double().mean()) if len(known) else None
-    return {
-        "level": level,
-        "instances": len(known),
-        **dict(zip(names, quantiles, strict=True)),
-        "negative": negative,
-    }
+    if not len(known):
+        return LevelLead(level, 0)
+    low, median, high = known.quantile(torch.tensor(QUANTILES, dtype=torch.float64)).tolist()
+    return LevelLead(level, len(known), low, median, high, float((known < 0).double().mean()))
 
 
-def _held_out(index: TreeIndex, cases: HeldOut, count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Histories [n, K] of a sample of held-out cases, their next items [n] and users [n]."""
-    known = np.flatnonzero(cases.history_lengths() > 0)
-    truth = cases.relevant(known)[:, 0] if len(known) else torch.empty(0, dtype=torch.int64)
-    rows = known[_sample(index, truth, count, seed).numpy()]
-    some = cases.take(rows)
+def _held_out(index: TreeIndex, users: HeldOut, count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Histories [n, K] of a sample of held-out users, their next items [n] and users [n]."""
+    known = np.flatnonzero(users.history_lengths() > 0)
+    targets = users.relevant(known)[:, 0] if len(known) else torch.empty(0, dtype=torch.int64)
+    rows = known[_sample(index, targets, count, seed).numpy()]
+    some = users.take(rows)
     histories = some.query(width=longest_history(some)).history
     return histories, some.relevant()[:, 0], torch.from_numpy(some.users.copy())
 

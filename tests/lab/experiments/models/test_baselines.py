@@ -203,7 +203,7 @@ def test_a_quick_trainer_differs_only_in_sizes(name):
         "loss",
         "alpha",
         "early_stop_metric",
-        "validation_cases",
+        "validation_users",
         "learning_rate",
         "weight_decay",
         "days",
@@ -216,7 +216,7 @@ def test_a_quick_trainer_differs_only_in_sizes(name):
 def test_full_trainers_validate_on_all_users_with_ndcg():
     trained = [one for one in TRAINERS.values() if hasattr(one, "early_stop_metric")]
     assert len(trained) == 13
-    assert all((one.early_stop_metric, one.validation_cases) == ("ndcg@10", 10_000) for one in trained)
+    assert all((one.early_stop_metric, one.validation_users) == ("ndcg@10", 10_000) for one in trained)
 
 
 def test_models_are_not_trained_on_held_out_events(result, world):

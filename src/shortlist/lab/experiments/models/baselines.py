@@ -29,7 +29,7 @@ from shortlist.train.registry import make_trainer
 SOURCE = "issue 4"
 METRICS = ("recall@10", "ndcg@10", "recall@20", "ndcg@20", "mrr@10")
 LEAVE_LAST_OUT: Mapping[str, Any] = {"protocol": "leave-last-out"}
-VALIDATION: Mapping[str, Any] = {"early_stop_metric": "ndcg@10", "validation_cases": 10_000}
+VALIDATION: Mapping[str, Any] = {"early_stop_metric": "ndcg@10", "validation_users": 10_000}
 SASREC: ModelTrainer = make_trainer(
     "sasrec", width=256, heads=4, max_history=200, epochs=80, patience=10, **VALIDATION
 )

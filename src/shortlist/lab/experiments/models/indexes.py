@@ -20,6 +20,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from shortlist.errors import MissingExtraError
+from shortlist.evaluate.latency import one_thread
 from shortlist.evaluate.scores import score_slates
 from shortlist.index import VectorIndex, make_index
 from shortlist.index.jtr import search as jtr_search
@@ -170,14 +171,11 @@ def _measured(
     trial: Trial, stages: Stages, kinds: Sequence[str], progress: Progress
 ) -> dict[tuple[str, str, float], float]:
     """(index, metric, knob) -> value, of all searches."""
-    threads, count = torch.get_num_threads(), len(trial.split.test)
-    torch.set_num_threads(1)
-    try:
+    count = len(trial.split.test)
+    with one_thread():
         searches = _searches(trial, stages, kinds)
         found = {setting: _answers(search, count) for setting, search in searches.items()}
         times = _times(searches | _encoders(trial, stages), count, progress)
-    finally:
-        torch.set_num_threads(threads)
     values: dict[tuple[str, str, float], float] = {}
     for (way, knob), items in found.items():
         scores = score_slates(items, trial.relevant, (TOP,))

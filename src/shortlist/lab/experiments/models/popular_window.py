@@ -14,7 +14,7 @@ from shortlist.models.model import Model, ModelConfig
 from shortlist.progress import Progress, silent
 from shortlist.settings import setting
 from shortlist.train.context import DAY
-from shortlist.train.models.trainer import ModelTrainer, OnValidation, ignore
+from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
 WINDOWS = ("auto", "days", "share")
 
@@ -64,7 +64,7 @@ class PopularWindowTrainer(ModelTrainer):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        on_validation: OnValidation = ignore,
+        on_validation: OnValidation = no_callback,
         catalog: Catalog | None = None,
     ) -> PopularWindow:
         inside = self._last_share(events) if self.window == "share" else self._last_days(events)

@@ -19,6 +19,7 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor
 
+from shortlist.artifact.as_json import as_json
 from shortlist.lab.experiments.sweeps import experiment_name, trials_of
 from shortlist.lab.experiments.trees.branches import BRANCHES
 from shortlist.lab.experiments.trends import over_seeds
@@ -94,7 +95,7 @@ def bounds_trend(
         _claims(runs, found, data_setup.name),
         x="branches",
         note=table.headline,
-        bounds=table.as_dict(),
+        bounds=as_json(table),
         settings=cache.settings,
         training=cache.training,
     )

@@ -139,7 +139,7 @@ def _initial(plan: LinearPlan, data: TrainTest) -> TreeIndex:
         tree.shape.n_nodes,
         n_items,
         "linear",
-        plan.width,
+        width=plan.width,
         windows=plan.windows,
         history="item",
         norm="none",

@@ -230,7 +230,7 @@ class AffinityScorer(Scorer):
 
 
 def log_odds(world: World, query: Query, items: Tensor) -> Tensor:
-    """Log-odds that a user takes each item [B, K] at the time of the request; items of the future come last."""
+    """Log-odds that a user interacts with each item [B, K] at the time of the request; future items come last."""
     affinity = world.affinity(query.user.numpy(), items.numpy(), query.time.numpy())
     return torch.from_numpy(np.log(affinity.clip(1e-12)) - np.log1p(-affinity)).to(torch.float32)
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shortlist.artifact.as_json import as_json
 from shortlist.lab.experiments.cache import empty
 from shortlist.lab.experiments.sweeps import experiment_name, trials_of
 from shortlist.lab.experiments.trees.branches import NEGATIVES
@@ -22,7 +23,7 @@ from shortlist.lab.experiments.trees.trial import Trial
 from shortlist.lab.experiments.trends import over_seeds
 from shortlist.lab.experiments.two_stage.bounds_trend import HIGH, rank_correlation
 from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
-from shortlist.lab.theory.bounds_sampler import sampler_levels
+from shortlist.lab.theory.bounds_sampler import LevelGap, sampler_levels
 from shortlist.progress import Progress, silent
 from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
@@ -87,12 +88,18 @@ def points_of(trial: Trial, method: str) -> Points:
             levels = sampler_levels(
                 index, histories, targets, plan.negatives, plan.mix, draws=100, seed=trial.seed
             )
-            points += [one.as_dict() | {"step": step} for one in levels]
+            points += [_point(one, step) for one in levels]
         return empty(), {"points": points}
 
     name = f"{trial.data_setup.name}/bounds-sampler, {method}/{trial.seed}"
     _, facts = trial.cache.get(name, measure, {**asdict(plan), "measured_steps": steps})
     return [one for one in facts["points"] if not one["whole"]]
+
+
+def _point(level: LevelGap, step: int) -> dict[str, Any]:
+    """A level at one step as the cache stores it, with its estimates at the top."""
+    values: dict[str, Any] = as_json(level)
+    return {**values.pop("estimates"), **values, "step": step}
 
 
 def _rows(found: Mapping[str, Sequence[Points]], dataset: str) -> Iterator[Row]:
