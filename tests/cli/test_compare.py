@@ -4,7 +4,6 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.cli.compare import bundle_names
 from shortlist.data import save_dataset
 from shortlist.pipeline import parse_recipe
 from shortlist.simulate import embedded
@@ -160,18 +159,3 @@ def test_other_parts_and_other_metrics_are_refused(bundle, data_folder):
     answer = run("compare", bundle, "--data", data_folder, "--metric", "luck@20")
     assert answer.exit_code == 2
     assert "like recall@20; got 'luck@20'" in stderr(answer)
-
-
-def test_bundle_names_are_distinct(tmp_path):
-    folders = [
-        tmp_path / "a" / "bundle",
-        tmp_path / "b" / "bundle",
-        tmp_path / "tree",
-        tmp_path / "popularity",
-    ]
-    assert list(bundle_names(folders)) == ["a/bundle", "b/bundle", "tree", "popularity (2)"]
-    assert list(bundle_names([tmp_path / "tree"] * 3)) == [
-        f"{tmp_path.name}/tree",
-        f"{tmp_path.name}/tree (2)",
-        f"{tmp_path.name}/tree (3)",
-    ]

@@ -152,7 +152,7 @@ def test_one_user_has_values_without_intervals_and_a_warning(bundle, data_folder
     [
         (["--beam", 5], "beam can be set for trees only"),
         (["-k", 5, "--beam", 5], "k and beam can be set for trees only"),
-        (["--on", "train"], "--on must be test or valid, got 'train'"),
+        (["--on", "train"], "on must be test or valid, got 'train'"),
         (["--budget", "soon"], "budget: expected a time above 0 such as 30ms or 0.03s, got 'soon'"),
         (["--budget", "0ms"], "budget: expected a time above 0"),
         (["--budget", "-3ms"], "budget: expected a time above 0"),

@@ -8,7 +8,7 @@ from shortlist.diagnose.coverage import Coverage
 from shortlist.diagnose.diagnosis import Balance, Diagnosis, SampledUsers, StageReport
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.knobs.knobs import KnobResult
-from shortlist.diagnose.nominators import NominatorReport
+from shortlist.diagnose.diagnosis import NominatorReport
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.segments import Segment
 from shortlist.diagnose.shift import Shift

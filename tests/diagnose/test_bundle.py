@@ -6,8 +6,10 @@ import shortlist
 from shortlist.artifact.as_json import as_json
 from shortlist.diagnose import Diagnosis, diagnose
 from shortlist.diagnose.bundle import dependents_of
+from shortlist.diagnose.findings.summary import summary
 from shortlist.errors import ConfigError
 from shortlist.pipeline import load_recommender
+from shortlist.pipeline.recipe import StageConfig
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,30 @@ def test_stages_that_start_from_a_nominator_are_known(found, bundle):
     recipe = load_recommender(bundle).recipe
     prerank = replace(recipe.stages["prerank"], train={})
     assert dependents_of(replace(recipe, stages={**recipe.stages, "prerank": prerank})) == {}
+
+
+def test_stages_that_use_vectors_or_columns_of_a_nominator_are_known(bundle):
+    recipe = load_recommender(bundle).recipe
+    vectors = StageConfig("diverse", train={"by": "towers"})
+    columns = StageConfig("mlp-ranker", {"nominators": ["covisit", "towers"]})
+    by_category = StageConfig("diverse", train={"by": "category"})
+    own = {"towers": recipe.stages["towers"], "covisit": recipe.stages["covisit"]}
+    changed = replace(recipe, stages={**own, "diverse": vectors, "rank": columns, "other": by_category})
+    assert dependents_of(changed) == {"towers": ("diverse", "rank"), "covisit": ("rank",)}
+
+
+def test_folders_are_opened(found, bundle, data_folder):
+    assert diagnose(bundle, str(data_folder)) == found
+
+
+def test_text_has_the_summary_the_stages_and_the_findings(found):
+    text = str(found)
+    assert text.startswith(summary(found)[0])
+    assert all(stage.name in text for stage in found.stages)
+    assert all(finding.text in text for finding in found.findings)
+    assert found.findings[0].text == " ".join(
+        (found.findings[0].what, found.findings[0].why, found.findings[0].knob)
+    )
 
 
 def test_no_finding_advises_removing_a_nominator_that_another_stage_starts_from(found):

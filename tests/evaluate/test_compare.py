@@ -10,6 +10,7 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.compare import (
     Pair,
     PairedTests,
+    bundle_names,
     common_split,
     compare,
     compare_scores,
@@ -260,3 +261,32 @@ def test_equal_models_different_seeds_and_different_packages_are_warned_of():
 
 def test_bundle_without_training_history_is_not_warned_of():
     assert warned({"a": HIGH}, {"a": about(training={})}) == []
+
+
+def test_bundle_names_are_distinct(tmp_path):
+    folders = [
+        tmp_path / "a" / "bundle",
+        tmp_path / "b" / "bundle",
+        tmp_path / "tree",
+        tmp_path / "popularity",
+    ]
+    assert list(bundle_names(folders)) == ["a/bundle", "b/bundle", "tree", "popularity (2)"]
+    assert list(bundle_names([tmp_path / "tree"] * 3)) == [
+        f"{tmp_path.name}/tree",
+        f"{tmp_path.name}/tree (2)",
+        f"{tmp_path.name}/tree (3)",
+    ]
+    assert bundle_names({"own": tmp_path}) == {"own": tmp_path}
+    assert bundle_names(str(tmp_path)) == {tmp_path.name: str(tmp_path)}
+
+
+def test_bundles_and_data_may_be_folders_or_objects(bundle, recommender, data_folder):
+    found = compare([bundle, recommender], str(data_folder))
+    assert list(found.systems) == [bundle.name, recommender.about.name]
+    assert bundle_names([recommender, recommender]).keys() == {
+        recommender.about.name,
+        f"{recommender.about.name} (2)",
+    }
+    text = str(found)
+    assert all(sentence in text for sentence in (*found.findings, *found.warnings))
+    assert all(name in text for name in found.metrics)

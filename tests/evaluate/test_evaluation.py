@@ -104,6 +104,10 @@ def test_slates_of_a_pipeline_equal_those_of_its_evaluation(bare, world, recomme
     assert torch.equal(slates_of(recommender.pipeline, world.split().test, 20), bare.slates)
 
 
+def test_folders_are_opened(found, bundle, data_folder):
+    assert evaluate(bundle, str(data_folder)).metrics == found.metrics
+
+
 def test_validation_users_are_another_part(world, recommender):
     found = evaluate(recommender, world, on="valid")
     assert found.users == len(world.split().valid)

@@ -13,7 +13,7 @@ from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.about import OutOfFold
 from shortlist.pipeline.recommender import Request
 from shortlist.testing.stages import check_stage
-from shortlist.train.context import forget
+from shortlist.train.context import no_history
 from shortlist.train.models.counts import PopularTrainer
 from shortlist.train.pipeline import train_pipeline, user_histories
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
@@ -170,7 +170,7 @@ def test_training_of_out_of_fold_nominators_is_not_recorded(world, monkeypatch):
     unrecorded, fit = [], PopularTrainer.fit
 
     def spied(self, settings, context):
-        unrecorded.append(context.note is forget)
+        unrecorded.append(context.note is no_history)
         return fit(self, settings, context)
 
     monkeypatch.setattr(PopularTrainer, "fit", spied)
@@ -232,8 +232,16 @@ def test_stage_that_starts_from_a_nominator_needs_out_of_fold_earlier(world):
         "epochs = 3", 'epochs = 1\nstart = "covisit"'
     )
     with pytest.raises(
-        ConfigError, match=r"rank.*starts from the nominator 'covisit'.*out_of_fold = 'earlier'"
+        ConfigError, match=r"rank.*uses the model of the nominator 'covisit'.*out_of_fold = 'earlier'"
     ):
+        train_pipeline(parse_recipe(recipe), world)
+
+
+def test_selector_with_the_vectors_of_a_nominator_needs_out_of_fold_earlier(world):
+    recipe = OTHERS.replace(">> rank", ">> rank >> diverse % 5") + (
+        '[stages.diverse]\ntype = "diverse"\n[stages.diverse.train]\nby = "covisit"\n'
+    )
+    with pytest.raises(ConfigError, match=r"diverse.*the nominator 'covisit'.*or leave out by"):
         train_pipeline(parse_recipe(recipe), world)
 
 

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +11,8 @@ from rich.table import Table
 
 from shortlist.artifact.as_json import as_json
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
-from shortlist.data import load_dataset
-from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW
-from shortlist.evaluate.compare import Comparison, cuts_for
+from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
-from shortlist.pipeline import load_recommender
 from shortlist.report.compare import compare_drawing, compare_page
 from shortlist.report.page import difference, interval
 
@@ -39,12 +35,8 @@ def compare(
 ) -> None:
     """Several bundles and the baselines on the same users: intervals, paired tests, quality against latency."""
     start = time.perf_counter()
-    cuts_for(metric)  # refuse a wrong metric before anything is loaded
-    loaded = {name: load_recommender(folder) for name, folder in bundle_names(bundles).items()}
     with progress() as show_progress:
-        found = compare_bundles(
-            loaded, load_dataset(data), on=on, metric=metric, seed=seed, progress=show_progress
-        )
+        found = compare_bundles(bundles, data, on=on, metric=metric, seed=seed, progress=show_progress)
     seconds = time.perf_counter() - start
     if report is not None:
         write_whole(report, compare_page(found))
@@ -57,19 +49,6 @@ def compare(
     for name, path in (("report", report), ("drawing", drawing)):
         if path is not None:
             typer.echo(f"{name}: {path}")
-
-
-def bundle_names(bundles: Sequence[Path]) -> dict[str, Path]:
-    """Bundles by folder name; equal names get the parent folder, then a number."""
-    short = [folder.resolve().name for folder in bundles]
-    long = [f"{folder.resolve().parent.name}/{name}" for folder, name in zip(bundles, short, strict=True)]
-    names: dict[str, Path] = {}
-    for folder, name, longer in zip(bundles, short, long, strict=True):
-        chosen = name if short.count(name) == 1 else longer
-        taken = {*names, POPULARITY, WINDOW, LAST}
-        choices = (chosen, *(f"{chosen} ({number})" for number in range(2, len(bundles) + 3)))
-        names[next(choice for choice in choices if choice not in taken)] = folder
-    return names
 
 
 def show(found: Comparison) -> None:

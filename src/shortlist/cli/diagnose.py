@@ -11,7 +11,6 @@ from rich.console import Console
 from shortlist.artifact.as_json import as_json
 from shortlist.cli.diagnosed import show
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
-from shortlist.data import load_dataset
 from shortlist.diagnose.bundle import diagnose as diagnose_bundle
 from shortlist.diagnose.knobs.retrain import check_variants
 from shortlist.errors import ConfigError
@@ -47,13 +46,13 @@ def diagnose(
     """Which stage loses how many relevant items, why, and which knob brings how much recall back."""
     start = time.perf_counter()
     _check_page(html)
-    recommender, dataset = load_recommender(bundle), load_dataset(data)
+    recommender = load_recommender(bundle)
     if retrain:
         _announce(recommender)
     with progress() as show_progress:
         found = diagnose_bundle(
             recommender,
-            dataset,
+            data,
             on=on,
             users=users,
             budget=budget,

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from shortlist.diagnose.calibration import Calibration
 from shortlist.diagnose.diagnosis import Diagnosis
-from shortlist.diagnose.findings.findings import summary
+from shortlist.diagnose.findings.summary import summary
 from shortlist.diagnose.findings.text import counted, percent, points, with_interval
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.not_measured import NotMeasured

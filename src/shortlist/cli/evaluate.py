@@ -10,10 +10,8 @@ from rich.table import Table
 
 from shortlist.artifact.as_json import as_json
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
-from shortlist.data import load_dataset
 from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
-from shortlist.pipeline import load_recommender
 from shortlist.report.page import difference, interval
 from shortlist.report.run import run_page
 
@@ -30,9 +28,7 @@ def evaluate(
     """Metrics with intervals beside those of baselines, and which stage loses how many relevant items."""
     start = time.perf_counter()
     with progress() as show_progress:
-        found = evaluate_bundle(
-            load_recommender(bundle), load_dataset(data), on=on, seed=seed, progress=show_progress
-        )
+        found = evaluate_bundle(bundle, data, on=on, seed=seed, progress=show_progress)
     seconds = time.perf_counter() - start
     if report is not None:
         write_whole(report, run_page(found))

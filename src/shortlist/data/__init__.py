@@ -2,7 +2,7 @@
 
 from shortlist.data.candidates import Candidates, Note, merge
 from shortlist.data.catalog import Catalog
-from shortlist.data.dataset import Dataset, build_dataset, load_dataset, save_dataset
+from shortlist.data.dataset import Dataset, build_dataset, load_dataset, open_dataset, save_dataset
 from shortlist.data.held_out import HeldOut
 from shortlist.data.interactions import Interactions
 from shortlist.data.query import Query
@@ -31,6 +31,7 @@ __all__ = [
     "leave_last_out",
     "load_dataset",
     "merge",
+    "open_dataset",
     "read",
     "save_dataset",
     "sliding",

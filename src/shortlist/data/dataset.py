@@ -150,6 +150,11 @@ def load_dataset(folder: Path | str) -> Dataset:
     return dataset
 
 
+def open_dataset(data: Dataset | Path | str) -> Dataset:
+    """The data set itself, or the one in a folder."""
+    return data if isinstance(data, Dataset) else load_dataset(data)
+
+
 def _events_table(events: Interactions) -> pa.Table:
     named = {"user": events.users, "item": events.items, "time": events.times, "weight": events.weights}
     return pa.table({**named, **dict(events.columns)})

@@ -2,28 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
-from shortlist.data import Dataset, HeldOut
+import numpy as np
+
+from shortlist.data import Dataset, HeldOut, open_dataset
 from shortlist.diagnose.diagnosis import Diagnosis
 from shortlist.diagnose.findings.findings import with_findings
 from shortlist.diagnose.knobs.budget import BudgetReport, parse_budget, search_budget
 from shortlist.diagnose.knobs.retrain import check_variants, retrain_variants, variants
-from shortlist.diagnose.pipeline import USERS, diagnose_pipeline
+from shortlist.diagnose.pipeline import USERS, diagnose_sample
 from shortlist.diagnose.sample import sample_users
 from shortlist.diagnose.shift import training_candidates
 from shortlist.diagnose.tree.bundle import diagnose_trees, trees_of
 from shortlist.errors import ConfigError
 from shortlist.evaluate.evaluation import held_out_part, split_of
 from shortlist.evaluate.latency import one_thread
-from shortlist.pipeline import Recipe, Recommender
+from shortlist.pipeline import Recipe, Recommender, open_recommender
 from shortlist.progress import Progress, silent
+from shortlist.train.pipeline import stages_used
 
 SECONDS = 30.0  # for measuring settings within a budget
 
 
 def diagnose(
-    bundle: Recommender,
-    data: Dataset,
+    bundle: Recommender | Path | str,
+    data: Dataset | Path | str,
     *,
     on: str = "valid",
     users: int | None = None,
@@ -34,35 +38,36 @@ def diagnose(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Diagnosis:
-    """Diagnose a bundle on the users its split held out; `on` is "valid" or "test".
+    """Diagnose a bundle on the users its split held out.
 
-    `users` are sampled, up to 1,000 by default. `budget` ("30ms") also searches for the best sizes within that latency.
-    `retrain` also measures knobs that need training, with one training each. `k` and `beam` replace those of the trees.
+    `bundle` and `data` are objects or their folders; `on` is "valid" or "test". At most `users` of them are sampled,
+    1,000 by default. `budget` ("30ms") also searches for the best sizes within that latency. `retrain` also measures
+    knobs that need training, with one training each. `k` and `beam` replace those of the trees.
     """
     budget_ms = None if budget is None else parse_budget(budget)
-    _check_tree_options(bundle, k, beam)
-    split = split_of(bundle, data)
+    opened, dataset = open_recommender(bundle), open_dataset(data)
+    _check_tree_options(opened, k, beam)
+    split = split_of(opened, dataset)
     held_out = held_out_part(split, on)
-    tried = check_variants(bundle) if retrain else variants(bundle.recipe)
+    tried = check_variants(opened) if retrain else variants(opened.recipe)
+    sample = sample_users(held_out, len(opened.catalog), USERS if users is None else users, seed)
     with one_thread():  # batches are small: a second thread waits more than it works
-        found = diagnose_pipeline(
-            bundle.pipeline,
-            held_out,
+        found = diagnose_sample(
+            opened.pipeline,
+            sample,
             split.train,
-            bundle.catalog,
-            users=users,
-            seed=seed,
-            training=training_candidates(bundle.training_sample),
+            opened.catalog,
+            training=training_candidates(opened.training_sample),
             on=on,
+            held_out_users=len(np.unique(held_out.users)),
             progress=progress,
         )
         trees = diagnose_trees(
-            bundle, data, held_out, seed=seed, users=users, k=k, beam=beam, progress=progress
+            opened, dataset, held_out, seed=seed, users=users, k=k, beam=beam, progress=progress
         )
-    sample = sample_users(held_out, len(bundle.catalog), users or USERS, seed)
-    search = None if budget_ms is None else _budget(bundle, sample.held_out, budget_ms, seed, progress)
+    search = None if budget_ms is None else _budget(opened, sample.held_out, budget_ms, seed, progress)
     if retrain:
-        extra = retrain_variants(tried, bundle, data, split, sample, progress)
+        extra = retrain_variants(tried, opened, dataset, split, sample, progress)
     else:
         extra = tuple(variant.result() for variant in tried)
     return with_findings(
@@ -71,19 +76,17 @@ def diagnose(
             knobs=(*found.knobs, *extra),
             trees=trees,
             budget=search,
-            dependents=dependents_of(bundle.recipe),
-            about=bundle.about,
+            dependents=dependents_of(opened.recipe),
+            about=opened.about,
         )
     )
 
 
 def dependents_of(recipe: Recipe | None) -> Mapping[str, tuple[str, ...]]:
-    """By stage, the stages of a recipe whose training starts from its model (`start = "towers"`)."""
-    starts = (
-        {} if recipe is None else {name: config.train.get("start") for name, config in recipe.stages.items()}
-    )
-    sources = [source for source in starts.values() if source]
-    return {source: tuple(name for name, start in starts.items() if start == source) for source in sources}
+    """By stage, the stages of a recipe that need it, such as those with `start = "towers"`."""
+    used = {} if recipe is None else {name: stages_used(recipe, name) for name in recipe.stages}
+    sources = dict.fromkeys(source for names in used.values() for source in names)
+    return {source: tuple(name for name, names in used.items() if source in names) for source in sources}
 
 
 def _budget(

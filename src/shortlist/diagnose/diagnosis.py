@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from shortlist.diagnose.calibration import Calibration
 from shortlist.diagnose.coverage import Coverage
+from shortlist.diagnose.findings.summary import plain_text
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.knobs.budget import BudgetReport
 from shortlist.diagnose.knobs.knobs import KnobResult
-from shortlist.diagnose.nominators import NominatorReport
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.segments import Segment
 from shortlist.diagnose.shift import Shift
@@ -40,6 +40,18 @@ class StageReport:
     underfilled: int  # requests in which it passed on fewer candidates than its capacity
     ordered_by: str | None  # the stage whose scores decide what a cut here keeps
     what_if: WhatIf
+
+
+@dataclass(frozen=True)
+class NominatorReport:
+    """Relevant items a nominator nominated, those only it nominated, and the change of recall without it.
+
+    Without the only nominator of a pipeline recall is 0.
+    """
+
+    nominated: int
+    unique: int
+    without: Estimate
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,11 @@ class Finding:
     gain: Estimate | None = None  # the best that was measured, in recall; None where nothing was
     share: float = 0.0  # avoidable losses, of all relevant items; 0 where it is not a loss
 
+    @property
+    def text(self) -> str:
+        """The finding in sentences: what, why, and the knob."""
+        return " ".join(part for part in (self.what, self.why, self.knob) if part)
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -112,9 +129,7 @@ class Diagnosis:
     warnings: tuple[str, ...]
     trees: Mapping[str, TreeDiagnosis] = field(default_factory=dict)
     budget: BudgetReport | None = None
-    dependents: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # by stage: those trained from its model
+    dependents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by stage: those that need it
     about: About = field(default_factory=About)
     findings: tuple[Finding, ...] = ()
     seconds: float | None = None
@@ -124,3 +139,6 @@ class Diagnosis:
         """The stage with the most avoidable losses, None where no stage has any."""
         worst = max(self.stages, key=lambda stage: stage.avoidable, default=None)
         return worst if worst is not None and worst.avoidable > 0 else None
+
+    def __str__(self) -> str:
+        return plain_text(self)

@@ -7,16 +7,16 @@ import numpy as np
 from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.diagnose.calibration import Calibration, calibration
 from shortlist.diagnose.coverage import measure_coverage
-from shortlist.diagnose.diagnosis import Balance, Diagnosis, SampledUsers, StageReport
+from shortlist.diagnose.diagnosis import Balance, Diagnosis, NominatorReport, SampledUsers, StageReport
 from shortlist.diagnose.findings.findings import with_findings
 from shortlist.diagnose.findings.text import counted
 from shortlist.diagnose.follow_items import CATALOGUE, FollowedItems, follow_relevant_items
 from shortlist.diagnose.full_catalog import compare_to_full_catalog
 from shortlist.diagnose.knobs.knobs import measure_filters, measure_knobs
-from shortlist.diagnose.nominators import attribute
+from shortlist.diagnose.knobs.rewritten import without_nominator
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.offline import offline, time_limited
-from shortlist.diagnose.sample import SLATE, UserSample, sample_users
+from shortlist.diagnose.sample import SLATE, UserSample, hits_per_request, sample_users
 from shortlist.diagnose.scorer_inputs import CandidateRows, ScorerInputs, scorer_inputs
 from shortlist.diagnose.segments import Pairs, by_segment
 from shortlist.diagnose.shift import shifts
@@ -52,10 +52,37 @@ def diagnose_pipeline(
     on, by scorer. At most `users` users are sampled; slates have `k` items, or as many as the pipeline returns. `on`
     names the part of the split the requests come from.
     """
-    original = as_pipeline(pipeline)
+    sample = sample_users(held_out, len(catalog), USERS if users is None else users, seed)
+    held_out_users = len(np.unique(held_out.users))
+    return diagnose_sample(
+        pipeline,
+        sample,
+        train,
+        catalog,
+        k=k,
+        training=training,
+        on=on,
+        held_out_users=held_out_users,
+        progress=progress,
+    )
+
+
+def diagnose_sample(
+    pipeline: Stage,
+    sample: UserSample,
+    train: Interactions,
+    catalog: Catalog,
+    *,
+    k: int | None = None,
+    training: Mapping[str, CandidateRows] | None = None,
+    on: str = "",
+    held_out_users: int,
+    progress: Progress = silent,
+) -> Diagnosis:
+    """`diagnose_pipeline` for users that are sampled already; `held_out_users` is the number to sample from."""
+    original, seed = as_pipeline(pipeline), sample.seed
     size = slate_size(offline(original)) or SLATE if k is None else k
-    sized, n_items = resized(offline(original), size), len(catalog)
-    sample = sample_users(held_out, n_items, USERS if users is None else users, seed)
+    sized, n_items = resized(offline(original), size), sample.n_items
     few = sample_users(sample.held_out, n_items, KNOB_USERS, seed)
     fewer = max(MIN_USERS, min(KNOB_USERS, SCORES // max(n_items, 1)))
     small = sample_users(sample.held_out, n_items, fewer, seed)
@@ -91,12 +118,22 @@ def diagnose_pipeline(
             (sample.users, followed.first_relevant),
         ),
         coverage=measure_coverage(sized, sample, progress),
-        sample=SampledUsers(
-            on, len(np.unique(held_out.users)), sample.n_users, few.n_users, small.n_users, seed
-        ),
+        sample=SampledUsers(on, held_out_users, sample.n_users, few.n_users, small.n_users, seed),
         warnings=_warnings(original, sample, followed, k),
     )
     return with_findings(found)
+
+
+def attribute(pipeline: Stage, sample: UserSample, followed: FollowedItems) -> dict[str, NominatorReport]:
+    """Leave out every nominator in turn; `followed` is the same pipeline on the same sample."""
+    whole = as_pipeline(pipeline)
+    base = followed.hits(len(sample))
+    reports = {}
+    for part in whole.nominators:
+        without = sample.recall(hits_per_request(without_nominator(whole, part.title), sample) - base)
+        own = followed.nominators[part.title]
+        reports[part.title] = NominatorReport(own.nominated, own.unique, without)
+    return reports
 
 
 def balance(losses: Losses, returned: int) -> Balance:

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import NormalDist
 
 from shortlist import __version__
-from shortlist.data import Dataset, HeldOut, Split
+from shortlist.data import Dataset, HeldOut, Split, open_dataset
 from shortlist.errors import ConfigError, DataError
-from shortlist.evaluate.baselines import baselines
+from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW, baselines
 from shortlist.evaluate.evaluation import (
     KS,
     check_not_empty,
@@ -24,13 +25,16 @@ from shortlist.evaluate.scores import Scores, SystemMetrics
 from shortlist.grammar import Pipeline
 from shortlist.metrics.ranking import METRICS
 from shortlist.metrics.significance import PairedTest, holm
-from shortlist.pipeline import About, Recommender
+from shortlist.pipeline import About, Recommender, open_recommender
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent
 
 ALPHA = 0.05  # significance level of Holm's adjusted p-values
 POWER = 0.8  # of the sample size in warnings
 SAMPLES = 2000  # bootstrap samples and sign flips; no p-value is below 1 / (SAMPLES + 1)
+
+Bundles = Mapping[str, Recommender | Path | str] | Sequence[Recommender | Path | str] | Recommender | Path
+"""One bundle or several: objects or folders, with or without names."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +104,22 @@ class Comparison:
         """Metrics of all systems, then of the baselines."""
         return {name: system.scores for name, system in self.systems.items()} | dict(self.baselines)
 
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.metrics) + 2
+        values = {name: own.metrics[self.metric] for name, own in self.metrics.items()}
+        rows = [
+            f"{name:<{width}}{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for name, one in values.items()
+        ]
+        for at, system in enumerate(self.systems.values()):
+            rows[at] += f"  {system.latency.median_ms:.2f} ms"
+        head = f"{self.metric} and median latency on {self.data}: {self.users:,} held-out users, the same for all"
+        warnings = (f"warning: {text}" for text in self.warnings)
+        return "\n".join([head, *rows, *self.findings, *warnings])
+
 
 def compare(
-    bundles: Mapping[str, Recommender],
-    data: Dataset,
+    bundles: Bundles,
+    data: Dataset | Path | str,
     *,
     on: str = "test",
     metric: str = "recall@20",
@@ -112,9 +128,49 @@ def compare(
 ) -> Comparison:
     """Compare bundles on the users their common split held out: each with the first, and with the best baseline.
 
-    `on` is "test" or "valid"; `metric` decides which baseline is best and what is tested.
+    `bundles` and `data` are objects or their folders. Bundles in a sequence get the names of `bundle_names`. `on` is
+    "test" or "valid"; `metric` decides which baseline is best and what is tested.
     """
-    ks = cuts_for(metric)
+    ks = cuts_for(metric)  # refuse a wrong metric before anything is loaded
+    opened = {name: open_recommender(bundle) for name, bundle in bundle_names(bundles).items()}
+    return _comparison(opened, open_dataset(data), on, metric, ks, seed, progress)
+
+
+def bundle_names(bundles: Bundles) -> dict[str, Recommender | Path | str]:
+    """Bundles by name: a mapping as it is, others by folder name or by the name of their recipe.
+
+    Equal names get the parent folder, then a number. No name is that of a baseline.
+    """
+    if isinstance(bundles, Mapping):
+        return dict(bundles)
+    listed = [bundles] if isinstance(bundles, Recommender | Path | str) else list(bundles)
+    short = [_own_names(bundle)[0] for bundle in listed]
+    names: dict[str, Recommender | Path | str] = {}
+    for bundle, name in zip(listed, short, strict=True):
+        chosen = name if short.count(name) == 1 else _own_names(bundle)[1]
+        taken = {*names, POPULARITY, WINDOW, LAST}
+        choices = (chosen, *(f"{chosen} ({number})" for number in range(2, len(listed) + 3)))
+        names[next(choice for choice in choices if choice not in taken)] = bundle
+    return names
+
+
+def _own_names(bundle: Recommender | Path | str) -> tuple[str, str]:
+    """A short and a long name of one bundle."""
+    if isinstance(bundle, Recommender):
+        return bundle.about.name, bundle.about.name
+    folder = Path(bundle).resolve()
+    return folder.name, f"{folder.parent.name}/{folder.name}"
+
+
+def _comparison(
+    bundles: Mapping[str, Recommender],
+    data: Dataset,
+    on: str,
+    metric: str,
+    ks: Sequence[int],
+    seed: int,
+    progress: Progress,
+) -> Comparison:
     split = common_split(bundles, data)
     held_out = held_out_part(split, on)
     check_not_empty(held_out)
@@ -147,7 +203,7 @@ def cuts_for(metric: str) -> tuple[int, ...]:
     word, _, cut = metric.partition("@")
     if word not in METRICS or not cut.isdecimal() or not 0 < int(cut) <= 1000:
         raise ConfigError(
-            f"--metric must be one of {', '.join(METRICS)} with a cut up to 1000, like recall@20; got {metric!r}"
+            f"metric must be one of {', '.join(METRICS)} with a cut up to 1000, like recall@20; got {metric!r}"
         )
     return tuple(sorted({*KS, int(cut)}))
 
@@ -174,7 +230,7 @@ def _check_trained_like(leader: About, first: str, about: About, name: str) -> N
         )
         raise ConfigError(
             f"{name}: was trained with another split than {first}: {differences}; train both with the same "
-            "--protocol on the same data set"
+            "protocol on the same data set"
         )
 
 

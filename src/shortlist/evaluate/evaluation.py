@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.data import Dataset, HeldOut, Interactions, Split
+from shortlist.data import Dataset, HeldOut, Interactions, Split, open_dataset
 from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError, ConservationError, DataError
 from shortlist.evaluate.baselines import POPULARITY, baselines
@@ -18,7 +19,7 @@ from shortlist.evaluate.protocol import Protocol, protocol_of
 from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.metrics.significance import Interval, PairedTest
-from shortlist.pipeline import About, Recommender, run
+from shortlist.pipeline import About, Recommender, open_recommender, run
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent, tracked
 
@@ -112,9 +113,21 @@ class PipelineEvaluation:
 
 
 def evaluate(
-    bundle: Recommender, data: Dataset, *, on: str = "test", seed: int = 0, progress: Progress = silent
+    bundle: Recommender | Path | str,
+    data: Dataset | Path | str,
+    *,
+    on: str = "test",
+    seed: int = 0,
+    progress: Progress = silent,
 ) -> Evaluation:
-    """Evaluate a bundle on the users its split held out; `on` is "test" or "valid"."""
+    """Evaluate a bundle on the users its split held out.
+
+    `bundle` and `data` are objects or their folders; `on` is "test" or "valid".
+    """
+    return _evaluation(open_recommender(bundle), open_dataset(data), on, seed, progress)
+
+
+def _evaluation(bundle: Recommender, data: Dataset, on: str, seed: int, progress: Progress) -> Evaluation:
     split = split_of(bundle, data)
     held_out = held_out_part(split, on)
     found = evaluate_pipeline(bundle.pipeline, held_out, split.train, progress=progress, clock=data.clock)
@@ -174,7 +187,7 @@ def split_of(bundle: Recommender, data: Dataset) -> Split:
 def held_out_part(split: Split, on: str = "test") -> HeldOut:
     """The held-out requests of one part of a split."""
     if on not in PARTS:
-        raise ConfigError(f"--on must be test or valid, got {on!r}")
+        raise ConfigError(f"on must be test or valid, got {on!r}")
     return split.test if on == "test" else split.valid
 
 

@@ -1,7 +1,7 @@
 """Run, trace, explain, save and load pipelines of stages."""
 
 from shortlist.pipeline.about import About, TrainingHistory
-from shortlist.pipeline.bundle import load_recommender, save_recommender
+from shortlist.pipeline.bundle import load_recommender, open_recommender, save_recommender
 from shortlist.pipeline.explain import Explanation, explain
 from shortlist.pipeline.guards import Optional, Within
 from shortlist.pipeline.recipe import Recipe, assemble, parse_recipe, read_recipe, to_recipe, to_toml
@@ -29,6 +29,7 @@ __all__ = [
     "explain",
     "find_recipe",
     "load_recommender",
+    "open_recommender",
     "parse_recipe",
     "read_recipe",
     "run",

@@ -75,6 +75,11 @@ def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
     )
 
 
+def open_recommender(bundle: Recommender | Path | str) -> Recommender:
+    """The recommender itself, or the one in a folder."""
+    return bundle if isinstance(bundle, Recommender) else load_recommender(bundle)
+
+
 def _recipe(artifact: Artifact, types: Types) -> Recipe | None:
     if "recipe.toml" not in artifact:
         return None

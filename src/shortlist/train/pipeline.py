@@ -1,6 +1,6 @@
 """Train a recipe on a log: every stage is trained on the candidates that the stages before it pass on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,13 +20,16 @@ from shortlist.pipeline.recipe import Types
 from shortlist.pipeline.recommender import MAX_REMEMBERED, UserHistories
 from shortlist.progress import Progress, silent
 from shortlist.settings import check_settings, settings_of
-from shortlist.train.context import RequestBatch, TrainContext, forget
+from shortlist.train.context import RequestBatch, TrainContext, no_history
 from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, folds_of, out_of_fold_data, request_batches
 from shortlist.train.rankers.sample import training_sample
 from shortlist.train.registry import TRAINERS, Renewer, Trainer, trainer_of
 
 Stages = dict[str, Stage]
 Tensors = dict[str, Tensor]
+
+MODEL_KEYS = ("start", "by")  # settings that name a stage whose model is used
+COLUMN_KEYS = ("nominators",)  # settings that name stages whose scores and ranks are used
 
 
 def train_pipeline(
@@ -78,6 +81,21 @@ def train_pipeline(
     )
     pipeline = pipeline_trainer.parsed({**stages, **later})
     return Recommender(pipeline, dataset.catalog, dataset.users, user_histories(split), about, sample, recipe)
+
+
+def stages_used(recipe: Recipe, name: str) -> tuple[str, ...]:
+    """The other stages that the settings of a stage name; it cannot be trained without them."""
+    return tuple(dict.fromkeys(used for _, used in references(recipe, name, (*MODEL_KEYS, *COLUMN_KEYS))))
+
+
+def references(recipe: Recipe, name: str, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pairs (setting, stage): the settings of a stage, of those in `keys`, that name other stages of the recipe."""
+    config = recipe.stages[name]
+    for settings in (config.train, config.settings):
+        for key in keys:
+            value = settings.get(key, ())
+            names = value if isinstance(value, list | tuple) else (value,)
+            yield from ((key, used) for used in names if used in recipe.stages and used != name)
 
 
 def user_histories(split: Split, last: int = MAX_REMEMBERED) -> UserHistories:
@@ -168,11 +186,11 @@ class _PipelineTrainer:
         data = out_of_fold_data(context.events, split.settings, context.seed, self.config.requests)
         past = replace(context, events=data.past)
         # These nominators are not served, so their training histories are not recorded.
-        quiet = replace(past, note=forget)
+        quiet = replace(past, note=no_history)
         if self.config.out_of_fold == "earlier":
             stages = self.fit(self.early, quiet, "out-of-fold: ")
             return [_Fold(stages, past, tuple(request_batches(data.requests, self.n_rankers)))]
-        self._check_no_start()
+        self._check_no_model_used()
         folds, count = [], self.config.folds
         for number, (events, requests) in enumerate(folds_of(data, count, context.seed), start=1):
             label = f"out-of-fold {number} of {count}: "
@@ -190,14 +208,13 @@ class _PipelineTrainer:
             batches = [batches[at] for at in np.random.default_rng((seed, 73)).permutation(len(batches))]
         return tuple(batches[number % len(batches) :: self.n_rankers]) if batches else ()
 
-    def _check_no_start(self) -> None:
-        """No stage may start from the weights of a nominator: each was trained on users of other folds."""
+    def _check_no_model_used(self) -> None:
+        """No stage may use the model of a nominator: each was trained on users of other folds."""
         for name in self.later:
-            start = getattr(self.trainers[name], "start", "")
-            if start:
+            for key, used in references(self.recipe, name, MODEL_KEYS):
                 raise ConfigError(
-                    f"{self.recipe.where(name)}: starts from the nominator {start!r}, which was trained on users of "
-                    "the requests; use out_of_fold = 'earlier', or leave out start"
+                    f"{self.recipe.where(name)}: uses the model of the nominator {used!r}, which was trained on "
+                    f"users of the requests; use out_of_fold = 'earlier', or leave out {key}"
                 )
 
     def fit(self, names: list[str], context: TrainContext, label: str = "") -> Stages:

@@ -1,13 +1,7 @@
 from dataclasses import replace
 
-from shortlist.diagnose.findings.findings import (
-    best_knob,
-    findings_of,
-    knobs_of,
-    setting,
-    summary,
-    with_findings,
-)
+from shortlist.diagnose.findings.findings import findings_of, knobs_of, with_findings
+from shortlist.diagnose.findings.summary import best_knob, setting, summary
 from shortlist.metrics.estimate import Estimate
 from tests.diagnose.example import COVERAGE, between, diagnosis, knob, with_stage
 from tests.diagnose.findings.test_notes import tree_of

@@ -2,8 +2,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from shortlist.diagnose.calibration import Bin, Calibration, Reliability
+from shortlist.diagnose.diagnosis import NominatorReport
 from shortlist.diagnose.findings.notes import notes
-from shortlist.diagnose.nominators import NominatorReport
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.tree.beam_losses import LossCounts
 from shortlist.pipeline import About, TrainingHistory
@@ -126,23 +126,23 @@ def test_only_the_first_underfilled_stage_is_reported():
 
 def test_nominator_without_effect_can_be_removed():
     text = texts()[-1]
-    assert "'popular' is not missed: without 'popular' -0.1 points [-0.4, +0.2]." in text
-    assert "Remove 'popular' and save the time." in text
+    assert "'popular' is redundant: without 'popular' -0.1 points [-0.4, +0.2]." in text
+    assert "Remove 'popular' to lower latency." in text
 
 
 def test_nominator_that_another_stage_starts_from_is_never_advised_to_be_removed():
     text = texts(dependents={"popular": ("prerank", "rank")})[-1]
     assert "Remove" not in text
-    assert "Keep 'popular': the training of 'prerank' and 'rank' starts from its model." in text
+    assert "Keep 'popular': 'prerank' and 'rank' cannot be trained without it." in text
     idle = NominatorReport(1, 0, between(0.0, 0.002))
     some = texts(nominators={"a": idle, "b": idle}, dependents={"a": ("rank",)})[-1]
-    assert "Remove 'b' and save the time. Keep 'a'" in some
+    assert "Remove 'b' to lower latency. Keep 'a'" in some
 
 
 def test_nominators_that_replace_each_other_are_removed_one_at_a_time():
     idle = NominatorReport(1, 0, between(0.0, 0.002))
     text = texts(nominators={"a": idle, "b": idle})[-1]
-    assert text.startswith("No single nominator is missed")
+    assert text.startswith("Every nominator is redundant on its own")
     assert "Remove one at a time" in text
 
 

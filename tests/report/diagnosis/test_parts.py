@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from shortlist.diagnose.nominators import NominatorReport
+from shortlist.diagnose.diagnosis import NominatorReport
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.report.diagnosis.parts import calibration, coverage, nominators, segments, verdict
 from shortlist.report.diagnosis.shift import shift

@@ -1,1 +1,1 @@
-"""What a diagnosis comes to, in sentences by fixed rules."""
+"""Findings: rule-based sentences about a diagnosis."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from shortlist.diagnose.diagnosis import Diagnosis, Finding, StageReport
 from shortlist.diagnose.findings.notes import SMALL, notes
+from shortlist.diagnose.findings.summary import best_knob, kind_of, n_measured, setting
 from shortlist.diagnose.findings.text import (
     NOISE,
     counted,
@@ -17,7 +18,6 @@ from shortlist.diagnose.findings.text import (
 )
 from shortlist.diagnose.knobs.knobs import KnobResult
 from shortlist.diagnose.tree.diagnosis import TreeDiagnosis
-from shortlist.metrics.estimate import Estimate
 
 TENTH = 0.001  # a tenth of a point: smaller differences are not reported
 
@@ -33,18 +33,10 @@ KNOBS = {
 REASONS = {
     "catalogue": "They are not in the catalogue of the bundle.",
     "nominator": "No nominator nominated them, so no later stage saw them.",
-    "filter": "The filter removes by its rule, not by a score; these users interacted with such items all the same.",
+    "filter": "The filter removes by its rule, not by a score; these users still interacted with such items.",
     "hydrator": "It adds columns and should lose nothing.",
     "scorer": "They were candidates, but others were scored higher.",
     "selector": "They were candidates at the end, but others were selected for the slate.",
-}
-KINDS = {
-    "catalogue": "items known to the bundle",
-    "nominator": "candidate generation",
-    "filter": "a filter",
-    "hydrator": "adds columns",
-    "scorer": "a ranker",
-    "selector": "selects the slate",
 }
 
 
@@ -62,100 +54,12 @@ def findings_of(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     return (*losses, *([_small(small, diagnosis.relevant)] if small else []), *notes(diagnosis))
 
 
-def summary(diagnosis: Diagnosis) -> list[str]:
-    """The result in three sentences."""
-    if not diagnosis.relevant:
-        return ["No user of the sample has a relevant item, so nothing can be measured."]
-    sentences = [
-        f"Recall@{diagnosis.k} is {with_interval(diagnosis.recall)}, the mean over {_asked(diagnosis)}: the funnel "
-        f"returned {diagnosis.returned:,} of {counted(diagnosis.relevant, 'relevant item')}.{_most(diagnosis)}"
-    ]
-    worst = diagnosis.largest_loss
-    if worst is None:
-        return [*sentences, "No stage has avoidable losses."]
-    sentences.append(
-        f"The largest avoidable loss is at {worst.name!r} ({_kind(worst)}{_by_scores_of(worst)}): "
-        f"{counted(worst.avoidable, 'relevant item')}, {percent(worst.avoidable / diagnosis.relevant)}. "
-        f"{_potential(diagnosis)}"
-    )
-    coverage = diagnosis.coverage
-    alarm = [f"Alarm: {percent(coverage.first_share)} of all slates begin with the same item."]
-    return [*sentences, _best_knob(diagnosis), *(alarm if coverage.collapse else [])]
-
-
-def potential(stage: StageReport) -> Estimate:
-    """The largest gain that was measured for a perfect stage: one that keeps all relevant items, or orders by them."""
-    measured = [one for one in (stage.what_if.oracle, stage.what_if.order) if one and one.mean is not None]
-    return max(measured, key=lambda one: one.mean or 0.0, default=Estimate(0.0))
-
-
-def best_knob(knobs: Sequence[KnobResult]) -> KnobResult | None:
-    """The measured setting with the largest gain, significant ones first; None where nothing was measured."""
-    measured = [(knob.gain, knob) for knob in knobs if knob.gain is not None and knob.gain.mean is not None]
-    best = max(measured, key=lambda pair: (rises(pair[0]), pair[0].mean or 0.0), default=None)
-    return None if best is None else best[1]
-
-
 def knobs_of(stage: StageReport, diagnosis: Diagnosis) -> list[KnobResult]:
     """The knobs of a stage; the pool owns those of its nominators."""
     others = {one.name for one in diagnosis.stages} - {stage.name}
     pool = stage.kind == "nominator"
     every = (*diagnosis.knobs, *diagnosis.filters)
     return [knob for knob in every if knob.stage == stage.name or (pool and knob.stage not in others)]
-
-
-def setting(knob: KnobResult) -> str:
-    """A knob with its setting, in a sentence."""
-    if knob.knob == "rule":
-        return f"leaving out {knob.stage!r}"
-    if knob.knob == "candidates":
-        return f"the whole catalogue as candidates of {knob.stage!r}"
-    if knob.setting == "none":
-        return f"no {knob.knob} at {knob.stage!r}"
-    return f"{knob.knob} = {knob.setting} at {knob.stage!r}"
-
-
-def _asked(diagnosis: Diagnosis) -> str:
-    return f"{diagnosis.users:,} {diagnosis.sample.part}"
-
-
-def _most(diagnosis: Diagnosis) -> str:
-    """The most that slates can hold, where users have more relevant items than places."""
-    if diagnosis.max_recall >= 1:
-        return ""
-    return (
-        f" With slates of {diagnosis.k} recall is at most {percent(diagnosis.max_recall)}, because users have more "
-        "relevant items than that."
-    )
-
-
-def _potential(diagnosis: Diagnosis) -> str:
-    """The stage with the largest measured potential."""
-    stages = [stage for stage in diagnosis.stages if (potential(stage).mean or 0.0) > 0]
-    if not stages:
-        return "No single perfect stage would raise recall."
-    stage = max(stages, key=lambda one: potential(one).mean or 0.0)
-    perfect = "a perfect order" if potential(stage) is stage.what_if.order else "a perfect stage"
-    return (
-        f"The most could be gained at {stage.name!r}: {perfect} there would bring {points(potential(stage))} of "
-        "recall, with the other stages as trained."
-    )
-
-
-def _best_knob(diagnosis: Diagnosis) -> str:
-    best = best_knob(diagnosis.knobs)
-    if best is None or best.gain is None:
-        return "No setting was measured on these users."
-    if rises(best.gain):
-        return (
-            f"Of {_measured(diagnosis.knobs)} settings measured, {setting(best)} gained most: {points(best.gain)} of "
-            "recall. The best of several is overestimated: measure it on other users."
-        )
-    return "None of the measured settings has a significant gain."
-
-
-def _measured(knobs: Sequence[KnobResult]) -> int:
-    return sum(knob.gain is not None for knob in knobs)
 
 
 def _loss(stage: StageReport, diagnosis: Diagnosis) -> Finding:
@@ -173,7 +77,7 @@ def _loss(stage: StageReport, diagnosis: Diagnosis) -> Finding:
 
 def _what(stage: StageReport, relevant: int) -> str:
     text = (
-        f"{stage.name!r} ({_kind(stage)}) loses {stage.lost:,} of {counted(relevant, 'relevant item')} "
+        f"{stage.name!r} ({kind_of(stage)}) loses {stage.lost:,} of {counted(relevant, 'relevant item')} "
         f"({with_interval(stage.share)})"
     )
     if stage.conditional is not None and stage.entered < relevant:
@@ -255,25 +159,25 @@ def _advice(stage: StageReport, knobs: Sequence[KnobResult], best: KnobResult | 
                 "Improve the order before it (a ranker with a cut), or raise the cut; its rule loses little."
             ]
         return [*advice, f"Measured: {setting(best)} gave {points(best.gain)}{end}."]
-    return [*advice, _gain(stage, knobs, best), *_not_measured(knobs)]
+    return [*advice, _gain(stage, knobs, best), *_needs_training(knobs)]
 
 
 def _gain(stage: StageReport, knobs: Sequence[KnobResult], best: KnobResult | None) -> str:
     """The measured effect of the best knob."""
     if best is None or best.gain is None:
         return "No setting of this stage was measured."
-    tried = _measured(knobs)
+    tried = n_measured(knobs)
     of = f" (the best of {tried} settings)" if tried > 1 else ""
     if rises(best.gain):
         return f"Measured: {setting(best)} gave {points(best.gain)}{of}{_cost(best, stage)}."
     if best.gain.low is None:
         return f"Measured: {setting(best)} gave {points(best.gain)}{of}."
     if falls(best.gain):
-        return f"Every measured setting lowers recall; the least, {setting(best)}, gave {points(best.gain)}."
+        return f"Every measured setting lowers recall; the smallest drop is {points(best.gain)} with {setting(best)}."
     return f"No significant gain: {setting(best)} gave {points(best.gain)}{of}."
 
 
-def _not_measured(knobs: Sequence[KnobResult]) -> list[str]:
+def _needs_training(knobs: Sequence[KnobResult]) -> list[str]:
     waiting = [knob for knob in knobs if knob.needs_training and knob.gain is None and not knob.why]
     if not waiting:
         return []
@@ -296,17 +200,7 @@ def _small(stages: Sequence[StageReport], relevant: int) -> Finding:
         stages[0].name,
         f"{names} {'loses' if single else 'together lose'} {share:.2%} of the relevant items avoidably.",
         "That is less than 1 %." if single else "Each loses less than 1 %.",
-        "Leave it as it is." if single else "Leave them as they are.",
+        "No change needed.",
         None,
         share,
     )
-
-
-def _by_scores_of(stage: StageReport) -> str:
-    """The stage whose scores a selector uses."""
-    by = stage.ordered_by
-    return f" by the scores of {by!r}" if stage.kind == "selector" and by and by != stage.name else ""
-
-
-def _kind(stage: StageReport) -> str:
-    return KINDS.get(stage.kind, stage.kind)

@@ -13,7 +13,7 @@ from shortlist.metrics.estimate import MIN_USERS, Estimate
 SMALL = 0.01  # a share of the relevant items that needs no change
 ENOUGH = 0.1  # of the relevant items among the candidates: with fewer, training on retrieved targets has too little
 MISCALIBRATED = 0.05  # expected calibration error
-MISSED = 0.05  # of recall: a nominator whose removal certainly costs less is not missed
+REDUNDANT = 0.05  # of recall: a nominator is redundant if the interval of its removal lies above this loss
 SIZES = ("limit", "cut", "beam", "k", "ef", "nprobe")  # knobs that only pass on more candidates
 HALVED = 0.5  # share of the calibration error that a temperature must leave at most to be advised
 
@@ -42,7 +42,7 @@ def _hurts(diagnosis: Diagnosis) -> Iterator[Finding]:
         yield Finding(
             verdict.stage,
             f"{verdict.stage!r} alone, over the whole catalogue, would do better: its first item is relevant for "
-            f"{percent(verdict.accuracy_full)} of the users, behind the stages before it for "
+            f"{percent(verdict.accuracy_full)} of the users, after the earlier stages for "
             f"{percent(verdict.accuracy)} ({points(verdict.difference)}).",
             "The stages before it drop items that it would rank first.",
             "Widen the stages before it: higher limits of the nominators, larger cuts.",
@@ -188,12 +188,12 @@ def _underfilled(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def _idle(diagnosis: Diagnosis) -> Iterator[Finding]:
-    """Nominators without a measurable effect; one that another stage is trained from stays."""
+    """Nominators without a measurable effect; one that another stage needs stays."""
     if len(diagnosis.nominators) < 2:
         return
-    least = -MISSED * (diagnosis.recall.mean or 0.0)
+    least = -REDUNDANT * (diagnosis.recall.mean or 0.0)
     without = {name: one.without for name, one in diagnosis.nominators.items()}
-    idle = [name for name, change in without.items() if _not_missed(change, least)]
+    idle = [name for name, change in without.items() if _redundant(change, least)]
     if not idle:
         return
     changes = "; ".join(f"without {name!r} {points(without[name])}" for name in idle)
@@ -201,9 +201,9 @@ def _idle(diagnosis: Diagnosis) -> Iterator[Finding]:
     more = f" Recall is higher without {listed(better)}." if better else ""
     every = len(idle) == len(without)
     what = (
-        "No single nominator is missed"
+        "Every nominator is redundant on its own"
         if every
-        else f"{listed(idle)} {'are' if idle[1:] else 'is'} not missed"
+        else f"{listed(idle)} {'are' if idle[1:] else 'is'} redundant"
     )
     yield Finding(
         idle[0],
@@ -214,11 +214,11 @@ def _idle(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def _removal(idle: list[str], diagnosis: Diagnosis) -> str:
-    """Which nominators can go: none that another stage starts from."""
+    """Which nominators can go: none that another stage needs."""
     needed = [name for name in idle if diagnosis.dependents.get(name)]
     free = [name for name in idle if name not in needed]
     keep = " ".join(
-        f"Keep {name!r}: the training of {listed([*diagnosis.dependents[name]])} starts from its model."
+        f"Keep {name!r}: {listed([*diagnosis.dependents[name]])} cannot be trained without it."
         for name in needed
     )
     if not free:
@@ -228,9 +228,9 @@ def _removal(idle: list[str], diagnosis: Diagnosis) -> str:
         if free[1:]
         else ""
     )
-    return f"Remove {listed(free)} and save the time.{together}{' ' if keep else ''}{keep}"
+    return f"Remove {listed(free)} to lower latency.{together}{' ' if keep else ''}{keep}"
 
 
-def _not_missed(without: Estimate, least: float) -> bool:
-    """Whether removal certainly costs next to nothing; a wide interval is no evidence."""
+def _redundant(without: Estimate, least: float) -> bool:
+    """Whether the interval excludes a loss larger than `least`."""
     return without.low is not None and without.low > least and not falls(without)

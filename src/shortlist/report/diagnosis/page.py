@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from shortlist.diagnose.diagnosis import Diagnosis, Finding
-from shortlist.diagnose.findings.findings import summary
+from shortlist.diagnose.findings.summary import summary
 from shortlist.diagnose.findings.text import counted, falls, percent, points, rises, unbroken, with_interval
 from shortlist.diagnose.knobs.knobs import KnobResult
 from shortlist.metrics.estimate import Estimate
