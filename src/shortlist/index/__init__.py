@@ -1,4 +1,4 @@
-"""Searchable structures over items, without learning."""
+"""Searchable structures over items, without training."""
 
 from shortlist.index.exact import search, top
 from shortlist.index.registry import INDEXES, index_from_tensors, index_to_tensors, make_index, open_index

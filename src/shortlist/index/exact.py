@@ -23,9 +23,9 @@ def search(
     or -inf, nor anything for a query with a non-finite value. Where fewer items remain, the row is -1 and the score
     -inf.
 
-    On a CPU, float32 goes through a compiled scan, on torch's number of threads where that pays: the result of a query
-    has the same bits alone, in any batch and on any number of threads. Everything else, GPUs included, goes through
-    torch in blocks of `block` vectors.
+    On a CPU, float32 goes through a compiled scan, on torch's number of threads where that is faster: the result of a
+    query has the same bits alone, in any batch and on any number of threads. Everything else, GPUs included, goes
+    through torch in blocks of `block` vectors.
     """
     k = min(k, len(vectors))
     if k and len(queries) and _fits_scan(vectors, queries):

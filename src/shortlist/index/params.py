@@ -69,14 +69,20 @@ class IvfParams(IndexParams):
 
 
 @dataclass(frozen=True)
-class IvfPqParams(IvfParams):
+class CodedParams(IvfParams):
+    """Inverted lists of codes; the best `refine` * k are rescored exactly."""
+
+    bits: int = setting(8, "Bits per code.", least=1, most=8)
+    refine: int = setting(4, "Rescore this many times k exactly; 0: codes only, no vectors stored.", least=0)
+
+
+@dataclass(frozen=True)
+class IvfPqParams(CodedParams):
     """Inverted lists of product-quantized vectors; the best `refine` * k are rescored exactly."""
 
     kind: ClassVar[str] = "ivf-pq"
 
     m: int = setting(0, "Codes per vector; 0: one per two floats where that divides the width.", least=0)
-    bits: int = setting(8, "Bits per code.", least=1, most=8)
-    refine: int = setting(4, "Rescore this many times k exactly; 0: codes only, no vectors stored.", least=0)
 
     def resolved(self, n_items: int, width: int) -> Self:
         if self.m and width % self.m:
@@ -89,14 +95,13 @@ class IvfPqParams(IvfParams):
 
 
 @dataclass(frozen=True)
-class ResidualParams(IvfParams):
+class ResidualParams(CodedParams):
     """Residual quantization: m codes, each of the residual of the previous ones; nlist 1 means no partition."""
 
     kind: ClassVar[str] = "residual"
 
     m: int = setting(8, "Codes per vector.", least=1)
-    bits: int = setting(6, "Bits per code.", least=1, most=8)
-    refine: int = setting(4, "Rescore this many times k exactly; 0: codes only, no vectors stored.", least=0)
+    bits: int = 6
 
 
 @dataclass(frozen=True)
@@ -106,4 +111,4 @@ class ScannParams(IvfParams):
     kind: ClassVar[str] = "scann"
     min_list_size: ClassVar[int] = 100
 
-    refine: int = setting(4, "Rescore this many times k exactly.", least=1)
+    refine: int = setting(CodedParams.refine, "Rescore this many times k exactly.", least=1)

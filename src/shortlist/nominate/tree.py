@@ -9,7 +9,7 @@ from torch import Tensor
 from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Knob, Nominator
-from shortlist.index.tree import TreeIndex, search
+from shortlist.index.tree import BEAM, TreeIndex, search
 from shortlist.settings import setting
 
 ABOUT = "about"  # plain values of tree and scorer, as JSON bytes
@@ -20,7 +20,7 @@ class TreeNominator(Nominator):
     """Beam search with a deep node scorer; nominates nothing for users without history."""
 
     index: TreeIndex
-    beam: int = setting(150, "Nodes kept per level; widened where the limit needs more.", least=1)
+    beam: int = setting(BEAM, "Nodes kept per level; widened where the limit needs more.", least=1)
     exclude_seen: bool = setting(False, "Leave out the request's history before the best items are taken.")
     product: bool = setting(
         False, "Rank by the product of the path's probabilities, as probabilistic label trees do."

@@ -22,7 +22,7 @@ Note = Callable[[str, TrainingHistory], None]
 """Records the training history of a stage by its name."""
 
 
-def forget(name: str, history: TrainingHistory) -> None:
+def no_history(name: str, history: TrainingHistory) -> None:
     """Record nothing."""
 
 
@@ -57,7 +57,7 @@ class TrainContext:
     batches: tuple[RequestBatch, ...] = ()
     fitted: Mapping[str, Stage] = field(default_factory=dict)  # trained stages by name
     checkpoint_dir: Path | None = None  # where long trainings save checkpoints
-    note: Note = forget  # called once per trained stage with its training history
+    note: Note = no_history  # called once per trained stage with its training history
 
     def checkpoint_folder(self, task: str, *settings: object) -> Path | None:
         """The checkpoint folder of one training with these settings on these events; None without checkpoints."""

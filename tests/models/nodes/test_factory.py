@@ -36,13 +36,17 @@ def test_weights_of_another_scorer_are_refused():
         load_scorer(small(width=9).settings(), tensors)
     with pytest.raises(ArtifactError, match="do not fit the settings"):
         load_scorer(small(kind="mlp").settings(), tensors)
-    with pytest.raises(ConfigError, match="one of linear, mlp, attention"):
+    with pytest.raises(ConfigError, match="one of attention, mlp, linear"):
         load_scorer(small().settings() | {"kind": "transformer"}, tensors)
 
 
 def test_a_forged_size_is_refused_before_memory_is_allocated():
     scorer = make_scorer(small(), 0)
-    with pytest.raises(ArtifactError, match=r"nodes.weight: expected \[\d+, 999999999\], got"):
+    with pytest.raises(ArtifactError, match=r"nodes.weight: expected \[999999999, \d+\], got"):
+        load_scorer({**scorer.settings(), "n_rows": 999_999_999}, scorer.state_dict())
+    with pytest.raises(ArtifactError, match=r"nodes.weight: expected \[\d+, 8192\], got"):
+        load_scorer({**scorer.settings(), "width": 8192}, scorer.state_dict())
+    with pytest.raises(ConfigError, match="width must lie between 1 and 8192, got 999999999"):
         load_scorer({**scorer.settings(), "width": 999_999_999}, scorer.state_dict())
     with pytest.raises(ConfigError, match="dropout must be a number, got 'x'"):
         load_scorer({**scorer.settings(), "dropout": "x"}, scorer.state_dict())

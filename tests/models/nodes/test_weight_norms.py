@@ -239,13 +239,6 @@ def test_a_scorer_without_bias_has_no_trainable_bias_and_stores_zeros(kind):
         assert back(padding, torch.zeros(1, 1, dtype=torch.int64)).item() == 0.0
 
 
-def test_to_dict_includes_derived_values():
-    report = norm_report(plain("attention")).to_dict()
-    assert report["theory_applicable"] is False
-    assert report["layers"][0]["row"] > 0
-    assert report["product1"] > 0
-
-
 def test_the_report_changes_no_batch_norm_statistics():
     scorer = perturbed(small(kind="mlp", norm="batch"))
     before = {name: weight.clone() for name, weight in scorer.state_dict().items()}

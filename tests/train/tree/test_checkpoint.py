@@ -160,6 +160,7 @@ def forged(folder, change):
         (lambda tensors, facts: facts.pop("step"), "expected index, step"),
         (lambda tensors, facts: facts.update(step="7"), "expected index, step"),
         (lambda tensors, facts: facts.update(more=1), "expected index, step"),
+        (lambda tensors, facts: facts["log"][0].pop("loss"), "damaged log entry"),
         (lambda tensors, facts: tensors.pop("losses"), "lacks 'losses'"),
         (lambda tensors, facts: tensors.pop("best_order"), "lacks 'best_order'"),
         (lambda tensors, facts: tensors.pop("index.scorer.nodes.weight"), "do not fit"),

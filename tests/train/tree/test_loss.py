@@ -6,7 +6,7 @@ import torch
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.train.tree.loss import binary, level_softmax, margin, sampled_softmax, top_k_hinge
-from shortlist.train.tree.sampler import All
+from shortlist.train.tree.sampler import AllSampler
 
 LOSSES = {
     "sampled": lambda x, valid, **more: sampled_softmax(x, torch.zeros_like(x), valid, **more),
@@ -122,7 +122,7 @@ def test_t12_over_all_nodes_value_and_gradient_are_those_of_the_full_softmax():
     shape = TreeShape(37, 3)
     levels = tuple(range(1, shape.height + 1))
     leaves = torch.tensor([0, 20, 36])
-    sampled = All().sample(shape, levels, leaves, torch.Generator())
+    sampled = AllSampler().sample(shape, levels, leaves, torch.Generator())
     tables = [torch.randn(3, shape.sizes[j], dtype=torch.float64, requires_grad=True) for j in levels]
     picked = [table.gather(1, sampled.nodes[:, i]) for i, table in enumerate(tables)]
     loss = sampled_softmax(torch.stack(picked, 1), sampled.logw, sampled.valid)

@@ -10,14 +10,14 @@ from shortlist.index.tree.tree import grow
 from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, margin, sampled_softmax, top_k_hinge
 from shortlist.train.tree.rectify import MODES, Labels, label_weights
-from shortlist.train.tree.sampler import All, Siblings, Uniform, only_live
+from shortlist.train.tree.sampler import AllSampler, SiblingSampler, UniformSampler, only_live
 from shortlist.train.tree.tree_sampler import TreeSampler
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SAMPLERS = [
-    All(),
-    Uniform(9),
-    Siblings(),
+    AllSampler(),
+    UniformSampler(9),
+    SiblingSampler(),
     TreeSampler(9),
     TreeSampler(9, "root", 0.1, "released"),
     BeamSampler(9),

@@ -1,11 +1,13 @@
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from shortlist.data import half_history
 from shortlist.errors import ConfigError
 from shortlist.metrics import ranking as metrics
-from shortlist.models.nodes import config
+from shortlist.models.nodes import ScorerSettings, ScorerSizes
+from shortlist.models.sequence.din import DINConfig
+from shortlist.settings import settings_of
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 
 CHOICES = {one.name: one.choices for one in SETTINGS if one.choices}
@@ -169,7 +171,8 @@ def test_a_branch_of_one_or_less_is_refused(branch):
         plan_of(branch=branch)
 
 
-def test_choices_of_the_scorer_are_those_of_its_config():
-    names = {"kind": "scorer", **{name: name for name in ("history", "pool", "norm", "output")}}
-    for theirs, ours in names.items():
-        assert set(config.CHOICES[theirs]) == set(CHOICES[ours])
+def test_scorer_settings_have_one_declaration():
+    shared = {one.name: one for one in settings_of(ScorerSettings)}
+    inherited = {one.name: one for one in SETTINGS if one.name in shared}
+    assert {**inherited, "spread": replace(inherited["spread"], default=0.1)} == shared
+    assert {one.name for one in settings_of(ScorerSizes)} <= {one.name for one in settings_of(DINConfig)}

@@ -6,7 +6,15 @@ import torch
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import grow
-from shortlist.train.tree.sampler import All, Siblings, Uniform, all_others, depth_aware, only_live, path
+from shortlist.train.tree.sampler import (
+    AllSampler,
+    SiblingSampler,
+    UniformSampler,
+    all_others,
+    depth_aware,
+    only_live,
+    path,
+)
 
 SHAPE = TreeShape(100, 3)  # sizes 1, 2, 4, 12, 34, 100
 LEVELS = (1, 2, 3, 4, 5)
@@ -44,7 +52,7 @@ def test_the_path_is_the_ancestors_of_the_leaf():
 
 def test_all_takes_every_other_node_once_without_correction():
     leaves = torch.arange(100)
-    sampled = sample(All(), leaves)
+    sampled = sample(AllSampler(), leaves)
     check(sampled, leaves)
     for row, column in ((0, 0), (99, 2), (50, 4)):
         kept = sampled.nodes[row, column][sampled.valid[row, column]]
@@ -61,14 +69,14 @@ def test_all_others_can_be_padded_to_more_columns():
 
 def test_t19_uniform_never_returns_the_positive():
     leaves = torch.randint(0, 100, (2000,), generator=seeded(1))
-    sampled = sample(Uniform(7), leaves)
+    sampled = sample(UniformSampler(7), leaves)
     check(sampled, leaves)
     assert (sampled.nodes[:, 2:, 1:] != sampled.nodes[:, 2:, :1]).all()  # levels with more than 8 nodes
 
 
 def test_uniform_takes_all_of_a_small_level_and_corrects_a_large_one():
     leaves = torch.tensor([0, 99])
-    sampled = sample(Uniform(7), leaves)
+    sampled = sample(UniformSampler(7), leaves)
     assert sampled.nodes.shape == (2, 5, 8)
     assert sampled.nodes[1, :2].tolist() == [[1, 0, 1, 1, 1, 1, 1, 1], [3, 0, 1, 2, 3, 3, 3, 3]]
     assert sampled.valid.sum(2).tolist() == [[2, 4, 8, 8, 8]] * 2
@@ -78,14 +86,14 @@ def test_uniform_takes_all_of_a_small_level_and_corrects_a_large_one():
 
 
 def test_a_level_with_one_more_node_than_negatives_is_complete():
-    sampled = sample(Uniform(11), torch.tensor([50]))
+    sampled = sample(UniformSampler(11), torch.tensor([50]))
     assert sorted(sampled.nodes[0, 2].tolist()) == list(range(12))
     assert sampled.logw[0, 2].tolist() == [0.0] * 12
 
 
 def test_uniform_can_sample_a_different_number_per_level():
     leaves = torch.tensor([3, 40])
-    sampled = sample(Uniform((1, 2, 3, 4, 5)), leaves)
+    sampled = sample(UniformSampler((1, 2, 3, 4, 5)), leaves)
     check(sampled, leaves)
     assert sampled.valid.sum(2).tolist() == [[2, 3, 4, 5, 6]] * 2
     assert sampled.logw[0, 4, 1].item() == pytest.approx(math.log(5 / 99))
@@ -93,7 +101,7 @@ def test_uniform_can_sample_a_different_number_per_level():
 
 def test_t17_uniform_samples_every_other_node_equally_often():
     leaves = torch.full((20_000,), 17)
-    sampled = sample(Uniform(5), leaves, seed=3, levels=(4, 5))
+    sampled = sample(UniformSampler(5), leaves, seed=3, levels=(4, 5))
     for column, level in ((0, 4), (1, 5)):
         counts = torch.bincount(sampled.nodes[:, column, 1:].flatten(), minlength=SHAPE.sizes[level]).double()
         positive = SHAPE.ancestor(17, level)
@@ -107,7 +115,7 @@ def test_t17_uniform_samples_every_other_node_equally_often():
 
 def test_t16_uniform_weights_give_an_unbiased_partition_function():
     scores = torch.randn(100, generator=seeded(5))
-    sampled = sample(Uniform(6), torch.full((20_000,), 30), levels=(5,))
+    sampled = sample(UniformSampler(6), torch.full((20_000,), 30), levels=(5,))
     found = (scores[sampled.nodes[:, 0, 1:]] - sampled.logw[:, 0, 1:]).exp().sum(1)
     expected = scores.exp().sum() - scores[30].exp()
     assert found.mean().item() == pytest.approx(expected.item(), rel=0.01)
@@ -115,8 +123,10 @@ def test_t16_uniform_weights_give_an_unbiased_partition_function():
 
 def test_the_same_seed_samples_the_same_nodes():
     leaves = torch.arange(50)
-    assert torch.equal(sample(Uniform(6), leaves, 4).nodes, sample(Uniform(6), leaves, 4).nodes)
-    assert not torch.equal(sample(Uniform(6), leaves, 4).nodes, sample(Uniform(6), leaves, 5).nodes)
+    assert torch.equal(sample(UniformSampler(6), leaves, 4).nodes, sample(UniformSampler(6), leaves, 4).nodes)
+    assert not torch.equal(
+        sample(UniformSampler(6), leaves, 4).nodes, sample(UniformSampler(6), leaves, 5).nodes
+    )
 
 
 @pytest.mark.parametrize(("n", "branch"), [(100, 3), (7, 2), (64, 4), (10, 8)])
@@ -124,7 +134,7 @@ def test_siblings_are_the_other_children_of_the_parent(n, branch):
     shape = TreeShape(n, branch)
     levels = tuple(range(1, shape.height + 1))
     leaves = torch.arange(n)
-    sampled = sample(Siblings(), leaves, shape=shape, levels=levels)
+    sampled = sample(SiblingSampler(), leaves, shape=shape, levels=levels)
     check(sampled, leaves, shape, levels)
     for leaf in range(n):
         for column, level in enumerate(levels):
@@ -137,7 +147,7 @@ def test_siblings_are_the_other_children_of_the_parent(n, branch):
 def test_only_nodes_with_items_below_are_kept():
     tree = grow(torch.arange(40), 40, 3, spare=1.5)
     leaves = tree.leaves(torch.arange(40))
-    sampled = only_live(sample(All(), leaves, shape=tree.shape, levels=(3, 4)), (3, 4), tree)
+    sampled = only_live(sample(AllSampler(), leaves, shape=tree.shape, levels=(3, 4)), (3, 4), tree)
     check(sampled, leaves, tree.shape, (3, 4))
     for column, level in enumerate((3, 4)):
         expected = tree.live(level).nonzero()[:, 0].tolist()
@@ -150,7 +160,7 @@ def test_without_free_slots_the_partition_function_stays_unbiased():
     level = tree.shape.height
     scores = torch.randn(tree.shape.n, generator=seeded(5))
     leaves = tree.leaves(torch.full((30_000,), 12))
-    sampled = only_live(sample(Uniform(6), leaves, shape=tree.shape, levels=(level,)), (level,), tree)
+    sampled = only_live(sample(UniformSampler(6), leaves, shape=tree.shape, levels=(level,)), (level,), tree)
     found = ((scores[sampled.nodes] - sampled.logw).exp() * sampled.valid)[:, 0, 1:].sum(1)
     expected = scores[tree.live(level)].exp().sum() - scores[leaves[0]].exp()
     assert found.mean().item() == pytest.approx(expected.item(), rel=0.02)
@@ -158,7 +168,7 @@ def test_without_free_slots_the_partition_function_stays_unbiased():
 
 def test_a_tree_without_free_slots_changes_nothing():
     tree = grow(torch.arange(100), 100, 3)
-    sampled = sample(Uniform(6), torch.arange(100))
+    sampled = sample(UniformSampler(6), torch.arange(100))
     assert only_live(sampled, LEVELS, tree) is sampled
 
 
@@ -184,9 +194,9 @@ def test_wrong_settings_are_refused():
     leaves = torch.tensor([0])
     for levels in ((), (0, 1), (2, 1), (1, 6)):
         with pytest.raises(ConfigError, match="ascending, from 1 to 5"):
-            sample(All(), leaves, levels=levels)
+            sample(AllSampler(), leaves, levels=levels)
     for negatives in (0, (1, 2), (1, 2, 0, 4, 5)):
         with pytest.raises(ConfigError, match="negatives must be"):
-            sample(Uniform(negatives), leaves)
+            sample(UniformSampler(negatives), leaves)
     with pytest.raises(ConfigError, match="alpha"):
         depth_aware(70, (1, 2), -1.0)

@@ -11,10 +11,11 @@ from shortlist.errors import ArtifactError, ConfigError, ShortlistError
 from shortlist.index.tree import by_category, by_vectors, random_order, search
 from shortlist.metrics.ranking import f1
 from shortlist.train.tree import training as loop
+from shortlist.train.tree.checkpoint import EvaluationEntry, UpdateEntry
 from shortlist.train.tree.plan import METHODS
 from shortlist.train.tree.rectify import Top
 from shortlist.train.tree.training import TreeTraining, TreeTrainingSet, scorer_config
-from shortlist.train.tree.validation import answers, quality, validation_sample
+from shortlist.train.tree.validation import Quality, answers, quality, validation_sample
 from tests.train.tree.small import everything, next_item_scores, plan, same, training, training_set
 
 LONG = {"steps": 40, "rounds": 2, "batch_size": 64, "eval_every": 1000, "beam": 10, "negatives": 8}
@@ -26,9 +27,9 @@ def test_every_method_beats_popularity_on_cyclic_histories(method):
     data = training_set()
     one = training(method, data=data, **{**LONG, **SLOW.get(method, {})})
     untaught = {name: value.clone() for name, value in one.chosen().tensors().items()}
-    before = quality(one.chosen(), data.valid, one.plan, k=5)["f1"]
+    before = quality(one.chosen(), data.valid, one.plan, k=5).f1
     found = one.run()
-    after = quality(found, data.valid, one.plan, k=5)["f1"]
+    after = quality(found, data.valid, one.plan, k=5).f1
     popular = torch.from_numpy(np.argsort(-data.events.popularity, kind="stable")[:5].copy())
     usual = float(f1(popular.expand(len(data.valid), 5), data.valid.relevant(), 5).mean())
     assert after > max(before, usual), (before, usual, after)
@@ -39,8 +40,8 @@ def test_every_method_beats_popularity_on_cyclic_histories(method):
 @pytest.mark.parametrize("profile", ["paper", "released"])
 def test_the_profiles_of_paper_and_code_improve_f1(profile):
     one = training("dtr-t-rl", profile, **{**LONG, "learning_rate": 2e-2, "warmup": 5})
-    before = quality(one.chosen(), one.training_set.valid, one.plan, k=5)["f1"]
-    assert quality(one.run(), one.training_set.valid, one.plan, k=5)["f1"] > before
+    before = quality(one.chosen(), one.training_set.valid, one.plan, k=5).f1
+    assert quality(one.run(), one.training_set.valid, one.plan, k=5).f1 > before
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -89,19 +90,19 @@ def test_rectified_labels_from_top_items(given, tmp_path):
 
 def test_the_best_validation_f1_is_chosen_not_the_last(monkeypatch):
     marks = iter([0.1, 0.5, 0.3, 0.2])
-    monkeypatch.setattr(loop, "quality", lambda index, held_out, plan: {"f1": next(marks)})
+    monkeypatch.setattr(loop, "quality", lambda index, held_out, plan: Quality(0.0, next(marks), 0))
     one = training(eval_every=2, steps=4)
     one.run(until=4)
     best = {name: value.clone() for name, value in one.state.index.tensors().items()}
     chosen = one.run()
-    assert [entry["f1"] for entry in one.state.log if "f1" in entry] == [0.1, 0.5, 0.3, 0.2]
+    assert one.validation == [0.1, 0.5, 0.3, 0.2]
     assert same(chosen.tensors(), best)
     assert not same(one.state.index.tensors(), best)
     assert one.state.updates == 1
 
 
 def test_of_equal_f1_the_first_is_chosen(monkeypatch):
-    monkeypatch.setattr(loop, "quality", lambda index, held_out, plan: {"f1": 0.5})
+    monkeypatch.setattr(loop, "quality", lambda index, held_out, plan: Quality(0.0, 0.5, 0))
     one = training(eval_every=2)
     one.run(until=2)
     best = {name: value.clone() for name, value in one.state.index.tensors().items()}
@@ -110,7 +111,7 @@ def test_of_equal_f1_the_first_is_chosen(monkeypatch):
 
 def test_early_stopping_after_patience_evaluations(monkeypatch):
     marks = iter([0.1, 0.5, 0.3, 0.4, 0.9])
-    monkeypatch.setattr(loop, "quality", lambda index, held_out, plan: {"f1": next(marks)})
+    monkeypatch.setattr(loop, "quality", lambda index, held_out, plan: Quality(0.0, next(marks), 0))
     one = training(eval_every=2, steps=5, patience=2)
     one.run()
     assert one.state.step == 8
@@ -121,28 +122,28 @@ def test_early_stopping_after_patience_evaluations(monkeypatch):
 def test_without_validation_the_last_is_chosen():
     one = training(data=training_set(valid=None))
     assert one.run() is one.state.index
-    assert [sorted(entry) for entry in one.state.log] == [
-        ["loss", "skipped", "step"],
-        ["step", "update"],
-        ["loss", "skipped", "step"],
-    ]
+    assert [type(entry) for entry in one.state.log] == [EvaluationEntry, UpdateEntry, EvaluationEntry]
+    assert all(entry.f1 is None for entry in one.state.log if isinstance(entry, EvaluationEntry))
+    assert all(entry.seconds is None for entry in one.state.log)
 
 
 def test_logged_f1_is_that_of_the_validation_users():
     one = training("dtr-t")
     one.run(until=5)
-    entry, cases = one.state.log[0], one.training_set.valid
+    entry, held_out = one.state.log[0], one.training_set.valid
     one.state.index.scorer.eval()
-    expected = float(f1(answers(one.state.index, cases, 20, one.plan.beam), cases.relevant(), 20).mean())
-    assert entry["f1"] == pytest.approx(expected)
-    assert entry["step"] == 5
+    expected = float(
+        f1(answers(one.state.index, held_out, 20, one.plan.beam), held_out.relevant(), 20).mean()
+    )
+    assert entry.f1 == pytest.approx(expected)
+    assert entry.step == 5
 
 
 def test_log_entries_have_the_time_of_the_clock():
     ticks = iter(range(100))
     one = TreeTraining(plan(), training_set(), 0, "cpu", clock=lambda: float(next(ticks)))
     one.run()
-    assert [entry["seconds"] for entry in one.state.log] == [0.0, 1.0, 2.0]
+    assert [entry.seconds for entry in one.state.log] == [0.0, 1.0, 2.0]
 
 
 def test_progress_is_reported_after_every_step():
@@ -154,7 +155,7 @@ def test_progress_is_reported_after_every_step():
 def test_updates_are_between_rounds():
     one = training(rounds=4, steps=3)
     one.run()
-    assert [entry["step"] for entry in one.state.log if "update" in entry] == [3, 6, 9]
+    assert [entry.step for entry in one.state.log if isinstance(entry, UpdateEntry)] == [3, 6, 9]
     assert one.state.updates == one.state.index.tree.version == 3
     still = training("otm", rounds=4, steps=3)
     still.run()

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 def test_every_method_learns_on_a_gpu(method, precision):
     data = training_set(estimator=lambda rows: next_item_scores(rows.cpu()).to(rows.device))
     one = TreeTraining(plan(method, **{**LONG, **SLOW.get(method, {})}, precision=precision), data, 0, "cuda")
-    before = quality(one.chosen(), data.valid, one.plan, k=5)["f1"]
+    before = quality(one.chosen(), data.valid, one.plan, k=5).f1
     found = one.run()
-    assert quality(found, data.valid, one.plan, k=5)["f1"] > before
+    assert quality(found, data.valid, one.plan, k=5).f1 > before
     assert found.scorer.nodes.weight.dtype == torch.float32
 
 
@@ -67,5 +67,5 @@ def test_on_a_gpu_the_same_seed_gives_the_same_bytes(method):
 def test_a_compiled_scorer_learns_on_a_gpu():
     data = training_set()
     one = TreeTraining(plan("dtr-t", **LONG, compiled=True), data, 0, "cuda")
-    before = quality(one.chosen(), data.valid, one.plan, k=5)["f1"]
-    assert quality(one.run(), data.valid, one.plan, k=5)["f1"] > before
+    before = quality(one.chosen(), data.valid, one.plan, k=5).f1
+    assert quality(one.run(), data.valid, one.plan, k=5).f1 > before

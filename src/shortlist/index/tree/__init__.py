@@ -1,6 +1,6 @@
 """The tree as arrays: shape, leaf orders, search, updates."""
 
-from shortlist.index.tree.beam import Beam, Found, exhaustive, search
+from shortlist.index.tree.beam import BEAM, Beam, Found, exhaustive, search
 from shortlist.index.tree.cpu_search import warmup
 from shortlist.index.tree.index import TreeIndex, n_rows
 from shortlist.index.tree.order import by_category, by_popularity, by_vectors, pifa, project, random_order
@@ -9,6 +9,7 @@ from shortlist.index.tree.tree import Tree, grow
 from shortlist.index.tree.updates import delete, insert, rebalance
 
 __all__ = [
+    "BEAM",
     "Beam",
     "Found",
     "Tree",

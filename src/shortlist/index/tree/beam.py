@@ -12,6 +12,7 @@ from shortlist.index.tree.shape import TreeShape
 from shortlist.models.nodes import AttentionScorer, State
 from shortlist.models.nodes.cpu_kernel import KernelInputs
 
+BEAM = 150  # default width of the search
 NOTHING = float("-inf")
 SORTED = 4096  # wider rows are not sorted as a whole
 PAIRS = {"cpu": 1 << 15, "cuda": 1 << 19}  # (user, node) pairs scored at once
@@ -49,7 +50,7 @@ def search(
     index: TreeIndex,
     history: Tensor,
     k: int,
-    beam: int = 150,
+    beam: int = BEAM,
     exclude: Tensor | None = None,
     allowed: Tensor | None = None,
     skip: bool = True,

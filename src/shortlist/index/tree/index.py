@@ -8,6 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from shortlist.artifact.json_tensor import with_prefix, without_prefix
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import Tree
@@ -106,7 +107,7 @@ class TreeIndex:
 
     def tensors(self) -> dict[str, Tensor]:
         """The arrays of tree and scorer, as stored in an artifact."""
-        return _prefixed("tree.", self.tree.tensors()) | _prefixed("scorer.", self.scorer.state_dict())
+        return with_prefix("tree.", self.tree.tensors()) | with_prefix("scorer.", self.scorer.state_dict())
 
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
@@ -114,9 +115,9 @@ class TreeIndex:
         for key, kind in (("leaf_vectors", str), ("first", int), ("tree", Mapping), ("scorer", Mapping)):
             if not isinstance(settings.get(key), kind):
                 raise ArtifactError(f"tree index: its settings lack {key!r}; make the artifact again")
-        tree = Tree.build(settings["tree"], _with_prefix("tree.", tensors))
+        tree = Tree.build(settings["tree"], without_prefix("tree.", tensors))
         try:
-            scorer = load_scorer(settings["scorer"], _with_prefix("scorer.", tensors))
+            scorer = load_scorer(settings["scorer"], without_prefix("scorer.", tensors))
             return cls(tree, scorer, settings["leaf_vectors"], settings["first"])
         except ConfigError as error:
             raise ArtifactError(f"tree index: {error}") from error
@@ -132,11 +133,3 @@ def n_rows(shape: TreeShape, n_items: int, leaf_vectors: str) -> int:
     if leaf_vectors not in LEAF_VECTORS:
         raise ConfigError(f"leaf_vectors must be one of {', '.join(LEAF_VECTORS)}, got {leaf_vectors!r}")
     return shape.n_nodes if leaf_vectors == "slot" else shape.offsets[-1] + n_items
-
-
-def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {prefix + name: tensor for name, tensor in tensors.items()}
-
-
-def _with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -59,8 +59,8 @@ def pifa(matrix: Any, features: Any = None) -> sparse.csr_array:
     """Positive instance feature aggregation: the normalized sum of the features of an item's rows, sparse [items, f].
 
     `matrix` [rows, items] is sparse, of training events only; a row is a user or a window. Without `features` [rows, f]
-    each row is its own feature, so the vector lists who interacted with the item. An item without events has an empty
-    vector.
+    each row is its own feature, so the vector is the item's column of the user-item matrix. An item without events
+    has an empty vector.
     """
     rows = sparse.csr_array(matrix, dtype=np.float64).T.tocsr()  # [items, rows]
     vectors = (

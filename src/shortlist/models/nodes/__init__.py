@@ -1,7 +1,7 @@
 """Scorers of tree nodes: from a history and node rows to scores."""
 
 from shortlist.models.nodes.attention import AttentionScorer, AttentionState, plain_weights
-from shortlist.models.nodes.config import ScorerConfig
+from shortlist.models.nodes.config import ScorerConfig, ScorerSettings, ScorerSizes, values_of
 from shortlist.models.nodes.factory import load_scorer, load_weights, make_scorer, warmup
 from shortlist.models.nodes.linear import LinearScorer
 from shortlist.models.nodes.mlp import MLPScorer
@@ -17,6 +17,8 @@ __all__ = [
     "NormLimits",
     "Norms",
     "ScorerConfig",
+    "ScorerSettings",
+    "ScorerSizes",
     "State",
     "load_scorer",
     "load_weights",
@@ -24,5 +26,6 @@ __all__ = [
     "norm_report",
     "plain_weights",
     "project_",
+    "values_of",
     "warmup",
 ]

@@ -5,9 +5,8 @@ sum, which the two-stage paper prints, does not bound scores and is reported for
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from math import prod
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -79,11 +78,6 @@ class Norms:
     def product2(self) -> float:
         """The product of the two norms of the unit, at most b2 ** 2."""
         return prod(matrix.row for matrix in self.unit)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values including the derived ones."""
-        derived = ("theory_applicable", "depth", "b1", "b2", "product1", "product2")
-        return asdict(self) | {name: getattr(self, name) for name in derived}
 
 
 @dataclass(frozen=True)

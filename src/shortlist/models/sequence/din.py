@@ -8,28 +8,17 @@ import torch
 from torch import Tensor
 
 from shortlist.models.model import Model, ModelConfig
-from shortlist.models.nodes import ScorerConfig, make_scorer
+from shortlist.models.nodes import ScorerConfig, ScorerSizes, make_scorer, values_of
 from shortlist.settings import setting
 
 CELLS = 1 << 18  # users times items scored at a time
 
 
 @dataclass(frozen=True)
-class DINConfig(ModelConfig):
-    """Sizes of the attention and of the MLP after it; `max_history` is the sum of the windows."""
+class DINConfig(ScorerSizes, ModelConfig):
+    """Sizes of the attention and of the layers after it; `max_history` is the sum of the windows."""
 
     max_history: int = setting(69, derived=True)
-    width: int = setting(24, "Width of the item embeddings.", least=1, most=8192)
-    hidden: int = setting(36, "Width of the hidden layer of the attention.", least=1, most=65_536)
-    layers: tuple[int, ...] = setting(
-        (128, 64, 24), "Widths of the MLP after the attention.", least=1, most=65_536
-    )
-    windows: tuple[int, ...] = setting(
-        (20, 20, 10, 10, 2, 2, 2, 1, 1, 1),
-        "Lengths of the parts of the history that are pooled separately, oldest first.",
-        least=1,
-        most=10_000,
-    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_history", sum(self.windows))
@@ -45,13 +34,7 @@ class DIN(Model):
 
     def __init__(self, config: DINConfig) -> None:
         super().__init__(config)
-        sizes = ScorerConfig(
-            max(config.n_items, 1),
-            width=config.width,
-            hidden=config.hidden,
-            layers=config.layers,
-            windows=config.windows,
-        )
+        sizes = ScorerConfig(max(config.n_items, 1), **values_of(config, ScorerSizes))
         self.scorer = make_scorer(sizes, int(torch.randint(1 << 31, ())))
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:

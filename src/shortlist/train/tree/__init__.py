@@ -3,19 +3,27 @@
 from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, level_softmax, margin, sampled_softmax, top_k_hinge
 from shortlist.train.tree.rectify import Labels, Top, label_weights, mean_label_per_level, rectified
-from shortlist.train.tree.sampler import All, SampledNodes, Sampler, Siblings, Uniform, depth_aware, only_live
+from shortlist.train.tree.sampler import (
+    AllSampler,
+    SampledNodes,
+    Sampler,
+    SiblingSampler,
+    UniformSampler,
+    depth_aware,
+    only_live,
+)
 from shortlist.train.tree.tree_sampler import TreeSampler, log_proposal, proposal_kl
 
 __all__ = [
-    "All",
+    "AllSampler",
     "BeamSampler",
     "Labels",
     "SampledNodes",
     "Sampler",
-    "Siblings",
+    "SiblingSampler",
     "Top",
     "TreeSampler",
-    "Uniform",
+    "UniformSampler",
     "binary",
     "depth_aware",
     "label_weights",

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
-from shortlist.train.tree.sampler import LevelScore, SampledNodes, Siblings, check_levels, path
+from shortlist.train.tree.sampler import LevelScore, SampledNodes, SiblingSampler, check_levels, path
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class BeamSampler:
     positive is in column 0 whether or not the search reached it; `reached` says which.
     """
 
-    beam: int = 150
+    beam: int
 
     def __post_init__(self) -> None:
         if self.beam < 1:
@@ -80,7 +80,7 @@ def model_targets(score: LevelScore, shape: TreeShape, levels: tuple[int, ...], 
     below = tuple(range(levels[0] + 1, shape.height + 1))
     if not below:
         return torch.ones(len(leaves), len(levels), device=leaves.device)
-    children = Siblings().sample(shape, below, leaves, torch.Generator())
+    children = SiblingSampler().sample(shape, below, leaves, torch.Generator())
     best = [
         _is_best(score(level, children.nodes[:, i]), children.valid[:, i]) for i, level in enumerate(below)
     ]

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.artifact.json_tensor import with_prefix, without_prefix
 from shortlist.artifact.staging import current_folder as place_of
 from shortlist.artifact.store import Artifact, Lineage, load, save
 from shortlist.data import HeldOut, Interactions
@@ -18,6 +19,7 @@ from shortlist.errors import ArtifactError
 from shortlist.index.tree import TreeIndex
 from shortlist.train.tree.optimizer import TreeOptimizer
 from shortlist.train.tree.plan import TreePlan
+from shortlist.train.tree.update import UpdateReport
 
 KIND = "tree-training"
 TENSORS, FACTS = "state.safetensors", "state.json"
@@ -25,6 +27,28 @@ KEYS = {"index": dict, "step": int, "updates": int, "since": int, "log": list}
 
 RunId = Mapping[str, Any]
 """What a run is identified by besides its state (plan, seed, device, data), in JSON types."""
+
+
+@dataclass(frozen=True)
+class EvaluationEntry:
+    """Log entry of an evaluation."""
+
+    step: int
+    loss: float  # mean since the last evaluation
+    skipped: float  # share of skipped levels since then
+    seconds: float | None = None  # of training so far, with a clock
+    recall: float | None = None  # of validation users; None without any
+    f1: float | None = None
+    distinct: int | None = None  # different recommended items
+
+
+@dataclass(frozen=True)
+class UpdateEntry:
+    """Log entry of a tree update."""
+
+    step: int
+    update: UpdateReport
+    seconds: float | None = None
 
 
 @dataclass(eq=False)
@@ -37,7 +61,7 @@ class TrainingState:
     since: int = 0  # steps since then
     step: int = 0
     updates: int = 0
-    log: list[dict[str, Any]] = field(default_factory=list)  # an entry per evaluation and per tree update
+    log: list[EvaluationEntry | UpdateEntry] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
     best_order: Tensor | None = None
 
@@ -60,14 +84,20 @@ def save_checkpoint(folder: Path, state: TrainingState, run: RunId) -> None:
     """Write the state, replacing an earlier checkpoint."""
     index = state.index
     tensors = {
-        **_with_prefix("index.", index.tensors()),
-        **_with_prefix("optimizer.", state.optimizer.tensors()),
-        **_with_prefix("best.", state.best),
+        **with_prefix("index.", index.tensors()),
+        **with_prefix("optimizer.", state.optimizer.tensors()),
+        **with_prefix("best.", state.best),
         "losses": state.losses,
     }
     if state.best_order is not None:
         tensors["best_order"] = state.best_order
-    facts = {"index": index.settings(), **{name: getattr(state, name) for name in KEYS if name != "index"}}
+    facts = {
+        "index": index.settings(),
+        "step": state.step,
+        "updates": state.updates,
+        "since": state.since,
+        "log": [asdict(entry) for entry in state.log],
+    }
     lineage = Lineage(str(run["data"].get("events")), int(run["seed"]), config=run)
     about = {"step": state.step, "updates": state.updates}
     save(folder, KIND, {TENSORS: tensors, FACTS: json.dumps(facts)}, lineage, about, overwrite=True)
@@ -78,11 +108,12 @@ def load_checkpoint(folder: Path, plan: TreePlan, device: torch.device, run: Run
     saved = load(folder, KIND)
     _check_same(folder, saved.lineage.config, run)
     tensors, facts = saved.tensors(TENSORS), _facts(saved)
-    index = TreeIndex.build(facts.pop("index"), _under_prefix("index.", tensors)).to(device)
+    index = TreeIndex.build(facts.pop("index"), without_prefix("index.", tensors)).to(device)
     losses = _tensor(folder, tensors, "losses").to(device)
+    facts["log"] = [_entry(saved, values) for values in facts["log"]]
     state = TrainingState(index, TreeOptimizer(plan, index.scorer), losses, **facts)
-    state.optimizer.restore(_under_prefix("optimizer.", tensors))
-    state.best = {name: one.to(device) for name, one in _under_prefix("best.", tensors).items()}
+    state.optimizer.restore(without_prefix("optimizer.", tensors))
+    state.best = {name: one.to(device) for name, one in without_prefix("best.", tensors).items()}
     if state.best:
         state.best_order = _tensor(folder, tensors, "best_order").to(device)
     return state
@@ -148,15 +179,19 @@ def _facts(saved: Artifact) -> dict[str, Any]:
     return dict(facts)
 
 
+def _entry(saved: Artifact, values: Mapping[str, Any]) -> EvaluationEntry | UpdateEntry:
+    """A log entry from its JSON object."""
+    try:
+        if "update" not in values:
+            return EvaluationEntry(**values)
+        return UpdateEntry(**{**values, "update": UpdateReport(**values["update"])})
+    except TypeError as error:
+        raise ArtifactError(
+            f"{saved.folder / FACTS}: damaged log entry ({error}); train again from the start"
+        ) from error
+
+
 def _tensor(folder: Path, tensors: Mapping[str, Tensor], name: str) -> Tensor:
     if name not in tensors:
         raise ArtifactError(f"{folder / TENSORS}: lacks {name!r}; train again from the start")
     return tensors[name]
-
-
-def _with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {prefix + name: one for name, one in tensors.items()}
-
-
-def _under_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}

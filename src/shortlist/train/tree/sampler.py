@@ -44,7 +44,7 @@ class Sampler(Protocol):
 
 
 @dataclass(frozen=True)
-class All:
+class AllSampler:
     """Every other node of the level: the exact softmax."""
 
     def sample(
@@ -59,7 +59,7 @@ class All:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class UniformSampler:
     """Uniform negatives with replacement, never the positive; all other nodes where there are no more than that.
 
     Each of M samples represents (N - 1) / M nodes, so logw = log M - log(N - 1).
@@ -82,7 +82,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Siblings:
+class SiblingSampler:
     """The other children of the positive's parent, as in probabilistic label trees."""
 
     def sample(

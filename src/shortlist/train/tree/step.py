@@ -12,17 +12,17 @@ from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, margin, sampled_softmax, top_k_hinge
 from shortlist.train.tree.plan import TreePlan
 from shortlist.train.tree.sampler import (
-    All,
+    AllSampler,
     LevelScore,
     SampledNodes,
-    Siblings,
-    Uniform,
+    SiblingSampler,
+    UniformSampler,
     depth_aware,
     only_live,
 )
 from shortlist.train.tree.tree_sampler import TreeSampler
 
-Sampler = All | Uniform | Siblings | TreeSampler | BeamSampler
+Sampler = AllSampler | UniformSampler | SiblingSampler | TreeSampler | BeamSampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +42,14 @@ class TrainStep:
         """The sampler of the plan."""
         plan = self.plan
         if plan.sampler == "uniform":
-            return Uniform(
+            return UniformSampler(
                 depth_aware(plan.negatives, self.levels, plan.alpha) if plan.alpha else plan.negatives
             )
         if plan.sampler == "tree":
             return TreeSampler(plan.negatives, plan.start, plan.mix, plan.correction)
         if plan.sampler == "beam":
             return BeamSampler(plan.train_beam or plan.beam)
-        return Siblings() if plan.sampler == "siblings" else All()
+        return SiblingSampler() if plan.sampler == "siblings" else AllSampler()
 
     def loss(
         self, histories: Tensor, targets: Tensor, weight: Tensor, generator: torch.Generator

@@ -16,7 +16,7 @@ from shortlist.index.tree import TreeIndex, pifa, project
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.nominate import TreeNominator
 from shortlist.settings import Setting, check_settings, setting, settings_of
-from shortlist.train.context import TrainContext, forget
+from shortlist.train.context import TrainContext, no_history
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.models.sequence import SequenceTrainer
@@ -146,7 +146,7 @@ class TreeTrainer:
         """Tree and scorer of JTM, which OTM starts from: its labels are its own scores, useless before training."""
         rate = self.overrides.get("learning_rate") or plan_of("jtm", self.profile).learning_rate
         before = replace(plan, labels="plain", learning_rate=rate, **METHODS["jtm"])
-        index = self._train(before, training_set, replace(context, note=forget), "jtm")
+        index = self._train(before, training_set, replace(context, note=no_history), "jtm")
         order = index.tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()
 

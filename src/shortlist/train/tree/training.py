@@ -14,13 +14,22 @@ from torch import Tensor
 from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ConfigError, ShortlistError
 from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, grow, n_rows, random_order
-from shortlist.models.nodes import AttentionScorer, ScorerConfig, load_weights, make_scorer
+from shortlist.models.nodes import (
+    AttentionScorer,
+    ScorerConfig,
+    ScorerSettings,
+    load_weights,
+    make_scorer,
+    values_of,
+)
 from shortlist.progress import Progress, silent
 from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
 from shortlist.train.loop.device import device_of
 from shortlist.train.tree.checkpoint import (
+    EvaluationEntry,
     RunId,
     TrainingState,
+    UpdateEntry,
     has_checkpoint,
     load_checkpoint,
     run_id,
@@ -168,7 +177,7 @@ class TreeTraining:
             with self._precision():
                 index, report = updated_tree(plan, self.state.index, self.instances, self._seed(1, step))
             self.state.index, self.state.updates = index, self.state.updates + 1
-            self.state.log.append({"step": step, "update": vars(report), **self._time()})
+            self.state.log.append(UpdateEntry(step, report, self._seconds()))
             self._step, self._labels = TrainStep(plan, index), None
         if plan.restart:
             self.state.optimizer = TreeOptimizer(plan, self.state.index.scorer)
@@ -250,19 +259,20 @@ class TreeTraining:
 
     def _evaluate(self) -> None:
         """Log loss and validation metrics; the only place where the host waits for the device."""
-        mean = (self.state.losses / max(self.state.since, 1)).tolist()
+        loss, skipped = (self.state.losses / max(self.state.since, 1)).tolist()
         self.state.losses.zero_()
         self.state.since = 0
-        if not np.isfinite(mean[0]):
+        if not np.isfinite(loss):
             raise ShortlistError(
-                f"tree: the loss is {mean[0]} at step {self.state.step}; lower the learning rate"
+                f"tree: the loss is {loss} at step {self.state.step}; lower the learning rate"
             )
-        entry = {"step": self.state.step, "loss": mean[0], "skipped": mean[1], **self._time()}
+        entry = EvaluationEntry(self.state.step, loss, skipped, self._seconds())
         if self._valid is not None:
             self.state.index.scorer.eval()
             with self._precision():
-                entry.update(quality(self.state.index, self._valid, self.plan))
-            if entry["f1"] > max(self.validation, default=-math.inf):
+                measured = quality(self.state.index, self._valid, self.plan)
+            entry = replace(entry, **vars(measured))
+            if measured.f1 > max(self.validation, default=-math.inf):
                 weights = self.state.index.scorer.state_dict()
                 self.state.best = {name: one.detach().clone() for name, one in weights.items()}
                 self.state.best_order = self.state.index.tree.item_of_leaf
@@ -271,7 +281,8 @@ class TreeTraining:
     @property
     def validation(self) -> list[float]:
         """Validation F1 of every evaluation so far."""
-        return [entry["f1"] for entry in self.state.log if "f1" in entry]
+        evaluations = [entry for entry in self.state.log if isinstance(entry, EvaluationEntry)]
+        return [entry.f1 for entry in evaluations if entry.f1 is not None]
 
     def _should_stop(self) -> bool:
         """Early stopping: whether F1 has not improved for `patience` evaluations."""
@@ -309,8 +320,8 @@ class TreeTraining:
         else:
             torch.default_generator.manual_seed(seed)
 
-    def _time(self) -> dict[str, float]:
-        return {} if self.clock is None else {"seconds": self.clock()}
+    def _seconds(self) -> float | None:
+        return None if self.clock is None else self.clock()
 
     def _precision(self) -> torch.autocast:
         """bfloat16 if the plan says so; `auto` means on a GPU."""
@@ -331,14 +342,5 @@ def scorer_config(plan: TreePlan, shape: TreeShape, n_items: int) -> ScorerConfi
         n_rows=n_rows(shape, n_items, plan.leaf_vectors),
         n_items=n_items if plan.history == "item" else 0,
         kind=plan.scorer,
-        width=plan.width,
-        hidden=plan.hidden,
-        layers=plan.layers,
-        windows=plan.windows,
-        history=plan.history,
-        pool=plan.pool,
-        norm=plan.norm,
-        output=plan.output,
-        dropout=plan.dropout,
-        spread=plan.spread,
+        **values_of(plan, ScorerSettings),
     )

@@ -40,7 +40,8 @@ class TreeSampler:
     def __post_init__(self) -> None:
         if self.negatives < 1 or not 0 <= self.mix < 1:
             raise ConfigError(
-                f"expected negatives >= 1 and 0 <= mix < 1, got {self.negatives} and {self.mix}; mix 1 is Uniform"
+                f"expected negatives >= 1 and 0 <= mix < 1, got {self.negatives} and {self.mix}; "
+                "for mix 1 use UniformSampler"
             )
         if self.start not in ("exact", "root") or self.correction not in ("exact", "released"):
             raise ConfigError(

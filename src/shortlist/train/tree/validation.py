@@ -1,6 +1,6 @@
 """Recall and F1 of a tree on held-out users, on the device it is trained on."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -8,19 +8,28 @@ from torch import Tensor
 
 from shortlist.data import HeldOut
 from shortlist.data.windows import gather
-from shortlist.index.tree import TreeIndex, exhaustive, search
+from shortlist.index.tree import BEAM, TreeIndex, exhaustive, search
 from shortlist.metrics.ranking import f1, recall
 from shortlist.train.tree.plan import TreePlan
 
 
-def quality(index: TreeIndex, held_out: HeldOut, plan: TreePlan, k: int = 20) -> Mapping[str, float]:
+@dataclass(frozen=True)
+class Quality:
+    """Metrics of a tree on validation users."""
+
+    recall: float
+    f1: float
+    distinct: int  # different recommended items
+
+
+def quality(index: TreeIndex, held_out: HeldOut, plan: TreePlan, k: int = 20) -> Quality:
     """Recall@k, F1@k and the number of distinct recommended items, without items of the history."""
     items, relevant = answers(index, held_out, k, plan.beam, product=plan.product), held_out.relevant()
-    return {
-        "recall": float(recall(items, relevant, k).nanmean()),
-        "f1": float(f1(items, relevant, k).nanmean()),
-        "distinct": float(len(torch.unique(items))),
-    }
+    return Quality(
+        recall=float(recall(items, relevant, k).nanmean()),
+        f1=float(f1(items, relevant, k).nanmean()),
+        distinct=len(torch.unique(items)),
+    )
 
 
 def validation_sample(valid: HeldOut | None, seed: int, most: int = 1000) -> HeldOut | None:
@@ -34,7 +43,7 @@ def answers(
     index: TreeIndex,
     held_out: HeldOut,
     k: int = 20,
-    beam: int = 150,
+    beam: int = BEAM,
     exclude_seen: bool = True,
     product: bool = False,
     full: bool = False,
