@@ -18,7 +18,7 @@ from shortlist.errors import ConfigError
 RENAMED: Mapping[str, str] = {
     "batch": "batch_size",
     "cap": "instances_per_item",
-    "cases": "validation_cases",
+    "cases": "validation_users",
     "correct": "logq_correction",
     "decay": "weight_decay",
     "drawn": "n_negatives",
@@ -40,6 +40,7 @@ RENAMED: Mapping[str, str] = {
     "sticky": "stay_bonus",
     "tail": "mask_last_share",
     "taught_beam": "train_beam",
+    "validation_cases": "validation_users",
     "vectors": "embedding_init",
     "wants": "positives_per_request",
 }

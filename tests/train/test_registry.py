@@ -24,10 +24,20 @@ STATELESS = {"seen", "explore"}
 class Every(Filter):
     """Keep every n-th candidate."""
 
-    n: int = setting(2, "Keep one of so many candidates.", least=1)
+    n: int = setting(2, "Keep one candidate in this many.", least=1)
 
     def keep(self, query, found):
         return torch.arange(found.shape[1]).expand(found.shape) % self.n == 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class First(Filter):
+    """Keep the first n candidates; the annotation is a string, as under `from __future__ import annotations`."""
+
+    n: "int"
+
+    def keep(self, query, found):
+        return torch.arange(found.shape[1]).expand(found.shape) < self.n
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +64,11 @@ def test_stateless_stage_is_built_from_its_settings(world):
     assert isinstance(seen, Seen)
     assert seen.last == 3
     assert isinstance(explore.fit({"temperature": 0.5}, context), Explore)
+
+
+def test_annotations_may_be_strings():
+    types = {**TYPES, "first": First}
+    assert trainer_of("first", {}, "here", types=types) == Stateless(First)
 
 
 def test_stateless_stage_of_your_own_needs_no_trainer(world):

@@ -155,7 +155,7 @@ def _read(column: pa.ChunkedArray, trained: NDArray[np.bool_], requested: bool) 
 
 
 def _texts(values: list[str], trained: NDArray[np.bool_], requested: bool) -> _Column | None:
-    """Texts as codes by descending frequency, or as tags where separators stand between them."""
+    """Texts as codes by descending frequency, or as tags if they contain separators."""
     if any(SEPARATOR in one for one in values):
         return _tags([[tag for tag in one.split(SEPARATOR) if tag] for one in values], trained, requested)
     counts = Counter(one for one, counted in zip(values, trained, strict=True) if one and counted)

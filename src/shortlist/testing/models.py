@@ -171,7 +171,7 @@ def check_invalid_input_has_scores(model: Model, n_users: int, tolerance: float 
 
 
 def check_tiny_logs_can_be_trained_on(trainer: ModelTrainer) -> None:
-    """No events, no items, one event, or one item that every user has: the model has scores all the same."""
+    """No events, no items, one event, or one item that every user has: scores are still finite."""
     short = shortened(trainer, 2)
     for n_users, n_items in ((2, 3), (0, 3), (2, 0), (0, 0)):
         _check_answers(short.learn(events_of([], [], n_users, n_items)), n_items)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, get_type_hints, runtime_checkable
 
 from shortlist.errors import ConfigError
 from shortlist.grammar import Stage
@@ -173,8 +173,10 @@ def _model_trainer(model: type[Model]) -> ModelTrainer:
 
 def _check_stateless(name: str, kind: type[Stage]) -> None:
     """Refuse a stage with tensors or other parts that only a trainer can make."""
+    hints = get_type_hints(kind)
     for one in fields(kind):
-        if one.init and one.default is MISSING and one.default_factory is MISSING and not is_plain(one.type):
+        required = one.init and one.default is MISSING and one.default_factory is MISSING
+        if required and not is_plain(hints[one.name]):
             raise ConfigError(
                 f"no trainer for type {name!r}, whose {one.name} must be trained; pass trainers="
             )

@@ -14,6 +14,10 @@ from shortlist.train.loop.cuda_graph import Recorded
 from shortlist.train.loop.loop import Loop, shuffled
 
 
+def short_loop(epochs: int, learning_rate: float = 0.05) -> Loop:
+    return Loop(epochs, learning_rate, weight_decay=0.0, patience=2)
+
+
 def line(target: float):
     model = nn.Linear(1, 1, bias=False)
     nn.init.zeros_(model.weight)
@@ -28,9 +32,7 @@ def line(target: float):
 def test_loop_trains_and_reports_progress():
     model, batches = line(1.0)
     reports = []
-    Loop(epochs=20, learning_rate=0.05).run(
-        model, batches, 10, "line", lambda *report: reports.append(report)
-    )
+    short_loop(epochs=20).run(model, batches, 10, "line", lambda *report: reports.append(report))
     assert model.weight.item() == pytest.approx(1.0, abs=0.05)
     assert reports[-1] == ("line", 200, 200)
     assert not model.training
@@ -45,7 +47,7 @@ def test_best_epoch_is_kept_and_patience_stops_training():
         kept[len(kept)] = model.weight.item()
         return next(values)
 
-    validation = Loop(epochs=5, learning_rate=0.1, patience=2).run(
+    validation = short_loop(epochs=5, learning_rate=0.1).run(
         model, batches, 10, "line", lambda *_: None, validate
     )
     assert validation == [1.0, 3.0, 2.0, 2.0]
@@ -69,7 +71,7 @@ def test_first_of_equal_epochs_is_kept_and_patience_counts_from_it(values, best,
         kept.append(model.weight.item())
         return values[len(kept) - 1]
 
-    validation = Loop(epochs=5, learning_rate=0.1, patience=2).run(
+    validation = short_loop(epochs=5, learning_rate=0.1).run(
         model, batches, 10, "line", lambda *_: None, validate
     )
     assert len(validation) == evaluations
@@ -84,7 +86,7 @@ def test_loss_that_is_not_finite_is_an_error():
         yield lambda: model(torch.ones(1, 1)).sum() * torch.nan
 
     with pytest.raises(ShortlistError, match="after epoch 1; lower the learning rate"):
-        Loop(epochs=2).run(model, batches, 1, "line", lambda *_: None)
+        short_loop(epochs=2, learning_rate=1e-3).run(model, batches, 1, "line", lambda *_: None)
 
 
 def test_shuffled_batches_contain_every_position_once():
@@ -113,12 +115,10 @@ def test_loss_that_is_the_same_function_again_is_recorded(monkeypatch):
     def same():
         return (model(torch.ones(1, 1)) - 1.0).square().mean()
 
-    Loop(epochs=3, learning_rate=0.05).run(
-        model, lambda epoch: iter([same] * 10), 10, "line", lambda *_: None
-    )
+    short_loop(epochs=3).run(model, lambda epoch: iter([same] * 10), 10, "line", lambda *_: None)
     assert [recorded.runs for recorded in made] == [30]
     made.clear()
-    Loop(epochs=1, learning_rate=0.05).run(model, changing, 10, "line", lambda *_: None)
+    short_loop(epochs=1).run(model, changing, 10, "line", lambda *_: None)
     assert [recorded.runs for recorded in made] == [1] * 10
 
 
@@ -138,6 +138,6 @@ def test_on_a_gpu_a_recorded_loss_gives_the_same_weights_as_an_eager_one():
                 x.copy_(torch.randn(8, 4, generator=torch.Generator().manual_seed(20 * epoch + step)))
                 yield loss if recorded else partial(loss)
 
-        Loop(epochs=3, learning_rate=0.05).run(model, batches, 20, "line", lambda *_: None)
+        short_loop(epochs=3).run(model, batches, 20, "line", lambda *_: None)
         weights.append(model.weight.detach().clone())
     assert torch.equal(*weights)

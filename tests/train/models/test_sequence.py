@@ -311,7 +311,7 @@ def test_validation_uses_the_settings_of_the_trainer(monkeypatch):
     calls = []
     monkeypatch.setattr(loop_trainer, "validation_metric", lambda model, *rest: calls.append(rest))
     split = half_history(chains(), seed=0, held_out=0.2)
-    trainer = TINY.with_settings(early_stop_metric="ndcg@5", validation_cases=7)
+    trainer = TINY.with_settings(early_stop_metric="ndcg@5", validation_users=7)
     model = trainer.learn(split.train, split.valid, seed=3)
     assert calls == [(split.valid, 3, "ndcg@5", 7)]
     assert list(model.validation) == []

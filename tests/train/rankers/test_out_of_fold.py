@@ -3,14 +3,15 @@ import pytest
 
 from shortlist.data import Interactions
 from shortlist.errors import DataError
-from shortlist.train.rankers.out_of_fold import folds_of, out_of_fold_data, request_batches
+from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, folds_of, out_of_fold_data, request_batches
 
+MOST = OutOfFoldConfig.requests
 PROTOCOLS = [{"protocol": name} for name in ("half-history", "leave-last-out", "global-time")]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: p["protocol"])
 def test_nominators_see_no_target(world, protocol):
-    data = out_of_fold_data(world.events, protocol, seed=0)
+    data = out_of_fold_data(world.events, protocol, seed=0, most=MOST)
     events, requests = world.events, data.requests
     seen = dict.fromkeys(zip(data.past.users.tolist(), data.past.times.tolist(), strict=True), True)
     last = np.full(events.n_users, -1)
@@ -24,7 +25,7 @@ def test_nominators_see_no_target(world, protocol):
 
 
 def test_with_global_time_all_training_events_precede_all_targets(world):
-    data = out_of_fold_data(world.events, {"protocol": "global-time"}, seed=0)
+    data = out_of_fold_data(world.events, {"protocol": "global-time"}, seed=0, most=MOST)
     first = world.events.times[data.requests.cuts].min()
     assert data.past.times.max() < first
 
@@ -37,11 +38,11 @@ def test_seed_samples_at_most_the_given_number_of_requests(world):
 
 def test_log_without_events_after_a_cut_is_refused():
     with pytest.raises(DataError, match="before and after a cut"):
-        out_of_fold_data(Interactions.of(np.arange(3), np.zeros(3)), {}, 0)
+        out_of_fold_data(Interactions.of(np.arange(3), np.zeros(3)), {}, 0, MOST)
 
 
 def test_batches_hold_all_requests(world):
-    requests = out_of_fold_data(world.events, {}, 0).requests
+    requests = out_of_fold_data(world.events, {}, 0, MOST).requests
     for rankers in (1, 2, 500):
         batches = request_batches(requests, rankers)
         assert sum(len(one.query) for one in batches) == len(requests)
@@ -49,7 +50,7 @@ def test_batches_hold_all_requests(world):
 
 
 def test_nominators_of_a_fold_are_trained_on_other_users(world):
-    data = out_of_fold_data(world.events, {}, 0)
+    data = out_of_fold_data(world.events, {}, 0, MOST)
     users = []
     for events, requests in folds_of(data, 3, 0):
         assert not set(events.users) & set(requests.users)
@@ -58,7 +59,7 @@ def test_nominators_of_a_fold_are_trained_on_other_users(world):
 
 
 def test_with_global_time_other_users_contribute_no_later_events(world):
-    data = out_of_fold_data(world.events, {"protocol": "global-time"}, 0)
+    data = out_of_fold_data(world.events, {"protocol": "global-time"}, 0, MOST)
     for events, requests in folds_of(data, 3, 0):
         assert events.times.max() < world.events.times[requests.cuts].min()
         assert not set(events.users) & set(requests.users)

@@ -23,10 +23,10 @@ Batches = Callable[[int], Iterator[Callable[[], Tensor]]]
 class Loop:
     """AdamW for a number of epochs; with validation it stops after `patience` epochs without improvement."""
 
-    epochs: int = 10
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    patience: int = 2
+    epochs: int
+    learning_rate: float
+    weight_decay: float
+    patience: int
 
     def run(
         self,

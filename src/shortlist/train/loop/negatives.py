@@ -31,5 +31,5 @@ class NegativeSampler:
         return torch.searchsorted(self.cumulative, uniform).clamp(max=len(self.cumulative) - 1)
 
     def log_expected(self, items: Tensor, samples: int) -> Tensor:
-        """log of the expected count of each item among so many samples: the correction of a sampled softmax."""
+        """log of the expected count of each item in a sample of this size: the correction of a sampled softmax."""
         return torch.log(self.probability * samples)[items]

@@ -13,7 +13,7 @@ from shortlist.settings import setting
 from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.loop.loop import Batches, Loop
 from shortlist.train.loop.validation import parse_metric, validation_metric
-from shortlist.train.models.trainer import ModelTrainer, OnValidation, ignore
+from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LoopTrainer(ModelTrainer):
         5, "Training stops after this many epochs without improvement.", least=1, most=100_000
     )
     early_stop_metric: str = setting("recall@20", "Validation metric: recall@k or ndcg@k.")
-    validation_cases: int = setting(
+    validation_users: int = setting(
         1000, "Largest number of validation users per evaluation.", least=1, most=1e9
     )
     device: str = setting("auto", "Device to train on; auto takes a GPU if there is one.", choices=DEVICES)
@@ -64,7 +64,7 @@ class LoopTrainer(ModelTrainer):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        on_validation: OnValidation = ignore,
+        on_validation: OnValidation = no_callback,
         catalog: Catalog | None = None,
     ) -> Any:
         self.check(events)
@@ -82,7 +82,7 @@ class LoopTrainer(ModelTrainer):
 
     def _metric(self, model: Any, valid: HeldOut | None, seed: int) -> Callable[[], float] | None:
         """The early-stopping metric of the model as it is now."""
-        return validation_metric(model, valid, seed, self.early_stop_metric, self.validation_cases)
+        return validation_metric(model, valid, seed, self.early_stop_metric, self.validation_users)
 
     def _validate(
         self,

@@ -14,7 +14,7 @@ from shortlist.errors import ConfigError, ShortlistError
 from shortlist.models.collaborative.ease import EASE
 from shortlist.progress import Progress, silent
 from shortlist.settings import setting
-from shortlist.train.models.trainer import ModelTrainer, OnValidation, ignore
+from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
 MAX_ITEMS = 30_000  # 15 bytes for every pair of items in training, 4 in the model: 13.5 GB
 BLOCK = 1024  # items whose pairs are counted at a time
@@ -33,7 +33,7 @@ class EASETrainer(ModelTrainer):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        on_validation: OnValidation = ignore,
+        on_validation: OnValidation = no_callback,
         catalog: Catalog | None = None,
     ) -> EASE:
         if events.n_items > MAX_ITEMS:

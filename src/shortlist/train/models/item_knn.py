@@ -11,7 +11,7 @@ from shortlist.models.collaborative.item_knn import ItemKNN
 from shortlist.progress import Progress, silent, tracked
 from shortlist.settings import setting
 from shortlist.train.models.co_visit import CELLS, USUAL_WEIGHT, nearest_items
-from shortlist.train.models.trainer import ModelTrainer, OnValidation, ignore
+from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ItemKNNTrainer(ModelTrainer):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        on_validation: OnValidation = ignore,
+        on_validation: OnValidation = no_callback,
         catalog: Catalog | None = None,
     ) -> ItemKNN:
         width = max(min(self.config.neighbours, events.n_items - 1), 1)

@@ -12,7 +12,7 @@ from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.models.counts.last_click import LastClick
 from shortlist.progress import Progress, silent
 from shortlist.settings import setting
-from shortlist.train.models.trainer import ModelTrainer, OnValidation, ignore
+from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class LastClickTrainer(ModelTrainer):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        on_validation: OnValidation = ignore,
+        on_validation: OnValidation = no_callback,
         catalog: Catalog | None = None,
     ) -> LastClick:
         transitions = _transitions(events)

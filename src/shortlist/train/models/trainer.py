@@ -19,7 +19,7 @@ OnValidation = Callable[[float], None]
 """Is called with the validation metric after every epoch."""
 
 
-def ignore(value: float) -> None:
+def no_callback(value: float) -> None:
     """Do nothing with a validation metric."""
 
 
@@ -45,7 +45,7 @@ class ModelTrainer(ABC):
         valid: HeldOut | None = None,
         seed: int = 0,
         progress: Progress = silent,
-        on_validation: OnValidation = ignore,
+        on_validation: OnValidation = no_callback,
         catalog: Catalog | None = None,
     ) -> Model:
         """A model trained on these events, on the training device; `valid` is for early stopping only."""

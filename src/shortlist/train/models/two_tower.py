@@ -56,7 +56,7 @@ class TwoTowerTrainer(LoopTrainer):
 
     def _metric(self, model: Any, valid: HeldOut | None, seed: int) -> Callable[[], float] | None:
         return validation_metric(
-            model, valid, seed, self.early_stop_metric, self.validation_cases, self.config.max_history
+            model, valid, seed, self.early_stop_metric, self.validation_users, self.config.max_history
         )
 
     def _batches(

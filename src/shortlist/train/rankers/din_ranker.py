@@ -15,7 +15,7 @@ from shortlist.pipeline.about import TrainingHistory
 from shortlist.settings import setting, settings_of
 from shortlist.stages import DINScorer
 from shortlist.train.context import TrainContext
-from shortlist.train.loop.device import device_of
+from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.rankers.ranker import NetworkRankerTrainer
 from shortlist.train.rankers.training_set import TrainingSet
 
@@ -32,7 +32,7 @@ class DINRankerTrainer(NetworkRankerTrainer, DINRankerConfig):
 
     positives_per_request: int = 2
     start: str = setting("", "Nominator whose item embeddings initialise the ranker; empty for random ones.")
-    device: str = setting("auto", "Device to train on.", choices=("auto", "cpu", "cuda"))
+    device: str = setting("auto", "Device to train on.", choices=DEVICES)
 
     def __post_init__(self) -> None:
         super().__post_init__()

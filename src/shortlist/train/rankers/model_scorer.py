@@ -14,7 +14,7 @@ from shortlist.train.context import TrainContext
 
 @dataclass(frozen=True)
 class ModelScorerTrainer:
-    """Takes the model of the nominator `start` as it is; for out-of-fold candidates, the out-of-fold model."""
+    """Shares the model of nominator `start` without training; for out-of-fold candidates, the out-of-fold model."""
 
     start: str = setting("", "Nominator whose model scores the candidates.")
 

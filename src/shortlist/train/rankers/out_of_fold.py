@@ -47,7 +47,7 @@ class OutOfFoldData:
 
 
 def out_of_fold_data(
-    events: Interactions, protocol: Mapping[str, Any], seed: int, most: int = 20_000
+    events: Interactions, protocol: Mapping[str, Any], seed: int, most: int
 ) -> OutOfFoldData:
     """Cut the training events as the protocol does; requests of at most `most` random users."""
     name = str(protocol.get("protocol", "half-history"))

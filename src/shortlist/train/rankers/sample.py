@@ -33,7 +33,7 @@ def training_sample(
 
 
 def _enough(batches: Sequence[RequestBatch], rows: int, seed: int) -> list[int]:
-    """Random batches until they hold so many candidates: scoring all again for a sample would take too long."""
+    """Random batches until they hold `rows` candidates: scoring all again for a sample would take too long."""
     order = torch.randperm(len(batches), generator=torch.Generator().manual_seed(seed)).tolist()
     count = torch.tensor([int(batches[at].found.valid.sum()) for at in order]).cumsum(0)
     return sorted(order[: int((count < rows).sum()) + 1])

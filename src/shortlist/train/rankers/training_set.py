@@ -28,7 +28,7 @@ from shortlist.train.rankers.weights import Guard, Weights, retrieval_probabilit
 
 MODES = ("original", "harmonised", "weighted", "mixed")
 NEGATIVES = ("catalogue", "candidates", "both", "all-candidates")
-VALIDATION = 5  # one batch in so many is not trained on but used for early stopping and calibration
+VALIDATION = 5  # one batch in this many is held out for early stopping and calibration
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class TrainingSet:
         return tuple(f"{self.what}: {one}" for one in (*reasons, *self._biased_negatives()))
 
     def _biased_negatives(self) -> tuple[str, ...]:
-        """Targets that were not retrieved but never occur as negatives are learned to beat every candidate."""
+        """Targets that were not retrieved but never occur as negatives would be trained to outrank every candidate."""
         missed = 1 - self.retrieved.recall
         own_candidates = self.sampling.negatives in ("candidates", "all-candidates")
         if self.sampling.mode == "harmonised" or not own_candidates or missed == 0:

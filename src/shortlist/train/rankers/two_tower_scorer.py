@@ -31,7 +31,7 @@ class TowerScorerTrainer(NetworkRankerTrainer):
     start: str = setting(
         "", "Two-tower nominator whose weights the towers start from; empty to train new ones."
     )
-    width: int = setting(64, "Width of the vectors, without start.", least=1, most=8192)
+    width: int = setting(TwoTowerConfig.width, "Width of the vectors, without start.", least=1, most=8192)
 
     def untrained(
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet

@@ -78,7 +78,7 @@ def retrieval_probability(retrieved: Flags, features: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Guard:
-    """Training on retrieved targets pays only where enough is retrieved (the paper: recall above about 10 %).
+    """Training on retrieved targets helps only where enough is retrieved (the paper: recall above about 10 %).
 
     Recall is the share of single targets among the candidates, on instances that the nominators were not trained on.
     `per_item` retrieved instances should be left for every target item, and `effective_share` of all instances.
@@ -114,7 +114,7 @@ class Guard:
         reasons = []
         if recall < self.recall:
             reasons.append(
-                f"only {recall:.1%} of targets are among the candidates; training on retrieved targets pays from "
+                f"only {recall:.1%} of targets are among the candidates; training on retrieved targets is advised from "
                 f"about {self.recall:.0%} on"
             )
         if kept < self.per_item * items:
