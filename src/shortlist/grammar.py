@@ -73,6 +73,15 @@ class Stage:
         """This stage with at most k candidates."""
         return self.renewed(**{self.size_field: k}) if self.size_field else Top(self, k)
 
+    @property
+    def capacity(self) -> int | None:
+        """The largest number of candidates after this stage, None if it does not cut or select."""
+        return None
+
+    def sized(self, k: int) -> "Stage":
+        """This stage with k in place of its own cut."""
+        return self % k
+
     def children(self) -> tuple["Stage", ...]:
         """The direct sub-stages; empty for a leaf."""
         inner = self.__dict__.get(self.child_field, ())
@@ -200,6 +209,10 @@ class Selector(Stage):
     _: KW_ONLY
     k: int = setting(10, "Largest number of selected candidates.", least=1)
 
+    @property
+    def capacity(self) -> int:
+        return self.k
+
     @abstractmethod
     def select(self, query: Query, found: Candidates) -> Tensor:
         """Positions of the selected candidates, best first [B, k]; negative for an empty place."""
@@ -229,6 +242,13 @@ class Top(Stage):
 
     def knobs(self) -> tuple[Knob, ...]:
         return Knob("k", self.k, "scale"), Knob("k", self.k, "off")
+
+    @property
+    def capacity(self) -> int:
+        return self.k
+
+    def sized(self, k: int) -> Stage:
+        return self.inner % k
 
     def switched_off(self, knob: str) -> Stage:
         return bare(self)

@@ -5,10 +5,9 @@ from typing import Any
 
 from shortlist.diagnose.calibration import Bin, Calibration, Reliability
 from shortlist.diagnose.coverage import Coverage
-from shortlist.diagnose.diagnosis import Balance, Diagnosis, SampledUsers, StageReport
+from shortlist.diagnose.diagnosis import Balance, Diagnosis, NominatorReport, SampledUsers, StageReport
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.knobs.knobs import KnobResult
-from shortlist.diagnose.diagnosis import NominatorReport
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.segments import Segment
 from shortlist.diagnose.shift import Shift

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.data import Query
-from shortlist.diagnose.follow_items import CATALOGUE, capacity_of, follow_relevant_items
+from shortlist.diagnose.follow_items import CATALOGUE, follow_relevant_items
 from shortlist.diagnose.sample import Batch, UserSample, hits_per_request, sample_users
 from shortlist.errors import ConfigError
 from shortlist.evaluate.losses import batch_losses, decompose, total_losses
@@ -168,9 +168,9 @@ def test_relevant_first_items_and_notes_are_counted():
 
 
 def test_capacity_of_a_guarded_stage_is_that_of_its_inner_stage():
-    assert capacity_of(Optional(Last(k=4))) == 4
-    assert capacity_of(Optional(RandomScorer() % 5)) == 5
-    assert capacity_of(Seen()) is None
+    assert Optional(Last(k=4)).capacity == 4
+    assert Optional(RandomScorer() % 5).capacity == 5
+    assert Seen().capacity is None
 
 
 def test_empty_pool_loses_everything():

@@ -1,4 +1,4 @@
-"""Atomic folder writes: a folder gets its name only when it is complete, even if the writer is killed."""
+"""Atomic writes: a folder or file gets its name only when it is complete, even if the writer is killed."""
 
 import glob
 import os
@@ -28,6 +28,17 @@ def staged(folder: Path, overwrite: bool = False) -> Iterator[Path]:
         _swap(staging, folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def check_target(folder: Path, overwrite: bool) -> None:

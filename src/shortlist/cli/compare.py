@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from shortlist.artifact.as_json import as_json
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
+from shortlist.artifact.staging import write_whole
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
 from shortlist.report.compare import compare_drawing, compare_page

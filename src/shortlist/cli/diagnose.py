@@ -9,8 +9,9 @@ import typer
 from rich.console import Console
 
 from shortlist.artifact.as_json import as_json
-from shortlist.cli.diagnosed import show
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
+from shortlist.artifact.staging import write_whole
+from shortlist.cli.diagnosis_tables import show
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.diagnose.bundle import diagnose as diagnose_bundle
 from shortlist.diagnose.knobs.retrain import check_variants
 from shortlist.errors import ConfigError

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from shortlist.artifact.as_json import as_json
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
+from shortlist.artifact.staging import write_whole
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
 from shortlist.report.page import difference, interval

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Timer
 from typing import Annotated, Any
 
@@ -51,17 +50,6 @@ def emit(answer: Any) -> None:
     """Print one JSON object on stdout; NaN and infinity become null."""
     sys.stdout.write(json.dumps(as_json(answer), allow_nan=False, ensure_ascii=False) + "\n")
     sys.stdout.flush()
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        draft.write_text(text, "utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 @contextmanager

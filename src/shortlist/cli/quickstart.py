@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 
 from shortlist import __version__
+from shortlist.artifact.staging import write_whole
 from shortlist.cli.evaluate import metrics_table, stages_table
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, write_whole
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.recommend import slate_table
 from shortlist.data import save_dataset
 from shortlist.evaluate import Evaluation, evaluate

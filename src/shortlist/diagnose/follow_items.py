@@ -15,10 +15,9 @@ from shortlist.diagnose.sample import Batch, UserSample, count_hits
 from shortlist.diagnose.tree.beam_losses import SearchSettings, survival
 from shortlist.errors import ConfigError
 from shortlist.evaluate.losses import Bools, Ints, NominatorHits, StageTrace, fates
-from shortlist.grammar import Pipeline, Selector, Stage, Top, kind_of, leaves
+from shortlist.grammar import Pipeline, Stage, kind_of, leaves
 from shortlist.nominate import TreeNominator
 from shortlist.pipeline import run
-from shortlist.pipeline.guards import Guard
 from shortlist.pipeline.trace import Step
 
 CATALOGUE = "catalogue"
@@ -95,16 +94,9 @@ def account_stages(pipeline: Pipeline, tree: TreeNominator | None = None) -> tup
     for number, stage in enumerate(pipeline.stages):
         kind = kind_of(stage)
         order = stage.title if kind in ("nominator", "scorer", "pipeline") else order
-        rows.append(AccountStage(stage.title, kind, capacity_of(stage), order, number))
+        rows.append(AccountStage(stage.title, kind, stage.capacity, order, number))
         order = stage.title if kind == "selector" else order
     return tuple(rows)
-
-
-def capacity_of(stage: Stage) -> int | None:
-    """How many candidates a stage may pass on, None without a limit."""
-    if isinstance(stage, Guard):
-        return capacity_of(stage.inner)
-    return stage.k if isinstance(stage, Top | Selector) else None
 
 
 def only_tree(pipeline: Pipeline) -> TreeNominator | None:

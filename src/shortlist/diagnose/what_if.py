@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
-from shortlist.diagnose.follow_items import FollowedItems, capacity_of
+from shortlist.diagnose.follow_items import FollowedItems
 from shortlist.diagnose.offline import offline
 from shortlist.diagnose.sample import Batch, UserSample, count_hits
 from shortlist.evaluate.losses import Ints, Losses, decompose
@@ -99,7 +99,7 @@ def run_stages(stages: Sequence[Stage], query: Query, found: Candidates) -> Cand
 
 def _capacity(stage: Stage) -> int | None:
     """How many candidates a stage may pass on, None without a limit; a pool: the sum of its nominators' limits."""
-    known = capacity_of(stage)
+    known = stage.capacity
     limits = [leaf.limit for leaf in leaves(stage) if isinstance(leaf, Nominator)]
     return sum(limits) if known is None and limits else known
 

@@ -1,4 +1,4 @@
-"""The path of one item through a request: who nominated it, its scores, and the stage that dropped it."""
+"""The path of one item through a request: its nominators, its scores, and the stage that dropped it."""
 
 from dataclasses import dataclass
 from math import isfinite, isnan

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from shortlist.data import Candidates, Note, Query
 from shortlist.errors import GrammarError
-from shortlist.grammar import Pipeline, Selector, Stage, Top, kind_of
+from shortlist.grammar import Pipeline, Stage, kind_of
 from shortlist.settings import setting
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Guard(Stage):
-    """A stage the pipeline can do without: a skipped nominator nominates nothing, a skipped scorer keeps the order."""
+    """A stage that may be skipped: a skipped nominator nominates nothing, a skipped scorer keeps the order."""
 
     child_field: ClassVar[str] = "inner"
 
@@ -38,6 +38,13 @@ class Guard(Stage):
     def at_most(self, k: int) -> Stage:
         fused = self.kind in ("nominator", "selector")
         return replace(self, inner=self.inner % k) if fused else super().at_most(k)
+
+    @property
+    def capacity(self) -> int | None:
+        return self.inner.capacity
+
+    def sized(self, k: int) -> Stage:
+        return self % k if self.capacity is None else replace(self, inner=self.inner.sized(k))
 
     def expression(self) -> str:
         return f"{type(self).__name__}({self.inner.expression()}{self.arguments()})"
@@ -65,7 +72,7 @@ def _cuts_only(stage: Stage, found: Candidates) -> Candidates:
     """The candidates after the stage's cuts alone, by the scores so far."""
     for child in stage.children():
         found = _cuts_only(child, found)
-    return found.best(stage.k) if isinstance(stage, Top | Selector) else found
+    return found if stage.capacity is None else found.best(stage.capacity)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

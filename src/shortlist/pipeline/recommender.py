@@ -1,17 +1,16 @@
-"""A trained pipeline together with ids, titles and user histories: asked by ids, answering in ids and titles."""
+"""A trained pipeline together with ids, titles and user histories: takes ids, returns ids and titles."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from shortlist.data import UNKNOWN, Catalog, Query, Vocabulary
 from shortlist.errors import ConfigError
-from shortlist.grammar import Pipeline, Selector, Stage, Top
+from shortlist.grammar import Pipeline
 from shortlist.pipeline.about import About
 from shortlist.pipeline.explain import Explanation, explain
-from shortlist.pipeline.guards import Guard
 from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.run import Slate, run
 from shortlist.stages.filters import Excluded
@@ -169,24 +168,9 @@ def resized(pipeline: Pipeline, k: int | None) -> Pipeline:
     if k < 1:
         raise ConfigError(f"k must be 1 or more, got {k}")
     *rest, last = pipeline.stages
-    return Pipeline((*rest, _sized(last, k)), name=pipeline.name)
-
-
-def _sized(last: Stage, k: int) -> Stage:
-    """A last stage that returns k items; a cut or selector inside a guard is the one to change."""
-    if isinstance(last, Guard) and _sets_size(last.inner):
-        return replace(last, inner=_sized(last.inner, k))
-    return last.inner % k if isinstance(last, Top) else last % k
-
-
-def _sets_size(stage: Stage) -> bool:
-    """Whether a stage sets the number of items it returns."""
-    return _sets_size(stage.inner) if isinstance(stage, Guard) else isinstance(stage, Top | Selector)
+    return Pipeline((*rest, last.sized(k)), name=pipeline.name)
 
 
 def slate_size(pipeline: Pipeline) -> int | None:
     """The number of items the pipeline returns, None where its last stage does not set it."""
-    last: Stage = pipeline.stages[-1]
-    while isinstance(last, Guard):
-        last = last.inner
-    return last.k if isinstance(last, Top | Selector) else None
+    return pipeline.stages[-1].capacity

@@ -1,11 +1,12 @@
 """Limits on request bodies: size, time, media type and valid JSON, checked before a route reads them."""
 
 import asyncio
+import json
+from typing import Any, NoReturn
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shortlist.serve.json_body import check_json
 from shortlist.serve.limits import Limits
 from shortlist.serve.problems import RefusedError
 
@@ -40,7 +41,7 @@ class BodyLimits:
             late = f"the body was not complete after {self.limits.body_seconds:g} seconds"
             raise RefusedError("body-timeout", late, headers={"Connection": "close"}) from error
         if body is not None:
-            check_json(body)
+            _check_json(body)
         return body
 
     async def _read(self, receive: Receive) -> bytes | None:
@@ -72,6 +73,36 @@ def _check_headers(headers: Headers) -> None:
         )
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise RefusedError("unsupported-media-type", "send the body without Content-Encoding")
+
+
+def _check_json(body: bytes) -> None:
+    """Refuse a body that is not UTF-8, not JSON, nested too deeply, or has duplicate keys."""
+    try:
+        # As text: json would guess at UTF-16 and UTF-32 from bytes.
+        json.loads(body.decode(), parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
+    except json.JSONDecodeError as error:
+        raise _malformed(f"{error.msg} at line {error.lineno} column {error.colno}") from error
+    except UnicodeDecodeError as error:
+        raise _malformed(f"byte {error.start} is not UTF-8") from error
+    except RecursionError as error:
+        raise _malformed("it is nested too deeply") from error
+    except ValueError as error:  # Python refuses integers of thousands of digits
+        raise _malformed("a number has too many digits") from error
+
+
+def _refuse_constant(literal: str) -> NoReturn:
+    raise _malformed(f"{literal} is not a JSON number")
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise _malformed("an object holds the same key twice")
+    return values
+
+
+def _malformed(reason: str) -> RefusedError:
+    return RefusedError("malformed-json", f"the body cannot be read: {reason}")
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -4,16 +4,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import Depends
+from fastapi import Request as HTTPRequest
 
-from shortlist.pipeline import Recommender
+from shortlist.pipeline import Recommender, Request
 from shortlist.serve.limits import Limits
 from shortlist.serve.metrics import Metrics
 from shortlist.serve.problems import RefusedError
 from shortlist.serve.schemas import Model
 from shortlist.serve.threads import pinned
-from shortlist.serve.warmup import warm_up
 from shortlist.serve.worker import Worker
+
+WARM_UP_ROUNDS = 3
 
 T = TypeVar("T")
 
@@ -64,7 +66,20 @@ class Service:
         return Model(name=name, version=version, pipeline=repr(self.recommender.pipeline))
 
 
-def _of(request: Request) -> Service:
+def warm_up(recommender: Recommender) -> None:
+    """Answer requests of an unknown user, a known user and a short history, so that lazy values are computed."""
+    items, users = recommender.catalog.vocabulary, recommender.users
+    history = [items.id(row) for row in range(min(5, len(items)))]
+    requests = [
+        Request(),
+        Request(history=history),
+        *(Request(user=users.id(row)) for row in range(min(1, len(users)))),
+    ]
+    for request in requests * WARM_UP_ROUNDS:
+        recommender.recommendations(recommender.recommend(request))
+
+
+def _of(request: HTTPRequest) -> Service:
     service: Service = request.app.state.service
     return service
 

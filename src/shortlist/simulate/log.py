@@ -11,7 +11,7 @@ from shortlist.data.dataset import LogFacts
 from shortlist.errors import ConfigError
 from shortlist.progress import Progress, silent, tracked
 from shortlist.simulate.sessions import Sessions, event_counts, sample_sessions
-from shortlist.simulate.titles import category_names, make_titles
+from shortlist.simulate.themes import category_names, make_titles
 from shortlist.simulate.world import Floats, Rows, World
 
 CONSIDERED = 32  # items a user considers per event

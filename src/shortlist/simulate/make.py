@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from shortlist.errors import ConfigError
-from shortlist.simulate.titles import category_names
+from shortlist.simulate.themes import category_names
 from shortlist.simulate.world import DAY, ChoiceModel, Floats, Rows, World
 
 START = 1_704_067_200_000  # 2024-01-01, so that times are realistic

@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from shortlist.data import Query
-from shortlist.diagnose.follow_items import capacity_of
 from shortlist.diagnose.sample import hits_per_request, sample_users
 from shortlist.errors import ConfigError
 from shortlist.grammar import leaves
@@ -79,9 +78,7 @@ def test_each_plant_weakens_its_own_stage_and_no_other(small):
         weak = planted(healthy, plant, world.n_items, 0)
         assert hits_per_request(weak, sample).sum() < hits
         changed = [a.title for a, b in zip(leaves(weak), leaves(healthy), strict=True) if a is not b]
-        capacities = [
-            (capacity_of(a), capacity_of(b)) for a, b in zip(weak.stages, healthy.stages, strict=True)
-        ]
+        capacities = [(a.capacity, b.capacity) for a, b in zip(weak.stages, healthy.stages, strict=True)]
         expected = {"nominator": ["near"], "filter": ["available"], "cut": []}.get(plant, [STAGES[plant]])
         assert changed == expected
         assert [a for a, b in capacities if a != b] == ([12] if plant == "cut" else [])

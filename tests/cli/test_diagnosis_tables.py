@@ -3,7 +3,13 @@ from io import StringIO
 
 from rich.console import Console
 
-from shortlist.cli.diagnosed import calibration_lines, segment_lines, shift_lines, show_funnel, verdict_line
+from shortlist.cli.diagnosis_tables import (
+    calibration_lines,
+    segment_lines,
+    shift_lines,
+    show_funnel,
+    verdict_line,
+)
 from shortlist.diagnose.findings.findings import with_findings
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.pipeline import About, TrainingHistory
