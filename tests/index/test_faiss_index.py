@@ -73,12 +73,12 @@ def test_damaged_or_mismatched_bytes_are_refused():
 )
 def test_more_search_effort_raises_recall_without_a_rebuild(kind, few, many):
     items, queries = grouped(n_queries=40)
-    truth, _ = search(items, queries, 10)
+    expected, _ = search(items, queries, 10)
     index = make_index(kind, items, **few)
     wide = index.tuned(**many)
     assert wide.inner is index.inner
-    assert recall(index.search(queries, 10)[0], truth) < recall(wide.search(queries, 10)[0], truth)
-    assert recall(wide.search(queries, 10)[0], truth) >= 0.95
+    assert recall(index.search(queries, 10)[0], expected) < recall(wide.search(queries, 10)[0], expected)
+    assert recall(wide.search(queries, 10)[0], expected) >= 0.95
     with pytest.raises(ConfigError, match="unknown key 'wings'"):
         index.tuned(wings=2)
 
@@ -86,10 +86,12 @@ def test_more_search_effort_raises_recall_without_a_rebuild(kind, few, many):
 @pytest.mark.parametrize("kind", ["ivf-pq", "residual"])
 def test_codes_without_refinement_are_smaller_and_less_accurate(kind):
     items, queries = grouped()
-    truth, _ = search(items, queries, 10)
+    expected, _ = search(items, queries, 10)
     whole, codes = (make_index(kind, items, nlist=4, nprobe=4, refine=refine) for refine in (4, 0))
     assert codes.tensors()[faiss_index.BYTES].numel() < whole.tensors()[faiss_index.BYTES].numel() / 2
-    assert 0.1 < recall(codes.search(queries, 10)[0], truth) <= recall(whole.search(queries, 10)[0], truth)
+    assert (
+        0.1 < recall(codes.search(queries, 10)[0], expected) <= recall(whole.search(queries, 10)[0], expected)
+    )
 
 
 def test_a_single_list_is_searched_exhaustively():

@@ -13,12 +13,12 @@ scann = pytest.importorskip("shortlist.index.scann_index")
 
 def test_more_probes_raise_recall_without_a_rebuild():
     items, queries = grouped(n_queries=40)
-    truth, _ = search(items, queries, 10)
+    expected, _ = search(items, queries, 10)
     index = make_index("scann", items, nprobe=1, refine=1)
     wide = index.tuned(nprobe=12, refine=20)
     assert wide.inner is index.inner
-    assert recall(index.search(queries, 10)[0], truth) < recall(wide.search(queries, 10)[0], truth)
-    assert recall(wide.search(queries, 10)[0], truth) > 0.95
+    assert recall(index.search(queries, 10)[0], expected) < recall(wide.search(queries, 10)[0], expected)
+    assert recall(wide.search(queries, 10)[0], expected) > 0.95
 
 
 @pytest.mark.parametrize("name", ["scann_docids.pkl", "../scann_config.pb", "a/b.npy"])

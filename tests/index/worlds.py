@@ -13,6 +13,6 @@ def grouped(n_items=1200, n_queries=12, width=16, seed=0):
     return items, centres[chosen] + 0.3 * torch.randn(n_queries, width, generator=generator)
 
 
-def recall(found, truth):
+def recall(found, expected):
     """Recall of the true top k [B, k]."""
-    return float((truth[:, :, None] == found[:, None, :]).any(-1).float().mean())
+    return float((expected[:, :, None] == found[:, None, :]).any(-1).float().mean())

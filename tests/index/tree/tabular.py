@@ -70,7 +70,7 @@ def random_pairs(n, branch=2, seed=0, leaf_vectors="slot", history="ancestor", s
     return TreeIndex(tree, Pairs(table, n if history == "item" else 0), leaf_vectors)
 
 
-def nobody(users):
+def no_histories(users):
     """Empty histories."""
     return torch.full((users, 3), -1)
 

@@ -12,7 +12,7 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree import TreeIndex, exhaustive, grow, search
 from shortlist.index.tree.beam import SORTED, top
 from shortlist.models.nodes import ScorerConfig, make_scorer
-from tests.index.tree.tabular import Rows, leaf_scores, nobody, random_pairs, random_rows, rows_index
+from tests.index.tree.tabular import Rows, leaf_scores, no_histories, random_pairs, random_rows, rows_index
 
 SHAPES = [(1, 2), (2, 2), (3, 4), (7, 2), (16, 2), (17, 2), (40, 3), (125, 5), (64, 8)]
 
@@ -69,7 +69,7 @@ def test_search_equals_the_reference(n, branch, beam, k, ties, spare, skip, seed
     generator = torch.Generator().manual_seed(seed)
     allowed = torch.rand(n, generator=generator) < 0.7
     exclude = torch.randint(-1, n, (3, 4), generator=generator)
-    found = search(index, nobody(3), k, beam, exclude, allowed, skip=skip)
+    found = search(index, no_histories(3), k, beam, exclude, allowed, skip=skip)
     for user in range(3):
         items, _ = slow_beam(index, user, k, beam, exclude[user].tolist(), allowed)
         assert found.items[user].tolist() == filled(items, k)
@@ -83,8 +83,8 @@ def test_t03_full_width_beam_equals_exhaustive_search(n, branch, ties):
     expected = leaf_scores(index).sort(dim=1, descending=True, stable=True)
     for k in (1, 5, n, n + 3):
         for skip in (True, False):
-            wide = search(index, nobody(4), k, beam=n, skip=skip)
-            assert_same(wide, exhaustive(index, nobody(4), k))
+            wide = search(index, no_histories(4), k, beam=n, skip=skip)
+            assert_same(wide, exhaustive(index, no_histories(4), k))
         items = index.tree.item_of_leaf[expected.indices[:, :k]]
         assert torch.equal(wide.items[:, :n], items.long())
         assert torch.equal(wide.scores[:, :n], expected.values[:, :k])
@@ -95,7 +95,9 @@ def test_t03_full_width_beam_equals_exhaustive_search(n, branch, ties):
 def test_t04_skipping_levels_within_the_beam_changes_nothing(n, branch, beam):
     for spare, ties in itertools.product((0.0, 0.5), (0, 4)):
         index = random_rows(5, n, branch, seed=beam, spare=spare, ties=ties)
-        assert_same(search(index, nobody(5), 10, beam), search(index, nobody(5), 10, beam, skip=False))
+        assert_same(
+            search(index, no_histories(5), 10, beam), search(index, no_histories(5), 10, beam, skip=False)
+        )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -104,7 +106,7 @@ def test_t05_an_item_is_found_if_every_ancestor_is_among_the_best_candidates(see
     n, branch, beam = 50 + seed, 2 + seed % 4, 1 + seed % 9
     index = random_rows(2, n, branch, seed)
     shape = index.tree.shape
-    found = search(index, nobody(2), beam, beam, skip=False)
+    found = search(index, no_histories(2), beam, beam, skip=False)
     for user in range(2):
         _, beams = slow_beam(index, user, beam, beam)
         for item in range(n):
@@ -162,9 +164,9 @@ def test_t07_subtree_sums_mislead_a_beam_and_maxima_do_not():
     shape = grow(torch.arange(8), 8).shape
     sums = rows_index(subtree(shape, eta, sum), 8)
     torch.testing.assert_close(sums.scorer.table[0, 1:7], torch.tensor([0.51, 0.49, 0.21, 0.30, 0.19, 0.30]))
-    assert set(search(sums, nobody(1), 3, beam=3).items[0].tolist()) == {0, 3, 6}
+    assert set(search(sums, no_histories(1), 3, beam=3).items[0].tolist()) == {0, 3, 6}
     best = rows_index(subtree(shape, eta, max), 8)
-    assert set(search(best, nobody(1), 3, beam=3).items[0].tolist()) == {0, 3, 4}
+    assert set(search(best, no_histories(1), 3, beam=3).items[0].tolist()) == {0, 3, 4}
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -180,7 +182,7 @@ def test_t08_scores_increasing_in_the_subtree_maximum_find_the_best_items(seed):
     index = rows_index(table, n, branch)
     for k in (1, 2, 5, n):
         expected = eta.sort(descending=True).indices[:k]
-        assert search(index, nobody(1), k, beam=k).items[0, :n].tolist() == expected.tolist()
+        assert search(index, no_histories(1), k, beam=k).items[0, :n].tolist() == expected.tolist()
 
 
 def one_step_label(eta):
@@ -195,10 +197,10 @@ def test_t09_one_step_labels_lose_the_best_item_and_strict_labels_keep_it():
     shape = grow(torch.arange(8), 8).shape
     strict = subtree(shape, eta, max)
     torch.testing.assert_close(strict[0, 1:3], torch.tensor([0.30, 0.25]))
-    assert search(rows_index(strict, 8), nobody(1), 1, beam=1).items.tolist() == [[0]]
+    assert search(rows_index(strict, 8), no_histories(1), 1, beam=1).items.tolist() == [[0]]
     one_step = subtree(shape, eta, one_step_label)
     torch.testing.assert_close(one_step[0, 1:3], torch.tensor([0.30, 0.45]))
-    assert search(rows_index(one_step, 8), nobody(1), 1, beam=1).items.tolist() == [[4]]
+    assert search(rows_index(one_step, 8), no_histories(1), 1, beam=1).items.tolist() == [[4]]
 
 
 @pytest.mark.parametrize(("n", "branch"), SHAPES)
@@ -211,8 +213,8 @@ def test_path_values_at_full_width_are_sums_over_every_path(n, branch):
     values = torch.stack(steps).sigmoid().double().prod(0).log()  # [U, n]
     expected = values.sort(dim=1, descending=True)
     for found in (
-        search(index, nobody(3), n, shape.n, path=True),
-        exhaustive(index, nobody(3), n, path=True),
+        search(index, no_histories(3), n, shape.n, path=True),
+        exhaustive(index, no_histories(3), n, path=True),
     ):
         assert torch.equal(found.items, expected.indices)
         torch.testing.assert_close(found.scores.double(), expected.values, rtol=1e-5, atol=1e-5)
@@ -221,8 +223,8 @@ def test_path_values_at_full_width_are_sums_over_every_path(n, branch):
 @pytest.mark.parametrize("trained", [1, 2, 4])
 def test_path_values_skip_untrained_levels(trained):
     index = replace(random_rows(3, 45, 3, seed=6), first=trained)
-    found = search(index, nobody(3), 6, 45, path=True)
-    assert torch.equal(found.items, exhaustive(index, nobody(3), 6, path=True).items)
+    found = search(index, no_histories(3), 6, 45, path=True)
+    assert torch.equal(found.items, exhaustive(index, no_histories(3), 6, path=True).items)
     for user in range(3):
         assert found.items[user].tolist() == slow_beam(index, user, 6, 45, first=trained, path=True)[0]
 
@@ -230,7 +232,7 @@ def test_path_values_skip_untrained_levels(trained):
 @pytest.mark.parametrize("beam", [1, 3, 7])
 def test_beam_search_by_path_values_equals_the_reference(beam):
     index = random_rows(4, 45, 3, seed=5, spare=0.1)
-    found = search(index, nobody(4), 6, beam, path=True, trace=True)
+    found = search(index, no_histories(4), 6, beam, path=True, trace=True)
     for user in range(4):
         items, beams = slow_beam(index, user, 6, beam, path=True)
         assert found.items[user].tolist() == filled(items, 6)
@@ -244,8 +246,8 @@ def test_exhaustive_search_does_not_depend_on_the_chunk(chunk, path):
     generator = torch.Generator().manual_seed(3)
     exclude = torch.randint(-1, 60, (3, 9), generator=generator)
     allowed = torch.rand(50, generator=generator) < 0.8
-    whole = exhaustive(index, nobody(3), 12, exclude, allowed, path)
-    parts = exhaustive(index, nobody(3), 12, exclude, allowed, path, chunk)
+    whole = exhaustive(index, no_histories(3), 12, exclude, allowed, path)
+    parts = exhaustive(index, no_histories(3), 12, exclude, allowed, path, chunk)
     assert torch.equal(parts.items, whole.items)
     assert torch.equal(parts.scores, whole.scores)
 
@@ -253,14 +255,16 @@ def test_exhaustive_search_does_not_depend_on_the_chunk(chunk, path):
 def test_ties_go_to_the_lower_leaf_at_every_level():
     index = rows_index(torch.zeros(2, 31), 16)
     for beam in (1, 3, 4, 16):
-        assert search(index, nobody(2), 2, beam).items.tolist() == [[0, 1]] * 2
-    assert exhaustive(index, nobody(2), 20, chunk=3).items.tolist() == [[*range(16), -1, -1, -1, -1]] * 2
+        assert search(index, no_histories(2), 2, beam).items.tolist() == [[0, 1]] * 2
+    assert (
+        exhaustive(index, no_histories(2), 20, chunk=3).items.tolist() == [[*range(16), -1, -1, -1, -1]] * 2
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_k_and_beam_may_exceed_the_catalogue(n):
     index = random_rows(2, n, branch=4)
-    for found in (search(index, nobody(2), 5, beam=100), search(index, nobody(2), 5, beam=1)):
+    for found in (search(index, no_histories(2), 5, beam=100), search(index, no_histories(2), 5, beam=1)):
         assert (found.items >= 0).sum(1).tolist() == [n, n]
         assert found.items[:, n:].tolist() == [[-1] * (5 - n)] * 2
         assert bool(found.scores[:, n:].isneginf().all())
@@ -269,10 +273,10 @@ def test_k_and_beam_may_exceed_the_catalogue(n):
 def test_a_tree_of_one_item_is_its_root():
     index = rows_index(torch.tensor([[0.5]]), 1)
     for path in (False, True):
-        found = search(index, nobody(1), 1, path=path, trace=True)
+        found = search(index, no_histories(1), 1, path=path, trace=True)
         assert found.items.tolist() == [[0]]
         assert [level.level for level in found.beams] == [0]
-        assert_same(exhaustive(index, nobody(1), 1, path=path), found)
+        assert_same(exhaustive(index, no_histories(1), 1, path=path), found)
 
 
 NO_HISTORY = [torch.empty(2, 0, dtype=torch.int64), torch.full((2, 4), -1), torch.full((2, 2), 77)]
@@ -282,7 +286,7 @@ NO_HISTORY = [torch.empty(2, 0, dtype=torch.int64), torch.full((2, 4), -1), torc
 @pytest.mark.parametrize("kind", ["ancestor", "item"])
 def test_unknown_items_count_as_padding(history, kind):
     index = random_pairs(20, history=kind)
-    expected = search(index, nobody(2), 5, beam=3)
+    expected = search(index, no_histories(2), 5, beam=3)
     assert_same(search(index, history, 5, beam=3), expected)
     known = torch.tensor([[3, 4], [5, 6]])
     mixed = torch.cat([history, known], 1)
@@ -291,21 +295,24 @@ def test_unknown_items_count_as_padding(history, kind):
 
 def test_an_empty_batch_gives_an_empty_result():
     index = random_pairs(20)
-    whole = [exhaustive(index, nobody(0), 5, path=path) for path in (False, True)]
-    for found in [search(index, nobody(0), 5, beam=3), *whole]:
+    whole = [exhaustive(index, no_histories(0), 5, path=path) for path in (False, True)]
+    for found in [search(index, no_histories(0), 5, beam=3), *whole]:
         assert found.items.shape == found.scores.shape == (0, 5)
 
 
 def test_excluded_items_are_replaced_by_the_next_best():
     index = random_rows(2, 30, seed=3)
-    plain = search(index, nobody(2), 10, beam=30)
+    plain = search(index, no_histories(2), 10, beam=30)
     exclude = torch.cat([plain.items[:, :3], torch.tensor([[-1, 99], [99, -1]])], 1)
-    for found in (search(index, nobody(2), 7, 30, exclude), exhaustive(index, nobody(2), 7, exclude)):
+    for found in (
+        search(index, no_histories(2), 7, 30, exclude),
+        exhaustive(index, no_histories(2), 7, exclude),
+    ):
         assert torch.equal(found.items, plain.items[:, 3:])
     everything = torch.arange(30).expand(2, -1)
-    assert search(index, nobody(2), 3, 5, everything).items.tolist() == [[-1] * 3] * 2
+    assert search(index, no_histories(2), 3, 5, everything).items.tolist() == [[-1] * 3] * 2
     nothing = torch.empty(2, 0, dtype=torch.int64)
-    assert torch.equal(search(index, nobody(2), 10, 30, nothing).items, plain.items)
+    assert torch.equal(search(index, no_histories(2), 10, 30, nothing).items, plain.items)
 
 
 def test_nodes_without_an_allowed_item_take_no_place_in_a_beam():
@@ -313,7 +320,7 @@ def test_nodes_without_an_allowed_item_take_no_place_in_a_beam():
     allowed = torch.zeros(64, dtype=torch.bool)
     allowed[[5, 40, 41]] = True
     for beam in (1, 2, 3):
-        found = search(index, nobody(1), 4, beam, allowed=allowed, skip=False, trace=True)
+        found = search(index, no_histories(1), 4, beam, allowed=allowed, skip=False, trace=True)
         assert set(found.items[0].tolist()) <= {5, 40, 41, -1}
         assert (found.items[0] >= 0).sum() >= min(beam, 2)
         for level in found.beams:
@@ -322,7 +329,7 @@ def test_nodes_without_an_allowed_item_take_no_place_in_a_beam():
                 {41} if width == 1 else set()
             )
             assert int(level.n_scored) <= 3
-    nothing = search(index, nobody(1), 2, 2, allowed=torch.zeros(64, dtype=torch.bool))
+    nothing = search(index, no_histories(1), 2, 2, allowed=torch.zeros(64, dtype=torch.bool))
     assert nothing.items.tolist() == [[-1, -1]]
 
 
@@ -330,15 +337,15 @@ def test_free_slots_are_never_found():
     tree = grow(torch.arange(3), 3, 2, spare=4.0)
     index = TreeIndex(tree, Rows(torch.where(torch.rand(1, tree.shape.n_nodes) < 2, 1.0, 0.0)))
     for beam in (1, 2, 15):
-        assert search(index, nobody(1), 15, beam).items[0, :1].tolist() == [0]
-        assert set(search(index, nobody(1), 15, beam).items[0].tolist()) <= {0, 1, 2, -1}
+        assert search(index, no_histories(1), 15, beam).items[0, :1].tolist() == [0]
+        assert set(search(index, no_histories(1), 15, beam).items[0].tolist()) <= {0, 1, 2, -1}
 
 
 @pytest.mark.parametrize("beam", [1, 4, 10])
 def test_the_trace_has_the_kept_nodes_of_every_scored_level(beam):
     index = random_rows(3, 60, 3, seed=2, spare=0.2)
     shape = index.tree.shape
-    found = search(index, nobody(3), 5, beam, skip=False, trace=True)
+    found = search(index, no_histories(3), 5, beam, skip=False, trace=True)
     assert [level.level for level in found.beams] == list(range(1, shape.height + 1))
     for user in range(3):
         _, beams = slow_beam(index, user, 5, beam)
@@ -347,16 +354,16 @@ def test_the_trace_has_the_kept_nodes_of_every_scored_level(beam):
             assert nodes.tolist() == kept
             rows = shape.offsets[level.level] + nodes
             assert torch.equal(level.scores[user, : len(kept)], index.scorer.table[user, rows])
-    short = search(index, nobody(3), 5, beam, trace=True)
+    short = search(index, no_histories(3), 5, beam, trace=True)
     assert [level.level for level in short.beams] == list(range(shape.start(beam), shape.height + 1))
     assert torch.equal(short.beams[-1].nodes, found.beams[-1].nodes)
-    assert search(index, nobody(3), 5, beam).beams == ()
+    assert search(index, no_histories(3), 5, beam).beams == ()
 
 
 def test_the_trace_counts_the_scored_nodes():
-    found = search(random_rows(2, 64), nobody(2), 5, beam=4, trace=True)
+    found = search(random_rows(2, 64), no_histories(2), 5, beam=4, trace=True)
     assert [level.n_scored.tolist() for level in found.beams] == [[8, 8]] * 4  # levels 3 to 6
-    excluded = search(random_rows(2, 64), nobody(2), 5, 4, torch.arange(64).expand(2, -1), trace=True)
+    excluded = search(random_rows(2, 64), no_histories(2), 5, 4, torch.arange(64).expand(2, -1), trace=True)
     assert excluded.beams[-1].n_scored.tolist() == [8, 8]  # excluding saves no work
     assert excluded.beams[-1].nodes.tolist() == [[-1] * 4] * 2
 
@@ -397,7 +404,7 @@ def test_gpu_search_does_not_synchronise_and_equals_the_cpu(leaf_vectors):
 @pytest.mark.parametrize(("k", "beam"), [(0, 5), (5, 0), (-1, 5)])
 def test_k_and_beam_below_one_are_refused(k, beam):
     with pytest.raises(ConfigError, match="at least 1"):
-        search(random_rows(1, 5), nobody(1), k, beam)
+        search(random_rows(1, 5), no_histories(1), k, beam)
 
 
 @pytest.mark.parametrize("history", [torch.zeros(3), torch.zeros(2, 3)])

@@ -343,7 +343,16 @@ def test_an_update_does_not_change_the_scorer(kind, history):
     n = 50
     tree = grow(torch.arange(n), n, 2, 0.1)
     config = ScorerConfig(
-        tree.shape.n_nodes, n, kind, 8, 8, (16, 8), (2, 1), history=history, norm="batch", dropout=0.5
+        tree.shape.n_nodes,
+        n,
+        kind,
+        width=8,
+        hidden=8,
+        layers=(16, 8),
+        windows=(2, 1),
+        history=history,
+        norm="batch",
+        dropout=0.5,
     )
     scorer = make_scorer(config, 0)
     scorer.train()
