@@ -9,7 +9,6 @@ TOML checks, `shortlist settings`, trainers and the tables of the docs read thes
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -143,15 +142,19 @@ def check_settings(values: Mapping[str, Any], allowed: Sequence[Setting], where:
         known[name].check(value, where)
 
 
-@cache
 def _parameters(kind: type[Any]) -> tuple[Setting, ...]:
-    """The plain parameters of a dataclass, derived ones too."""
-    hints = get_type_hints(kind)
-    return tuple(
-        Setting(one.name, hints[one.name], one.default, **_facts(kind, one.name))
-        for one in fields(kind)
-        if one.init and is_plain(hints[one.name])
-    )
+    """The plain parameters of a dataclass, derived ones too; read once per class."""
+    if kind not in _KNOWN:
+        hints = get_type_hints(kind)
+        _KNOWN[kind] = tuple(
+            Setting(one.name, hints[one.name], one.default, **_facts(kind, one.name))
+            for one in fields(kind)
+            if one.init and is_plain(hints[one.name])
+        )
+    return _KNOWN[kind]
+
+
+_KNOWN: dict[type[Any], tuple[Setting, ...]] = {}
 
 
 def _facts(kind: type[Any], name: str) -> dict[str, Any]:
