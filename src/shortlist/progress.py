@@ -1,4 +1,4 @@
-"""Progress reports of long work, without knowing who displays them."""
+"""Progress reports of long work, independent of the display."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.artifact.staging import MANIFEST, check_target, current_folder, staged
+from shortlist.artifact.staging import MANIFEST, check_target, current_folder, staged, write_whole
 from shortlist.errors import ArtifactError
 
 
@@ -61,3 +61,11 @@ def test_targets_that_must_not_be_overwritten_are_refused(tmp_path):
         with pytest.raises(ArtifactError, match=why):
             check_target(tmp_path / name, overwrite=True)
     check_target(tmp_path / "new", overwrite=False)
+
+
+def test_file_is_written_whole_or_not_at_all(tmp_path):
+    write_whole(tmp_path / "deep" / "page.html", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(tmp_path / "deep" / "page.html", "new \ud800")
+    assert (tmp_path / "deep" / "page.html").read_text() == "old"
+    assert listing(tmp_path / "deep") == ["page.html"]

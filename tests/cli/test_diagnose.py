@@ -33,7 +33,9 @@ def funnel(bundle, data_folder):
 def test_losses_of_a_tree_balance(with_tree):
     tree = with_tree["trees"]["tree"]
     losses = tree["losses"]
-    assert losses["relevant"] - losses["returned"] == losses["scorer"] + losses["beam"] - losses["lucky"]
+    assert (
+        losses["relevant"] - losses["returned"] == losses["scorer"] + losses["beam"] - losses["only_by_beam"]
+    )
     assert sum(level["beam_lost"] for level in tree["levels"]) == losses["beam"]
     assert (tree["beam"], tree["k"]) == (15, 30)  # a beam of 8 would not hold the parents of 30 leaves
     assert len(tree["levels"]) == tree["height"] == 8

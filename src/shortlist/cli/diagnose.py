@@ -37,9 +37,11 @@ def diagnose(
     ] = False,
     k: Annotated[
         int | None,
-        typer.Option("-k", "--k", min=1, help="Number of items to ask of trees; their own limit by default."),
+        typer.Option("-k", "--k", min=1, help="Items per request from each tree. Default: the tree's limit."),
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Beam of trees; their own by default.")] = None,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Beam width of each tree. Default: as trained.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the page to this HTML file.")] = None,
     seed: Seed = 0,
     json: Json = False,

@@ -25,8 +25,8 @@ STAGES_CAPTION = """> largest avoidable loss. in: relevant items that entered. l
 had a place for them. oracle: gain of recall in points if this stage alone were perfect, the others as trained
 (an upper bound that uses the held-out answers). out: candidates per request after the stage."""
 
-LEVELS_CAPTION = """* no more nodes than the beam: nothing is lost. wrong: pairs of nodes in the wrong order.
-reach: best of all leaves still in the beam. lost: relevant items that the beam lost here.
+LEVELS_CAPTION = """* no more nodes than the beam: nothing is lost. wrong: pairs that violate the max-heap order.
+reach: share of the top k leaves still in the beam. lost: relevant items that the beam lost here.
 label: mean rectified label. KL, uniform: distance from the model of negatives sampled by the tree, and uniformly.
 pure: share of the most common category below a node, beside that of a random order."""
 

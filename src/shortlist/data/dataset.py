@@ -69,7 +69,7 @@ def build_dataset(raw: RawEvents, name: str = "data", **rest: Any) -> Dataset:
     columns: list[Any] = [raw.users, raw.items, raw.times, raw.weights]
     item_table, user_table, further = raw.item_table, raw.user_table, raw.columns
     clock = "order" if raw.times is None else "ms"
-    del raw  # frees each column that nobody else holds as soon as its next form exists
+    del raw  # frees each column that has no other reference as soon as its next form exists
     users, items = _encode(columns, 0), _encode(columns, 1)
     events = Interactions.of(
         columns.pop(0), columns.pop(0), columns.pop(0), columns.pop(0), len(users), len(items), further

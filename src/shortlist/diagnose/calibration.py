@@ -60,7 +60,7 @@ def calibration(inputs: ScorerInputs, seed: int = 0) -> Calibration:
         _check_probabilities(inputs)
     fitting = _half(inputs.user, seed)[inputs.rows.request]
     fit, rest = inputs.rows.where(fitting), inputs.rows.where(~fitting)
-    if not len(rest):  # a single user: measured as it is, and nothing to fit on
+    if not len(rest):  # a single user: no users left to fit a temperature on
         fit, rest = rest, fit
     temperature = fit_temperature(fit, inputs.probabilities)
     before = _reliability(rest, inputs.probabilities, 1.0, seed)

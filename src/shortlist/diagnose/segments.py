@@ -25,7 +25,7 @@ class Pairs:
     request: Ints  # [n]
     user: Ints  # [n]
     item: Ints  # [n]
-    history_length: Ints  # [n] events the request sees
+    history_length: Ints  # [n] events before the request
     place: Ints  # [n] 0 for the next item, 1 for the one after it, ...
 
     @classmethod
@@ -121,7 +121,8 @@ def _popularity(item: Ints, train: Interactions) -> dict[str, Bools]:
     counts = train.popularity
     order = np.argsort(-counts, kind="stable")
     before = np.zeros(len(counts))
-    # The share of events of all more popular items: the item that crosses a line still belongs to what it completes.
+    # The share of events of all more popular items: the item that crosses the threshold belongs to the
+    # more popular segment.
     before[order] = (counts[order].cumsum() - counts[order]) / max(int(counts.sum()), 1)
     inside = (item >= 0) & (item < len(counts))
     rows = np.where(inside, item, 0)

@@ -30,7 +30,7 @@ NOTICEABLE_AUC, NOTICEABLE_RECALL, NOTICEABLE_KS = 0.65, 0.1, 0.2
 
 @dataclass(frozen=True)
 class PopularityBar:
-    """Candidates whose item has so many training events: their share in training and at serving."""
+    """One popularity bin of the candidates: their share in training and at serving."""
 
     events: str
     training: float

@@ -319,7 +319,7 @@ def _too_few_users(tests: PairedTests) -> Iterator[str]:
 
 
 def _needed(pair: Pair, pairs: int) -> str:
-    """The sample size at which a difference of the observed size would be significant among so many pairs."""
+    """The sample size at which a difference of the observed size would be significant among all pairs."""
     effect, normal = abs(pair.test.effect_size), NormalDist()
     errors = normal.inv_cdf(1 - ALPHA / 2 / pairs) + normal.inv_cdf(POWER)  # in standard errors
     return f"; about {math.ceil((errors / effect) ** 2):,} users are needed" if effect > 0 else ""

@@ -227,7 +227,10 @@ class Fates:
 
 
 def fates(trace: Trace, relevant: Tensor) -> Fates:
-    """Follow the relevant items [B, R] through a traced batch; items nobody nominated are lost at the first stage."""
+    """Follow the relevant items [B, R] through a traced batch.
+
+    Items without a nomination are lost at the first stage.
+    """
     at, there = find_items(trace.nominated, relevant)
     ranks = [trace.nominated.columns[f"{part.name}.rank"] for part in trace.steps[0].parts]
     by = [there & ~torch.isnan(_gathered(rank, at)) for rank in ranks]

@@ -17,7 +17,7 @@ FEW_LINES = 5  # with more, the legend is beside the plot
 FEW_PLACES, FAR = (
     8,
     8,
-)  # up to so many places each have a tick; a ratio of last to first from here is logarithmic
+)  # up to FEW_PLACES places each have a tick; from the ratio FAR of last to first the axis is logarithmic
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "shortlist",
     "svg.fonttype": "path",

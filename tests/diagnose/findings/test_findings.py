@@ -115,7 +115,7 @@ def test_tree_says_whether_beam_or_scorer_loses_items():
     assert "A larger beam will not help." in why
 
 
-def test_summary_is_three_sentences_and_says_which_users_were_asked():
+def test_summary_is_three_sentences_and_says_which_users_were_measured():
     first, second, third = summary(diagnosis())
     assert first.startswith("Recall@10 is 15.0% [14.0%, 16.0%], the mean over 400 validation users")
     assert "the funnel returned 150 of 1,000 relevant items" in first

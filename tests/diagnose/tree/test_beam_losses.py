@@ -10,7 +10,7 @@ from shortlist.diagnose.tree.beam_losses import (
 )
 from shortlist.index.tree import delete
 from tests.diagnose.tree.small_trees import max_heap_index
-from tests.index.tree.tabular import nobody, random_pairs, random_rows
+from tests.index.tree.tabular import no_histories, random_pairs, random_rows
 
 
 def random_relevant(users, n, seed=0, size=4):
@@ -41,7 +41,7 @@ def test_an_item_survives_a_level_if_its_ancestor_is_in_the_beam(n, branch, beam
     index, k = random_rows(5, n, branch, seed=n, spare=spare), 3
     relevant = random_relevant(5, n, size=min(4, n))
     settings = SearchSettings(k, beam)
-    found = settings.beam_search(index, nobody(5))
+    found = settings.beam_search(index, no_histories(5))
     alive = survival(index, found, relevant)
     for user in range(5):
         levels = beam_by_hand(index, user, beam)
@@ -71,8 +71,8 @@ def test_i24_scorer_and_beam_losses_add_up_to_all_losses(seed, beam, exclude_see
     assert losses.returned == sum(item in found[user] for user, item in pairs)
     assert losses.scorer == sum(item not in best[user] for user, item in pairs)
     assert losses.beam == sum(item in best[user] and item not in found[user] for user, item in pairs)
-    assert losses.lucky == sum(item not in best[user] and item in found[user] for user, item in pairs)
-    assert losses.relevant - losses.returned == losses.scorer + losses.beam - losses.lucky
+    assert losses.only_by_beam == sum(item not in best[user] and item in found[user] for user, item in pairs)
+    assert losses.relevant - losses.returned == losses.scorer + losses.beam - losses.only_by_beam
     assert losses.absent == sum(item in (5, 6) for _, item in pairs)
     seen = [set(row) for row in history.tolist()]
     assert losses.seen == sum(
@@ -83,7 +83,7 @@ def test_i24_scorer_and_beam_losses_add_up_to_all_losses(seed, beam, exclude_see
 @pytest.mark.parametrize("seed", range(5))
 def test_i41_losses_by_level_add_up_to_the_regret(seed):
     index = random_rows(7, 50, 2, seed)
-    compared = compare_searches(index, nobody(7), random_relevant(7, 50), SearchSettings(5, 3))
+    compared = compare_searches(index, no_histories(7), random_relevant(7, 50), SearchSettings(5, 3))
     there = compared.best.items >= 0
     lost = lost_at(compared.top_alive, there)
     best, found = compared.best.items.tolist(), compared.found.items.tolist()
@@ -94,16 +94,16 @@ def test_i41_losses_by_level_add_up_to_the_regret(seed):
 
 def test_i41_with_max_heap_scores_a_beam_of_k_loses_nothing():
     index = max_heap_index(6, 60, 3, spare=0.2)
-    compared = compare_searches(index, nobody(6), random_relevant(6, 60), SearchSettings(4, 4))
+    compared = compare_searches(index, no_histories(6), random_relevant(6, 60), SearchSettings(4, 4))
     assert torch.equal(compared.best.items, compared.found.items)
     assert int(lost_at(compared.top_alive, compared.best.items >= 0).sum()) == 0
-    assert count_losses(compared, random_relevant(6, 60), index, nobody(6), False).beam == 0
+    assert count_losses(compared, random_relevant(6, 60), index, no_histories(6), False).beam == 0
 
 
 def test_relevant_items_above_k_are_beyond_k():
     index = random_rows(2, 20)
     relevant = torch.tensor([[1, 2, 3, 4, 5], [6, -1, -1, -1, -1]])
-    compared = compare_searches(index, nobody(2), relevant, SearchSettings(2, 20))
-    losses = count_losses(compared, relevant, index, nobody(2), False)
+    compared = compare_searches(index, no_histories(2), relevant, SearchSettings(2, 20))
+    losses = count_losses(compared, relevant, index, no_histories(2), False)
     assert losses.beyond_k == 3
     assert losses.scorer >= losses.beyond_k

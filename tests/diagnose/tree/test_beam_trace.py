@@ -4,7 +4,7 @@ import torch
 from shortlist.diagnose.tree.beam_losses import SearchSettings
 from shortlist.diagnose.tree.beam_trace import trace_beam
 from tests.diagnose.tree.small_trees import catalog_of
-from tests.index.tree.tabular import nobody, rows_index
+from tests.index.tree.tabular import no_histories, rows_index
 
 
 def small():
@@ -17,7 +17,7 @@ def small():
 
 def traced(relevant, beam=2):
     settings = SearchSettings(k=2, beam=beam)
-    return trace_beam(small(), nobody(1), torch.tensor([relevant]), settings, catalog_of(range(8)))
+    return trace_beam(small(), no_histories(1), torch.tensor([relevant]), settings, catalog_of(range(8)))
 
 
 def test_a_trace_has_the_level_where_an_item_left_the_beam_and_the_threshold():

@@ -10,7 +10,7 @@ from shortlist.diagnose.tree.max_heap import level_scores
 from shortlist.errors import DataError
 from shortlist.train.tree import label_weights, log_proposal, proposal_kl
 from tests.diagnose.tree.small_trees import catalog_of, constant, held_out, max_heap_index, random_held_out
-from tests.index.tree.tabular import nobody, random_pairs, random_rows
+from tests.index.tree.tabular import no_histories, random_pairs, random_rows
 
 
 def diagnosed(index, users=12, seed=0, **settings):
@@ -25,7 +25,7 @@ def test_max_heap_scores_have_no_violations_and_no_regret(branch, spare):
     assert [level.violations for level in found.levels] == [0.0] * found.height
     assert all(level.top_kept == 1 and level.top_lost == 0 == level.beam_lost for level in found.levels)
     assert found.regret == 0
-    assert found.losses.beam == found.losses.lucky == 0
+    assert found.losses.beam == found.losses.only_by_beam == 0
     assert [width.regret for width in found.widths if width.beam >= 5] == [0.0] * 3
 
 
@@ -61,7 +61,7 @@ def test_the_current_beam_is_among_the_widths_and_the_widest_loses_least():
 def test_labels_and_kl_are_means_over_users():
     index, cases = random_rows(12, 60, seed=4), random_held_out(12, 60)
     found = diagnosed(index, negatives=10, beam=4, k=3)
-    shape, values = index.tree.shape, level_scores(index, nobody(12))
+    shape, values = index.tree.shape, level_scores(index, no_histories(12))
     scores = values[-1][:, index.tree.leaf_of_item.long()]
     levels = tuple(range(1, shape.height + 1))
     labels = label_weights(scores, cases.relevant()[:, 0], index.tree, levels)

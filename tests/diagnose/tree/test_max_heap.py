@@ -12,7 +12,7 @@ from shortlist.diagnose.tree.max_heap import (
 from shortlist.errors import DataError
 from shortlist.index.tree import TreeIndex, search
 from tests.diagnose.tree.small_trees import NOTHING, below, max_heap_index
-from tests.index.tree.tabular import Rows, nobody, random_rows
+from tests.index.tree.tabular import Rows, no_histories, random_rows
 
 TREES = [(5, 13, 2, 0.0), (4, 30, 3, 0.0), (3, 10, 2, 0.5), (2, 1, 2, 0.0)]
 
@@ -35,7 +35,7 @@ def by_hand(values, peaks, best, others):
 @pytest.mark.parametrize(("users", "n", "branch", "spare"), TREES)
 def test_level_scores_and_subtree_max_match_every_single_node(users, n, branch, spare):
     index = random_rows(users, n, branch, seed=3, spare=spare)
-    shape, values = index.tree.shape, level_scores(index, nobody(users))
+    shape, values = index.tree.shape, level_scores(index, no_histories(users))
     peaks = subtree_max(shape, values[-1])
     for level, size in enumerate(shape.sizes):
         for node in range(size):
@@ -47,8 +47,8 @@ def test_level_scores_and_subtree_max_match_every_single_node(users, n, branch, 
 
 def test_path_products_match_those_of_the_search():
     index = random_rows(4, 23, 3, seed=1, spare=0.3)
-    values = level_scores(index, nobody(4), product=True)
-    beams = search(index, nobody(4), 5, beam=99, path=True, trace=True).beams
+    values = level_scores(index, no_histories(4), product=True)
+    beams = search(index, no_histories(4), 5, beam=99, path=True, trace=True).beams
     assert [beam.level for beam in beams] == [1, 2, 3, 4][: len(beams)]
     for beam in beams:
         expected = values[beam.level].gather(1, beam.nodes.clamp(min=0))
@@ -59,7 +59,7 @@ def test_path_products_match_those_of_the_search():
 @pytest.mark.parametrize("best", [1, 3, 99])
 def test_order_violations_match_counting_one_by_one(users, n, branch, spare, best):
     index = random_rows(users, n, branch, seed=7, spare=spare)
-    values = level_scores(index, nobody(users))
+    values = level_scores(index, no_histories(users))
     peaks = subtree_max(index.tree.shape, values[-1])
     for value, peak in zip(values, peaks, strict=True):
         others = comparison_nodes(value.shape[1], torch.Generator().manual_seed(0), most=6)
@@ -76,7 +76,7 @@ def test_equal_scores_count_half_and_equal_leaves_do_not_count():
 @pytest.mark.parametrize("branch", [2, 3])
 def test_max_heap_scores_have_no_violation(branch):
     index = max_heap_index(4, 30, branch, spare=0.2)
-    values = level_scores(index, nobody(4))
+    values = level_scores(index, no_histories(4))
     for value, peak in zip(values, subtree_max(index.tree.shape, values[-1]), strict=True):
         assert float(order_violations(value, peak, 5, torch.arange(value.shape[1]))[0]) == 0
 
@@ -89,7 +89,7 @@ def test_comparison_nodes_are_sampled_without_replacement_in_order():
 
 def test_kl_matches_enumerated_paths():
     index = random_rows(3, 10, 2, seed=2, spare=0.5)
-    shape, values = index.tree.shape, level_scores(index, nobody(3))
+    shape, values = index.tree.shape, level_scores(index, no_histories(3))
     found = tree_sampler_kl(shape, values, 1)
     for user in range(3):
         prob = {(1, node): p for node, p in enumerate(values[1][user].double().softmax(0).tolist())}
@@ -114,7 +114,7 @@ def test_kl_matches_enumerated_paths():
 
 def test_tree_based_sampling_of_additive_scores_is_the_model():
     index = random_rows(2, 16, seed=5)
-    leaves = level_scores(index, nobody(2))[-1].double()
+    leaves = level_scores(index, no_histories(2))[-1].double()
     levels = [leaves]
     while levels[0].shape[1] > 1:
         levels.insert(0, levels[0].view(2, -1, 2).logsumexp(2))
@@ -127,4 +127,4 @@ def test_a_nan_score_is_reported_with_level_and_user():
     table = index.scorer.table.clone()
     table[1, index.tree.shape.offsets[2]] = torch.nan
     with pytest.raises(DataError, match=r"level 2 .* user 1"):
-        level_scores(TreeIndex(index.tree, Rows(table)), nobody(3))
+        level_scores(TreeIndex(index.tree, Rows(table)), no_histories(3))

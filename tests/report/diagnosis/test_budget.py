@@ -72,7 +72,7 @@ def test_current_setting_can_be_advised(tight):
     assert "In the TOML file" not in shown(kept)
     assert not any("overestimated" in text for text in cautions(kept))
     apart = replace(tight, advised=CURRENT)
-    assert "The best mean has 'first % 64, pre % 4'" in " ".join(verdict(apart))
+    assert "The highest mean is at 'first % 64, pre % 4'" in " ".join(verdict(apart))
     assert " ".join(verdict(apart)).endswith("That is not significantly better on these users.")
     simpler = replace(tight, advised="first % 64")
     assert "so the one with fewer changes and about the same latency is advised" in " ".join(verdict(simpler))

@@ -55,7 +55,7 @@ def test_lost_and_returned_items_are_described(tree):
     path = replace(tree.trace.paths[0], title="Oak", returned=False, lost_at=5, in_top_k=True)
     kinds = [
         (path, "was lost at level 5: its ancestor scored"),
-        (replace(path, in_top_k=False), "not among the top 5 anyway"),
+        (replace(path, in_top_k=False), "Exhaustive search does not return it either"),
         (replace(path, lost_at=tree.height), "was reached at the leaves"),
         (replace(path, returned=True, lost_at=None), "was returned"),
     ]

@@ -2,7 +2,7 @@
 
 from shortlist.diagnose.tree.diagnosis import BeamWidth, Level, TreeDiagnosis, TreeFinding
 
-SMALL = 0.01  # a smaller share of the relevant items is not worth a knob
+SMALL = 0.01  # a smaller share of the relevant items is not reported as actionable
 FEW_POSITIVES = 0.1  # a level with a lower mean label has too few positives
 
 
@@ -40,8 +40,8 @@ def _beam(tree: TreeDiagnosis) -> TreeFinding | None:
     worst = max(tree.levels, key=lambda level: level.beam_lost)
     text = (
         f"The beam loses {_part(losses.beam, tree)} that exhaustive search returns, most of them "
-        f"({worst.beam_lost:,}) at level {worst.level} of {tree.height}. {losses.lucky:,} others are returned only "
-        "because the beam lost leaves with higher scores."
+        f"({worst.beam_lost:,}) at level {worst.level} of {tree.height}. {losses.only_by_beam:,} others are "
+        "returned only because the beam dropped better leaves."
     )
     return TreeFinding(text, _beam_knob(tree, worst), losses.beam / losses.relevant)
 
@@ -139,7 +139,8 @@ def _categories(tree: TreeDiagnosis) -> TreeFinding | None:
         return None
     return TreeFinding(
         "Nodes are no purer in categories than those of a random tree.",
-        'Harmless if categories say little; otherwise start with order = "category", or let updates move items.',
+        'Ignore this if categories do not predict interactions; otherwise start with order = "category", or let '
+        "updates move items.",
     )
 
 

@@ -30,8 +30,10 @@ from shortlist.pipeline.recommender import resized, slate_size
 from shortlist.progress import Progress, silent, tracked
 
 METRICS = ("recall", "precision_at_1")
-TURNS = 8  # requests per setting in the last round, at least, when there are too many settings for the time
-FIRST_ROUND = 3  # the first round has so many times fewer requests than the last
+MIN_REQUESTS = (
+    8  # requests per setting in the last round, at least, when there are too many settings for the time
+)
+FIRST_ROUND = 3  # the first round divides the requests of the last round by this
 USUAL = 40  # typical number of settings, to size the sample of users
 SLOW_TAIL, SLOW_TOTAL = (
     2.0,
@@ -246,7 +248,7 @@ def choose(
 
 
 def _as_good(one: Trial, best: Trial, metric: str, sample: UserSample) -> bool:
-    """Not significantly worse on the same users, nor by much in the mean; without intervals, not worse at all."""
+    """Not significantly worse on the same users, and at most `LOSS` in the mean; without intervals, not worse."""
     behind = difference(best.hits, one.hits, sample, metric)
     if behind.low is None:
         return (behind.mean or 0.0) <= 0
@@ -280,7 +282,7 @@ class _Bench:
         """How many settings there is time for, the current one and four others at least."""
         single = sample_users(self.sample.held_out.take(slice(0, 1)), self.sample.n_items)
         each = min(self._seconds(single) for _ in range(1 + WARMUP))
-        runs = TRIES * (WARMUP + TURNS) * (1 + 1 / FIRST_ROUND)
+        runs = TRIES * (WARMUP + MIN_REQUESTS) * (1 + 1 / FIRST_ROUND)
         return max(5, int(seconds / max(each * runs, 1e-9)) - COMBINED)
 
     def measured(

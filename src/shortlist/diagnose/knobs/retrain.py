@@ -37,7 +37,7 @@ class Variant:
 
 
 def variants(recipe: Recipe | None) -> tuple[Variant, ...]:
-    """Every change worth a training: other modes and negatives of rankers, other branching factors of trees."""
+    """The settings that --retrain trains and measures: modes and negatives of rankers, branching factors of trees."""
     if recipe is None:
         return ()
     return tuple(variant for name in recipe.stages for variant in _of_stage(recipe, name))

@@ -12,7 +12,7 @@ from shortlist.index.tree import Found, TreeIndex, exhaustive, search
 
 @dataclass(frozen=True)
 class LossCounts:
-    """Pairs of user and relevant item: relevant - returned = scorer + beam - lucky.
+    """Pairs of user and relevant item: relevant - returned = scorer + beam - only_by_beam.
 
     `absent`, `seen` and `beyond_k` are disjoint parts of `scorer`.
     """
@@ -21,7 +21,7 @@ class LossCounts:
     returned: int
     scorer: int  # not among the top k of all leaves
     beam: int  # among them, but lost by beam search
-    lucky: int  # not among them, but returned, because the beam lost better leaves
+    only_by_beam: int  # not among them, returned only because the beam dropped better leaves
     absent: int  # without a leaf
     seen: int  # in the history, and excluded
     beyond_k: int  # of users with more than k relevant items

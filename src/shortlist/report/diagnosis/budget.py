@@ -47,13 +47,13 @@ def verdict(budget: BudgetReport) -> list[str]:
     """Which settings fit, and which to use."""
     current, limit = budget.setting(budget.current), _ms(budget.budget_ms)
     slow = "" if current.fits else ", which is above the budget,"
-    now = f"The current pipeline takes {_ms(current.p95_ms)}{slow} and {_value(budget, current)}."
+    now = f"The current pipeline takes {_ms(current.p95_ms)}{slow} and has {_value(budget, current)}."
     if budget.status == "none":
         fastest = budget.setting(budget.fastest)
         return [
             now,
             f"No measured setting fits into {limit}. The fastest is {_called(fastest)}: it takes "
-            f"{_ms(fastest.p95_ms)} and {_value(budget, fastest)}. Sizes alone are not enough: {_slowest(fastest)} "
+            f"{_ms(fastest.p95_ms)} and has {_value(budget, fastest)}. Sizes alone are not enough: {_slowest(fastest)} "
             "Replace that stage by a faster one, or use a faster machine.",
         ]
     return [now, _fitting(budget), *_advice(budget)]
@@ -110,12 +110,12 @@ def _advice(budget: BudgetReport) -> list[str]:
         texts = ["Keep the current setting: none that fits is significantly better, or as good and faster."]
     else:
         texts = [
-            f"Use {advised.label!r}: it takes {_ms(advised.p95_ms)} and {_value(budget, advised)}; against the "
+            f"Use {advised.label!r}: it takes {_ms(advised.p95_ms)} and has {_value(budget, advised)}; against the "
             f"current setting on the same users that is {points(advised.gain)}, {_significance(advised.gain)}."
         ]
     if best is not advised:
         texts.append(
-            f"The best mean has {_called(best)}: it {_value(budget, best)} in {_ms(best.p95_ms)}. That is not "
+            f"The highest mean is at {_called(best)}: {_value(budget, best)} with {_ms(best.p95_ms)}. That is not "
             f"significantly better on these users{_preferred(advised, best)}."
         )
     return texts
@@ -230,7 +230,7 @@ def _called(one: SettingReport) -> str:
 
 
 def _value(budget: BudgetReport, one: SettingReport) -> str:
-    return f"has a {metric_name(budget)} of {with_interval(one.metric(budget.metric))}"
+    return f"a {metric_name(budget)} of {with_interval(one.metric(budget.metric))}"
 
 
 def _or_none(budget: BudgetReport, label: str | None) -> SettingReport | None:

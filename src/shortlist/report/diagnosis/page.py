@@ -146,10 +146,10 @@ def _gains(diagnosis: Diagnosis) -> Section | None:
     return Section(
         "What would a perfect stage bring?",
         [
-            "What one stage keeps, a later one may lose. So each stage in turn was replaced by an oracle, which keeps "
-            "relevant items before all others, and the later stages were run again as they are. An oracle knows the "
-            "held-out answers and cannot be deployed; the other stages stay as trained. It is an upper bound on what "
-            "improving the stage can bring, and shows where work would be wasted.",
+            "Each stage was replaced in turn by an oracle that keeps all relevant items first. Later stages ran again "
+            "as trained, because they may lose what the oracle keeps. An oracle knows the held-out answers "
+            "and cannot be deployed; the other stages stay as trained. It is an upper bound on what improving the "
+            "stage can bring, and shows where work would be wasted.",
             figure(
                 gains(diagnosis.stages, _worst(diagnosis)),
                 "Bars: measured gain of recall when this stage alone is an oracle, with interval. Triangle: the same "

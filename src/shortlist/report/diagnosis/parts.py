@@ -58,7 +58,7 @@ def _threshold(found: Verdict) -> list[str]:
         return []
     return [
         f"Where a relevant item is a candidate, the ranker's first choice is irrelevant in "
-        f"{percent(found.error_retrieved)} of the requests. The stages before it pay as long as fewer than "
+        f"{percent(found.error_retrieved)} of the requests. The earlier stages help as long as fewer than "
         f"{percent(found.threshold)} of the requests have no relevant candidate; now {percent(found.missed)} have none."
     ]
 

@@ -146,7 +146,7 @@ def _histograms(measured: Mapping[str, Shift]) -> list[Html]:
     return [
         figure(
             histograms(known),
-            "Popularity of the candidates: the share of candidates whose item has so many training events, in "
-            "training and at serving. Bars of equal height mean no shift of popularity.",
+            "Popularity of the candidates: the share of candidates whose item has the given number of training "
+            "events, in training and at serving. Bars of equal height mean no shift of popularity.",
         )
     ]

@@ -93,7 +93,10 @@ def _losses(tree: TreeDiagnosis) -> Section:
         ("– in the history, and excluded", losses.seen),
         (f"– of users with more than {k} relevant items", losses.beyond_k),
         ("– among the top of all leaves, but not returned (lost by the beam)", losses.beam),
-        ("+ not among the top of all leaves, but returned (by luck)", losses.lucky),
+        (
+            "+ not among them, returned only because the beam dropped better leaves",
+            losses.only_by_beam,
+        ),
         ("= returned", losses.returned),
     ]
     shown = [row for row in rows if row[1] or row[0][0] not in "–+"]
@@ -232,7 +235,7 @@ def _path_text(path: ItemPath, tree: TreeDiagnosis) -> str:
     return (
         f"“{path.title}” was lost at level {lost.level}: its ancestor scored {lost.score:.2f}, rank {lost.rank:,} "
         f"of the level; the last node in the beam scored {lost.threshold:.2f}. {rank} "
-        + ("The beam lost it." if path.in_top_k else f"So it was not among the top {tree.k} anyway.")
+        + ("The beam lost it." if path.in_top_k else "Exhaustive search does not return it either.")
     )
 
 
