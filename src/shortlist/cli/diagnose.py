@@ -46,7 +46,7 @@ def diagnose(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Which stage loses how many relevant items, why, and which knob brings how much recall back."""
+    """Which stage loses how many relevant items, why, and which knob recovers how much recall."""
     start = time.perf_counter()
     _check_page(html)
     recommender = load_recommender(bundle)
