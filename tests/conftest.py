@@ -17,6 +17,40 @@ from shortlist.train import TRAINERS, train
 # One thread by default, because tests run side by side.
 torch.set_num_threads(int(os.environ.get("SHORTLIST_TEST_THREADS", "1")))
 
+SLOW = (
+    "lab/",
+    "cli/",
+    "diagnose/",
+    "report/",
+    "spec/",
+    "train/tree/",
+    "train/jtr/",
+    "index/tree/",
+    "train/test_contract.py",
+    "train/test_rankers.py",
+    "train/test_pipeline.py",
+    "train/models/test_sequence.py",
+    "index/test_registry.py",
+    "index/test_faiss_index.py",
+    "artifact/test_store.py",
+    "evaluate/test_compare.py",
+    "models/nodes/test_weight_norms.py",
+    "serve/test_server.py",
+    "test_docs.py",
+    "test_toy_model.py",
+    "test_toy_filter.py",
+)
+"""Folders and files that `make test-fast` leaves out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    root = Path(__file__).parent
+    for item in items:
+        path = item.path.relative_to(root).as_posix()
+        if any(path.startswith(slow) for slow in SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 TINY = """
 name = "tiny"
 pipeline = "popular % 40 + covisit % 60 + towers % 60 >> seen >> prerank % 80 >> rank % 40 >> diverse % 10"
@@ -131,7 +165,7 @@ def recommender(bundle: Path) -> Recommender:
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real data sets; tests that need it skip, saying why, when it is not there."""
-    told = os.environ.get("SHORTLIST_DATA")
-    if not told or not Path(told).is_dir():
+    folder = os.environ.get("SHORTLIST_DATA")
+    if not folder or not Path(folder).is_dir():
         pytest.skip("SHORTLIST_DATA does not point at a folder of real data sets")
-    return Path(told)
+    return Path(folder)

@@ -38,7 +38,7 @@ from shortlist.train.tree.beam_sampler import BeamSampler
 from shortlist.train.tree.loss import level_softmax, margin, surrogate, top_k_hinge
 from tests.diagnose.test_follow_items import random_requests
 from tests.evaluate.test_losses import nested
-from tests.index.tree.tabular import nobody, random_rows
+from tests.index.tree.tabular import no_histories, random_rows
 from tests.index.tree.test_kmeans import draws, optimum, vectors
 from tests.lab.theory.test_bounds_inputs import inputs
 from tests.lab.theory.test_bounds_sampler import exact_gap
@@ -222,9 +222,9 @@ def test_i09_a_margin_of_at_least_0_is_retrieval(exclude_self):
 @both_forms
 def test_i09_margin_predicts_what_search_retrieves(exclude_self):
     index = random_rows(64, 64, 4, seed=9)
-    values, leaf = level_scores(index, nobody(64)), torch.arange(64)
+    values, leaf = level_scores(index, no_histories(64)), torch.arange(64)
     shape, items = index.tree.shape, index.tree.item_of_leaf.long()
-    found = (search(index, nobody(64), 5, 5).items == items[:, None]).any(1)
+    found = (search(index, no_histories(64), 5, 5).items == items[:, None]).any(1)
     margins = path_margin(
         shape, values, leaf, 5, cand=beam_candidates(shape, values, 5), exclude_self=exclude_self
     )
@@ -556,10 +556,10 @@ def test_i41_beam_without_misses_is_exhaustive_but_not_conversely():
     clean = alike_with_a_miss = 0
     for seed in range(400):
         k, index = 1 + seed % 3, random_rows(1, 4 + seed % 9, 2, seed)
-        shape, values = index.tree.shape, level_scores(index, nobody(1))
+        shape, values = index.tree.shape, level_scores(index, no_histories(1))
         found, best = (
             set(one.items[0].tolist()) - {-1}
-            for one in (search(index, nobody(1), k, k), exhaustive(index, nobody(1), k))
+            for one in (search(index, no_histories(1), k, k), exhaustive(index, no_histories(1), k))
         )
         leaves = index.tree.leaves(torch.tensor(sorted(best)))
         cand = beam_candidates(shape, values, k)

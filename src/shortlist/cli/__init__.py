@@ -18,7 +18,7 @@ VERBS: Mapping[str, str] = {
     "train": "Train every stage of a pipeline on what the stages before it pass on.",
     "evaluate": "Metrics with intervals beside baselines, and which stage lost what.",
     "compare": "Several bundles on the same users: paired tests, intervals, latency.",
-    "diagnose": "Which stage loses relevant items, why, and which knob brings how much back.",
+    "diagnose": "Which stage loses relevant items, why, and which knob recovers how much.",
     "recommend": "The slate of a user or of a history.",
     "explain": "Which stage dropped an item, and by how much.",
     "serve": "Serve a bundle over HTTP.",

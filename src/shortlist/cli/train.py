@@ -9,7 +9,7 @@ import typer
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.data.split import PROTOCOLS
 from shortlist.pipeline.shipped import shipped_names
-from shortlist.train.bundle import spoken_split
+from shortlist.train.bundle import describe_split
 from shortlist.train.bundle import train as train_bundle
 
 
@@ -55,5 +55,5 @@ def train(
         typer.echo(f"{name}: the best epoch was the last one; more epochs may improve it")
     for warning in about.warnings:
         typer.echo(f"warning: {warning}")
-    typer.echo(f"split: {spoken_split(about.split)}")
+    typer.echo(f"split: {describe_split(about.split)}")
     typer.echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")

@@ -47,7 +47,7 @@ def train(
     return trained if folder is None else _save(trained, dataset, folder, force)
 
 
-def spoken_split(split: Mapping[str, Any]) -> str:
+def describe_split(split: Mapping[str, Any]) -> str:
     """The settings of a split in one line."""
     chosen = ", ".join(f"{name} {value}" for name, value in split.items() if name != "protocol")
     return f"{split['protocol']} ({chosen})" if chosen else str(split["protocol"])
@@ -84,6 +84,6 @@ def _card(about: About, pipeline: str, dataset: Dataset) -> str:
         f"A multi-stage recommender, trained by shortlist {__version__} on {dataset.name!r}: {about.events:,} events, "
         f"{len(dataset.users):,} users, {len(dataset.items):,} items, seed {about.seed}.\n\n"
         f"    {pipeline}\n\n"
-        f"Split: {spoken_split(about.split)}. `recipe.toml` is the recipe, `pipeline.toml` the trained pipeline.\n\n"
+        f"Split: {describe_split(about.split)}. `recipe.toml` is the recipe, `pipeline.toml` the trained pipeline.\n\n"
         "Answer a request with `shortlist recommend`, follow an item with `shortlist explain`.\n"
     )

@@ -7,7 +7,7 @@ from shortlist.diagnose.tree.max_heap import level_scores
 from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree import TreeShape, search
 from shortlist.lab.theory.margin import beam_candidates, level_margins, path_margin
-from tests.index.tree.tabular import nobody, random_rows
+from tests.index.tree.tabular import no_histories, random_rows
 
 INF = float("inf")
 both_forms = pytest.mark.parametrize("exclude_self", [False, True])
@@ -73,9 +73,9 @@ def test_margins_equal_the_definition(n, branch, exclude_self, k, beam, whole):
 @pytest.mark.parametrize("spare", [0.0, 0.4])
 def test_candidates_are_the_nodes_that_search_scores(n, branch, beam, ties, spare):
     index = random_rows(6, n, branch, seed=n, spare=spare, ties=ties)
-    values = level_scores(index, nobody(6))
+    values = level_scores(index, no_histories(6))
     cand = beam_candidates(index.tree.shape, values, beam)
-    traced = search(index, nobody(6), 1, beam, skip=False, trace=True)
+    traced = search(index, no_histories(6), 1, beam, skip=False, trace=True)
     for one in traced.beams:
         assert cand[one.level].sum(1).tolist() == one.n_scored.tolist()
     for user in range(6):
@@ -88,9 +88,9 @@ def test_candidates_are_the_nodes_that_search_scores(n, branch, beam, ties, spar
 @pytest.mark.parametrize("spare", [0.0, 0.5])
 def test_i09_search_finds_exactly_the_leaves_with_a_margin_of_at_least_0(exclude_self, k, beam, spare):
     index = random_rows(300, 45, 3, seed=k, spare=spare)
-    values = level_scores(index, nobody(300))
+    values = level_scores(index, no_histories(300))
     items = torch.randint(45, (300,), generator=torch.Generator().manual_seed(beam))
-    found = search(index, nobody(300), k, beam).items
+    found = search(index, no_histories(300), k, beam).items
     cand = beam_candidates(index.tree.shape, values, beam)
     leaf = index.tree.leaves(items)
     margin = path_margin(index.tree.shape, values, leaf, k, beam=beam, cand=cand, exclude_self=exclude_self)

@@ -14,7 +14,7 @@ from shortlist.report.diagnosis.plots import gains, waterfall
 from shortlist.report.diagnosis.shift import shift
 from shortlist.report.page import Html, Section, facts, figure, page, table
 from shortlist.report.tree.page import trees_sections
-from shortlist.train.bundle import spoken_split
+from shortlist.train.bundle import describe_split
 
 FIRST = 3  # findings at the top of the page
 
@@ -230,7 +230,7 @@ def _measured(diagnosis: Diagnosis) -> Section:
         "model": about.version,
         "data": about.data,
         "fingerprint": about.fingerprint,
-        "split": spoken_split(about.split) if about.split else "",
+        "split": describe_split(about.split) if about.split else "",
         "package": about.package,
     }
     return Section(
