@@ -6,7 +6,7 @@ from shortlist.lab.result import result_json
 
 
 def test_the_quick_profile_measures_both_ratios():
-    result = bench_startup(repeats=1)
+    result = bench_startup(repeats=1, size="small")
     printed = result_json(result)
     assert printed["name"] == "startup"
     assert {claim.id for claim in result.claims} == {"help_over_typer", "recommend_over_torch"}

@@ -35,7 +35,7 @@ app()
 
 
 def bench_startup(
-    seed: int = 0, repeats: int = REPEATS, size: str = "small", progress: Progress = silent
+    seed: int = 0, repeats: int = REPEATS, size: str = "demo", progress: Progress = silent
 ) -> Result:
     """Processes of one interpreter in alternation; ratios of median times.
 
