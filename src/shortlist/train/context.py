@@ -58,6 +58,9 @@ class TrainContext:
     fitted: Mapping[str, Stage] = field(default_factory=dict)  # trained stages by name
     checkpoint_dir: Path | None = None  # where long trainings save checkpoints
     note: Note = no_history  # called once per trained stage with its training history
+    best_epochs: Mapping[str, int] = field(
+        default_factory=dict
+    )  # by stage, of a refit: train exactly this long
 
     def checkpoint_folder(self, task: str, *settings: object) -> Path | None:
         """The checkpoint folder of one training with these settings on these events; None without checkpoints."""

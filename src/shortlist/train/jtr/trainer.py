@@ -79,9 +79,13 @@ class JTRTrainer:
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> JTRNominator:
         beam = int(settings.get("beam", JTRNominator.beam))
-        encoder, index = self.learn(context.events, context.valid, context.seed, context.progress, beam=beam)
-        history = history_of(encoder.validation, self.encoder.epochs, self.encoder.patience)
-        context.note(str(settings.get("name", "jtr")), history)
+        name = str(settings.get("name", "jtr"))
+        best = context.best_epochs.get(name)
+        trainer = self if best is None else self.with_settings(epochs=best)
+        encoder, index = trainer.learn(
+            context.events, context.valid, context.seed, context.progress, beam=beam
+        )
+        context.note(name, history_of(encoder.validation, trainer.encoder.epochs, trainer.encoder.patience))
         return JTRNominator(encoder.cpu(), index.to("cpu"), **settings)
 
     def learn(

@@ -81,12 +81,13 @@ class ModelTrainer(ABC):
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> ModelNominator:
         """A nominator of the items with the best scores of the trained model."""
         index_type(str(settings.get("index", "exact")))  # refuse a missing index library before training
-        model = self.learn(
+        name = str(settings.get("name", "model"))
+        best = context.best_epochs.get(name)
+        trainer = self if best is None else self.with_settings(epochs=best)
+        model = trainer.learn(
             context.events, context.valid, context.seed, context.progress, catalog=context.catalog
         )
-        max_epochs, patience = getattr(self, "epochs", 0), getattr(self, "patience", 0)
+        max_epochs, patience = getattr(trainer, "epochs", 0), getattr(trainer, "patience", 0)
         if max_epochs:  # closed-form and counting trainers have no epochs
-            context.note(
-                str(settings.get("name", "model")), history_of(model.validation, max_epochs, patience)
-            )
+            context.note(name, history_of(model.validation, max_epochs, patience))
         return ModelNominator(model.cpu(), **settings)

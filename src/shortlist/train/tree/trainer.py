@@ -16,7 +16,7 @@ from shortlist.index.tree import TreeIndex, pifa, project
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.nominate import TreeNominator
 from shortlist.settings import Setting, check_settings, setting, settings_of
-from shortlist.train.context import TrainContext, no_history
+from shortlist.train.context import TrainContext
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.models.sequence import SequenceTrainer
@@ -75,15 +75,16 @@ class TreeTrainer:
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> TreeNominator:
         plan = self._with_epochs(context, self.plan(beam=int(settings.get("beam", TreePlan.beam))))
         training_set = TreeTrainingSet(context.events, context.categories, valid=context.valid)
+        name = str(settings.get("name", "tree"))
         if plan.order == "vectors":
             vectors = project(pifa(context.events.matrix()), VECTORS, context.seed)
             training_set = replace(training_set, vectors=vectors)
         if plan.labels == "rectified":
-            training_set = replace(training_set, estimator=self._estimator(context, plan.sasrec_width))
+            estimator = self._estimator(context, plan.sasrec_width, f"{name}.sasrec")
+            training_set = replace(training_set, estimator=estimator)
         if plan.labels == "model" and plan.update == "none":
-            order, weights = self._pretrained(plan, training_set, context)
+            order, weights = self._pretrained(plan, training_set, context, f"{name}.jtm")
             training_set = replace(training_set, order=order, weights=weights)
-        name = str(settings.get("name", "tree"))
         index = self._train(plan, training_set, context, name).to("cpu")
         return TreeNominator(index, **{"product": plan.product, **settings})
 
@@ -103,16 +104,22 @@ class TreeTrainer:
         steps = max(1, self.epochs * count // (min(plan.batch_size, count) * plan.rounds))
         return replace(plan, steps=steps, eval_every=steps, warmup=min(plan.warmup, steps))
 
-    def _estimator(self, context: TrainContext, width: int) -> Estimator:
+    def _estimator(self, context: TrainContext, width: int, name: str) -> Estimator:
         """A small SASRec model whose scores rectify labels."""
         trainer = SequenceTrainer(model=SASRec, config=SASRecConfig(width=width), device=self.device)
+        if name in context.best_epochs:
+            trainer = replace(trainer, epochs=context.best_epochs[name])
         folder = self._checkpoint_folder(context, "sasrec", trainer.settings())
         if folder is not None and has_checkpoint(folder):
             saved = _load_estimator(folder)
+            validation = saved.lineage.config.get("validation", ())
+            context.note(name, history_of(validation, trainer.epochs, trainer.patience))
             return SASRec.build(saved.about, saved.tensors(WEIGHTS)).to(device_of(self.device)).scores
         model: SASRec = trainer.learn(context.events, context.valid, context.seed, context.progress)
+        context.note(name, history_of(model.validation, trainer.epochs, trainer.patience))
         if folder is not None:
-            lineage = Lineage(context.events.fingerprint, context.seed, config=trainer.settings())
+            config = {**trainer.settings(), "validation": list(model.validation)}
+            lineage = Lineage(context.events.fingerprint, context.seed, config=config)
             save(folder, "sasrec", {WEIGHTS: model.state_dict()}, lineage, model.settings())
         return model.scores
 
@@ -126,6 +133,7 @@ class TreeTrainer:
         self, plan: TreePlan, training_set: TreeTrainingSet, context: TrainContext, name: str
     ) -> TreeIndex:
         """A trained tree, resumed from its checkpoint if there is one; its history counts evaluations as epochs."""
+        best = context.best_epochs.get(name)
         folder = self._checkpoint_folder(context, "tree", asdict(plan))
         training = TreeTraining(
             plan,
@@ -136,17 +144,17 @@ class TreeTrainer:
             folder=folder,
             checkpoint_seconds=CHECKPOINT_SECONDS,
         )
-        index = training.run()
+        index = training.run(until=None if best is None else best * plan.eval_every)
         context.note(name, history_of(training.validation, -(-plan.total // plan.eval_every), plan.patience))
         return index
 
     def _pretrained(
-        self, plan: TreePlan, training_set: TreeTrainingSet, context: TrainContext
+        self, plan: TreePlan, training_set: TreeTrainingSet, context: TrainContext, name: str
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Tree and scorer of JTM, which OTM starts from: its labels are its own scores, useless before training."""
         rate = self.overrides.get("learning_rate") or plan_of("jtm", self.profile).learning_rate
         before = replace(plan, labels="plain", learning_rate=rate, **METHODS["jtm"])
-        index = self._train(before, training_set, replace(context, note=no_history), "jtm")
+        index = self._train(before, training_set, context, name)
         order = index.tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()
 
