@@ -10,7 +10,6 @@ from torch import Tensor
 
 from shortlist.data import Note
 from shortlist.data.membership import is_in
-from shortlist.diagnose.offline import offline
 from shortlist.diagnose.sample import Batch, UserSample, count_hits
 from shortlist.diagnose.tree.beam_losses import SearchSettings, survival
 from shortlist.errors import ConfigError
@@ -18,6 +17,7 @@ from shortlist.evaluate.losses import Bools, Ints, NominatorHits, StageTrace, fa
 from shortlist.grammar import Pipeline, Stage, kind_of, leaves
 from shortlist.nominate import TreeNominator
 from shortlist.pipeline import run
+from shortlist.pipeline.offline import offline
 from shortlist.pipeline.trace import Step
 
 CATALOGUE = "catalogue"

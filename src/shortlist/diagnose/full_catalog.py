@@ -10,13 +10,13 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
 from shortlist.diagnose.not_measured import NotMeasured
-from shortlist.diagnose.offline import offline
 from shortlist.diagnose.sample import Batch, UserSample
 from shortlist.evaluate.losses import Bools, find_items
 from shortlist.grammar import Pipeline, Stage, Top, as_pipeline, kind_of, leaves
 from shortlist.metrics.estimate import Estimate, mcnemar
 from shortlist.pipeline import run
 from shortlist.pipeline.guards import Guard
+from shortlist.pipeline.offline import offline
 
 CHUNK = 2048  # items scored at a time
 TOLERANCE = 1e-4  # two scores of one candidate that differ by less are the same

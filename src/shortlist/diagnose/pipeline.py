@@ -15,7 +15,6 @@ from shortlist.diagnose.full_catalog import compare_to_full_catalog
 from shortlist.diagnose.knobs.knobs import measure_filters, measure_knobs
 from shortlist.diagnose.knobs.rewritten import without_nominator
 from shortlist.diagnose.not_measured import NotMeasured
-from shortlist.diagnose.offline import offline, time_limited
 from shortlist.diagnose.sample import SLATE, UserSample, hits_per_request, sample_users
 from shortlist.diagnose.scorer_inputs import CandidateRows, ScorerInputs, scorer_inputs
 from shortlist.diagnose.segments import Pairs, by_segment
@@ -25,6 +24,7 @@ from shortlist.errors import DataError
 from shortlist.evaluate.losses import Losses, decompose
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.metrics.estimate import MIN_USERS
+from shortlist.pipeline.offline import offline, time_limited
 from shortlist.pipeline.recommender import resized, slate_size
 from shortlist.progress import Progress, silent
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data.membership import is_in
-from shortlist.diagnose.offline import offline
 from shortlist.diagnose.sample import UserSample
 from shortlist.grammar import Pipeline, Stage, kind_of, leaves
 from shortlist.pipeline import Step, run
+from shortlist.pipeline.offline import offline
 from shortlist.progress import Progress, silent, tracked
 
 Rows = NDArray[np.int64]

@@ -10,12 +10,12 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
 from shortlist.diagnose.follow_items import FollowedItems
-from shortlist.diagnose.offline import offline
 from shortlist.diagnose.sample import Batch, UserSample, count_hits
 from shortlist.evaluate.losses import Ints, Losses, decompose
 from shortlist.grammar import Nominator, Pipeline, Stage, Top, leaves
 from shortlist.metrics.estimate import Estimate
 from shortlist.pipeline import Step, run
+from shortlist.pipeline.offline import offline
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from shortlist.grammar import as_pipeline
 from shortlist.pipeline import Within
 from tests.diagnose.knobs.funnels import K, N, funnel, held_out
 from tests.diagnose.test_follow_items import random_requests
-from tests.diagnose.test_offline import Slow
 from tests.evaluate.test_latency import FakeClock
+from tests.pipeline.test_offline import Slow
 from tests.worlds import N_ITEMS, RandomNominator
 
 

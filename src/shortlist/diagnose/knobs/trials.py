@@ -10,12 +10,12 @@ from shortlist.data import Candidates
 from shortlist.data.membership import is_in
 from shortlist.diagnose.knobs.sizes import Changes, as_expression, with_sizes
 from shortlist.diagnose.knobs.stage_times import Times
-from shortlist.diagnose.offline import offline
 from shortlist.diagnose.sample import UserSample
 from shortlist.evaluate.losses import Ints
 from shortlist.grammar import Pipeline
 from shortlist.metrics.estimate import Estimate
 from shortlist.pipeline import run
+from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import resized
 
 CURRENT = "current"

@@ -6,10 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.diagnose.offline import offline, time_limited
 from shortlist.diagnose.sample import hits_per_request, sample_users
 from shortlist.grammar import Scorer, as_pipeline
 from shortlist.pipeline import Optional, Within, run
+from shortlist.pipeline.offline import offline, time_limited
 from tests.diagnose.test_follow_items import random_requests
 from tests.pipeline.strategies import pipelines
 from tests.worlds import N_ITEMS, Label, Last, RandomFilter, RandomNominator, RandomScorer
