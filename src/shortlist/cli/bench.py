@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.output import echo
 from shortlist.errors import ConfigError
 from shortlist.lab.bench import BENCHES
 from shortlist.lab.result import result_json
@@ -26,8 +27,8 @@ def bench(
         return
     for claim in result.claims:
         holds = "holds" if claim.holds else "FAILS"
-        typer.echo(f"{holds}  {claim.id} = {claim.estimate:.3g} ({claim.note})")
+        echo(f"{holds}  {claim.id} = {claim.estimate:.3g} ({claim.note})")
     for part, reason in result.skipped.items():
-        typer.echo(f"skipped {part}: {reason}")
+        echo(f"skipped {part}: {reason}")
     for row in result.rows:
-        typer.echo(f"       {row.method:<13} {row.metric:<42} {row.mean:.4g} ± {row.sd:.2g}")
+        echo(f"       {row.method:<13} {row.metric:<42} {row.mean:.4g} ± {row.sd:.2g}")

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.output import Console, Table, echo
 from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
 from shortlist.report.compare import compare_drawing, compare_page
@@ -49,7 +48,7 @@ def compare(
     show(found)
     for name, path in (("report", report), ("drawing", drawing)):
         if path is not None:
-            typer.echo(f"{name}: {path}")
+            echo(f"{name}: {path}")
 
 
 def show(found: Comparison) -> None:
@@ -59,9 +58,9 @@ def show(found: Comparison) -> None:
     console.print(pairs_table(found))
     console.print(latency_table(found))
     for name, rule in found.protocol.rows().items():
-        console.print(f"{name}: {rule}", markup=False, highlight=False)
+        console.print(f"{name}: {rule}")
     for warning in found.warnings:
-        console.print(f"warning: {warning}", markup=False, highlight=False, style="yellow")
+        console.print(f"warning: {warning}", style="yellow")
 
 
 def quality_table(found: Comparison) -> Table:

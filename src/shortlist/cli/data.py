@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from shortlist import __version__
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import check_target, write_whole
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.output import Console, Table
 from shortlist.data.dataset import Dataset, load_dataset, save_dataset
 from shortlist.data.read import read
 from shortlist.data.report import DataReport, data_report

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.diagnosis_tables import show
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.output import Console, echo
 from shortlist.diagnose.bundle import diagnose as diagnose_bundle
 from shortlist.diagnose.knobs.retrain import check_variants
 from shortlist.errors import ConfigError
@@ -73,7 +73,7 @@ def diagnose(
         return
     show(found, Console())
     if html is not None:
-        typer.echo(f"page: {html}")
+        echo(f"page: {html}")
 
 
 def _check_page(html: Path | None) -> None:
@@ -87,4 +87,4 @@ def _announce(bundle: Recommender) -> None:
     """Say how many trainings follow before they start."""
     tried = check_variants(bundle)
     settings = ", ".join(f"{variant.stage}: {variant.knob} = {variant.setting}" for variant in tried)
-    typer.echo(f"--retrain: {len(tried)} trainings, each as long as `shortlist train` ({settings})", err=True)
+    echo(f"--retrain: {len(tried)} trainings, each as long as `shortlist train` ({settings})", err=True)

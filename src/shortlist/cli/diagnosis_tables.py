@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
+from shortlist.cli.output import Console, Table
 from shortlist.diagnose.calibration import Calibration
 from shortlist.diagnose.diagnosis import Diagnosis
 from shortlist.diagnose.findings.summary import summary
@@ -41,7 +40,7 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
     """Print a diagnosis."""
     show_funnel(diagnosis, console)
     for line in () if diagnosis.budget is None else budget_lines(diagnosis.budget):
-        print_line(console, line)
+        console.print(line)
     for name, tree in diagnosis.trees.items():
         show_tree(name, tree, console)
 
@@ -49,28 +48,23 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
 def show_funnel(diagnosis: Diagnosis, console: Console) -> None:
     """Summary, table of stages, findings with knobs, and the details."""
     for text in summary(diagnosis):
-        print_line(console, text)
+        console.print(text)
     for warning in diagnosis.warnings:
-        print_line(console, f"warning: {warning}")
+        console.print(f"warning: {warning}")
     console.print(stages_table(diagnosis))
     for number, finding in enumerate(diagnosis.findings, start=1):
-        print_line(console, f"{number}. {finding.what}")
-        print_line(console, f"   {finding.why}")
-        print_line(console, f"   -> {finding.knob}")
+        console.print(f"{number}. {finding.what}")
+        console.print(f"   {finding.why}")
+        console.print(f"   -> {finding.knob}")
     if diagnosis.nominators:
         console.print(nominators_table(diagnosis))
-    print_line(console, verdict_line(diagnosis.verdict))
+    console.print(verdict_line(diagnosis.verdict))
     for line in (
         *shift_lines(diagnosis),
         *calibration_lines(diagnosis.calibration),
         *segment_lines(diagnosis),
     ):
-        print_line(console, line)
-
-
-def print_line(console: Console, line: str) -> None:
-    """Print a line without interpreting markup in it."""
-    console.print(line, markup=False, highlight=False)
+        console.print(line)
 
 
 def stages_table(diagnosis: Diagnosis) -> Table:
@@ -204,14 +198,13 @@ def _percent(share: float) -> str:
 
 def show_tree(name: str, tree: TreeDiagnosis, console: Console) -> None:
     """The findings of a tree, then its levels."""
-    print_line(
-        console,
+    console.print(
         f"tree {name!r}: {tree.items:,} items, {tree.height} levels, branch {tree.branch}, beam {tree.beam}, "
         f"{tree.k} items per request; {counted(tree.users, 'user')}, {tree.losses.relevant:,} relevant items",
     )
     for number, finding in enumerate(tree.findings, start=1):
-        print_line(console, f"{number}. {finding.what}")
-        print_line(console, f"   -> {finding.knob}")
+        console.print(f"{number}. {finding.what}")
+        console.print(f"   -> {finding.knob}")
     console.print(levels_table(tree))
 
 

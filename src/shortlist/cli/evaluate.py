@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.output import Console, Table, echo
 from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
 from shortlist.report.page import difference, interval
@@ -38,7 +37,7 @@ def evaluate(
         return
     show(found)
     if report is not None:
-        typer.echo(f"report: {report}")
+        echo(f"report: {report}")
 
 
 def show(found: Evaluation) -> None:
@@ -47,9 +46,9 @@ def show(found: Evaluation) -> None:
     console.print(metrics_table(found))
     console.print(stages_table(found))
     for name, rule in found.protocol.rows().items():
-        console.print(f"{name}: {rule}", markup=False, highlight=False)
+        console.print(f"{name}: {rule}")
     for warning in found.warnings:
-        console.print(f"warning: {warning}", markup=False, highlight=False, style="yellow")
+        console.print(f"warning: {warning}", style="yellow")
 
 
 def metrics_table(found: Evaluation) -> Table:

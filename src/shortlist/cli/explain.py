@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
+from shortlist.cli.output import Console, Table, echo
 from shortlist.cli.recommend import as_request
 from shortlist.pipeline import Explanation, load_recommender
 
@@ -29,9 +28,9 @@ def explain(
     if json:
         emit({**vars(recommender.item(explanation.item)), "sentence": sentence, **vars(explanation)})
         return
-    typer.echo(sentence)
+    echo(sentence)
     for one in explanation.nominations:
-        typer.echo(f"  nominated by {one.nominator}: rank {one.rank} of {one.of}, score {_number(one.score)}")
+        echo(f"  nominated by {one.nominator}: rank {one.rank} of {one.of}, score {_number(one.score)}")
     if explanation.outcomes:
         Console().print(outcomes_table(explanation))
 

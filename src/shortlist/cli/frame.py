@@ -14,6 +14,7 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from shortlist.artifact.as_json import as_json
+from shortlist.cli.output import CONTROLS, echo, visible
 from shortlist.errors import ShortlistError
 from shortlist.progress import Progress, silent
 
@@ -29,7 +30,7 @@ def errors_to_exit_codes() -> Iterator[None]:
     try:
         yield
     except ShortlistError as error:
-        typer.echo(f"error: {_sentence(error)}", err=True)
+        echo(f"error: {_sentence(error)}", err=True)
         raise typer.Exit(2) from error
     except BrokenPipeError:
         # The reader of our output has closed the pipe; what is left of it must not raise again at exit.
@@ -37,18 +38,17 @@ def errors_to_exit_codes() -> Iterator[None]:
         raise typer.Exit(1) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        typer.echo(
-            f"error: {where}{error.strerror or error}; choose a path that can be read and written", err=True
-        )
+        echo(f"error: {where}{error.strerror or error}; choose a path that can be read and written", err=True)
         raise typer.Exit(2) from error
     except KeyboardInterrupt:
-        typer.echo("stopped; no partial file was left", err=True)
+        echo("stopped; no partial file was left", err=True)
         raise typer.Exit(1) from None
 
 
 def emit(answer: Any) -> None:
-    """Print one JSON object on stdout; NaN and infinity become null."""
-    sys.stdout.write(json.dumps(as_json(answer), allow_nan=False, ensure_ascii=False) + "\n")
+    """Print one JSON object on stdout; NaN and infinity become null, no character controls a terminal."""
+    text = json.dumps(as_json(answer), allow_nan=False, ensure_ascii=False)
+    sys.stdout.write(CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
     sys.stdout.flush()
 
 
@@ -67,7 +67,11 @@ def progress() -> Iterator[Progress]:
 def bars(console: Console, delay: float = DELAY) -> Iterator[Progress]:
     """Progress bars that appear after `delay` seconds of work."""
     display = Bars(
-        TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console, transient=True
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
     )
     tasks: dict[str, TaskID] = {}
     # A timer, because one long step may report nothing for minutes.
@@ -76,7 +80,7 @@ def bars(console: Console, delay: float = DELAY) -> Iterator[Progress]:
 
     def update(what: str, done: int, total: int) -> None:
         if what not in tasks:
-            tasks[what] = display.add_task(what, total=total)
+            tasks[what] = display.add_task(visible(what), total=total)
         display.update(tasks[what], completed=done, total=total)
 
     try:

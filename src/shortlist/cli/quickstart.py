@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from shortlist import __version__
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.evaluate import metrics_table, stages_table
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.output import Console, echo, echo_lines
 from shortlist.cli.recommend import slate_table
 from shortlist.data import save_dataset
 from shortlist.evaluate import Evaluation, evaluate
@@ -59,19 +59,21 @@ def show(evaluation: Evaluation, bundle: Recommender, out: Path, seconds: float)
     console.print(metrics_table(evaluation))
     console.print(stages_table(evaluation))
     history = ", ".join(f"{item.title} ({item.category})" for item in example.history[:5])
-    console.print(f"\nuser {example.user}, latest items: {history}")
+    console.print()
+    console.print(f"user {example.user}, latest items: {history}")
     slate = bundle.recommend(Request(example.user))
     console.print(slate_table(bundle, bundle.recommendations(slate)))
-    typer.echo(str(slate.trace))
+    echo_lines(str(slate.trace))
     for lost in example.lost:
-        typer.echo(f"  {lost.sentence}")
+        echo(f"  {lost.sentence}")
     missed = example.lost[0].item_id if example.lost else example.items[0].item_id
-    typer.echo(f"\ndone in {seconds:.0f} s. Report: {out / 'report.html'}")
+    echo("")
+    echo(f"done in {seconds:.0f} s. Report: {out / 'report.html'}")
     program = "shortlist" if shutil.which("shortlist") else sys.argv[0]
-    typer.echo("next, find out which stage dropped an item:")
-    typer.echo(f"  {program} explain {out / 'bundle'} --user {example.user} --item {missed}")
-    typer.echo("or which stage loses most, and what changing it would bring:")
+    echo("next, find out which stage dropped an item:")
+    echo(f"  {program} explain {out / 'bundle'} --user {example.user} --item {missed}")
+    echo("or which stage loses most, and what changing it would bring:")
     page = f"--html {out / 'diagnosis.html'}"
-    typer.echo(f"  {program} diagnose {out / 'bundle'} --data {out / 'data'} {page}")
-    typer.echo("or serve it over HTTP:")
-    typer.echo(f"  {program} serve {out / 'bundle'}")
+    echo(f"  {program} diagnose {out / 'bundle'} --data {out / 'data'} {page}")
+    echo("or serve it over HTTP:")
+    echo(f"  {program} serve {out / 'bundle'}")

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
+from shortlist.cli.output import Console, Table, echo, echo_lines
 from shortlist.pipeline import Recommendation, Recommender, load_recommender
 from shortlist.pipeline.recommender import Request
 
@@ -48,22 +47,22 @@ def recommend(
         return
     console = Console()
     if user is not None and not answer["known_user"]:
-        typer.echo(f"user {user!r} is unknown; this is the slate of a user without a history", err=True)
+        echo(f"user {user!r} is unknown; this is the slate of a user without a history", err=True)
     if unknown:
-        typer.echo(
+        echo(
             f"{len(unknown)} of {len(given)} items of the history are not in the catalogue and were ignored, "
             f"the first is {unknown[0]!r}",
             err=True,
         )
     if not items:
-        typer.echo(
+        echo(
             "the slate is empty; --trace shows what each stage nominated and removed, "
             "and a pool with `popular` answers users without a history",
             err=True,
         )
     console.print(slate_table(recommender, items))
     if trace:
-        typer.echo(str(slate.trace))
+        echo_lines(str(slate.trace))
 
 
 def as_request(user: str | None, history: str | None, k: int | None, seed: int) -> Request:

@@ -10,6 +10,7 @@ import typer
 
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.output import echo
 from shortlist.errors import ConfigError, DataError
 from shortlist.lab.experiments import EXPERIMENTS
 from shortlist.lab.experiments.cache import AnswerCache
@@ -51,8 +52,8 @@ def reproduce(
         return
     for claim in result.claims:
         holds = "holds" if claim.holds else "FAILS"
-        typer.echo(f"{holds}  {claim.id}: {claim.estimate:.4f} ({claim.note})")
-    typer.echo(f"written to {out / file}.json, .md and .svg")
+        echo(f"{holds}  {claim.id}: {claim.estimate:.4f} ({claim.note})")
+    echo(f"written to {out / file}.json, .md and .svg")
 
 
 def _write(result: Result, out: Path, file: str) -> None:

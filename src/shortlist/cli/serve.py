@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
+from shortlist.cli.output import echo
 from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.pipeline import load_recommender
 
@@ -45,7 +46,8 @@ def serve(
         if json:
             about = recommender.about
             emit({"url": url, "model": {"name": about.name, "version": about.version}})
-        typer.echo(f"serving {bundle} at {url}; Ctrl-C stops it. Try:\n{EXAMPLE.format(url=url)}", err=True)
+        echo(f"serving {bundle} at {url}; Ctrl-C stops it. Try:", err=True)
+        echo(EXAMPLE.format(url=url), err=True)
 
     serve_app(make_app(recommender, seed=seed), host, port, announce)
 

@@ -3,10 +3,9 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from shortlist.cli.frame import Json, emit, errors_to_exit_codes
+from shortlist.cli.output import Console, Table
 from shortlist.train.type_settings import TypeSettings, describe_type, describe_types, shown
 
 
@@ -43,12 +42,10 @@ def _print_settings(one: TypeSettings) -> None:
         rows = [setting for setting in one.settings if setting.table == header]
         if not rows and not key:
             continue
-        table = Table(
-            "setting", "default", "range", "meaning", title=header.replace("[", r"\["), title_justify="left"
-        )
+        table = Table("setting", "default", "range", "meaning", title=header, title_justify="left")
         if key:
             table.add_row(key, shown(one.type), "", "The stage type.")
         for setting in rows:
-            default = "required" if setting.required else shown(setting.default).replace("[", r"\[")
+            default = "required" if setting.required else shown(setting.default)
             table.add_row(setting.name, default, setting.range, setting.meaning)
         console.print(table)

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.output import echo
 from shortlist.data.split import PROTOCOLS
 from shortlist.pipeline.shipped import shipped_names
-from shortlist.train.bundle import describe_split
+from shortlist.train.bundle import describe_training
 from shortlist.train.bundle import train as train_bundle
 
 
@@ -25,6 +26,13 @@ def train(
         typer.Option(help=f"Split protocol: {', '.join(PROTOCOLS)}. Default: that of the data set."),
     ] = None,
     seed: Seed = 0,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit/--no-refit",
+            help="Fit every stage again on all events at the end, or serve the pipeline that was measured.",
+        ),
+    ] = True,
     force: Annotated[bool, typer.Option("--force", help="Replace a bundle that exists.")] = False,
     checkpoint_dir: Annotated[
         Path | None,
@@ -41,6 +49,7 @@ def train(
             out,
             protocol=protocol,
             seed=seed,
+            refit=refit,
             force=force,
             checkpoint_dir=checkpoint_dir,
             progress=show,
@@ -50,10 +59,10 @@ def train(
         pipeline = repr(bundle.pipeline)
         emit({"bundle": out, "seconds": seconds, "pipeline": pipeline, "about": about})
         return
-    typer.echo(f"{about.name} {about.version}: {bundle.pipeline!r}")
+    echo(f"{about.name} {about.version}: {bundle.pipeline!r}")
     for name in about.not_converged:
-        typer.echo(f"{name}: the best epoch was the last one; more epochs may improve it")
+        echo(f"{name}: the best epoch was the last one; more epochs may improve it")
     for warning in about.warnings:
-        typer.echo(f"warning: {warning}")
-    typer.echo(f"split: {describe_split(about.split)}")
-    typer.echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")
+        echo(f"warning: {warning}")
+    echo(describe_training(about))
+    echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")
