@@ -1,8 +1,6 @@
 from dataclasses import replace
 from io import StringIO
 
-from rich.console import Console
-
 from shortlist.cli.diagnosis_tables import (
     calibration_lines,
     segment_lines,
@@ -10,6 +8,7 @@ from shortlist.cli.diagnosis_tables import (
     show_funnel,
     verdict_line,
 )
+from shortlist.cli.output import Console
 from shortlist.diagnose.findings.findings import with_findings
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.pipeline import About, TrainingHistory
