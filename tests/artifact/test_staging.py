@@ -1,11 +1,20 @@
 """Folders appear under their name complete or not at all."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from shortlist.artifact.staging import MANIFEST, check_target, current_folder, staged, write_whole
+from shortlist.artifact import Lineage, save
+from shortlist.artifact.staging import (
+    MANIFEST,
+    check_target,
+    check_writable,
+    current_folder,
+    staged,
+    write_whole,
+)
 from shortlist.errors import ArtifactError
 
 
@@ -69,3 +78,41 @@ def test_file_is_written_whole_or_not_at_all(tmp_path):
         write_whole(tmp_path / "deep" / "page.html", "new \ud800")
     assert (tmp_path / "deep" / "page.html").read_text() == "old"
     assert listing(tmp_path / "deep") == ["page.html"]
+
+
+def test_error_of_the_operating_system_names_the_folder_that_was_given(tmp_path, monkeypatch):
+    def full(self: Path, blob: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as `write` raises it, without a path
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        save(tmp_path / "a", "toy", {"x": "1"}, Lineage())
+    assert raised.value.filename == str(tmp_path / "a")
+    assert listing(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_error_of_the_operating_system_names_the_file_that_was_given(tmp_path, monkeypatch, number):
+    def refused(self: Path, text: str, encoding: str) -> int:
+        raise OSError(number, os.strerror(number), str(self))
+
+    monkeypatch.setattr(Path, "write_text", refused)
+    with pytest.raises(OSError, match=os.strerror(number)) as raised:
+        write_whole(tmp_path / "page.html", "text")
+    assert raised.value.filename == str(tmp_path / "page.html")
+
+
+def test_an_error_about_another_file_keeps_its_name(tmp_path):
+    with pytest.raises(FileNotFoundError) as raised, staged(tmp_path / "deep" / "a"):
+        (tmp_path / "input.csv").read_text()
+    assert raised.value.filename == str(tmp_path / "input.csv")
+
+
+def test_place_that_cannot_be_written_is_refused_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (Path("/proc/nowhere/bundle"), tmp_path / "file" / "bundle"):
+        with pytest.raises(OSError, match=r"No such file|Not a directory") as raised:
+            check_writable(path)
+        assert raised.value.filename == str(path)
+    check_writable(tmp_path / "deep" / "er" / "bundle")
+    assert listing(tmp_path) == ["file"]

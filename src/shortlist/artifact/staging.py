@@ -5,9 +5,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from shortlist.artifact.lock import only_writer
 from shortlist.errors import ArtifactError
 
 MANIFEST = "manifest.json"
@@ -16,29 +17,54 @@ STAGING = ".staging-"
 
 @contextmanager
 def staged(folder: Path, overwrite: bool = False) -> Iterator[Path]:
-    """A temporary folder that is renamed to `folder` when the block succeeds and removed when it fails."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _clean_up(folder)
-    check_target(folder, overwrite)
-    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}{STAGING}{os.getpid()}-", dir=folder.parent))
-    try:
-        yield staging
-        staging.chmod(0o755)
-        _sync_tree(staging)
-        _swap(staging, folder)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+    """A temporary folder that is renamed to `folder` when the block succeeds and removed when it fails.
+
+    Only one process at a time writes to `folder`. An error of the operating system names `folder`.
+    """
+    with errors_name(folder), only_writer(folder):
+        _clean_up(folder)
+        check_target(folder, overwrite)
+        staging = _staging_folder(folder)
+        try:
+            yield staging
+            staging.chmod(0o755)
+            _sync_tree(staging)
+            _swap(staging, folder)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
+    """Write a file whole or not at all; an error of the operating system names `path`."""
+    with errors_name(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.draft-{os.getpid()}")
+        try:
+            draft.write_text(text, "utf-8")
+            draft.replace(path)
+        finally:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                draft.unlink()
+
+
+@contextmanager
+def errors_name(path: Path) -> Iterator[None]:
+    """Raise errors of the operating system with `path`, which the user typed, in place of a temporary file."""
     try:
-        draft.write_text(text, "utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        if error.errno is None or _is_elsewhere(error.filename, path):
+            raise
+        raise _about(path, error) from error
+
+
+def check_writable(path: Path) -> None:
+    """Raise unless a file or folder `path` can be created or replaced: a probe beside it is created and removed."""
+    beside = next(one for one in path.absolute().parents if one.exists())
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}{STAGING}{os.getpid()}-", dir=beside))
+    except OSError as error:
+        raise _about(path, error) from error
 
 
 def check_target(folder: Path, overwrite: bool) -> None:
@@ -53,6 +79,24 @@ def check_target(folder: Path, overwrite: bool) -> None:
         raise ArtifactError(f"{folder}: holds files that are not an artifact; choose another folder")
     if not overwrite:
         raise ArtifactError(f"{folder}: already holds an artifact; choose another folder or overwrite it")
+
+
+def _staging_folder(folder: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f".{folder.name}{STAGING}{os.getpid()}-", dir=folder.parent))
+
+
+def _about(path: Path, error: OSError) -> OSError:
+    """The same error with another path."""
+    return OSError(error.errno, os.strerror(error.errno or 0), str(path))
+
+
+def _is_elsewhere(filename: object, path: Path) -> bool:
+    """Whether an error is about a file that is neither beside nor above `path`, such as an input."""
+    if not isinstance(filename, str | os.PathLike):
+        return False
+    named = Path(os.path.abspath(filename))
+    parent = Path(os.path.abspath(path)).parent
+    return not (named.is_relative_to(parent) or parent.is_relative_to(named))
 
 
 def _clean_up(folder: Path) -> None:

@@ -1,0 +1,80 @@
+"""One writer per folder: the second process or thread is refused at once, and a dead process holds nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from shortlist.artifact.lock import only_writer
+from shortlist.artifact.staging import staged
+from shortlist.errors import ArtifactError
+
+WRITER = """
+import sys
+from pathlib import Path
+from shortlist.artifact.lock import only_writer
+with only_writer(Path(sys.argv[1])):
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """Another process that holds the lock of a folder until its input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, tmp_path / "out"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "writing\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def write(folder: Path) -> None:
+    with staged(folder) as staging:
+        (staging / "x").write_text("mine")
+
+
+def test_second_process_is_refused_at_once_and_the_first_is_named(writer, tmp_path):
+    with pytest.raises(ArtifactError) as refused:
+        write(tmp_path / "out")
+    message = str(refused.value)
+    assert message.startswith(f"{tmp_path / 'out'}: process {writer.pid} (")
+    assert "is writing to this folder; wait until it has ended, or choose another folder" in message
+    write(tmp_path / "other")
+
+
+def test_folder_is_free_when_the_writer_has_ended_and_no_lock_file_is_left(writer, tmp_path):
+    writer.communicate("")
+    write(tmp_path / "out")
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_killed_writer_holds_nothing(writer, tmp_path):
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert os.listdir(tmp_path) == [".out.lock"]
+    write(tmp_path / "out")
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_second_thread_is_refused_and_the_same_one_may_write_inside_its_work(tmp_path):
+    with only_writer(tmp_path / "out"), ThreadPoolExecutor() as threads:
+        with pytest.raises(ArtifactError, match="another thread of this process is writing"):
+            threads.submit(write, tmp_path / "out").result()
+        write(tmp_path / "out")
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_folder_reached_by_another_path_has_the_same_lock(writer, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(ArtifactError, match=f"process {writer.pid}"):
+        write(tmp_path / "link" / "out")
