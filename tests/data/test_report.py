@@ -51,6 +51,13 @@ def test_the_report_of_a_small_log(small):
     assert report.categories == Categories(2, (CategoryCount("x", 2, 3), CategoryCount("", 1, 1)))
 
 
+def test_an_item_with_several_categories_counts_in_each():
+    item_table = pa.table({"item": ["a", "b"], "category": ["x|y", "y"]})
+    raw = RawEvents(pa.array([1, 1, 1]), pa.array(["a", "b", "a"]), item_table=item_table)
+    categories = data_report(build_dataset(raw)).categories
+    assert categories == Categories(2, (CategoryCount("y", 2, 3), CategoryCount("x", 1, 2)))
+
+
 def test_the_report_as_json_keeps_every_field(small):
     report = data_report(small)
     answer = json.loads(json.dumps(as_json(report), allow_nan=False))

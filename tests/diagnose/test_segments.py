@@ -114,6 +114,17 @@ def test_largest_categories_are_segments_and_the_rest_is_one():
     assert not [name for kind, name in none if kind == "category"]
 
 
+def test_item_with_several_categories_is_in_the_segment_of_each():
+    catalog = catalog_of([["a", "b"], ["b"], None])
+    found = segments_of(pairs_of([0, 1, 2, 0]), train_of([9] * 3), catalog)
+    masks = {name: mask.tolist() for (kind, name), mask in found.items() if kind == "category"}
+    assert masks == {
+        "a": [True, False, False, True],
+        "b": [True, True, False, True],
+        "without category": [False, False, True, False],
+    }
+
+
 def test_pairs_follow_the_order_of_the_events(world):
     held_out = world.split().test
     pairs = Pairs.of(held_out)

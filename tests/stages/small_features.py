@@ -4,6 +4,7 @@ import pyarrow as pa
 import torch
 
 from shortlist.data import Catalog, Vocabulary
+from shortlist.data.catalog import split_texts
 from shortlist.stages import RankingFeatures
 from shortlist.stages.catalog_columns import CatalogColumns
 from tests.worlds import N_CATEGORIES, N_ITEMS
@@ -19,7 +20,7 @@ def small_catalog() -> Catalog:
             "genres": ["|".join({f"g{row % 5}", f"g{row % 4}"}) for row in rows],
         }
     )
-    return Catalog(Vocabulary.of([f"i{row}" for row in rows]), table)
+    return Catalog(Vocabulary.of([f"i{row}" for row in rows]), split_texts(table))
 
 
 def small_features(nominators: tuple[str, ...] = ("a", "b"), seed: int = 0) -> RankingFeatures:

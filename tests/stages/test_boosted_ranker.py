@@ -41,12 +41,16 @@ def test_stage_keeps_its_contract_and_its_scores_when_rebuilt(more):
     assert rebuilt.probabilities == stage.probabilities
 
 
-def test_trees_read_ranking_features_and_codes_of_text_columns():
+def test_trees_read_ranking_features_codes_of_text_columns_and_one_column_per_tag():
     stage, query = scorer(), query_of([5, 6], [])
     candidates = run_checked(POOL, query).candidates
     inputs = tree_features(stage.features, query, candidates)
-    assert torch.equal(inputs[..., :-1], stage.features(query, candidates))
-    assert torch.equal(inputs[..., -1].long(), stage.features.columns.codes[candidates.items.clamp(min=0), 0])
+    columns, rows = stage.features.columns, candidates.items.clamp(min=0)
+    assert columns.n_tags == 5
+    assert torch.equal(inputs[..., :-6], stage.features(query, candidates))
+    assert torch.equal(inputs[..., -6].long(), columns.codes[rows, 0])
+    for tag in range(5):
+        assert torch.equal(inputs[..., tag - 5].bool(), (columns.tags[rows] == tag).any(-1))
     assert torch.equal(stage.score(query, candidates), stage.trees(inputs))
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from shortlist.data import Catalog, Vocabulary
+from shortlist.data.catalog import split_texts
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.stages.catalog_columns import CLIP, MAX_TAGS_PER_ITEM, CatalogColumns
 
@@ -16,7 +17,7 @@ ALL = np.ones(6, bool)
 
 
 def catalog(**columns) -> Catalog:
-    return Catalog(Vocabulary.of([f"i{row}" for row in range(6)]), pa.table(columns))
+    return Catalog(Vocabulary.of([f"i{row}" for row in range(6)]), split_texts(pa.table(columns)))
 
 
 def read(trained=ALL, only=(), **columns) -> CatalogColumns:

@@ -82,6 +82,12 @@ def test_request_may_ask_for_a_category_and_minus_one_is_any():
     assert kept(Available(ALLOWED, CATEGORY), query, FIELD) == [[0, 5], [0, 1, 3, 4, 5]]
 
 
+def test_item_with_several_categories_is_kept_for_each_of_them():
+    lists = torch.tensor([[0, 2], [1, -1], [0, -1], [1, 0], [2, -1], [0, -1]])
+    query = with_context(query_of([], []), category=[0, 2])
+    assert kept(Available(ALLOWED, lists), query, FIELD) == [[0, 3, 5], [0, 4]]
+
+
 def test_filter_may_remove_every_candidate():
     nobody = Available(torch.zeros(6, dtype=torch.bool), CATEGORY)
     slate = run_checked(listed("a", [0, 1, 2]) >> nobody, query_of())

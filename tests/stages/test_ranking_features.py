@@ -126,3 +126,19 @@ def test_impossible_counts_and_categories_are_refused(damage):
     made = small_features()
     with pytest.raises(ArtifactError, match="a count and a category, from 0, for every item"):
         RankingFeatures.build(made.settings(), made.tensors() | damage)
+
+
+def test_category_share_of_an_item_with_several_categories_is_the_mean_over_them():
+    lists = torch.tensor([[0, 1], [1, -1], [2, -1], [0, 2]])
+    several = RankingFeatures((), FEATURES.popularity, FEATURES.recent_popularity, lists)
+    histories = [[0, 1, 3], [2, 2, 0, 3]]
+    values = several(query_of(*histories), pooled())
+    share = dict(zip(several.names, values.unbind(-1), strict=True))["category_share"]
+    own = [{one for one in row if one >= 0} for row in lists.tolist()]
+    for row, history in enumerate(histories):
+        for place, item in enumerate(pooled().items[row].tolist()):
+            shares = [sum(one in own[past] for past in history) / len(history) for one in own[item]]
+            assert share[row, place].item() == pytest.approx(sum(shares) / len(shares))
+    single = RankingFeatures((), FEATURES.popularity, FEATURES.recent_popularity, FEATURES.category[:, None])
+    one = RankingFeatures((), FEATURES.popularity, FEATURES.recent_popularity, FEATURES.category)
+    assert torch.equal(single(query_of(*histories), pooled()), one(query_of(*histories), pooled()))

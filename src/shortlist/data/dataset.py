@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.store import Artifact, Lineage, Part, load, save
-from shortlist.data.catalog import Catalog
+from shortlist.data.catalog import LIST_SEPARATOR, Catalog, split_texts
 from shortlist.data.interactions import Interactions
 from shortlist.data.raw_events import RawEvents, encode_ids
 from shortlist.data.split import Split, SplitSettings, split
@@ -64,8 +64,13 @@ class Dataset:
         return split(self.events, **{**base, **changes})
 
 
-def build_dataset(raw: RawEvents, name: str = "data", **rest: Any) -> Dataset:
-    """Replace ids by rows; items that are described but have no event are left out."""
+def build_dataset(
+    raw: RawEvents, name: str = "data", list_separator: str = LIST_SEPARATOR, **rest: Any
+) -> Dataset:
+    """Replace ids by rows; items that are described but have no event are left out.
+
+    Texts of the item table in which `list_separator` occurs become lists; '' splits nothing.
+    """
     columns: list[Any] = [raw.users, raw.items, raw.times, raw.weights]
     item_table, user_table, further = raw.item_table, raw.user_table, raw.columns
     clock = "order" if raw.times is None else "ms"
@@ -79,7 +84,7 @@ def build_dataset(raw: RawEvents, name: str = "data", **rest: Any) -> Dataset:
         name,
         users,
         events,
-        Catalog(items, _aligned(item_table, "item", items)),
+        Catalog(items, split_texts(_aligned(item_table, "item", items), list_separator)),
         _aligned(user_table, "user", users),
         clock=clock,
         **rest,

@@ -92,7 +92,7 @@ class ColdStart:
 
 @dataclass(frozen=True)
 class CategoryCount:
-    """Items and events of one category."""
+    """Items and events of one category; an item with several categories counts in each."""
 
     category: str
     items: int
@@ -239,8 +239,9 @@ def _new_items(events: Interactions) -> float:
 def _categories(catalog: Catalog, popularity: Counts) -> Categories:
     if "category" not in catalog.table.column_names:
         return Categories(0, ())
-    rows, count = catalog.category_rows, len(catalog.categories)
-    events = np.bincount(rows, weights=popularity, minlength=count).astype(np.int64)
+    item, place = np.nonzero(catalog.category_lists >= 0)  # every category of every item
+    rows, count = catalog.category_lists[item, place], len(catalog.categories)
+    events = np.bincount(rows, weights=popularity[item], minlength=count).astype(np.int64)
     items = np.bincount(rows, minlength=count)
     top = np.lexsort((np.arange(count), -events))[:TOP_CATEGORIES]
     listed = (

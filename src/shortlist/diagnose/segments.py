@@ -81,7 +81,10 @@ def by_segment(
 
 
 def segments_of(pairs: Pairs, train: Interactions, catalog: Catalog) -> Segments:
-    """All segments that hold any pair; those of one kind hold every pair once, but for users in training or not."""
+    """All segments that hold any pair; those of one kind hold every pair once, with two exceptions.
+
+    Users in training or not are a second division of users, and an item is in the segment of each of its categories.
+    """
     parts: dict[tuple[str, str], Bools] = {}
     for kind, found in (
         ("users", _activity(pairs)),
@@ -142,11 +145,13 @@ def _category(item: Ints, catalog: Catalog) -> dict[str, Bools]:
     if len(catalog.categories) < 2:
         return {}
     inside = (item >= 0) & (item < len(catalog))
-    rows = np.where(inside, catalog.category_rows[np.where(inside, item, 0)], -1)
-    sizes = np.bincount(rows[inside], minlength=len(catalog.categories))
+    lists = np.where(inside[:, None], catalog.category_lists[np.where(inside, item, 0)], -1)  # [n, C]
+    sizes = np.bincount(lists[lists >= 0], minlength=len(catalog.categories))
     largest = [int(row) for row in np.argsort(-sizes, kind="stable")[:CATEGORIES] if sizes[row]]
-    own = {str(catalog.categories.id(row)) or "without category": rows == row for row in largest}
-    return own | {"other categories": ~np.isin(rows, largest)}
+    own = {
+        str(catalog.categories.id(row)) or "without category": (lists == row).any(axis=1) for row in largest
+    }
+    return own | {"other categories": ~np.isin(lists, largest).any(axis=1)}
 
 
 def _segment(

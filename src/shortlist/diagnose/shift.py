@@ -225,6 +225,6 @@ def _scaled(column: Floats) -> Floats:
 
 def _categories(items: Ints, catalog: Catalog) -> list[Floats]:
     """Indicators of the most common categories, a column each."""
-    rows = catalog.category_rows[items]
-    common = np.argsort(-np.bincount(rows), kind="stable")[:CATEGORIES]
-    return [(rows == row).astype(np.float64) for row in common] if len(common) > 1 else []
+    lists = catalog.category_lists[items]  # [n, C]
+    common = np.argsort(-np.bincount(lists[lists >= 0]), kind="stable")[:CATEGORIES]
+    return [(lists == row).any(axis=1).astype(np.float64) for row in common] if len(common) > 1 else []

@@ -1,4 +1,4 @@
-"""Boosted ranker: gradient-boosted trees over ranking features and codes of text columns."""
+"""Boosted ranker: gradient-boosted trees over ranking features, codes of text columns and tags."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,13 +36,14 @@ class BoostedScorer(FeatureScorer):
 
 
 def tree_features(features: RankingFeatures, query: Query, found: Candidates) -> Tensor:
-    """The inputs of the trees [B, K, F]: ranking features, then the codes of text columns, frequent values first."""
+    """The inputs of the trees [B, K, F]: ranking features, codes of text columns (frequent values first), tags."""
     assert features.columns is not None
-    codes = features.columns.codes[found.items.clamp(min=0)]
-    return torch.cat([features(query, found), codes.to(torch.float32)], dim=-1)
+    rows = found.items.clamp(min=0)
+    codes, tags = features.columns.codes[rows].to(torch.float32), features.columns.multi_hot[rows]
+    return torch.cat([features(query, found), codes, tags], dim=-1)
 
 
 def n_tree_features(features: RankingFeatures) -> int:
     """The number of inputs of the trees."""
     assert features.columns is not None
-    return len(features.names) + features.columns.codes.shape[1]
+    return len(features.names) + features.columns.codes.shape[1] + features.columns.multi_hot.shape[1]

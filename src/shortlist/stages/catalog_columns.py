@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import Catalog
+from shortlist.data.catalog import is_list, is_text
 from shortlist.errors import ArtifactError, ConfigError
 
 SKIPPED = ("title",)  # free text
 MAX_VALUES = 1023  # of a text column; the rest share code 0
 MAX_TAGS = 1023  # of all list columns together
 MAX_TAGS_PER_ITEM = 8  # the most frequent ones
+MAX_MULTI_HOT = 64  # the most frequent tags that are features of their own
 CLIP = 10.0  # largest scaled number, in standard deviations
 HUGE = 1e100  # larger numbers are clipped, so that squares do not overflow
-SEPARATOR = "|"  # between the tags of a list that is one text
 NUMBERS = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 
 
@@ -93,6 +94,13 @@ class CatalogColumns:
         """The number of tags."""
         return int(self.tags.max()) + 1 if self.tags.numel() else 0
 
+    @cached_property
+    def multi_hot(self) -> Tensor:
+        """1 where an item has a tag, for the most frequent tags, float32 [N, M]."""
+        count = min(self.n_tags, MAX_MULTI_HOT)
+        places = torch.where(self.tags < count, self.tags + 1, 0)  # 0 = none or rare
+        return torch.zeros(len(self.tags), count + 1).scatter_(1, places, 1.0)[:, 1:]
+
     def match(self, history: Tensor, rows: Tensor) -> Tensor:
         """How well candidates match the history [B, K, C + 1]: for each text column the share of the history with the
         same value, for tags the mean share of the history over the candidate's tags."""
@@ -138,12 +146,12 @@ def _stacked(parts: Sequence[NDArray[Any] | None], count: int, kind: type[Any]) 
 
 def _read(column: pa.ChunkedArray, trained: NDArray[np.bool_], requested: bool) -> _Column | None:
     kind = column.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         if pa.types.is_floating(kind.value_type):
             return None  # a vector, not tags
         rows = [[str(one) for one in row or () if one is not None] for row in column.to_pylist()]
         return _tags(rows, trained, requested)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind):
+    if is_text(kind) or pa.types.is_dictionary(kind):
         return _texts(["" if one is None else str(one) for one in column.to_pylist()], trained, requested)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())  # whole seconds
@@ -155,9 +163,7 @@ def _read(column: pa.ChunkedArray, trained: NDArray[np.bool_], requested: bool) 
 
 
 def _texts(values: list[str], trained: NDArray[np.bool_], requested: bool) -> _Column | None:
-    """Texts as codes by descending frequency, or as tags if they contain separators."""
-    if any(SEPARATOR in one for one in values):
-        return _tags([[tag for tag in one.split(SEPARATOR) if tag] for one in values], trained, requested)
+    """Texts as codes by descending frequency."""
     counts = Counter(one for one, counted in zip(values, trained, strict=True) if one and counted)
     if not _is_informative(counts, requested):
         return None

@@ -32,14 +32,14 @@ class Excluded(Filter):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Available(Filter):
-    """Keep items on the allow list (if there is one), not on the deny list, and of the requested category.
+    """Keep items on the allow list (if there is one), not on the deny list, and with the requested category.
 
     `only` and `never` apply to every request; a request may ask for one category in `context["category"]` [B], -1 for
     any.
     """
 
     allowed: Tensor  # [N] bool, by item row
-    category: Tensor  # [N] row of the item's category
+    category: Tensor  # rows of the categories: [N] one per item, or [N, C] lists, -1 = none
     only: tuple[str, ...] = setting((), "Categories that are allowed; empty for all.")
     never: tuple[str, ...] = setting((), "Categories that are not allowed.")
 
@@ -47,6 +47,7 @@ class Available(Filter):
         rows = found.items.clamp(min=0)
         keep = self.allowed[rows]
         if "category" in query.context:
-            requested = query.context["category"][:, None]
-            keep = keep & ((requested < 0) | (self.category[rows] == requested))
+            requested = query.context["category"][:, None]  # [B, 1]
+            lists = self.category if self.category.dim() == 2 else self.category[:, None]  # [N, C]
+            keep = keep & ((requested < 0) | (lists[rows] == requested[:, :, None]).any(-1))
         return keep

@@ -34,7 +34,7 @@ class RankingFeatures:
     nominators: tuple[str, ...]
     popularity: Tensor  # [N] events, all time
     recent_popularity: Tensor  # [N] events in the last days of the log
-    category: Tensor  # [N] row of the category
+    category: Tensor  # rows of the categories: [N] one per item, or [N, C] lists, -1 = none
     columns: CatalogColumns | None = None
 
     @property
@@ -94,9 +94,11 @@ class RankingFeatures:
 
     def _valid(self) -> bool:
         size = (len(self.popularity) if self.columns is None else len(self.columns.numbers),)
-        return self.category.dtype == torch.int64 and all(
-            one.shape == size and not bool((one < 0).any() | one.isnan().any())
-            for one in self._counts().values()
+        if self.category.dtype != torch.int64 or self.category.dim() not in (1, 2):
+            return False
+        first = (self.popularity, self.recent_popularity, self._categories[:, :1].flatten())
+        return bool((self._categories >= -1).all()) and all(
+            one.shape == size and not bool((one < 0).any() | one.isnan().any()) for one in first
         )
 
     def _column_names(self) -> tuple[str, ...]:
@@ -107,12 +109,20 @@ class RankingFeatures:
         return (*numbers, *values, "tags.match")
 
     def _category_share(self, history: Tensor, rows: Tensor) -> Tensor:
-        """The share of the history that has the candidate's category [B, K]."""
+        """The share of the history that has the candidate's category, the mean over its categories [B, K]."""
         valid = history >= 0  # [B, H]
-        categories = self.category[history.clamp(min=0)]
-        shares = torch.zeros((len(history), self._n_categories), device=history.device)
-        shares.scatter_add_(1, categories, valid / valid.sum(1, keepdim=True).clamp(min=1))
-        return shares.gather(1, self.category[rows])
+        weight = valid / valid.sum(1, keepdim=True).clamp(min=1)
+        past = self._categories[history.clamp(min=0)] + 1  # [B, H, C], 0 = none
+        shares = torch.zeros((len(history), self._n_categories + 1), device=history.device)
+        shares.scatter_add_(1, past.flatten(1), weight.repeat_interleave(past.shape[2], dim=1))
+        own = self._categories[rows] + 1  # [B, K, C]
+        found = shares.gather(1, own.flatten(1)).view(own.shape) * (own > 0)
+        return found.sum(-1) / (own > 0).sum(-1).clamp(min=1)
+
+    @cached_property
+    def _categories(self) -> Tensor:
+        """The categories as lists [N, C]."""
+        return self.category if self.category.dim() == 2 else self.category[:, None]
 
     @cached_property
     def _n_categories(self) -> int:

@@ -12,7 +12,7 @@ def test_the_watch_ratio_is_the_weight_and_rows_without_time_are_counted(put, ev
     raw = read_kuairec(put("data/small_matrix.csv", HEADER + ROWS).parent, matrix="small")
     assert events_of(raw) == [(1, 10, 1593799703438, 0.5)]
     assert (raw.read, raw.dropped) == (2, {"no time": 1})
-    assert raw.item_table.to_pylist() == [{"item": 10, "category": "27", "tags": "27,9"}]
+    assert raw.item_table.to_pylist() == [{"item": 10, "category": ["27", "9"]}]
 
 
 def test_the_matrix_file_can_be_given_directly(put):

@@ -26,8 +26,7 @@ def test_the_1m_archive_is_read_without_unpacking(tmp_path, events_of):
     assert raw.item_table.to_pylist()[0] == {
         "item": 10,
         "title": "Amélie (2001)",
-        "category": "Comedy",
-        "genres": "Comedy|Romance",
+        "category": ["Comedy", "Romance"],
     }
     assert raw.user_table.to_pylist()[1] == {
         "user": 2,
@@ -62,7 +61,7 @@ def test_csv_editions_have_quoted_titles(put, events_of):
     raw = read_movielens(path.parent)
     assert events_of(raw) == [(1, 10, 978300760000, 4.5), (2, 20, 978300761000, 3.0)]
     assert raw.item_table["title"].to_pylist() == ["American, The (2010)", "Heat"]
-    assert raw.item_table["category"].to_pylist() == ["Drama", "Crime"]
+    assert raw.item_table["category"].to_pylist() == [["Drama", "Thriller"], ["Crime"]]
 
 
 def test_100k_genre_flags_become_names(put, events_of):
@@ -73,8 +72,7 @@ def test_100k_genre_flags_become_names(put, events_of):
     put("u.user", "1|24|M|technician|85711\n2|53|F|other|94043\n")
     raw = read_movielens(put("u.data", "1\t10\t5\t978300760\n2\t20\t3\t978300761\n1\t20\t4\t978300762\n"))
     assert events_of(raw) == EVENTS
-    assert raw.item_table["genres"].to_pylist() == ["Action|Drama", "Drama"]
-    assert raw.item_table["category"].to_pylist() == ["Action", "Drama"]
+    assert raw.item_table["category"].to_pylist() == [["Action", "Drama"], ["Drama"]]
     assert raw.user_table["age"].to_pylist() == [24, 53]
 
 

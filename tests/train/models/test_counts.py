@@ -80,6 +80,24 @@ def test_items_of_the_same_category_are_similar(context):
     assert similarity[0, 1].item() == 0.0
 
 
+def test_similarity_of_category_sets_is_their_overlap(context):
+    sets = [["x", "y"], ["y"], ["x", "y", "z"], None]
+    several = replace(context, catalog=Catalog(context.catalog.vocabulary, pa.table({"category": sets})))
+    vectors = DiverseTrainer().fit({}, several).vectors
+    known = [set(one or ()) for one in sets]
+    overlap = [
+        [len(a & b) / max(len(a) * len(b), 1) ** 0.5 for b in known] for a in known
+    ]  # 0 for an item without category
+    torch.testing.assert_close(vectors @ vectors.T, torch.tensor(overlap))
+
+
+def test_available_reads_every_category_of_an_item(context):
+    sets = [["x", "y"], ["y"], ["z", "x"], None]
+    several = replace(context, catalog=Catalog(context.catalog.vocabulary, pa.table({"category": sets})))
+    assert AvailableTrainer().fit({"only": ["x"]}, several).allowed.tolist() == [True, False, True, False]
+    assert AvailableTrainer().fit({"never": ["y"]}, several).allowed.tolist() == [False, False, True, True]
+
+
 def test_diverse_refuses_a_stage_without_item_vectors(context):
     with pytest.raises(ConfigError, match="'nobody'"):
         DiverseTrainer(by="nobody").fit({}, context)

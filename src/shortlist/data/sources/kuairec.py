@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shortlist.data.catalog import as_lists
 from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import check_columns, header_of, read_delimited
 from shortlist.data.sources.files import File, find_file, require_file
@@ -52,13 +53,11 @@ def _read(file: File, kinds: dict[str, str], bad_lines: str) -> ParsedTable:
 
 
 def _item_table(path: Path | str, raw: RawEvents) -> pa.Table | None:
-    """`feat` lists the tags of a video, as in "[27, 9]"; the first is its category."""
+    """`feat` lists the tags of a video, as in "[27, 9]"; they are its categories."""
     file = find_file(path, "item_categories.csv")
     if file is None:
         return None
     found = _read(file, CATEGORIES, "refuse")
     tags = pc.replace_substring_regex(found.table["feat"], r"[\[\]\s]", "")
-    first = pc.list_element(pc.split_pattern(tags, ",", max_splits=1), 0)
-    table = found.table.append_column("tags", tags).append_column("category", first)
-    columns = {"category": "category", "tags": "tags"}
-    return attribute_table(replace(found, table=table), "item", "video_id", columns, raw.items)
+    table = found.table.append_column("tags", as_lists(tags, ","))
+    return attribute_table(replace(found, table=table), "item", "video_id", {"category": "tags"}, raw.items)

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from shortlist.data.catalog import as_lists
 from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import read_delimited
 from shortlist.data.sources.files import File, find_file, require_file
@@ -19,7 +19,7 @@ USER_COLUMNS = ("gender", "age", "occupation", "zip")
 
 
 def read_movielens(path: Path | str, bad_lines: str = "refuse") -> RawEvents:
-    """Read ratings, titles, genres (`category` is the first) and, in 100K and 1M, user attributes."""
+    """Read ratings, titles, genres (as `category`, a list) and, in 100K and 1M, user attributes."""
     ratings = require_file(path, ("u.data", "ratings.dat", "ratings.csv"))
     layout = _layout(ratings, RATINGS, "\t")
     found = read_delimited(ratings, layout, bad_lines)
@@ -40,12 +40,12 @@ def _movies(path: Path | str, ratings: File, raw: RawEvents) -> pa.Table | None:
     found = _movies_100k(path) if ratings.name.endswith("u.data") else _movies_later(path)
     if found is None:
         return None
-    return _with_category(attribute_table(found, "item", "item", _named("title", "genres"), raw.items))
+    columns = {"title": "title", "category": "genres"}
+    return _with_lists(attribute_table(found, "item", "item", columns, raw.items))
 
 
-def _with_category(table: pa.Table) -> pa.Table:
-    first = pc.list_element(pc.split_pattern(table["genres"], "|", max_splits=1), 0)
-    return table.add_column(2, "category", first)
+def _with_lists(table: pa.Table) -> pa.Table:
+    return table.set_column(2, "category", as_lists(table["category"], "|"))
 
 
 def _movies_later(path: Path | str) -> ParsedTable | None:

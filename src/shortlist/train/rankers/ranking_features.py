@@ -43,5 +43,7 @@ def _nominators(settings: Mapping[str, Any], context: TrainContext, what: str) -
 def _counted(nominators: Sequence[str], context: TrainContext, days: float) -> RankingFeatures:
     """Features with the counts of these events; without timestamps all events are recent."""
     recent = counts_in_window(context, days if context.clock == "ms" else 0.0)
-    popularity = torch.from_numpy(context.events.popularity.copy())
-    return RankingFeatures(tuple(nominators), popularity, torch.from_numpy(recent.copy()), context.categories)
+    popularity = torch.from_numpy(context.events.weighted_popularity.copy())
+    return RankingFeatures(
+        tuple(nominators), popularity, torch.from_numpy(recent.copy()), context.category_lists
+    )
