@@ -1,9 +1,12 @@
 """A small hand-made recommender, and a client of the app in this process."""
 
+import http.client
+import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Event
+from threading import Event, Thread
 
 import anyio.from_thread
 import httpx
@@ -17,9 +20,11 @@ from shortlist.nominate import CoVisit, Popular
 from shortlist.pipeline import About, Recommender
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.serve import Limits, make_app
+from shortlist.serve.server import Server, listening
 from shortlist.stages import Diverse, Seen, TowerScorer
 
 ITEMS, USERS = 60, 8
+TIMEOUT = 60  # seconds
 
 
 def towers():
@@ -143,6 +148,36 @@ def client_of(app, lifespan=True) -> Iterator[Client]:
 def served(recommender=None, limits=None) -> Iterator[Client]:
     with client_of(make_app(recommender or recommender_of(), limits or Limits())) as client:
         yield client
+
+
+@contextmanager
+def listening_service(app) -> Iterator[tuple[Server, str]]:
+    """The app on a real port, in a thread; yields the server and its URL."""
+    urls, ready = [], Event()
+    server = Server(app, lambda url: (urls.append(url), ready.set()), None)
+    with listening("127.0.0.1", 0) as listener:
+        thread = Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            assert ready.wait(TIMEOUT)
+            yield server, urls[0]
+        finally:
+            server.handle_exit(signal.SIGINT, None)
+            thread.join(TIMEOUT)
+            assert not thread.is_alive()
+
+
+def connected(url):
+    """A plain connection to the service, for bytes that no client library would send."""
+    host, port = url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), TIMEOUT)
+
+
+def response_on(wire):
+    """The next response on a connection: status, headers and body."""
+    response = http.client.HTTPResponse(wire)
+    response.begin()
+    return response.status, response.headers, response.read()
 
 
 PROBLEM_KEYS = {"type", "title", "status", "detail", "instance", "code", "errors"}

@@ -39,7 +39,7 @@ def test_unknown_item_is_not_found(client, item):
 
 def test_explanation_needs_an_item(client):
     problem = check_problem(client.explain(user_id="u1"), 422, "invalid-request")
-    assert problem["errors"] == [{"pointer": "/item_id", "message": "Field required"}]
+    assert problem["errors"] == [{"pointer": "/item_id", "message": "the field is required"}]
 
 
 def test_explanation_has_the_funnel_on_request(client):

@@ -28,7 +28,7 @@ def test_every_error_response_is_declared_as_a_problem():
     assert content["openapi"].startswith("3.1")
     for path in ("/v1/recommend", "/v1/explain"):
         responses = content["paths"][path]["post"]["responses"]
-        assert {"200", "400", "404", "408", "413", "415", "422", "500", "503"} == set(responses)
+        assert {"200", "400", "404", "408", "413", "415", "422", "431", "500", "503"} == set(responses)
         assert all(
             list(one["content"]) == ["application/problem+json"]
             for status, one in responses.items()

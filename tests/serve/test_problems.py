@@ -23,7 +23,9 @@ def handled(error):
 
 
 def wrong(*places):
-    return RequestValidationError([{"loc": ("body", *place), "msg": "wrong"} for place in places])
+    return RequestValidationError(
+        [{"type": "id", "loc": ("body", *place), "msg": "wrong"} for place in places]
+    )
 
 
 def test_error_response_has_all_fields_of_rfc_9457():

@@ -1,6 +1,6 @@
 """The outermost middleware: request id, time, metrics and log of every request, and a 500 for unhandled errors."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,17 +15,26 @@ CLIENT_CLOSED = 499  # the client left before an answer; only the log shows this
 
 
 class AccessLog:
-    """ASGI middleware; `paths` are the routes that metrics and log distinguish."""
+    """ASGI middleware; `paths` are the routes that metrics and log distinguish.
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, paths: Collection[str]) -> None:
-        self.app, self.metrics, self.paths = app, metrics, paths
+    Responses carry `Connection: close` when `draining` says so.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        paths: Collection[str],
+        draining: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.app, self.metrics, self.paths, self.draining = app, metrics, paths, draining
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         context = new_context(scope)
-        recorder = _Recorder(send, context.request_id)
+        recorder = _Recorder(send, context.request_id, self.draining)
         try:
             await self.app(scope, receive, recorder)
         # Any unhandled error becomes a 500 without internals.
@@ -54,13 +63,16 @@ class AccessLog:
 
 
 class _Recorder:
-    """A `send` that records the status and adds the request id."""
+    """A `send` that records the status and adds the request id, and `Connection: close` while draining."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
-        self.send, self.request_id, self.status = send, request_id, 0
+    def __init__(self, send: Send, request_id: str, draining: Callable[[], bool]) -> None:
+        self.send, self.request_id, self.draining, self.status = send, request_id, draining, 0
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = int(message["status"])
-            MutableHeaders(scope=message)["X-Request-Id"] = self.request_id
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = self.request_id
+            if self.draining():
+                headers["Connection"] = "close"
         await self.send(message)

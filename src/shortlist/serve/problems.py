@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from shortlist.serve.messages import message_of
 from shortlist.serve.request_context import context_of
 from shortlist.serve.schemas import FieldError, Problem
 
@@ -16,6 +17,7 @@ MAX_ERRORS = 20  # reported per body
 MAX_POINTER = 200  # characters; an unknown key can be as long as the body
 
 CODES: Mapping[str, tuple[int, str]] = {
+    "malformed-http": (400, "The request is not HTTP/1.1"),
     "malformed-json": (400, "The body is not JSON"),
     "not-found": (404, "The path does not exist"),
     "unknown-item": (404, "The item is not in the catalogue"),
@@ -24,6 +26,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "body-too-large": (413, "The body is too large"),
     "unsupported-media-type": (415, "The body is not plain application/json"),
     "invalid-request": (422, "A field of the request is invalid"),
+    "headers-too-large": (431, "The headers are too large"),
     "internal-error": (500, "The service failed"),
     "overloaded": (503, "Too many requests are waiting"),
     "not-ready": (503, "The service is starting or stopping"),
@@ -37,6 +40,7 @@ BODY_CODES = (
     "body-too-large",
     "unsupported-media-type",
     "invalid-request",
+    "headers-too-large",
     "overloaded",
     "not-ready",
 )
@@ -94,19 +98,31 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    invalid = error.errors()
+    invalid, fields = error.errors(), _fields(request)
     errors = [
-        FieldError(pointer=_pointer(one["loc"][1:]), message=one["msg"]) for one in invalid[:MAX_ERRORS]
+        FieldError(pointer=_pointer(one["loc"][1:]), message=message_of(one, fields))
+        for one in invalid[:MAX_ERRORS]
     ]
     more = f"; and {len(invalid) - 1} more" if len(invalid) > 1 else ""
     detail = f"{errors[0].pointer or 'the body'}: {errors[0].message}{more}"
     return _refused(request, RefusedError("invalid-request", detail, errors))
 
 
+def _fields(request: Request) -> str:
+    """The fields that a body of this route may have."""
+    schema = getattr(request.scope.get("endpoint"), "__annotations__", {}).get("body")
+    return ", ".join(getattr(schema, "model_fields", ()))
+
+
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = BY_STATUS.get(error.status_code, "internal-error")
-    return _refused(request, RefusedError(code, CODES[code][1].lower(), headers=error.headers))
+    headers = dict(error.headers or {})
+    detail = CODES[code][1].lower()
+    if "Allow" in headers:
+        headers["Allow"] = headers["Allow"].replace("GET", "GET, HEAD")
+        detail += f"; use {headers['Allow'].replace(', ', ' or ')}"
+    return _refused(request, RefusedError(code, detail, headers=headers))
 
 
 def _pointer(location: Sequence[int | str]) -> str:

@@ -6,9 +6,14 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from shortlist.serve.messages import shown
+
 ID_BYTES = 128
 LIST_LENGTH = 1000
+MAX_K = 1000
 INT64 = 2**63
+
+EXACT = 2**53  # a float beyond may stand for another integer
 
 INTEGER_SCHEMA = {"type": "integer", "format": "int64"}
 TEXT_SCHEMA = {
@@ -19,9 +24,17 @@ TEXT_SCHEMA = {
 }
 
 
+def _integer(value: object) -> int | None:
+    """The integer that a JSON number is, 10 for 10.0 too; None for any other value."""
+    if isinstance(value, float):
+        return int(value) if abs(value) <= EXACT and value.is_integer() else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def _check_id(value: object) -> int | str:
-    if isinstance(value, int) and not isinstance(value, bool) and -INT64 <= value < INT64:
-        return value
+    number = _integer(value)
+    if number is not None and -INT64 <= number < INT64:
+        return number
     if isinstance(value, str) and _is_clean(value):
         return value
     raise PydanticCustomError(
@@ -36,8 +49,27 @@ def _is_clean(text: str) -> bool:
     return len(text.encode()) <= ID_BYTES
 
 
+def _whole(least: int, most: int, expected: str) -> PlainValidator:
+    """A validator of integers from `least` to `most`."""
+
+    def check(value: object) -> int:
+        number = _integer(value)
+        if number is None or not least <= number <= most:
+            raise PydanticCustomError("integer", "{message}", {"message": f"{expected}, got {shown(value)}"})
+        return number
+
+    return PlainValidator(check)
+
+
 Id = Annotated[int | str, PlainValidator(_check_id), WithJsonSchema({"anyOf": [INTEGER_SCHEMA, TEXT_SCHEMA]})]
-Seed = Annotated[int, Field(ge=-INT64, lt=INT64), WithJsonSchema(INTEGER_SCHEMA)]
+Seed = Annotated[
+    int, _whole(-INT64, INT64 - 1, "expected an integer of 64 bits"), WithJsonSchema(INTEGER_SCHEMA)
+]
+Size = Annotated[
+    int,
+    _whole(1, MAX_K, f"expected an integer from 1 to {MAX_K}"),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_K}),
+]
 Ids = Annotated[list[Id], Field(max_length=LIST_LENGTH)]
 
 
@@ -48,7 +80,7 @@ class RecommendRequest(BaseModel):
 
     user_id: Id | None = Field(None, description="User id; an unknown user is answered without a history.")
     history: Ids | None = Field(None, description="Item ids, oldest first; replaces the stored history.")
-    k: int | None = Field(None, ge=1, le=1000, description="Number of items; default: the pipeline's own.")
+    k: Size | None = Field(None, description="Number of items; default: the pipeline's own.")
     exclude: Ids = Field([], description="Items that must not be returned.")
     seed: Seed | None = Field(None, description="Random seed.")
     trace: bool = Field(
@@ -106,7 +138,7 @@ class Item(BaseModel):
 
     item_id: int | str
     title: str
-    category: str
+    categories: list[str] = Field(description="Every category of the item, none if unknown.")
     score: float | None
     rank: int
     nominators: list[str]

@@ -1,5 +1,6 @@
 """Run an app on a port: announce readiness, and finish accepted requests before stopping."""
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable
@@ -10,10 +11,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from shortlist.errors import ConfigError
+from shortlist.serve.http_protocol import HttpProtocol
 from shortlist.serve.log import log_config
 from shortlist.serve.service import Service
 
-MAX_HEADER_BYTES = 16 << 10  # bytes
+TICK = 0.05  # seconds
 
 
 def serve_app(app: FastAPI, host: str, port: int, announce: Callable[[str], None]) -> None:
@@ -27,22 +29,26 @@ def serve_app(app: FastAPI, host: str, port: int, announce: Callable[[str], None
 
 
 class Server(uvicorn.Server):
-    """Uvicorn with an ordered shutdown: readiness first, then the port, then the accepted requests."""
+    """Uvicorn with an ordered shutdown: readiness first, then the port, then the accepted requests.
+
+    Every response after the signal carries `Connection: close`, so that clients move to another process.
+    """
 
     def __init__(self, app: FastAPI, announce: Callable[[str], None], logs: dict[str, Any] | None) -> None:
         self.service: Service = app.state.service
         self.announce = announce
+        self.hurry = False
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",  # the implementation with a configurable header limit
+                http=HttpProtocol,
                 ws="none",
                 lifespan="on",
                 log_config=logs,
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+                h11_max_incomplete_event_size=self.service.limits.header_bytes,
                 timeout_graceful_shutdown=self.service.limits.drain_seconds,
             )
         )
@@ -53,10 +59,22 @@ class Server(uvicorn.Server):
             self.announce(url_of(self.servers[0].sockets[0].getsockname()))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain; a second Ctrl-C does not wait. The signal is not raised again, so the exit code is 0."""
+        """Drain; Ctrl-C closes the port at once, a second one does not wait for requests.
+
+        The signal is not raised again, so the exit code is 0.
+        """
         self.service.drain()
         self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.hurry = self.hurry or sig == signal.SIGINT
         self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer with `/readyz` at 503 for a while, then close the port and finish the accepted requests."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self.service.limits.notice_seconds
+        while not self.hurry and loop.time() < ends:
+            await asyncio.sleep(TICK)
+        await super().shutdown(sockets)
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -64,7 +82,8 @@ def listening(host: str, port: int) -> socket.socket:
     listener: socket.socket | None = None
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind)
+        # asyncio sets TCP_NODELAY only with the protocol given; without it, responses wait for delayed ACKs.
+        listener = socket.socket(family, kind, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:

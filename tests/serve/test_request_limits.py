@@ -35,7 +35,7 @@ WRONG = {
     "an unknown field": (b'{"users": 3}', "/users"),
     "a slash in a field": (b'{"a/b~c": 3}', "/a~1b~0c"),
     "text for k": (b'{"k": "3"}', "/k"),
-    "a float for k": (b'{"k": 3.0}', "/k"),
+    "a fraction for k": (b'{"k": 10.5}', "/k"),
     "true for k": (b'{"k": true}', "/k"),
     "k of nothing": (b'{"k": 0}', "/k"),
     "k too large": (b'{"k": 1001}', "/k"),
