@@ -1,12 +1,12 @@
 import dataclasses
 
-import numpy as np
 import pytest
 import torch
 
 from shortlist import __version__
 from shortlist.artifact.store import Lineage
 from shortlist.data import Dataset
+from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError, DataError
 from shortlist.grammar import leaves
 from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
@@ -101,18 +101,22 @@ def test_unknown_training_keys_and_missing_trainers_are_refused(world):
         train_pipeline(parse_recipe(SMALL), world, trainers=without)
 
 
-def test_histories_are_training_events_and_held_out_histories(world: Dataset):
-    split = world.split()
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_histories_remember_every_event_of_every_user(world: Dataset, protocol):
+    split = world.split(protocol=protocol)
     histories = user_histories(split)
-    for held_out in (split.valid, split.test):
-        for user, start, cut in zip(held_out.users, held_out.starts, held_out.cuts, strict=True):
-            assert histories.of(int(user)) == world.events.items[start:cut].tolist()
-    trained = int(np.flatnonzero(split.train.lengths)[0])
-    assert histories.of(trained) == split.train.items[split.train.of_user(trained)].tolist()
+    for user in range(len(world.users)):
+        assert histories.of(user) == world.events.items[world.events.of_user(user)].tolist()
 
 
-def test_histories_keep_the_last_items_only(world: Dataset):
-    assert max(len(user_histories(world.split(), last=5).of(user)) for user in range(50)) == 5
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_trained_events_of_a_user_are_the_first_of_the_history(world: Dataset, protocol):
+    split = world.split(protocol=protocol)
+    histories = user_histories(split)
+    for user in range(len(world.users)):
+        own = world.events.of_user(user)
+        inside = split.in_train[own].tolist()
+        assert inside == [at < int(histories.trained[user]) for at in range(len(inside))]
 
 
 def test_served_ranker_has_the_counts_of_all_training_events(world):

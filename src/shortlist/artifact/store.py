@@ -67,6 +67,12 @@ class Artifact:
     def __contains__(self, name: str) -> bool:
         return name in self.manifest["files"]
 
+    def check(self, prefix: str) -> None:
+        """Verify the files with this prefix, which `load` left for later."""
+        for name, facts in self.manifest["files"].items():
+            if name.startswith(prefix):
+                _check_file(self.folder / name, facts)
+
     def text(self, name: str) -> str:
         return self._path(name).read_text("utf-8")
 
@@ -114,8 +120,10 @@ def save(
     return Artifact(folder, manifest)
 
 
-def load(folder: Path | str, kind: str | None = None) -> Artifact:
+def load(folder: Path | str, kind: str | None = None, later: str | None = None) -> Artifact:
     """Verify every file of a folder and open it; an error names the file and the failed check.
+
+    Files whose names begin with `later` are verified by `Artifact.check(later)`, when they are needed.
 
     After a writer was killed, the backup of the old artifact is opened; the next save restores it.
     """
@@ -126,7 +134,8 @@ def load(folder: Path | str, kind: str | None = None) -> Artifact:
     _check_names(folder, manifest["files"])
     _check_listing(folder, manifest["files"])
     for name, facts in manifest["files"].items():
-        _check_file(folder / name, facts)
+        if later is None or not name.startswith(later):
+            _check_file(folder / name, facts)
     return Artifact(folder, manifest)
 
 

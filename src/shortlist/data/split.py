@@ -14,6 +14,22 @@ from shortlist.data.interactions import Interactions
 from shortlist.errors import ConfigError, DataError
 
 SplitSettings = Mapping[str, str | int | float | bool]
+MAX_LEFT_OUT = 0.05  # share of users or events that a split may leave out without a warning
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Users and events that a split uses neither for training nor for measuring."""
+
+    users: int
+    events: int
+    all_users: int
+    all_events: int
+
+    @property
+    def large(self) -> bool:
+        """Whether more than 5 % of the users or of the events are left out."""
+        return self.users > MAX_LEFT_OUT * self.all_users or self.events > MAX_LEFT_OUT * self.all_events
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +46,38 @@ class Split:
     def train(self) -> Interactions:
         """The training events."""
         return self.events.where(self.in_train)
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """What is neither trained on nor measured."""
+        edges = np.zeros(
+            len(self.events) + 1, np.int64
+        )  # +1 where the events of a request begin, -1 where they end
+        for held_out in (self.valid, self.test):
+            np.add.at(edges, held_out.starts, 1)
+            np.add.at(edges, held_out.stops, -1)
+        used = self.in_train | (edges[:-1].cumsum() > 0)
+        users = np.count_nonzero(self.events.lengths)
+        left = users - len(np.unique(self.events.users[used]))
+        return LeftOut(left, len(used) - int(used.sum()), users, len(used))
+
+    @property
+    def warning(self) -> str:
+        """What the split leaves out and what to choose instead, if that is more than 5 %; else empty."""
+        left, name = self.left_out, self.settings["protocol"]
+        if not left.large:
+            return ""
+        shorter = (
+            f"; {self.settings['min_length']} is the least number of events"
+            if "min_length" in self.settings
+            else ""
+        )
+        return (
+            f"the split {name} leaves out {left.users:,} of {left.all_users:,} users "
+            f"({left.users / left.all_users:.0%}) and {left.events:,} of {left.all_events:,} events "
+            f"({left.events / left.all_events:.0%}){shorter}: the measured model is not trained on them and no metric "
+            "counts them; prepare the data with --split auto or leave-last-out, or with a lower --min-length"
+        )
 
 
 def half_history(

@@ -45,7 +45,7 @@ def diagnose(
     knobs that need training, with one training each. `k` and `beam` replace those of the trees.
     """
     budget_ms = None if budget is None else parse_budget(budget)
-    opened, dataset = open_recommender(bundle), open_dataset(data)
+    opened, dataset = open_recommender(bundle).as_measured(), open_dataset(data)
     _check_tree_options(opened, k, beam)
     split = split_of(opened, dataset)
     held_out = held_out_part(split, on)

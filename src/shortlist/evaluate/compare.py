@@ -11,27 +11,36 @@ from shortlist.data import Dataset, HeldOut, Split, open_dataset
 from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW, baselines
 from shortlist.evaluate.evaluation import (
-    KS,
     check_not_empty,
     held_out_part,
+    limit_warnings,
     slate_scorer,
     slates_of,
     split_of,
     training_warnings,
 )
+from shortlist.evaluate.headline import (
+    ALPHA,
+    SAME,
+    SAMPLES,
+    Headline,
+    best_baseline,
+    headline,
+    part_name,
+    verdict_of,
+)
 from shortlist.evaluate.latency import Latency, latencies
+from shortlist.evaluate.measures import Measures, choose_measures
 from shortlist.evaluate.protocol import Protocol, protocol_of
 from shortlist.evaluate.scores import Scores, SystemMetrics
 from shortlist.grammar import Pipeline
-from shortlist.metrics.ranking import METRICS
 from shortlist.metrics.significance import PairedTest, holm
 from shortlist.pipeline import About, Recommender, open_recommender
+from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent
 
-ALPHA = 0.05  # significance level of Holm's adjusted p-values
 POWER = 0.8  # of the sample size in warnings
-SAMPLES = 2000  # bootstrap samples and sign flips; no p-value is below 1 / (SAMPLES + 1)
 
 Bundles = Mapping[str, Recommender | Path | str] | Sequence[Recommender | Path | str] | Recommender | Path
 """One bundle or several: objects or folders, with or without names."""
@@ -50,7 +59,7 @@ class Pair:
     @classmethod
     def of(cls, system: str, against: str, test: PairedTest, p_holm: float) -> "Pair":
         """A pair whose significance follows from its test and adjusted p-value."""
-        return cls(system, against, test, p_holm, (test.above or test.below) and p_holm < ALPHA)
+        return cls(system, against, test, p_holm, verdict_of(test, p_holm) != SAME)
 
     def sentence(self, metric: str) -> str:
         """The result in one sentence."""
@@ -75,6 +84,7 @@ class PairedTests:
 class System:
     """One bundle in a comparison."""
 
+    headline: Headline  # of this bundle alone, as `evaluate` and `diagnose` give it
     scores: SystemMetrics
     latency: Latency
     expression: str  # of the pipeline as it was evaluated
@@ -112,9 +122,11 @@ class Comparison:
         ]
         for at, system in enumerate(self.systems.values()):
             rows[at] += f"  {system.latency.median_ms:.2f} ms"
-        head = f"{self.metric} and median latency on {self.data}: {self.users:,} held-out users, the same for all"
+        users = f"{self.users:,} {part_name(self.protocol.on)}, the same for all"
+        head = f"{self.metric} and median latency on {self.data}: {users}"
         warnings = (f"warning: {text}" for text in self.warnings)
-        return "\n".join([head, *rows, *self.findings, *warnings])
+        headlines = (f"{name}: {system.headline}" for name, system in self.systems.items())
+        return "\n".join([head, *rows, *headlines, *self.findings, *warnings])
 
 
 def compare(
@@ -122,18 +134,21 @@ def compare(
     data: Dataset | Path | str,
     *,
     on: str = "test",
-    metric: str = "recall@20",
+    metric: str | None = None,
+    metrics: str | Sequence[str] | None = None,
+    at: str | int | Sequence[int] | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Comparison:
     """Compare bundles on the users their common split held out: each with the first, and with the best baseline.
 
     `bundles` and `data` are objects or their folders. Bundles in a sequence get the names of `bundle_names`. `on` is
-    "test" or "valid"; `metric` decides which baseline is best and what is tested.
+    "test" or "valid"; `metric` decides which baseline is best and what is tested, recall@20 by default. `metrics`
+    ("recall,ndcg") and the cut-offs `at` ("5,10,50") are chosen as in `evaluate`.
     """
-    ks = cuts_for(metric)  # refuse a wrong metric before anything is loaded
-    opened = {name: open_recommender(bundle) for name, bundle in bundle_names(bundles).items()}
-    return _comparison(opened, open_dataset(data), on, metric, ks, seed, progress)
+    measures = choose_measures(metrics, at, metric)  # refuse a wrong metric before anything is loaded
+    opened = {name: open_recommender(bundle).as_measured() for name, bundle in bundle_names(bundles).items()}
+    return _comparison(opened, open_dataset(data), on, measures, seed, progress)
 
 
 def bundle_names(bundles: Bundles) -> dict[str, Recommender | Path | str]:
@@ -166,46 +181,42 @@ def _comparison(
     bundles: Mapping[str, Recommender],
     data: Dataset,
     on: str,
-    metric: str,
-    ks: Sequence[int],
+    measures: Measures,
     seed: int,
     progress: Progress,
 ) -> Comparison:
-    split = common_split(bundles, data)
+    split, metric = common_split(bundles, data), measures.metric
     held_out = held_out_part(split, on)
     check_not_empty(held_out)
-    pipelines = {name: resized(bundle.pipeline, max(ks)) for name, bundle in bundles.items()}
-    scores, known = _scores(pipelines, held_out, split, ks, data.clock, progress)
+    pipelines = {name: resized(bundle.pipeline, measures.slate) for name, bundle in bundles.items()}
+    scores, known = _scores(pipelines, held_out, split, measures, data.clock, progress)
     tests = compare_scores(scores, known, metric, seed)
-    times, abouts = latencies(pipelines, held_out, progress=progress), _abouts(bundles)
+    times = latencies(pipelines, held_out, progress=progress)
+    abouts = {name: bundle.about for name, bundle in bundles.items()}
     return Comparison(
         len(held_out),
         metric,
         tests.best_baseline,
         {
-            name: System(own.summary(seed), times[name], repr(pipelines[name]), abouts[name])
+            name: System(
+                headline(own, known, metric, on, measures.slate, seed),
+                own.summary(seed),
+                times[name],
+                repr(pipelines[name]),
+                abouts[name],
+            )
             for name, own in scores.items()
         },
         {name: own.summary(seed) for name, own in known.items()},
         tests.pairs,
         tuple(pair.sentence(metric) for pair in tests.pairs),
-        comparison_warnings(tests, abouts),
+        (*comparison_warnings(tests, abouts), *_limits(pipelines)),
         protocol_of(split.settings, on, len(held_out), pipelines),
         data.name,
         data.fingerprint,
         seed,
         __version__,
     )
-
-
-def cuts_for(metric: str) -> tuple[int, ...]:
-    """The cuts to evaluate at: the usual ones and that of the metric."""
-    word, _, cut = metric.partition("@")
-    if word not in METRICS or not cut.isdecimal() or not 0 < int(cut) <= 1000:
-        raise ConfigError(
-            f"metric must be one of {', '.join(METRICS)} with a cut up to 1000, like recall@20; got {metric!r}"
-        )
-    return tuple(sorted({*KS, int(cut)}))
 
 
 def common_split(bundles: Mapping[str, Recommender], data: Dataset) -> Split:
@@ -238,18 +249,14 @@ def _scores(
     pipelines: Mapping[str, Pipeline],
     held_out: HeldOut,
     split: Split,
-    ks: Sequence[int],
+    measures: Measures,
     clock: str,
     progress: Progress,
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
     """Scores of the systems and of the baselines."""
-    score, k = slate_scorer(held_out, split.train, ks), max(ks)
-    systems = {name: score(slates_of(one, held_out, k, progress)) for name, one in pipelines.items()}
+    score, k = slate_scorer(held_out, split.train, measures), measures.slate
+    systems = {name: score(slates_of(offline(one), held_out, k, progress)) for name, one in pipelines.items()}
     return systems, {name: score(own) for name, own in baselines(held_out, split.train, k, clock).items()}
-
-
-def _abouts(bundles: Mapping[str, Recommender]) -> dict[str, About]:
-    return {name: bundle.about for name, bundle in bundles.items()}
 
 
 def compare_scores(
@@ -263,7 +270,7 @@ def compare_scores(
     _check_scores(systems, baselines)
     scores = {**baselines, **systems}
     first, *others = systems
-    best = max(baselines, key=lambda name: float(baselines[name][metric].nanmean().nan_to_num()))
+    best = best_baseline(baselines, metric)
 
     def tested(system: str, against: str) -> Pair:
         test = scores[system].against(scores[against], metric, seed, samples)
@@ -300,6 +307,11 @@ def comparison_warnings(tests: PairedTests, abouts: Mapping[str, About]) -> tupl
         *_different({name: about.seed for name, about in abouts.items()}, "with different seeds"),
         *_different({name: about.package for name, about in abouts.items()}, "by different package versions"),
     )
+
+
+def _limits(pipelines: Mapping[str, Pipeline]) -> Iterator[str]:
+    for name, pipeline in pipelines.items():
+        yield from (f"{name}: {text}" for text in limit_warnings(pipeline))
 
 
 def _below_popularity(tests: PairedTests) -> Iterator[str]:

@@ -14,21 +14,22 @@ from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError, ConservationError, DataError
 from shortlist.evaluate.baselines import POPULARITY, baselines
 from shortlist.evaluate.example import WorkedExample, typical_request, worked_example
+from shortlist.evaluate.headline import SAMPLES, Headline, headline
 from shortlist.evaluate.losses import BatchLosses, Losses, StageLosses, batch_losses, total_losses
+from shortlist.evaluate.measures import KS, Measures, choose_measures
 from shortlist.evaluate.protocol import Protocol, protocol_of
 from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
+from shortlist.evaluate.segments import segments
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.metrics.significance import Interval, PairedTest
 from shortlist.pipeline import About, Recommender, open_recommender, run
+from shortlist.pipeline.offline import offline, time_limited
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent, tracked
 
-KS = (10, 20)
-TESTED = ("recall@20", "ndcg@20")  # metrics with paired tests against every baseline
 PIPELINE = "pipeline"
 PARTS = ("test", "valid")
 BATCH = 128
-ACTIVE = 0.5  # share of users, those with the longer histories, in the segment "active"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Evaluation:
     """The result of `evaluate`: everything its page and its tables show."""
 
     users: int
+    headline: Headline
     expression: str  # of the pipeline as it was evaluated
     metrics: Mapping[str, SystemMetrics]  # "pipeline" first, then the baselines
     differences: Mapping[str, Mapping[str, PairedTest]]  # pipeline - baseline, by baseline and metric
@@ -57,18 +59,22 @@ class Evaluation:
 
     @property
     def best_baseline(self) -> str:
-        """The baseline with the highest recall@20."""
-        return max(self.differences, key=lambda name: self.mean(name) if self.mean(name) > 0 else 0.0)
+        """The best baseline by the metric that decides."""
+        return self.headline.best.baseline
 
-    def mean(self, system: str, metric: str = "recall@20") -> float:
-        """The mean of one metric of the pipeline or a baseline; NaN without users."""
-        return self.metrics[system].metrics[metric].mean
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """The metrics with paired tests, the one that decides first."""
+        return tuple(self.differences[self.best_baseline])
+
+    def mean(self, system: str, metric: str | None = None) -> float:
+        """The mean of one metric, by default the one that decides; NaN without users."""
+        return self.metrics[system].metrics[metric or self.headline.metric].mean
 
     def __str__(self) -> str:
         means = (f"{name} {self.mean(name):.4f}" for name in self.metrics)
-        return (
-            f"{self.about.name}: {self.users:,} held-out users\nrecall@20: {', '.join(means)}\n{self.losses}"
-        )
+        lines = [f"{self.about.name}: {self.headline}", f"{self.headline.metric}: {', '.join(means)}"]
+        return "\n".join([*lines, str(self.losses)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +87,7 @@ class PipelineEvaluation:
     user_losses: Losses
     segments: Mapping[str, Tensor]  # masks over the held-out requests, each [C] bool
     slates: Tensor  # [C, k] item rows
+    measures: Measures
 
     @property
     def popularity(self) -> Scores:
@@ -94,10 +101,16 @@ class PipelineEvaluation:
 
     def differences(self, seed: int = 0) -> dict[str, dict[str, PairedTest]]:
         """Paired tests of the pipeline against every baseline."""
+        tested = self.measures.tested
         return {
-            name: {metric: self.scores.against(scores, metric, seed) for metric in TESTED}
+            name: {metric: self.scores.against(scores, metric, seed, SAMPLES) for metric in tested}
             for name, scores in self.baselines.items()
         }
+
+    def headline(self, on: str, seed: int = 0) -> Headline:
+        """The metric that decides; `on` is the part of the split the requests come from."""
+        measures = self.measures
+        return headline(self.scores, self.baselines, measures.metric, on, measures.slate, seed)
 
     def by_segment(self, seed: int = 0) -> dict[str, Segment]:
         """Metrics of every segment that has users."""
@@ -117,24 +130,40 @@ def evaluate(
     data: Dataset | Path | str,
     *,
     on: str = "test",
+    metrics: str | Sequence[str] | None = None,
+    at: str | int | Sequence[int] | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Evaluation:
     """Evaluate a bundle on the users its split held out.
 
-    `bundle` and `data` are objects or their folders; `on` is "test" or "valid".
+    `bundle` and `data` are objects or their folders; `on` is "test" or "valid". `metrics` ("recall,ndcg") and the
+    cut-offs `at` ("5,10,50") replace all metrics at 10 and 20; the first metric at the largest cut-off decides.
     """
-    return _evaluation(open_recommender(bundle), open_dataset(data), on, seed, progress)
+    measures = choose_measures(metrics, at)  # refuse a wrong choice before anything is loaded
+    opened = open_recommender(bundle).as_measured()
+    return _evaluation(opened, open_dataset(data), on, measures, seed, progress)
 
 
-def _evaluation(bundle: Recommender, data: Dataset, on: str, seed: int, progress: Progress) -> Evaluation:
+def _evaluation(
+    bundle: Recommender, data: Dataset, on: str, measures: Measures, seed: int, progress: Progress
+) -> Evaluation:
     split = split_of(bundle, data)
     held_out = held_out_part(split, on)
-    found = evaluate_pipeline(bundle.pipeline, held_out, split.train, progress=progress, clock=data.clock)
-    row = typical_request(found.scores["recall@20"])
+    found = evaluate_pipeline(
+        offline(bundle.pipeline),
+        held_out,
+        split.train,
+        measures.ks,
+        progress,
+        clock=data.clock,
+        metrics=measures.names,
+    )
+    row = typical_request(found.scores[measures.metric])
     return Evaluation(
         len(held_out),
-        repr(resized(bundle.pipeline, max(KS))),
+        found.headline(on, seed),
+        repr(resized(bundle.pipeline, measures.slate)),
         found.metrics(seed),
         found.differences(seed),
         found.by_segment(seed),
@@ -142,7 +171,7 @@ def _evaluation(bundle: Recommender, data: Dataset, on: str, seed: int, progress
         worked_example(bundle, data, held_out, row),
         protocol_of(split.settings, on, len(held_out), {bundle.about.name: bundle.pipeline}),
         bundle.about,
-        training_warnings(bundle.about),
+        (*training_warnings(bundle.about), *limit_warnings(bundle.pipeline)),
     )
 
 
@@ -154,23 +183,44 @@ def evaluate_pipeline(
     progress: Progress = silent,
     check: bool = True,
     clock: str = "ms",
+    metrics: Sequence[str] | None = None,
 ) -> PipelineEvaluation:
     """Evaluate a bare pipeline on held-out requests; baselines, novelty and segments are counted over `train`.
 
     Slates have as many items as the largest cut. The `clock` of the log is "ms" or "order". `check` verifies the
-    conservation of candidates in every batch.
+    conservation of candidates in every batch. `metrics` are names of metrics, all by default.
     """
     check_not_empty(held_out)
-    slates, batches = _run_batches(resized(as_pipeline(pipeline), max(ks)), held_out, progress, check)
-    score, (user_losses, losses) = slate_scorer(held_out, train, ks), total_losses(batches)
+    measures = choose_measures(metrics, ks)
+    slates, batches = _run_batches(resized(as_pipeline(pipeline), measures.slate), held_out, progress, check)
+    score, (user_losses, losses) = slate_scorer(held_out, train, measures), total_losses(batches)
     return PipelineEvaluation(
         score(slates),
-        {name: score(own) for name, own in baselines(held_out, train, max(ks), clock).items()},
+        {name: score(own) for name, own in baselines(held_out, train, measures.slate, clock).items()},
         losses,
         user_losses,
         segments(held_out, train),
         slates,
+        measures,
     )
+
+
+@torch.no_grad()
+def measure_headline(
+    bundle: Recommender,
+    held_out: HeldOut,
+    train: Interactions,
+    on: str,
+    measures: Measures,
+    clock: str = "ms",
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Headline:
+    """The headline of a bundle without the rest of an evaluation: the same numbers as in `evaluate`."""
+    score = slate_scorer(held_out, train, measures)
+    scores = score(slates_of(offline(bundle.pipeline), held_out, measures.slate, progress))
+    known = {name: score(own) for name, own in baselines(held_out, train, measures.slate, clock).items()}
+    return headline(scores, known, measures.metric, on, measures.slate, seed)
 
 
 def split_of(bundle: Recommender, data: Dataset) -> Split:
@@ -187,7 +237,7 @@ def split_of(bundle: Recommender, data: Dataset) -> Split:
 def held_out_part(split: Split, on: str = "test") -> HeldOut:
     """The held-out requests of one part of a split."""
     if on not in PARTS:
-        raise ConfigError(f"on must be test or valid, got {on!r}")
+        raise ConfigError(f"--on: expected test or valid, got {on!r}")
     return split.test if on == "test" else split.valid
 
 
@@ -195,6 +245,12 @@ def check_not_empty(held_out: HeldOut) -> None:
     """Refuse a split without held-out requests."""
     if not len(held_out):
         raise DataError("evaluate: expected held-out users, got none; choose another split")
+
+
+def limit_warnings(pipeline: Pipeline) -> tuple[str, ...]:
+    """That time limits are off: a batch would exceed a limit meant for one request, and get another answer."""
+    limited = ", ".join(time_limited(pipeline))
+    return (f"time limits are off, because requests run in batches: {limited}",) if limited else ()
 
 
 def training_warnings(about: About) -> tuple[str, ...]:
@@ -207,40 +263,11 @@ def training_warnings(about: About) -> tuple[str, ...]:
     return (*unfinished, *about.warnings)
 
 
-def slate_scorer(
-    held_out: HeldOut, train: Interactions, ks: Sequence[int] = KS
-) -> Callable[[Tensor], Scores]:
+def slate_scorer(held_out: HeldOut, train: Interactions, measures: Measures) -> Callable[[Tensor], Scores]:
     """A function from slates [C, k] to scores against the relevant items of the held-out requests."""
     relevant, popularity = held_out.relevant(), torch.from_numpy(users_per_item(train))
     n_users = int((train.lengths > 0).sum())
-    return lambda slates: score_slates(slates, relevant, ks, popularity, n_users)
-
-
-def segments(held_out: HeldOut, train: Interactions) -> dict[str, Tensor]:
-    """Masks over requests: by length of history, by new users, and by popularity of the relevant items.
-
-    Popular items are the smallest set of the most frequent ones that has half of the training events.
-    """
-    lengths = torch.from_numpy(held_out.history_lengths().copy())
-    active = lengths >= torch.quantile(lengths.double(), ACTIVE)
-    relevant = held_out.relevant()
-    popular = _popular(train)[relevant.clamp(min=0)] & (relevant >= 0)
-    share = popular.sum(1) / (relevant >= 0).sum(1).clamp(min=1)
-    return {
-        "active": active,
-        "few events": ~active,
-        "new users": torch.from_numpy(np.isin(held_out.users, train.users, invert=True)),
-        "mostly popular items": share >= 0.5,
-        "mostly tail items": share < 0.5,
-    }
-
-
-def _popular(train: Interactions) -> Tensor:
-    """Whether each item is among the most frequent that have half of the events [N]."""
-    counts = torch.from_numpy(train.popularity.copy())
-    ordered = counts.sort(descending=True).values
-    total = ordered.cumsum(0)
-    return counts >= ordered[int((total < total[-1] * 0.5).sum())]
+    return lambda slates: score_slates(slates, relevant, measures.ks, popularity, n_users, measures.names)
 
 
 @torch.no_grad()

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shortlist.metrics.significance import Interval
+
 
 @dataclass(frozen=True)
 class RetrievedTargets:
@@ -47,6 +49,26 @@ class OutOfFold:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """Metrics of the measured pipeline on one part of its split."""
+
+    users: int
+    metrics: Mapping[str, Interval] = field(default_factory=dict)  # by name, like "recall@20"
+
+
+@dataclass(frozen=True)
+class Refit:
+    """What the served pipeline was fitted on after the measured one: all events."""
+
+    events: int
+    users: int
+    stages: tuple[str, ...] = ()  # fitted again
+    epochs: Mapping[str, int] = field(
+        default_factory=dict
+    )  # of those with epochs: the best of the measured run
+
+
+@dataclass(frozen=True)
 class About:
     """Facts about a trained bundle."""
 
@@ -54,14 +76,17 @@ class About:
     data: str = ""  # name of the data set
     fingerprint: str = ""  # hash of the data set
     clock: str = "ms"  # or "order": times are positions, not milliseconds
-    ends: int = 0  # time of the last training event
-    events: int = 0  # number of training events
+    ends: int = 0  # time of the last event the served pipeline was fitted on
+    events: int = 0  # number of training events of the measured pipeline
     split: Mapping[str, Any] = field(default_factory=dict)  # settings of the split, protocol among them
     seed: int = 0
     package: str = ""  # version of shortlist that trained it
     version: str = ""  # hash of the bundle's files; empty until it is saved
     training: Mapping[str, TrainingHistory] = field(default_factory=dict)  # by stage
     out_of_fold: OutOfFold = OutOfFold()
+    split_warning: str = ""  # what the split leaves out, if that is much
+    measured: Mapping[str, Measured] = field(default_factory=dict)  # by part of the split: valid, test
+    refit: Refit | None = None  # None: the measured pipeline is served
 
     @property
     def not_converged(self) -> tuple[str, ...]:
@@ -70,5 +95,6 @@ class About:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings of all trainers."""
-        return tuple(text for history in self.training.values() for text in history.warnings)
+        """What the split leaves out, and warnings of all trainers."""
+        trainers = tuple(text for history in self.training.values() for text in history.warnings)
+        return (self.split_warning, *trainers) if self.split_warning else trainers

@@ -1,7 +1,8 @@
 """A recommender on disk: saved whole or not at all, loaded after every file was verified once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,16 @@ from shortlist.artifact import Artifact, Lineage, Part, load, save
 from shortlist.artifact.as_json import as_json
 from shortlist.data import Catalog, Vocabulary
 from shortlist.errors import ArtifactError
-from shortlist.grammar import leaves
-from shortlist.pipeline.about import About, OutOfFold, RetrievedTargets, TrainingHistory
+from shortlist.grammar import Pipeline, leaves
+from shortlist.metrics.significance import Interval
+from shortlist.pipeline.about import About, Measured, OutOfFold, Refit, RetrievedTargets, TrainingHistory
 from shortlist.pipeline.recipe import Recipe, Types, assemble, parse_recipe, to_recipe, to_toml
 from shortlist.pipeline.recommender import Recommender, UserHistories
 from shortlist.pipeline.registry import TYPES
 
 KIND = "recommender"
 TRAINING_SAMPLE = "weights/training-sample.safetensors"
+MEASURED = "measured/"  # the pipeline before the refit
 
 
 def save_recommender(
@@ -35,16 +38,16 @@ def save_recommender(
 
 
 def _parts(recommender: Recommender, types: Types) -> dict[str, Part]:
-    histories = recommender.histories
+    histories = {key: one for key, one in vars(recommender.histories).items() if one is not None}
     parts: dict[str, Part] = {
-        "pipeline.toml": to_toml(to_recipe(recommender.pipeline, recommender.about.name, types)),
+        **_pipeline_parts(recommender.pipeline, recommender.about.name, types),
         "items.parquet": _with_ids(recommender.catalog.vocabulary, recommender.catalog.table),
         "users.parquet": pa.table({"id": recommender.users.ids}),
-        "weights/histories.safetensors": {"starts": histories.starts, "items": histories.items},
+        "weights/histories.safetensors": histories,
     }
-    for stage in leaves(recommender.pipeline):
-        if stage.tensors():
-            parts[f"weights/stage-{stage.title}.safetensors"] = stage.tensors()
+    if recommender.measured is not None:
+        measured = _pipeline_parts(recommender.measured(), recommender.about.name, types)
+        parts |= {MEASURED + name: part for name, part in measured.items()}
     if recommender.training_sample:
         parts[TRAINING_SAMPLE] = dict(recommender.training_sample)
     if recommender.recipe is not None:
@@ -52,12 +55,41 @@ def _parts(recommender: Recommender, types: Types) -> dict[str, Part]:
     return parts
 
 
+def _pipeline_parts(pipeline: Pipeline, name: str, types: Types) -> dict[str, Part]:
+    """The recipe of a trained pipeline and the tensors of its stages."""
+    stages = {stage.title: stage.tensors() for stage in leaves(pipeline)}
+    weights = {_weights_file(title): tensors for title, tensors in stages.items() if tensors}
+    return {"pipeline.toml": to_toml(to_recipe(pipeline, name, types)), **weights}
+
+
+def _weights_file(stage: str) -> str:
+    return f"weights/stage-{stage}.safetensors"
+
+
+def _pipeline(artifact: Artifact, prefix: str, types: Types) -> Pipeline:
+    file = f"{prefix}pipeline.toml"
+    built = parse_recipe(artifact.text(file), str(artifact.folder / file), types)
+    names = {name: prefix + _weights_file(name) for name in built.stages}
+    weights = {name: artifact.tensors(one) for name, one in names.items() if one in artifact}
+    return assemble(built, weights, types)
+
+
+def _measured(artifact: Artifact, types: Types) -> Callable[[], Pipeline] | None:
+    """Reads the pipeline before the refit when it is asked for: an answer to a request does not need it."""
+    if f"{MEASURED}pipeline.toml" not in artifact:
+        return None
+
+    @cache
+    def read() -> Pipeline:
+        artifact.check(MEASURED)
+        return _pipeline(artifact, MEASURED, types)
+
+    return read
+
+
 def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
     """Read a saved recommender after verifying every file once."""
-    artifact = load(folder, KIND)
-    built = parse_recipe(artifact.text("pipeline.toml"), str(Path(folder) / "pipeline.toml"), types)
-    names = {name: f"weights/stage-{name}.safetensors" for name in built.stages}
-    weights = {name: artifact.tensors(file) for name, file in names.items() if file in artifact}
+    artifact = load(folder, KIND, later=MEASURED)
     histories = UserHistories(**artifact.tensors("weights/histories.safetensors"))
     users = Vocabulary(artifact.table("users.parquet")["id"].combine_chunks())
     if len(histories.starts) != len(users) + 1:
@@ -65,13 +97,14 @@ def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
             f"{folder}: stores histories of {len(histories.starts) - 1} users but lists {len(users)}; train again"
         )
     return Recommender(
-        assemble(built, weights, types),
+        _pipeline(artifact, "", types),
         _catalog(artifact.table("items.parquet")),
         users,
         histories,
         _about(artifact),
         artifact.tensors(TRAINING_SAMPLE) if TRAINING_SAMPLE in artifact else {},
         _recipe(artifact, types),
+        _measured(artifact, types),
     )
 
 
@@ -92,12 +125,25 @@ def _about(artifact: Artifact) -> About:
     try:
         training = {name: _history(one) for name, one in stored.pop("training", {}).items()}
         out_of_fold = OutOfFold(**stored.pop("out_of_fold", {}))
-        return About(**stored, training=training, out_of_fold=out_of_fold, version=artifact.version)
-    except (TypeError, AttributeError) as error:
+        measured = {part: _figures(one) for part, one in stored.pop("measured", {}).items()}
+        refit = stored.pop("refit", None)
+        return About(
+            **stored,
+            training=training,
+            out_of_fold=out_of_fold,
+            version=artifact.version,
+            measured=measured,
+            refit=None if refit is None else Refit(**{**refit, "stages": tuple(refit["stages"])}),
+        )
+    except (TypeError, AttributeError, KeyError) as error:
         known = ", ".join(one.name for one in fields(About))
         raise ArtifactError(
             f"{artifact.folder}: its facts are not those of a bundle ({error}); expected {known}; train again"
         ) from error
+
+
+def _figures(stored: Mapping[str, Any]) -> Measured:
+    return Measured(stored["users"], {name: Interval(**one) for name, one in stored["metrics"].items()})
 
 
 def _history(stored: Mapping[str, Any]) -> TrainingHistory:

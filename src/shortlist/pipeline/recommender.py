@@ -1,7 +1,7 @@
 """A trained pipeline together with ids, titles and user histories: takes ids, returns ids and titles."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -15,15 +15,17 @@ from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.run import Slate, run
 from shortlist.stages.filters import Excluded
 
-MAX_REMEMBERED = 2000  # latest items of a user that a bundle stores
-
 
 @dataclass(frozen=True, eq=False)
 class UserHistories:
-    """The latest items of every known user: user u owns items[starts[u]:starts[u + 1]], oldest first."""
+    """All items of every known user: user u owns items[starts[u]:starts[u + 1]], oldest first.
+
+    The measured pipeline was trained on the first `trained[u]` events of user u; without it, on none.
+    """
 
     starts: Tensor  # [U + 1]
     items: Tensor  # [E]
+    trained: Tensor | None = None  # [U]
 
     def of(self, user: int) -> list[int]:
         """The item rows of one user, none for an unknown one."""
@@ -40,7 +42,12 @@ class Item:
 
     item_id: int | str
     title: str
-    category: str
+    categories: tuple[str, ...]  # none if unknown
+
+    @property
+    def category(self) -> str:
+        """All categories in one text, for people."""
+        return ", ".join(self.categories)
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,11 @@ class Recommender:
         default_factory=dict
     )  # candidates its scorers were trained on
     recipe: Recipe | None = None  # what it was trained from
+    measured: Callable[[], Pipeline] | None = None  # the pipeline before the refit; None: there was no refit
+
+    def as_measured(self) -> "Recommender":
+        """The recommender with the pipeline that saw the training part of the split only: for every measurement."""
+        return self if self.measured is None else replace(self, pipeline=self.measured(), measured=None)
 
     def query(self, requests: Sequence[Request]) -> Query:
         """A batch of requests; a given history replaces the stored one."""
@@ -131,9 +143,9 @@ class Recommender:
         return tuple(self._entry(slate, row, place, rank) for rank, place in enumerate(places, start=1))
 
     def item(self, row: int) -> Item:
-        """Id, title and category of an item."""
+        """Id, title and categories of an item."""
         catalog = self.catalog
-        return Item(catalog.vocabulary.id(row), catalog.title(row), catalog.category(row))
+        return Item(catalog.vocabulary.id(row), catalog.title(row), catalog.categories_of(row))
 
     def _entry(self, slate: Slate, row: int, place: int, rank: int) -> Recommendation:
         found = slate.candidates

@@ -16,6 +16,8 @@ from shortlist.errors import ConfigError
 from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.progress import Progress, silent
 from shortlist.train.pipeline import train_pipeline
+from shortlist.train.refit import measured
+from shortlist.train.refit import refit as refitted
 
 
 def train(
@@ -25,15 +27,17 @@ def train(
     *,
     protocol: str | None = None,
     seed: int = 0,
+    refit: bool = True,
     force: bool = False,
     checkpoint_dir: Path | str | None = None,
     progress: Progress = silent,
 ) -> Recommender:
-    """A recommender trained on the training part of the split; with `out`, also saved there.
+    """A recommender trained on the training part of the split, measured, and fitted again on all events.
 
-    `recipe` is a `Recipe`, a TOML file or the name of a shipped recipe; `data` a `Dataset` or its folder. `protocol`
-    replaces the split of the data set. `force` replaces a bundle that exists. Long trainings write checkpoints to
-    `checkpoint_dir` and resume from there.
+    `recipe` is a `Recipe`, a TOML file or the name of a shipped recipe; `data` a `Dataset` or its folder; with `out`
+    the recommender is also saved there. `protocol` replaces the split of the data set. Without `refit` the measured
+    pipeline is served. `force` replaces a bundle that exists. Long trainings write checkpoints to `checkpoint_dir` and
+    resume from there.
     """
     parsed = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
     folder = None if out is None else Path(out)
@@ -41,9 +45,10 @@ def train(
     _check(folder, force, checkpoints, protocol)
     dataset = data if isinstance(data, Dataset) else load_dataset(data)
     split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
-    trained = replace(
-        train_pipeline(parsed, dataset, seed, split, progress, checkpoint_dir=checkpoints), recipe=parsed
-    )
+    trained = train_pipeline(parsed, dataset, seed, split, progress, checkpoint_dir=checkpoints)
+    trained = measured(trained, split, seed, progress)
+    if refit:
+        trained = refitted(trained, dataset, progress, checkpoints)
     return trained if folder is None else _save(trained, dataset, folder, force)
 
 
@@ -51,6 +56,19 @@ def describe_split(split: Mapping[str, Any]) -> str:
     """The settings of a split in one line."""
     chosen = ", ".join(f"{name} {value}" for name, value in split.items() if name != "protocol")
     return f"{split['protocol']} ({chosen})" if chosen else str(split["protocol"])
+
+
+def describe_training(about: About) -> str:
+    """What was measured and what is served, in two sentences."""
+    test = about.measured.get("test")
+    figures = (
+        "" if test is None else ", ".join(f"{name} {one.mean:.4f}" for name, one in test.metrics.items())
+    )
+    on = "" if test is None else f": {figures} on {test.users:,} test requests"
+    first = f"Measured under {describe_split(about.split)}, trained on {about.events:,} events{on}."
+    if about.refit is None:
+        return f"{first} This pipeline is served; it was not fitted again on all events."
+    return f"{first} Served: all stages fitted again on {about.refit.events:,} events of {about.refit.users:,} users."
 
 
 def _check(out: Path | None, force: bool, checkpoints: Path | None, protocol: str | None) -> None:
@@ -81,9 +99,11 @@ def _card(about: About, pipeline: str, dataset: Dataset) -> str:
     """What a person who finds the bundle should know."""
     return (
         f"# {about.name}\n\n"
-        f"A multi-stage recommender, trained by shortlist {__version__} on {dataset.name!r}: {about.events:,} events, "
-        f"{len(dataset.users):,} users, {len(dataset.items):,} items, seed {about.seed}.\n\n"
+        f"A multi-stage recommender, trained by shortlist {__version__} on {dataset.name!r}: "
+        f"{len(dataset.events):,} events, {len(dataset.users):,} users, {len(dataset.items):,} items, "
+        f"seed {about.seed}.\n\n"
         f"    {pipeline}\n\n"
-        f"Split: {describe_split(about.split)}. `recipe.toml` is the recipe, `pipeline.toml` the trained pipeline.\n\n"
+        f"{describe_training(about)}\n\n"
+        "`recipe.toml` is the recipe, `pipeline.toml` the served pipeline.\n\n"
         "Answer a request with `shortlist recommend`, follow an item with `shortlist explain`.\n"
     )

@@ -17,7 +17,7 @@ from shortlist.pipeline import TYPES, About, Recipe, Recommender
 from shortlist.pipeline.about import OutOfFold, TrainingHistory
 from shortlist.pipeline.expression import parse
 from shortlist.pipeline.recipe import Types
-from shortlist.pipeline.recommender import MAX_REMEMBERED, UserHistories
+from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
 from shortlist.settings import check_settings, settings_of
 from shortlist.train.context import RequestBatch, TrainContext, no_history
@@ -41,12 +41,14 @@ def train_pipeline(
     types: Types = TYPES,
     trainers: Mapping[str, type[Trainer]] = TRAINERS,
     checkpoint_dir: Path | None = None,
+    best_epochs: Mapping[str, int] | None = None,
 ) -> Recommender:
-    """Train all stages of a recipe on the training part of a split.
+    """Train all stages of a recipe on the training part of a split; it remembers all events of all users.
 
     Nominators and filters are fitted twice: first without the targets of the training requests, to make the candidates
     that rankers are trained on; then on all training events, to serve. Long trainings write checkpoints to the folder
-    `checkpoint_dir` and resume from there. `about.training` holds the training history of each stage.
+    `checkpoint_dir` and resume from there. `about.training` holds the training history of each stage. `best_epochs`
+    are those of a run with validation requests, for a split that has none.
     """
     split = dataset.split() if split is None else split
     check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
@@ -58,9 +60,10 @@ def train_pipeline(
         dataset.clock,
         seed,
         progress,
-        split.valid,
+        split.valid if len(split.valid) else None,
         checkpoint_dir=checkpoint_dir,
         note=histories.__setitem__,
+        best_epochs=best_epochs or {},
     )
     later, sample = pipeline_trainer.fit_later(context, split) if pipeline_trainer.later else ({}, {})
     stages = pipeline_trainer.fit(pipeline_trainer.early, context)
@@ -78,6 +81,7 @@ def train_pipeline(
         package=__version__,
         training={name: histories[name] for name in sorted(histories)},
         out_of_fold=pipeline_trainer.out_of_fold(),
+        split_warning=split.warning,
     )
     pipeline = pipeline_trainer.parsed({**stages, **later})
     return Recommender(pipeline, dataset.catalog, dataset.users, user_histories(split), about, sample, recipe)
@@ -98,15 +102,12 @@ def references(recipe: Recipe, name: str, keys: Sequence[str]) -> Iterator[tuple
             yield from ((key, used) for used in names if used in recipe.stages and used != name)
 
 
-def user_histories(split: Split, last: int = MAX_REMEMBERED) -> UserHistories:
-    """The last items of every user: training events, and the histories of held-out requests."""
-    edges = np.zeros(len(split.events) + 1, np.int64)  # +1 where a held-out history begins, -1 where it ends
-    for held_out in (split.valid, split.test):
-        np.add.at(edges, held_out.starts, 1)
-        np.add.at(edges, held_out.cuts, -1)
-    known = split.events.where(split.in_train | (edges[:-1].cumsum() > 0))
-    kept = known.where(known.starts[1:][known.users] - np.arange(len(known)) <= last)
-    return UserHistories(torch.from_numpy(kept.starts.astype(np.int64)), torch.from_numpy(kept.items.copy()))
+def user_histories(split: Split) -> UserHistories:
+    """All items of every user, and how many of them are training events: under every protocol those come first."""
+    events = split.events
+    trained = np.bincount(events.users, weights=split.in_train, minlength=events.n_users).astype(np.int64)
+    starts, items = events.starts.astype(np.int64), events.items.copy()
+    return UserHistories(*map(torch.from_numpy, (starts, items, trained)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,95 @@
+"""The last step of training: measure the pipeline, then fit every stage again on all events, to serve."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from shortlist.data import Dataset, HeldOut, Split
+from shortlist.grammar import Pipeline
+from shortlist.metrics.ranking import METRICS
+from shortlist.metrics.significance import bootstrap
+from shortlist.pipeline import Recommender, run
+from shortlist.pipeline.about import Measured, Refit
+from shortlist.pipeline.recommender import resized
+from shortlist.progress import Progress, silent, tracked
+from shortlist.train.pipeline import train_pipeline
+
+CUT = 20  # slates of a measurement
+MEASURED = ("recall", "ndcg")
+BATCH = 128
+
+
+def measured(trained: Recommender, split: Split, seed: int = 0, progress: Progress = silent) -> Recommender:
+    """The recommender with its metrics on the validation and the test requests among its facts."""
+    parts = {"valid": split.valid, "test": split.test}
+    figures = {
+        part: measure(trained.pipeline, requests, seed, progress)
+        for part, requests in parts.items()
+        if len(requests)
+    }
+    return replace(trained, about=replace(trained.about, measured=figures))
+
+
+@torch.no_grad()
+def measure(pipeline: Pipeline, requests: HeldOut, seed: int = 0, progress: Progress = silent) -> Measured:
+    """Recall and NDCG of a pipeline, defined as in `shortlist evaluate`."""
+    sized, values = resized(pipeline, CUT), {name: list[torch.Tensor]() for name in MEASURED}
+    for start in tracked(range(0, len(requests), BATCH), "measure", progress):
+        part = requests.take(slice(start, start + BATCH))
+        query = part.query(width=int(part.history_lengths().max(initial=1)))
+        slates, relevant = run(sized, query).items, part.relevant()
+        for name in MEASURED:
+            values[name].append(METRICS[name](slates, relevant, CUT))
+    return Measured(
+        len(requests), {f"{name}@{CUT}": bootstrap(torch.cat(own), seed) for name, own in values.items()}
+    )
+
+
+def refit(
+    trained: Recommender,
+    dataset: Dataset,
+    progress: Progress = silent,
+    checkpoint_dir: Path | None = None,
+) -> Recommender:
+    """The recommender with every stage fitted on all events; the pipeline that was measured stays beside it.
+
+    There are no validation requests, so a stage with epochs is trained for the best number of the measured run.
+    """
+    about, recipe = trained.about, trained.recipe
+    assert recipe is not None
+    epochs = best_epochs(trained)
+    served = train_pipeline(
+        recipe,
+        dataset,
+        about.seed,
+        all_events(dataset, about.split),
+        lambda what, done, total: progress(f"refit: {what}", done, total),
+        checkpoint_dir=checkpoint_dir,
+        best_epochs=epochs,
+    )
+    pipeline, users = trained.pipeline, int(np.count_nonzero(dataset.events.lengths))
+    facts = Refit(served.about.events, users, tuple(recipe.stages), epochs)
+    return replace(
+        trained,
+        pipeline=served.pipeline,
+        about=replace(about, ends=served.about.ends, refit=facts),
+        measured=lambda: pipeline,
+    )
+
+
+def best_epochs(trained: Recommender) -> dict[str, int]:
+    """The best epoch of every stage that was validated on held-out requests."""
+    histories = trained.about.training.items()
+    return {
+        name: one.best_epoch for name, one in histories if one.best_epoch is not None and one.mode is None
+    }
+
+
+def all_events(dataset: Dataset, settings: Mapping[str, object]) -> Split:
+    """A split without held-out requests."""
+    events, none = dataset.events, np.empty(0, np.int64)
+    nobody = HeldOut(events, none, none, none)
+    return Split(events, np.ones(len(events), bool), nobody, nobody, dict(settings))  # type: ignore[arg-type]

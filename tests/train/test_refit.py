@@ -1,0 +1,151 @@
+"""Training ends with a refit on all events; the measured pipeline stays beside the served one."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+import shortlist
+from shortlist.data import Catalog, Dataset, Interactions, Vocabulary
+from shortlist.data.split import PROTOCOLS
+from shortlist.evaluate import evaluate
+from shortlist.grammar import leaves
+from shortlist.pipeline import Recommender, load_recommender, parse_recipe
+from shortlist.pipeline.recommender import Request
+from shortlist.train.bundle import describe_training
+
+RECIPE = parse_recipe("""
+name = "small"
+pipeline = "popular % 20 + covisit % 20 + nearest % 20 + sequence % 20 >> seen >> rank % 10"
+
+[stages.popular]
+type = "popular"
+[stages.covisit]
+type = "co-visit"
+[stages.nearest]
+type = "item-knn"
+[stages.sequence]
+type = "gru4rec"
+[stages.sequence.train]
+width = 8
+epochs = 3
+[stages.seen]
+type = "seen"
+[stages.rank]
+type = "feature-ranker"
+[stages.rank.train]
+epochs = 2
+""")
+
+
+def sparse_log(n_users=300, n_items=80, seed=0) -> Dataset:
+    """A log of short histories, median 4 events: users prefer one of four groups of items."""
+    rng = np.random.default_rng(seed)
+    lengths = np.where(
+        rng.random(n_users) < 0.15, rng.integers(16, 30, n_users), rng.geometric(0.25, n_users)
+    )
+    users = np.repeat(np.arange(n_users), lengths)
+    group = rng.integers(0, 4, n_users)[users] * (n_items // 4)
+    items = np.where(rng.random(len(users)) < 0.8, group + rng.integers(0, n_items // 4, len(users)), 0)
+    items = np.where(items == 0, rng.integers(0, n_items, len(users)), items)
+    _, first = np.unique(np.stack([users, items]), axis=1, return_index=True)
+    users, items = users[np.sort(first)], items[np.sort(first)]
+    times = rng.permutation(len(users)) * 1000
+    names = pa_ids("u", n_users), pa_ids("i", n_items)
+    events = Interactions.of(users, items, times, n_users=n_users, n_items=n_items)
+    return Dataset("sparse", names[0], events, Catalog(names[1], pa.table({})))
+
+
+def pa_ids(letter: str, count: int) -> Vocabulary:
+    return Vocabulary.of([f"{letter}{number}" for number in range(count)])
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return sparse_log()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("bundles")
+
+
+@pytest.fixture(scope="module", params=list(PROTOCOLS))
+def trained(request, data, folder) -> Recommender:
+    return shortlist.train(RECIPE, data, folder / request.param, protocol=request.param)
+
+
+def slates(bundle: Recommender, data: Dataset) -> list[list[int]]:
+    return [bundle.recommend(Request(user)).items[0].tolist() for user in data.users.ids.to_pylist()]
+
+
+def test_served_bundle_remembers_and_refits_every_event(data, trained):
+    assert np.median(data.events.lengths) == 4
+    assert trained.about.refit.events == len(data.events)
+    assert trained.about.refit.users == len(data.users)
+    assert len(trained.histories.items) == len(data.events)
+    assert trained.about.ends == int(data.events.times.max())
+    assert trained.about.events == len(data.split(protocol=trained.about.split["protocol"]).train)
+
+
+def test_no_item_of_a_history_is_offered_to_any_user(data, trained):
+    for user, slate in enumerate(slates(trained, data)):
+        own = set(data.events.items[data.events.of_user(user)].tolist())
+        assert len(slate) == 10
+        assert not own & set(slate), data.users.id(user)
+
+
+def test_users_with_distinct_histories_get_distinct_slates(data, trained):
+    histories = {tuple(trained.histories.of(user)) for user in range(len(data.users))}
+    distinct = {tuple(slate) for slate in slates(trained, data)}
+    assert len(distinct) > 0.95 * len(histories)
+
+
+def test_served_counts_are_those_of_all_events(data, trained):
+    served, measured = (
+        next(one for one in leaves(bundle.pipeline) if one.title == "rank").features.popularity
+        for bundle in (trained, trained.as_measured())
+    )
+    train = data.split(protocol=trained.about.split["protocol"]).train
+    assert served.tolist() == data.events.popularity.tolist()
+    assert measured.tolist() == train.popularity.tolist()
+
+
+def test_measured_figures_are_those_of_evaluate(data, trained):
+    for part in ("valid", "test"):
+        found = evaluate(trained, data, on=part)
+        for name, interval in trained.about.measured[part].metrics.items():
+            assert found.metrics["pipeline"].metrics[name] == interval
+
+
+def test_saved_bundle_holds_both_pipelines(data, trained, folder):
+    loaded = load_recommender(folder / trained.about.split["protocol"])
+    assert loaded.about == trained.about
+    assert slates(loaded, data) == slates(trained, data)
+    assert slates(loaded.as_measured(), data) == slates(trained.as_measured(), data)
+    assert slates(loaded, data) != slates(loaded.as_measured(), data)
+    assert torch.equal(loaded.histories.trained, trained.histories.trained)
+
+
+def test_without_refit_the_measured_pipeline_is_served(data):
+    kept = shortlist.train(RECIPE, data, protocol="leave-last-out", refit=False)
+    assert kept.about.refit is None
+    assert kept.as_measured() is kept
+    assert len(kept.histories.items) == len(data.events)
+    assert "This pipeline is served" in describe_training(kept.about)
+
+
+def test_refit_trains_for_the_best_epochs_of_the_measured_run(data, trained):
+    best = trained.about.training["sequence"].best_epoch
+    assert trained.about.refit.epochs == {"sequence": best}
+    assert trained.about.refit.stages == tuple(RECIPE.stages)
+    assert "Served: all stages fitted again on" in describe_training(trained.about)
+
+
+def test_split_that_leaves_out_users_is_named_in_the_facts(data):
+    bundle = shortlist.train(RECIPE, data, protocol="half-history", refit=False)
+    assert bundle.about.split_warning.startswith("the split half-history leaves out")
+    assert bundle.about.split_warning in bundle.about.warnings
+    assert bundle.about.split_warning in evaluate(bundle, data).warnings
