@@ -12,6 +12,7 @@ from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import check_target, write_whole
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import Console, Table
+from shortlist.data.choose_split import AUTO
 from shortlist.data.dataset import Dataset, load_dataset, save_dataset
 from shortlist.data.read import read
 from shortlist.data.report import DataReport, data_report
@@ -51,7 +52,22 @@ def prepare_command(
         str, typer.Option(help="refuse unparsable lines, or skip and count them.")
     ] = "refuse",
     strict: Annotated[bool, typer.Option(help="Fail if any row would be dropped.")] = False,
-    split: Annotated[str, typer.Option(help=f"Default split: {', '.join(PROTOCOLS)}.")] = "half-history",
+    split: Annotated[
+        str, typer.Option(help=f"Split protocol: {', '.join(PROTOCOLS)}; auto: the one that fits the log.")
+    ] = AUTO,
+    min_length: Annotated[
+        int | None, typer.Option(help="half-history, leave-last-out: least number of events of a user.")
+    ] = None,
+    held_out: Annotated[
+        float | None, typer.Option(help="half-history: share of users for validation, and for test.")
+    ] = None,
+    first_halves: Annotated[
+        bool | None, typer.Option(help="half-history: train on the first halves of held-out users too.")
+    ] = None,
+    train_share: Annotated[float | None, typer.Option(help="global-time: share of training events.")] = None,
+    valid_share: Annotated[
+        float | None, typer.Option(help="global-time: share of validation events.")
+    ] = None,
     seed: Seed = 0,
     force: Annotated[bool, typer.Option(help="Replace a data set that exists.")] = False,
     json: Json = False,
@@ -77,6 +93,11 @@ def prepare_command(
             bad_lines=bad_lines,
             strict=strict,
             split=split,
+            min_length=min_length,
+            held_out=held_out,
+            first_halves=first_halves,
+            train_share=train_share,
+            valid_share=valid_share,
             seed=seed,
         )
         show(f"read {path.name}", 1, 2)
@@ -139,5 +160,7 @@ def _lines(report: DataReport, out: Path | None) -> list[tuple[str, str]]:
         ("items", f"{report.items:,}"),
         ("density", f"{report.density:.4%}"),
         ("time", f"{time.first} to {time.last}" if time.clock == "ms" else "no times"),
+        ("split", report.split_reason or str(report.split["protocol"])),
+        *([("warning", report.split_warning)] if report.split_warning else []),
         *([("written to", str(out))] if out else []),
     ]

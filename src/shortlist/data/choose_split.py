@@ -70,9 +70,9 @@ def _chosen(events: Interactions, clock: str) -> tuple[str, str]:
             "global-time",
             f"only {enough:,} of {users:,} users have 3 events or more; {what} are split instead",
         )
-    raise DataError(
-        f"split auto: {len(events):,} events of {users:,} users cannot be split: no user has 3 events or more, and "
-        "there are too few different times; nothing could be measured"
+    return "leave-last-out", (
+        f"nothing can be measured: none of {users:,} users has 3 events or more, and the {len(events):,} events have "
+        "too few different times to be split by time"
     )
 
 

@@ -30,6 +30,9 @@ class LogFacts:
     kept: int | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)  # rows by reason
     settings: Mapping[str, float] = field(default_factory=dict)  # of the world that simulated the log
+    options: Mapping[str, Any] = field(default_factory=dict)  # of `read`, for `append`; without files and defaults
+    appended: tuple[str, ...] = ()  # names of the files that were appended, oldest first
+    split_reason: str = ""  # why `--split auto` chose the protocol
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +149,17 @@ def load_dataset(folder: Path | str) -> Dataset:
         user_table,
         about["clock"],
         about["split"],
-        LogFacts(**about["facts"]),
+        _facts(about["facts"]),
     )
     if dataset.fingerprint != about["fingerprint"]:
         raise DataError(
             f"{folder}: its events do not match the fingerprint in its manifest; prepare it again"
         )
     return dataset
+
+
+def _facts(stored: Mapping[str, Any]) -> LogFacts:
+    return LogFacts(**{**stored, "appended": tuple(stored.get("appended", ()))})
 
 
 def open_dataset(data: Dataset | Path | str) -> Dataset:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shortlist.data.choose_split import AUTO, choose_split
 from shortlist.data.cleaning import LogFilters, apply_filters, format_counts
 from shortlist.data.dataset import Dataset, LogFacts, build_dataset
 from shortlist.data.sources import options_of, read_source
@@ -29,16 +30,23 @@ def read(
     core: bool = False,
     bad_lines: str = "refuse",
     strict: bool = False,
-    split: str = "half-history",
+    split: str = AUTO,
+    min_length: int | None = None,
+    held_out: float | None = None,
+    first_halves: bool | None = None,
+    train_share: float | None = None,
+    valid_share: float | None = None,
     seed: int = 0,
 ) -> Dataset:
     """Read a log of interactions; the arguments are those of `shortlist data prepare`.
 
     `user`, `item`, `time` and `weight` name columns of a table; `columns` maps further ones (our name -> column of the
     file). `options` go to the reader of the format. The four filters drop events; with `strict`, an event that would be
-    dropped is an error. `split` and `seed` choose the default split of the data set.
+    dropped is an error. `split` is a protocol, or "auto" for the one that fits the log; `min_length`, `held_out`,
+    `first_halves`, `train_share`, `valid_share` and `seed` are its settings.
     """
-    check_protocol(split)
+    if split != AUTO:
+        check_protocol(split)
     path = Path(path)
     named = {"user": user, "item": item, "time": time, "weight": weight}
     mapping = {**(columns or {}), **{ours: theirs for ours, theirs in named.items() if theirs is not None}}
@@ -47,8 +55,7 @@ def read(
         raise DataError(
             f"{path}: expected events, got none of {raw.read:,} rows ({format_counts(raw.dropped)})"
         )
-    settings = {"protocol": split, **({"seed": seed} if split == "half-history" else {})}
-    unfiltered = build_dataset(raw, name or path.name.partition(".")[0], split_settings=settings)
+    unfiltered = build_dataset(raw, name or path.name.partition(".")[0])
     filters = LogFilters(True, min_weight, min_user_events, min_item_events, core)
     dataset, removed = apply_filters(unfiltered, filters)
     dropped = {**raw.dropped, **removed}
@@ -57,7 +64,19 @@ def read(
             f"{path}: rows would be dropped ({format_counts(dropped)}); fix the rows or drop --strict"
         )
     # Only the name of the path: a data set must not reveal the machine it was made on.
-    return replace(dataset, facts=LogFacts(format, path.name, raw.read, len(dataset.events), dropped))
+    facts = LogFacts(format, path.name, raw.read, len(dataset.events), dropped)
+    chosen = choose_split(
+        dataset.events,
+        dataset.clock,
+        split,
+        seed,
+        min_length=min_length,
+        held_out=held_out,
+        first_halves=first_halves,
+        train=train_share,
+        valid=valid_share,
+    )
+    return replace(dataset, facts=replace(facts, split_reason=chosen.reason), split_settings=chosen.settings)
 
 
 def _reader_options(

@@ -1,4 +1,4 @@
-"""The data report: sizes, time span, repeats, distributions and cold start of a data set."""
+"""The data report: verdict, sample, sizes, time span, repeats, distributions and cold start of a data set."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +12,12 @@ from shortlist.data.cleaning import duplicates
 from shortlist.data.dataset import Dataset
 from shortlist.data.interactions import Interactions
 from shortlist.data.split import SplitSettings
+from shortlist.data.verdict import FEW, verdict, warnings
+from shortlist.errors import DataError
 
-FEW = 5  # a user or an item with fewer events counts as cold
 LATE = 0.1  # an item whose first event lies in this last share of the time counts as new
 TOP_CATEGORIES = 20
+SAMPLE = 5  # events that are shown
 
 Counts = NDArray[np.int64]
 
@@ -108,14 +110,30 @@ class Categories:
 
 
 @dataclass(frozen=True)
+class SampleEvent:
+    """One event as the log has it."""
+
+    user: int | str
+    item: int | str
+    title: str
+    categories: tuple[str, ...]
+    time: str | None  # ISO 8601 in UTC; None if the log has no times
+    weight: float
+
+
+@dataclass(frozen=True)
 class DataReport:
     """What `shortlist data report` shows."""
 
     name: str
     fingerprint: str
+    verdict: tuple[str, ...]  # sizes, histories, split; a sentence each
+    warnings: tuple[str, ...]
+    sample: tuple[SampleEvent, ...]  # the first events
     rows: RowCounts
     users: int
     items: int
+    described: int  # items with a title, a category or another column
     density: float  # share of (user, item) pairs with an event
     time: TimeSpan
     repeats: Repeats
@@ -125,6 +143,8 @@ class DataReport:
     cold: ColdStart
     categories: Categories
     split: SplitSettings
+    split_reason: str  # why the protocol was chosen, if it was not given
+    split_warning: str  # what the split leaves out, if that is much, or why it is impossible
 
 
 def data_report(dataset: Dataset) -> DataReport:
@@ -133,9 +153,13 @@ def data_report(dataset: Dataset) -> DataReport:
     return DataReport(
         name=dataset.name,
         fingerprint=dataset.fingerprint,
+        verdict=verdict(dataset),
+        warnings=warnings(dataset),
+        sample=tuple(_sample(dataset, at) for at in range(min(SAMPLE, len(events)))),
         rows=_rows(dataset),
         users=events.n_users,
         items=events.n_items,
+        described=dataset.catalog.described,
         density=_share(_pairs(events), events.n_users * events.n_items),
         time=_time(dataset),
         repeats=_repeats(dataset),
@@ -145,7 +169,16 @@ def data_report(dataset: Dataset) -> DataReport:
         cold=_cold(dataset),
         categories=_categories(dataset.catalog, events.popularity),
         split=dict(dataset.split_settings),
+        split_reason=dataset.facts.split_reason,
+        split_warning=_split_warning(dataset),
     )
+
+
+def _split_warning(dataset: Dataset) -> str:
+    try:
+        return dataset.split().warning
+    except DataError as error:
+        return str(error)
 
 
 def distribution(counts: Counts) -> Distribution:
@@ -180,6 +213,18 @@ def gini(counts: Counts) -> float:
     if not total:
         return 0.0
     return float(2 * (np.arange(1, count + 1) @ ascending) / (count * total) - (count + 1) / count)
+
+
+def _sample(dataset: Dataset, at: int) -> SampleEvent:
+    events, item = dataset.events, int(dataset.events.items[at])
+    return SampleEvent(
+        dataset.users.id(int(events.users[at])),
+        dataset.items.id(item),
+        dataset.catalog.title(item),
+        dataset.catalog.categories_of(item),
+        iso(int(events.times[at])) if dataset.clock == "ms" else None,
+        float(events.weights[at]),
+    )
 
 
 def _rows(dataset: Dataset) -> RowCounts:
