@@ -1,5 +1,8 @@
 """Errors of the package: a message says what was expected, what was found and what to do."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class ShortlistError(Exception):
     """Base class of all errors; the message is meant for the user."""
@@ -32,3 +35,9 @@ class MissingExtraError(ShortlistError):
         super().__init__(
             f"this needs the package {package!r}; install it with: pip install 'shortlist[{extra}]'"
         )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: the closest known ones, empty without any."""
+    close = get_close_matches(word, list(known), n=3)
+    return f"; did you mean {' or '.join(close)}?" if close else ""

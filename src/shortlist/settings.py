@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, did_you_mean
 
 RENAMED: Mapping[str, str] = {
     "batch": "batch_size",
@@ -138,7 +138,8 @@ def check_settings(values: Mapping[str, Any], allowed: Sequence[Setting], where:
         if name not in known:
             renamed = f"; {name} was renamed to {RENAMED[name]} in 0.2.0" if name in RENAMED else ""
             expected = ", ".join(sorted(known)) or "none"
-            raise ConfigError(f"{where}: unknown key {name!r}{renamed}; expected one of {expected}")
+            hint = did_you_mean(name, known)
+            raise ConfigError(f"{where}: unknown key {name!r}{renamed}; expected one of {expected}{hint}")
         known[name].check(value, where)
 
 

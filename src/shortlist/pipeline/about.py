@@ -49,6 +49,16 @@ class OutOfFold:
 
 
 @dataclass(frozen=True)
+class Plugin:
+    """A stage type of a pipeline whose class is not part of this package."""
+
+    type: str  # in the recipe
+    module: str
+    name: str  # of the class
+    version: str = ""  # of its package, empty where it has none
+
+
+@dataclass(frozen=True)
 class Measured:
     """Metrics of the measured pipeline on one part of its split."""
 
@@ -87,6 +97,7 @@ class About:
     split_warning: str = ""  # what the split leaves out, if that is much
     measured: Mapping[str, Measured] = field(default_factory=dict)  # by part of the split: valid, test
     refit: Refit | None = None  # None: the measured pipeline is served
+    plugins: tuple[Plugin, ...] = ()  # classes from outside the package
 
     @property
     def not_converged(self) -> tuple[str, ...]:

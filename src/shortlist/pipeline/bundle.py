@@ -1,7 +1,7 @@
 """A recommender on disk: saved whole or not at all, loaded after every file was verified once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,16 @@ from shortlist.data import Catalog, Vocabulary
 from shortlist.errors import ArtifactError
 from shortlist.grammar import Pipeline, leaves
 from shortlist.metrics.significance import Interval
-from shortlist.pipeline.about import About, Measured, OutOfFold, Refit, RetrievedTargets, TrainingHistory
+from shortlist.pipeline.about import (
+    About,
+    Measured,
+    OutOfFold,
+    Plugin,
+    Refit,
+    RetrievedTargets,
+    TrainingHistory,
+)
+from shortlist.pipeline.plugins import add_plugins, plugins_of
 from shortlist.pipeline.recipe import Recipe, Types, assemble, parse_recipe, to_recipe, to_toml
 from shortlist.pipeline.recommender import Recommender, UserHistories
 from shortlist.pipeline.registry import TYPES
@@ -33,7 +42,8 @@ def save_recommender(
     overwrite: bool = False,
 ) -> Artifact:
     """Write everything that is needed to answer, whole or not at all."""
-    about = {name: value for name, value in as_json(recommender.about).items() if name != "version"}
+    facts = replace(recommender.about, plugins=plugins_of(recommender.pipeline) if types is TYPES else ())
+    about = {name: value for name, value in as_json(facts).items() if name != "version"}
     return save(folder, KIND, _parts(recommender, types) | dict(extra or {}), lineage, about, overwrite)
 
 
@@ -90,6 +100,9 @@ def _measured(artifact: Artifact, types: Types) -> Callable[[], Pipeline] | None
 def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
     """Read a saved recommender after verifying every file once."""
     artifact = load(folder, KIND, later=MEASURED)
+    about = _about(artifact)
+    if types is TYPES:
+        add_plugins(about.plugins, str(folder))
     histories = UserHistories(**artifact.tensors("weights/histories.safetensors"))
     users = Vocabulary(artifact.table("users.parquet")["id"].combine_chunks())
     if len(histories.starts) != len(users) + 1:
@@ -101,7 +114,7 @@ def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
         _catalog(artifact.table("items.parquet")),
         users,
         histories,
-        _about(artifact),
+        about,
         artifact.tensors(TRAINING_SAMPLE) if TRAINING_SAMPLE in artifact else {},
         _recipe(artifact, types),
         _measured(artifact, types),
@@ -127,12 +140,14 @@ def _about(artifact: Artifact) -> About:
         out_of_fold = OutOfFold(**stored.pop("out_of_fold", {}))
         measured = {part: _figures(one) for part, one in stored.pop("measured", {}).items()}
         refit = stored.pop("refit", None)
+        plugins = tuple(Plugin(**one) for one in stored.pop("plugins", ()))
         return About(
             **stored,
             training=training,
             out_of_fold=out_of_fold,
             version=artifact.version,
             measured=measured,
+            plugins=plugins,
             refit=None if refit is None else Refit(**{**refit, "stages": tuple(refit["stages"])}),
         )
     except (TypeError, AttributeError, KeyError) as error:

@@ -10,9 +10,10 @@ from typing import Any
 
 from torch import Tensor
 
-from shortlist.errors import ArtifactError, ConfigError
+from shortlist.errors import ArtifactError, ConfigError, did_you_mean
 from shortlist.grammar import Pipeline, Stage, leaves
 from shortlist.pipeline.expression import GUARDS, names_in, parse
+from shortlist.pipeline.plugins import add_plugin_type
 from shortlist.pipeline.registry import REPLACED, TYPES, type_name
 from shortlist.settings import check_settings
 
@@ -45,7 +46,10 @@ class Recipe:
 
 
 def read_recipe(path: Path | str, types: Types = TYPES) -> Recipe:
-    """Read a TOML file; unknown keys and wrong values are refused with their line."""
+    """Read a TOML file; unknown keys and wrong values are refused with their line.
+
+    A type such as "package.module:Class" imports that module, from the Python path or the current folder.
+    """
     path = Path(path)
     if not path.is_file():
         raise ConfigError(
@@ -55,11 +59,11 @@ def read_recipe(path: Path | str, types: Types = TYPES) -> Recipe:
         text = path.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text ({error})") from error
-    return parse_recipe(text, str(path), types)
+    return parse_recipe(text, str(path), types, imports=True)
 
 
-def parse_recipe(text: str, path: str = "pipeline", types: Types = TYPES) -> Recipe:
-    """The recipe in TOML text."""
+def parse_recipe(text: str, path: str = "pipeline", types: Types = TYPES, *, imports: bool = False) -> Recipe:
+    """The recipe in TOML text; runs no code of modules that are not imported yet, unless `imports` is set."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -67,11 +71,20 @@ def parse_recipe(text: str, path: str = "pipeline", types: Types = TYPES) -> Rec
         raise ConfigError(
             f"{path}:{line[1] if line else text.count(chr(10)) + 1}: is not TOML: {error}"
         ) from error
-    values = {"name": Path(path).stem, "train": {}} | values
+    return recipe_of({"name": Path(path).stem, "train": {}} | values, path, text, types, imports)
+
+
+def recipe_of(
+    values: Mapping[str, Any], path: str, text: str = "", types: Types = TYPES, imports: bool = False
+) -> Recipe:
+    """The recipe of these values; `text` is the file they come from, for the lines in messages."""
     _check_top(values, path, text)
-    stages = {name: _stage_config(name, table, path, text, types) for name, table in values["stages"].items()}
-    where = f"{path}:{line_of(text, '', 'pipeline')}: pipeline"
-    _check_use(names_in(values["pipeline"], where), stages, path, text)
+    stages = {
+        name: _stage_config(name, table, path, text, types, imports)
+        for name, table in values["stages"].items()
+    }
+    used = names_in(values["pipeline"], f"{_at(path, text, '', 'pipeline')}: pipeline")
+    _check_use(used, stages, path, text)
     return Recipe(values["name"], values["pipeline"], stages, values["train"], path)
 
 
@@ -94,11 +107,11 @@ def to_recipe(pipeline: Pipeline, name: str = "pipeline", types: Types = TYPES) 
 
 def to_toml(recipe: Recipe) -> str:
     """A recipe as TOML text."""
-    lines = [f"name = {_value(recipe.name)}", f"pipeline = {_value(recipe.expression)}"]
+    lines = [f"name = {toml_value(recipe.name)}", f"pipeline = {toml_value(recipe.expression)}"]
     if recipe.training:
         lines += ["", "[train]", *_pairs(recipe.training)]
     for name, stage in recipe.stages.items():
-        lines += ["", f"[stages.{name}]", f"type = {_value(stage.type)}", *_pairs(stage.settings)]
+        lines += ["", f"[stages.{name}]", f"type = {toml_value(stage.type)}", *_pairs(stage.settings)]
         if stage.train:
             lines += ["", f"[stages.{name}.train]", *_pairs(stage.train)]
     return "\n".join(lines) + "\n"
@@ -118,24 +131,36 @@ def line_of(text: str, table: str, key: str = "") -> int:
     return 1
 
 
-def _stage_config(name: str, table: object, path: str, text: str, types: Types) -> StageConfig:
-    where = f"{path}:{line_of(text, f'stages.{name}')}: [stages.{name}]"
+def _at(path: str, text: str, table: str, key: str = "") -> str:
+    """File and line of a table or key; the file alone for values that come from elsewhere."""
+    return f"{path}:{line_of(text, table, key)}" if text else path
+
+
+def _stage_config(name: str, table: object, path: str, text: str, types: Types, imports: bool) -> StageConfig:
+    where = f"{_at(path, text, f'stages.{name}')}: [stages.{name}]"
     if not isinstance(table, dict) or not isinstance(table.get("type"), str):
         raise ConfigError(f"{where}: expected a table with a type of {', '.join(types)}")
     _check_name(name, where)
+    if types is TYPES:
+        add_plugin_type(table["type"], where, imports)
     if table["type"] not in types:
-        replaced = f"; write {REPLACED[table['type']]}" if table["type"] in REPLACED else ""
-        raise ConfigError(
-            f"{where}: unknown type {table['type']!r}{replaced}; expected one of {', '.join(types)}"
-        )
+        raise ConfigError(f"{where}: {_unknown_type(table['type'], types)}")
     settings = {key: value for key, value in table.items() if key not in ("type", "train")}
     for key, value in settings.items():
-        line = line_of(text, f"stages.{name}", key)
-        check_settings({key: value}, types[table["type"]].declared(), f"{path}:{line}: [stages.{name}]")
+        at = _at(path, text, f"stages.{name}", key)
+        check_settings({key: value}, types[table["type"]].declared(), f"{at}: [stages.{name}]")
     if not isinstance(table.get("train", {}), dict):
-        line = line_of(text, f"stages.{name}", "train")
-        raise ConfigError(f"{path}:{line}: [stages.{name}]: train must be a table, got {table['train']!r}")
+        at = _at(path, text, f"stages.{name}", "train")
+        raise ConfigError(f"{at}: [stages.{name}]: train must be a table, got {table['train']!r}")
     return StageConfig(table["type"], settings, table.get("train", {}))
+
+
+def _unknown_type(name: str, types: Types) -> str:
+    replaced = f"; write {REPLACED[name]}" if name in REPLACED else ""
+    return (
+        f'unknown type {name!r}{replaced}; expected one of {", ".join(types)}, or "package.module:Class" for a '
+        f"stage of your own{did_you_mean(name, types)}"
+    )
 
 
 def _check_name(name: str, where: str) -> None:
@@ -189,43 +214,42 @@ def _unnamed(stage: Stage) -> Stage:
 def _check_use(used: list[str], stages: Mapping[str, StageConfig], path: str, text: str) -> None:
     for name in used:
         if name not in stages:
-            line = line_of(text, "", "pipeline")
-            raise ConfigError(f"{path}:{line}: stage {name!r} has no table [stages.{name}]")
+            at = _at(path, text, "", "pipeline")
+            hint = did_you_mean(name, stages)
+            raise ConfigError(f"{at}: stage {name!r} has no table [stages.{name}]{hint}")
     for name in stages:
         if name not in used:
-            line = line_of(text, f"stages.{name}")
-            raise ConfigError(
-                f"{path}:{line}: [stages.{name}] is not used in the pipeline; use it or remove it"
-            )
+            at = _at(path, text, f"stages.{name}")
+            raise ConfigError(f"{at}: [stages.{name}] is not used in the pipeline; use it or remove it")
 
 
 def _check_top(values: Mapping[str, Any], path: str, text: str) -> None:
     known = {"name": "text", "pipeline": "text", "stages": "table", "train": "table"}
     for key in [*values, *(key for key in known if key not in values)]:
-        line = line_of(text, key) if isinstance(values.get(key), dict) else line_of(text, "", key)
+        at = _at(path, text, key) if isinstance(values.get(key), dict) else _at(path, text, "", key)
         if key not in known:
-            raise ConfigError(
-                f"{path}:{line}: unknown key {key!r}; expected one of {', '.join(sorted(known))}"
-            )
+            expected = f"expected one of {', '.join(sorted(known))}{did_you_mean(key, known)}"
+            raise ConfigError(f"{at}: unknown key {key!r}; {expected}")
         if not isinstance(values.get(key), str if known[key] == "text" else dict):
-            raise ConfigError(f"{path}:{line}: expected a {known[key]} {key!r}, got {values.get(key)!r}")
+            raise ConfigError(f"{at}: expected a {known[key]} {key!r}, got {values.get(key)!r}")
 
 
 def _pairs(settings: Mapping[str, Any]) -> list[str]:
-    return [f"{_key(name)} = {_value(value)}" for name, value in settings.items()]
+    return [f"{_key(name)} = {toml_value(value)}" for name, value in settings.items()]
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
-def _value(value: object) -> str:
+def toml_value(value: object) -> str:
+    """A plain value in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return '"' + "".join(_ESCAPES.get(mark, mark) for mark in value) + '"'
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, Mapping):
         return f"{{{', '.join(_pairs(value))}}}"
     return repr(value)

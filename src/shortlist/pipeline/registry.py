@@ -1,4 +1,4 @@
-"""The stage types a recipe can use. Types come from this table, never from a file."""
+"""The stage types a recipe can use; `shortlist.pipeline.plugins` adds those of other packages."""
 
 from collections.abc import Mapping
 
@@ -51,6 +51,11 @@ def register(name: str, kind: type[Stage] | type[Model]) -> None:
     """
     if name in TYPES:
         raise ConfigError(f"type {name!r} exists already; choose another name")
+    add_type(name, kind)
+
+
+def add_type(name: str, kind: type[Stage] | type[Model]) -> None:
+    """Add a type, or replace the one of this name."""
     if issubclass(kind, Model):
         MODELS[name] = kind
         TYPES[name] = ModelNominator

@@ -7,11 +7,10 @@
 import re
 import sys
 from dataclasses import MISSING, dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, did_you_mean
 from shortlist.models.registry import MODELS
 from shortlist.pipeline.registry import REPLACED, TYPES
 from shortlist.settings import Setting, settings_of
@@ -107,8 +106,7 @@ def _meaning(kind: type[Any]) -> str:
 def _hint(name: str) -> str:
     if name in REPLACED:
         return f", which was replaced by {REPLACED[name]}"
-    close = get_close_matches(name, TYPES, n=3)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    return did_you_mean(name, TYPES)
 
 
 def _code(one: TypeSetting) -> str:
