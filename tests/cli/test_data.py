@@ -35,7 +35,8 @@ def test_prepare_writes_a_folder_and_prints_one_json_object(log, tmp_path):
     assert answer.stderr == ""
     dataset = load_dataset(out)
     assert len(dataset.events) == 2
-    assert dataset.split_settings == {"protocol": "half-history", "seed": 0}
+    assert dataset.split_settings == {"protocol": "leave-last-out"}
+    assert "nothing can be measured" in report["split_reason"]
     assert (out / "report.html").read_text().startswith("<!doctype html>")
     assert json.loads((out / "report.json").read_text())["rows"] == report["rows"]
 
