@@ -3,7 +3,8 @@
 import copy
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
-from shortlist.progress import Progress
+from shortlist.progress import Progress, note
+from shortlist.train.loop.checkpoint import Checkpoints, LoopState
 from shortlist.train.loop.convergence import best_of
 from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
 
@@ -36,43 +38,66 @@ class Loop:
         task: str,
         progress: Progress,
         validate: Callable[[], float] | None = None,
+        metric: str = "validation",
+        folder: Path | None = None,
     ) -> list[float]:
         """Train in place and return the validation metric after each epoch; the weights of the best epoch are kept.
 
-        Of equally good epochs the first is the best.
+        Of equally good epochs the first is the best. With a `folder`, checkpoints are written there, and the same
+        training continues from them.
         """
+        checkpoints = Checkpoints(folder, model, task=task, steps=steps, **asdict(self))
+        state = LoopState(model, self._optimizer(model))
+        checkpoints.restore(state)
+        stepper = _Stepper(model, state.optimizer)
+        while not self._ended(state):
+            done = state.epoch * steps
+            model.train()
+            with on(stepper.stream):
+                for step, loss_of in enumerate(batches(state.epoch)):
+                    stepper.step(loss_of)
+                    progress(task, done + step + 1, self.epochs * steps)
+            # Read once per epoch: reading a number from a GPU waits for all work queued before it.
+            _check_finite(stepper.last.item(), task, state.epoch)
+            model.eval()
+            state.epoch += 1
+            if validate is not None:
+                _validate(state, validate)
+            note(progress, task, self._note(state, metric))
+            checkpoints.save(state, last=self._ended(state))
+        if state.best:
+            model.load_state_dict(state.best)
+        progress(task, self.epochs * steps, self.epochs * steps)
+        model.eval()
+        return state.validation
+
+    def _optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         fused = next(model.parameters()).is_cuda or None  # one kernel for all weights on a GPU
-        optimizer = torch.optim.AdamW(
+        return torch.optim.AdamW(
             model.parameters(),
             lr=self.learning_rate,
             weight_decay=self.weight_decay,
             fused=fused,
             capturable=bool(fused),
         )
-        best, validation = copy.deepcopy(model.state_dict()), list[float]()
-        stepper = _Stepper(model, optimizer)
-        for epoch in range(self.epochs):
-            model.train()
-            with on(stepper.stream):
-                for step, loss_of in enumerate(batches(epoch)):
-                    stepper.step(loss_of)
-                    progress(task, epoch * steps + step + 1, self.epochs * steps)
-            # Read once per epoch: reading a number from a GPU waits for all work queued before it.
-            _check_finite(stepper.last.item(), task, epoch)
-            model.eval()
-            if validate is None:
-                continue
-            validation.append(validate())
-            waited = len(validation) - 1 - best_of(validation)
-            if waited == 0:
-                best = copy.deepcopy(model.state_dict())
-            elif waited >= self.patience:
-                break
-        if validate is not None:
-            model.load_state_dict(best)
-        progress(task, self.epochs * steps, self.epochs * steps)
-        model.eval()
-        return validation
+
+    def _ended(self, state: LoopState) -> bool:
+        """Whether all epochs are done, or the metric has not improved for `patience` epochs."""
+        values = state.validation
+        waited = len(values) - 1 - best_of(values) if values else 0
+        return state.epoch >= self.epochs or (waited > 0 and waited >= self.patience)
+
+    def _note(self, state: LoopState, metric: str) -> str:
+        """The epoch and its metric."""
+        value = f", {metric} {state.validation[-1]:.4f}" if state.validation else ""
+        return f"epoch {state.epoch} of {self.epochs}{value}"
+
+
+def _validate(state: LoopState, validate: Callable[[], float]) -> None:
+    """Compute the metric, and keep the weights if it is the best so far."""
+    state.validation.append(validate())
+    if best_of(state.validation) == len(state.validation) - 1:
+        state.best = copy.deepcopy(state.model.state_dict())
 
 
 class _Stepper:

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +11,8 @@ import torch
 from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.progress import Progress, silent
 from shortlist.settings import setting
+from shortlist.train.context import TrainContext
+from shortlist.train.fingerprint import fingerprint
 from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.loop.loop import Batches, Loop
 from shortlist.train.loop.validation import parse_metric, validation_metric
@@ -66,7 +69,9 @@ class LoopTrainer(ModelTrainer):
         progress: Progress = silent,
         on_validation: OnValidation = no_callback,
         catalog: Catalog | None = None,
+        folder: Path | None = None,
     ) -> Any:
+        """A trained model; with a `folder`, checkpoints are written there and the same training continues from them."""
         self.check(events)
         device = device_of(self.device)
         torch.manual_seed(seed)
@@ -76,9 +81,31 @@ class LoopTrainer(ModelTrainer):
         validate = self._validate(model, events, self._metric(model, valid, seed), on_validation)
         loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
         batches = self._batches(model, events, seed, device)
-        model.validation = loop.run(model, batches, self._steps(events), self.title, progress, validate)
+        model.validation = loop.run(
+            model,
+            batches,
+            self._steps(events),
+            self.title,
+            progress,
+            validate,
+            self.early_stop_metric,
+            folder,
+        )
         self.finish(model, events)
         return model
+
+    def learned(self, context: TrainContext) -> Any:
+        folder = context.checkpoint_folder(
+            self.title, self.settings(), fingerprint(context.valid), device_of(self.device).type
+        )
+        return self.learn(
+            context.events,
+            context.valid,
+            context.seed,
+            context.progress,
+            catalog=context.catalog,
+            folder=folder,
+        )
 
     def _metric(self, model: Any, valid: HeldOut | None, seed: int) -> Callable[[], float] | None:
         """The early-stopping metric of the model as it is now."""

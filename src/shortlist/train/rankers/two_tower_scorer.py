@@ -62,8 +62,6 @@ class TowerScorerTrainer(NetworkRankerTrainer):
 
     def _new_towers(self, context: TrainContext, what: str) -> TwoTower:
         trainer = TwoTowerTrainer(config=TwoTowerConfig(width=self.width))
-        towers: TwoTower = trainer.learn(
-            context.events, context.valid, context.seed, context.progress, catalog=context.catalog
-        )
+        towers: TwoTower = trainer.learned(context)
         context.note(what, history_of(towers.validation, trainer.epochs, trainer.patience))
         return towers

@@ -1,22 +1,20 @@
 """Checkpoints of tree training: written atomically, resumed only by the run they belong to."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from shortlist.artifact.json_tensor import with_prefix, without_prefix
 from shortlist.artifact.staging import current_folder as place_of
 from shortlist.artifact.store import Artifact, Lineage, load, save
-from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ArtifactError
 from shortlist.index.tree import TreeIndex
+from shortlist.train.fingerprint import fingerprint
 from shortlist.train.tree.optimizer import TreeOptimizer
 from shortlist.train.tree.plan import TreePlan
 from shortlist.train.tree.update import UpdateReport
@@ -117,30 +115,6 @@ def load_checkpoint(folder: Path, plan: TreePlan, device: torch.device, run: Run
     if state.best:
         state.best_order = _tensor(folder, tensors, "best_order").to(device)
     return state
-
-
-def fingerprint(part: object) -> str | None:
-    """A hash of one part of the training data."""
-    if part is None:
-        return None
-    if isinstance(part, Interactions):
-        return part.fingerprint
-    if isinstance(part, HeldOut):
-        return _digest(part.events.fingerprint.encode(), part.starts, part.cuts, part.stops)
-    if isinstance(part, Mapping):
-        return _digest(*(f"{name} {fingerprint(part[name])}".encode() for name in sorted(part)))
-    if isinstance(part, tuple):
-        return _digest(*(str(fingerprint(one)).encode() for one in part))
-    assert isinstance(part, Tensor), "training data is made of events, held-out users and tensors"
-    values = part.detach().cpu().contiguous()
-    return _digest(f"{values.dtype} {list(values.shape)}".encode(), values.numpy())
-
-
-def _digest(*parts: bytes | np.ndarray[Any, Any]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part if isinstance(part, bytes) else np.ascontiguousarray(part).data)
-    return digest.hexdigest()[:16]
 
 
 def _check_same(folder: Path, saved: RunId, current: RunId) -> None:
