@@ -11,7 +11,7 @@ from shortlist.data.catalog import Catalog
 from shortlist.data.cleaning import duplicates
 from shortlist.data.dataset import Dataset
 from shortlist.data.interactions import Interactions
-from shortlist.data.split import SplitSettings
+from shortlist.data.split import Split, SplitSettings
 from shortlist.data.verdict import FEW, verdict, warnings
 from shortlist.errors import DataError
 
@@ -128,7 +128,7 @@ class DataReport:
     name: str
     fingerprint: str
     verdict: tuple[str, ...]  # sizes, histories, split; a sentence each
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # of the item table; that of the split is `split_warning`
     sample: tuple[SampleEvent, ...]  # the first events
     rows: RowCounts
     users: int
@@ -150,10 +150,11 @@ class DataReport:
 def data_report(dataset: Dataset) -> DataReport:
     """The report of a data set."""
     events = dataset.events
+    split, split_warning = _split(dataset)
     return DataReport(
         name=dataset.name,
         fingerprint=dataset.fingerprint,
-        verdict=verdict(dataset),
+        verdict=verdict(dataset, split),
         warnings=warnings(dataset),
         sample=tuple(_sample(dataset, at) for at in range(min(SAMPLE, len(events)))),
         rows=_rows(dataset),
@@ -170,15 +171,17 @@ def data_report(dataset: Dataset) -> DataReport:
         categories=_categories(dataset.catalog, events.popularity),
         split=dict(dataset.split_settings),
         split_reason=dataset.facts.split_reason,
-        split_warning=_split_warning(dataset),
+        split_warning=split_warning,
     )
 
 
-def _split_warning(dataset: Dataset) -> str:
+def _split(dataset: Dataset) -> tuple[Split | None, str]:
+    """The split and what it leaves out, or why it is impossible."""
     try:
-        return dataset.split().warning
+        split = dataset.split()
     except DataError as error:
-        return str(error)
+        return None, str(error)
+    return split, split.warning
 
 
 def distribution(counts: Counts) -> Distribution:

@@ -1,0 +1,57 @@
+"""The verdict of a data report: what a log holds, which models it suits, how it is measured."""
+
+import numpy as np
+
+from shortlist.data.dataset import Dataset
+from shortlist.data.split import Split
+
+FEW = 5  # a user or an item with fewer events counts as cold
+MATCHED = 0.5  # least share of described items without a warning
+
+
+def verdict(dataset: Dataset, split: Split | None) -> tuple[str, ...]:
+    """Three sentences: sizes, what the lengths of histories mean for models, how it is measured (None: not at all)."""
+    return _sizes(dataset), _histories(dataset), _measured(dataset, split)
+
+
+def warnings(dataset: Dataset) -> tuple[str, ...]:
+    """What should be fixed before training, each in one sentence with numbers."""
+    catalog, items = dataset.catalog, len(dataset.catalog)
+    if not catalog.table.num_columns or catalog.described >= MATCHED * items:
+        return ()
+    return (
+        f"the item table describes {catalog.described:,} of {items:,} items ({catalog.described / items:.0%}): the "
+        "others have no title and no category; check the column of ids (--column item.id=NAME), or add the items",
+    )
+
+
+def _sizes(dataset: Dataset) -> str:
+    events = dataset.events
+    times = events.times
+    span = (
+        f" in {(times.max() - times.min()) / 86_400_000:,.0f} days" if dataset.clock == "ms" else ", no times"
+    )
+    return f"{len(events):,} events of {events.n_users:,} users with {events.n_items:,} items{span}."
+
+
+def _histories(dataset: Dataset) -> str:
+    lengths = dataset.events.lengths
+    few, median = float(np.mean(lengths < FEW)), float(np.median(lengths))
+    if few >= 0.5:
+        return (
+            f"{few:.0%} of users have fewer than {FEW} events (median {median:g}): co-visits and popularity suit them, "
+            "sequence models have little to learn from."
+        )
+    return (
+        f"{1 - few:.0%} of users have {FEW} events or more (median {median:g}): enough for sequence models and for "
+        "matrix factorisation."
+    )
+
+
+def _measured(dataset: Dataset, split: Split | None) -> str:
+    if split is None:
+        return "It is too small for its split: nothing can be measured."
+    name, requests = str(split.settings["protocol"]), len(split.test)
+    reason = dataset.facts.split_reason.removeprefix(f"{name}: ")
+    measured = f"Models are measured by {name} on {requests:,} test requests"
+    return f"{measured}, because {reason}." if reason else f"{measured}."
