@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +90,25 @@ class Interactions:
         """Number of events of each item."""
         return np.bincount(self.items, minlength=self.n_items)
 
+    @cached_property
+    def strengths(self) -> NDArray[np.float32] | None:
+        """Weights over their mean [E], which trainers use; None where all are equal, as in a log without weights."""
+        if not len(self) or self.weights.min() == self.weights.max():
+            return None
+        check_weights(self.weights)
+        return _frozen((self.weights / self.weights.mean(dtype=np.float64)).astype(np.float32))
+
+    @cached_property
+    def weighted_popularity(self) -> NDArray[Any]:
+        """Summed strengths of the events of each item; the number of events where all weights are equal."""
+        if self.strengths is None:
+            return self.popularity
+        return np.bincount(self.items, self.strengths, self.n_items)
+
+    def unweighted(self) -> "Interactions":
+        """The same events, each with weight 1."""
+        return replace(self, weights=_frozen(np.ones(len(self), np.float32)))
+
     def where(self, mask: Column) -> "Interactions":
         """The events under a mask or at sorted positions; user and item rows stay valid."""
         return Interactions(
@@ -113,6 +132,16 @@ class Interactions:
         matrix.data[:] = 1.0
         return matrix
 
+    def weighted_matrix(self) -> sparse.csr_matrix:
+        """User x item matrix of the largest strength of each pair; the binary matrix where all weights are equal."""
+        if self.strengths is None:
+            return self.matrix()
+        pairs = self.users.astype(np.int64) * self.n_items + self.items
+        order = np.argsort(pairs, kind="stable")
+        first = np.flatnonzero(np.diff(pairs[order], prepend=-1))
+        at, largest = order[first], np.maximum.reduceat(self.strengths[order], first)
+        return sparse.csr_matrix((largest, (self.users[at], self.items[at])), (self.n_users, self.n_items))
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all events."""
@@ -120,6 +149,23 @@ class Interactions:
         for column in (self.users, self.items, self.times, self.weights):
             digest.update(np.ascontiguousarray(column).data)
         return digest.hexdigest()[:16]
+
+
+def check_weights(weights: NDArray[np.float32]) -> None:
+    """Refuse weights that cannot be strengths of events: zero, negative, infinite or NaN."""
+    bad = ~((weights > 0) & np.isfinite(weights))
+    if not bad.any():
+        return
+    good = weights[~bad]
+    drop = (
+        f"drop those events with --min-weight {good.min():g}, add a constant to the column, or "
+        if len(good)
+        else ""
+    )
+    raise DataError(
+        f"weights: expected numbers above 0, got {int(bad.sum()):,} of {len(weights):,} that are not, the first is "
+        f"{weights[bad][0]:g}; {drop}count every event once with --weights implicit"
+    )
 
 
 def _rows(column: Column, name: str) -> NDArray[np.int32]:

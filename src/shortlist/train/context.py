@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from shortlist.data.membership import is_in
 from shortlist.grammar import Stage
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.progress import Progress, silent
+from shortlist.train.fingerprint import fingerprint
 
 DAY = 86_400_000  # milliseconds
 
@@ -33,15 +34,22 @@ class RequestBatch:
     query: Query
     found: Candidates
     targets: Tensor  # [B, R] rows of items the user interacts with later, -1 = padding
+    weights: Tensor | None = None  # [B, R] strength of each target; None: all are equal
 
     @cached_property
     def is_target(self) -> Tensor:
         """True where a candidate is a target [B, K]."""
         return is_in(self.found.items, self.targets) & self.found.valid
 
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """A hash of requests, candidates and targets."""
+        found = {"items": self.found.items, "scores": self.found.scores, **self.found.columns}
+        return fingerprint((self.query.history, found, self.targets, self.weights))
+
     def through(self, stage: Callable[[Query, Candidates], Candidates]) -> "RequestBatch":
         """The same requests after one more stage."""
-        return RequestBatch(self.query, stage(self.query, self.found), self.targets)
+        return RequestBatch(self.query, stage(self.query, self.found), self.targets, self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +70,17 @@ class TrainContext:
         default_factory=dict
     )  # by stage, of a refit: train exactly this long
 
+    def unweighted(self) -> "TrainContext":
+        """The same data, every event with weight 1."""
+        batches = tuple(replace(one, weights=None) for one in self.batches)
+        return replace(self, events=self.events.unweighted(), batches=batches)
+
     def checkpoint_folder(self, task: str, *settings: object) -> Path | None:
         """The checkpoint folder of one training with these settings on these events; None without checkpoints."""
         if self.checkpoint_dir is None:
             return None
-        key = json.dumps([settings, self.seed, self.events.fingerprint], sort_keys=True, default=str)
+        data = [self.events.fingerprint, *(one.fingerprint for one in self.batches)]
+        key = json.dumps([settings, self.seed, *data], sort_keys=True, default=str)
         return self.checkpoint_dir / f"{task}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
     @property
@@ -76,5 +90,10 @@ class TrainContext:
 
     @property
     def categories(self) -> Tensor:
-        """The category row of every item [N]."""
+        """The row of the first category of every item [N]."""
         return torch.from_numpy(self.catalog.category_rows)
+
+    @property
+    def category_lists(self) -> Tensor:
+        """The rows of all categories of every item [N, C], -1 = none."""
+        return torch.from_numpy(self.catalog.category_lists)

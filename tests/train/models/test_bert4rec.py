@@ -70,7 +70,7 @@ def test_targets_are_exactly_the_masked_items(last_share, monkeypatch):
     monkeypatch.setattr(
         BERT4RecTrainer,
         "position_loss",
-        lambda self, outputs, items, target, sampler: calls.update(target=target) or outputs.sum(),
+        lambda self, outputs, items, target, sampler, weights: calls.update(target=target) or outputs.sum(),
     )
     piece = torch.stack([torch.randperm(10) for _ in range(200)])
     piece[:50, 6:] = -1
@@ -95,7 +95,8 @@ def test_empty_piece_changes_neither_loss_nor_gradient():
 
 
 def test_padding_goes_first_and_items_keep_their_order():
-    assert padding_first(torch.tensor([[3, 1, -1, -1], [-1, 5, -1, 2], [-1] * 4])).tolist() == [
+    sequence = torch.tensor([[3, 1, -1, -1], [-1, 5, -1, 2], [-1] * 4])
+    assert sequence.gather(1, padding_first(sequence)).tolist() == [
         [-1, -1, 3, 1],
         [-1, -1, 5, 2],
         [-1] * 4,

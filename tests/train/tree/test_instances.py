@@ -75,12 +75,12 @@ def test_a_target_ahead_is_one_of_the_next_events_of_the_user():
     events = uneven()
     found, generator = instances_of(events, 6, 2, "every", CPU), torch.Generator().manual_seed(0)
     rows = torch.arange(len(found)).repeat(30)
-    sampled = found.targets_ahead(rows, 3, generator).view(30, -1)
+    sampled = found.items[found.events_ahead(rows, 3, generator)].view(30, -1)
     for at in range(len(found)):
         end, last = int(found.ends[at]), int(found.lasts[at])
         assert last == events.starts[events.users[end] + 1] - 1
         assert set(sampled[:, at].tolist()) <= set(events.items[end : min(end + 3, last + 1)].tolist())
-    assert torch.equal(found.targets_ahead(rows, 1, generator), found.targets(rows))
+    assert torch.equal(found.events_ahead(rows, 1, generator), found.ends[rows])
 
 
 def test_history_dropout_pads_a_share_and_changes_nothing_else():

@@ -46,19 +46,29 @@ class PathLoss:
         levels = (level_of(self.tree, depth) for depth in range(1, self.tree.height + 1))
         return tuple(level for level in levels if len(level.front) > 1)
 
-    def __call__(self, queries: Tensor, items: Tensor, nodes: Tensor, sample: RandomIntegers) -> Tensor:
-        """The mean over depths of the mean loss of all positives; queries [Q, D], items [Q], nodes [nodes, D]."""
+    def __call__(
+        self,
+        queries: Tensor,
+        items: Tensor,
+        nodes: Tensor,
+        sample: RandomIntegers,
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """The mean over depths of the mean loss of all positives; queries [Q, D], items [Q], nodes [nodes, D].
+
+        `weights` [Q] multiply the losses.
+        """
         sampled = any(len(level.front) > self.negatives for level in self.levels)
         beams = self.beams(queries.detach(), nodes.detach()) if sampled else []
         losses = []
         for level in self.levels:
             positives = level.positives[items]  # [Q, C]
             if len(level.front) <= self.negatives:
-                losses.append(full_loss(queries, nodes[level.front], positives))
+                losses.append(full_loss(queries, nodes[level.front], positives, weights))
             else:
                 in_beam = level.position[beams[level.depth - 1]]  # [Q, W]
                 random = sample(self.negatives, len(level.front))
-                losses.append(sampled_loss(queries, nodes[level.front], positives, in_beam, random))
+                losses.append(sampled_loss(queries, nodes[level.front], positives, in_beam, random, weights))
         return torch.stack(losses).mean() if losses else queries.new_zeros(())
 
     def beams(self, queries: Tensor, nodes: Tensor) -> list[Tensor]:
@@ -82,15 +92,20 @@ def level_of(tree: LeafTree, depth: int) -> Level:
     return Level(depth, front, above.masked_fill(repeated, -1), position)
 
 
-def full_loss(queries: Tensor, front: Tensor, positives: Tensor) -> Tensor:
+def full_loss(queries: Tensor, front: Tensor, positives: Tensor, weights: Tensor | None = None) -> Tensor:
     """Every node of the depth [F, D] that is not positive [Q, C] is a negative."""
     scores = queries @ front.T  # [Q, F]
     own = scores.gather(1, positives.clamp(min=0))
-    return _mean_loss(own, positives >= 0, _without(scores, positives).logsumexp(1, keepdim=True))
+    return _mean_loss(own, positives >= 0, _without(scores, positives).logsumexp(1, keepdim=True), weights)
 
 
 def sampled_loss(
-    queries: Tensor, front: Tensor, positives: Tensor, in_beam: Tensor, random: Tensor
+    queries: Tensor,
+    front: Tensor,
+    positives: Tensor,
+    in_beam: Tensor,
+    random: Tensor,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """Negatives are the nodes in the beam [Q, W], and random nodes [M], shared by all, that represent the others."""
     own = torch.einsum("qd,qcd->qc", queries, front[positives.clamp(min=0)])
@@ -101,7 +116,8 @@ def sampled_loss(
     left = len(front) - (known >= 0).sum(1, keepdim=True)
     log_weight = (left / rest.sum(1, keepdim=True).clamp(min=1)).clamp(min=1e-9).log()
     far = (queries @ front[random].T + log_weight).masked_fill(~rest, -torch.inf)
-    return _mean_loss(own, positives >= 0, torch.cat([near, far], dim=1).logsumexp(1, keepdim=True))
+    negatives = torch.cat([near, far], dim=1).logsumexp(1, keepdim=True)
+    return _mean_loss(own, positives >= 0, negatives, weights)
 
 
 def _without(scores: Tensor, positives: Tensor) -> Tensor:
@@ -111,7 +127,8 @@ def _without(scores: Tensor, positives: Tensor) -> Tensor:
     return padded.scatter(1, at, -torch.inf)[:, :-1]
 
 
-def _mean_loss(own: Tensor, exists: Tensor, negatives: Tensor) -> Tensor:
-    """-log(exp(own) / (exp(own) + exp(negatives))), the mean over existing positives [Q, C]."""
+def _mean_loss(own: Tensor, exists: Tensor, negatives: Tensor, weights: Tensor | None) -> Tensor:
+    """-log(exp(own) / (exp(own) + exp(negatives))), the mean over existing positives [Q, C], times weights [Q]."""
     losses = torch.nn.functional.softplus(negatives - own)  # 0 without any negative
+    losses = losses if weights is None else losses * weights[:, None]
     return torch.where(exists, losses, 0.0).sum() / exists.sum().clamp(min=1)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
 from shortlist.data import HeldOut, Interactions
 from shortlist.index.jtr import JTRIndex, grow, overlap, search
@@ -19,10 +19,13 @@ from shortlist.nominate.jtr import JTRNominator
 from shortlist.progress import Progress, silent
 from shortlist.settings import Setting, check_fields, check_settings, setting, settings_of
 from shortlist.train.context import TrainContext
+from shortlist.train.fingerprint import fingerprint
 from shortlist.train.jtr.loss import PathLoss, RandomIntegers
 from shortlist.train.jtr.votes import leaf_votes, sequence_batches
 from shortlist.train.loop.convergence import history_of
+from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Batches, Loop
+from shortlist.train.loop.losses import softmax_loss
 from shortlist.train.models.sequence import SequenceTrainer
 
 CHUNK = 500  # validation users per search
@@ -38,8 +41,10 @@ class JTRTrainer:
     `JTRTrainer(width=32, leaf=20)` takes its own settings and those of SASRec. A round trains the encoder and the
     embeddings of items and nodes. Between two rounds items move to the leaves that beam search reaches for histories
     followed by them (overlapped clustering). The round with the best validation recall is kept; without validation
-    users, the last round.
+    users, the last round. Weights of events multiply losses and votes.
     """
+
+    uses_weights: ClassVar[bool] = True
 
     branch: int = setting(10, "Children of a node.", least=2, most=1e9)
     leaf: int = setting(100, "Most items of a leaf.", least=1, most=1e9)
@@ -82,8 +87,12 @@ class JTRTrainer:
         name = str(settings.get("name", "jtr"))
         best = context.best_epochs.get(name)
         trainer = self if best is None else self.with_settings(epochs=best)
+        device = device_of(trainer.encoder.device).type
+        folder = context.checkpoint_folder(
+            "jtr", trainer.settings(), beam, fingerprint(context.valid), device
+        )
         encoder, index = trainer.learn(
-            context.events, context.valid, context.seed, context.progress, beam=beam
+            context.events, context.valid, context.seed, context.progress, beam=beam, folder=folder
         )
         context.note(name, history_of(encoder.validation, trainer.encoder.epochs, trainer.encoder.patience))
         return JTRNominator(encoder.cpu(), index.to("cpu"), **settings)
@@ -95,9 +104,16 @@ class JTRTrainer:
         seed: int = 0,
         progress: Progress = silent,
         beam: int = JTRNominator.beam,
+        folder: Path | None = None,
     ) -> Trained:
-        """The encoder and the tree, on the training device; `beam` is that of the validation searches."""
-        encoder = self.encoder.learn(events, valid, seed, progress)
+        """The encoder and the tree, on the training device; `beam` is that of the validation searches.
+
+        With a `folder`, checkpoints of the encoder and of every round are written there, and the same training
+        continues from them.
+        """
+        encoder = self.encoder.learn(
+            events, valid, seed, progress, folder=None if folder is None else folder / "encoder"
+        )
         index = grow(encoder.vectors(), self.branch, self.leaf, seed)
         if not len(events) or index.tree.height == 0:
             return encoder, index  # no events, or one leaf: nothing to train
@@ -107,7 +123,7 @@ class JTRTrainer:
         for number in range(self.rounds):
             if number:
                 joint = self._reclustered(joint, events)
-            value = self._round(joint, events, validate, (seed, number), progress)
+            value = self._round(joint, events, validate, (seed, number), progress, folder)
             if value >= recall or validate is None:
                 best, recall = joint.snapshot(), value
         return best
@@ -128,6 +144,7 @@ class JTRTrainer:
         validate: Callable[[JTRIndex], float] | None,
         seed: tuple[int, int],
         progress: Progress,
+        folder: Path | None,
     ) -> float:
         """Train in place; the validation recall of the best epoch."""
         encoder = self.encoder
@@ -140,6 +157,8 @@ class JTRTrainer:
             f"jtr {seed[1] + 1}",
             progress,
             None if validate is None else lambda: validate(joint.index),
+            "recall@20",
+            None if folder is None else folder / f"round-{seed[1] + 1}",
         )
         return max(recalls, default=-np.inf)
 
@@ -159,11 +178,11 @@ class JTRTrainer:
             def sample(count: int, below: int) -> Tensor:
                 return torch.from_numpy(generator.integers(0, below, count)).to(device)
 
-            for piece in sequence_batches(
+            for piece, own in sequence_batches(
                 events, self.encoder.piece_length, self.encoder.batch_size, generator
             ):
-                moved = piece.to(device)
-                yield lambda piece=moved: joint.loss(piece, paths, sample)  # type: ignore[misc]
+                moved, weights = piece.to(device), None if own is None else own.to(device)
+                yield lambda piece=moved, weights=weights: joint.loss(piece, paths, sample, weights)  # type: ignore[misc]
 
         return batches
 
@@ -188,13 +207,17 @@ class JointModel(nn.Module):
         encoder.validation = self.encoder.validation
         return encoder.to(self.nodes.device), JTRIndex(self.tree, self.nodes.detach().clone())
 
-    def loss(self, piece: Tensor, paths: PathLoss, sample: RandomIntegers) -> Tensor:
-        """Softmax over all items plus the path loss; pieces [B, length], -1 = padding."""
+    def loss(
+        self, piece: Tensor, paths: PathLoss, sample: RandomIntegers, weights: Tensor | None = None
+    ) -> Tensor:
+        """Softmax over all items plus the path loss; pieces [B, length], -1 = padding, with weights of events."""
         exists = piece >= 0
         with torch.autocast(piece.device.type, torch.bfloat16, enabled=piece.is_cuda):
             queries, targets = self.encoder(piece[:, :-1])[exists], piece[exists]  # [Q, D], [Q]
             logits = queries @ self.encoder.vectors().T  # [Q, N]
-        return F.cross_entropy(logits.float(), targets) + paths(queries.float(), targets, self.nodes, sample)
+        own = None if weights is None else weights[exists]  # [Q]
+        in_catalog = softmax_loss(logits.float(), targets, own)
+        return in_catalog + paths(queries.float(), targets, self.nodes, sample, own)
 
 
 def validation_recall(

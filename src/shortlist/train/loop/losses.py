@@ -5,9 +5,16 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 
-def softmax_loss(logits: Tensor, target: Tensor) -> Tensor:
-    """Mean of logsumexp(logits) - logits[target] over rows: [B, N] and [B] -> scalar."""
-    return F.cross_entropy(logits, target)
+def softmax_loss(logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean of logsumexp(logits) - logits[target] over rows, each times its weight: [B, N], [B], [B] -> scalar."""
+    if weights is None:
+        return F.cross_entropy(logits, target)
+    return weighted_mean(F.cross_entropy(logits, target, reduction="none"), weights)
+
+
+def weighted_mean(losses: Tensor, weights: Tensor | None) -> Tensor:
+    """The mean of losses, each times the weight of its event; None: all weights are 1."""
+    return (losses if weights is None else losses * weights).mean()
 
 
 def sampled_softmax_loss(positive: Tensor, negatives: Tensor) -> Tensor:

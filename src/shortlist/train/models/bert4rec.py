@@ -26,8 +26,11 @@ class BERT4RecTrainer(SequenceTrainer):
     def _targets(self) -> int:
         return most_masked(self.piece_length, self.mask_share)
 
-    def loss_of(self, model: BERT4Rec, piece: Tensor, sampler: NegativeSampler) -> Tensor:
-        sequence = padding_first(piece)  # [B, L]
+    def loss_of(
+        self, model: BERT4Rec, piece: Tensor, sampler: NegativeSampler, weights: Tensor | None = None
+    ) -> Tensor:
+        order = padding_first(piece)
+        sequence = piece.gather(1, order)  # [B, L]
         chosen, counts = masked_positions(sequence, self.mask_share, self.mask_last_share)  # [B, M]
         # Added, not assigned: a position may be chosen twice and counts once.
         masked = torch.zeros_like(sequence).scatter_add(1, chosen, counts.long()) > 0
@@ -35,7 +38,8 @@ class BERT4RecTrainer(SequenceTrainer):
         with torch.autocast(piece.device.type, torch.bfloat16, enabled=piece.is_cuda):
             outputs = model(sequence, masked)  # [B, L, D]
         outputs = outputs.gather(1, chosen[..., None].expand(-1, -1, outputs.shape[-1]))  # [B, M, D]
-        return self.position_loss(outputs, model.vectors(), target, sampler)
+        weights = None if weights is None else weights.gather(1, order).gather(1, chosen)
+        return self.position_loss(outputs, model.vectors(), target, sampler, weights)
 
 
 def masked_positions(sequence: Tensor, share: float, last_share: float) -> tuple[Tensor, Tensor]:
@@ -62,6 +66,5 @@ def most_masked(length: int, share: float) -> int:
 
 
 def padding_first(sequence: Tensor) -> Tensor:
-    """The same items in the same order, padding at the front."""
-    order = (sequence >= 0).to(torch.uint8).sort(dim=1, stable=True).indices
-    return sequence.gather(1, order)
+    """The places of padding, then those of the items in the same order [B, L]."""
+    return (sequence >= 0).to(torch.uint8).sort(dim=1, stable=True).indices

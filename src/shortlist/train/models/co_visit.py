@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,7 +23,9 @@ USUAL_WEIGHT = (
 
 @dataclass(frozen=True)
 class CoVisitTrainer:
-    """Cosine of item columns, where a user weighs 1 / log2(2 + events)."""
+    """Cosine of item columns of event weights, where a user weighs 1 / log2(2 + items)."""
+
+    uses_weights: ClassVar[bool] = True
 
     neighbours: int = setting(100, "Largest number of neighbours of an item.", least=1, most=100_000)
     shrink: float = setting(
@@ -47,8 +49,8 @@ class CoVisitTrainer:
 def _weighted(events: Interactions, last: int) -> sparse.csc_matrix:
     """Users x items with the last events of every user, weighted down for users with many events."""
     place = np.arange(len(events)) - events.starts[events.users]
-    matrix = events.where(events.lengths[events.users] - place <= last).matrix()
-    counts = np.asarray(matrix.sum(1)).ravel()
+    matrix = events.where(events.lengths[events.users] - place <= last).weighted_matrix()
+    counts = np.diff(matrix.indptr).astype(np.float32)
     return (sparse.diags_array(1.0 / np.log2(2.0 + counts)).astype(np.float32) @ matrix).tocsc()
 
 

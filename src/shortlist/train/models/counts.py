@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
@@ -23,17 +24,21 @@ MAX_ONE_HOT = 64  # categories; more of them get random directions, which are ne
 
 @dataclass(frozen=True)
 class PopularTrainer:
-    """Counts events, all of them or those of the last `days`."""
+    """Counts events, or adds their weights, all of them or those of the last `days`."""
+
+    uses_weights: ClassVar[bool] = True
 
     def fit(self, settings: Settings, context: TrainContext) -> Popular:
         counts = torch.from_numpy(counts_in_window(context, float(settings.get("days", 0))))
         order = counts.argsort(descending=True, stable=True)
-        return Popular(order, counts[order].float() / max(int(counts.sum()), 1), **settings)
+        return Popular(order, counts[order].float() / (float(counts.sum()) or 1.0), **settings)
 
 
 @dataclass(frozen=True)
 class RecentTrainer:
-    """Orders items by their first event."""
+    """Orders items by their first event, which is the same whatever its weight."""
+
+    uses_weights: ClassVar[bool] = True
 
     def fit(self, settings: Settings, context: TrainContext) -> Recent:
         events = context.events
@@ -49,6 +54,8 @@ class RecentTrainer:
 class AvailableTrainer:
     """Turns lists of item ids and of categories into one mask of items."""
 
+    uses_weights: ClassVar[bool] = True  # reads no events
+
     allow: tuple[str | int, ...] = setting((), "Item ids; only these are available.")
     deny: tuple[str | int, ...] = setting((), "Item ids that are never available.")
 
@@ -61,14 +68,17 @@ class AvailableTrainer:
             allowed &= ~_mask(items, self.deny, "deny", "item")
         for name, keep in (("only", True), ("never", False)):
             if settings.get(name):
-                inside = _mask(categories, settings[name], name, "category")[context.categories]
+                named = _mask(categories, settings[name], name, "category")
+                inside = (named[context.category_lists] & (context.category_lists >= 0)).any(1)
                 allowed &= inside if keep else ~inside
-        return Available(allowed, context.categories, **{**settings, **_tuples(settings)})
+        return Available(allowed, context.category_lists, **{**settings, **_tuples(settings)})
 
 
 @dataclass(frozen=True)
 class DiverseTrainer:
-    """Vectors that measure the similarity of items: one-hot categories, or the item vectors of a nominator."""
+    """Vectors that measure the similarity of items: their sets of categories, or the item vectors of a nominator."""
+
+    uses_weights: ClassVar[bool] = True  # reads no events
 
     by: str = setting("category", "category, or the name of a nominator with item vectors.")
 
@@ -78,9 +88,7 @@ class DiverseTrainer:
     @torch.no_grad()
     def _vectors(self, context: TrainContext) -> Tensor:
         if self.by == "category":
-            vectors = _directions(len(context.catalog.categories), context.seed)[context.categories]
-            known = context.categories != context.catalog.categories.row("")
-            return vectors * known[:, None]  # items without a category are similar to none
+            return _category_vectors(context)
         stage = context.fitted.get(self.by)
         if not isinstance(stage, ModelNominator) or not isinstance(stage.model, VectorModel):
             raise ConfigError(
@@ -89,18 +97,28 @@ class DiverseTrainer:
         return F.normalize(stage.model.vectors(), dim=-1)
 
 
-def counts_in_window(context: TrainContext, days: float) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Events per item [N] in the last `days`; 0 means all events."""
+def counts_in_window(context: TrainContext, days: float) -> NDArray[Any]:
+    """Events per item [N], or their summed weights, in the last `days`; 0 means all events."""
     events = context.events
     if days == 0:
-        return events.popularity
+        return events.weighted_popularity
     if context.clock == "order":
         raise ConfigError(
             f"a window of {days:g} days needs times, and this log has only the order of events; "
             "set days = 0 or remove the stage"
         )
     recent = events.times > context.ends - days * DAY
-    return np.bincount(events.items[recent], minlength=events.n_items)
+    weights = None if events.strengths is None else events.strengths[recent]
+    return np.bincount(events.items[recent], weights, events.n_items)
+
+
+def _category_vectors(context: TrainContext) -> Tensor:
+    """Unit vectors whose cosine is |A and B| / sqrt(|A| |B|) for items with the category sets A and B [N, D]."""
+    directions = _directions(len(context.catalog.categories), context.seed)
+    lists, unknown = context.category_lists, context.catalog.categories.row("")
+    # Items without a category are similar to none.
+    known = (lists >= 0) & (lists != unknown)  # [N, C]
+    return F.normalize((directions[lists.clamp(min=0)] * known[:, :, None]).sum(1), dim=-1)
 
 
 def _directions(count: int, seed: int) -> Tensor:

@@ -29,7 +29,7 @@ class DINTrainer(WindowTrainer):
     def loss_function(self, model: DIN, events: Interactions, device: torch.device) -> LossOf:
         sampler = NegativeSampler.of(events.popularity, self.alpha, device)
 
-        def loss_of(history: Tensor, target: Tensor) -> Tensor:
+        def loss_of(history: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
             positive = target.clamp(min=0)
             sampled = sampler.sample((len(positive), self.negatives))
             rows = torch.cat([positive[:, None], sampled], dim=1)
@@ -37,6 +37,6 @@ class DINTrainer(WindowTrainer):
                 scores = model.scorer(history, rows).float()  # [B, 1 + M]
             negatives = scores[:, 1:] - sampler.log_expected(sampled, self.negatives)
             negatives = negatives.masked_fill(sampled == positive[:, None], -torch.inf)
-            return mean_where(sampled_softmax_loss(scores[:, 0], negatives), target >= 0)
+            return mean_where(sampled_softmax_loss(scores[:, 0], negatives), target >= 0, weights)
 
         return loss_of

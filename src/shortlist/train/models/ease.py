@@ -1,7 +1,7 @@
 """The closed form of EASE: item-item weights with an empty diagonal under a ridge penalty."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,7 +22,12 @@ BLOCK = 1024  # items whose pairs are counted at a time
 
 @dataclass(frozen=True)
 class EASETrainer(ModelTrainer):
-    """B = I - P / diag(P) with P = (X'X + ridge I)^-1; X'X is counted sparsely, the inverse is dense."""
+    """B = I - P / diag(P) with P = (X'X + ridge I)^-1; X'X is computed sparsely, the inverse is dense.
+
+    X holds 1 for each pair of user and item, or the largest weight of its events.
+    """
+
+    uses_weights: ClassVar[bool] = True
 
     model: type[Any] = field(default=EASE, kw_only=True)
     ridge: float = setting(250.0, "L2 regularisation.", least=1e-9, most=1e12)
@@ -43,7 +48,7 @@ class EASETrainer(ModelTrainer):
             )
         model = EASE(self.config_for(events))
         if len(events):
-            matrix = events.matrix()
+            matrix = events.weighted_matrix()
             model.weights.data = weights_of(_co_occurrences(matrix), self.ridge)
             share = np.asarray(matrix.sum(0)).ravel() / matrix.sum()
             model.default_scores.copy_(torch.from_numpy(share.astype(np.float32)) @ model.weights)
@@ -51,7 +56,7 @@ class EASETrainer(ModelTrainer):
 
 
 def _co_occurrences(matrix: sparse.csr_matrix) -> NDArray[np.float64]:
-    """The number of users of both items [N, N], in blocks, because the sparse product of all pairs is large."""
+    """X'X [N, N], in blocks, because the sparse product of all pairs is large."""
     counts = np.zeros((matrix.shape[1], matrix.shape[1]))
     columns = matrix.tocsc()
     for start in range(0, matrix.shape[1], BLOCK):

@@ -1,7 +1,7 @@
 """The trainer of item-kNN: cosine similarities of items by their users, the best few for each item."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,6 +17,8 @@ from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callba
 @dataclass(frozen=True)
 class ItemKNNTrainer(ModelTrainer):
     """Cosine of the users of two items; `shrink` users are added to the denominator against rare pairs."""
+
+    uses_weights: ClassVar[bool] = True
 
     model: type[Any] = field(default=ItemKNN, kw_only=True)
     shrink: float = setting(
@@ -36,8 +38,8 @@ class ItemKNNTrainer(ModelTrainer):
         model = ItemKNN(replace(self.config_for(events), neighbours=width))
         if not len(events):
             return model.eval()
-        matrix = events.matrix().tocsc()
-        norms = np.sqrt(np.asarray(matrix.sum(0))).ravel()
+        matrix = events.weighted_matrix().tocsc()
+        norms = np.sqrt(np.asarray(matrix.power(2).sum(0))).ravel()
         block = max(min(CELLS // events.n_items, 1024), 1)
         blocks = [
             nearest_items(matrix, norms, slice(start, start + block), width, self.shrink / USUAL_WEIGHT)
@@ -46,5 +48,7 @@ class ItemKNNTrainer(ModelTrainer):
         neighbours, similarities = (np.concatenate(part) for part in zip(*blocks, strict=True))
         model.neighbours.copy_(torch.from_numpy(neighbours))
         model.similarities.copy_(torch.from_numpy(similarities))
-        model.popularity.copy_(torch.from_numpy((events.popularity / len(events)).astype(np.float32)))
+        model.popularity.copy_(
+            torch.from_numpy((events.weighted_popularity / len(events)).astype(np.float32))
+        )
         return model.eval()

@@ -1,7 +1,7 @@
 """The trainer of LastClick: counts of transitions from one item to the next."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,7 +17,9 @@ from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callba
 
 @dataclass(frozen=True)
 class LastClickTrainer(ModelTrainer):
-    """Counts which item follows each item, and stores the most frequent ones."""
+    """Counts which item follows each item, or adds its weights, and stores the most frequent ones."""
+
+    uses_weights: ClassVar[bool] = True
 
     model: type[Any] = field(default=LastClick, kw_only=True)
     neighbours: int = setting(100, "Stored next items of every item.", least=1, most=100_000)
@@ -38,18 +40,17 @@ class LastClickTrainer(ModelTrainer):
         model.next_items.copy_(torch.from_numpy(next_items))
         model.counts.copy_(torch.from_numpy(counts))
         model.total.copy_(torch.from_numpy(np.asarray(transitions.sum(1)).ravel()))
-        model.popularity.copy_(torch.from_numpy(events.popularity / max(len(events), 1)))
+        model.popularity.copy_(torch.from_numpy(events.weighted_popularity / max(len(events), 1)))
         progress("last-click", 1, 1)
         return model.eval()
 
 
 def _transitions(events: Interactions) -> sparse.csr_matrix:
-    """How often each item directly followed each other item [N, N]."""
+    """How often each item directly followed each other item [N, N]; an event counts by its weight."""
     same_user = events.users[1:] == events.users[:-1]
     pairs = (events.items[:-1][same_user], events.items[1:][same_user])
-    counts = sparse.csr_matrix(
-        (np.ones(int(same_user.sum()), np.float32), pairs), shape=(events.n_items, events.n_items)
-    )
+    strengths = np.ones(len(events), np.float32) if events.strengths is None else events.strengths
+    counts = sparse.csr_matrix((strengths[1:][same_user], pairs), shape=(events.n_items, events.n_items))
     counts.sum_duplicates()
     return counts
 

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,13 +14,18 @@ from shortlist.data import Catalog, Interactions
 from shortlist.models.collaborative.lightgcn import LightGCN
 from shortlist.settings import setting
 from shortlist.train.loop.device import device_of
-from shortlist.train.loop.losses import bpr_loss
+from shortlist.train.loop.losses import bpr_loss, weighted_mean
 from shortlist.train.models.pairs import Pairs, PairTrainer
 
 
 @dataclass(frozen=True)
 class LightGCNTrainer(PairTrainer):
-    """Every event against one negative; `reg` regularises the embeddings of the batch before propagation."""
+    """Every event against one negative; `reg` regularises the embeddings of the batch before propagation.
+
+    Weights multiply the losses of events; the edges of the graph have none.
+    """
+
+    uses_weights: ClassVar[bool] = True
 
     model: type[Any] = field(default=LightGCN, kw_only=True)
     reg: float = setting(1e-4, "L2 regularisation of the embeddings of a batch.", least=0, most=1000)
@@ -36,17 +41,19 @@ class LightGCNTrainer(PairTrainer):
             model.user_embedding.weight.requires_grad_(False)
         return model
 
-    def loss_of(self, model: LightGCN, users: Tensor, items: Tensor, pairs: Pairs) -> Tensor:
+    def loss_of(
+        self, model: LightGCN, users: Tensor, items: Tensor, pairs: Pairs, weights: Tensor | None = None
+    ) -> Tensor:
         nodes = torch.stack(model.propagate()).mean(0)  # [n_users + N, D]
         sampled, valid = pairs.negatives(users, 1)
         n_users = model.config.n_users
         user, positive, negative = (
             F.embedding(at, nodes) for at in (users, n_users + items, n_users + sampled[:, 0])
         )
-        loss = (bpr_loss((user * positive).sum(1), (user * negative).sum(1)) * valid[:, 0]).mean()
+        losses = bpr_loss((user * positive).sum(1), (user * negative).sum(1)) * valid[:, 0]  # [B]
         embeddings = (model.user_embedding(users), model.items(items), model.items(sampled[:, 0]))
         penalty = torch.stack([vectors.square().sum(1).mean() for vectors in embeddings]).sum()
-        return loss + self.reg / 2 * penalty
+        return weighted_mean(losses, weights) + self.reg / 2 * penalty
 
     def finish(self, model: LightGCN, events: Interactions) -> None:
         device = model.item_vectors.device

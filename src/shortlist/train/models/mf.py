@@ -1,7 +1,7 @@
 """The trainer of matrix factorisation: BPR, sampled softmax, or choices from offers."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812
 from shortlist.data import Catalog, Interactions
 from shortlist.models.collaborative.mf import MF
 from shortlist.settings import setting
-from shortlist.train.loop.losses import bpr_loss, offer_loss, sampled_softmax_loss
+from shortlist.train.loop.losses import bpr_loss, offer_loss, sampled_softmax_loss, weighted_mean
 from shortlist.train.models.pairs import Pairs, PairTrainer
 
 LOSSES = ("bpr", "softmax", "ccf")
@@ -19,6 +19,8 @@ LOSSES = ("bpr", "softmax", "ccf")
 @dataclass(frozen=True)
 class MFTrainer(PairTrainer):
     """Every event against sampled negatives."""
+
+    uses_weights: ClassVar[bool] = True
 
     model: type[Any] = field(default=MF, kw_only=True)
     loss: str = setting(
@@ -34,7 +36,9 @@ class MFTrainer(PairTrainer):
     def begin(self, events: Interactions, catalog: Catalog | None) -> MF:
         return MF(self.config_for(events, n_users=events.n_users))
 
-    def loss_of(self, model: MF, users: Tensor, items: Tensor, pairs: Pairs) -> Tensor:
+    def loss_of(
+        self, model: MF, users: Tensor, items: Tensor, pairs: Pairs, weights: Tensor | None = None
+    ) -> Tensor:
         user_vectors, item_vectors = model.user_embedding(users), model.items(items)  # [B, D]
         positive = (user_vectors * item_vectors).sum(1)  # [B]
         if self.loss == "softmax":
@@ -42,12 +46,12 @@ class MFTrainer(PairTrainer):
             correction = pairs.sampler.log_expected(sampled, self.negatives)
             negatives = user_vectors @ model.items(sampled).T - correction
             negatives = negatives.masked_fill(sampled[None, :] == items[:, None], -torch.inf)
-            return sampled_softmax_loss(positive, negatives).mean()
+            return weighted_mean(sampled_softmax_loss(positive, negatives), weights)
         sampled, valid = pairs.negatives(users, 1 if self.loss == "bpr" else self.negatives)
         negatives = torch.einsum("bd,bmd->bm", user_vectors, F.embedding(sampled, model.items.weight))
         if self.loss == "bpr":
-            return (bpr_loss(positive, negatives[:, 0]) * valid[:, 0]).mean()
-        return offer_loss(positive, negatives, valid).mean()
+            return weighted_mean(bpr_loss(positive, negatives[:, 0]) * valid[:, 0], weights)
+        return weighted_mean(offer_loss(positive, negatives, valid), weights)
 
     def finish(self, model: MF, events: Interactions) -> None:
         model.finish(torch.from_numpy(events.lengths > 0).to(model.gram.device))

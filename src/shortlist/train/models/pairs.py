@@ -14,6 +14,7 @@ from shortlist.models.model import VectorModel
 from shortlist.settings import setting
 from shortlist.train.loop.negatives import NegativeSampler
 from shortlist.train.loop.trainer import LoopTrainer
+from shortlist.train.models.trainer import strengths_on
 
 REDRAWS = 3  # times a sampled item that the user interacted with is sampled again
 
@@ -27,6 +28,7 @@ class Pairs:
     keys: Tensor  # [distinct pairs] user * n_items + item, sorted
     n_items: int
     sampler: NegativeSampler
+    weights: Tensor | None = None  # [E] strengths of events; None: all are equal
 
     @classmethod
     def of(cls, events: Interactions, alpha: float, device: torch.device) -> "Pairs":
@@ -35,7 +37,8 @@ class Pairs:
             torch.from_numpy(column.astype(np.int64)).to(device) for column in (events.users, events.items)
         )
         sampler = NegativeSampler.of(events.popularity, alpha, device)
-        return cls(users, items, torch.unique(users * events.n_items + items), events.n_items, sampler)
+        keys = torch.unique(users * events.n_items + items)
+        return cls(users, items, keys, events.n_items, sampler, strengths_on(events, device))
 
     def negatives(self, users: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """`count` sampled items for each user [B, count], and where they are true negatives [B, count]."""
@@ -63,8 +66,10 @@ class PairTrainer(LoopTrainer):
     )
 
     @abstractmethod
-    def loss_of(self, model: Any, users: Tensor, items: Tensor, pairs: Pairs) -> Tensor:
-        """The mean loss of events, as users [B] and items [B]."""
+    def loss_of(
+        self, model: Any, users: Tensor, items: Tensor, pairs: Pairs, weights: Tensor | None = None
+    ) -> Tensor:
+        """The mean loss of events, as users [B] and items [B]; `weights` [B] multiply their losses."""
 
     def _steps(self, events: Interactions) -> int:
         return -(-len(events) // self.batch_size)
@@ -77,7 +82,8 @@ class PairTrainer(LoopTrainer):
         batch = torch.zeros(size, dtype=torch.int64, device=device)
 
         def recorded() -> Tensor:
-            return self.loss_of(model, pairs.users[batch], pairs.items[batch], pairs)
+            weights = () if pairs.weights is None else (pairs.weights[batch],)
+            return self.loss_of(model, pairs.users[batch], pairs.items[batch], pairs, *weights)
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             order = np.random.default_rng((seed, epoch)).permutation(len(events))

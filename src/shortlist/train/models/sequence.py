@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from shortlist.settings import setting
 from shortlist.train.loop.losses import binary_loss, sampled_softmax_loss
 from shortlist.train.loop.negatives import NegativeSampler
 from shortlist.train.loop.trainer import LoopTrainer
+from shortlist.train.models.trainer import strengths_on
 
 LOSSES = ("softmax", "sampled", "bce")
 MAX_LOGITS = 1 << 30  # of a batch, about 12 bytes each with their gradient
@@ -29,6 +30,8 @@ class SequenceTrainer(LoopTrainer):
     An epoch contains every event once, in pieces of up to `max_history` + 1 events. Longer sequences are cut at other
     positions in every epoch.
     """
+
+    uses_weights: ClassVar[bool] = True
 
     loss: str = setting(
         "softmax",
@@ -49,35 +52,54 @@ class SequenceTrainer(LoopTrainer):
         length: int = self.config.max_history + 1
         return length
 
-    def loss_of(self, model: Any, piece: Tensor, sampler: NegativeSampler) -> Tensor:
-        """The mean loss of pieces of sequences [B, L], -1 = padding at the end."""
+    def loss_of(
+        self, model: Any, piece: Tensor, sampler: NegativeSampler, weights: Tensor | None = None
+    ) -> Tensor:
+        """The mean loss of pieces of sequences [B, L], -1 = padding at the end; events have `weights` [B, L]."""
         with torch.autocast(piece.device.type, torch.bfloat16, enabled=piece.is_cuda):
             users = model(piece[:, :-1])  # [B, L, D]
-        target = piece if self.ahead == 1 else ahead_of(piece, self.ahead)
-        return self.position_loss(users, model.vectors(), target, sampler)
+        target = piece
+        if self.ahead > 1:
+            chosen = ahead_of(piece, self.ahead)
+            target, weights = piece.gather(1, chosen), None if weights is None else weights.gather(1, chosen)
+        return self.position_loss(users, model.vectors(), target, sampler, weights)
 
-    def position_loss(self, users: Tensor, items: Tensor, target: Tensor, sampler: NegativeSampler) -> Tensor:
-        """The mean loss of positions with a target [B, L], -1 = none: users [B, L, D] against items [N, D]."""
+    def position_loss(
+        self,
+        users: Tensor,
+        items: Tensor,
+        target: Tensor,
+        sampler: NegativeSampler,
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """The mean loss of positions with a target [B, L], -1 = none: users [B, L, D] against items [N, D].
+
+        `weights` [B, L] multiply the losses.
+        """
         users, target = users.flatten(0, 1), target.flatten()  # [P, D], [P]
+        weights = None if weights is None else weights.flatten()
         with torch.autocast(users.device.type, torch.bfloat16, enabled=users.is_cuda):
             if self.loss == "softmax":
-                return softmax_where((users @ items.T).float(), target)
+                return softmax_where((users @ items.T).float(), target, weights)
             positive = (users * F.embedding(target.clamp(min=0), items)).sum(1).float()  # [P]
             if self.loss == "sampled":
-                return self._sampled(users, items, target, positive, sampler)
+                return mean_where(
+                    self._sampled(users, items, target, positive, sampler), target >= 0, weights
+                )
             sampled = sampler.sample((len(target), self.negatives))
             negatives = torch.einsum("pd,pmd->pm", users, F.embedding(sampled, items)).float()
-            return mean_where(binary_loss(positive, negatives, sampled != target[:, None]), target >= 0)
+            losses = binary_loss(positive, negatives, sampled != target[:, None])
+            return mean_where(losses, target >= 0, weights)
 
     def _sampled(
         self, users: Tensor, items: Tensor, target: Tensor, positive: Tensor, sampler: NegativeSampler
     ) -> Tensor:
-        """Softmax against negatives that the batch shares, corrected for their sampling probabilities."""
+        """Softmax against negatives that the batch shares, corrected for their sampling probabilities [P]."""
         sampled = sampler.sample((self.negatives,))
         negatives = (users @ F.embedding(sampled, items).T).float()  # [P, M]
         negatives = negatives - sampler.log_expected(sampled, self.negatives)
         negatives = negatives.masked_fill(sampled[None, :] == target[:, None], -torch.inf)
-        return mean_where(sampled_softmax_loss(positive, negatives), target >= 0)
+        return sampled_softmax_loss(positive, negatives)
 
     def check(self, events: Interactions) -> None:
         if self.loss == "softmax":
@@ -97,11 +119,17 @@ class SequenceTrainer(LoopTrainer):
     ) -> Callable[[int], Iterator[Callable[[], Tensor]]]:
         items = torch.from_numpy(events.items.astype(np.int64)).to(device)  # [E]
         sampler = NegativeSampler.of(events.popularity, self.alpha, device)
+        weights = strengths_on(events, device)
         positions = torch.arange(min(self.piece_length, int(events.lengths.max())), device=device)
         edges = torch.zeros((2, self.batch_size), dtype=torch.int64, device=device)  # starts and stops
 
+        def loss(starts: Tensor, stops: Tensor) -> Tensor:
+            piece = _cut(items, starts, stops, positions)
+            own = () if weights is None else (_cut(weights, starts, stops, positions),)
+            return self.loss_of(model, piece, sampler, *own)
+
         def recorded() -> Tensor:
-            return self.loss_of(model, _cut(items, edges[0], edges[1], positions), sampler)
+            return loss(edges[0], edges[1])
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             generator = np.random.default_rng((seed, epoch))
@@ -113,8 +141,7 @@ class SequenceTrainer(LoopTrainer):
                     edges.zero_()[:, : part.shape[1]] = part  # the last batch is filled up with empty pieces
                     yield recorded
                 else:
-                    piece = _cut(items, part[0], part[1], positions)
-                    yield lambda piece=piece: self.loss_of(model, piece, sampler)  # type: ignore[misc]
+                    yield lambda part=part: loss(part[0], part[1])  # type: ignore[misc]
 
         return batches
 
@@ -128,14 +155,18 @@ def check_softmax(title: str, targets: int, n_items: int) -> None:
         )
 
 
-def softmax_where(logits: Tensor, target: Tensor) -> Tensor:
-    """The mean softmax loss over the rows [P] with a target, -1 = none; 0 without any."""
+def softmax_where(logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
+    """The mean softmax loss over the rows [P] with a target, -1 = none, each times its weight; 0 without any."""
+    if weights is not None:
+        losses = F.cross_entropy(logits, target, ignore_index=UNKNOWN, reduction="none")
+        return mean_where(losses, target >= 0, weights)
     total = F.cross_entropy(logits, target, ignore_index=UNKNOWN, reduction="sum")
     return total / (target >= 0).sum().clamp(min=1)
 
 
-def mean_where(losses: Tensor, valid: Tensor) -> Tensor:
-    """The mean over the valid entries; 0 without any."""
+def mean_where(losses: Tensor, valid: Tensor, weights: Tensor | None = None) -> Tensor:
+    """The mean over the valid entries, each times its weight; 0 without any."""
+    losses = losses if weights is None else losses * weights
     return torch.where(valid, losses, 0.0).sum() / valid.sum().clamp(min=1)
 
 
@@ -156,15 +187,15 @@ def pieces(
     return begin[owner] + np.maximum(starts, 0), begin[owner] + stops
 
 
-def _cut(items: Tensor, starts: Tensor, stops: Tensor, positions: Tensor) -> Tensor:
-    """Pieces of sequences [B, L], filled up with -1."""
+def _cut(events: Tensor, starts: Tensor, stops: Tensor, positions: Tensor) -> Tensor:
+    """Items or weights of pieces of sequences [B, L], filled up with -1."""
     at = starts[:, None] + positions
     inside = at < stops[:, None]
-    return torch.where(inside, items[torch.where(inside, at, 0)], UNKNOWN)
+    return torch.where(inside, events[torch.where(inside, at, 0)], UNKNOWN)
 
 
 def ahead_of(piece: Tensor, ahead: int) -> Tensor:
-    """For each event of a piece a random one of the `ahead` events from it on, as far as the piece goes."""
+    """For each event of a piece the place of a random one of the `ahead` events from it on, in the piece [B, L]."""
     left = (piece != UNKNOWN).flip(1).cumsum(1).flip(1).clamp(1, ahead)  # [B, L] events to choose from
     offset = torch.randint(1 << 31, piece.shape, device=piece.device) % left
-    return piece.gather(1, torch.arange(piece.shape[1], device=piece.device) + offset)
+    return torch.arange(piece.shape[1], device=piece.device) + offset

@@ -3,7 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
 
 from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.index.registry import index_type
@@ -23,12 +26,19 @@ def no_callback(value: float) -> None:
     """Do nothing with a validation metric."""
 
 
+def strengths_on(events: Interactions, device: torch.device) -> Tensor | None:
+    """The strengths of events on a device [E]; None where all weights are equal."""
+    return None if events.strengths is None else torch.from_numpy(events.strengths.copy()).to(device)
+
+
 @dataclass(frozen=True)
 class ModelTrainer(ABC):
     """Trains one kind of model. Its fields say how it trains; `config` holds the sizes of the model.
 
     `shortlist.train.registry.make_trainer("sasrec", width=32, epochs=5)` takes both kinds of settings and sorts them.
     """
+
+    uses_weights: ClassVar[bool] = False  # whether `learn` follows the strengths of events
 
     model: type[Any] = field(kw_only=True)
     config: Any = field(default=None, kw_only=True)  # a `model.Config`; None means its defaults
@@ -78,15 +88,19 @@ class ModelTrainer(ABC):
         """The model's config with the sizes that come from the data."""
         return replace(self.config, n_items=events.n_items, **sizes)
 
+    def learned(self, context: TrainContext) -> Any:
+        """A model trained on the events of a context."""
+        return self.learn(
+            context.events, context.valid, context.seed, context.progress, catalog=context.catalog
+        )
+
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> ModelNominator:
         """A nominator of the items with the best scores of the trained model."""
         index_type(str(settings.get("index", "exact")))  # refuse a missing index library before training
         name = str(settings.get("name", "model"))
         best = context.best_epochs.get(name)
         trainer = self if best is None else self.with_settings(epochs=best)
-        model = trainer.learn(
-            context.events, context.valid, context.seed, context.progress, catalog=context.catalog
-        )
+        model = trainer.learned(context)
         max_epochs, patience = getattr(trainer, "epochs", 0), getattr(trainer, "patience", 0)
         if max_epochs:  # closed-form and counting trainers have no epochs
             context.note(name, history_of(model.validation, max_epochs, patience))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from shortlist.data import Catalog, HeldOut, Interactions, Windows, sliding
 from shortlist.models.sequence.two_tower import TwoTower
 from shortlist.settings import setting
 from shortlist.train.loop.loop import shuffled
-from shortlist.train.loop.losses import sampled_softmax_loss, softmax_loss
+from shortlist.train.loop.losses import sampled_softmax_loss, softmax_loss, weighted_mean
 from shortlist.train.loop.trainer import LoopTrainer
 from shortlist.train.loop.validation import validation_metric
 
@@ -25,6 +25,8 @@ class TwoTowerTrainer(LoopTrainer):
 
     An epoch contains at most `instances` random histories.
     """
+
+    uses_weights: ClassVar[bool] = True
 
     model: type[Any] = field(default=TwoTower, kw_only=True)
     epochs: int = 10
@@ -78,25 +80,30 @@ class TwoTowerTrainer(LoopTrainer):
         self, model: TwoTower, windows: Windows, rows: NDArray[np.int64], generator: np.random.Generator
     ) -> Tensor:
         history = torch.from_numpy(windows.histories(rows).astype(np.int64)).to(model.device)
-        target = torch.from_numpy(self._targets(windows, rows, generator)).to(model.device)
+        at, events = self._targets(windows, rows, generator), windows.events
+        target = torch.from_numpy(events.items[at].astype(np.int64)).to(model.device)
+        strengths = None if events.strengths is None else events.strengths[at]
+        weights = None if strengths is None else torch.from_numpy(strengths).to(model.device)
         n_items = model.config.n_items
         if n_items <= self.full:
-            return softmax_loss(model(history), target)
+            return softmax_loss(model(history), target, weights)
         users = model.users(history) * model.log_scale.exp()
         sampled = torch.from_numpy(generator.integers(0, n_items, self.negatives)).to(model.device)
         negatives = users @ model.items(sampled).T  # [B, M]
         negatives = negatives.masked_fill(sampled[None, :] == target[:, None], -torch.inf)
         # The samples stand for all items but the target, each with this expected count.
         expected = math.log(self.negatives / max(n_items - 1, 1))
-        return sampled_softmax_loss((users * model.items(target)).sum(1), negatives - expected).mean()
+        losses = sampled_softmax_loss((users * model.items(target)).sum(1), negatives - expected)
+        return weighted_mean(losses, weights)
 
     def _targets(
         self, windows: Windows, rows: NDArray[np.int64], generator: np.random.Generator
     ) -> NDArray[np.int64]:
-        """A random one of the next `ahead` events of the same user, all equally likely."""
+        """The position of a random one of the next `ahead` events of the same user, all equally likely."""
         ends = windows.ends[rows].astype(np.int64)
         last = windows.events.starts[windows.events.users[ends].astype(np.int64) + 1] - 1
         reach = np.minimum(last - ends, self.ahead - 1)
-        chosen = ends + np.floor(generator.random(len(ends)) * (reach + 1)).astype(np.int64)
-        targets: NDArray[np.int64] = windows.events.items[chosen].astype(np.int64)
-        return targets
+        chosen: NDArray[np.int64] = ends + np.floor(generator.random(len(ends)) * (reach + 1)).astype(
+            np.int64
+        )
+        return chosen

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,9 +13,10 @@ from shortlist.models.model import Model
 from shortlist.settings import setting
 from shortlist.train.loop.trainer import LoopTrainer
 from shortlist.train.models.sequence import check_softmax, softmax_where
+from shortlist.train.models.trainer import strengths_on
 
-LossOf = Callable[[Tensor, Tensor], Tensor]
-"""Histories [B, K] and targets [B] -> the mean loss."""
+LossOf = Callable[..., Tensor]
+"""Histories [B, K], targets [B], and their weights [B] unless all are equal -> the mean loss."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class WindowTrainer(LoopTrainer):
 
     An epoch contains at most `instances` random events, each with the `max_history` events before it.
     """
+
+    uses_weights: ClassVar[bool] = True
 
     epochs: int = 40
     batch_size: int = 512
@@ -35,10 +38,10 @@ class WindowTrainer(LoopTrainer):
     def loss_function(self, model: Any, events: Interactions, device: torch.device) -> LossOf:
         """The mean loss of histories [B, K], -1 = padding, each before a target [B], -1 = none."""
 
-        def loss_of(history: Tensor, target: Tensor) -> Tensor:
+        def loss_of(history: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
             with torch.autocast(history.device.type, torch.bfloat16, enabled=history.is_cuda):
                 logits = model.users(history) @ model.vectors().T  # [B, N]
-            return softmax_where(logits.float(), target)
+            return softmax_where(logits.float(), target, weights)
 
         return loss_of
 
@@ -52,13 +55,14 @@ class WindowTrainer(LoopTrainer):
         first = torch.from_numpy(events.starts[events.users].astype(np.int64)).to(
             device
         )  # [E] of the same user
-        loss_of = self.loss_function(model, events, device)
+        loss_of, weights = self.loss_function(model, events, device), strengths_on(events, device)
         longest = min(self.config.max_history, int(events.lengths.max()))
         offsets = torch.arange(-longest, 0, device=device)
         targets = torch.zeros(self.batch_size, dtype=torch.int64, device=device)  # events, -1 = none
 
         def loss(at: Tensor) -> Tensor:
-            return loss_of(*_windows(items, first, at, offsets))
+            own = () if weights is None else (weights[at.clamp(min=0)],)
+            return loss_of(*_windows(items, first, at, offsets), *own)
 
         def recorded() -> Tensor:
             return loss(targets)

@@ -22,7 +22,7 @@ from shortlist.train.context import TrainContext
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
-from shortlist.train.rankers.training_set import TrainingSet
+from shortlist.train.rankers.training_set import RankingLists, TrainingSet
 
 CUT = 10  # early stopping by NDCG@10
 
@@ -152,28 +152,32 @@ class _Table:
 
 
 Lists = tuple[Query, Candidates, Tensor, Tensor]
-"""Requests, candidates, which are targets [B, K], and the weight of each list [B]."""
+"""Requests, candidates, which are targets [B, K], and the weight of each candidate [B, K]."""
 
 
 def _training_lists(training_set: TrainingSet) -> Iterator[Lists]:
     for number in range(len(training_set.training)):
         if (lists := training_set.lists(number, 0)) is not None:
-            yield lists.query, lists.found, lists.is_target, lists.weight.amax(1)
+            yield lists.query, lists.found, lists.is_target, _candidate_weights(lists)
 
 
 def _validation_lists(training_set: TrainingSet) -> Iterator[Lists]:
     for one in training_set.validation:
-        yield one.query, one.found, one.is_target, torch.ones(len(one.query))
+        yield one.query, one.found, one.is_target, torch.ones(one.found.shape)
+
+
+def _candidate_weights(lists: RankingLists) -> Tensor:
+    """The weight of each target, and the largest of a list for its other candidates [L, M]."""
+    return torch.where(lists.weight > 0, lists.weight, lists.weight.amax(1, keepdim=True))
 
 
 def _table(features: RankingFeatures, every: Iterator[Lists]) -> _Table:
     parts = []
     for query, found, is_target, weight in every:
         valid = found.valid
-        weights = weight[:, None].expand(valid.shape)[valid]
         counts = valid.sum(1)
         inputs = tree_features(features, query, found)[valid]
-        parts.append((inputs, is_target[valid], weights, counts[counts > 0]))
+        parts.append((inputs, is_target[valid], weight[valid], counts[counts > 0]))
     if not parts:
         empty = np.empty((0, n_tree_features(features)), np.float32)
         return _Table(empty, np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from shortlist.errors import ConfigError
 from shortlist.models.model import Model
@@ -15,6 +15,8 @@ from shortlist.train.context import TrainContext
 @dataclass(frozen=True)
 class ModelScorerTrainer:
     """Shares the model of nominator `start` without training; for out-of-fold candidates, the out-of-fold model."""
+
+    uses_weights: ClassVar[bool] = True  # reads no events
 
     start: str = setting("", "Nominator whose model scores the candidates.")
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
 
 from shortlist.data import Candidates, HeldOut, Interactions
 from shortlist.errors import DataError
@@ -94,9 +97,29 @@ def _cuts(events: Interactions, protocol: str) -> np.ndarray[Any, np.dtype[np.in
 def request_batches(requests: HeldOut, trained_stages: int = 1) -> list[RequestBatch]:
     """Requests in batches, without candidates yet; small enough that every trained stage gets some, and validates."""
     size = min(max(len(requests) // (BATCHES_PER_STAGE * trained_stages), 1), BATCH)
-    batches = []
+    batches, strengths = [], _target_strengths(requests)
     for start in range(0, len(requests), size):
         rows = slice(start, start + size)
         query = requests.query(rows, int(requests.take(rows).history_lengths().max()))
-        batches.append(RequestBatch(query, Candidates.none(len(query)), requests.relevant(rows)))
+        targets = requests.relevant(rows)
+        weights = None if strengths is None else _looked_up(strengths, query.user, targets)
+        batches.append(RequestBatch(query, Candidates.none(len(query)), targets, weights))
     return batches
+
+
+def _target_strengths(requests: HeldOut) -> sparse.csr_matrix | None:
+    """Users x items with the largest strength of an item among the events after the cut; None: all are equal."""
+    edges = np.zeros(
+        len(requests.events) + 1, np.int64
+    )  # +1 where the targets of a request begin, -1 at their end
+    np.add.at(edges, requests.cuts, 1)
+    np.add.at(edges, requests.stops, -1)
+    targets = requests.events.where(edges[:-1].cumsum() > 0)
+    return None if targets.strengths is None else targets.weighted_matrix()
+
+
+def _looked_up(strengths: sparse.csr_matrix, users: Tensor, targets: Tensor) -> Tensor:
+    """The strength of each target [B, R]; 0 for padding."""
+    rows = np.broadcast_to(users.numpy()[:, None], targets.shape)
+    found = np.asarray(strengths[rows.ravel(), targets.clamp(min=0).numpy().ravel()])
+    return torch.from_numpy(found.reshape(targets.shape)).masked_fill(targets < 0, 0.0)

@@ -33,9 +33,13 @@ Score = Callable[[Query, Candidates], Tensor]
 
 @dataclass(frozen=True)
 class RankerTrainer(ListSampling):
-    """Trains a ranker on the training set, stops early by the validation requests, and calibrates on those."""
+    """Trains a ranker on the training set, stops early by the validation requests, and calibrates on those.
+
+    Weights of events multiply the losses of targets. Validation and calibration count every target once.
+    """
 
     title: ClassVar[str] = "ranker"
+    uses_weights: ClassVar[bool] = True
 
     epochs: int = setting(20, "Largest number of epochs.", least=1, most=100_000)
     learning_rate: float = setting(1e-3, "Learning rate.", least=1e-9, most=10)
@@ -117,7 +121,10 @@ class NetworkRankerTrainer(RankerTrainer):
 
         loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
         validate = _validation(score, training_set) if training_set.validation else None
-        values = loop.run(network, batches, steps, training_set.what, context.progress, validate)
+        folder = context.checkpoint_folder(training_set.what, repr(self))
+        values = loop.run(
+            network, batches, steps, training_set.what, context.progress, validate, "minus the loss", folder
+        )
         return history_of(values, self.epochs, self.patience)
 
 

@@ -202,13 +202,17 @@ class TrainingSet:
 
     @cached_property
     def _weight_of(self) -> list[Tensor]:
-        """The weights of each training batch's targets [B, R], 0 for padding."""
+        """The weights of each training batch's targets [B, R], times the strengths of their events; 0 for padding."""
         counts = [int(self._known(one).sum()) for one in self.training]
         parts = torch.split(torch.from_numpy(self.weights.values), counts)
         empty = [torch.zeros(one.targets.shape, dtype=torch.float64) for one in self.training]
-        return [
+        weights = [
             weight.masked_scatter(self._known(one), part)
             for one, weight, part in zip(self.training, empty, parts, strict=True)
+        ]
+        return [
+            weight if one.weights is None else weight * one.weights
+            for one, weight in zip(self.training, weights, strict=True)
         ]
 
     def _known(self, one: RequestBatch) -> Tensor:

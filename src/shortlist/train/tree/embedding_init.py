@@ -25,7 +25,7 @@ def item_vectors(events: Interactions, width: int, seed: int) -> Tensor:
     known = torch.from_numpy(np.unique(events.items).astype(np.int64))
     if len(known) < 2:
         return vectors
-    factors = project(pifa(events.matrix()), width + 1, seed)[known, 1:]
+    factors = project(pifa(events.weighted_matrix()), width + 1, seed)[known, 1:]
     if not factors.shape[1]:
         return vectors
     vectors[known, : factors.shape[1]] = standardise(factors, vectors[known, : factors.shape[1]])

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Interactions, Windows, sliding
+from shortlist.train.models.trainer import strengths_on
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +19,7 @@ class Instances:
     ends: Tensor  # int64 [M] the target event
     lasts: Tensor  # int64 [M] last event of the user
     max_history: int
+    strengths: Tensor | None = None  # float32 [E] weights of events, mean 1; None: all are equal
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -36,11 +38,13 @@ class Instances:
         """The next item [m]."""
         return self.items[self.ends[rows]].to(torch.int64)
 
-    def targets_ahead(self, rows: Tensor, ahead: int, generator: torch.Generator) -> Tensor:
-        """One of the next `ahead` items of the user, sampled uniformly [m]."""
+    def events_ahead(self, rows: Tensor, ahead: int, generator: torch.Generator) -> Tensor:
+        """The event of one of the next `ahead` items of the user, sampled uniformly [m]; the next one for 1."""
+        if ahead == 1:
+            return self.ends[rows]
         available = (self.lasts[rows] - self.ends[rows]).clamp(max=ahead - 1) + 1
         offset = torch.randint(1 << 62, available.shape, generator=generator, device=rows.device) % available
-        return self.items[self.ends[rows] + offset].to(torch.int64)
+        return self.ends[rows] + offset
 
 
 def drop_history(histories: Tensor, share: float, generator: torch.Generator) -> Tensor:
@@ -63,7 +67,7 @@ def instances_of(
     columns = (events.starts[users], ends, events.starts[users + 1] - 1)
     starts, stops, lasts = (torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in columns)
     items = torch.from_numpy(events.items.astype(np.int32)).to(device)
-    return Instances(items, starts, stops, lasts, max_history)
+    return Instances(items, starts, stops, lasts, max_history, strengths_on(events, device))
 
 
 def _last(windows: Windows) -> Windows:

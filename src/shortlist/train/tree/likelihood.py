@@ -66,12 +66,17 @@ class UpdateInstances:
 
 
 def sample_instances(
-    tree: Tree, histories: Tensor | Histories, targets: Tensor, per_item: int, seed: int
+    tree: Tree,
+    histories: Tensor | Histories,
+    targets: Tensor,
+    per_item: int,
+    seed: int,
+    strengths: Tensor | None = None,
 ) -> UpdateInstances:
     """At most `per_item` random instances of every item, the same on every device.
 
     Targets without a leaf are dropped. An item with more instances keeps its weight: each of its sampled instances
-    represents counts / per_item instances.
+    represents counts / per_item instances, times its own strength [m] where there are any.
     """
     if isinstance(histories, Tensor):
         if len(histories) != len(targets):
@@ -91,6 +96,7 @@ def sample_instances(
     items = ordered[chosen]
     weights = counts[items] / counts[items].clamp(max=per_item)
     rows = shuffled[at[chosen]]
+    weights = weights if strengths is None else weights * strengths[rows]
     return UpdateInstances(histories, rows, items.cpu().numpy(), weights.float(), counts.cpu().numpy())
 
 

@@ -3,30 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.artifact.store import Artifact, Lineage, load, save
 from shortlist.data import sliding
-from shortlist.errors import ArtifactError, DataError
+from shortlist.errors import DataError
 from shortlist.index.tree import TreeIndex, pifa, project
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.nominate import TreeNominator
 from shortlist.settings import Setting, check_settings, setting, settings_of
 from shortlist.train.context import TrainContext
+from shortlist.train.fingerprint import fingerprint
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.models.sequence import SequenceTrainer
-from shortlist.train.tree.checkpoint import fingerprint, has_checkpoint
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
 from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
 CHECKPOINT_SECONDS = 30.0  # between two checkpoints
-WEIGHTS = "weights.safetensors"
 VECTORS = 64  # width of the item vectors that the order "vectors" clusters
 OF_THE_STAGE = ("beam", "product")  # settings of a plan that the nominator holds
 
@@ -36,8 +34,11 @@ class TreeTrainer:
     """Trains a `TreeNominator` with the settings of a method and a profile; `overrides` are settings of `TreePlan`.
 
     `TreeTrainer("dtr-u", scorer="linear", epochs=3)` takes all settings by name, as a recipe does. `epochs` are
-    counted over all rounds and set the steps of a round. Early stopping uses validation users.
+    counted over all rounds and set the steps of a round. Early stopping uses validation users. Weights of events
+    multiply losses, and log-likelihoods in tree updates.
     """
+
+    uses_weights: ClassVar[bool] = True
 
     method: str = setting("dtr-t-rl", "Training method.", choices=tuple(METHODS))
     profile: str = setting(
@@ -77,7 +78,7 @@ class TreeTrainer:
         training_set = TreeTrainingSet(context.events, context.categories, valid=context.valid)
         name = str(settings.get("name", "tree"))
         if plan.order == "vectors":
-            vectors = project(pifa(context.events.matrix()), VECTORS, context.seed)
+            vectors = project(pifa(context.events.weighted_matrix()), VECTORS, context.seed)
             training_set = replace(training_set, vectors=vectors)
         if plan.labels == "rectified":
             estimator = self._estimator(context, plan.sasrec_width, f"{name}.sasrec")
@@ -110,17 +111,10 @@ class TreeTrainer:
         if name in context.best_epochs:
             trainer = replace(trainer, epochs=context.best_epochs[name])
         folder = self._checkpoint_folder(context, "sasrec", trainer.settings())
-        if folder is not None and has_checkpoint(folder):
-            saved = _load_estimator(folder)
-            validation = saved.lineage.config.get("validation", ())
-            context.note(name, history_of(validation, trainer.epochs, trainer.patience))
-            return SASRec.build(saved.about, saved.tensors(WEIGHTS)).to(device_of(self.device)).scores
-        model: SASRec = trainer.learn(context.events, context.valid, context.seed, context.progress)
+        model: SASRec = trainer.learn(
+            context.events, context.valid, context.seed, context.progress, folder=folder
+        )
         context.note(name, history_of(model.validation, trainer.epochs, trainer.patience))
-        if folder is not None:
-            config = {**trainer.settings(), "validation": list(model.validation)}
-            lineage = Lineage(context.events.fingerprint, context.seed, config=config)
-            save(folder, "sasrec", {WEIGHTS: model.state_dict()}, lineage, model.settings())
         return model.scores
 
     def _checkpoint_folder(self, context: TrainContext, what: str, config: Mapping[str, Any]) -> Path | None:
@@ -157,11 +151,3 @@ class TreeTrainer:
         index = self._train(before, training_set, context, name)
         order = index.tree.item_of_leaf
         return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()
-
-
-def _load_estimator(folder: Path) -> Artifact:
-    """A saved estimator; a damaged one is refused."""
-    try:
-        return load(folder, "sasrec")
-    except ArtifactError as error:
-        raise ArtifactError(f"{error}; remove {folder}, and it is trained again") from error

@@ -211,8 +211,12 @@ class TreeTraining:
     def _forward_backward(self) -> None:
         """Loss, gradients and weight update of the current batch, all on the device."""
         rows, generator = self._batch, self._generator
-        histories, targets = self.instances.histories(rows), self._targets(rows, generator)
+        histories = self.instances.histories(rows)
+        events = self.instances.events_ahead(rows, self.plan.ahead, generator)
+        targets = self.instances.items[events].to(torch.int64)
         weights = self._weights(rows, histories, targets)
+        if self.instances.strengths is not None:
+            weights = weights * self.instances.strengths[events, None]
         histories = drop_history(histories, self.plan.history_dropout, generator)
         with self._precision():
             loss, skipped = self._step.loss(histories, targets, weights, generator)
@@ -227,11 +231,6 @@ class TreeTraining:
             generator = torch.Generator(self.device).manual_seed(self._seed(3, epoch))
             self._permutation = (epoch, torch.randperm(count, generator=generator, device=self.device))
         return self._permutation[1][batch * size : (batch + 1) * size]
-
-    def _targets(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        if self.plan.ahead == 1:
-            return self.instances.targets(rows)
-        return self.instances.targets_ahead(rows, self.plan.ahead, generator)
 
     def _weights(self, rows: Tensor, histories: Tensor, targets: Tensor) -> Tensor:
         """The label of each level of each instance [U, L]; sampled targets are rectified in every step."""

@@ -51,7 +51,11 @@ def updated_tree(
         rows = torch.arange(len(instances), device=instances.ends.device)
         update = jtm_update if plan.update == "jtm" else dtr_update
         order, report = update(
-            index, instances.histories, instances.targets(rows), update_rule(plan, index, seed)
+            index,
+            instances.histories,
+            instances.targets(rows),
+            update_rule(plan, index, seed),
+            None if instances.strengths is None else instances.strengths[instances.ends],
         )
     return replace(index, tree=index.tree.reassigned(order)), report
 
@@ -71,21 +75,29 @@ def update_rule(plan: TreePlan, index: TreeIndex, seed: int) -> UpdateRule:
 
 
 def dtr_update(
-    index: TreeIndex, histories: Tensor | Histories, targets: Tensor, rule: UpdateRule | None = None
+    index: TreeIndex,
+    histories: Tensor | Histories,
+    targets: Tensor,
+    rule: UpdateRule | None = None,
+    strengths: Tensor | None = None,
 ) -> tuple[Tensor, UpdateReport]:
     """The new `item_of_leaf` by softmax log-likelihoods (DTR, section 4.4), and a report.
 
     Histories [m, K] of items, or a function from rows to them, are scored with the old tree; targets [m] are items.
-    Free slots stay where they are.
+    `strengths` [m] multiply the log-likelihoods. Free slots stay where they are.
     """
-    return _update(index, histories, targets, rule or UpdateRule(), softmax_log_likelihood)
+    return _update(index, histories, targets, rule or UpdateRule(), softmax_log_likelihood, strengths)
 
 
 def jtm_update(
-    index: TreeIndex, histories: Tensor | Histories, targets: Tensor, rule: UpdateRule | None = None
+    index: TreeIndex,
+    histories: Tensor | Histories,
+    targets: Tensor,
+    rule: UpdateRule | None = None,
+    strengths: Tensor | None = None,
 ) -> tuple[Tensor, UpdateReport]:
     """`dtr_update` by sums of log sigmoids on the path, as in JTM (Zhu et al., 2019)."""
-    return _update(index, histories, targets, rule or UpdateRule(), sigmoid_log_likelihood)
+    return _update(index, histories, targets, rule or UpdateRule(), sigmoid_log_likelihood, strengths)
 
 
 def tdm_update(index: TreeIndex, seed: int = 0) -> tuple[Tensor, UpdateReport]:
@@ -105,9 +117,10 @@ def _update(
     targets: Tensor,
     rule: UpdateRule,
     log_likelihood: LogLikelihood,
+    strengths: Tensor | None = None,
 ) -> tuple[Tensor, UpdateReport]:
     tree = index.tree
-    instances = sample_instances(tree, histories, targets, rule.instances_per_item, rule.seed)
+    instances = sample_instances(tree, histories, targets, rule.instances_per_item, rule.seed, strengths)
     old = tree.item_of_leaf.cpu().numpy()
     task = Reassignment(index, instances, rule, log_likelihood, np.flatnonzero(old >= 0))
     with _eval_mode(index.scorer):
