@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -10,9 +12,13 @@ from shortlist.data import UNKNOWN, Catalog, Query, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.grammar import Pipeline
 from shortlist.pipeline.about import About
+from shortlist.pipeline.batch.recommend_all import UserIds, stream, write
+from shortlist.pipeline.batch.users import UnknownUsers
+from shortlist.pipeline.batch.write import Written
 from shortlist.pipeline.explain import Explanation, explain
 from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.run import Slate, run
+from shortlist.progress import Progress, silent
 from shortlist.stages.filters import Excluded
 
 
@@ -129,6 +135,38 @@ class Recommender:
     def explain(self, request: Request, item: int | str) -> Explanation:
         """Follow one item through one request."""
         return explain(self.recommend(request).trace, self.item_row(item))
+
+    def recommend_all(
+        self,
+        users: UserIds | None = None,
+        k: int | None = None,
+        *,
+        seed: int = 0,
+        unknown: UnknownUsers = "answer",
+    ) -> pa.RecordBatchReader:
+        """The slates of all users, or of these ids, as a stream of Arrow record batches.
+
+        It has one row per recommended item: user, item, rank, score, title, nominators. Each slate is that of a single
+        request. Users who are not known are answered as users without a history, or left out with `unknown="skip"`.
+        """
+        return stream(self, resized(self.pipeline, k), users, seed, unknown)
+
+    def write_recommendations(
+        self,
+        out: Path | str,
+        users: UserIds | None = None,
+        k: int | None = None,
+        *,
+        seed: int = 0,
+        unknown: UnknownUsers = "answer",
+        force: bool = False,
+        progress: Progress = silent,
+    ) -> Written:
+        """The table of `recommend_all` in a file that ends in .parquet, .csv or .jsonl, whole or not at all.
+
+        A run that was stopped is resumed by the same call. `force` replaces a file that exists.
+        """
+        return write(self, resized(self.pipeline, k), Path(out), users, seed, unknown, force, progress)
 
     def item_row(self, item: int | str) -> int:
         """The row of an item that must exist."""

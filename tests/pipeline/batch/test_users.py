@@ -1,0 +1,85 @@
+"""The users of a batch: from a bundle, a list or a file."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shortlist.data import Vocabulary
+from shortlist.errors import ConfigError, DataError
+from shortlist.pipeline.batch import read_user_ids, select_users
+
+KNOWN = Vocabulary.of(["a", "b", "010"])
+
+
+def test_without_ids_all_known_users_are_answered_in_their_order():
+    users = select_users(KNOWN)
+    assert users.ids.to_pylist() == ["a", "b", "010"]
+    assert users.rows.tolist() == [0, 1, 2]
+
+
+def test_unknown_users_are_counted_and_answered_or_left_out():
+    answered = select_users(KNOWN, ["b", "nobody", "a"])
+    assert (answered.rows.tolist(), answered.unknown) == ([1, -1, 0], 1)
+    skipped = select_users(KNOWN, ["b", "nobody", "a"], "skip")
+    assert (skipped.ids.to_pylist(), skipped.rows.tolist(), skipped.unknown) == (["b", "a"], [1, 0], 1)
+
+
+def test_repeated_users_are_answered_once_and_counted():
+    users = select_users(KNOWN, ["b", "a", "b", "b"])
+    assert (users.ids.to_pylist(), users.repeated) == (["b", "a"], 2)
+
+
+def test_integer_ids_are_found_as_integers_and_as_text():
+    known = Vocabulary.of([10, 20])
+    assert select_users(known, [20, 10]).rows.tolist() == [1, 0]
+    assert select_users(known, pa.array(["20", "10"])).rows.tolist() == [1, 0]
+
+
+def test_wrong_option_and_empty_ids_are_refused():
+    with pytest.raises(ConfigError, match="expected one of answer, skip, got 'drop'"):
+        select_users(KNOWN, ["a"], "drop")
+    with pytest.raises(DataError, match="got 1 empty ones"):
+        select_users(KNOWN, pa.array(["a", None]))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("users.txt", "\ufeffa\n\n010 \r\nb\n"),
+        ("users.csv", 'user\n"a"\n010\nb\n'),
+        ("users.csv", "age,user\n3,a\n4,010\n5,b\n"),
+        ("users.tsv", "user\tage\na\t1\n010\t2\nb\t3\n"),
+    ],
+)
+def test_ids_of_a_text_file_stay_text(tmp_path, name, text):
+    (tmp_path / name).write_text(text, "utf-8")
+    assert read_user_ids(tmp_path / name).to_pylist() == ["a", "010", "b"]
+
+
+def test_parquet_keeps_integers(tmp_path):
+    pq.write_table(pa.table({"user": pa.array([3, 5], pa.int32())}), tmp_path / "users.parquet")
+    ids = read_user_ids(tmp_path / "users.parquet")
+    assert (ids.to_pylist(), ids.type) == ([3, 5], pa.int64())
+
+
+def test_column_is_chosen_by_name(tmp_path):
+    (tmp_path / "u.csv").write_text("member,age\na,1\n")
+    assert read_user_ids(tmp_path / "u.csv", "member").to_pylist() == ["a"]
+    with pytest.raises(
+        DataError, match=r"column 'user' .* got 'member', 'age'; choose one with --users-column"
+    ):
+        read_user_ids(tmp_path / "u.csv")
+
+
+def test_file_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "u.parquet").write_text("a\n")
+    (tmp_path / "u.txt").write_bytes(b"\xff\xfe\n")
+    (tmp_path / "u.csv").write_text("")
+    with pytest.raises(DataError, match=r"u\.parquet: is not a Parquet file"):
+        read_user_ids(tmp_path / "u.parquet")
+    with pytest.raises(DataError, match=r"u\.txt: expected UTF-8 text"):
+        read_user_ids(tmp_path / "u.txt")
+    with pytest.raises(DataError, match=r"u\.csv: cannot be read"):
+        read_user_ids(tmp_path / "u.csv")
+    with pytest.raises(ConfigError, match=r"u\.txt: has no columns"):
+        read_user_ids(tmp_path / "u.txt", "user")
