@@ -1,7 +1,13 @@
 """shortlist recommend."""
 
 import json
+import signal
+import subprocess
+import sys
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
 from typer.testing import CliRunner
 
 from shortlist.artifact.as_json import as_json
@@ -53,3 +59,61 @@ def test_folder_that_is_no_bundle_is_refused(tmp_path, data_folder):
     assert "expected kind 'recommender', got 'dataset'" in " ".join(
         run("recommend", data_folder).stderr.split()
     )
+
+
+def test_all_users_are_written_to_a_file(bundle, recommender, tmp_path):
+    out = tmp_path / "recs.parquet"
+    payload = json.loads(run("recommend", bundle, "--all", "--out", out, "-k", 3, "--json").stdout)
+    table = pq.read_table(out)
+    assert payload["users"] == len(recommender.users)
+    assert payload["rows"] == len(table)
+    user = recommender.users.id(3)
+    shown = table.filter(pc.equal(table["user"], user))["item"].to_pylist()
+    slate = recommender.recommend(Request(user, k=3))
+    assert shown == [one.item_id for one in recommender.recommendations(slate)]
+
+
+def test_users_of_a_file_are_answered_with_counts_of_what_is_odd(bundle, recommender, tmp_path):
+    user = recommender.users.id(3)
+    (tmp_path / "users.txt").write_text(f"nobody\n{user}\n{user}\n")
+    options = ("--users", tmp_path / "users.txt", "-k", 2)
+    answer = run("recommend", bundle, *options, "--out", tmp_path / "recs.csv")
+    assert answer.exit_code == 0
+    assert "2 users, 4 rows written to" in answer.stdout
+    assert "1 users are not in the bundle and were answered as users without a history" in answer.stderr
+    assert "1 ids were given again" in answer.stderr
+    skipped = run("recommend", bundle, *options, "--unknown", "skip", "--out", tmp_path / "known.csv")
+    assert "were left out" in skipped.stderr
+    assert len((tmp_path / "known.csv").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--all",), "many users need --out FILE, which ends in .parquet, .csv, .jsonl"),
+        (("--all", "--users", "u.txt", "--out", "r.csv"), "--all and --users exclude each other"),
+        (("--out", "r.csv"), "--out needs --all, or --users FILE"),
+        (("--all", "--user", "x", "--trace", "--out", "r.csv"), "--user, --trace is for one user"),
+        (("--all", "--out", "r.xlsx"), "expected a file that ends in .parquet, .csv, .jsonl, got '.xlsx'"),
+        (("--all", "--unknown", "drop", "--out", "r.csv"), "expected one of answer, skip, got 'drop'"),
+        (("--users", "absent.txt", "--out", "r.csv"), "absent.txt: No such file or directory"),
+    ],
+)
+def test_options_for_many_users_that_do_not_fit_are_refused(bundle, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    answer = run("recommend", bundle, *options)
+    assert answer.exit_code == 2
+    assert message in " ".join(answer.stderr.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_killed_run_is_resumed_and_gives_the_same_file(bundle, tmp_path):
+    whole, out = tmp_path / "whole.parquet", tmp_path / "recs.parquet"
+    program = [sys.executable, "-m", "tests.cli.killed_recommend", str(bundle)]
+    assert subprocess.run([*program, str(whole), "0"], check=False).returncode == 0
+    assert subprocess.run([*program, str(out), "2"], check=False).returncode == -signal.SIGKILL
+    assert not out.exists()
+    done = subprocess.run([*program, str(out), "0"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["resumed"] > 0
+    assert out.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["recs.parquet", "whole.parquet"]

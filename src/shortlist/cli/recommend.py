@@ -1,4 +1,4 @@
-"""shortlist recommend: the slate of one user."""
+"""shortlist recommend: the slate of one user, or of many in a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
 from shortlist.cli.output import Console, Table, echo, echo_lines
+from shortlist.cli.recommend_many import check_batch_options, recommend_to_many
 from shortlist.pipeline import Recommendation, Recommender, load_recommender
 from shortlist.pipeline.recommender import Request
 
@@ -24,20 +25,45 @@ def recommend(
     trace: Annotated[
         bool, typer.Option("--trace", help="Show how many candidates every stage kept, removed and cut.")
     ] = False,
+    all_users: Annotated[bool, typer.Option("--all", help="All users of the bundle; needs --out.")] = False,
+    users: Annotated[
+        Path | None,
+        typer.Option(
+            help="Users in a text file with one id per line, or a column of CSV or Parquet; needs --out."
+        ),
+    ] = None,
+    users_column: Annotated[
+        str | None, typer.Option(help="Column of --users with the ids. Default: user, or the only column.")
+    ] = None,
+    unknown: Annotated[
+        str, typer.Option(help="Users who are not in the bundle: answer (without a history) or skip.")
+    ] = "answer",
+    out: Annotated[
+        Path | None, typer.Option(help="Write the slates to this file: .parquet, .csv or .jsonl.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     json: Json = False,
 ) -> None:
-    """Recommend items to a user, or to anyone with this history."""
+    """Recommend items to a user, to anyone with this history, or to all users in a file."""
+    if all_users or users is not None or out is not None:
+        one_user = {"--user": user, "--history": history, "--trace": trace or None}
+        check_batch_options(
+            all_users, users, out, [name for name, one in one_user.items() if one is not None]
+        )
+        assert out is not None
+        recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, json)
+        return
     recommender = load_recommender(bundle)
     request = as_request(user, history, k, seed)
     slate = recommender.recommend(request)
     items = recommender.recommendations(slate)
     given = request.history or ()
-    unknown = [one for one in given if recommender.catalog.vocabulary.row(one) < 0]
+    missing = [one for one in given if recommender.catalog.vocabulary.row(one) < 0]
     answer = {
         "user": user,
         "known_user": user is not None and recommender.users.row(user) >= 0,
         "model": {"name": recommender.about.name, "version": recommender.about.version},
-        "ignored": len(unknown),
+        "ignored": len(missing),
         "items": items,
         "degraded": [{"stage": note.stage, "cause": note.detail} for note in slate.trace.degraded],
         "stages": slate.trace.counts(),
@@ -48,10 +74,10 @@ def recommend(
     console = Console()
     if user is not None and not answer["known_user"]:
         echo(f"user {user!r} is unknown; this is the slate of a user without a history", err=True)
-    if unknown:
+    if missing:
         echo(
-            f"{len(unknown)} of {len(given)} items of the history are not in the catalogue and were ignored, "
-            f"the first is {unknown[0]!r}",
+            f"{len(missing)} of {len(given)} items of the history are not in the catalogue and were ignored, "
+            f"the first is {missing[0]!r}",
             err=True,
         )
     if not items:

@@ -39,7 +39,9 @@ def select_users(
 ) -> Users:
     """The users with these ids, each once; all known users without ids."""
     if unknown not in UNKNOWN_USERS:
-        raise ConfigError(f"unknown: expected one of {', '.join(UNKNOWN_USERS)}, got {unknown!r}")
+        raise ConfigError(
+            f"--unknown (unknown=): expected one of {', '.join(UNKNOWN_USERS)}, got {unknown!r}"
+        )
     if ids is None:
         return Users(known.ids, np.arange(len(known)))
     distinct, repeated = _distinct(ids)
