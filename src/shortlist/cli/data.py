@@ -1,24 +1,20 @@
 """shortlist data: import a log and inspect it."""
 
-import json as json_text
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from shortlist import __version__
-from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import check_target, write_whole
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
-from shortlist.cli.output import Console, Table
+from shortlist.cli.data_output import pairs, print_report, save_with_report
+from shortlist.cli.frame import Json, Seed, errors_to_exit_codes, progress
+from shortlist.data.catalog import LIST_SEPARATOR
 from shortlist.data.choose_split import AUTO
-from shortlist.data.dataset import Dataset, load_dataset, save_dataset
+from shortlist.data.dataset import load_dataset
 from shortlist.data.read import read
-from shortlist.data.report import DataReport, data_report
+from shortlist.data.report import data_report
 from shortlist.data.sources import READERS, TABLE_FORMATS
 from shortlist.data.split import PROTOCOLS
-from shortlist.errors import ConfigError
 from shortlist.report.data import data_page
 
 app = typer.Typer(help="Import a log and inspect it.", no_args_is_help=True)
@@ -44,6 +40,12 @@ def prepare_command(
     options: Annotated[
         list[str] | None, typer.Option("--option", help="Option of the reader as key=value; repeatable.")
     ] = None,
+    list_separator: Annotated[
+        str,
+        typer.Option(
+            help="Item columns in which it occurs are lists (Action|Comedy), except titles; '' splits none."
+        ),
+    ] = LIST_SEPARATOR,
     min_weight: Annotated[float | None, typer.Option(help="Drop events with a lower weight.")] = None,
     min_user_events: Annotated[int, typer.Option(help="Drop users with fewer events.")] = 0,
     min_item_events: Annotated[int, typer.Option(help="Drop items with fewer events.")] = 0,
@@ -84,8 +86,9 @@ def prepare_command(
             item=item,
             time=time,
             weight=weight,
-            columns=_pairs(columns or [], "--column"),
-            options=_pairs(options or [], "--option"),
+            columns=pairs(columns or [], "--column"),
+            options=pairs(options or [], "--option"),
+            list_separator=list_separator,
             min_weight=min_weight,
             min_user_events=min_user_events,
             min_item_events=min_item_events,
@@ -101,9 +104,9 @@ def prepare_command(
             seed=seed,
         )
         show(f"read {path.name}", 1, 2)
-        report = _save(dataset, out, force)
+        report = save_with_report(dataset, out, force)
         show(f"read {path.name}", 2, 2)
-    _print(report, out, json)
+    print_report(report, out, json)
 
 
 @app.command("report")
@@ -118,49 +121,4 @@ def report_command(
     report = data_report(load_dataset(folder))
     if out is not None:
         write_whole(out, data_page(report))
-    _print(report, out, json)
-
-
-def _save(dataset: Dataset, out: Path, force: bool) -> DataReport:
-    report = data_report(dataset)
-    text = json_text.dumps(as_json(report), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-    extra = {"report.json": text, "report.html": data_page(report)}
-    save_dataset(dataset, out, f"shortlist {__version__}", extra, overwrite=force)
-    return report
-
-
-def _pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
-    return dict(_pair(text, flag) for text in texts)
-
-
-def _pair(text: str, flag: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not (key and equals):
-        raise ConfigError(f"{flag}: expected key=value, got {text!r}")
-    return key, value
-
-
-def _print(report: DataReport, out: Path | None, json: bool) -> None:
-    if json:
-        emit({**as_json(report), **({"out": str(out)} if out else {})})
-        return
-    table = Table(title=report.name, show_header=False)
-    for label, value in _lines(report, out):
-        table.add_row(label, value)
-    Console(stderr=True).print(table)
-
-
-def _lines(report: DataReport, out: Path | None) -> list[tuple[str, str]]:
-    rows, time = report.rows, report.time
-    return [
-        ("rows read", f"{rows.read:,}"),
-        *((f"dropped: {reason}", f"{count:,}") for reason, count in rows.dropped.items()),
-        ("events", f"{rows.kept:,}"),
-        ("users", f"{report.users:,}"),
-        ("items", f"{report.items:,}"),
-        ("density", f"{report.density:.4%}"),
-        ("time", f"{time.first} to {time.last}" if time.clock == "ms" else "no times"),
-        ("split", report.split_reason or str(report.split["protocol"])),
-        *([("warning", report.split_warning)] if report.split_warning else []),
-        *([("written to", str(out))] if out else []),
-    ]
+    print_report(report, out, json)

@@ -30,7 +30,9 @@ class LogFacts:
     kept: int | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)  # rows by reason
     settings: Mapping[str, float] = field(default_factory=dict)  # of the world that simulated the log
-    options: Mapping[str, Any] = field(default_factory=dict)  # of `read`, for `append`; without files and defaults
+    options: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # of `read`, for `append`; without files and defaults
     appended: tuple[str, ...] = ()  # names of the files that were appended, oldest first
     split_reason: str = ""  # why `--split auto` chose the protocol
 

@@ -1,15 +1,38 @@
 """The page of a data report."""
 
 from shortlist.data.report import DataReport, Distribution
-from shortlist.report.page import Html, Section, facts, figure, page, table
+from shortlist.report.page import Section, facts, figure, page, table
 from shortlist.report.plots import bars, histogram
 
 
 def data_page(report: DataReport) -> str:
-    """One HTML document."""
-    sections = [_overview(report), _rows(report), _histories(report), _popularity(report), _cold(report)]
+    """One HTML document: the verdict, the pictures, then tables."""
+    sections = [_verdict(report), _pictures(report), _sample(report), _overview(report), _rows(report)]
     categories = [_categories(report)] if report.categories.top else []
-    return page(f"Data: {report.name}", [*sections, *categories])
+    return page(f"Data: {report.name}", [*sections, _quantiles(report), _cold(report), *categories])
+
+
+def _verdict(report: DataReport) -> Section:
+    warned = [*report.warnings, *([report.split_warning] if report.split_warning else [])]
+    return Section("Verdict", [*report.verdict, *(f"Warning: {one}" for one in warned)])
+
+
+def _pictures(report: DataReport) -> Section:
+    users = histogram(_bins(report.histories), "events of a user", "users")
+    items = histogram(_bins(report.popularity), "events of an item", "items")
+    drawings = [figure(users, "Users by number of events."), figure(items, "Items by number of events.")]
+    return Section("Histories and popularity", drawings)
+
+
+def _sample(report: DataReport) -> Section:
+    lines = [
+        (one.user, one.title, ", ".join(one.categories), one.time or "no times", one.weight)
+        for one in report.sample
+    ]
+    heads = ("user", "item", "categories", "time", "weight")
+    kept = [at for at in range(len(heads)) if heads[at] != "categories" or any(line[at] for line in lines)]
+    rows = [[str(line[at]) if at < 2 else line[at] for at in kept] for line in lines]
+    return Section("First events", [table([heads[at] for at in kept], rows)])
 
 
 def _overview(report: DataReport) -> Section:
@@ -17,6 +40,7 @@ def _overview(report: DataReport) -> Section:
         "events": report.rows.kept,
         "users": report.users,
         "items": report.items,
+        "items with a description": report.described,
         "density": f"{report.density:.4%}",
         "from": (report.time.first or "no times")[:10],
         "to": (report.time.last or "no times")[:10],
@@ -35,21 +59,17 @@ def _rows(report: DataReport) -> Section:
     return Section("Rows", [table(("rows", "count"), lines)])
 
 
-def _histories(report: DataReport) -> Section:
-    drawing = histogram(_bins(report.histories), "events of a user", "users")
-    return Section("Histories", [_quantiles(report.histories), figure(drawing, "Users by number of events.")])
-
-
-def _popularity(report: DataReport) -> Section:
+def _quantiles(report: DataReport) -> Section:
+    """Quantiles as rows, so that the table fits a narrow screen."""
+    users, items = report.histories, report.popularity
+    names = ("min", "p25", "median", "p75", "p90", "p99", "max", "mean")
+    lines = [(name, getattr(users, name), getattr(items, name)) for name in names]
     shares = {
         "events of the top 1% of items": f"{report.concentration.top_1_percent:.1%}",
         "events of the top 10% of items": f"{report.concentration.top_10_percent:.1%}",
         "Gini coefficient": f"{report.concentration.gini:.3f}",
     }
-    drawing = figure(
-        histogram(_bins(report.popularity), "events of an item", "items"), "Items by number of events."
-    )
-    return Section("Popularity", [_quantiles(report.popularity), facts(shares), drawing])
+    return Section("Events per user and per item", [table(("", "user", "item"), lines), facts(shares)])
 
 
 def _cold(report: DataReport) -> Section:
@@ -68,21 +88,6 @@ def _categories(report: DataReport) -> Section:
     caption = f"The {len(top)} largest of {report.categories.count:,} categories."
     lines = [(one.category or "(none)", one.items, one.events) for one in top]
     return Section("Categories", [figure(drawing, caption), table(("category", "items", "events"), lines)])
-
-
-def _quantiles(counts: Distribution) -> Html:
-    names = ("min", "p25", "median", "p75", "p90", "p99", "max", "mean")
-    values = (
-        counts.min,
-        counts.p25,
-        counts.median,
-        counts.p75,
-        counts.p90,
-        counts.p99,
-        counts.max,
-        counts.mean,
-    )
-    return table(names, [values])
 
 
 def _bins(counts: Distribution) -> list[tuple[str, float]]:

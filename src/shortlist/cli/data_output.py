@@ -1,0 +1,75 @@
+"""What the verbs of `shortlist data` write and print: the data set with its report, verdict, sizes, first events."""
+
+import json as json_text
+from collections.abc import Sequence
+from pathlib import Path
+
+from shortlist import __version__
+from shortlist.artifact.as_json import as_json
+from shortlist.cli.frame import emit
+from shortlist.cli.output import Console, Table
+from shortlist.data.dataset import Dataset, save_dataset
+from shortlist.data.report import DataReport, data_report
+from shortlist.errors import ConfigError
+from shortlist.report.data import data_page
+
+
+def save_with_report(dataset: Dataset, out: Path, force: bool) -> DataReport:
+    """Write the data set, `report.json` and `report.html` as one folder."""
+    report = data_report(dataset)
+    text = json_text.dumps(as_json(report), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    extra = {"report.json": text, "report.html": data_page(report)}
+    save_dataset(dataset, out, f"shortlist {__version__}", extra, overwrite=force)
+    return report
+
+
+def pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
+    """Options of the form key=value."""
+    return dict(_pair(text, flag) for text in texts)
+
+
+def _pair(text: str, flag: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise ConfigError(f"{flag}: expected key=value, got {text!r}")
+    return key, value
+
+
+def print_report(report: DataReport, out: Path | None, json: bool) -> None:
+    """One JSON object, or the verdict and two tables."""
+    if json:
+        emit({**as_json(report), **({"out": str(out)} if out else {})})
+        return
+    console = Console(stderr=True)
+    for sentence in report.verdict:
+        console.print(sentence)
+    for warning in filter(None, (*report.warnings, report.split_warning)):
+        console.print(f"warning: {warning}")
+    console.print(_sizes(report, out))
+    console.print(_sample(report))
+
+
+def _sizes(report: DataReport, out: Path | None) -> Table:
+    rows, time = report.rows, report.time
+    table = Table(title=report.name, show_header=False)
+    for label, value in (
+        ("rows read", f"{rows.read:,}"),
+        *((f"dropped: {reason}", f"{count:,}") for reason, count in rows.dropped.items()),
+        ("events", f"{rows.kept:,}"),
+        ("users", f"{report.users:,}"),
+        ("items", f"{report.items:,}"),
+        ("density", f"{report.density:.4%}"),
+        ("time", f"{time.first} to {time.last}" if time.clock == "ms" else "no times"),
+        ("split", str(report.split["protocol"])),
+        *([("written to", str(out))] if out else []),
+    ):
+        table.add_row(label, value)
+    return table
+
+
+def _sample(report: DataReport) -> Table:
+    table = Table("user", "item", "title", "categories", "time", "weight", title="first events")
+    for one in report.sample:
+        cells = (one.user, one.item, one.title, ", ".join(one.categories), one.time or "", f"{one.weight:g}")
+        table.add_row(*map(str, cells))
+    return table
