@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from shortlist.lab.bench.batch import bench_batch
 from shortlist.lab.bench.data import bench_data
 from shortlist.lab.bench.index import bench_index
 from shortlist.lab.bench.pipeline import bench_pipeline
@@ -20,6 +21,7 @@ class Bench(Protocol):
 
 
 BENCHES: Mapping[str, Bench] = {
+    "batch": bench_batch,
     "data": bench_data,
     "index": bench_index,
     "pipeline": bench_pipeline,
@@ -30,6 +32,7 @@ BENCHES: Mapping[str, Bench] = {
 
 __all__ = [
     "BENCHES",
+    "bench_batch",
     "bench_data",
     "bench_index",
     "bench_pipeline",

@@ -51,7 +51,7 @@ class BatchJob:
 
     def rows(self, parts: Sequence[Places]) -> Iterator[pa.RecordBatch]:
         """The rows of some parts in turn; the next part is computed while the caller uses this one."""
-        with _workers() as pool:
+        with workers() as pool:
             ahead: list[list[Future[pa.RecordBatch]]] = []
             for places in parts:
                 ahead.append([pool.submit(self.batch_rows, batch) for batch in self.batches(places)])
@@ -105,7 +105,7 @@ def _padded(histories: "UserHistories", users: Tensor) -> Tensor:
 
 
 @contextmanager
-def _workers() -> Iterator[ThreadPoolExecutor]:
+def workers() -> Iterator[ThreadPoolExecutor]:
     """As many workers as torch has threads, each with one thread for arithmetic.
 
     Batches side by side use the cores better than threads inside every operation. OpenMP keeps the number per thread.
