@@ -44,7 +44,7 @@ class JTRTrainer:
     users, the last round. Weights of events multiply losses and votes.
     """
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     branch: int = setting(10, "Children of a node.", least=2, most=1e9)
     leaf: int = setting(100, "Most items of a leaf.", least=1, most=1e9)

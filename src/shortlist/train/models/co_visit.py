@@ -25,7 +25,7 @@ USUAL_WEIGHT = (
 class CoVisitTrainer:
     """Cosine of item columns of event weights, where a user weighs 1 / log2(2 + items)."""
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     neighbours: int = setting(100, "Largest number of neighbours of an item.", least=1, most=100_000)
     shrink: float = setting(

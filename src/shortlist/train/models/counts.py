@@ -26,7 +26,7 @@ MAX_ONE_HOT = 64  # categories; more of them get random directions, which are ne
 class PopularTrainer:
     """Counts events, or adds their weights, all of them or those of the last `days`."""
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     def fit(self, settings: Settings, context: TrainContext) -> Popular:
         counts = torch.from_numpy(counts_in_window(context, float(settings.get("days", 0))))
@@ -36,9 +36,9 @@ class PopularTrainer:
 
 @dataclass(frozen=True)
 class RecentTrainer:
-    """Orders items by their first event, which is the same whatever its weight."""
+    """Orders items by their first event."""
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = None  # the first event of an item is the first whatever its weight
 
     def fit(self, settings: Settings, context: TrainContext) -> Recent:
         events = context.events
@@ -54,7 +54,7 @@ class RecentTrainer:
 class AvailableTrainer:
     """Turns lists of item ids and of categories into one mask of items."""
 
-    uses_weights: ClassVar[bool] = True  # reads no events
+    uses_weights: ClassVar[bool | None] = None  # reads no events
 
     allow: tuple[str | int, ...] = setting((), "Item ids; only these are available.")
     deny: tuple[str | int, ...] = setting((), "Item ids that are never available.")
@@ -78,7 +78,7 @@ class AvailableTrainer:
 class DiverseTrainer:
     """Vectors that measure the similarity of items: their sets of categories, or the item vectors of a nominator."""
 
-    uses_weights: ClassVar[bool] = True  # reads no events
+    uses_weights: ClassVar[bool | None] = None  # reads no events
 
     by: str = setting("category", "category, or the name of a nominator with item vectors.")
 

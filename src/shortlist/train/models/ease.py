@@ -27,7 +27,7 @@ class EASETrainer(ModelTrainer):
     X holds 1 for each pair of user and item, or the largest weight of its events.
     """
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     model: type[Any] = field(default=EASE, kw_only=True)
     ridge: float = setting(250.0, "L2 regularisation.", least=1e-9, most=1e12)

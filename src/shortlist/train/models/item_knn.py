@@ -18,7 +18,7 @@ from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callba
 class ItemKNNTrainer(ModelTrainer):
     """Cosine of the users of two items; `shrink` users are added to the denominator against rare pairs."""
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     model: type[Any] = field(default=ItemKNN, kw_only=True)
     shrink: float = setting(

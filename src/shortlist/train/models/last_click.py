@@ -19,7 +19,7 @@ from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callba
 class LastClickTrainer(ModelTrainer):
     """Counts which item follows each item, or adds its weights, and stores the most frequent ones."""
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     model: type[Any] = field(default=LastClick, kw_only=True)
     neighbours: int = setting(100, "Stored next items of every item.", least=1, most=100_000)

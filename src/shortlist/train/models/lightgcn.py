@@ -25,7 +25,7 @@ class LightGCNTrainer(PairTrainer):
     Weights multiply the losses of events; the edges of the graph have none.
     """
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     model: type[Any] = field(default=LightGCN, kw_only=True)
     reg: float = setting(1e-4, "L2 regularisation of the embeddings of a batch.", least=0, most=1000)

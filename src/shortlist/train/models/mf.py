@@ -20,7 +20,7 @@ LOSSES = ("bpr", "softmax", "ccf")
 class MFTrainer(PairTrainer):
     """Every event against sampled negatives."""
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     model: type[Any] = field(default=MF, kw_only=True)
     loss: str = setting(

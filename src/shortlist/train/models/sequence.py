@@ -31,7 +31,7 @@ class SequenceTrainer(LoopTrainer):
     positions in every epoch.
     """
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     loss: str = setting(
         "softmax",

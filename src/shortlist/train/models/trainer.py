@@ -38,7 +38,7 @@ class ModelTrainer(ABC):
     `shortlist.train.registry.make_trainer("sasrec", width=32, epochs=5)` takes both kinds of settings and sorts them.
     """
 
-    uses_weights: ClassVar[bool] = False  # whether `learn` follows the strengths of events
+    uses_weights: ClassVar[bool | None] = False  # whether `learn` follows the strengths of events
 
     model: type[Any] = field(kw_only=True)
     config: Any = field(default=None, kw_only=True)  # a `model.Config`; None means its defaults

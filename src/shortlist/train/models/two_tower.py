@@ -26,7 +26,7 @@ class TwoTowerTrainer(LoopTrainer):
     An epoch contains at most `instances` random histories.
     """
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     model: type[Any] = field(default=TwoTower, kw_only=True)
     epochs: int = 10

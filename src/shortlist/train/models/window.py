@@ -26,7 +26,7 @@ class WindowTrainer(LoopTrainer):
     An epoch contains at most `instances` random events, each with the `max_history` events before it.
     """
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     epochs: int = 40
     batch_size: int = 512

@@ -16,7 +16,7 @@ from shortlist.train.context import TrainContext
 class ModelScorerTrainer:
     """Shares the model of nominator `start` without training; for out-of-fold candidates, the out-of-fold model."""
 
-    uses_weights: ClassVar[bool] = True  # reads no events
+    uses_weights: ClassVar[bool | None] = None  # reads no events
 
     start: str = setting("", "Nominator whose model scores the candidates.")
 

@@ -39,7 +39,7 @@ class RankerTrainer(ListSampling):
     """
 
     title: ClassVar[str] = "ranker"
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     epochs: int = setting(20, "Largest number of epochs.", least=1, most=100_000)
     learning_rate: float = setting(1e-3, "Learning rate.", least=1e-9, most=10)

@@ -38,7 +38,7 @@ class TreeTrainer:
     multiply losses, and log-likelihoods in tree updates.
     """
 
-    uses_weights: ClassVar[bool] = True
+    uses_weights: ClassVar[bool | None] = True
 
     method: str = setting("dtr-t-rl", "Training method.", choices=tuple(METHODS))
     profile: str = setting(
