@@ -9,10 +9,12 @@ import typer
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
+from shortlist.cli.evaluate import CutOffs, Metrics
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import Console, Table, echo
 from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
+from shortlist.evaluate.headline import part_name
 from shortlist.report.compare import compare_drawing, compare_page
 from shortlist.report.page import difference, interval
 
@@ -26,8 +28,10 @@ def compare(
     data: Annotated[Path, typer.Option(help="The prepared data set all of them were trained on.")],
     on: Annotated[str, typer.Option(help="Which held-out users: test or valid.")] = "test",
     metric: Annotated[
-        str, typer.Option(help="The metric of the paired tests, like recall@20.")
-    ] = "recall@20",
+        str | None, typer.Option(help="The metric of the paired tests. Default: recall@20.")
+    ] = None,
+    metrics: Metrics = None,
+    at: CutOffs = None,
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
     drawing: Annotated[Path | None, typer.Option(help="Write the plot alone to this SVG file.")] = None,
     seed: Seed = 0,
@@ -36,7 +40,9 @@ def compare(
     """Several bundles and the baselines on the same users: intervals, paired tests, quality against latency."""
     start = time.perf_counter()
     with progress() as show_progress:
-        found = compare_bundles(bundles, data, on=on, metric=metric, seed=seed, progress=show_progress)
+        found = compare_bundles(
+            bundles, data, on=on, metric=metric, metrics=metrics, at=at, seed=seed, progress=show_progress
+        )
     seconds = time.perf_counter() - start
     if report is not None:
         write_whole(report, compare_page(found))
@@ -54,6 +60,8 @@ def compare(
 def show(found: Comparison) -> None:
     """Print a comparison."""
     console = Console()
+    for name, system in found.systems.items():
+        console.print(f"{name}: {system.headline.sentence}")
     console.print(quality_table(found))
     console.print(pairs_table(found))
     console.print(latency_table(found))
@@ -66,9 +74,11 @@ def show(found: Comparison) -> None:
 def quality_table(found: Comparison) -> Table:
     """The metric of the tests with its interval, other metrics at the same cut, baselines below."""
     cut = found.metric.partition("@")[2]
-    others = [f"{word}@{cut}" for word in ("recall", "ndcg", "f1", "hit_rate", "mrr")]
-    others = [name for name in others if name != found.metric]
-    table = Table(title=f"{found.users:,} held-out users, the same for all", title_justify="left")
+    listed = [f"{word}@{cut}" for word in ("recall", "ndcg", "f1", "hit_rate", "mrr")]
+    known = next(iter(found.metrics.values())).metrics
+    others = [name for name in listed if name in known and name != found.metric]
+    title = f"{found.users:,} {part_name(found.protocol.on)}, the same for all"
+    table = Table(title=title, title_justify="left")
     for name in ("system", found.metric, *others):
         stacked = name if name == found.metric else name.replace("@", "\n@").replace("_", "\n")
         table.add_column(stacked, overflow="fold", no_wrap=name != "system")

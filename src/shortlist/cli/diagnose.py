@@ -12,9 +12,12 @@ from shortlist.artifact.staging import write_whole
 from shortlist.cli.diagnosis_tables import show
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import Console, echo
+from shortlist.data import open_dataset
 from shortlist.diagnose.bundle import diagnose as diagnose_bundle
 from shortlist.diagnose.knobs.retrain import check_variants
 from shortlist.errors import ConfigError
+from shortlist.evaluate.lookup import look_up_users
+from shortlist.evaluate.measures import MOST, SLATE
 from shortlist.pipeline import Recommender, load_recommender
 from shortlist.report.diagnosis.page import diagnosis_page
 
@@ -24,8 +27,12 @@ def diagnose(
     bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
     data: Annotated[Path, typer.Option(help="The prepared data set the bundle was trained on.")],
     on: Annotated[str, typer.Option(help="Which held-out users: valid or test.")] = "valid",
+    at: Annotated[int, typer.Option(min=1, max=MOST, help="Items per slate, and cut-off of recall.")] = SLATE,
     users: Annotated[
-        int | None, typer.Option(min=1, help="How many of them to sample; up to 1,000 by default.")
+        int | None,
+        typer.Option(
+            min=1, help="How many of them to sample for all but the headline; up to 1,000 by default."
+        ),
     ] = None,
     budget: Annotated[
         str | None,
@@ -49,14 +56,15 @@ def diagnose(
     """Which stage loses how many relevant items, why, and which knob recovers how much recall."""
     start = time.perf_counter()
     _check_page(html)
-    recommender = load_recommender(bundle)
+    recommender, dataset = load_recommender(bundle), open_dataset(data)
     if retrain:
         _announce(recommender)
     with progress() as show_progress:
         found = diagnose_bundle(
             recommender,
-            data,
+            dataset,
             on=on,
+            at=at,
             users=users,
             budget=budget,
             retrain=retrain,
@@ -67,7 +75,7 @@ def diagnose(
         )
     found = replace(found, seconds=time.perf_counter() - start)
     if html is not None:
-        write_whole(html, diagnosis_page(found))
+        write_whole(html, diagnosis_page(found, look_up_users(recommender, dataset, on=on, k=at, seed=seed)))
     if json:
         emit({**as_json(found), "html": html})
         return

@@ -7,7 +7,7 @@ from rich.box import SIMPLE
 from shortlist.cli.output import Console, Table
 from shortlist.diagnose.calibration import Calibration
 from shortlist.diagnose.diagnosis import Diagnosis
-from shortlist.diagnose.findings.summary import summary
+from shortlist.diagnose.findings.summary import sample_note, summary
 from shortlist.diagnose.findings.text import counted, percent, points, with_interval
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.not_measured import NotMeasured
@@ -49,6 +49,8 @@ def show_funnel(diagnosis: Diagnosis, console: Console) -> None:
     """Summary, table of stages, findings with knobs, and the details."""
     for text in summary(diagnosis):
         console.print(text)
+    if diagnosis.relevant:
+        console.print(sample_note(diagnosis))
     for warning in diagnosis.warnings:
         console.print(f"warning: {warning}")
     console.print(stages_table(diagnosis))

@@ -10,10 +10,24 @@ from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import Console, Table, echo
+from shortlist.data import open_dataset
 from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
-from shortlist.report.page import difference, interval
+from shortlist.evaluate.headline import part_name
+from shortlist.evaluate.lookup import look_up_users
+from shortlist.evaluate.measures import choose_measures
+from shortlist.pipeline import load_recommender
+from shortlist.report.page import interval
 from shortlist.report.run import run_page
+
+Metrics = Annotated[
+    str | None,
+    typer.Option(help="Metrics, like recall,ndcg,mrr; the first decides. Default: all, recall decides."),
+]
+CutOffs = Annotated[
+    str | None,
+    typer.Option(help="Cut-offs, like 5,10,50; slates have as many items as the largest. Default: 10,20."),
+]
 
 
 @errors_to_exit_codes()
@@ -21,6 +35,8 @@ def evaluate(
     bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
     data: Annotated[Path, typer.Option(help="The prepared data set the bundle was trained on.")],
     on: Annotated[str, typer.Option(help="Which held-out users: test or valid.")] = "test",
+    metrics: Metrics = None,
+    at: CutOffs = None,
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
     seed: Seed = 0,
     json: Json = False,
@@ -28,10 +44,15 @@ def evaluate(
     """Metrics with intervals beside those of baselines, and which stage loses how many relevant items."""
     start = time.perf_counter()
     with progress() as show_progress:
-        found = evaluate_bundle(bundle, data, on=on, seed=seed, progress=show_progress)
+        choose_measures(metrics, at)  # refuse a wrong choice before anything is loaded
+        recommender, dataset = load_recommender(bundle), open_dataset(data)
+        found = evaluate_bundle(
+            recommender, dataset, on=on, metrics=metrics, at=at, seed=seed, progress=show_progress
+        )
     seconds = time.perf_counter() - start
     if report is not None:
-        write_whole(report, run_page(found))
+        users = look_up_users(recommender, dataset, on=on, k=found.headline.slate, seed=seed)
+        write_whole(report, run_page(found, users))
     if json:
         emit({**as_json(found), "seconds": seconds, "report": report})
         return
@@ -43,6 +64,7 @@ def evaluate(
 def show(found: Evaluation) -> None:
     """Print an evaluation."""
     console = Console()
+    console.print(found.headline.sentence)
     console.print(metrics_table(found))
     console.print(stages_table(found))
     for name, rule in found.protocol.rows().items():
@@ -53,15 +75,14 @@ def show(found: Evaluation) -> None:
 
 def metrics_table(found: Evaluation) -> Table:
     """The pipeline with intervals beside the means of the baselines on the same users."""
-    best = found.best_baseline
-    caption = f"recall@20 above {best}, the best baseline: {difference(found.differences[best]['recall@20'])}"
-    table = Table(title=f"{found.users:,} held-out users", title_justify="left", caption=caption)
-    table.caption_justify = "left"
+    title = f"{found.users:,} {part_name(found.headline.on)}"
+    table = Table(title=title, title_justify="left")
     for name in ("metric", *found.metrics):
         table.add_column(name.replace(" ", "\n", 1), no_wrap=True)
     pipeline, *baselines = (system.metrics for system in found.metrics.values())
+    cut = f"@{found.headline.slate}"
     for name in pipeline:
-        if name.endswith("@20"):
+        if name.endswith(cut):
             means = (interval(own[name]).partition(" ")[0] for own in baselines)
             table.add_row(name, interval(pipeline[name]), *means)
     return table

@@ -16,8 +16,9 @@ from shortlist.diagnose.sample import sample_users
 from shortlist.diagnose.shift import training_candidates
 from shortlist.diagnose.tree.bundle import diagnose_trees, trees_of
 from shortlist.errors import ConfigError
-from shortlist.evaluate.evaluation import held_out_part, split_of
+from shortlist.evaluate.evaluation import check_not_empty, held_out_part, measure_headline, split_of
 from shortlist.evaluate.latency import one_thread
+from shortlist.evaluate.measures import SLATE, choose_measures
 from shortlist.pipeline import Recipe, Recommender, open_recommender
 from shortlist.progress import Progress, silent
 from shortlist.train.pipeline import stages_used
@@ -30,6 +31,7 @@ def diagnose(
     data: Dataset | Path | str,
     *,
     on: str = "valid",
+    at: int = SLATE,
     users: int | None = None,
     budget: str | float | None = None,
     retrain: bool = False,
@@ -40,15 +42,20 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose a bundle on the users its split held out.
 
-    `bundle` and `data` are objects or their folders; `on` is "valid" or "test". At most `users` of them are sampled,
-    1,000 by default. `budget` ("30ms") also searches for the best sizes within that latency. `retrain` also measures
+    `bundle` and `data` are objects or their folders; `on` is "valid" or "test". Slates have `at` items. The
+    headline is that of `evaluate`, on all of these users; for the rest at most `users` of them are sampled, 1,000 by
+    default. `budget` ("30ms") also searches for the best sizes within that latency. `retrain` also measures
     knobs that need training, with one training each. `k` and `beam` replace those of the trees.
     """
-    budget_ms = None if budget is None else parse_budget(budget)
+    budget_ms, measures = None if budget is None else parse_budget(budget), choose_measures(at=at)
     opened, dataset = open_recommender(bundle).as_measured(), open_dataset(data)
     _check_tree_options(opened, k, beam)
     split = split_of(opened, dataset)
     held_out = held_out_part(split, on)
+    check_not_empty(held_out)
+    headline = measure_headline(
+        opened, held_out, split.train, on, measures, dataset.clock, seed, progress=progress
+    )
     tried = check_variants(opened) if retrain else variants(opened.recipe)
     sample = sample_users(held_out, len(opened.catalog), USERS if users is None else users, seed)
     with one_thread():  # batches are small: a second thread waits more than it works
@@ -57,6 +64,7 @@ def diagnose(
             sample,
             split.train,
             opened.catalog,
+            k=measures.slate,
             training=training_candidates(opened.training_sample),
             on=on,
             held_out_users=len(np.unique(held_out.users)),
@@ -75,6 +83,7 @@ def diagnose(
             found,
             knobs=(*found.knobs, *extra),
             trees=trees,
+            headline=headline,
             budget=search,
             dependents=dependents_of(opened.recipe),
             about=opened.about,

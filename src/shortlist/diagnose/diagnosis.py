@@ -14,6 +14,7 @@ from shortlist.diagnose.segments import Segment
 from shortlist.diagnose.shift import Shift
 from shortlist.diagnose.tree.diagnosis import TreeDiagnosis
 from shortlist.diagnose.what_if import WhatIf
+from shortlist.evaluate.headline import Headline, part_name
 from shortlist.metrics.estimate import Estimate
 from shortlist.pipeline import About
 
@@ -79,7 +80,7 @@ class SampledUsers:
     @property
     def part(self) -> str:
         """The part of the split in words."""
-        return {"valid": "validation users", "test": "test users"}.get(self.on, "held-out users")
+        return part_name(self.on)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Finding:
     knob: str
     gain: Estimate | None = None  # the best that was measured, in recall; None where nothing was
     share: float = 0.0  # avoidable losses, of all relevant items; 0 where it is not a loss
+    setting: str = ""  # the setting that gained most, or lost least; empty where none was measured
 
     @property
     def text(self) -> str:
@@ -128,6 +130,7 @@ class Diagnosis:
     sample: SampledUsers
     warnings: tuple[str, ...]
     trees: Mapping[str, TreeDiagnosis] = field(default_factory=dict)
+    headline: Headline | None = None  # on all held-out users, as in `evaluate`; None for a bare pipeline
     budget: BudgetReport | None = None
     dependents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by stage: those that need it
     about: About = field(default_factory=About)

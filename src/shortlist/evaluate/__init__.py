@@ -9,12 +9,14 @@ from shortlist.evaluate.evaluation import (
     evaluate_pipeline,
     segments,
 )
+from shortlist.evaluate.headline import Headline
 from shortlist.evaluate.losses import Losses, StageLoss, StageLosses, StageTrace, decompose
 from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
 
 __all__ = [
     "Comparison",
     "Evaluation",
+    "Headline",
     "Losses",
     "PipelineEvaluation",
     "Scores",

@@ -154,10 +154,9 @@ def _evaluation(
         offline(bundle.pipeline),
         held_out,
         split.train,
-        measures.ks,
-        progress,
+        progress=progress,
         clock=data.clock,
-        metrics=measures.names,
+        measures=measures,
     )
     row = typical_request(found.scores[measures.metric])
     return Evaluation(
@@ -183,15 +182,15 @@ def evaluate_pipeline(
     progress: Progress = silent,
     check: bool = True,
     clock: str = "ms",
-    metrics: Sequence[str] | None = None,
+    measures: Measures | None = None,
 ) -> PipelineEvaluation:
     """Evaluate a bare pipeline on held-out requests; baselines, novelty and segments are counted over `train`.
 
     Slates have as many items as the largest cut. The `clock` of the log is "ms" or "order". `check` verifies the
-    conservation of candidates in every batch. `metrics` are names of metrics, all by default.
+    conservation of candidates in every batch. `measures` replace all metrics at `ks`.
     """
     check_not_empty(held_out)
-    measures = choose_measures(metrics, ks)
+    measures = measures or choose_measures(at=ks)
     slates, batches = _run_batches(resized(as_pipeline(pipeline), measures.slate), held_out, progress, check)
     score, (user_losses, losses) = slate_scorer(held_out, train, measures), total_losses(batches)
     return PipelineEvaluation(

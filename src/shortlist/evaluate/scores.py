@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from shortlist.errors import ConfigError, DataError
+from shortlist.evaluate.measures import NAMES
 from shortlist.metrics.coverage import coverage, gini, novelty
 from shortlist.metrics.ranking import METRICS
-from shortlist.metrics.significance import Interval, PairedTest, bootstrap, paired
+from shortlist.metrics.significance import Interval, PairedTest, bootstrap, bootstraps, paired
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,11 @@ class Scores:
 
     def intervals(self, seed: int = 0, samples: int = 1000, level: float = 0.95) -> dict[str, Interval]:
         """The mean of every metric with its bootstrap interval."""
-        return {name: bootstrap(values, seed, samples, level) for name, values in self.values.items()}
+        return dict(zip(self.values, bootstraps([*self.values.values()], seed, samples, level), strict=True))
+
+    def interval(self, name: str, seed: int = 0) -> Interval:
+        """The mean of one metric with its bootstrap interval, as in `intervals`."""
+        return bootstrap(self[name], seed)
 
     def summary(self, seed: int = 0) -> SystemMetrics:
         """Means with intervals, without the values of single users."""
@@ -68,17 +73,26 @@ def score_slates(
     ks: Sequence[int] = (10, 20, 50),
     popularity: Tensor | None = None,
     n_users: int | None = None,
+    names: Sequence[str] = NAMES,
 ) -> Scores:
-    """Every metric at every cut for slates [U, K] and relevant items [U, R].
+    """The metrics of these names at every cut for slates [U, K] and relevant items [U, R].
 
     With the `popularity` [n_items] of the items among the `n_users` training users, novelty, coverage and Gini index
-    are included.
+    are included, if they are among the names.
     """
-    values = {f"{name}@{k}": metric(ranked, relevant, k) for name, metric in METRICS.items() for k in ks}
+    ranking = [name for name in names if name in METRICS]
+    values = {f"{name}@{k}": METRICS[name](ranked, relevant, k) for name in ranking for k in ks}
     if popularity is None:
         return Scores(values, {})
     if n_users is None:
         raise ConfigError("score_slates: popularity needs n_users, the number of users it was counted over")
-    values |= {f"novelty@{k}": novelty(ranked, popularity, n_users, k) for k in ks}
-    covered = {f"coverage@{k}": coverage(ranked, len(popularity), k) for k in ks}
-    return Scores(values, covered | {f"gini@{k}": gini(ranked, len(popularity), k) for k in ks})
+    if "novelty" in names:
+        values |= {f"novelty@{k}": novelty(ranked, popularity, n_users, k) for k in ks}
+    catalog = {"coverage": coverage, "gini": gini}
+    together = {
+        f"{name}@{k}": measure(ranked, len(popularity), k)
+        for name, measure in catalog.items()
+        if name in names
+        for k in ks
+    }
+    return Scores(values, together)

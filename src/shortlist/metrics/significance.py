@@ -58,9 +58,20 @@ def bootstrap(values: Tensor, seed: int, samples: int = 1000, level: float = 0.9
 
     All values are NaN when no user is left.
     """
-    known = _numbers(values)
-    known = known[~np.isnan(known)]
-    return Interval(_mean(known), *_interval(known, seed, samples, level))
+    return bootstraps([values], seed, samples, level)[0]
+
+
+def bootstraps(
+    columns: Sequence[Tensor], seed: int, samples: int = 1000, level: float = 0.95
+) -> list[Interval]:
+    """The same as `bootstrap` of every column [U]; columns with values for the same users share their samples."""
+    known = [one[~np.isnan(one)] for one in map(_numbers, columns)]
+    bounds: dict[int, tuple[float, float]] = {}
+    for length in dict.fromkeys(map(len, known)):
+        same = [at for at, values in enumerate(known) if len(values) == length]
+        found = _intervals([known[at] for at in same], seed, samples, level)
+        bounds |= dict(zip(same, found, strict=True))
+    return [Interval(_mean(values), *bounds[at]) for at, values in enumerate(known)]
 
 
 def paired(a: Tensor, b: Tensor, seed: int, samples: int = 1000, level: float = 0.95) -> PairedTest:
@@ -118,18 +129,25 @@ def _mean(values: Floats) -> float:
 
 
 def _interval(values: Floats, seed: int, samples: int, level: float) -> tuple[float, float]:
+    return _intervals([values], seed, samples, level)[0]
+
+
+def _intervals(columns: Sequence[Floats], seed: int, samples: int, level: float) -> list[tuple[float, float]]:
+    """Percentile intervals of the means of columns of one length; every column sees the same samples."""
     if samples < 1 or not 0 < level < 1 or seed < 0:
         got = f"{samples}, {level} and seed {seed}"
         raise ConfigError(
             f"significance: expected samples from 1, 0 < level < 1 and a seed from 0, got {got}"
         )
-    if len(values) == 0:
-        return float("nan"), float("nan")
-    chunks = _chunks(samples, len(values))
-    rng = np.random.default_rng([seed, 0])
-    means = [values[rng.integers(0, len(values), (size, len(values)))].mean(axis=1) for size in chunks]
-    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    users = len(columns[0])
+    if users == 0:
+        return [(float("nan"), float("nan"))] * len(columns)
+    rng, means = np.random.default_rng([seed, 0]), list[Floats]()
+    for size in _chunks(samples, users):
+        rows = rng.integers(0, users, (size, users))
+        means.append(np.stack([values[rows].mean(axis=1) for values in columns]))
+    bounds = np.quantile(np.concatenate(means, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=1)
+    return [(float(low), float(high)) for low, high in bounds.T]
 
 
 def _sign_flips(differences: Floats, seed: int, samples: int) -> float:

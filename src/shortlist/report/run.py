@@ -1,83 +1,132 @@
-"""The page of one evaluation: metrics, stage losses, and one request in full."""
+"""The page of one evaluation: the funnel, the headline metrics, users to look up, and the rest folded away."""
 
 from collections.abc import Mapping
 
-from shortlist.evaluate.evaluation import PIPELINE, TESTED, Evaluation
+from shortlist.evaluate.evaluation import PIPELINE, Evaluation
+from shortlist.evaluate.headline import part_name
+from shortlist.evaluate.lookup import UserLookup
 from shortlist.evaluate.protocol import Protocol
 from shortlist.metrics.significance import Interval
 from shortlist.pipeline.about import About
-from shortlist.report.page import Html, Section, code, difference, facts, figure, interval, page, table
-from shortlist.report.plots import bars, funnel, whiskers
-
-SHOWN = ("recall@20", "ndcg@20", "precision@20", "hit_rate@20", "mrr@20", "map@20", "f1@20")
-
-
-def run_page(found: Evaluation) -> str:
-    """One HTML document of an evaluation."""
-    sections = [
-        _headline(found),
-        _metrics(found),
-        _losses(found),
-        _nominators(found),
-        _segments(found),
-        _example(found),
-        protocol_section(found.protocol),
-        _about(found.about),
-    ]
-    return page(f"{found.about.name} on {found.about.data}", sections)
+from shortlist.report.funnel import Funnel, FunnelStage, funnel_figure
+from shortlist.report.lookup import SCRIPT, lookup_section
+from shortlist.report.page import (
+    Html,
+    Section,
+    code,
+    difference,
+    facts,
+    figure,
+    folded,
+    interval,
+    page,
+    table,
+)
+from shortlist.report.plots import bars, whiskers
 
 
-def _headline(found: Evaluation) -> Section:
-    test, worst = found.differences["popularity"]["recall@20"], found.losses.largest
-    ours, theirs = (found.metrics[name].metrics["recall@20"] for name in (PIPELINE, "popularity"))
-    verb = "beats popularity" if test.above else "does not significantly beat popularity"
+def run_page(found: Evaluation, users: UserLookup | None = None) -> str:
+    """One HTML document of an evaluation; `users` can be looked up in it."""
+    sections = [_summary(found), *([] if users is None else [lookup_section(users)])]
+    rest = folded(
+        [
+            _metrics(found),
+            _losses(found),
+            _nominators(found),
+            _segments(found),
+            _example(found),
+            protocol_section(found.protocol),
+            _about(found.about),
+        ]
+    )
+    title = f"{found.about.name} on {found.about.data}"
+    return page(title, [*sections, *rest], "" if users is None else SCRIPT)
+
+
+def _summary(found: Evaluation) -> Section:
+    losses, worst = found.losses, found.losses.largest
     parts: list[Html | str] = [
-        f"The pipeline {verb}: recall@20 is {interval(ours)}, popularity {interval(theirs)}, "
-        f"the difference on the same users {difference(test)}.",
-        f"The largest loss is at {worst.name!r}: {worst.lost:,} of {found.losses.relevant:,} relevant items "
-        f"({_share(worst.lost, found)}) are lost there.",
-        facts(
-            {
-                "held-out users": found.users,
-                "relevant items": found.losses.relevant,
-                "of them returned": found.losses.returned,
-            }
-        ),
-        code(found.expression),
+        funnel_figure(funnel_of(found), _caption(found)),
+        found.headline.sentence,
+        f"Most is lost at {worst.name!r}: {worst.lost:,} of {losses.relevant:,} relevant items "
+        f"({_share(worst.lost, found)}).",
+        headline_table(found),
     ]
     if found.warnings:
         parts.append(table(["warning"], [[text] for text in found.warnings]))
     return Section("Summary", parts)
 
 
+def funnel_of(found: Evaluation) -> Funnel:
+    """The stages of an evaluation as a funnel."""
+    stages = tuple(
+        FunnelStage(one.name, one.kind, one.candidates, one.entered, one.survived, one.removed)
+        for one in found.losses.stages
+    )
+    return Funnel(found.losses.relevant, stages, found.losses.largest.name)
+
+
+def _caption(found: Evaluation) -> str:
+    return (
+        f"{found.users:,} {part_name(found.headline.on)}, slates of {found.headline.slate}. Grey: candidates after "
+        "each stage (log scale). Blue: relevant items still among them. Orange: relevant items lost, darkest where "
+        "most are."
+    )
+
+
+def headline_table(found: Evaluation) -> Html:
+    """The headline metrics with intervals, beside the best baseline."""
+    best = found.best_baseline
+    ours, theirs = found.metrics[PIPELINE].metrics, found.metrics[best].metrics
+    rows = [
+        [
+            metric,
+            with_bounds(interval(ours[metric])),
+            with_bounds(interval(theirs[metric])),
+            with_bounds(difference(found.differences[best][metric])),
+        ]
+        for metric in found.tested
+    ]
+    return table(["metric", "pipeline", f"{best}, the best baseline", "difference"], rows)
+
+
+def with_bounds(text: str) -> Html:
+    """A mean with its interval in small print below it."""
+    mean, _, bounds = text.partition(" ")
+    return Html(f"{mean}<br><small>{bounds}</small>".replace(" ", "&nbsp;"))
+
+
 def _metrics(found: Evaluation) -> Section:
-    systems = found.metrics
+    systems, tested = found.metrics, found.tested
     ours = systems[PIPELINE]
-    names = [name for name in SHOWN if name in ours.metrics]
+    names = [
+        name for name in ours.metrics if name.endswith(f"@{found.headline.slate}") and "novelty" not in name
+    ]
     series = {name: [_point(own.metrics[metric]) for metric in names] for name, own in systems.items()}
     rows: list[list[object]] = [
-        [name, *(interval(own.metrics[name]) for own in systems.values())] for name in ours.metrics
+        [name, *(with_bounds(interval(own.metrics[name])) for own in systems.values())]
+        for name in ours.metrics
     ]
     rows += [[name, *(own.catalog[name] for own in systems.values())] for name in ours.catalog]
     tests = [
-        [name, *(difference(own[metric]) for metric in TESTED)] for name, own in found.differences.items()
+        [name, *(with_bounds(difference(own[metric])) for metric in tested)]
+        for name, own in found.differences.items()
     ]
     return Section(
-        "Metrics",
+        "All metrics",
         [
             figure(
                 whiskers(names, series, "value"), "Means over held-out users with 95 % bootstrap intervals."
             ),
             table(["metric", *systems], rows),
             "Difference of the pipeline to each baseline on the same users:",
-            table(["baseline", *TESTED], tests),
+            table(["baseline", *tested], tests),
         ],
     )
 
 
 def _losses(found: Evaluation) -> Section:
-    stages, relevant = found.losses.stages, max(found.losses.relevant, 1)
-    bars_of = [(stage.name, max(stage.candidates, 0.1), stage.survived / relevant) for stage in stages]
+    stages = found.losses.stages
     rows = [
         [
             stage.name,
@@ -107,13 +156,10 @@ def _losses(found: Evaluation) -> Section:
             "Every relevant item is followed through the pipeline. Items that no nominator nominated are lost at the "
             "pool. Entered = survived + lost.",
             figure(
-                funnel(bars_of, ("candidates per request", "relevant items left")),
-                "Candidates after each stage, and the share of relevant items that are still among them.",
-            ),
-            figure(
                 bars([(stage.name, stage.lost) for stage in stages], "relevant items lost"), "Loss per stage."
             ),
             table(heads, rows),
+            code(found.expression),
         ],
     )
 
@@ -129,10 +175,13 @@ def _nominators(found: Evaluation) -> Section:
 
 def _segments(found: Evaluation) -> Section:
     rows: list[list[object]] = []
+    tested = found.tested[:2]
     for name, segment in found.segments.items():
-        pairs = [(segment.pipeline[metric], segment.popularity[metric]) for metric in TESTED]
-        rows.append([name, segment.users, *(interval(value) for pair in pairs for value in pair)])
-    heads = ["users", "count", "recall@20", "popularity", "ndcg@20", "popularity"]
+        pairs = [(segment.pipeline[metric], segment.popularity[metric]) for metric in tested]
+        rows.append(
+            [name, segment.users, *(with_bounds(interval(value)) for pair in pairs for value in pair)]
+        )
+    heads = ["users", "count", *(head for metric in tested for head in (metric, "popularity"))]
     return Section("Segments of users", [table(heads, rows)])
 
 

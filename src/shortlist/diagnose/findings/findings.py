@@ -72,6 +72,7 @@ def _loss(stage: StageReport, diagnosis: Diagnosis) -> Finding:
         " ".join(_advice(stage, knobs, best)),
         best.gain if best else None,
         stage.avoidable / diagnosis.relevant,
+        setting(best) if best else "",
     )
 
 

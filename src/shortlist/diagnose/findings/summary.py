@@ -47,10 +47,7 @@ def summary(diagnosis: "Diagnosis") -> list[str]:
     """The result in three sentences."""
     if not diagnosis.relevant:
         return ["No user of the sample has a relevant item, so nothing can be measured."]
-    sentences = [
-        f"Recall@{diagnosis.k} is {with_interval(diagnosis.recall)}, the mean over {_measured_users(diagnosis)}: the "
-        f"funnel returned {diagnosis.returned:,} of {counted(diagnosis.relevant, 'relevant item')}.{_most(diagnosis)}"
-    ]
+    sentences = [_recall(diagnosis)]
     worst = diagnosis.largest_loss
     if worst is None:
         return [*sentences, "No stage has avoidable losses."]
@@ -62,6 +59,26 @@ def summary(diagnosis: "Diagnosis") -> list[str]:
     coverage = diagnosis.coverage
     alarm = [f"Alarm: {percent(coverage.first_share)} of all slates begin with the same item."]
     return [*sentences, _best_knob(diagnosis), *(alarm if coverage.collapse else [])]
+
+
+def _recall(diagnosis: "Diagnosis") -> str:
+    """The headline on all users, or for a bare pipeline the recall of the sample."""
+    if diagnosis.headline is not None:
+        return diagnosis.headline.sentence
+    return (
+        f"Recall@{diagnosis.k} is {with_interval(diagnosis.recall)}, the mean over {_measured_users(diagnosis)}: the "
+        f"funnel returned {diagnosis.returned:,} of {counted(diagnosis.relevant, 'relevant item')}.{_most(diagnosis)}"
+    )
+
+
+def sample_note(diagnosis: "Diagnosis") -> str:
+    """Which users the account of losses is about, and the most that their slates can hold."""
+    sample = diagnosis.sample
+    of = "all" if sample.stages == sample.held_out else f"a random sample of {sample.stages:,} of the"
+    return (
+        f"Losses, gains and findings are measured on {of} {sample.held_out:,} {sample.part}: slates of {diagnosis.k} "
+        f"returned {diagnosis.returned:,} of {counted(diagnosis.relevant, 'relevant item')}.{_most(diagnosis)}"
+    )
 
 
 def potential(stage: "StageReport") -> Estimate:

@@ -4,19 +4,24 @@ from collections.abc import Sequence
 from html import escape
 
 from shortlist.diagnose.diagnosis import Diagnosis, Finding
-from shortlist.diagnose.findings.summary import summary
+from shortlist.diagnose.findings.summary import sample_note, summary
 from shortlist.diagnose.findings.text import counted, falls, percent, points, rises, unbroken, with_interval
 from shortlist.diagnose.knobs.knobs import KnobResult
+from shortlist.evaluate.lookup import UserLookup
 from shortlist.metrics.estimate import Estimate
 from shortlist.report.diagnosis.budget import budget_section
 from shortlist.report.diagnosis.parts import calibration, coverage, nominators, segments, verdict
 from shortlist.report.diagnosis.plots import gains, waterfall
 from shortlist.report.diagnosis.shift import shift
-from shortlist.report.page import Html, Section, facts, figure, page, table
+from shortlist.report.funnel import Funnel, FunnelStage, funnel_figure
+from shortlist.report.lookup import SCRIPT, lookup_section
+from shortlist.report.page import Html, Section, facts, figure, folded, page, table
 from shortlist.report.tree.page import trees_sections
 from shortlist.train.bundle import describe_split
 
-FIRST = 3  # findings at the top of the page
+POINTS = (
+    "Loss: of all relevant items. Gain: of recall, in percentage points; 0 in its interval: not significant."
+)
 
 KINDS = {
     "nominator": "nominators (candidate generators) retrieve some hundred items of the catalogue, side by side; "
@@ -28,40 +33,89 @@ KINDS = {
 }
 
 
-def diagnosis_page(diagnosis: Diagnosis) -> str:
-    """One HTML document."""
-    sections = [
-        _summary(diagnosis),
-        _losses(diagnosis),
-        _gains(diagnosis),
-        _knobs(diagnosis),
-        _more(diagnosis),
-        verdict(diagnosis),
-        nominators(diagnosis),
-        segments(diagnosis),
-        coverage(diagnosis),
-        shift(diagnosis),
-        calibration(diagnosis),
-        None if diagnosis.budget is None else budget_section(diagnosis.budget),
-        *trees_sections(diagnosis.trees),
-        _measured(diagnosis),
-    ]
+def diagnosis_page(diagnosis: Diagnosis, users: UserLookup | None = None) -> str:
+    """One HTML document; `users` can be looked up in it."""
+    rest = folded(
+        [
+            _words(diagnosis),
+            _losses(diagnosis),
+            _gains(diagnosis),
+            _knobs(diagnosis),
+            verdict(diagnosis),
+            nominators(diagnosis),
+            segments(diagnosis),
+            coverage(diagnosis),
+            shift(diagnosis),
+            calibration(diagnosis),
+            None if diagnosis.budget is None else budget_section(diagnosis.budget),
+            *trees_sections(diagnosis.trees),
+            _measured(diagnosis),
+        ]
+    )
     about = diagnosis.about
     title = f"Diagnosis of {about.name!r} on {about.data!r}" if about.data else f"Diagnosis of {about.name!r}"
-    return page(title, [section for section in sections if section is not None])
+    lookup = [] if users is None else [lookup_section(users)]
+    return page(title, [_summary(diagnosis), *lookup, *rest], "" if users is None else SCRIPT)
 
 
 def _summary(diagnosis: Diagnosis) -> Section:
-    return Section(
-        "Summary",
+    drawn = [funnel_figure(funnel_of(diagnosis), _caption(diagnosis))] if diagnosis.relevant else []
+    found = [findings_table(diagnosis), POINTS] if diagnosis.findings else []
+    warnings = [f"Warning: {text}" for text in diagnosis.warnings]
+    return Section("Summary", [*drawn, *summary(diagnosis), *found, *warnings])
+
+
+def funnel_of(diagnosis: Diagnosis) -> Funnel:
+    """The stages of a diagnosis as a funnel."""
+    stages = tuple(
+        FunnelStage(one.name, one.kind, one.candidates, one.entered, one.survived, one.removed)
+        for one in diagnosis.stages
+    )
+    return Funnel(diagnosis.relevant, stages, _worst(diagnosis))
+
+
+def _caption(diagnosis: Diagnosis) -> str:
+    return (
+        f"{sample_note(diagnosis)} Grey: candidates after each stage (log scale). Blue: relevant items still among "
+        "them. Orange: relevant items lost, dark at the largest avoidable loss."
+    )
+
+
+def findings_table(diagnosis: Diagnosis) -> Html:
+    """A row per finding: the loss, the knob, its measured gain with interval."""
+    rows = [
         [
-            *(Html(f"<p><strong>{escape(text)}</strong></p>") for text in summary(diagnosis)),
+            number,
+            finding.stage,
+            percent(finding.share) if finding.share else "–",
+            finding.setting or _first_sentence(finding.knob),
+            "–" if finding.gain is None else _signed(finding.gain.mean),
+            "–" if finding.gain is None else _bounds(finding.gain),
+        ]
+        for number, finding in enumerate(diagnosis.findings, start=1)
+    ]
+    return table(["", "stage", "avoidable loss", "knob", "measured gain", "95 % interval"], rows)
+
+
+def _bounds(gain: Estimate) -> str:
+    if gain.low is None or gain.high is None:
+        return "–"
+    return unbroken(f"[{_signed(gain.low)}, {_signed(gain.high)}]")
+
+
+def _first_sentence(text: str) -> str:
+    head, stop, _ = text.partition(". ")
+    return f"{head}." if stop else head
+
+
+def _words(diagnosis: Diagnosis) -> Section:
+    return Section(
+        "Findings in words",
+        [
             f"{_kinds(diagnosis)} A relevant item is one the user interacted with after the moment of the request; "
             "the pipeline has not seen it. Every relevant item is returned in the slate or lost at exactly one stage.",
-            "Brackets hold 95 % intervals over users. A point is one percentage point. A gain whose interval contains "
-            "0 is not significant.",
-            *(Html(f"<p><em>Warning: {escape(text)}</em></p>") for text in diagnosis.warnings),
-            *_numbered(diagnosis.findings[:FIRST], 1),
+            "Brackets hold 95 % intervals over users. A gain whose interval contains 0 is not significant.",
+            *_numbered(diagnosis.findings),
         ],
     )
 
@@ -73,13 +127,13 @@ def _kinds(diagnosis: Diagnosis) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _numbered(findings: Sequence[Finding], first: int) -> list[Html]:
+def _numbered(findings: Sequence[Finding]) -> list[Html]:
     return [
         Html(
             f"<p><strong>{number}. {escape(finding.what)}</strong><br>{escape(finding.why)}"
             f"<br>→ {escape(finding.knob)}</p>"
         )
-        for number, finding in enumerate(findings, start=first)
+        for number, finding in enumerate(findings, start=1)
     ]
 
 
@@ -216,11 +270,6 @@ def _not_measured(knobs: Sequence[KnobResult]) -> list[str]:
             f"Not measured, because it needs training: {listed}. --retrain trains and measures each."
         )
     return texts
-
-
-def _more(diagnosis: Diagnosis) -> Section | None:
-    rest = diagnosis.findings[FIRST:]
-    return Section("Further findings", _numbered(rest, FIRST + 1)) if rest else None
 
 
 def _measured(diagnosis: Diagnosis) -> Section:
