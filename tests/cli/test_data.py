@@ -71,7 +71,7 @@ def test_an_error_is_one_sentence_and_nothing_is_written(log, tmp_path):
         (["--strict"], "rows would be dropped (1 exact duplicate)"),
         (["--option", "unit"], "--option: expected key=value, got 'unit'"),
         (["--option", "shape=round"], "tabular: expected an option of"),
-        (["--bad-lines", "drop"], "bad_lines: expected 'refuse' or 'skip', got 'drop'"),
+        (["--bad-lines", "drop"], "--bad-lines: expected refuse or skip, got 'drop'"),
         (["--split", "by-luck"], "split: expected one of"),
     ],
 )

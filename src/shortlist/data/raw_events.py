@@ -15,6 +15,25 @@ from shortlist.data.vocabulary import Vocabulary
 Ids: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a row came from."""
+
+    file: str
+    line: str  # "3" in a text file, "row 3" in a table
+    text: str
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A line that was skipped, and why."""
+
+    file: str
+    line: str
+    reason: str
+    text: str
+
+
 @dataclass(frozen=True, eq=False)
 class RawEvents:
     """Events with their original ids (int64 or text, or dictionaries of these); times in milliseconds or None.
@@ -32,6 +51,7 @@ class RawEvents:
     user_table: pa.Table | None = None
     read: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
+    rejects: tuple[Reject, ...] = ()  # with `--bad-lines skip`
 
     def __len__(self) -> int:
         return len(self.users)

@@ -1,6 +1,7 @@
 import pyarrow as pa
 import pytest
 
+from shortlist.data.raw_events import Place
 from shortlist.data.sources.behaviours import behaviour_mask, read_behaviours, to_shopping_events
 from shortlist.data.sources.files import File
 from shortlist.data.sources.parsed import ParsedTable
@@ -38,7 +39,9 @@ def test_only_kept_items_are_described_and_their_first_line_comes_first(put):
 
 def test_times_may_be_in_another_unit():
     columns = {"user": ["a"], "item": ["b"], "category": ["c"], "behaviour": ["2"], "time": [1500000000000]}
-    found = ParsedTable(pa.table(columns), "log", lambda row: f"log:{row + 1}")
+    found = ParsedTable(
+        pa.table(columns), "log", lambda rows: [Place("log", str(row + 1), "") for row in rows]
+    )
     assert to_shopping_events(found, KNOWN, "buy", "ms").times.tolist() == [1500000000000]
     with pytest.raises(DataError, match=r"^log:1: expected times in seconds, got 1500000000000"):
         to_shopping_events(found, KNOWN, "buy", "s")

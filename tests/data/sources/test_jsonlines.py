@@ -6,7 +6,7 @@ from shortlist.data.sources.tabular import read_tabular
 from shortlist.errors import ConfigError, DataError
 
 KINDS = {"u": "id", "n": "number"}
-ADVICE = "fix the line, or skip such lines with bad_lines='skip' (--bad-lines skip)"
+ADVICE = "fix the line, or skip such lines with --bad-lines skip"
 
 
 def test_only_requested_keys_are_read_in_any_order(put):
@@ -66,7 +66,7 @@ def test_a_truncated_last_line_is_reported_as_such(put):
 
 
 def test_bad_lines_must_be_refuse_or_skip(put):
-    with pytest.raises(ConfigError, match=r"^bad_lines: expected 'refuse' or 'skip', got 'repair'$"):
+    with pytest.raises(ConfigError, match=r"^--bad-lines: expected refuse or skip, got 'repair'$"):
         read_jsonlines(File(put("a.jsonl", "{}\n")), KINDS, bad_lines="repair")
 
 

@@ -2,9 +2,18 @@ import io
 
 import pytest
 
+from shortlist.data.raw_events import Place
 from shortlist.data.sources.files import File
 from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.lines import LONGEST, Lines, Record, line_of, parse_error, records, split_records
+from shortlist.data.sources.lines import (
+    LONGEST,
+    Lines,
+    Record,
+    parse_error,
+    places_of,
+    records,
+    split_records,
+)
 
 TWO = Layout(("a", "b"), {"a": "id", "b": "number"}, quoted=True)
 GOOD, BAD = Record(1, b"1,2\r\n", ("1", "2"), ""), Record(2, b"x\n", ("x",), "expected more")
@@ -37,7 +46,7 @@ def test_a_quote_that_closes_too_late_counts_as_never_closed(put):
 
 
 def test_bytes_of_another_encoding_are_a_problem_of_their_line(put):
-    assert seen(put, b"1,2\n\xff,3\n")[1] == (2, (), "expected utf-8 text, got bytes that are not")
+    assert seen(put, b"1,2\n\xff,3\n")[1] == (2, (), "expected utf-8 text, got the byte 0xFF at position 1")
 
 
 def test_pushed_back_lines_are_read_again_in_order():
@@ -49,15 +58,15 @@ def test_pushed_back_lines_are_read_again_in_order():
 
 def test_valid_records_are_split_from_bad_ones_and_located_by_row():
     last = Record(4, b"5,6", ("5", "6"), "")
-    assert split_records([GOOD, BAD, last]) == (b"1,2\n5,6\n", 1)
-    assert [line_of([GOOD, BAD, last], row) for row in range(3)] == [1, 4, 0]
+    assert split_records([GOOD, BAD, last]) == (b"1,2\n5,6\n", [BAD])
+    assert places_of("f", [GOOD, BAD, last], [1, 0]) == [Place("f", "4", "5,6"), Place("f", "1", "1,2")]
 
 
 def test_a_parse_error_names_the_first_bad_line_then_the_odd_one_then_only_the_file():
     cut = Record(2, b"x", ("x",), "expected more")
     odd = Record(3, b"1,2020-01-01\n", ("1", "2020-01-01"), "")
     assert str(parse_error("f", [GOOD, odd, BAD], "?", same_form=1)) == (
-        "f:2: expected more; fix the line, or skip such lines with bad_lines='skip' (--bad-lines skip)"
+        "f:2: expected more; fix the line, or skip such lines with --bad-lines skip"
     )
     assert str(parse_error("f", [GOOD, cut], "?")) == (
         "f:2: expected more; the file seems truncated in its last line, download it again"

@@ -326,7 +326,7 @@ def test_invalid_options_raise_a_config_error(put):
         read_source("nothing", path)
     with pytest.raises(ConfigError, match=r"expected an option of columns, items"):
         read_source("tabular", path, colums={})
-    with pytest.raises(ConfigError, match=r"bad_lines: expected 'refuse' or 'skip', got 'drop'"):
+    with pytest.raises(ConfigError, match=r"--bad-lines: expected refuse or skip, got 'drop'"):
         read_source("tabular", path, bad_lines="drop")
     with pytest.raises(ConfigError, match=r"unit: expected auto, s, ms"):
         read_source("tabular", path, unit="hours")

@@ -40,7 +40,8 @@ def test_a_unit_that_contradicts_the_values_is_refused():
     with pytest.raises(DataError) as caught:
         convert([SECOND * 1000], "s")
     assert str(caught.value) == (
-        "log:1: expected times in seconds, got 1700000000000, which looks like milliseconds; set the unit"
+        "log:1: expected times in seconds, got 1700000000000, which looks like milliseconds; "
+        "in a table, use --option unit=ms"
     )
 
 

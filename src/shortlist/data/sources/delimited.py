@@ -1,7 +1,7 @@
 """Text files with one record per line and a delimiter: CSV, TSV, `::`, `|`."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -9,11 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from shortlist.data.raw_events import Reject
 from shortlist.data.sources.files import File
 from shortlist.data.sources.layout import PATTERNS, Layout
-from shortlist.data.sources.lines import line_of, parse_error, records, split_records
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.errors import ConfigError, DataError
+from shortlist.data.sources.lines import (
+    Record,
+    parse_error,
+    places_of,
+    records,
+    split_records,
+    usual_form,
+    written_alike,
+)
+from shortlist.data.sources.parsed import ParsedTable, missing_column, skips
+from shortlist.errors import DataError
 
 STAND_IN = "\x1f"  # replaces a delimiter of several characters, which Arrow does not support
 BLOCK = 8 << 20
@@ -32,13 +41,12 @@ TYPES: Mapping[str, pa.DataType] = {
 
 def read_delimited(file: File, layout: Layout, bad_lines: str = "refuse") -> ParsedTable:
     """The columns of `layout.kinds`, read by Arrow; after an error, a slow reader finds the line."""
-    if bad_lines not in ("refuse", "skip"):
-        raise ConfigError(f"bad_lines: expected 'refuse' or 'skip', got {bad_lines!r}")
+    skip = skips(bad_lines)
     try:
         with file.opened() as stream:
-            return _found(file, layout, _fast(stream, layout))
+            return _found(file, layout, _fast(stream, layout), skip=skip)
     except pa.ArrowInvalid as error:
-        if bad_lines == "refuse":
+        if not skip:
             raise _refusal(file, layout, error) from error
     return _without_bad_lines(file, layout)
 
@@ -50,41 +58,60 @@ def header_of(file: File, delimiter: str = ",") -> tuple[str, ...]:
     if first is None:
         raise DataError(f"{file.name}: is empty; expected a line of column names")
     if not first.fields:
-        raise DataError(f"{file.name}:1: {first.problem}; expected a line of column names")
+        raise DataError(f"{file.name}:1: {first.problem}; {first.hint or 'expected a line of column names'}")
     return tuple(name.strip() for name in first.fields)
 
 
-def check_columns(file: File, names: tuple[str, ...], columns: Mapping[str, str]) -> None:
-    """Raise an error unless every column occurs exactly once among the names."""
+def check_columns(
+    file: File, names: tuple[str, ...], columns: Iterable[str], options: Mapping[str, str] | None = None
+) -> None:
+    """Raise an error unless every column occurs once among the names; `options` maps columns to what names them."""
     for name in columns:
         if names.count(name) != 1:
-            found = "it twice" if name in names else ", ".join(names)[:200]
-            raise DataError(f"{file.name}:1: expected a column {name!r}, found {found}; map another column")
+            raise missing_column(f"{file.name}:1", name, names, (options or {}).get(name, ""))
 
 
 def _refusal(file: File, layout: Layout, error: Exception) -> DataError:
     if next(records(file, layout), None) is None:
         return _no_rows(file, layout)
-    times = [layout.positions[name] for name, kind in layout.kinds.items() if kind == "time"]
     otherwise = f"cannot be read ({error})"
-    return parse_error(file.name, records(file, layout), otherwise, same_form=times[0] if times else None)
+    return parse_error(file.name, records(file, layout), otherwise, same_form=_time_field(layout))
+
+
+def _time_field(layout: Layout) -> int | None:
+    return next((layout.positions[name] for name, kind in layout.kinds.items() if kind == "time"), None)
 
 
 def _without_bad_lines(file: File, layout: Layout) -> ParsedTable:
-    good, bad = split_records(records(file, layout))
     try:
-        table = _fast(io.BytesIO(good), replace(layout, header=False)) if good else _nothing(layout)
+        return _from_records(file, layout, lambda: records(file, layout))
     except pa.ArrowInvalid as error:
-        raise _refusal(file, layout, error) from error
-    return _found(file, layout, table, bad)
+        field = _time_field(layout)
+        usual = None if field is None else usual_form(records(file, layout), field)
+        if field is None or usual is None:
+            raise _refusal(file, layout, error) from error
+    # Every line is valid by itself, but their times have several formats.
+    return _from_records(file, layout, lambda: written_alike(records(file, layout), field, usual))
 
 
-def _found(file: File, layout: Layout, table: pa.Table, bad: int = 0) -> ParsedTable:
-    if not table.num_rows and not bad:
+def _from_records(file: File, layout: Layout, found: Callable[[], Iterator[Record]]) -> ParsedTable:
+    good, bad = split_records(found())
+    table = _fast(io.BytesIO(good), replace(layout, header=False)) if good else _nothing(layout)
+    return _found(file, layout, table, found, tuple(record.reject(file.name) for record in bad), skip=True)
+
+
+def _found(
+    file: File,
+    layout: Layout,
+    table: pa.Table,
+    found: Callable[[], Iterator[Record]] | None = None,
+    rejects: tuple[Reject, ...] = (),
+    skip: bool = False,
+) -> ParsedTable:
+    if not table.num_rows and not rejects:
         raise _no_rows(file, layout)
-    return ParsedTable(
-        table, file.name, lambda row: f"{file.name}:{line_of(records(file, layout), row)}", bad
-    )
+    lines = found or (lambda: records(file, layout))
+    return ParsedTable(table, file.name, lambda rows: places_of(file.name, lines(), rows), rejects, skip)
 
 
 def _no_rows(file: File, layout: Layout) -> DataError:
@@ -102,7 +129,6 @@ def _fast(stream: BinaryIO | io.BytesIO, layout: Layout) -> pa.Table:
         arrow_csv.ReadOptions(
             column_names=layout.names,
             skip_rows=int(layout.header),
-            encoding=layout.encoding,
             block_size=BLOCK,
         ),
         arrow_csv.ParseOptions(
@@ -119,6 +145,7 @@ def _conversion(layout: Layout) -> arrow_csv.ConvertOptions:
         column_types={name: TYPES[kind] for name, kind in layout.kinds.items() if kind in TYPES},
         include_columns=list(layout.kinds),
         strings_can_be_null=False,
+        decimal_point=layout.decimal,
         timestamp_parsers=[layout.time_format] if layout.time_format else None,
     )
 

@@ -25,9 +25,10 @@ def read_dtr(path: Path | str, bad_lines: str = "refuse") -> RawEvents:
     layout = Layout(tuple(KINDS), KINDS, "|")
     tables = [read_delimited(file, layout, bad_lines) for file in _files(Path(path))]
     users, items = (pa.chunked_array(parts) for parts in zip(*map(_events, tables), strict=True))
-    bad = sum(found.bad for found in tables)
-    dropped = {"unparsable line": bad} if bad else {}
-    return RawEvents(compact_ids(users), compact_ids(items), read=len(users) + bad, dropped=dropped)
+    rejects = tuple(reject for found in tables for reject in found.rejects)
+    dropped = {"unparsable line": len(rejects)} if rejects else {}
+    read = len(users) + len(rejects)
+    return RawEvents(compact_ids(users), compact_ids(items), read=read, dropped=dropped, rejects=rejects)
 
 
 def _files(path: Path) -> list[File]:

@@ -1,21 +1,23 @@
 """JSON lines: one object per line; only the requested keys are read."""
 
-import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
+from shortlist.data.raw_events import Place, Reject
+from shortlist.data.sources.encodings import not_utf8
 from shortlist.data.sources.files import File
 from shortlist.data.sources.layout import is_number, is_time
-from shortlist.data.sources.lines import Lines, Record, line_of, parse_error, split_records
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.errors import ConfigError, DataError
+from shortlist.data.sources.lines import Lines, Record, parse_error, places_of
+from shortlist.data.sources.parsed import ParsedTable, skips
+from shortlist.errors import DataError
 
 BLOCK = 32 << 20  # no object may be longer than this
 ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
@@ -24,17 +26,14 @@ Kinds = Mapping[str, str]
 
 
 def read_jsonlines(file: File, kinds: Kinds, bad_lines: str = "refuse") -> ParsedTable:
-    """The keys of `kinds` (key -> id, number, time, text) as columns."""
-    if bad_lines not in ("refuse", "skip"):
-        raise ConfigError(f"bad_lines: expected 'refuse' or 'skip', got {bad_lines!r}")
+    """The keys of `kinds` (key -> id, number, time, text) as columns, read by Arrow or, after an error, by Python."""
+    skip = skips(bad_lines)
     first = first_object(file, kinds)
     try:
         with file.opened() as stream:
-            return _found(file, kinds, _fast(stream, kinds, first))
-    except pa.ArrowInvalid as error:
-        if bad_lines == "refuse":
-            raise parse_error(file.name, records(file, kinds), f"cannot be read ({error})") from error
-    return _without_bad_lines(file, kinds, first)
+            return _found(file, kinds, _fast(stream, kinds, first), skip=skip)
+    except pa.ArrowInvalid:
+        return _slow(file, kinds, skip)
 
 
 def first_object(file: File, kinds: Kinds) -> Mapping[str, Any]:
@@ -55,19 +54,23 @@ def records(file: File, kinds: Kinds) -> Iterator[Record]:
     with file.opened() as stream:
         for line, raw in Lines(stream):
             if raw.strip():
-                yield Record(line, raw, (), _problem(raw, kinds))
+                problem, hint = not_utf8(raw)
+                yield Record(line, raw, (), problem or _problem(raw, kinds), hint or _hint(raw))
 
 
 def _problem(raw: bytes, kinds: Kinds) -> str:
     try:
-        found = json.loads(raw.decode("utf-8"))
-    except UnicodeDecodeError:
-        return "expected utf-8 text, got bytes that are not"
+        found = json.loads(raw)
     except (ValueError, RecursionError):
         return f"expected a JSON object, got {raw[:40]!r}"
     if not isinstance(found, dict):
         return f"expected a JSON object, got {type(found).__name__}"
     return next((problem for key, kind in kinds.items() if (problem := _wrong(found, key, kind))), "")
+
+
+def _hint(raw: bytes) -> str:
+    array = raw.strip() == b"[" or raw.lstrip().startswith(b"[{")
+    return "if the file is one JSON array, write one object per line: jq -c '.[]' FILE" if array else ""
 
 
 def _wrong(found: Mapping[str, Any], key: str, kind: str) -> str:
@@ -100,19 +103,60 @@ ACCEPTS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def _without_bad_lines(file: File, kinds: Kinds, first: Mapping[str, Any]) -> ParsedTable:
-    good, bad = split_records(records(file, kinds))
-    try:
-        return _found(file, kinds, _fast(io.BytesIO(good), kinds, first), bad)
-    except pa.ArrowInvalid as error:
-        raise parse_error(file.name, records(file, kinds), f"cannot be read ({error})") from error
+def _found(
+    file: File, kinds: Kinds, table: pa.Table, rejects: tuple[Reject, ...] = (), skip: bool = False
+) -> ParsedTable:
+    def places(rows: Sequence[int]) -> list[Place]:
+        return places_of(file.name, _alike(records(file, kinds), kinds), rows)
+
+    return ParsedTable(table, file.name, places, rejects, skip)
 
 
-def _found(file: File, kinds: Kinds, table: pa.Table, bad: int = 0) -> ParsedTable:
-    return ParsedTable(table, file.name, lambda row: f"{file.name}:{line_of(records(file, kinds), row)}", bad)
+def _slow(file: File, kinds: Kinds, skip: bool) -> ParsedTable:
+    """The table by a slow reader, which also reads ids that are numbers on some lines and text on others."""
+    rows: list[tuple[Any, ...]] = []
+    bad: list[Record] = []
+    for record in _alike(records(file, kinds), kinds):
+        if record.problem and not skip:
+            raise parse_error(file.name, [record], "")
+        if record.problem:
+            bad.append(record)
+        else:
+            found = json.loads(record.raw)
+            rows.append(tuple(found[key] for key in kinds))
+    columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
+    table = {key: _column(list(column), kinds[key]) for key, column in zip(kinds, columns, strict=True)}
+    return _found(file, kinds, pa.table(table), tuple(record.reject(file.name) for record in bad), skip)
 
 
-def _fast(stream: BinaryIO | io.BytesIO, kinds: Kinds, first: Mapping[str, Any]) -> pa.Table:
+def _alike(found: Iterable[Record], kinds: Kinds) -> Iterator[Record]:
+    """The records; one whose time is text where the first is a number, or the reverse, has a problem."""
+    times = [key for key, kind in kinds.items() if kind == "time"]
+    usual: dict[str, Any] = {}
+    for record in found:
+        values = {key: json.loads(record.raw)[key] for key in times} if not record.problem else {}
+        usual = usual or values
+        odd = next((key for key in values if _form(values[key]) != _form(usual[key])), None)
+        problem = "" if odd is None else f"expected a time written like {usual[odd]!r}, got {values[odd]!r}"
+        yield replace(record, problem=record.problem or problem)
+
+
+def _form(value: Any) -> str:
+    return str(bool(ZONE.search(value))) if isinstance(value, str) else "number"
+
+
+def _column(values: list[Any], kind: str) -> pa.Array:
+    if kind == "id":  # 10 and "10" are one id, because a CSV file and a command line cannot tell them apart
+        return pa.array([value if value is None else str(value) for value in values], pa.string())
+    if kind == "number":
+        return pa.array([float(value) for value in values], pa.float64())
+    if kind == "time" and values and isinstance(values[0], str):
+        return _dates(pa.chunked_array([pa.array(values, pa.string())]), values[0])
+    same = len({isinstance(value, str) for value in values if value is not None}) < 2
+    return pa.array(values if same else [value if value is None else str(value) for value in values])
+
+
+def _fast(stream: BinaryIO, kinds: Kinds, first: Mapping[str, Any]) -> pa.Table:
     schema = pa.schema([(key, _type(first[key], kind)) for key, kind in kinds.items()])
     table = arrow_json.read_json(
         stream,

@@ -16,6 +16,13 @@ PATTERNS: Mapping[str, str] = {
 }
 
 
+TIME_FORMATS = tuple(
+    day + clock
+    for day in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
+    for clock in ("", " %H:%M", " %H:%M:%S")
+)
+
+
 @dataclass(frozen=True)
 class Layout:
     """All columns of a file in their order, and the kinds of those that are read: id, integer, number, ..."""
@@ -25,8 +32,8 @@ class Layout:
     delimiter: str = ","
     header: bool = False
     quoted: bool = False
-    encoding: str = "utf-8"
     time_format: str = ""
+    decimal: str = "."
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
@@ -36,12 +43,33 @@ class Layout:
         """The problem with the fields of one line; empty if there is none."""
         if len(fields) != len(self.names):
             return f"expected {len(self.names)} fields ({self._format}), got {len(fields)}"
-        for name, kind in self.kinds.items():
-            what, accepts = self._rule(kind)
-            text = fields[self.positions[name]]
-            if not accepts(text):
-                return f"expected {what} as {name!r}, got {text[:40]!r}"
-        return ""
+        if (name := self._bad_column(fields)) is None:
+            return ""
+        what, text = self._rule(self.kinds[name])[0], fields[self.positions[name]]
+        return f"expected {what} as {name!r}, got {text[:40]!r}"
+
+    def hint(self, fields: Sequence[str]) -> str:
+        """The option that may read a line with a problem; empty if none is known."""
+        if len(fields) != len(self.names) or (name := self._bad_column(fields)) is None:
+            return ""
+        kind, text = self.kinds[name], fields[self.positions[name]]
+        return _time_hint(text) if kind == "time" else self._number_hint(text)
+
+    def _bad_column(self, fields: Sequence[str]) -> str | None:
+        wrong = (
+            name for name, kind in self.kinds.items() if not self._accepts(kind, fields[self.positions[name]])
+        )
+        return next(wrong, None)
+
+    def _accepts(self, kind: str, text: str) -> bool:
+        if self.decimal != "." and kind in ("number", "number?", "time"):
+            text = "?" if "." in text else text.replace(self.decimal, ".")
+        return self._rule(kind)[1](text)
+
+    def _number_hint(self, text: str) -> str:
+        other = "." if self.decimal == "," else ","
+        swapped = is_number(text.replace(other, ".")) and text.count(other) == 1
+        return f"if {other!r} separates the decimals, use --decimal '{other}'" if swapped else ""
 
     def _rule(self, kind: str) -> tuple[str, Callable[[str], bool]]:
         own = kind == "time" and self.time_format
@@ -52,11 +80,7 @@ class Layout:
         return self.delimiter.join(self.names[:8]) + (" ..." if len(self.names) > 8 else "")
 
     def _is_formatted(self, text: str) -> bool:
-        try:
-            datetime.strptime(text, self.time_format)
-        except ValueError:
-            return False
-        return True
+        return _parses(text, self.time_format)
 
 
 def is_number(text: str) -> bool:
@@ -70,6 +94,20 @@ def is_time(text: str) -> bool:
         return True
     try:
         datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def _time_hint(text: str) -> str:
+    """The formats that read a time which is neither a number nor an ISO date."""
+    fits = [form for form in TIME_FORMATS if _parses(text.strip(), form)]
+    return " or ".join(f"use --option time_format='{form}'" for form in fits)
+
+
+def _parses(text: str, form: str) -> bool:
+    try:
+        datetime.strptime(text, form)
     except ValueError:
         return False
     return True

@@ -2,12 +2,14 @@
 
 import csv
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import BinaryIO
 
+from shortlist.data.raw_events import Place, Reject
+from shortlist.data.sources.encodings import not_utf8
 from shortlist.data.sources.files import File
 from shortlist.data.sources.layout import Layout
 from shortlist.errors import DataError
@@ -20,12 +22,21 @@ Line = tuple[int, bytes]
 
 @dataclass(frozen=True)
 class Record:
-    """One record of a file: its first line (from 1), its bytes, its fields, its problem."""
+    """One record of a file: its first line (from 1), its bytes, its fields, its problem and what may help."""
 
     line: int
     raw: bytes
     fields: tuple[str, ...]
     problem: str
+    hint: str = ""
+
+    @property
+    def text(self) -> str:
+        """The record as text, in which bytes that are not UTF-8 are escaped."""
+        return self.raw.decode("utf-8", "backslashreplace").rstrip("\r\n")
+
+    def reject(self, file: str) -> Reject:
+        return Reject(file, str(self.line), self.problem, self.text)
 
 
 def records(file: File, layout: Layout) -> Iterator[Record]:
@@ -64,19 +75,46 @@ def _shape(record: Record, field: int) -> str:
     return re.sub(r"[0-9]+", "0", record.fields[field])
 
 
-def line_of(found: Iterable[Record], row: int) -> int:
-    """The line of the `row`-th valid record."""
-    good = (record.line for record in found if not record.problem)
-    return next(islice(good, row, None), 0)
+def places_of(name: str, found: Iterable[Record], rows: Sequence[int]) -> list[Place]:
+    """The places of the given valid records, in one pass."""
+    asked, places = set(rows), dict[int, Place]()
+    good = (record for record in found if not record.problem)
+    for at, record in enumerate(islice(good, max(rows) + 1)):
+        if at in asked:
+            places[at] = Place(name, str(record.line), record.text)
+    return [places.get(row, Place(name, "0", "")) for row in rows]
 
 
-def split_records(found: Iterable[Record]) -> tuple[bytes, int]:
-    """The valid records, one per line, and the number of bad ones."""
-    good, bad = bytearray(), 0
+def split_records(found: Iterable[Record]) -> tuple[bytes, list[Record]]:
+    """The valid records, one per line, and the bad ones."""
+    good, bad = bytearray(), []
     for record in found:
-        good += b"" if record.problem else record.raw.rstrip(b"\r\n") + b"\n"
-        bad += bool(record.problem)
+        if record.problem:
+            bad.append(record)
+        else:
+            good += record.raw.rstrip(b"\r\n") + b"\n"
     return bytes(good), bad
+
+
+def usual_form(found: Iterable[Record], field: int) -> Record | None:
+    """A valid record whose field is written as in most records."""
+    firsts: dict[str, Record] = {}
+    counts: Counter[str] = Counter()
+    for record in found:
+        if not record.problem:
+            firsts.setdefault(form := _shape(record, field), record)
+            counts[form] += 1
+    return firsts[counts.most_common(1)[0][0]] if counts else None
+
+
+def written_alike(found: Iterable[Record], field: int, usual: Record) -> Iterator[Record]:
+    """The records; one whose time is not written like the usual one has a problem."""
+    for record in found:
+        if record.problem or _shape(record, field) == _shape(usual, field):
+            yield record
+        else:
+            expected, value = usual.fields[field], record.fields[field]
+            yield replace(record, problem=f"expected a time written like {expected!r}, got {value!r}")
 
 
 class Lines:
@@ -106,20 +144,25 @@ def _numbered(stream: BinaryIO) -> Iterator[Line]:
 
 
 def _advice(record: Record) -> str:
+    if record.hint:
+        return record.hint
     if not record.raw.endswith((b"\n", b"\r")):
         return "the file seems truncated in its last line, download it again"
-    return "fix the line, or skip such lines with bad_lines='skip' (--bad-lines skip)"
+    return "fix the line, or skip such lines with --bad-lines skip"
 
 
 def _record(line: int, raw: bytes, layout: Layout, lines: Lines) -> Record:
-    try:
-        text = raw.decode(layout.encoding)
-    except UnicodeDecodeError:
-        return Record(line, raw, (), f"expected {layout.encoding} text, got bytes that are not")
+    problem, hint = not_utf8(raw)
+    if problem:
+        return Record(line, raw, (), problem, hint)
     if layout.quoted:
         return _quoted(line, raw, layout, lines)
-    fields = tuple(text.rstrip("\r\n").split(layout.delimiter))
-    return Record(line, raw, fields, layout.problem(fields))
+    return _checked(line, raw, tuple(raw.decode().rstrip("\r\n").split(layout.delimiter)), layout)
+
+
+def _checked(line: int, raw: bytes, fields: tuple[str, ...], layout: Layout) -> Record:
+    problem = layout.problem(fields)
+    return Record(line, raw, fields, problem, layout.hint(fields) if problem else "")
 
 
 def _quoted(line: int, raw: bytes, layout: Layout, lines: Lines) -> Record:
@@ -129,7 +172,7 @@ def _quoted(line: int, raw: bytes, layout: Layout, lines: Lines) -> Record:
     joined = raw + b"".join(more for _, more in taken)
     fields = fields if fields is not None else _parsed(joined, layout)
     if fields is not None:
-        return Record(line, joined, fields, layout.problem(fields))
+        return _checked(line, joined, fields, layout)
     lines.push_back(taken)
     return Record(line, raw, (), "expected closed quotes, got an open one")
 
@@ -144,7 +187,7 @@ def _until_closed(raw: bytes, lines: Lines) -> list[Line]:
 
 
 def _parsed(raw: bytes, layout: Layout) -> tuple[str, ...] | None:
-    text = [line.decode(layout.encoding, "replace") for line in raw.splitlines(keepends=True)]
+    text = [line.decode("utf-8", "replace") for line in raw.splitlines(keepends=True)]
     try:
         rows = list(csv.reader(text, delimiter=layout.delimiter, strict=True))
     except csv.Error:

@@ -12,7 +12,7 @@ from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import read_delimited
 from shortlist.data.sources.files import find_file, require_file
 from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.sources.parsed import ParsedTable, expanded
 from shortlist.data.sources.to_events import attribute_table, to_events
 
 BEHAVIOURS = {"impression": "text", "user": "id", "time": "time", "history": "text", "shown": "clicks"}
@@ -51,7 +51,7 @@ def _events(found: ParsedTable) -> RawEvents:
             "time": np.concatenate([_before(times, past_lines), times[shown_lines]]),
         }
     )
-    events = ParsedTable(table, found.name, lambda row: found.locate(int(lines[row])), found.bad)
+    events = expanded(found, table, lines)
     unclicked = {"not clicked": np.append(np.zeros(len(past), bool), ~clicked)}
     raw = to_events(events, user="user", item="item", time="time", unit="ms", dropped=unclicked)
     dropped = {**raw.dropped, **({"repeated history": repeated} if repeated else {})}

@@ -22,7 +22,7 @@ def read_movielens(path: Path | str, bad_lines: str = "refuse") -> RawEvents:
     """Read ratings, titles, genres (as `category`, a list) and, in 100K and 1M, user attributes."""
     ratings = require_file(path, ("u.data", "ratings.dat", "ratings.csv"))
     layout = _layout(ratings, RATINGS, "\t")
-    found = read_delimited(ratings, layout, bad_lines)
+    found = read_delimited(_encoded(ratings), layout, bad_lines)
     raw = to_events(found, user="user", item="item", time="time", weight="rating", unit="s")
     return replace(raw, item_table=_movies(path, ratings, raw), user_table=_users(path, raw))
 
@@ -30,10 +30,15 @@ def read_movielens(path: Path | str, bad_lines: str = "refuse") -> RawEvents:
 def _layout(file: File, kinds: dict[str, str], delimiter: str) -> Layout:
     end = Path(file.member or file.path).suffix
     if end == ".dat":
-        return Layout(tuple(kinds), kinds, "::", encoding="latin-1")
+        return Layout(tuple(kinds), kinds, "::")
     if end == ".csv":
         return Layout(tuple(kinds), kinds, ",", header=True, quoted=True)
-    return Layout(tuple(kinds), kinds, delimiter, encoding="latin-1")
+    return Layout(tuple(kinds), kinds, delimiter)
+
+
+def _encoded(file: File) -> File:
+    """The editions up to 10M are in Latin-1, the later ones (`.csv`) in UTF-8."""
+    return file if file.name.endswith(".csv") else replace(file, encoding="latin-1")
 
 
 def _movies(path: Path | str, ratings: File, raw: RawEvents) -> pa.Table | None:
@@ -50,7 +55,7 @@ def _with_lists(table: pa.Table) -> pa.Table:
 
 def _movies_later(path: Path | str) -> ParsedTable | None:
     file = find_file(path, "movies.dat") or find_file(path, "movies.csv")
-    return read_delimited(file, _layout(file, MOVIES, ",")) if file else None
+    return read_delimited(_encoded(file), _layout(file, MOVIES, ",")) if file else None
 
 
 def _movies_100k(path: Path | str) -> ParsedTable | None:
@@ -63,7 +68,7 @@ def _movies_100k(path: Path | str) -> ParsedTable | None:
     flags = tuple(f"is {genre}" for genre in genre_names)
     names = ("item", "title", "released", "video", "link", *flags)
     columns = {"item": "integer", "title": "text", **dict.fromkeys(flags, "integer")}
-    found = read_delimited(file, Layout(names, columns, "|", encoding="latin-1"))
+    found = read_delimited(_encoded(file), Layout(names, columns, "|"))
     joined = [_joined(row, genre_names, flags) for row in found.table.select(list(flags)).to_pylist()]
     return replace(found, table=found.table.append_column("genres", pa.array(joined, pa.string())))
 
@@ -80,7 +85,7 @@ def _users(path: Path | str, raw: RawEvents) -> pa.Table | None:
         kinds = {"user": "integer", "age": "integer", "gender": "text", "occupation": "text", "zip": "text"}
     else:
         return None
-    found = read_delimited(file, _layout(file, kinds, "|"))
+    found = read_delimited(_encoded(file), _layout(file, kinds, "|"))
     return attribute_table(found, "user", "user", _named(*USER_COLUMNS), raw.users)
 
 

@@ -1,5 +1,6 @@
 """Lines of `user item item ...`: pairs as in SASRec, histories as in S3-Rec and LightGCN."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.delimited import read_delimited
 from shortlist.data.sources.files import one_file
 from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.sources.parsed import ParsedTable, expanded
 from shortlist.data.sources.to_events import to_events
 from shortlist.errors import DataError
 
@@ -35,11 +36,10 @@ def read_sequences(path: Path | str, bad_lines: str = "refuse") -> RawEvents:
 def _events(found: ParsedTable, users: pa.Array, items: pa.Array, lines: NDArray[np.int64]) -> RawEvents:
     if not len(users):
         raise DataError(f"{found.name}: expected lines of a user and its items, got only users")
-    table = pa.table({"user": users, "item": items})
-    events = ParsedTable(table, found.name, lambda row: found.locate(int(lines[row])), found.bad)
+    events = expanded(found, pa.table({"user": users, "item": items}), lines)
     return to_events(events, user="user", item="item")
 
 
 def _with_empty(raw: RawEvents, empty: int) -> RawEvents:
     dropped = {**raw.dropped, **({"user without items": empty} if empty else {})}
-    return RawEvents(raw.users, raw.items, read=raw.read + empty, dropped=dropped)
+    return replace(raw, read=raw.read + empty, dropped=dropped)

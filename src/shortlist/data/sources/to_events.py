@@ -9,15 +9,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shortlist.data.raw_events import Ids, RawEvents, dictionary_ids, one_chunk
+from shortlist.data.sources.bad_rows import (
+    CONTROL,
+    blank,
+    count_rejects,
+    either,
+    filled,
+    is_text,
+    without_bad_rows,
+)
 from shortlist.data.sources.parsed import ParsedTable
 from shortlist.data.sources.times import milliseconds
 from shortlist.errors import DataError
 
 Mask = NDArray[np.bool_]
 
-CONTROL = r"[\x00-\x1f\x7f]"
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # the canonical form of an integer, so text <-> integer is lossless
-DECIMAL = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+DECIMAL = (
+    r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"  # no leading zeros: 01234 is a code, not a number
+)
 
 
 def to_events(
@@ -32,10 +42,12 @@ def to_events(
     dropped: Mapping[str, Mask] | None = None,
 ) -> RawEvents:
     """Events of a table; `carry` maps our names to further columns, `dropped` maps reasons to masks of rows."""
+    if found.skip:
+        found, dropped = without_bad_rows(found, (user, item), time, unit, dropped or {})
     users, items = check_ids(found, user), check_ids(found, item)
     times = None if time is None else milliseconds(found.table[time], unit, found.locate)
     weights = None if weight is None else float32_column(found.table[weight])
-    reasons = {**(dropped or {}), "empty id": _either(_blank(users), _blank(items))}
+    reasons = {**(dropped or {}), "empty id": either(blank(users), blank(items))}
     keep, counts = _kept_rows(reasons, len(found))
     columns = {ours: numpy_column(found.table[theirs]) for ours, theirs in (carry or {}).items()}
     return RawEvents(
@@ -45,7 +57,8 @@ def to_events(
         _kept(weights, keep),
         {name: _kept(column, keep) for name, column in columns.items()},
         read=len(found) + found.bad,
-        dropped={**counts, **({"unparsable line": found.bad} if found.bad else {})},
+        dropped={**counts, **count_rejects(found.rejects)},
+        rejects=found.rejects,
     )
 
 
@@ -54,8 +67,8 @@ def check_ids(found: ParsedTable, name: str) -> pa.DictionaryArray:
     column = found.table[name]
     if not (pa.types.is_dictionary(column.type) or _is_id(column.type)):
         raise DataError(f"{found.name}: expected ids (whole numbers or text) as {name!r}, got {column.type}")
-    coded = _standard(found, name, dictionary_ids(_filled(column)))
-    if _is_text(coded.dictionary.type):
+    coded = _standard(found, name, dictionary_ids(filled(column)))
+    if is_text(coded.dictionary.type):
         _refuse_invalid(found, name, coded)
     return coded
 
@@ -64,7 +77,7 @@ def compact_ids(ids: Ids) -> pa.DictionaryArray:
     """Ids that are all written as integers become integers; the conversion is lossless."""
     coded = dictionary_ids(ids)
     entries = coded.dictionary
-    if not _is_text(entries.type) or not pc.all(pc.match_substring_regex(entries, WHOLE)).as_py():
+    if not is_text(entries.type) or not pc.all(pc.match_substring_regex(entries, WHOLE)).as_py():
         return coded
     return pa.DictionaryArray.from_arrays(coded.indices, pc.cast(entries, pa.int64()))
 
@@ -77,17 +90,17 @@ def float32_column(column: pa.ChunkedArray) -> NDArray[np.float32]:
 
 def numpy_column(column: pa.ChunkedArray) -> NDArray[Any]:
     """A further column as numpy: numbers if all entries are numbers, else text with shared objects."""
-    if not (pa.types.is_dictionary(column.type) or _is_text(column.type)):
+    if not (pa.types.is_dictionary(column.type) or is_text(column.type)):
         values: NDArray[Any] = column.to_numpy()
         return values
-    coded = dictionary_ids(_filled(column))
+    coded = dictionary_ids(filled(column))
     shared: NDArray[Any] = _dictionary_values(coded.dictionary)[np.asarray(coded.indices)]
     return shared
 
 
 def _dictionary_values(entries: pa.Array) -> NDArray[Any]:
     for pattern, kind in ((WHOLE, pa.int64()), (DECIMAL, pa.float64())):
-        if _is_text(entries.type) and pc.all(pc.match_substring_regex(entries, pattern)).as_py():
+        if is_text(entries.type) and pc.all(pc.match_substring_regex(entries, pattern)).as_py():
             return np.asarray(pc.cast(entries, kind))
     return np.array(entries.to_pylist(), object)
 
@@ -103,14 +116,6 @@ def attribute_table(
     same = pc.cast(pc.cast(ids.dictionary_decode(), pa.string()).filter(keep), like.dictionary.type)
     rest = {ours: found.table[theirs].combine_chunks().filter(keep) for ours, theirs in columns.items()}
     return pa.table({key_name: same, **rest})
-
-
-def _filled(column: Ids) -> Ids:
-    """Nulls become empty text and are counted as empty ids."""
-    if not column.null_count:
-        return column
-    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    return pc.fill_null(pc.cast(plain, pa.string()), "")
 
 
 def _standard(found: ParsedTable, name: str, coded: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -140,19 +145,6 @@ def _refuse_invalid(found: ParsedTable, name: str, coded: pa.DictionaryArray) ->
         )
 
 
-def _blank(ids: pa.DictionaryArray) -> Mask | None:
-    if not _is_text(ids.dictionary.type):
-        return None
-    blank = np.asarray(pc.equal(pc.utf8_trim_whitespace(ids.dictionary), ""))
-    return blank[np.asarray(ids.indices)] if blank.any() else None
-
-
-def _either(one: Mask | None, other: Mask | None) -> Mask | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one | other
-
-
 def _kept_rows(reasons: Mapping[str, Mask | None], count: int) -> tuple[Mask | None, dict[str, int]]:
     """Mask of kept rows (None: all), and the dropped rows by reason; the first reason of a row counts."""
     keep, counts = np.ones(count, bool), {}
@@ -170,8 +162,4 @@ def _kept(column: Any, keep: Mask | None) -> Any:
 
 
 def _is_id(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or _is_text(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_integer(kind) or is_text(kind))

@@ -1,0 +1,136 @@
+"""A file of rows: its format, its delimiter and its columns, as given or as detected."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from shortlist.data.sources.delimited import check_columns, header_of, read_delimited
+from shortlist.data.sources.encodings import check_encoding
+from shortlist.data.sources.files import File
+from shortlist.data.sources.jsonlines import first_object, read_jsonlines
+from shortlist.data.sources.layout import Layout
+from shortlist.data.sources.parquet import parquet_names, read_parquet
+from shortlist.data.sources.parsed import ParsedTable, joined
+from shortlist.data.sources.sniff import sniff_decimal, sniff_delimiter, sniff_format
+from shortlist.errors import ConfigError, DataError
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+}
+USUAL = {".csv": ",", ".tsv": "\t", "csv": ",", "tsv": "\t"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file of rows; an empty option is detected from the file. `needed` maps columns to the options naming them."""
+
+    file: File
+    needed: Mapping[str, str] = field(default_factory=dict)
+    file_format: str = ""
+    delimiter: str = ""
+    decimal: str = ""
+    names: str = ""
+    time_format: str = ""
+    bad_lines: str = "refuse"
+
+    def present(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        if self._format == "parquet":
+            return parquet_names(self.file)
+        if self._format == "jsonl":
+            return tuple(first_object(self.file, {}))
+        return tuple(self.names.split(",")) if self.names else header_of(self.file, self._delimiter)
+
+    def read(self, kinds: Mapping[str, str]) -> ParsedTable:
+        """The columns of `kinds`."""
+        if self._format == "parquet":
+            return read_parquet(self.file, kinds, self.bad_lines, self.needed)
+        if self._format == "jsonl":
+            return read_jsonlines(self.file, kinds, self.bad_lines)
+        return read_delimited(self.file, self._layout(kinds), self.bad_lines)
+
+    def _layout(self, kinds: Mapping[str, str]) -> Layout:
+        present = self.present()
+        check_columns(self.file, present, kinds, self.needed)
+        numbers = [present.index(name) for name, kind in kinds.items() if kind == "number"]
+        return Layout(
+            present,
+            kinds,
+            self._delimiter,
+            header=not self.names,
+            quoted=len(self._delimiter) == 1,
+            time_format=self.time_format,
+            decimal=self._decimal(numbers),
+        )
+
+    @cached_property
+    def _format(self) -> str:
+        suffix = next(iter(self.file.suffixes[-1:]), "").lower()
+        found = self.file_format or FORMATS.get(suffix, "csv" if self.delimiter else sniff_format(self.file))
+        if found not in FORMATS.values():
+            known = ", ".join(sorted(set(FORMATS.values())))
+            raise ConfigError(
+                f"{self.file.name}: expected a file format of {known}, got {found!r}; "
+                "name it as the format, or set --option file_format=csv"
+            )
+        return found
+
+    @cached_property
+    def _delimiter(self) -> str:
+        delimiter = self.delimiter.replace("\\t", "\t")  # as passed by a shell
+        if delimiter and (not delimiter.isascii() or set(delimiter) & set('"\r\n')):
+            raise ConfigError(
+                f"--delimiter: expected ASCII characters without quotes and line ends, got {delimiter!r}"
+            )
+        names = self.names.split(",") if self.names else ()
+        return delimiter or sniff_delimiter(self.file, self.needed, names, self._usual)
+
+    @property
+    def _usual(self) -> str:
+        suffix = next(iter(self.file.suffixes[-1:]), "").lower()
+        return USUAL.get(self.file_format or suffix, "")
+
+    def _decimal(self, numbers: Collection[int]) -> str:
+        if self.decimal not in ("", ".", ","):
+            raise ConfigError(f"--decimal: expected '.' or ',', got {self.decimal!r}")
+        return self.decimal or sniff_decimal(self.file, self._delimiter, numbers)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Several files with the same columns, as one table."""
+
+    parts: tuple[Table, ...]
+
+    def present(self) -> tuple[str, ...]:
+        """The names of all columns; a file with other columns is refused."""
+        first, *others = self.parts
+        names = first.present()
+        for other in others:
+            _check_same(first, names, other)
+        return names
+
+    def read(self, kinds: Mapping[str, str]) -> ParsedTable:
+        """The columns of `kinds` of all files."""
+        return joined([part.read(kinds) for part in self.parts])
+
+
+def tables_of(files: Sequence[File], encoding: str, first: Table) -> Tables:
+    """The files with the options of `first`."""
+    encoding = check_encoding(encoding)
+    return Tables(tuple(replace(first, file=replace(file, encoding=encoding)) for file in files))
+
+
+def _check_same(first: Table, names: tuple[str, ...], other: Table) -> None:
+    # The keys of a JSON object may differ from line to line; a missing one is an error of its line.
+    found = other.present()
+    if set(found) != set(names) and "jsonl" not in (first._format, other._format):
+        raise DataError(
+            f"{other.file.name}: expected the columns of {first.file.name} ({', '.join(names)[:120]}), "
+            f"got {', '.join(found)[:120]}; leave the file out, for example with a pattern like 'FOLDER/*.csv'"
+        )
