@@ -5,15 +5,14 @@ import json
 import shlex
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from shortlist.artifact.store import Lineage
-from shortlist.pipeline import About, save_recommender
-from shortlist.serve.schemas import RecommendRequest
+from shortlist.pipeline import save_recommender
+from shortlist.serve import Limits, app_of, request_examples
 from tests.serve.small_service import recommender_of
 
 # The command line has a function of the same name, which hides the module.
@@ -39,16 +38,20 @@ def calls(monkeypatch):
         calls.append((app, host, port))
         announce(f"http://{host}:{port}")
 
+    def serve_workers(make, workers, host, port, announce):
+        calls.append((make, workers, host, port))
+        announce(f"http://{host}:{port}")
+
     monkeypatch.setattr(verb, "serve_app", serve_app)
+    monkeypatch.setattr(verb, "serve_workers", serve_workers)
     return calls
 
 
 @pytest.fixture
 def no_bundle(monkeypatch):
     """Any folder is taken for a bundle."""
-    recommender = SimpleNamespace(about=About(name="tiny"))
-    monkeypatch.setattr(verb, "load_recommender", lambda bundle: recommender)
-    monkeypatch.setattr(verb, "make_app", lambda recommender, seed: ("app", seed))
+    monkeypatch.setattr(verb, "load_recommender", lambda bundle: recommender_of())
+    monkeypatch.setattr(verb, "make_app", lambda recommender, limits, seed: ("app", limits, seed))
 
 
 def serve(*arguments):
@@ -57,15 +60,32 @@ def serve(*arguments):
 
 def test_default_address_is_this_machine_only(calls, no_bundle):
     assert serve("model").exit_code == 0
-    assert calls == [(("app", 0), "127.0.0.1", 8000)]
+    assert calls == [(("app", Limits(), 0), "127.0.0.1", 8000)]
 
 
-def test_printed_curl_command_is_a_valid_request(calls, no_bundle):
-    first, line = serve("model").stderr.splitlines()
+def test_workers_get_the_bundle_and_the_options(calls, no_bundle):
+    assert serve("model", "--workers", 3, "--notice-seconds", 0, "--seed", 7).exit_code == 0
+    ((make, *rest),) = calls
+    assert (make.func, make.args) == (app_of, ("model", Limits(notice_seconds=0), 7))
+    assert rest == [3, "127.0.0.1", 8000]
+
+
+def test_printed_curl_commands_are_requests_with_ids_that_exist(calls, no_bundle):
+    first, *lines = serve("model").stderr.splitlines()
     assert first == f"serving model at {URL}; Ctrl-C stops it. Try:"
-    command = shlex.split(line)
-    assert command[:-1] == ["curl", "-s", f"{URL}/v1/recommend", "-H", "Content-Type: application/json", "-d"]
-    assert RecommendRequest.model_validate_json(command[-1]) == RecommendRequest(k=5, trace=True)
+    examples = request_examples(recommender_of())
+    for line, (path, body) in zip(lines, examples.items(), strict=True):
+        *command, sent = shlex.split(line)
+        assert command == ["curl", "-s", f"{URL}{path}", "-H", "Content-Type: application/json", "-d"]
+        assert json.loads(sent) == body
+
+
+def test_id_with_quotes_and_controls_is_printed_as_a_command_that_sends_it():
+    body = {"user_id": 'it\'s \x1b[31m "ä" $HOME'}
+    command = verb.curl(URL, body)
+    assert command.isascii()
+    assert command.isprintable()
+    assert json.loads(shlex.split(command)[-1]) == body
 
 
 def test_json_has_the_address_and_the_model(calls, no_bundle):
@@ -73,7 +93,10 @@ def test_json_has_the_address_and_the_model(calls, no_bundle):
     assert answer == {"url": URL, "model": {"name": "tiny", "version": ""}}
 
 
-@pytest.mark.parametrize("options", [("--port", -1), ("--port", 65536), ("--seed", -1), ()])
+@pytest.mark.parametrize(
+    "options",
+    [("--port", -1), ("--port", 65536), ("--seed", -1), ("--workers", 0), ("--notice-seconds", -1), ()],
+)
 def test_invalid_options_are_refused_before_the_server_starts(calls, no_bundle, options):
     assert serve(*(["model", *options] if options else [])).exit_code == 2
     assert calls == []

@@ -38,8 +38,13 @@ def test_every_error_response_is_declared_as_a_problem():
     assert "HTTPValidationError" not in content["components"]["schemas"]
 
 
-def test_served_document_is_the_same(client):
-    assert client.get("/openapi.json").json() == document(bare_app())
+def test_served_document_is_the_same_with_examples_that_are_answered(client):
+    served = client.get("/openapi.json").json()
+    for path in ("/v1/recommend", "/v1/explain"):
+        example = served["paths"][path]["post"]["requestBody"]["content"]["application/json"].pop("example")
+        answer = client.post(path, json=example)
+        assert (answer.status_code, answer.json()["known_user"], answer.json()["ignored"]) == (200, True, 0)
+    assert served == document(bare_app())
 
 
 @pytest.mark.parametrize("schema", [RecommendRequest, ExplainRequest])
@@ -80,6 +85,9 @@ FUZZ = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCh
 def test_body_is_answered_if_it_fits_the_schema_and_refused_otherwise(client, body):
     answer = client.raw(json.dumps(body))
     assert answer.status_code == (200 if _fits(RecommendRequest, body) else 422), answer.text
+    if answer.status_code == 422:
+        messages = [one["message"] for one in answer.json()["errors"]]
+        assert all(one.startswith(("expected", "there is no such field")) for one in messages), messages
 
 
 @FUZZ

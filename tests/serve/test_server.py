@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,12 +15,23 @@ from shortlist.artifact.store import Lineage
 from shortlist.errors import ConfigError
 from shortlist.pipeline import load_recommender, save_recommender
 from shortlist.pipeline.recommender import Request
-from shortlist.serve import make_app
-from shortlist.serve.server import Server, listening, serve_app, url_of
+from shortlist.serve import Limits, make_app
+from shortlist.serve.server import listening, serve_app, url_of
 
-from .small_service import Broken, Event, Gate, check_problem, pipeline_of, recommender_of, stages
+from .small_service import (
+    TIMEOUT,
+    Broken,
+    Event,
+    Gate,
+    check_problem,
+    connected,
+    listening_service,
+    pipeline_of,
+    recommender_of,
+    response_on,
+    stages,
+)
 
-TIMEOUT = 60  # seconds
 VERB = "import typer; from shortlist.cli.serve import serve; typer.run(serve)"
 
 
@@ -67,48 +77,59 @@ def test_verb_serves_a_bundle_and_exits_with_0_on_sigterm(bundle):
     assert out == ""
     lines = err.splitlines()
     assert lines[0].startswith(f"serving {bundle} at http://127.0.0.1:")
-    assert lines[1].startswith("curl -s http://127.0.0.1:")
-    assert [json.loads(line)["status"] for line in lines[2:]] == [200, 200, 422, 413]
+    assert all(line.startswith("curl -s http://127.0.0.1:") for line in lines[1:3])
+    assert [json.loads(line)["status"] for line in lines[3:]] == [200, 200, 422, 413]
 
 
-def raw_answers(url, *requests):
-    """Responses to raw bytes that no client library would send."""
-    host, port = url.removeprefix("http://").split(":")
-    for request in requests:
-        with socket.create_connection((host, int(port)), TIMEOUT) as wire:
-            wire.sendall(request)
-            yield wire.recv(65536).split(b"\r\n")[0]
+def ready_until_closed(url):
+    """The responses of /readyz on new connections, until the port is closed."""
+    while True:
+        try:
+            yield httpx.get(f"{url}/readyz", timeout=TIMEOUT)
+        except httpx.TransportError:
+            return
 
 
-def test_invalid_http_is_refused_and_the_service_keeps_running(bundle):
-    invalid = (
-        b"\x00\xff\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n",
-        b"POST /v1/recommend HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n",
-        b"POST /v1/recommend HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    )
-    with running(bundle) as (_, ready):
-        for line in raw_answers(ready["url"], *invalid):
-            assert line.startswith(b"HTTP/1.1 4")
-        assert httpx.get(f"{ready['url']}/livez", timeout=TIMEOUT).status_code == 200
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sigterm_ends_readiness_first_then_the_port_and_finishes_accepted_requests(bundle, workers):
+    options = ("--workers", str(workers), "--notice-seconds", "0.5")
+    with running(bundle, *options) as (process, ready), connected(ready["url"]) as wire:
+        wire.sendall(b"POST /v1/recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n")
+        wire.sendall(b"Content-Length: 8\r\n\r\n{")  # accepted, and not complete
+        assert httpx.get(f"{ready['url']}/readyz", timeout=TIMEOUT).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        answers = list(ready_until_closed(ready["url"]))
+        wire.sendall(b'"k": 3}')
+        status, headers, body = response_on(wire)
+        process.communicate(timeout=TIMEOUT)
+    refused = [answer for answer in answers if answer.status_code == 503]
+    assert refused
+    assert answers[-len(refused) :] == refused  # once not ready, never ready again
+    assert {answer.headers["connection"] for answer in refused} == {"close"}
+    assert (status, headers["connection"], len(json.loads(body)["items"])) == (200, "close", 3)
+    assert process.returncode == 0
+
+
+def test_kept_open_connection_is_told_to_close_while_draining():
+    app = make_app(recommender_of(), Limits(notice_seconds=TIMEOUT))
+    with listening_service(app) as (server, url), httpx.Client(base_url=url, timeout=TIMEOUT) as http:
+        assert "connection" not in http.post("/v1/recommend", json={}).headers
+        server.handle_exit(signal.SIGTERM, None)
+        answer = http.post("/v1/recommend", json={})
+        assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+        assert http.get("/livez").headers["connection"] == "close"  # the port is still open
 
 
 def test_accepted_request_is_answered_while_draining():
     entered, go = Event(), Event()
     go.set()
     app = make_app(recommender_of(Gate(entered, go, name="gate") >> stages()["rank"] % 5))
-    urls: list[str] = []
-    ready = Event()
-    server = Server(app, lambda url: (urls.append(url), ready.set()), None)
-    with listening("127.0.0.1", 0) as listener:
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        assert ready.wait(TIMEOUT)
+    with listening_service(app) as (server, url):
         go.clear()
         entered.clear()
         answers: list[httpx.Response] = []
         asking = threading.Thread(
-            target=lambda: answers.append(httpx.post(f"{urls[0]}/v1/recommend", json={}, timeout=TIMEOUT))
+            target=lambda: answers.append(httpx.post(f"{url}/v1/recommend", json={}, timeout=TIMEOUT))
         )
         asking.start()
         assert entered.wait(TIMEOUT)
@@ -116,11 +137,9 @@ def test_accepted_request_is_answered_while_draining():
         assert app.state.service.components["accepting"] == "draining"
         go.set()
         asking.join(TIMEOUT)
-        thread.join(TIMEOUT)
-    assert not thread.is_alive()
     assert [answer.status_code for answer in answers] == [200]
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{urls[0]}/livez", timeout=TIMEOUT)
+        httpx.get(f"{url}/livez", timeout=TIMEOUT)
 
 
 def test_taken_port_is_a_config_error():

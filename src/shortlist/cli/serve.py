@@ -1,8 +1,11 @@
 """shortlist serve: a bundle as an HTTP service."""
 
 import ipaddress
+import shlex
+from functools import partial
+from json import dumps as to_json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,13 +15,11 @@ from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.pipeline import load_recommender
 
 try:
-    from shortlist.serve import make_app, serve_app
+    from shortlist.serve import Limits, app_of, make_app, request_examples, serve_app, serve_workers
 except ModuleNotFoundError as error:  # the other verbs work without the extra
     missing = error.name or "fastapi"
 else:
     missing = ""
-
-EXAMPLE = """curl -s {url}/v1/recommend -H 'Content-Type: application/json' -d '{{"k": 5, "trace": true}}'"""
 
 
 @errors_to_exit_codes()
@@ -33,6 +34,13 @@ def serve(
             "--insecure", help="Allow an address that other machines can reach; there is no authentication."
         ),
     ] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes that answer on the port.")] = 1,
+    notice_seconds: Annotated[
+        float,
+        typer.Option(
+            min=0, help="Seconds after SIGTERM in which /readyz answers 503 before the port is closed."
+        ),
+    ] = 2.0,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -47,9 +55,19 @@ def serve(
             about = recommender.about
             emit({"url": url, "model": {"name": about.name, "version": about.version}})
         echo(f"serving {bundle} at {url}; Ctrl-C stops it. Try:", err=True)
-        echo(EXAMPLE.format(url=url), err=True)
+        for path, body in request_examples(recommender).items():
+            echo(curl(f"{url}{path}", body), err=True)
 
-    serve_app(make_app(recommender, seed=seed), host, port, announce)
+    limits = Limits(notice_seconds=notice_seconds)
+    if workers == 1:
+        serve_app(make_app(recommender, limits, seed), host, port, announce)
+    else:
+        serve_workers(partial(app_of, str(bundle), limits, seed), workers, host, port, announce)
+
+
+def curl(url: str, body: dict[str, Any]) -> str:
+    """The command line that sends this body."""
+    return f"curl -s {url} -H 'Content-Type: application/json' -d {shlex.quote(to_json(body))}"
 
 
 def _check_host(host: str, insecure: bool) -> None:

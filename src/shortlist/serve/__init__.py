@@ -1,7 +1,9 @@
 """A trained recommender as an HTTP service."""
 
-from shortlist.serve.app import make_app
+from shortlist.serve.app import app_of, make_app
+from shortlist.serve.examples import request_examples
 from shortlist.serve.limits import Limits
 from shortlist.serve.server import serve_app
+from shortlist.serve.workers import serve_workers
 
-__all__ = ["Limits", "make_app", "serve_app"]
+__all__ = ["Limits", "app_of", "make_app", "request_examples", "serve_app", "serve_workers"]

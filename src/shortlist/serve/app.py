@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from shortlist.pipeline import Recommender
+from shortlist.pipeline import Recommender, load_recommender
 from shortlist.serve.access_log import AccessLog
+from shortlist.serve.examples import request_examples, with_examples
 from shortlist.serve.head_requests import HeadRequests
 from shortlist.serve.limits import Limits
 from shortlist.serve.openapi import bare_app, document
@@ -21,6 +22,8 @@ def make_app(recommender: Recommender, limits: Limits = DEFAULT, seed: int = 0) 
     service = Service(recommender, limits, seed)
     app = bare_app(_lifespan)
     app.state.service = service
+    examples = request_examples(recommender)
+    app.openapi = lambda: with_examples(document(app), examples)  # type: ignore[method-assign]
     paths = document(app)["paths"]
     with_body = frozenset(path for path, methods in paths.items() if "post" in methods)
     app.add_middleware(RequestLimits, limits=limits, with_body=with_body)
@@ -29,6 +32,11 @@ def make_app(recommender: Recommender, limits: Limits = DEFAULT, seed: int = 0) 
         AccessLog, metrics=service.metrics, paths=frozenset(paths), draining=lambda: service.draining
     )
     return app
+
+
+def app_of(bundle: str, limits: Limits = DEFAULT, seed: int = 0) -> FastAPI:
+    """The service of a bundle; unlike an app, the arguments can be sent to another process."""
+    return make_app(load_recommender(bundle), limits, seed)
 
 
 @asynccontextmanager

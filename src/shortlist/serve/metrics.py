@@ -1,9 +1,13 @@
 """Prometheus metrics; no label holds a user or item id, so the number of series is fixed."""
 
+import os
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from shortlist.pipeline import Trace
 
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -47,7 +51,10 @@ class Metrics:
             "shortlist_unknown_items", "Unknown items in histories.", registry=registry
         )
         self.in_flight = Gauge(
-            "shortlist_in_flight", "Requests that are running or waiting.", registry=registry
+            "shortlist_in_flight",
+            "Requests that are running or waiting.",
+            registry=registry,
+            multiprocess_mode="sum",
         )
 
     def answered(self, route: str, status: int, ms: float) -> None:
@@ -68,5 +75,9 @@ class Metrics:
                     self.nonfinite.labels(note.stage).inc(int(note.count.sum()))
 
     def text(self) -> bytes:
-        """All metrics in the Prometheus text format."""
-        return generate_latest(self.registry)
+        """All metrics in the Prometheus text format, of all processes of the service."""
+        if SHARED_FOLDER not in os.environ:
+            return generate_latest(self.registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        return generate_latest(together)

@@ -64,7 +64,7 @@ class Server(uvicorn.Server):
         The signal is not raised again, so the exit code is 0.
         """
         self.service.drain()
-        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
         self.hurry = self.hurry or sig == signal.SIGINT
         self.should_exit = True
 

@@ -1,0 +1,48 @@
+"""Several processes on one port."""
+
+import multiprocessing
+import os
+import signal
+from functools import partial
+
+import httpx
+import pytest
+
+from shortlist.artifact.store import Lineage
+from shortlist.errors import ShortlistError
+from shortlist.pipeline import save_recommender
+from shortlist.serve import app_of
+from shortlist.serve.workers import serve_workers
+
+from .small_service import TIMEOUT, recommender_of
+
+COUNTED = 'shortlist_requests_total{route="/v1/recommend",status="200"} 6.0'
+
+
+def test_processes_count_together_and_a_killed_one_ends_the_service(tmp_path):
+    save_recommender(recommender_of(), tmp_path / "model", Lineage())
+    texts = []
+
+    def use(url):
+        for _ in range(6):
+            assert httpx.post(f"{url}/v1/recommend", json={}, timeout=TIMEOUT).status_code == 200
+        texts.extend(httpx.get(f"{url}/metrics", timeout=TIMEOUT).text for _ in range(4))
+        os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+
+    with pytest.raises(ShortlistError, match="a worker ended with exit code -9; the cause is in the log"):
+        serve_workers(partial(app_of, str(tmp_path / "model")), 2, "127.0.0.1", 0, use)
+    assert len(texts) == 4  # whichever process answered
+    assert all(COUNTED in text and "shortlist_in_flight 0.0" in text for text in texts)
+    assert multiprocessing.active_children() == []
+
+
+def broken():
+    raise RuntimeError("no app")
+
+
+def test_process_that_cannot_start_ends_the_service(capfd):
+    announced = []
+    with pytest.raises(ShortlistError, match="a worker ended with exit code 1; the cause is in the log"):
+        serve_workers(broken, 1, "127.0.0.1", 0, announced.append)
+    assert announced == []
+    assert "RuntimeError: no app" in capfd.readouterr().err
