@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shortlist.data import append as append
     from shortlist.data import read as read
     from shortlist.diagnose import diagnose as diagnose
     from shortlist.evaluate import compare as compare  # type: ignore[no-redef]
@@ -27,13 +28,14 @@ __version__ = "0.2.0"
 # Rooms that share their name with a function (train, evaluate, diagnose) are callable modules.
 _FUNCTIONS = {
     "Request": ("shortlist.pipeline", "Request"),
+    "append": ("shortlist.data", "append"),
     "read": ("shortlist.data", "read"),
     "load": ("shortlist.pipeline", "load_recommender"),
     "compare": ("shortlist.evaluate", "compare"),
 }
 _ROOMS = ("train", "evaluate", "diagnose")
 
-__all__ = ["Request", "__version__", "compare", "diagnose", "evaluate", "load", "read", "train"]
+__all__ = ["Request", "__version__", "append", "compare", "diagnose", "evaluate", "load", "read", "train"]
 
 
 def __getattr__(name: str) -> Any:

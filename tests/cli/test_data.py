@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 import shortlist
 from shortlist.cli.data import app, prepare_command
-from shortlist.data import load_dataset
+from shortlist.cli.data_append import append_command
+from shortlist.data import append, load_dataset
 
 LOG = "uid,item,time,weight\n1,10,5,5\n1,10,5,5\n2,11,6,1\n2,12,8,4\n"
 
@@ -112,3 +113,73 @@ def test_read_has_the_arguments_and_defaults_of_the_verb():
     assert {name: library[name].default for name in optional} == {
         name: verb[name].default for name in optional
     }
+
+
+def bytes_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_append_adds_events_and_renews_the_report(log, tmp_path):
+    out, new = tmp_path / "out", tmp_path / "new.csv"
+    assert call("prepare", "tabular", log, "--out", out, "--user", "uid").exit_code == 0
+    before = json.loads((out / "report.json").read_text())
+    new.write_text("uid,item,time\nnobody,10,1700000000\n")
+    answer = call("append", out, new, "--json")
+    assert answer.exit_code == 0, answer.stderr
+    report = json.loads(answer.stdout)
+    assert report["rows"]["kept"] == before["rows"]["kept"] + 1
+    assert report["users"] == before["users"] + 1
+    assert json.loads((out / "report.json").read_text()) == {k: v for k, v in report.items() if k != "out"}
+    assert load_dataset(out).facts.appended == ("new.csv",)
+
+
+def test_skipped_lines_of_all_files_stay_in_one_file(log, tmp_path):
+    out, new = tmp_path / "out", tmp_path / "new.csv"
+    log.write_text(LOG + "first bad line\n")
+    assert (
+        call("prepare", "tabular", log, "--out", out, "--user", "uid", "--bad-lines", "skip").exit_code == 0
+    )
+    for text in ("second bad line", "third bad line"):
+        new.write_text(f"uid,item,time,weight\n7,10,9,2\n{text}\n")
+        assert call("append", out, new).exit_code == 0
+    lines = (out / "rejects.csv").read_text().splitlines()
+    assert [line.rpartition(",")[2] for line in lines] == [
+        "text",
+        "first bad line",
+        "second bad line",
+        "third bad line",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("uid,item,time\n1,10\n", "new.csv:2: expected 3 fields"),
+        ("customer,item,time\n1,10,1700000000\n", "expected a column 'uid'"),
+        ("uid,item\n1,10\n", "has no times, and the data set log has times"),
+    ],
+)
+def test_append_of_bad_input_leaves_every_byte_of_the_data_set(log, tmp_path, rows, message):
+    out, new = tmp_path / "out", tmp_path / "new.csv"
+    assert call("prepare", "tabular", log, "--out", out, "--user", "uid").exit_code == 0
+    before = bytes_of(out)
+    new.write_text(rows)
+    answer = call("append", out, new)
+    assert answer.exit_code == 2
+    assert message in answer.stderr
+    assert bytes_of(out) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "new.csv", "out"]
+
+
+def test_append_has_the_options_and_defaults_of_the_function():
+    verb, function = (inspect.signature(one).parameters for one in (append_command, append))
+    own = {name: one.default for name, one in verb.items() if name not in ("json", "seed")}
+    assert own == {name: one.default for name, one in function.items()}
+
+
+def test_report_begins_with_the_verdict_and_shows_the_first_events(log, tmp_path):
+    answer = call("prepare", "tabular", log, "--out", tmp_path / "out", "--user", "uid")
+    first = answer.stderr.splitlines()[0]
+    assert "events of" in first
+    assert "users with" in first
+    assert "first events" in answer.stderr

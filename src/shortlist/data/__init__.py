@@ -1,5 +1,6 @@
 """Interactions, requests, candidates, splits and prepared data sets."""
 
+from shortlist.data.append import append
 from shortlist.data.candidates import Candidates, Note, merge
 from shortlist.data.catalog import Catalog
 from shortlist.data.dataset import Dataset, build_dataset, load_dataset, open_dataset, save_dataset
@@ -25,6 +26,7 @@ __all__ = [
     "Split",
     "Vocabulary",
     "Windows",
+    "append",
     "build_dataset",
     "global_time",
     "half_history",

@@ -1,0 +1,198 @@
+"""New events for a data set: rows of known users and items stay, new ids follow at the end."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from shortlist.data.catalog import Catalog, as_lists, is_list
+from shortlist.data.cleaning import duplicates as repeats_of
+from shortlist.data.dataset import Dataset, LogFacts, open_dataset
+from shortlist.data.interactions import Interactions
+from shortlist.data.read import read
+from shortlist.data.sources import Frame, Source, source_name
+from shortlist.data.vocabulary import UNKNOWN, Vocabulary
+from shortlist.errors import ConfigError, DataError
+
+DUPLICATES = ("drop", "keep")
+COUNTED = ("min_user_events", "min_item_events", "core")  # filters that need all events
+REPEATED = "already in the data set"
+NEW = (
+    "is new"  # column that marks the new events until duplicates are dropped; no file's column has this name
+)
+
+
+def append(
+    data: Dataset | Path | str,
+    path: Source | Frame | Sequence[Source],
+    format: str | None = None,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    time: str | None = None,
+    weight: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    items: Source | Frame | None = None,
+    users: Source | Frame | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    list_separator: str | None = None,
+    bad_lines: str | None = None,
+    duplicates: str = "drop",
+    strict: bool = False,
+) -> Dataset:
+    """The data set with the events of another file; the arguments are those of `shortlist data append`.
+
+    What is None is read as the data set was. Known users and items keep their rows, new ones follow. Earlier times are
+    allowed. Events that are already there, with the same user, item and time, are dropped and counted, or kept with
+    `duplicates="keep"`.
+    """
+    if duplicates not in DUPLICATES:
+        raise ConfigError(f"--duplicates: expected {' or '.join(DUPLICATES)}, got {duplicates!r}")
+    dataset = open_dataset(data)
+    given = {"user": user, "item": item, "time": time, "weight": weight, "items": items, "users": users}
+    given |= {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    given |= {"list_separator": list_separator, "bad_lines": bad_lines}
+    changes = {name: value for name, value in given.items() if value is not None}
+    recorded = _recorded(dataset, format)
+    for name, more in (("columns", columns), ("options", options)):
+        changes |= {name: {**recorded.get(name, {}), **more}} if more else {}
+    # The protocol is that of the data set; with a name `read` does not look for one that fits the new events.
+    protocol = str(dataset.split_settings["protocol"])
+    settings: dict[str, Any] = {**recorded, **changes, "strict": strict, "split": protocol}
+    new = read(path, format or dataset.facts.format, **settings)
+    merged = merge_datasets(dataset, new, duplicates == "drop")
+    repeated = merged.facts.dropped.get(REPEATED, 0) - dataset.facts.dropped.get(REPEATED, 0)
+    if strict and repeated:
+        raise DataError(
+            f"{source_name(path)}: {repeated:,} events are already in the data set; drop --strict or use "
+            "--duplicates keep"
+        )
+    return merged
+
+
+def _recorded(dataset: Dataset, format: str | None) -> Mapping[str, Any]:
+    """The arguments the data set was read with."""
+    facts = dataset.facts
+    if not (format or facts.format) or facts.format == "world":
+        raise ConfigError(
+            f"{dataset.name}: was not read from a file; name the format of the new one with --format"
+        )
+    for name in COUNTED:
+        if facts.options.get(name):
+            option = f"--{name.replace('_', '-')}"
+            raise DataError(
+                f"{dataset.name}: was prepared with {option}, and the events it dropped cannot be counted with the new "
+                f"ones; prepare all files again (shortlist data prepare), or prepare without {option} and append"
+            )
+    # Columns and options of one format mean nothing to another.
+    return facts.options if format in (None, facts.format) else {}
+
+
+def merge_datasets(old: Dataset, new: Dataset, drop_duplicates: bool = True) -> Dataset:
+    """The events of both; `drop_duplicates` drops new events with the user, item and time of another event.
+
+    Without times, the new events follow the old ones.
+    """
+    _check_same_kind(old, new)
+    users, items = extended(old.users, new.users), extended(old.items, new.items)
+    events = _merged_events(old, new, users, items)
+    repeated = repeats_of(events) & (events.columns[NEW] != 0)
+    repeated &= drop_duplicates and old.clock == "ms"
+    kept = events.where(~repeated)
+    columns = {name: column for name, column in kept.columns.items() if name != NEW}
+    return replace(
+        old,
+        users=users,
+        events=replace(kept, columns=columns),
+        catalog=Catalog(items, _merged_table(old.catalog.table, new.catalog.table, new.items, items)),
+        user_table=_merged_table(old.user_table, new.user_table, new.users, users),
+        rejects=new.rejects,
+        facts=_merged_facts(old.facts, new.facts, len(old.events), len(kept), int(repeated.sum())),
+    )
+
+
+def extended(old: Vocabulary, new: Vocabulary) -> Vocabulary:
+    """All old ids in their rows, then the new ones; integers become text if either has text."""
+    kind = old.ids.type if old.ids.type == new.ids.type else pa.string()
+    before, after = Vocabulary(old.ids.cast(kind)), new.ids.cast(kind)
+    unknown = before.encode(after) == UNKNOWN
+    return Vocabulary(pa.concat_arrays([before.ids, after.filter(pa.array(unknown))]))
+
+
+def _check_same_kind(old: Dataset, new: Dataset) -> None:
+    has = {"ms": "times", "order": "no times"}
+    if old.clock != new.clock:
+        raise DataError(
+            f"{new.facts.path}: has {has[new.clock]}, and the data set {old.name} has {has[old.clock]}; name the "
+            "column of times with --time, or prepare both together"
+        )
+    if missing := sorted(set(old.events.columns) ^ set(new.events.columns)):
+        raise DataError(
+            f"{new.facts.path}: expected the event columns of the data set {old.name} "
+            f"({', '.join(old.events.columns) or 'none'}), got {', '.join(new.events.columns) or 'none'}; "
+            f"map {missing[0]!r} with --column in both, or in neither"
+        )
+
+
+def _merged_events(old: Dataset, new: Dataset, users: Vocabulary, items: Vocabulary) -> Interactions:
+    """Old and new events by (user, time); the column `NEW` marks the new ones. Old ones come first at equal times."""
+    before, after = old.events, new.events
+    later = int(before.times.max(initial=-1)) + 1 if old.clock == "order" else 0
+    columns = {name: np.concatenate([column, after.columns[name]]) for name, column in before.columns.items()}
+    marks = np.repeat(np.array([0, 1], np.int8), [len(before), len(after)])
+    return Interactions.of(
+        np.concatenate([before.users, _rows(new.users, users)[after.users]]),
+        np.concatenate([before.items, _rows(new.items, items)[after.items]]),
+        np.concatenate([before.times, after.times + later]),
+        np.concatenate([before.weights, after.weights]),
+        len(users),
+        len(items),
+        {**columns, NEW: marks},
+    )
+
+
+def _rows(part: Vocabulary, whole: Vocabulary) -> NDArray[np.int32]:
+    """The row in `whole` of every id of `part`."""
+    return whole.encode(part.ids.cast(whole.ids.type))
+
+
+def _merged_table(old: pa.Table, new: pa.Table, new_ids: Vocabulary, ids: Vocabulary) -> pa.Table:
+    """One row per id: what is known stays, gaps are filled from the new table."""
+    own = np.arange(len(ids)) < old.num_rows
+    before = pa.array(np.arange(len(ids)), mask=~own)
+    rows = Vocabulary(new_ids.ids.cast(ids.ids.type)).encode(ids.ids)
+    after = pa.array(rows, mask=rows == UNKNOWN)
+    old, new = old.take(before) if old.num_columns else old, new.take(after) if new.num_columns else new
+    names = dict.fromkeys([*old.column_names, *new.column_names])
+    return pa.table({name: _merged_column(name, old, new) for name in names})
+
+
+def _merged_column(name: str, old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
+    if name not in old.column_names or name not in new.column_names:
+        return (old if name in old.column_names else new)[name]
+    known, filled = old[name], new[name]
+    if is_list(known.type) != is_list(filled.type):
+        known, filled = (one if is_list(one.type) else as_lists(one) for one in (known, filled))
+    try:
+        return pc.if_else(pc.is_valid(known), known, filled.cast(known.type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"column {name!r}: is {known.type} in the data set and {filled.type} in the new file, and not all of its "
+            "values can be converted; fix the file"
+        ) from error
+
+
+def _merged_facts(old: LogFacts, new: LogFacts, events: int, kept: int, repeated: int) -> LogFacts:
+    """Rows and dropped rows of both."""
+    dropped = Counter(old.dropped) + Counter(new.dropped) + Counter({REPEATED: repeated})
+    read = (events if old.read is None else old.read) + (new.read or 0)
+    return replace(old, read=read, kept=kept, dropped=dict(dropped), appended=(*old.appended, new.path))
