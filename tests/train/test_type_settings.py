@@ -56,6 +56,7 @@ def test_markdown_table_has_one_row_per_setting():
     assert markdown_table("ease", "trainer") == (
         "| setting | default | range | meaning |\n|---|---|---|---|\n"
         "| `ridge` | `250` | 1e-09 to 1e+12 | L2 regularisation. |\n"
+        '| `weights` | `"use"` | use, implicit | Weights of events: use them, or count every event once (implicit). |\n'
     )
     assert markdown_table("sasrec").count("\n") == 2 + len(describe_type("sasrec").settings)
 

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from shortlist.artifact.staging import check_target, write_whole
-from shortlist.cli.data_output import pairs, print_report, save_with_report
+from shortlist.cli.data_append import append_command
+from shortlist.cli.data_output import pairs, print_report, save_with_report, source_of
 from shortlist.cli.frame import Json, Seed, errors_to_exit_codes, progress
 from shortlist.data.catalog import LIST_SEPARATOR
 from shortlist.data.choose_split import AUTO
@@ -18,6 +19,7 @@ from shortlist.data.split import PROTOCOLS
 from shortlist.report.data import data_page
 
 app = typer.Typer(help="Import a log and inspect it.", no_args_is_help=True)
+app.command("append")(append_command)
 
 FORMATS = ", ".join(sorted({*READERS, *TABLE_FORMATS}))
 
@@ -27,7 +29,10 @@ FORMATS = ", ".join(sorted({*READERS, *TABLE_FORMATS}))
 def prepare_command(
     *,
     format: Annotated[str, typer.Argument(help=f"Format of the log: {FORMATS}.")],
-    path: Annotated[Path, typer.Argument(help="File, folder or zip to read.")],
+    path: Annotated[
+        list[str],
+        typer.Argument(help="Files, folders, zips or quoted patterns to read; - reads standard input."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the data set.")],
     name: Annotated[str, typer.Option(help="Name of the data set. Default: the file name.")] = "",
     user: Annotated[str | None, typer.Option(help="Column of user ids in a table.")] = None,
@@ -40,18 +45,38 @@ def prepare_command(
     options: Annotated[
         list[str] | None, typer.Option("--option", help="Option of the reader as key=value; repeatable.")
     ] = None,
+    items: Annotated[str | None, typer.Option(help="Table of items beside the log: title, category.")] = None,
+    users: Annotated[str | None, typer.Option(help="Table of users beside the log.")] = None,
+    delimiter: Annotated[
+        str, typer.Option(help="Delimiter of a text table, such as ';' or '\\t'. Default: detected.")
+    ] = "",
+    encoding: Annotated[
+        str,
+        typer.Option(help="Encoding of a text table, such as cp1252. Default: utf-8 or a byte-order mark."),
+    ] = "",
+    decimal: Annotated[
+        str, typer.Option(help="Decimal sign of numbers, '.' or ','. Default: detected.")
+    ] = "",
     list_separator: Annotated[
         str,
         typer.Option(
             help="Item columns in which it occurs are lists (Action|Comedy), except titles; '' splits none."
         ),
     ] = LIST_SEPARATOR,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="use weights as strengths of events, or implicit: count every event once. Default: use for "
+            "tables, implicit for formats that carry ratings."
+        ),
+    ] = None,
     min_weight: Annotated[float | None, typer.Option(help="Drop events with a lower weight.")] = None,
     min_user_events: Annotated[int, typer.Option(help="Drop users with fewer events.")] = 0,
     min_item_events: Annotated[int, typer.Option(help="Drop items with fewer events.")] = 0,
     core: Annotated[bool, typer.Option(help="Repeat both minimum counts until both hold (k-core).")] = False,
     bad_lines: Annotated[
-        str, typer.Option(help="refuse unparsable lines, or skip and count them.")
+        str,
+        typer.Option(help="refuse bad lines, or skip them, count them and write them to OUT/rejects.csv."),
     ] = "refuse",
     strict: Annotated[bool, typer.Option(help="Fail if any row would be dropped.")] = False,
     split: Annotated[
@@ -76,10 +101,11 @@ def prepare_command(
 ) -> None:
     """Read and check a log, and write a data set for the other verbs."""
     check_target(out, force)  # before the work, not after it
+    shown = f"read {Path(path[0]).name}"
     with progress() as show:
-        show(f"read {path.name}", 0, 2)
+        show(shown, 0, 2)
         dataset = read(
-            path,
+            source_of(path),
             format,
             name=name,
             user=user,
@@ -88,7 +114,13 @@ def prepare_command(
             weight=weight,
             columns=pairs(columns or [], "--column"),
             options=pairs(options or [], "--option"),
+            items=items,
+            users=users,
+            delimiter=delimiter,
+            encoding=encoding,
+            decimal=decimal,
             list_separator=list_separator,
+            weights=weights,
             min_weight=min_weight,
             min_user_events=min_user_events,
             min_item_events=min_item_events,
@@ -103,9 +135,9 @@ def prepare_command(
             valid_share=valid_share,
             seed=seed,
         )
-        show(f"read {path.name}", 1, 2)
+        show(shown, 1, 2)
         report = save_with_report(dataset, out, force)
-        show(f"read {path.name}", 2, 2)
+        show(shown, 2, 2)
     print_report(report, out, json)
 
 

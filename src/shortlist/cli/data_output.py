@@ -1,24 +1,30 @@
 """What the verbs of `shortlist data` write and print: the data set with its report, verdict, sizes, first events."""
 
 import json as json_text
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from shortlist import __version__
 from shortlist.artifact.as_json import as_json
 from shortlist.cli.frame import emit
 from shortlist.cli.output import Console, Table
 from shortlist.data.dataset import Dataset, save_dataset
+from shortlist.data.raw_events import REJECTS, rejects_csv
 from shortlist.data.report import DataReport, data_report
 from shortlist.errors import ConfigError
 from shortlist.report.data import data_page
 
 
-def save_with_report(dataset: Dataset, out: Path, force: bool) -> DataReport:
-    """Write the data set, `report.json` and `report.html` as one folder."""
+def save_with_report(dataset: Dataset, out: Path, force: bool, append: bool = False) -> DataReport:
+    """Write the data set, `report.json` and `report.html` as one folder; `append` keeps the rejects of the old one."""
     report = data_report(dataset)
     text = json_text.dumps(as_json(report), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     extra = {"report.json": text, "report.html": data_page(report)}
+    if append and (rejects := _rejects(out)):
+        new = rejects_csv(dataset.rejects).partition("\n")[2]  # without the header
+        extra[REJECTS] = rejects.read_text("utf-8") + new
     save_dataset(dataset, out, f"shortlist {__version__}", extra, overwrite=force)
     return report
 
@@ -35,10 +41,17 @@ def _pair(text: str, flag: str) -> tuple[str, str]:
     return key, value
 
 
+def source_of(paths: Sequence[str]) -> Any:
+    """What `read` reads: one path, several, or standard input for `-`."""
+    sources = [sys.stdin.buffer if path == "-" else path for path in paths]
+    return sources if len(sources) > 1 else sources[0]
+
+
 def print_report(report: DataReport, out: Path | None, json: bool) -> None:
     """One JSON object, or the verdict and two tables."""
     if json:
-        emit({**as_json(report), **({"out": str(out)} if out else {})})
+        paths = {"out": out, "rejects": _rejects(out)}
+        emit({**as_json(report), **{name: str(path) for name, path in paths.items() if path}})
         return
     console = Console(stderr=True)
     for sentence in report.verdict:
@@ -47,6 +60,11 @@ def print_report(report: DataReport, out: Path | None, json: bool) -> None:
         console.print(f"warning: {warning}")
     console.print(_sizes(report, out))
     console.print(_sample(report))
+
+
+def _rejects(out: Path | None) -> Path | None:
+    """The file of skipped lines in a data set; None if there are none."""
+    return out / REJECTS if out and (out / REJECTS).is_file() else None
 
 
 def _sizes(report: DataReport, out: Path | None) -> Table:
@@ -61,7 +79,9 @@ def _sizes(report: DataReport, out: Path | None) -> Table:
         ("density", f"{report.density:.4%}"),
         ("time", f"{time.first} to {time.last}" if time.clock == "ms" else "no times"),
         ("split", str(report.split["protocol"])),
+        *([("weights", report.weights)] if report.weights else []),
         *([("written to", str(out))] if out else []),
+        *([("skipped lines", str(rejects))] if (rejects := _rejects(out)) else []),
     ):
         table.add_row(label, value)
     return table

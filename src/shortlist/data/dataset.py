@@ -12,7 +12,7 @@ from shortlist.artifact.as_json import as_json
 from shortlist.artifact.store import Artifact, Lineage, Part, load, save
 from shortlist.data.catalog import LIST_SEPARATOR, Catalog, split_texts
 from shortlist.data.interactions import Interactions
-from shortlist.data.raw_events import RawEvents, encode_ids
+from shortlist.data.raw_events import REJECTS, RawEvents, Reject, encode_ids, rejects_csv
 from shortlist.data.split import Split, SplitSettings, split
 from shortlist.data.vocabulary import Vocabulary
 from shortlist.errors import DataError
@@ -35,6 +35,7 @@ class LogFacts:
     )  # of `read`, for `append`; without files and defaults
     appended: tuple[str, ...] = ()  # names of the files that were appended, oldest first
     split_reason: str = ""  # why `--split auto` chose the protocol
+    weights: str = ""  # how the weights of the log are used; empty: all are 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,7 @@ class Dataset:
     clock: str = "ms"  # "ms" since 1970, or "order" if the log has no times
     split_settings: SplitSettings = field(default_factory=lambda: {"protocol": "half-history"})
     facts: LogFacts = field(default_factory=LogFacts)
+    rejects: tuple[Reject, ...] = ()  # the lines that `--bad-lines skip` skipped; not read back from a folder
 
     @property
     def items(self) -> Vocabulary:
@@ -131,6 +133,7 @@ def save_dataset(
         "events.parquet": _events_table(dataset.events),
         "items.parquet": _with_ids(dataset.items, dataset.catalog.table, "item"),
         "users.parquet": _with_ids(dataset.users, dataset.user_table, "user"),
+        **({REJECTS: rejects_csv(dataset.rejects)} if dataset.rejects else {}),
         **(extra or {}),
     }
     return save(folder, KIND, parts, Lineage(package=package), about, overwrite)

@@ -151,7 +151,7 @@ class Interactions:
         return digest.hexdigest()[:16]
 
 
-def check_weights(weights: NDArray[np.float32]) -> None:
+def check_weights(weights: NDArray[np.float32], where: str = "weights") -> None:
     """Refuse weights that cannot be strengths of events: zero, negative, infinite or NaN."""
     bad = ~((weights > 0) & np.isfinite(weights))
     if not bad.any():
@@ -163,7 +163,7 @@ def check_weights(weights: NDArray[np.float32]) -> None:
         else ""
     )
     raise DataError(
-        f"weights: expected numbers above 0, got {int(bad.sum()):,} of {len(weights):,} that are not, the first is "
+        f"{where}: expected numbers above 0, got {int(bad.sum()):,} of {len(weights):,} that are not, the first is "
         f"{weights[bad][0]:g}; {drop}count every event once with --weights implicit"
     )
 

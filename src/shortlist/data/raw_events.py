@@ -1,6 +1,8 @@
 """The output of a reader: events with the ids of the file, before ids are encoded as rows."""
 
-from collections.abc import Mapping
+import csv
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,6 +15,8 @@ from shortlist.data.blocks import mask_of, take
 from shortlist.data.vocabulary import Vocabulary
 
 Ids: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+REJECTS = "rejects.csv"  # in the folder of a data set
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,15 @@ class Reject:
     line: str
     reason: str
     text: str
+
+
+def rejects_csv(rejects: Sequence[Reject]) -> str:
+    """The skipped lines as CSV: file, line, reason, text."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("file", "line", "reason", "text"))
+    writer.writerows((one.file, one.line, one.reason, one.text) for one in rejects)
+    return text.getvalue()
 
 
 @dataclass(frozen=True, eq=False)

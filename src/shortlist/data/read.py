@@ -1,6 +1,7 @@
 """From a log on disk to a data set: read, filter, count."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -10,7 +11,9 @@ from shortlist.data.catalog import LIST_SEPARATOR
 from shortlist.data.choose_split import AUTO, choose_split
 from shortlist.data.cleaning import LogFilters, apply_filters, format_counts
 from shortlist.data.dataset import Dataset, LogFacts, build_dataset
-from shortlist.data.sources import options_of, read_source
+from shortlist.data.event_weights import stored_weights, weights_mode
+from shortlist.data.raw_events import Reject
+from shortlist.data.sources import Frame, Source, options_of, read_source, source_name
 from shortlist.data.split import check_protocol
 from shortlist.errors import ConfigError, DataError
 
@@ -22,7 +25,7 @@ NOT_REPEATED = (  # arguments of `read` that `append` does not repeat: the log i
 
 
 def read(
-    path: Path | str,
+    path: Source | Frame | Sequence[Source],
     format: str = "tabular",
     *,
     name: str = "",
@@ -32,7 +35,13 @@ def read(
     weight: str | None = None,
     columns: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
+    items: Source | Frame | None = None,
+    users: Source | Frame | None = None,
+    delimiter: str = "",
+    encoding: str = "",
+    decimal: str = "",
     list_separator: str = LIST_SEPARATOR,
+    weights: str | None = None,
     min_weight: float | None = None,
     min_user_events: int = 0,
     min_item_events: int = 0,
@@ -49,33 +58,47 @@ def read(
 ) -> Dataset:
     """Read a log of interactions; the arguments are those of `shortlist data prepare`.
 
-    `user`, `item`, `time` and `weight` name columns of a table; `columns` maps further ones (our name -> column of the
-    file). `options` go to the reader of the format. Item columns in which `list_separator` occurs are lists, except
-    titles. The four filters drop events; with `strict`, an event that would be dropped is an error. `split` is a
-    protocol, or "auto" for the one that fits the log; `min_length`, `held_out`, `first_halves`, `train_share`,
-    `valid_share` and `seed` are its settings.
+    `path` is a file, a folder, a zip, a pattern, a list of these, a binary stream, or a data frame: anything with an
+    Arrow stream (pandas, polars, DuckDB, pyarrow). `user`, `item`, `time` and `weight` name columns of a table;
+    `columns` maps further ones (our name -> column of the file). `items` and `users` are tables with metadata, as files
+    or data frames. `delimiter`, `encoding` and `decimal` are detected if they are not given. `options` go to the reader
+    of the format. With `bad_lines="skip"`, the skipped lines are in `rejects` of the data set.
+
+    Item columns in which `list_separator` occurs are lists, except titles. `weights` are strengths of events ("use",
+    the default for tables), or every event gets weight 1 ("implicit", the default for formats with ratings). The four
+    filters drop events; with `strict`, an event that would be dropped is an error. `split` is a protocol, or "auto" for
+    the one that fits the log; `min_length`, `held_out`, `first_halves`, `train_share`, `valid_share` and `seed` are its
+    settings.
     """
     given = dict(locals())
+    mode = weights_mode(weights, format)
+    given["weights"] = mode if mode == "implicit" else weights  # appended events count once too
     if split != AUTO:
         check_protocol(split)
-    path = Path(path)
+    title = source_name(path)
     named = {"user": user, "item": item, "time": time, "weight": weight}
     mapping = {**(columns or {}), **{ours: theirs for ours, theirs in named.items() if theirs is not None}}
-    raw = read_source(format, path, **_reader_options(format, mapping, options or {}, bad_lines))
+    extra = {"items": items, "users": users, "delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    chosen_options = {**(options or {}), **{name: value for name, value in extra.items() if _is_set(value)}}
+    raw = read_source(format, path, **_reader_options(format, mapping, chosen_options, bad_lines))
     if not len(raw):
         raise DataError(
-            f"{path}: expected events, got none of {raw.read:,} rows ({format_counts(raw.dropped)})"
+            f"{title}: expected events, got none of {raw.read:,} rows ({format_counts(raw.dropped)})"
         )
-    unfiltered = build_dataset(raw, name or path.name.partition(".")[0], list_separator)
+    unfiltered = build_dataset(raw, name or dataset_name(title), list_separator)
     filters = LogFilters(True, min_weight, min_user_events, min_item_events, core)
     dataset, removed = apply_filters(unfiltered, filters)
     dropped = {**raw.dropped, **removed}
     if strict and dropped:
         raise DataError(
-            f"{path}: rows would be dropped ({format_counts(dropped)}); fix the rows or drop --strict"
+            f"{title}: rows would be dropped ({format_counts(dropped)}); fix the rows or drop --strict"
         )
+    events, weights_note = stored_weights(dataset.events, mode, title)
+    dataset = replace(dataset, events=events)
     # Only the name of the path: a data set must not reveal the machine it was made on.
-    facts = LogFacts(format, path.name, raw.read, len(dataset.events), dropped, options=_recorded(given))
+    facts = LogFacts(
+        format, Path(title).name, raw.read, len(dataset.events), dropped, options=_recorded(given)
+    )
     chosen = choose_split(
         dataset.events,
         dataset.clock,
@@ -87,7 +110,30 @@ def read(
         train=train_share,
         valid=valid_share,
     )
-    return replace(dataset, facts=replace(facts, split_reason=chosen.reason), split_settings=chosen.settings)
+    return replace(
+        dataset,
+        facts=replace(facts, split_reason=chosen.reason, weights=weights_note),
+        split_settings=chosen.settings,
+        rejects=_without_folders(raw.rejects),
+    )
+
+
+def dataset_name(title: str) -> str:
+    """The name of a file without its folder and suffixes."""
+    return Path(title).name.strip("<>*?[]").partition(".")[0] or "data"
+
+
+def _is_set(value: object) -> bool:
+    return value is not None and not (isinstance(value, str) and not value)
+
+
+def _without_folders(rejects: tuple[Reject, ...]) -> tuple[Reject, ...]:
+    """File names relative to their common folder: a data set must not reveal the machine it was made on."""
+    folders = {str(Path(one.file).parent) for one in rejects}
+    if not folders:
+        return rejects
+    common = os.path.commonpath(folders)
+    return tuple(replace(one, file=os.path.relpath(one.file, common)) for one in rejects)
 
 
 def _recorded(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -143,6 +143,7 @@ class DataReport:
     cold: ColdStart
     categories: Categories
     split: SplitSettings
+    weights: str  # how the weights of the log are used; empty: all are 1
     split_reason: str  # why the protocol was chosen, if it was not given
     split_warning: str  # what the split leaves out, if that is much, or why it is impossible
 
@@ -170,6 +171,7 @@ def data_report(dataset: Dataset) -> DataReport:
         cold=_cold(dataset),
         categories=_categories(dataset.catalog, events.popularity),
         split=dict(dataset.split_settings),
+        weights=dataset.facts.weights,
         split_reason=dataset.facts.split_reason,
         split_warning=split_warning,
     )
