@@ -131,14 +131,19 @@ def check_fields(instance: Any, where: str) -> None:
             parameter.check(value, where)
 
 
-def check_settings(values: Mapping[str, Any], allowed: Sequence[Setting], where: str) -> None:
-    """Refuse keys that do not exist and values that do not fit; a renamed key is named with its new name."""
+def check_settings(
+    values: Mapping[str, Any], allowed: Sequence[Setting], where: str, elsewhere: str = ""
+) -> None:
+    """Refuse keys that do not exist and values that do not fit; a renamed key is named with its new name.
+
+    `elsewhere` ends the message about an unknown key without a similar one: where other keys belong.
+    """
     known = {one.name: one for one in allowed}
     for name, value in values.items():
         if name not in known:
             renamed = f"; {name} was renamed to {RENAMED[name]} in 0.2.0" if name in RENAMED else ""
             expected = ", ".join(sorted(known)) or "none"
-            hint = did_you_mean(name, known)
+            hint = did_you_mean(name, known) or elsewhere
             raise ConfigError(f"{where}: unknown key {name!r}{renamed}; expected one of {expected}{hint}")
         known[name].check(value, where)
 

@@ -83,14 +83,48 @@ def test_stage_with_tensors_and_no_trainer_is_refused():
         trainer_of("table", {}, "here", types={"table": Table})
 
 
-def test_model_without_a_trainer_is_refused(monkeypatch):
-    class Bare(Model):
-        def scores(self, history, user=None):
-            return torch.zeros(len(history), self.config.n_items)
+class Bare(Model):
+    """A model without weights."""
 
+    def scores(self, history, user=None):
+        return torch.zeros(len(history), self.config.n_items)
+
+
+class Weighted(Bare):
+    """A model with a weight and no trainer."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.weight = torch.nn.Parameter(torch.zeros(config.n_items))
+
+
+class Counted(Weighted):
+    """A model that fits itself."""
+
+    @classmethod
+    def fit(cls, config, events):
+        model = cls(config)
+        model.weight.data = torch.bincount(torch.tensor(events.items), minlength=config.n_items).float()
+        return model
+
+
+def test_model_with_weights_and_no_trainer_is_refused(monkeypatch):
+    monkeypatch.setitem(MODELS, "weighted", Weighted)
+    with pytest.raises(
+        ConfigError, match="no trainer for Weighted; derive it from SequenceModel or VectorModel"
+    ):
+        make_trainer("weighted")
+
+
+def test_model_without_weights_needs_no_trainer(monkeypatch, world):
     monkeypatch.setitem(MODELS, "bare", Bare)
-    with pytest.raises(ConfigError, match="no trainer for Bare; derive it from SequenceModel or VectorModel"):
-        make_trainer("bare")
+    model = make_trainer("bare", max_history=3).learn(world.events)
+    assert (model.config.n_items, model.config.max_history) == (len(world.items), 3)
+
+
+def test_model_with_fit_is_trained_by_it(monkeypatch, world):
+    monkeypatch.setitem(MODELS, "counted", Counted)
+    assert make_trainer("counted").learn(world.events).weight.sum() == len(world.events)
 
 
 @pytest.mark.parametrize("name", TYPES)

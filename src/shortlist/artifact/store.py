@@ -181,7 +181,10 @@ def _as_bytes(part: str | bytes | Mapping[str, Tensor]) -> bytes:
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not folder.is_dir() or not path.is_file():
-        raise ArtifactError(f"{path}: not found; expected the manifest of an artifact")
+        raise ArtifactError(
+            f"{path}: not found; expected the manifest of a folder made by `shortlist data prepare` or "
+            "`shortlist train`"
+        )
     if path.is_symlink() or path.stat().st_size > MAX_MANIFEST:
         raise ArtifactError(f"{path}: is a link or larger than {MAX_MANIFEST} bytes")
     try:

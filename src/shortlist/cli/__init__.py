@@ -19,9 +19,10 @@ VERBS: Mapping[str, str] = {
     "evaluate": "Metrics with intervals beside baselines, and which stage lost what.",
     "compare": "Several bundles on the same users: paired tests, intervals, latency.",
     "diagnose": "Which stage loses relevant items, why, and which knob recovers how much.",
-    "recommend": "The slate of a user or of a history.",
+    "recommend": "The slate of a user or a history, or of all users in a file.",
     "explain": "Which stage dropped an item, and by how much.",
     "serve": "Serve a bundle over HTTP.",
+    "recipe": "Show a recipe as TOML, and list the shipped ones.",
     "settings": "Every stage type with its settings, defaults, ranges and meanings.",
     "bench": "Speed as ratios measured in one run.",
     "reproduce": "Run an experiment and write its result as JSON, Markdown and plot.",
@@ -43,7 +44,7 @@ class LazyVerbs(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in VERBS:
-            return args[0], load_verb(args[0]), args[1:]
+            return args[0], with_plugins(load_verb(args[0])), args[1:]
         if args and (near := get_close_matches(args[0], VERBS)):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
@@ -60,6 +61,37 @@ def load_verb(name: str) -> Any:
     command.name = name
     return command
 
+
+def with_plugins(command: Any) -> Any:
+    """The command with the option --plugin, also of its subcommands; what it imports is there before the verb runs."""
+    for one in getattr(command, "commands", {}).values():
+        with_plugins(one)
+    if not hasattr(command, "commands"):
+        command.params.extend(one for one in _PLUGINS.params if one.name == "plugins")
+    return command
+
+
+def _import_plugins(plugins: list[str] | None) -> None:
+    if plugins:
+        import_module("shortlist.cli.frame").import_plugins(plugins)
+
+
+def _verb(
+    plugins: list[str] | None = typer.Option(
+        None,
+        "--plugin",
+        metavar="MODULE",
+        expose_value=False,
+        callback=_import_plugins,
+        envvar="SHORTLIST_PLUGINS",
+        help="Module or Python file with stages of your own; repeatable.",
+    ),
+) -> None: ...
+
+
+_OPTIONS = typer.Typer(add_completion=False)
+_OPTIONS.command()(_verb)
+_PLUGINS = typer.main.get_command(_OPTIONS)
 
 app = typer.Typer(
     name="shortlist",

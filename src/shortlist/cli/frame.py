@@ -3,8 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from threading import Timer
 from typing import Annotated, Any
 
@@ -20,6 +21,14 @@ from shortlist.progress import Progress, silent
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Random seed.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting of the recipe, such as stages.sasrec.train.epochs=20; repeatable.",
+    ),
+]
 
 DELAY = 2.0  # seconds of work before a bar appears
 
@@ -43,6 +52,13 @@ def errors_to_exit_codes() -> Iterator[None]:
     except KeyboardInterrupt:
         echo("stopped; no partial file was left", err=True)
         raise typer.Exit(1) from None
+
+
+@errors_to_exit_codes()
+def import_plugins(plugins: Sequence[str]) -> None:
+    """Import the modules and files of --plugin; a process that this one starts imports them too."""
+    import_module("shortlist.pipeline.plugins").load_plugins(plugins)
+    os.environ["SHORTLIST_PLUGINS"] = " ".join(plugins)
 
 
 def emit(answer: Any) -> None:

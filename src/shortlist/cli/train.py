@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.frame import Json, Seed, Settings, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import echo
 from shortlist.data.split import PROTOCOLS
+from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.pipeline.shipped import shipped_names
 from shortlist.train.bundle import describe_training
 from shortlist.train.bundle import train as train_bundle
@@ -21,6 +22,7 @@ def train(
     ],
     data: Annotated[Path, typer.Option(help="A folder made by `shortlist data prepare`.")],
     out: Annotated[Path, typer.Option(help="Folder for the trained bundle.")],
+    settings: Settings = None,
     protocol: Annotated[
         str | None,
         typer.Option(help=f"Split protocol: {', '.join(PROTOCOLS)}. Default: that of the data set."),
@@ -47,6 +49,7 @@ def train(
             recipe,
             data,
             out,
+            settings=parse_settings(settings or []),
             protocol=protocol,
             seed=seed,
             refit=refit,

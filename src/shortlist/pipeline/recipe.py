@@ -13,6 +13,7 @@ from torch import Tensor
 from shortlist.errors import ArtifactError, ConfigError, did_you_mean
 from shortlist.grammar import Pipeline, Stage, leaves
 from shortlist.pipeline.expression import GUARDS, names_in, parse
+from shortlist.pipeline.placeholders import placeholder
 from shortlist.pipeline.plugins import add_plugin_type
 from shortlist.pipeline.registry import REPLACED, TYPES, type_name
 from shortlist.settings import check_settings
@@ -53,7 +54,7 @@ def read_recipe(path: Path | str, types: Types = TYPES) -> Recipe:
     path = Path(path)
     if not path.is_file():
         raise ConfigError(
-            f"{path}: no such file; expected a pipeline in TOML, such as pipelines/classic.toml"
+            f"{path}: no such file; expected a recipe in TOML; `shortlist recipe list` lists the shipped ones"
         )
     try:
         text = path.read_text("utf-8")
@@ -85,6 +86,8 @@ def recipe_of(
     }
     used = names_in(values["pipeline"], f"{_at(path, text, '', 'pipeline')}: pipeline")
     _check_use(used, stages, path, text)
+    pending = {name: placeholder(types[one.type], name) for name, one in stages.items()}
+    parse(values["pipeline"], pending, f"{_at(path, text, '', 'pipeline')}: pipeline")
     return Recipe(values["name"], values["pipeline"], stages, values["train"], path)
 
 
@@ -148,7 +151,8 @@ def _stage_config(name: str, table: object, path: str, text: str, types: Types, 
     settings = {key: value for key, value in table.items() if key not in ("type", "train")}
     for key, value in settings.items():
         at = _at(path, text, f"stages.{name}", key)
-        check_settings({key: value}, types[table["type"]].declared(), f"{at}: [stages.{name}]")
+        hint = f"; settings of its training belong in [stages.{name}.train]"
+        check_settings({key: value}, types[table["type"]].declared(), f"{at}: [stages.{name}]", hint)
     if not isinstance(table.get("train", {}), dict):
         at = _at(path, text, f"stages.{name}", "train")
         raise ConfigError(f"{at}: [stages.{name}]: train must be a table, got {table['train']!r}")

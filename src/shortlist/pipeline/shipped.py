@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, did_you_mean
 from shortlist.pipeline.recipe import Recipe, read_recipe
 
 FOLDER = Path(__file__).with_name("recipes")
@@ -16,7 +16,10 @@ def shipped_names() -> list[str]:
 def shipped_recipe(name: str) -> Recipe:
     """The shipped recipe of this name."""
     if name not in shipped_names():
-        raise ConfigError(f"recipe {name!r}: expected a TOML file or one of {', '.join(shipped_names())}")
+        hint = did_you_mean(name, shipped_names())
+        raise ConfigError(
+            f"recipe {name!r}: expected a TOML file or one of {', '.join(shipped_names())}{hint}"
+        )
     return read_recipe(FOLDER / f"{name}.toml")
 
 

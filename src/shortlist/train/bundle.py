@@ -14,6 +14,7 @@ from shortlist.data import Dataset, load_dataset
 from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError
 from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_recommender, to_toml
+from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Progress, silent
 from shortlist.train.pipeline import train_pipeline
 from shortlist.train.refit import measured
@@ -25,6 +26,7 @@ def train(
     data: Dataset | Path | str,
     out: Path | str | None = None,
     *,
+    settings: Mapping[str, Any] | None = None,
     protocol: str | None = None,
     seed: int = 0,
     refit: bool = True,
@@ -35,11 +37,12 @@ def train(
     """A recommender trained on the training part of the split, measured, and fitted again on all events.
 
     `recipe` is a `Recipe`, a TOML file or the name of a shipped recipe; `data` a `Dataset` or its folder; with `out`
-    the recommender is also saved there. `protocol` replaces the split of the data set. Without `refit` the measured
-    pipeline is served. `force` replaces a bundle that exists. Long trainings write checkpoints to `checkpoint_dir` and
-    resume from there.
+    the recommender is also saved there. `settings` change the recipe: `{"stages.sasrec.train.epochs": 20}`.
+    `protocol` replaces the split of the data set. Without `refit` the measured pipeline is served. `force` replaces a
+    bundle that exists. Long trainings write checkpoints to `checkpoint_dir` and resume from there.
     """
-    parsed = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
+    read = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
+    parsed = with_settings(read, settings or {})
     folder = None if out is None else Path(out)
     checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
     _check(folder, force, checkpoints, protocol)

@@ -17,9 +17,11 @@ from shortlist.models.sequence.bert4rec import BERT4Rec
 from shortlist.models.sequence.din import DIN
 from shortlist.models.sequence.model import SequenceModel
 from shortlist.models.sequence.two_tower import TwoTower
+from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.registry import TYPES
 from shortlist.settings import Setting, check_settings, is_plain, settings_of
 from shortlist.train.context import TrainContext
+from shortlist.train.event_weights import WEIGHTS, uses_weights
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.models.bert4rec import BERT4RecTrainer
 from shortlist.train.models.co_visit import CoVisitTrainer
@@ -33,12 +35,14 @@ from shortlist.train.models.mf import MFTrainer
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.models.two_tower import TwoTowerTrainer
+from shortlist.train.models.untrained import UntrainedModel, has_weights
 from shortlist.train.models.window import WindowTrainer
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
 from shortlist.train.rankers.din_ranker import DINRankerTrainer
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
 from shortlist.train.rankers.mlp_ranker import MLPRankerTrainer
 from shortlist.train.rankers.model_scorer import ModelScorerTrainer
+from shortlist.train.rankers.out_of_fold import OutOfFoldConfig
 from shortlist.train.rankers.two_tower_scorer import TowerScorerTrainer
 from shortlist.train.tree.trainer import TreeTrainer
 
@@ -46,7 +50,8 @@ from shortlist.train.tree.trainer import TreeTrainer
 class Trainer(Protocol):
     """Makes a stage. A trainer is a frozen dataclass; its fields are the keys of `[stages.NAME.train]`.
 
-    `fit` gets the keys of `[stages.NAME]`, the stage's name among them, and returns a stage that can run.
+    `fit` gets the keys of `[stages.NAME]`, the stage's name among them, and returns a stage that can run. A trainer
+    that follows the weights of events has `uses_weights: ClassVar[bool] = True`; others refuse unequal weights.
     """
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage: ...
@@ -57,6 +62,14 @@ class Renewer(Protocol):
     """A trainer that updates the counts in its stage to all events, after training on out-of-fold candidates."""
 
     def renew(self, stage: Any, context: TrainContext) -> Stage: ...
+
+
+@runtime_checkable
+class FitsItself(Protocol):
+    """A stage class that needs no trainer: `fit` makes the stage from the keys of `[stages.NAME]` and the events."""
+
+    @classmethod
+    def fit(cls, settings: Mapping[str, Any], context: TrainContext) -> Stage: ...
 
 
 @runtime_checkable
@@ -96,16 +109,23 @@ TRAINERS: dict[str, type[Trainer]] = {
     "boosted-ranker": BoostedRankerTrainer,
     "diverse": DiverseTrainer,
 }
-"""Trainers of stages. A stage type that is not here is stateless: it is built from its settings alone."""
+"""Trainers of stages. A type that is not here fits itself (`FitsItself`) or is built from its settings alone."""
 
 
 @dataclass(frozen=True)
 class Stateless:
-    """Builds a stage that has nothing to train."""
+    """Builds a stage that has nothing to train, or that fits itself."""
 
     kind: type[Stage]
 
+    @property
+    def uses_weights(self) -> bool | None:
+        """Nothing to train: weights change nothing; a stage that fits itself says whether it follows them."""
+        return uses_weights(self.kind) if isinstance(self.kind, FitsItself) else None
+
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage:
+        if isinstance(self.kind, FitsItself):
+            return self.kind.fit(settings, context)
         return self.kind.build(settings, {})
 
 
@@ -116,6 +136,10 @@ def register_trainer(name: str, trainer: type[Trainer]) -> None:
 
 def make_trainer(name: str, **settings: Any) -> Any:
     """The trainer of a type: `make_trainer("sasrec", width=32, epochs=5)`."""
+    if WEIGHTS.name in settings:
+        raise ConfigError(
+            f"{name}: weights is a key of recipes; call `events.unweighted()` to count events once"
+        )
     return trainer_of(name, settings, name)
 
 
@@ -131,8 +155,10 @@ def trainer_of(
         allowed = train_settings(name, trainers, types)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error
-    check_settings(settings, allowed, where)
-    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+    own = {key: value for key, value in settings.items() if key != WEIGHTS.name}
+    check_settings(own, allowed, where)
+    WEIGHTS.check(settings.get(WEIGHTS.name, WEIGHTS.default), where)
+    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
     try:
         if name in trainers:
             return trainers[name](**plain)
@@ -143,29 +169,40 @@ def trainer_of(
         raise ConfigError(f"{where}: {error}") from error
 
 
+def check_training(recipe: Recipe) -> None:
+    """Refuse a recipe whose training settings do not exist or do not fit, before any work."""
+    check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
+    for name, one in recipe.stages.items():
+        trainer_of(one.type, one.train, f"{recipe.path}: [stages.{name}.train]")
+
+
 def train_settings(
     name: str,
     trainers: Mapping[str, type[Trainer]] = TRAINERS,
     types: Mapping[str, type[Stage]] = TYPES,
 ) -> tuple[Setting, ...]:
-    """The keys of `[stages.NAME.train]` of a type, with the defaults of that type."""
+    """The keys of `[stages.NAME.train]` of a type, with the defaults of that type; `weights` last, if they matter."""
     if name in trainers:
         kind = trainers[name]
-        return kind.declared() if isinstance(kind, DeclaresSettings) else settings_of(kind)
+        own = kind.declared() if isinstance(kind, DeclaresSettings) else settings_of(kind)
+        return own if uses_weights(kind) is None else (*own, WEIGHTS)
     if name not in MODELS:
         _check_stateless(name, types[name])
         return ()
     trainer = _model_trainer(MODELS[name])
     defaults = trainer.settings()
-    return tuple(replace(one, default=defaults[one.name]) for one in trainer.declared())
+    return (*(replace(one, default=defaults[one.name]) for one in trainer.declared()), WEIGHTS)
 
 
 def _model_trainer(model: type[Model]) -> ModelTrainer:
     """The trainer of the nearest base class of a model, with the model's own training defaults."""
     kind = next((MODEL_TRAINERS[base] for base in model.__mro__ if base in MODEL_TRAINERS), None)
+    if hasattr(model, "fit") or (kind is None and not has_weights(model)):
+        kind = UntrainedModel
     if kind is None:
         raise ConfigError(
             f"no trainer for {model.__name__}; derive it from SequenceModel or VectorModel, "
+            "give it a classmethod fit(config, events) that returns the model, "
             "or add its trainer to shortlist.train.registry.MODEL_TRAINERS"
         )
     return kind(model=model, **model.training_defaults)
@@ -173,10 +210,13 @@ def _model_trainer(model: type[Model]) -> ModelTrainer:
 
 def _check_stateless(name: str, kind: type[Stage]) -> None:
     """Refuse a stage with tensors or other parts that only a trainer can make."""
+    if isinstance(kind, FitsItself):
+        return
     hints = get_type_hints(kind)
     for one in fields(kind):
         required = one.init and one.default is MISSING and one.default_factory is MISSING
         if required and not is_plain(hints[one.name]):
             raise ConfigError(
-                f"no trainer for type {name!r}, whose {one.name} must be trained; pass trainers="
+                f"no trainer for type {name!r}, whose {one.name} must be trained; give {kind.__name__} a classmethod "
+                "fit(settings, context) that returns the stage, or call shortlist.train.registry.register_trainer"
             )

@@ -54,7 +54,7 @@ def describe_types() -> tuple[TypeSettings, ...]:
 def describe_type(name: str) -> TypeSettings:
     """One stage type with its settings; ConfigError with similar names for an unknown one."""
     if name not in TYPES:
-        raise ConfigError(f"unknown type {name!r}{_hint(name)}; `shortlist settings` lists all types")
+        raise ConfigError(f"unknown type {name!r}{_hint(name)}; all types: shortlist settings")
     kind = TYPES[name]
     sizes = {one.name for one in settings_of(MODELS[name].Config)} if name in MODELS else set()
     stage = [_described(one, "[stages.NAME]", "stage") for one in kind.declared()]
