@@ -36,7 +36,7 @@ class Vocabulary:
         return hash(self.fingerprint)
 
     def row(self, value: object) -> int:
-        """The row of one id; "5" also finds the integer 5, because a command line passes text."""
+        """The row of one id; "5" also finds the integer 5, because a command line passes text; "05" does not."""
         if value in self._rows:
             return self._rows[value]
         return self._rows.get(_retyped(value, pa.types.is_integer(self.ids.type)), UNKNOWN)
@@ -77,4 +77,4 @@ def _retyped(value: object, integer: bool) -> object:
     text = str(value)
     if not integer:
         return text
-    return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None
+    return int(text) if re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) else None

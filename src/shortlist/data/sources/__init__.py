@@ -1,16 +1,18 @@
 """Readers of log formats by name, one file per format."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.amazon import read_amazon
 from shortlist.data.sources.dtr import read_dtr
+from shortlist.data.sources.frames import Frame, frame_name, is_frame
 from shortlist.data.sources.jodie import read_jodie
 from shortlist.data.sources.kuairec import read_kuairec
 from shortlist.data.sources.lastfm import read_lastfm
+from shortlist.data.sources.log_files import Source
 from shortlist.data.sources.mind import read_mind
 from shortlist.data.sources.movielens import read_movielens
 from shortlist.data.sources.sequences import read_sequences
@@ -19,6 +21,8 @@ from shortlist.data.sources.taobao import read_taobao
 from shortlist.data.sources.tmall import read_tmall
 from shortlist.data.sources.xmc import read_xmc
 from shortlist.errors import ConfigError
+
+__all__ = ["READERS", "TABLE_FORMATS", "Frame", "Source", "options_of", "read_source", "source_name"]
 
 Reader = Callable[..., RawEvents]
 
@@ -40,15 +44,31 @@ READERS: Mapping[str, Reader] = {
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")  # `tabular` with this file format
 
 
-def read_source(format: str, path: Path | str, **options: Any) -> RawEvents:
-    """Read a log with the reader of a format."""
+def read_source(format: str, path: Source | Frame | Sequence[Source], **options: Any) -> RawEvents:
+    """Read a log with the reader of a format; only tables may be frames, streams or several files."""
     known = options_of(format)
     for option in options:
         if option not in known:
             raise ConfigError(f"{format}: expected an option of {', '.join(known) or 'none'}, got {option!r}")
     if format in TABLE_FORMATS:
         return read_tabular(path, file_format=format, **options)
+    if format != "tabular" and not isinstance(path, Path | str):
+        raise ConfigError(
+            f"{format}: expected one file or folder, got {source_name(path)}; only tables "
+            f"(tabular, {', '.join(TABLE_FORMATS)}) are read from several files, standard input or data frames"
+        )
     return READERS[format](path, **options)
+
+
+def source_name(path: object) -> str:
+    """The name of a log in messages."""
+    if isinstance(path, Path | str):
+        return str(path)
+    if is_frame(path):
+        return frame_name(path)
+    if isinstance(path, Sequence):
+        return f"{source_name(path[0])} and {len(path) - 1} more" if len(path) > 1 else source_name(*path)
+    return str(getattr(path, "name", "<stream>"))
 
 
 def options_of(format: str) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ Source: TypeAlias = Path | str | BinaryIO
 
 def log_files(source: Source | Sequence[Source]) -> tuple[File, ...]:
     """All files in the order given; those of a folder, a pattern or a zip sorted by name."""
-    several = isinstance(source, Sequence) and not isinstance(source, str)
-    found = [file for one in (source if several else (source,)) for file in _files(one)]
+    several = source if isinstance(source, Sequence) and not isinstance(source, str) else (source,)
+    found = [file for one in several for file in _files(one)]
     if not found:
         raise DataError("expected at least one file, got an empty list of paths")
     return tuple(found)

@@ -89,7 +89,8 @@ def _options(mapping: Mapping[str, str]) -> dict[str, str]:
 
 def _events(table: Rows, mapping: Mapping[str, str], unit: str) -> RawEvents:
     present = table.present()
-    extra = {name: name for name in ("time", "weight") if name in present and name not in mapping}
+    usual: tuple[str, ...] = ("time", "weight")
+    extra = {name: name for name in usual if name in present and name not in mapping}
     mapping = {**mapping, **extra}
     return to_events(
         table.read({theirs: EVENT_KINDS.get(ours, "any") for ours, theirs in mapping.items()}),
@@ -118,4 +119,6 @@ def _attributes(
     extra = {name: name for name in usual if name in present and name not in {*named, key_column}}
     mapping: dict[str, str] = {"id": key_column, **extra, **named}
     found = table.read({theirs: ATTRIBUTE_KINDS.get(ours, "any") for ours, theirs in mapping.items()})
-    return attribute_table(found, key, mapping.pop("id"), mapping, ids)
+    others = ", ".join(name for name in present if name != key_column)
+    advice = f"name the column of ids with --column {prefix}id=NAME (other columns: {others or 'none'})"
+    return attribute_table(found, key, mapping.pop("id"), mapping, ids, advice)

@@ -106,16 +106,34 @@ def _dictionary_values(entries: pa.Array) -> NDArray[Any]:
 
 
 def attribute_table(
-    found: ParsedTable, key_name: str, key: str, columns: Mapping[str, str], like: Ids
+    found: ParsedTable,
+    key_name: str,
+    key: str,
+    columns: Mapping[str, str],
+    like: Ids,
+    advice: str = "use files of the same data set",
 ) -> pa.Table:
-    """Attributes of the ids in `like`: the column `key_name`, then `columns` (our name -> column of the file)."""
+    """Attributes of the ids in `like`: the column `key_name`, then `columns` (our name -> column of the file).
+
+    A file that describes none of these ids is an error that ends with the advice.
+    """
     ids = check_ids(found, key)
     known = pc.cast(like.dictionary, pa.string())
-    member = pc.is_in(pc.cast(ids.dictionary, pa.string()), value_set=known)
+    described = pc.cast(ids.dictionary, pa.string())
+    member = pc.is_in(described, value_set=known)
+    if len(known) and not pc.any(member, min_count=0).as_py():
+        raise DataError(
+            f"{found.name}: none of its {len(described):,} ids {key!r} is an id of the log's {key_name}s; ids of the log: "
+            f"{_examples(known)}, ids of the file: {_examples(described)}; {advice}"
+        )
     keep = member.take(ids.indices)
     same = pc.cast(pc.cast(ids.dictionary_decode(), pa.string()).filter(keep), like.dictionary.type)
     rest = {ours: found.table[theirs].combine_chunks().filter(keep) for ours, theirs in columns.items()}
     return pa.table({key_name: same, **rest})
+
+
+def _examples(ids: pa.Array) -> str:
+    return ", ".join(repr(one[:40]) for one in ids[:3].to_pylist())
 
 
 def _standard(found: ParsedTable, name: str, coded: pa.DictionaryArray) -> pa.DictionaryArray:
