@@ -1,4 +1,5 @@
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -206,20 +207,24 @@ def test_other_settings_have_other_checkpoints_and_damage_is_reported(data_folde
     monkeypatch.setattr("shortlist.train.tree.trainer.SequenceTrainer", partial(SequenceTrainer, epochs=1))
     recipe, folder = tmp_path / "small-tree.toml", tmp_path / "checkpoints"
     recipe.write_text(SMALL_TREE.format(method="dtr-t-rl"))
-    options = ("--checkpoint-dir", folder, "--force", "--out", tmp_path / "out")
+    options = ("--checkpoint-dir", folder, "--force", "--out", tmp_path / "out", "--no-refit")
     command = ("train", recipe, "--data", data_folder, *options)
     assert run(*command).exit_code == 0
     first = {one.name for one in folder.iterdir()}
-    assert sorted(name.split("-")[0] for name in first) == ["sasrec", "tree"]
+    assert sorted(name.split("-")[0] for name in first) == ["sasrec", "stage", "tree"]
     recipe.write_text(SMALL_TREE.format(method="dtr-t-rl").replace("width = 8", "width = 6", 1))
     assert run(*command).exit_code == 0
-    assert len({one.name for one in folder.iterdir()} - first) == 1  # another tree, the same estimator
+    assert (
+        len({one.name for one in folder.iterdir()} - first) == 2
+    )  # another tree and its stage, the same estimator
     assert run(*command, "--seed", 1).exit_code == 0
-    assert len({one.name for one in folder.iterdir()}) == 5
-    (weights,) = [
-        one / "weights.safetensors" for one in folder.iterdir() if one.name in first and "sasrec" in one.name
-    ]
-    weights.write_bytes(weights.read_bytes()[:-1])
-    answer = run(*command)
-    assert answer.exit_code == 2
-    assert "and it is trained again" in " ".join(answer.stderr.split())
+    assert len({one.name for one in folder.iterdir()}) == 8
+    for kind, message in (("stage", "and the stage is fitted again"), ("sasrec", "and it is trained again")):
+        for weights in folder.glob(f"{kind}-*/*.safetensors"):
+            weights.write_bytes(weights.read_bytes()[:-1])
+        answer = run(*command)
+        assert answer.exit_code == 2
+        assert message in " ".join(answer.stderr.split())
+        for damaged in folder.glob(f"{kind}-*"):
+            shutil.rmtree(damaged)
+    assert run(*command).exit_code == 0

@@ -135,6 +135,12 @@ REFUSALS = {
         ":2: expected a text 'pipeline', got 3",
     ),
     "a bad expression": (">> seen", ">>> seen", ":2: pipeline: expected stages joined by"),
+    "one > too few": (">> seen", "> seen", ":2: pipeline: expected stages joined by .*write >> for >"),
+    "a selector in a pool": (
+        "seen >> diverse",
+        "diverse + seen",
+        ":2: pipeline: only nominators can be pooled",
+    ),
     "code": (">> seen", ">> __import__('os')", ":2: stage '__import__' has no table"),
     "a name that is no text": ('name = "classic"', "name = 3", ":1: expected a text 'name', got 3"),
     "training that is no table": (
@@ -162,7 +168,7 @@ def test_invalid_recipe_is_refused_with_file_line_and_key(old, new, message):
 
 
 def test_file_that_is_missing_or_not_text_is_refused_with_its_path(tmp_path):
-    with pytest.raises(ConfigError, match=r"nowhere\.toml: no such file; expected a pipeline in TOML"):
+    with pytest.raises(ConfigError, match=r"nowhere\.toml: no such file; expected a recipe in TOML"):
         read_recipe(tmp_path / "nowhere.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match=r"bytes\.toml: is not UTF-8 text"):
@@ -225,7 +231,7 @@ def test_pipeline_survives_the_round_trip_through_toml(called, column, salt, bro
 @settings(max_examples=80, deadline=None)
 @given(texts, st.dictionaries(texts, plain, max_size=3), st.dictionaries(texts, plain, max_size=3))
 def test_recipe_survives_the_round_trip_through_toml(name, training, train):
-    recipe = Recipe(name, "seen_1 % 3", {"seen_1": StageConfig("seen", {"last": 4}, train)}, training)
+    recipe = Recipe(name, "new_1 % 3", {"new_1": StageConfig("popular", {"days": 4}, train)}, training)
     text = to_toml(recipe)
     assert tomllib.loads(text)["name"] == name
     back = parse_recipe(text)
@@ -238,7 +244,7 @@ def test_recipe_survives_the_round_trip_through_toml(name, training, train):
 
 
 def test_table_inside_the_training_settings_survives_the_round_trip():
-    recipe = Recipe("x", "seen", {"seen": StageConfig("seen")}, {"deep": {"a b": 1, "c": [1.5, True]}})
+    recipe = Recipe("x", "new", {"new": StageConfig("recent")}, {"deep": {"a b": 1, "c": [1.5, True]}})
     assert parse_recipe(to_toml(recipe)).training == recipe.training
 
 

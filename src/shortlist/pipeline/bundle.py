@@ -20,6 +20,7 @@ from shortlist.pipeline.about import (
     OutOfFold,
     Plugin,
     Refit,
+    Refresh,
     RetrievedTargets,
     TrainingHistory,
 )
@@ -136,10 +137,10 @@ def _about(artifact: Artifact) -> About:
     """The facts of a bundle; what does not have their form is refused."""
     stored = dict(artifact.about)
     try:
-        training = {name: _history(one) for name, one in stored.pop("training", {}).items()}
+        training = {name: history_from(one) for name, one in stored.pop("training", {}).items()}
         out_of_fold = OutOfFold(**stored.pop("out_of_fold", {}))
         measured = {part: _figures(one) for part, one in stored.pop("measured", {}).items()}
-        refit = stored.pop("refit", None)
+        refit, refresh = stored.pop("refit", None), stored.pop("refresh", None)
         plugins = tuple(Plugin(**one) for one in stored.pop("plugins", ()))
         return About(
             **stored,
@@ -149,6 +150,7 @@ def _about(artifact: Artifact) -> About:
             measured=measured,
             plugins=plugins,
             refit=None if refit is None else Refit(**{**refit, "stages": tuple(refit["stages"])}),
+            refresh=None if refresh is None else Refresh(**{**refresh, "stages": tuple(refresh["stages"])}),
         )
     except (TypeError, AttributeError, KeyError) as error:
         known = ", ".join(one.name for one in fields(About))
@@ -161,7 +163,8 @@ def _figures(stored: Mapping[str, Any]) -> Measured:
     return Measured(stored["users"], {name: Interval(**one) for name, one in stored["metrics"].items()})
 
 
-def _history(stored: Mapping[str, Any]) -> TrainingHistory:
+def history_from(stored: Mapping[str, Any]) -> TrainingHistory:
+    """A training history from its JSON form."""
     plain: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }

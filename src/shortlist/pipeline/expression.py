@@ -47,7 +47,8 @@ def _stage(node: ast.expr, stages: Mapping[str, Stage], where: str) -> Stage:
     if isinstance(node, ast.BinOp) and type(node.op) in _JOINS:
         join = _JOINS[type(node.op)]
         return join(_stage(node.left, stages, where), _stage(node.right, stages, where))
-    raise ConfigError(f"{where}: expected stages joined by + % >>, got {ast.unparse(node)!r}")
+    hint = "; write >> for >" if isinstance(node, ast.Compare) else ""
+    raise ConfigError(f"{where}: expected stages joined by + % >>, got {ast.unparse(node)!r}{hint}")
 
 
 _JOINS: Mapping[type[ast.operator], Callable[[Stage, Stage], Stage]] = {

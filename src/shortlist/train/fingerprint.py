@@ -22,8 +22,8 @@ def fingerprint(part: object) -> str | None:
         return _digest(*(f"{name} {fingerprint(part[name])}".encode() for name in sorted(part)))
     if isinstance(part, tuple):
         return _digest(*(str(fingerprint(one)).encode() for one in part))
-    if isinstance(part, str):
-        return _digest(part.encode())
+    if isinstance(part, str | bytes):
+        return _digest(part.encode() if isinstance(part, str) else part)
     assert isinstance(part, Tensor), "training data is made of events, held-out users and tensors"
     values = part.detach().cpu().contiguous()
     return _digest(f"{values.dtype} {list(values.shape)}".encode(), values.numpy())

@@ -1,7 +1,7 @@
 """Train a recipe on a log: every stage is trained on the candidates that the stages before it pass on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -10,17 +10,20 @@ import torch
 from torch import Tensor
 
 from shortlist import __version__
-from shortlist.data import Candidates, Dataset, Query, Split
+from shortlist.data import Dataset, Split
 from shortlist.errors import ConfigError, DataError
-from shortlist.grammar import Filter, Hydrator, Nominator, Pipeline, Scorer, Selector, Stage, leaves
+from shortlist.grammar import Filter, Nominator, Pipeline, Scorer, Stage, leaves
 from shortlist.pipeline import TYPES, About, Recipe, Recommender
 from shortlist.pipeline.about import OutOfFold, TrainingHistory
 from shortlist.pipeline.expression import parse
+from shortlist.pipeline.placeholders import placeholder
 from shortlist.pipeline.recipe import Types
 from shortlist.pipeline.recommender import UserHistories
-from shortlist.progress import Progress, silent
+from shortlist.progress import Labelled, Progress, silent
 from shortlist.settings import check_settings, settings_of
 from shortlist.train.context import RequestBatch, TrainContext, no_history
+from shortlist.train.event_weights import check_event_weights, with_weights
+from shortlist.train.finished_stages import fit_once
 from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, folds_of, out_of_fold_data, request_batches
 from shortlist.train.rankers.sample import training_sample
 from shortlist.train.registry import TRAINERS, Renewer, Trainer, trainer_of
@@ -53,6 +56,7 @@ def train_pipeline(
     split = dataset.split() if split is None else split
     check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
     pipeline_trainer = _PipelineTrainer.of(recipe, types, trainers)
+    check_event_weights(recipe, pipeline_trainer.trainers, split.train)
     histories: dict[str, TrainingHistory] = {}
     context = TrainContext(
         split.train,
@@ -225,63 +229,37 @@ class _PipelineTrainer:
             seen = replace(
                 context,
                 fitted={**context.fitted, **made},
-                progress=_labelled(context.progress, label),
+                progress=Labelled(context.progress, label),
             )
             made[name] = self._fitted(name, seen)
         return made
 
     def _fitted(self, name: str, context: TrainContext) -> Stage:
         """A fitted stage; an error of its trainer names its place in the recipe."""
+        config, trainer = self.recipe.stages[name], self.trainers[name]
+        settings = {**config.settings, "name": name}
+        identity = {**settings, "type": config.type, "train": config.train, "trainer": repr(trainer)}
         try:
-            return self.trainers[name].fit({**self.recipe.stages[name].settings, "name": name}, context)
+            return fit_once(
+                lambda context: trainer.fit(settings, context),
+                self.types[config.type],
+                name,
+                identity,
+                with_weights(context, self.recipe, name),
+            )
         except (ConfigError, DataError) as error:
             raise type(error)(f"{self.recipe.where(name)}: {error}") from error
 
     def renewed(self, name: str, stage: Stage, context: TrainContext) -> Stage:
         """A stage that was trained on out-of-fold candidates, with the counts and models of all events."""
         trainer = self.trainers[name]
+        context = with_weights(context, self.recipe, name)
         return trainer.renew(stage, context) if isinstance(trainer, Renewer) else stage
 
     def parsed(self, stages: Stages) -> Pipeline:
         """The pipeline, with a placeholder for every stage that is not trained yet."""
         known = {
-            name: stages.get(name) or _placeholder(self.types[one.type], name)
+            name: stages.get(name) or placeholder(self.types[one.type], name)
             for name, one in self.recipe.stages.items()
         }
         return parse(self.recipe.expression, known, f"{self.recipe.path}: pipeline")
-
-
-def _labelled(progress: Progress, label: str) -> Progress:
-    return lambda what, done, total: progress(label + what, done, total)
-
-
-def _placeholder(kind: type[Stage], name: str) -> Stage:
-    if issubclass(kind, Scorer):
-        return _PendingScorer(name=name)
-    return _PendingSelector(name=name) if issubclass(kind, Selector) else _PendingHydrator(name=name)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _PendingScorer(Scorer):
-    """Placeholder for a scorer: keeps the scores."""
-
-    def score(self, query: Query, found: Candidates) -> Tensor:
-        return found.scores
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _PendingSelector(Selector):
-    """Placeholder for a selector: the best by score."""
-
-    def select(self, query: Query, found: Candidates) -> Tensor:
-        return found.sort_keys().sort(dim=1, descending=True, stable=True).indices
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _PendingHydrator(Hydrator):
-    """Placeholder for a hydrator: adds no columns."""
-
-    empty: Mapping[str, Tensor] = field(default_factory=dict)
-
-    def columns(self, query: Query, found: Candidates) -> Mapping[str, Tensor]:
-        return self.empty

@@ -14,7 +14,7 @@ from shortlist.metrics.significance import bootstrap
 from shortlist.pipeline import Recommender, run
 from shortlist.pipeline.about import Measured, Refit
 from shortlist.pipeline.recommender import resized
-from shortlist.progress import Progress, silent, tracked
+from shortlist.progress import Labelled, Progress, silent, tracked
 from shortlist.train.pipeline import train_pipeline
 
 CUT = 20  # slates of a measurement
@@ -66,7 +66,7 @@ def refit(
         dataset,
         about.seed,
         all_events(dataset, about.split),
-        lambda what, done, total: progress(f"refit: {what}", done, total),
+        Labelled(progress, "refit: "),
         checkpoint_dir=checkpoint_dir,
         best_epochs=epochs,
     )
