@@ -79,6 +79,19 @@ class Refit:
 
 
 @dataclass(frozen=True)
+class Refresh:
+    """What `refresh` added without training: later events in histories and counts; other stages kept their weights."""
+
+    data: str  # fingerprint of the data set
+    events: int
+    users: int  # with events
+    new_users: int  # who were not in the bundle
+    unknown_items: int  # items of the data set that are not in the catalogue of the bundle
+    left_out: int  # events with those items
+    stages: tuple[str, ...] = ()  # fitted again, or with new counts
+
+
+@dataclass(frozen=True)
 class About:
     """Facts about a trained bundle."""
 
@@ -97,6 +110,7 @@ class About:
     split_warning: str = ""  # what the split leaves out, if that is much
     measured: Mapping[str, Measured] = field(default_factory=dict)  # by part of the split: valid, test
     refit: Refit | None = None  # None: the measured pipeline is served
+    refresh: Refresh | None = None  # the last one
     plugins: tuple[Plugin, ...] = ()  # classes from outside the package
 
     @property

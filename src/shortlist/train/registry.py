@@ -51,7 +51,8 @@ class Trainer(Protocol):
     """Makes a stage. A trainer is a frozen dataclass; its fields are the keys of `[stages.NAME.train]`.
 
     `fit` gets the keys of `[stages.NAME]`, the stage's name among them, and returns a stage that can run. A trainer
-    that follows the weights of events has `uses_weights: ClassVar[bool] = True`; others refuse unequal weights.
+    that follows the weights of events has `uses_weights: ClassVar[bool] = True`; others refuse unequal weights. One
+    that takes no gradient steps has `counts_only: ClassVar[bool] = True`: `shortlist refresh` fits its stage again.
     """
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage: ...

@@ -26,6 +26,7 @@ class CoVisitTrainer:
     """Cosine of item columns of event weights, where a user weighs 1 / log2(2 + items)."""
 
     uses_weights: ClassVar[bool | None] = True
+    counts_only: ClassVar[bool] = True
 
     neighbours: int = setting(100, "Largest number of neighbours of an item.", least=1, most=100_000)
     shrink: float = setting(

@@ -27,6 +27,7 @@ class PopularTrainer:
     """Counts events, or adds their weights, all of them or those of the last `days`."""
 
     uses_weights: ClassVar[bool | None] = True
+    counts_only: ClassVar[bool] = True
 
     def fit(self, settings: Settings, context: TrainContext) -> Popular:
         counts = torch.from_numpy(counts_in_window(context, float(settings.get("days", 0))))
@@ -39,6 +40,7 @@ class RecentTrainer:
     """Orders items by their first event."""
 
     uses_weights: ClassVar[bool | None] = None  # the first event of an item is the first whatever its weight
+    counts_only: ClassVar[bool] = True
 
     def fit(self, settings: Settings, context: TrainContext) -> Recent:
         events = context.events

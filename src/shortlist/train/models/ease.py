@@ -28,6 +28,7 @@ class EASETrainer(ModelTrainer):
     """
 
     uses_weights: ClassVar[bool | None] = True
+    counts_only: ClassVar[bool] = True  # a closed form of counts
 
     model: type[Any] = field(default=EASE, kw_only=True)
     ridge: float = setting(250.0, "L2 regularisation.", least=1e-9, most=1e12)

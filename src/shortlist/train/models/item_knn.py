@@ -19,6 +19,7 @@ class ItemKNNTrainer(ModelTrainer):
     """Cosine of the users of two items; `shrink` users are added to the denominator against rare pairs."""
 
     uses_weights: ClassVar[bool | None] = True
+    counts_only: ClassVar[bool] = True
 
     model: type[Any] = field(default=ItemKNN, kw_only=True)
     shrink: float = setting(

@@ -20,6 +20,7 @@ class LastClickTrainer(ModelTrainer):
     """Counts which item follows each item, or adds its weights, and stores the most frequent ones."""
 
     uses_weights: ClassVar[bool | None] = True
+    counts_only: ClassVar[bool] = True
 
     model: type[Any] = field(default=LastClick, kw_only=True)
     neighbours: int = setting(100, "Stored next items of every item.", least=1, most=100_000)
