@@ -13,7 +13,7 @@ from shortlist.data.cleaning import LogFilters, apply_filters, format_counts
 from shortlist.data.dataset import Dataset, LogFacts, build_dataset
 from shortlist.data.event_weights import stored_weights, weights_mode
 from shortlist.data.raw_events import Reject
-from shortlist.data.sources import Frame, Source, options_of, read_source, source_name
+from shortlist.data.sources import Frame, Source, is_frame, options_of, read_source, source_name
 from shortlist.data.split import check_protocol
 from shortlist.errors import ConfigError, DataError
 
@@ -85,7 +85,9 @@ def read(
         raise DataError(
             f"{title}: expected events, got none of {raw.read:,} rows ({format_counts(raw.dropped)})"
         )
-    unfiltered = build_dataset(raw, name or dataset_name(title), list_separator)
+    unfiltered = build_dataset(
+        raw, name or ("data" if is_frame(path) else dataset_name(title)), list_separator
+    )
     filters = LogFilters(True, min_weight, min_user_events, min_item_events, core)
     dataset, removed = apply_filters(unfiltered, filters)
     dropped = {**raw.dropped, **removed}

@@ -22,7 +22,16 @@ from shortlist.data.sources.tmall import read_tmall
 from shortlist.data.sources.xmc import read_xmc
 from shortlist.errors import ConfigError
 
-__all__ = ["READERS", "TABLE_FORMATS", "Frame", "Source", "options_of", "read_source", "source_name"]
+__all__ = [
+    "READERS",
+    "TABLE_FORMATS",
+    "Frame",
+    "Source",
+    "is_frame",
+    "options_of",
+    "read_source",
+    "source_name",
+]
 
 Reader = Callable[..., RawEvents]
 

@@ -31,6 +31,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "id": pa.dictionary(pa.int32(), pa.string()),
     "text": pa.string(),
     "any": pa.string(),
+    "attribute": pa.string(),
     "list": pa.string(),
     "clicks": pa.string(),
     "integer": pa.int64(),

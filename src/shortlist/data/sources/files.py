@@ -115,6 +115,11 @@ def one_file(path: Path | str | BinaryIO) -> File:
 
 
 def _from_stream(stream: BinaryIO) -> File:
+    if not hasattr(stream, "read"):
+        raise DataError(
+            f"expected a path, a binary stream or a data frame with an Arrow stream, got {type(stream).__name__}; "
+            "pyarrow.table(...) makes one from a dict of columns"
+        )
     name, blob = Path(str(getattr(stream, "name", "<stream>"))), stream.read()
     if not isinstance(blob, bytes):
         raise DataError(f"{name}: expected a binary stream, got text; open it with mode 'rb'")

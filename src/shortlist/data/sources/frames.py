@@ -68,7 +68,20 @@ def frame_table(frame: Any, options: Mapping[str, str], bad_lines: str = "refuse
 
 
 def _standard(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text views, as polars has them, become plain text."""
+    """Text views, as polars has them, become plain text, also inside lists and categories."""
     kind = column.type
-    values = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pc.cast(column, pa.large_string()) if pa.types.is_string_view(values) else column
+    if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+        return pa.chunked_array([_plain_dictionary(chunk) for chunk in column.chunks])
+    plain = _plain(kind)
+    return column if plain == kind else pc.cast(column, plain)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    return pa.string() if pa.types.is_string_view(kind) else kind
+
+
+def _plain_dictionary(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
+    indices = pc.cast(chunk.indices, pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pc.cast(chunk.dictionary, pa.string()))

@@ -94,10 +94,16 @@ def _is_time(value: Any) -> bool:
     return _is_number(value) or (isinstance(value, str) and not is_number(value) and is_time(value))
 
 
+def _is_attribute(value: Any) -> bool:
+    values = value if isinstance(value, list) else [value]
+    return all(one is None or isinstance(one, str | int | float) for one in values)
+
+
 ACCEPTS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "id": ("an id (text or a whole number)", _is_id),
     "text": ("text", lambda value: value is None or isinstance(value, str)),
     "any": ("text, a number or nothing", lambda value: value is None or isinstance(value, str | int | float)),
+    "attribute": ("text, a number, a list of these or nothing", _is_attribute),
     "number": ("a number", _is_number),
     "time": ("a time (a number or an ISO date)", _is_time),
 }
@@ -150,10 +156,20 @@ def _column(values: list[Any], kind: str) -> pa.Array:
         return pa.array([value if value is None else str(value) for value in values], pa.string())
     if kind == "number":
         return pa.array([float(value) for value in values], pa.float64())
+    if any(isinstance(value, list) for value in values):
+        lists = [[] if value is None else value if isinstance(value, list) else [value] for value in values]
+        numbers = all(_is_number(one) for row in lists for one in row)  # of a vector, or of numbered tags
+        return pa.array(lists if numbers else [_texts(value) for value in values])
     if kind == "time" and values and isinstance(values[0], str):
         return _dates(pa.chunked_array([pa.array(values, pa.string())]), values[0])
     same = len({isinstance(value, str) for value in values if value is not None}) < 2
     return pa.array(values if same else [value if value is None else str(value) for value in values])
+
+
+def _texts(value: Any) -> list[str] | None:
+    """The texts of a list or of one value."""
+    values = value if isinstance(value, list) else [value]
+    return None if value is None else [str(one) for one in values if one is not None]
 
 
 def _fast(stream: BinaryIO, kinds: Kinds, first: Mapping[str, Any]) -> pa.Table:
@@ -178,9 +194,11 @@ def _fast(stream: BinaryIO, kinds: Kinds, first: Mapping[str, Any]) -> pa.Table:
 
 
 def _type(value: Any, kind: str) -> pa.DataType:
-    if kind == "any" and isinstance(value, bool):
+    if isinstance(value, list):
+        return pa.list_(pa.string())
+    if kind in ("any", "attribute") and isinstance(value, bool):
         return pa.bool_()
-    if kind == "number" or (kind == "any" and isinstance(value, int)):
+    if kind == "number" or (kind in ("any", "attribute") and isinstance(value, int)):
         return pa.float64()
     if kind == "text" or isinstance(value, str) or value is None:
         return pa.string()

@@ -121,6 +121,7 @@ KINDS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "id": ("an id", lambda text: True),
     "text": ("text", lambda text: True),
     "any": ("anything", lambda text: True),
+    "attribute": ("anything", lambda text: True),
     "integer": ("a whole number", _is_integer),
     "number": ("a number", is_number),
     "number?": ("a number or nothing", lambda text: text == "" or is_number(text)),

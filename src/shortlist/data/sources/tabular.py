@@ -15,7 +15,7 @@ from shortlist.data.sources.tables import Table, tables_of
 from shortlist.data.sources.to_events import attribute_table, to_events
 
 EVENT_KINDS = {"user": "id", "item": "id", "time": "time", "weight": "number"}
-ATTRIBUTE_KINDS = {"id": "id", "title": "text", "category": "text"}
+ATTRIBUTE_KINDS = {"id": "id", "title": "text"}
 OF_ITEM, OF_USER = "item.", "user."  # prefixes of the columns of the item and the user table
 
 
@@ -118,7 +118,7 @@ def _attributes(
     usual = present if key == "user" and not named else ("title", "category")
     extra = {name: name for name in usual if name in present and name not in {*named, key_column}}
     mapping: dict[str, str] = {"id": key_column, **extra, **named}
-    found = table.read({theirs: ATTRIBUTE_KINDS.get(ours, "any") for ours, theirs in mapping.items()})
+    found = table.read({theirs: ATTRIBUTE_KINDS.get(ours, "attribute") for ours, theirs in mapping.items()})
     others = ", ".join(name for name in present if name != key_column)
     advice = f"name the column of ids with --column {prefix}id=NAME (other columns: {others or 'none'})"
     return attribute_table(found, key, mapping.pop("id"), mapping, ids, advice)

@@ -66,7 +66,9 @@ def check_ids(found: ParsedTable, name: str) -> pa.DictionaryArray:
     """A column of ids, dictionary-encoded; control characters and invalid UTF-8 are refused."""
     column = found.table[name]
     if not (pa.types.is_dictionary(column.type) or _is_id(column.type)):
-        raise DataError(f"{found.name}: expected ids (whole numbers or text) as {name!r}, got {column.type}")
+        raise DataError(
+            f"{found.name}: expected ids (whole numbers or text) as {name!r}, got {column.type}; cast the column"
+        )
     coded = _standard(found, name, dictionary_ids(filled(column)))
     if is_text(coded.dictionary.type):
         _refuse_invalid(found, name, coded)
@@ -122,9 +124,10 @@ def attribute_table(
     described = pc.cast(ids.dictionary, pa.string())
     member = pc.is_in(described, value_set=known)
     if len(known) and not pc.any(member, min_count=0).as_py():
+        article = "an" if key_name == "item" else "a"
         raise DataError(
-            f"{found.name}: none of its {len(described):,} ids {key!r} is an id of the log's {key_name}s; ids of the log: "
-            f"{_examples(known)}, ids of the file: {_examples(described)}; {advice}"
+            f"{found.name}: none of its {len(described):,} ids {key!r} is {article} {key_name} id of the log; "
+            f"ids of the log: {_examples(known)}, ids of the file: {_examples(described)}; {advice}"
         )
     keep = member.take(ids.indices)
     same = pc.cast(pc.cast(ids.dictionary_decode(), pa.string()).filter(keep), like.dictionary.type)
