@@ -43,3 +43,9 @@ def test_unknown_item_is_refused(bundle):
     answer = run("explain", bundle, "--user", "u", "--item", "gone")
     assert answer.exit_code == 2
     assert "item 'gone' is not in the catalogue" in answer.stderr
+
+
+def test_item_is_found_by_its_title(bundle, recommender):
+    user, title = recommender.users.id(3), recommender.catalog.title(4)
+    by_title = json.loads(run("explain", bundle, "--user", user, "--item", title.lower(), "--json").stdout)
+    assert by_title["item_id"] == recommender.catalog.vocabulary.id(4)

@@ -117,3 +117,21 @@ def test_killed_run_is_resumed_and_gives_the_same_file(bundle, tmp_path):
     assert json.loads(done.stdout)["resumed"] > 0
     assert out.read_bytes() == whole.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["recs.parquet", "whole.parquet"]
+
+
+def test_items_are_found_by_title(bundle, recommender):
+    title, item = recommender.catalog.title(4), recommender.catalog.vocabulary.id(4)
+    by_id = json.loads(run("recommend", bundle, "--history", item, "--json").stdout)["items"]
+    for option in ("--history", "--like"):
+        for text in (title, title.upper()):
+            assert json.loads(run("recommend", bundle, option, text, "--json").stdout)["items"] == by_id
+    both = ("--like", item, "--like", recommender.catalog.vocabulary.id(5), "--json")
+    listed = ("--history", f"{item},{recommender.catalog.vocabulary.id(5)}", "--json")
+    slates = [json.loads(run("recommend", bundle, *options).stdout)["items"] for options in (both, listed)]
+    assert slates[0] == slates[1]
+
+
+def test_item_to_start_from_must_exist(bundle):
+    answer = run("recommend", bundle, "--like", "no such title at all")
+    assert answer.exit_code == 2
+    assert "item 'no such title at all' is not in the catalogue" in answer.stderr

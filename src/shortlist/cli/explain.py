@@ -7,23 +7,26 @@ import typer
 
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
 from shortlist.cli.output import Console, Table, echo
-from shortlist.cli.recommend import as_request
+from shortlist.cli.recommend import History, as_request
 from shortlist.pipeline import Explanation, load_recommender
+from shortlist.pipeline.find_item import find_item
 
 
 @errors_to_exit_codes()
 def explain(
     bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
-    item: Annotated[str, typer.Option(help="Id of the item to explain.")],
+    item: Annotated[str, typer.Option(help="Id or title of the item to explain.")],
     user: Annotated[str | None, typer.Option(help="User id.")] = None,
-    history: Annotated[str | None, typer.Option(help="Item ids, oldest first, separated by commas.")] = None,
+    history: History = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="Number of items.", min=1, max=1000)] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Follow one item through the request of one user, stage by stage."""
     recommender = load_recommender(bundle)
-    explanation = recommender.explain(as_request(user, history, k, seed), item)
+    request = as_request(recommender.catalog, user, history, [], k, seed)
+    row = find_item(recommender.catalog, item)
+    explanation = recommender.explain(request, recommender.catalog.vocabulary.id(row))
     sentence = explanation.sentence(recommender.catalog.title(explanation.item))
     if json:
         emit({**vars(recommender.item(explanation.item)), "sentence": sentence, **vars(explanation)})

@@ -9,8 +9,14 @@ import typer
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
 from shortlist.cli.output import Console, Table, echo, echo_lines
 from shortlist.cli.recommend_many import check_batch_options, recommend_to_many
+from shortlist.data import Catalog
 from shortlist.pipeline import Recommendation, Recommender, load_recommender
+from shortlist.pipeline.find_item import find_history, find_item
 from shortlist.pipeline.recommender import Request
+
+History = Annotated[
+    str | None, typer.Option(help="Item ids or whole titles, oldest first, separated by commas.")
+]
 
 
 @errors_to_exit_codes()
@@ -19,7 +25,11 @@ def recommend(
     user: Annotated[
         str | None, typer.Option(help="User id; an unknown user is answered without a history.")
     ] = None,
-    history: Annotated[str | None, typer.Option(help="Item ids, oldest first, separated by commas.")] = None,
+    history: History = None,
+    like: Annotated[
+        list[str] | None,
+        typer.Option(help="An item to start from, by id or title; repeatable, the oldest first."),
+    ] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="Number of items.", min=1, max=1000)] = None,
     seed: Seed = 0,
     trace: Annotated[
@@ -46,7 +56,7 @@ def recommend(
 ) -> None:
     """Recommend items to a user, to anyone with this history, or to all users in a file."""
     if all_users or users is not None or out is not None:
-        one_user = {"--user": user, "--history": history, "--trace": trace or None}
+        one_user = {"--user": user, "--history": history, "--like": like or None, "--trace": trace or None}
         check_batch_options(
             all_users, users, out, [name for name, one in one_user.items() if one is not None]
         )
@@ -54,7 +64,7 @@ def recommend(
         recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, json)
         return
     recommender = load_recommender(bundle)
-    request = as_request(user, history, k, seed)
+    request = as_request(recommender.catalog, user, history, like or [], k, seed)
     slate = recommender.recommend(request)
     items = recommender.recommendations(slate)
     given = request.history or ()
@@ -91,10 +101,14 @@ def recommend(
         echo_lines(str(slate.trace))
 
 
-def as_request(user: str | None, history: str | None, k: int | None, seed: int) -> Request:
+def as_request(
+    catalog: Catalog, user: str | None, history: str | None, like: Sequence[str], k: int | None, seed: int
+) -> Request:
     """The request of these command-line options."""
-    items = None if history is None else [one.strip() for one in history.split(",") if one.strip()]
-    return Request(user, items, k, seed=seed)
+    if history is None and not like:
+        return Request(user, None, k, seed=seed)
+    liked = [catalog.vocabulary.id(find_item(catalog, text)) for text in like]
+    return Request(user, [*find_history(catalog, history or ""), *liked], k, seed=seed)
 
 
 def slate_table(recommender: Recommender, items: Sequence[Recommendation]) -> Table:

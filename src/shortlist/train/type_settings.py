@@ -12,6 +12,7 @@ from typing import Any
 
 from shortlist.errors import ConfigError, did_you_mean
 from shortlist.models.registry import MODELS
+from shortlist.pipeline.plugins import add_entry_points, add_plugin_type
 from shortlist.pipeline.registry import REPLACED, TYPES
 from shortlist.settings import Setting, settings_of
 from shortlist.train.registry import train_settings
@@ -47,12 +48,17 @@ class TypeSettings:
 
 
 def describe_types() -> tuple[TypeSettings, ...]:
-    """All stage types with their settings, in the order of the table of types."""
+    """All stage types with their settings, those of installed packages too, in the order of the table of types."""
+    add_entry_points()
     return tuple(describe_type(name) for name in TYPES)
 
 
 def describe_type(name: str) -> TypeSettings:
-    """One stage type with its settings; ConfigError with similar names for an unknown one."""
+    """One stage type with its settings; ConfigError with similar names for an unknown one.
+
+    "package.module:Class" imports the module.
+    """
+    add_plugin_type(name, f"type {name!r}", imports=True)
     if name not in TYPES:
         raise ConfigError(f"unknown type {name!r}{_hint(name)}; all types: shortlist settings")
     kind = TYPES[name]
