@@ -141,3 +141,17 @@ def test_event_columns_must_be_the_same(put):
 def test_a_simulated_data_set_needs_a_format(world, put):
     with pytest.raises(ConfigError, match="name the format of the new one with --format"):
         shortlist.append(world, put("new.csv", "user,item\n1,12\n"))
+
+
+def test_a_file_without_the_weights_of_the_data_set_is_refused(put):
+    old = read(put("old.csv", "user,item,weight\n1,10,2\n1,11,5\n"))
+    with pytest.raises(DataError, match="expected a column 'weight'"):
+        shortlist.append(old, put("new.csv", "user,item\n1,12\n"))
+
+
+def test_another_format_is_read_with_the_weights_of_the_data_set(put):
+    old = read(put("ml/u.data", "1\t10\t5\t978300760\n2\t20\t3\t978300761\n").parent, "movielens")
+    new = put("new.csv", "user,item,time,weight\n1,30,978300770,4\n")
+    merged = shortlist.append(old, new, "csv")
+    assert merged.events.weights.tolist() == [1, 1, 1]
+    assert merged.items.ids.to_pylist() == [10, 20, 30]

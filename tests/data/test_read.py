@@ -16,7 +16,7 @@ def test_every_row_is_kept_or_counted_as_dropped(put):
     path = put("deep/log.csv", LOG + "broken\n")
     dataset = read(path, bad_lines="skip", min_weight=2)
     dropped = {"empty id": 1, "unparsable line": 1, "exact duplicate": 1, "weight below 2": 1}
-    options = {"min_weight": 2, "bad_lines": "skip"}
+    options = {"weight": "weight", "min_weight": 2, "bad_lines": "skip"}
     expected = LogFacts("tabular", "log.csv", read=6, kept=2, dropped=dropped, options=options)
     assert replace(dataset.facts, split_reason="", weights="") == expected
     assert dataset.name == "log"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shortlist.data.catalog import Catalog, as_lists, is_list
 from shortlist.data.cleaning import duplicates as repeats_of
 from shortlist.data.dataset import Dataset, LogFacts, open_dataset
+from shortlist.data.event_weights import weights_mode
 from shortlist.data.interactions import Interactions
 from shortlist.data.read import read
 from shortlist.data.sources import Frame, Source, source_name
@@ -22,6 +23,7 @@ from shortlist.errors import ConfigError, DataError
 
 DUPLICATES = ("drop", "keep")
 COUNTED = ("min_user_events", "min_item_events", "core")  # filters that need all events
+ANY_FORMAT = {"weights", "min_weight", "list_separator", "bad_lines"}  # arguments that every format has
 REPEATED = "already in the data set"
 NEW = (
     "is new"  # column that marks the new events until duplicates are dropped; no file's column has this name
@@ -82,7 +84,8 @@ def append(
 def _recorded(dataset: Dataset, format: str | None) -> Mapping[str, Any]:
     """The arguments the data set was read with."""
     facts = dataset.facts
-    if not (format or facts.format) or facts.format == "world":
+    read_from_file = facts.format not in ("", "world")
+    if format is None and not read_from_file:
         raise ConfigError(
             f"{dataset.name}: was not read from a file; name the format of the new one with --format"
         )
@@ -93,8 +96,15 @@ def _recorded(dataset: Dataset, format: str | None) -> Mapping[str, Any]:
                 f"{dataset.name}: was prepared with {option}, and the events it dropped cannot be counted with the new "
                 f"ones; prepare all files again (shortlist data prepare), or prepare without {option} and append"
             )
+    # Weights of a table are used by default, those of a format are not: the data set decides for new events.
+    mode = weights_mode(None, facts.format) if read_from_file else "use"
+    recorded = {"weights": mode, **facts.options}
     # Columns and options of one format mean nothing to another.
-    return facts.options if format in (None, facts.format) else {}
+    return (
+        recorded
+        if format in (None, facts.format)
+        else {name: recorded[name] for name in ANY_FORMAT & {*recorded}}
+    )
 
 
 def merge_datasets(old: Dataset, new: Dataset, drop_duplicates: bool = True) -> Dataset:

@@ -12,7 +12,7 @@ from shortlist.data.choose_split import AUTO, choose_split
 from shortlist.data.cleaning import LogFilters, apply_filters, format_counts
 from shortlist.data.dataset import Dataset, LogFacts, build_dataset
 from shortlist.data.event_weights import stored_weights, weights_mode
-from shortlist.data.raw_events import Reject
+from shortlist.data.raw_events import RawEvents, Reject
 from shortlist.data.sources import Frame, Source, is_frame, options_of, read_source, source_name
 from shortlist.data.split import check_protocol
 from shortlist.errors import ConfigError, DataError
@@ -99,7 +99,7 @@ def read(
     dataset = replace(dataset, events=events)
     # Only the name of the path: a data set must not reveal the machine it was made on.
     facts = LogFacts(
-        format, Path(title).name, raw.read, len(dataset.events), dropped, options=_recorded(given)
+        format, Path(title).name, raw.read, len(dataset.events), dropped, options=_recorded(given, raw)
     )
     chosen = choose_split(
         dataset.events,
@@ -138,12 +138,14 @@ def _without_folders(rejects: tuple[Reject, ...]) -> tuple[Reject, ...]:
     return tuple(replace(one, file=os.path.relpath(one.file, common)) for one in rejects)
 
 
-def _recorded(given: Mapping[str, Any]) -> dict[str, Any]:
+def _recorded(given: Mapping[str, Any], raw: RawEvents) -> dict[str, Any]:
     """The arguments that `append` reads further files with: no defaults, no split, no paths of files."""
     defaults = {name: one.default for name, one in signature(read).parameters.items()}
     alike = {name: value for name, value in given.items() if name not in NOT_REPEATED}
     recorded = {name: value for name, value in alike.items() if value != defaults[name]}
     options = {name: value for name, value in (given["options"] or {}).items() if name not in FILES}
+    if raw.weights is not None and "columns" in options_of(given["format"]):
+        recorded = {"weight": "weight", **recorded}  # found by its usual name; later files must have it too
     return {**recorded, **({"options": options} if options else {})}
 
 
