@@ -117,7 +117,7 @@ TRAINERS: dict[str, type[Trainer]] = {
 class Stateless:
     """Builds a stage that has nothing to train, or that fits itself."""
 
-    kind: type[Stage]
+    kind: type[Any]  # a stage
 
     @property
     def uses_weights(self) -> bool | None:
@@ -209,7 +209,7 @@ def _model_trainer(model: type[Model]) -> ModelTrainer:
     return kind(model=model, **model.training_defaults)
 
 
-def _check_stateless(name: str, kind: type[Stage]) -> None:
+def _check_stateless(name: str, kind: type[Any]) -> None:
     """Refuse a stage with tensors or other parts that only a trainer can make."""
     if isinstance(kind, FitsItself):
         return
