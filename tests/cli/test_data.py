@@ -123,7 +123,7 @@ def test_append_adds_events_and_renews_the_report(log, tmp_path):
     out, new = tmp_path / "out", tmp_path / "new.csv"
     assert call("prepare", "tabular", log, "--out", out, "--user", "uid").exit_code == 0
     before = json.loads((out / "report.json").read_text())
-    new.write_text("uid,item,time\nnobody,10,1700000000\n")
+    new.write_text("uid,item,time,weight\nnobody,10,1700000000,2\n")
     answer = call("append", out, new, "--json")
     assert answer.exit_code == 0, answer.stderr
     report = json.loads(answer.stdout)
@@ -154,9 +154,9 @@ def test_skipped_lines_of_all_files_stay_in_one_file(log, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("uid,item,time\n1,10\n", "new.csv:2: expected 3 fields"),
-        ("customer,item,time\n1,10,1700000000\n", "expected a column 'uid'"),
-        ("uid,item\n1,10\n", "has no times, and the data set log has times"),
+        ("uid,item,time,weight\n1,10\n", "new.csv:2: expected 4 fields"),
+        ("customer,item,time,weight\n1,10,1700000000,1\n", "expected a column 'uid'"),
+        ("uid,item,weight\n1,10,1\n", "has no times, and the data set log has times"),
     ],
 )
 def test_append_of_bad_input_leaves_every_byte_of_the_data_set(log, tmp_path, rows, message):
