@@ -1,6 +1,6 @@
 """The trainer of every stage type, and all settings of a type."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Protocol, get_type_hints, runtime_checkable
 
@@ -66,14 +66,6 @@ class Renewer(Protocol):
 
 
 @runtime_checkable
-class FitsItself(Protocol):
-    """A stage class that needs no trainer: `fit` makes the stage from the keys of `[stages.NAME]` and the events."""
-
-    @classmethod
-    def fit(cls, settings: Mapping[str, Any], context: TrainContext) -> Stage: ...
-
-
-@runtime_checkable
 class DeclaresSettings(Protocol):
     """A trainer class whose settings are not its fields alone."""
 
@@ -110,24 +102,28 @@ TRAINERS: dict[str, type[Trainer]] = {
     "boosted-ranker": BoostedRankerTrainer,
     "diverse": DiverseTrainer,
 }
-"""Trainers of stages. A type that is not here fits itself (`FitsItself`) or is built from its settings alone."""
+"""Trainers of stages. A type that is not here fits itself (`own_fit`) or is built from its settings alone."""
 
 
 @dataclass(frozen=True)
 class Stateless:
     """Builds a stage that has nothing to train, or that fits itself."""
 
-    kind: type[Any]  # a stage
+    kind: type[Stage]
 
     @property
     def uses_weights(self) -> bool | None:
         """Nothing to train: weights change nothing; a stage that fits itself says whether it follows them."""
-        return uses_weights(self.kind) if isinstance(self.kind, FitsItself) else None
+        return uses_weights(self.kind) if own_fit(self.kind) else None
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage:
-        if isinstance(self.kind, FitsItself):
-            return self.kind.fit(settings, context)
-        return self.kind.build(settings, {})
+        fit = own_fit(self.kind)
+        return self.kind.build(settings, {}) if fit is None else fit(settings, context)
+
+
+def own_fit(kind: type[Stage]) -> Callable[[Mapping[str, Any], TrainContext], Stage] | None:
+    """The classmethod `fit(settings, context)` of a stage that needs no trainer, None where it has none."""
+    return getattr(kind, "fit", None)
 
 
 def register_trainer(name: str, trainer: type[Trainer]) -> None:
@@ -209,9 +205,9 @@ def _model_trainer(model: type[Model]) -> ModelTrainer:
     return kind(model=model, **model.training_defaults)
 
 
-def _check_stateless(name: str, kind: type[Any]) -> None:
+def _check_stateless(name: str, kind: type[Stage]) -> None:
     """Refuse a stage with tensors or other parts that only a trainer can make."""
-    if isinstance(kind, FitsItself):
+    if own_fit(kind) is not None:
         return
     hints = get_type_hints(kind)
     for one in fields(kind):
