@@ -123,7 +123,7 @@ def test_funnel_has_summary_table_and_page(bundle, data_folder, tmp_path):
     page = tmp_path / "deep" / "funnel.html"
     result = run("diagnose", bundle, "--data", data_folder, "--users", 40, "--html", page)
     assert result.exit_code == 0, result.stderr
-    for part in ("Recall@10 is", "which stage loses what: 30 validation users", "1. ", "-> ", "nominators"):
+    for part in ("recall@20 is", "which stage loses what: 30 validation users", "1. ", "-> ", "nominators"):
         assert part in result.stdout
     assert f"page: {page}" in result.stdout.replace("\n", "")
     assert "Where relevant items are lost" in page.read_text("utf-8")
@@ -154,7 +154,7 @@ def test_one_user_has_values_without_intervals_and_a_warning(bundle, data_folder
     [
         (["--beam", 5], "beam can be set for trees only"),
         (["-k", 5, "--beam", 5], "k and beam can be set for trees only"),
-        (["--on", "train"], "on must be test or valid, got 'train'"),
+        (["--on", "train"], "--on: expected test or valid, got 'train'"),
         (["--budget", "soon"], "budget: expected a time above 0 such as 30ms or 0.03s, got 'soon'"),
         (["--budget", "0ms"], "budget: expected a time above 0"),
         (["--budget", "-3ms"], "budget: expected a time above 0"),

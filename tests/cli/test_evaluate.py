@@ -30,7 +30,7 @@ def test_terminal_shows_tables_protocol_and_warnings(bundle, data_folder):
     assert answer.exit_code == 0
     assert "which stage lost what" in answer.stdout
     text = " ".join(answer.stdout.split())
-    assert "the best baseline: " in text
+    assert ", the best baseline (" in text
     for rule in ("protocol: half-history: ", "seed 0", "ties: ", "duplicates: ", "seen items: left out"):
         assert rule in text
 

@@ -83,7 +83,7 @@ def test_other_data_and_unknown_parts_are_refused(bundle, world):
     recommender = load_recommender(bundle)
     with pytest.raises(ConfigError, match="trained on other data"):
         diagnose(replace(recommender, about=replace(recommender.about, fingerprint="other")), world)
-    with pytest.raises(ConfigError, match="must be test or valid"):
+    with pytest.raises(ConfigError, match="expected test or valid"):
         diagnose(recommender, world, on="train")
 
 

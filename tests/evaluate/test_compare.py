@@ -15,9 +15,9 @@ from shortlist.evaluate.compare import (
     compare,
     compare_scores,
     comparison_warnings,
-    cuts_for,
 )
 from shortlist.evaluate.evaluation import evaluate
+from shortlist.evaluate.measures import choose_measures
 from shortlist.evaluate.scores import Scores
 from shortlist.metrics.significance import PairedTest, holm, paired
 from shortlist.pipeline.about import About, TrainingHistory
@@ -128,12 +128,12 @@ def test_unknown_metric_is_refused():
 @pytest.mark.parametrize("metric", ["luck@20", "recall", "recall@", "recall@0", "recall@x", "novelty@20"])
 def test_metric_without_a_valid_cut_is_refused(metric):
     with pytest.raises(ConfigError, match="like recall@20; got"):
-        cuts_for(metric)
+        choose_measures(metric=metric)
 
 
 def test_cut_of_the_metric_is_added_to_the_usual_ones():
-    assert cuts_for("recall@20") == (10, 20)
-    assert cuts_for("ndcg@50") == (10, 20, 50)
+    assert choose_measures(metric="recall@20").ks == (10, 20)
+    assert choose_measures(metric="ndcg@50").ks == (10, 20, 50)
 
 
 @pytest.fixture(scope="module")

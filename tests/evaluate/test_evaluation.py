@@ -36,7 +36,7 @@ def found(world, recommender):
 @pytest.fixture(scope="module")
 def bare(world, recommender):
     split = world.split()
-    return evaluate_pipeline(recommender.pipeline, split.test, split.train)
+    return evaluate_pipeline(recommender.as_measured().pipeline, split.test, split.train)
 
 
 def test_trained_pipeline_beats_popularity(found, world):
@@ -101,7 +101,7 @@ def test_baselines_are_evaluated_on_the_same_users(found, bare, world):
 
 
 def test_slates_of_a_pipeline_equal_those_of_its_evaluation(bare, world, recommender):
-    assert torch.equal(slates_of(recommender.pipeline, world.split().test, 20), bare.slates)
+    assert torch.equal(slates_of(recommender.as_measured().pipeline, world.split().test, 20), bare.slates)
 
 
 def test_folders_are_opened(found, bundle, data_folder):

@@ -1,6 +1,6 @@
 import xml.etree.ElementTree as ET
 
-from shortlist.report.plots import DARK, _spaced, bars, canvas, funnel, histogram, lines, whiskers
+from shortlist.report.plots import DARK, _spaced, bars, canvas, histogram, lines, whiskers
 
 
 def test_same_numbers_give_the_same_bytes():
@@ -28,14 +28,6 @@ def test_whiskers_show_every_series_and_group():
     assert drawn == whiskers(
         ["a", "b"], {"one": [(1.0, 0.5, 1.5), (2.0, 1.5, 2.5)], "two": [(1.0, 1.0, 1.0)] * 2}, "value"
     )
-
-
-def test_funnel_has_a_pair_of_bars_per_stage():
-    few, many = (
-        funnel([(f"s{n}", 10.0 / (n + 1), 0.5) for n in range(count)], ("left", "right")) for count in (1, 4)
-    )
-    assert few.startswith("<svg")
-    assert many.count("<path") > few.count("<path")
 
 
 def test_error_bars_are_drawn_where_given():

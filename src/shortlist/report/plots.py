@@ -123,35 +123,6 @@ def whiskers(
         return svg(drawing)
 
 
-def funnel(stages: Sequence[tuple[str, float, float]], labels: tuple[str, str]) -> str:
-    """Two panels of bars by stage, each stage (name, count, share)."""
-    with mpl.rc_context(SETTINGS):
-        drawing = Figure(figsize=(7.4, 0.9 + 0.36 * max(len(stages), 1)), layout="tight")
-        FigureCanvasSVG(drawing)
-        left, right = drawing.subplots(1, 2, sharey=True)
-        places = range(len(stages))
-        left.barh(places, [count for _, count, _ in stages], color=COLOR)
-        left.set_xscale("log")
-        left.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        left.xaxis.set_minor_formatter(NullFormatter())
-        right.barh(places, [share for _, _, share in stages], color=COLORS[1])
-        right.set_xlim(0, 1)
-        left.set_yticks(places, [literal(name) for name, _, _ in stages])
-        left.invert_yaxis()
-        for axes, label, column, form in ((left, labels[0], 1, "{:,.0f}"), (right, labels[1], 2, "{:.1%}")):
-            axes.set_xlabel(label)
-            for place, stage in zip(places, stages, strict=True):
-                axes.annotate(
-                    form.format(stage[column]),
-                    (stage[column], place),
-                    (3, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize=8,
-                )
-        return svg(drawing)
-
-
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:
     drawing = Figure(figsize=(width, height), layout="tight")
     FigureCanvasSVG(drawing)

@@ -21,10 +21,10 @@ def points(change: Estimate) -> str:
     """A change of a share in percentage points, with its interval if there is one."""
     if change.mean is None:
         return "no number"
-    middle = f"{_signed(change.mean)} points"
+    middle = f"{signed(change.mean)} points"
     if change.low is None or change.high is None:  # too few users, as a warning says once
         return middle
-    return f"{middle} [{_signed(change.low)}, {_signed(change.high)}]"
+    return f"{middle} [{signed(change.low)}, {signed(change.high)}]"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -53,6 +53,7 @@ def listed(names: list[str]) -> str:
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" and {quoted[-1]}"
 
 
-def _signed(share: float) -> str:
+def signed(share: float) -> str:
+    """A change in percentage points with its sign, without a unit."""
     hundred = round(100 * share, 1)
     return f"{hundred:+.1f}" if hundred else "0.0"

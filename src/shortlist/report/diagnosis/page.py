@@ -5,7 +5,16 @@ from html import escape
 
 from shortlist.diagnose.diagnosis import Diagnosis, Finding
 from shortlist.diagnose.findings.summary import sample_note, summary
-from shortlist.diagnose.findings.text import counted, falls, percent, points, rises, unbroken, with_interval
+from shortlist.diagnose.findings.text import (
+    counted,
+    falls,
+    percent,
+    points,
+    rises,
+    signed,
+    unbroken,
+    with_interval,
+)
 from shortlist.diagnose.knobs.knobs import KnobResult
 from shortlist.evaluate.lookup import UserLookup
 from shortlist.metrics.estimate import Estimate
@@ -19,9 +28,7 @@ from shortlist.report.page import Html, Section, facts, figure, folded, page, ta
 from shortlist.report.tree.page import trees_sections
 from shortlist.train.bundle import describe_split
 
-POINTS = (
-    "Loss: of all relevant items. Gain: of recall, in percentage points; 0 in its interval: not significant."
-)
+POINTS = "Loss: share of all relevant items. Gain: of recall, in points; with 0 in its interval it is not significant."
 
 KINDS = {
     "nominator": "nominators (candidate generators) retrieve some hundred items of the catalogue, side by side; "
@@ -114,7 +121,7 @@ def _words(diagnosis: Diagnosis) -> Section:
         [
             f"{_kinds(diagnosis)} A relevant item is one the user interacted with after the moment of the request; "
             "the pipeline has not seen it. Every relevant item is returned in the slate or lost at exactly one stage.",
-            "Brackets hold 95 % intervals over users. A gain whose interval contains 0 is not significant.",
+            "Brackets hold 95 % intervals over users. A point is one percentage point.",
             *_numbered(diagnosis.findings),
         ],
     )
@@ -221,7 +228,7 @@ def _or_dash(gain: Estimate | None) -> str:
 
 
 def _signed(gain: float | None) -> str:
-    return "–" if gain is None else f"{100 * gain:+.1f}"
+    return "–" if gain is None else signed(gain)
 
 
 def _knobs(diagnosis: Diagnosis) -> Section | None:
