@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from shortlist.pipeline import Request as Request
     from shortlist.pipeline import load_recommender as load
     from shortlist.train import train as train
+    from shortlist.train.refresh import refresh as refresh
 
 __version__ = "0.2.0"
 
@@ -32,10 +33,22 @@ _FUNCTIONS = {
     "read": ("shortlist.data", "read"),
     "load": ("shortlist.pipeline", "load_recommender"),
     "compare": ("shortlist.evaluate", "compare"),
+    "refresh": ("shortlist.train.refresh", "refresh"),
 }
 _ROOMS = ("train", "evaluate", "diagnose")
 
-__all__ = ["Request", "__version__", "append", "compare", "diagnose", "evaluate", "load", "read", "train"]
+__all__ = [
+    "Request",
+    "__version__",
+    "append",
+    "compare",
+    "diagnose",
+    "evaluate",
+    "load",
+    "read",
+    "refresh",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

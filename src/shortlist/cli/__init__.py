@@ -20,6 +20,7 @@ VERBS: Mapping[str, str] = {
     "compare": "Several bundles on the same users: paired tests, intervals, latency.",
     "diagnose": "Which stage loses relevant items, why, and which knob recovers how much.",
     "recommend": "The slate of a user or a history, or of all users in a file.",
+    "refresh": "Put new events into a bundle: into histories and counts at once, or by training again.",
     "explain": "Which stage dropped an item, and by how much.",
     "serve": "Serve a bundle over HTTP.",
     "recipe": "Show a recipe as TOML, and list the shipped ones.",

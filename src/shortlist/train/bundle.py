@@ -10,10 +10,11 @@ import torch
 from shortlist import __version__
 from shortlist.artifact import Lineage
 from shortlist.artifact.staging import check_target
-from shortlist.data import Dataset, load_dataset
+from shortlist.data import Dataset, Split, load_dataset
 from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError
 from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_recommender, to_toml
+from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Progress, silent
 from shortlist.train.pipeline import train_pipeline
@@ -48,11 +49,23 @@ def train(
     _check(folder, force, checkpoints, protocol)
     dataset = data if isinstance(data, Dataset) else load_dataset(data)
     split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
-    trained = train_pipeline(parsed, dataset, seed, split, progress, checkpoint_dir=checkpoints)
+    trained = train_on(parsed, dataset, split, seed, refit, checkpoints, progress)
+    return trained if folder is None else save_trained(trained, dataset, folder, force)
+
+
+def train_on(
+    recipe: Recipe,
+    dataset: Dataset,
+    split: Split,
+    seed: int = 0,
+    refit: bool = True,
+    checkpoints: Path | None = None,
+    progress: Progress = silent,
+) -> Recommender:
+    """A recommender trained on a split, measured, and fitted again on all events."""
+    trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
     trained = measured(trained, split, seed, progress)
-    if refit:
-        trained = refitted(trained, dataset, progress, checkpoints)
-    return trained if folder is None else _save(trained, dataset, folder, force)
+    return refitted(trained, dataset, progress, checkpoints) if refit else trained
 
 
 def describe_split(split: Mapping[str, Any]) -> str:
@@ -69,9 +82,19 @@ def describe_training(about: About) -> str:
     )
     on = "" if test is None else f": {figures} on {test.users:,} test requests"
     first = f"Measured under {describe_split(about.split)}, trained on {about.events:,} events{on}."
+    if about.refresh is not None:
+        return f"{first} {_describe_refresh(about.refresh)}"
     if about.refit is None:
         return f"{first} This pipeline is served; it was not fitted again on all events."
     return f"{first} Served: all stages fitted again on {about.refit.events:,} events of {about.refit.users:,} users."
+
+
+def _describe_refresh(refresh: Refresh) -> str:
+    counted = ", ".join(refresh.stages) or "no stage"
+    return (
+        f"Served: {refresh.events:,} events of {refresh.users:,} users in the histories and the counts of {counted}; "
+        "other stages as they were trained."
+    )
 
 
 def _check(out: Path | None, force: bool, checkpoints: Path | None, protocol: str | None) -> None:
@@ -88,7 +111,8 @@ def _check(out: Path | None, force: bool, checkpoints: Path | None, protocol: st
         raise ConfigError(f"{checkpoints}: lies inside the bundle {out}; choose a folder outside of it")
 
 
-def _save(trained: Recommender, dataset: Dataset, out: Path, force: bool) -> Recommender:
+def save_trained(trained: Recommender, dataset: Dataset, out: Path, force: bool) -> Recommender:
+    """Write a bundle with its recipe and a card for whoever finds it."""
     about, recipe = trained.about, trained.recipe
     assert recipe is not None
     config = {"recipe": to_toml(recipe), "split": dict(about.split), "threads": torch.get_num_threads()}

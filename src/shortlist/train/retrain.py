@@ -1,0 +1,101 @@
+"""An old bundle against a new one on validation requests that are new to both."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.data import UNKNOWN, Dataset, HeldOut, Query, Split
+from shortlist.metrics.ranking import recall
+from shortlist.metrics.significance import PairedTest, paired
+from shortlist.pipeline import Recommender, run
+from shortlist.pipeline.recommender import resized
+from shortlist.progress import Progress, silent, tracked
+from shortlist.train.bundle_rows import in_rows_of, trained_events
+
+CUT = 20  # items of a slate
+BATCH = 128
+
+
+@dataclass(frozen=True)
+class Retrained:
+    """The new measured pipeline against the old one: recall@20 on the same validation requests."""
+
+    requests: int  # whose relevant items neither was trained on
+    old: float
+    new: float
+    test: PairedTest  # new - old
+
+    @property
+    def kept(self) -> bool:
+        """Whether the new bundle replaces the old one: there are requests, and it is not significantly worse."""
+        return self.requests > 0 and not self.test.below
+
+    def __str__(self) -> str:
+        verdict = "the new bundle is kept" if self.kept else "the old bundle is kept"
+        if not self.requests:
+            return f"no validation request is new to the old bundle: {verdict}"
+        test = self.test
+        return (
+            f"recall@{CUT} on {self.requests:,} validation requests new to both: {self.old:.4f} before, {self.new:.4f} "
+            f"now, difference {test.difference:+.4f} [{test.low:+.4f}, {test.high:+.4f}]: {verdict}"
+        )
+
+
+def compared(
+    old: Recommender, new: Recommender, dataset: Dataset, split: Split, progress: Progress = silent
+) -> Retrained:
+    """Compare the measured pipelines of two bundles; the new one was trained on this split."""
+    rows = _Rows.of(old, dataset)
+    requests = _new_to(old, dataset, rows, split.valid)
+    before, now = list[Tensor](), list[Tensor]()
+    for start in tracked(range(0, len(requests), BATCH), "compare", progress):
+        part = requests.take(slice(start, start + BATCH))
+        relevant, query = part.relevant(), part.query(width=int(part.history_lengths().max(initial=1)))
+        now.append(recall(_slates(new, query), relevant, CUT))
+        before.append(recall(rows.back(_slates(old, rows.query(query))), relevant, CUT))
+    a, b = (torch.cat(values) if values else torch.empty(0) for values in (now, before))
+    return Retrained(len(requests), float(b.mean()), float(a.mean()), paired(a, b, new.about.seed))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of a data set as rows of a bundle and back; -1 where there is none."""
+
+    users: Tensor  # by row of the data set
+    items: Tensor  # by row of the data set
+    items_back: Tensor  # by row of the bundle
+
+    @classmethod
+    def of(cls, bundle: Recommender, dataset: Dataset) -> "_Rows":
+        known, given = bundle.catalog.vocabulary, dataset.items
+        users = bundle.users.rows(dataset.users.ids.to_pylist())
+        items, back = known.rows(given.ids.to_pylist()), given.rows(known.ids.to_pylist())
+        return cls(*map(torch.from_numpy, (users, items, back)))
+
+    def query(self, query: Query) -> Query:
+        """The same requests in the rows of the bundle; items that it does not know are left out of histories."""
+        histories = [self.items[history[history >= 0]] for history in query.history]
+        known = [history[history != UNKNOWN].tolist() for history in histories]
+        return Query.of(known, self.users[query.user].tolist(), query.time.tolist(), query.seed.tolist())
+
+    def back(self, slates: Tensor) -> Tensor:
+        """Slates of the bundle in the rows of the data set."""
+        return self.items_back[slates.clamp(min=0)].masked_fill(slates < 0, UNKNOWN)
+
+
+def _new_to(old: Recommender, dataset: Dataset, rows: _Rows, requests: HeldOut) -> HeldOut:
+    """The requests whose relevant items the old measured pipeline was not trained on."""
+    found = in_rows_of(old, dataset)
+    trained = trained_events(old.histories, found.events)[
+        found.users.rows(dataset.users.ids.to_pylist())
+    ]  # [U]
+    known = np.concatenate([[0], (rows.items.numpy()[dataset.events.items] != UNKNOWN).cumsum()])
+    before_cut = known[requests.cuts] - known[requests.starts]  # events with items that the old bundle knows
+    return requests.take(np.flatnonzero(before_cut >= trained[requests.users]))
+
+
+@torch.no_grad()
+def _slates(bundle: Recommender, query: Query) -> Tensor:
+    return run(resized(bundle.as_measured().pipeline, CUT), query).items
