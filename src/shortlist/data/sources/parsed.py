@@ -60,6 +60,7 @@ def missing_column(where: str, name: str, names: Sequence[str], option: str = ""
     choice = likely[0] if len(likely) == 1 else "COLUMN"
     space = "" if option.endswith("=") else " "
     advice = f"name the column with {option}{space}{choice}" if option else "map another column"
+    advice = "rename one of them" if option and name in names else advice
     return DataError(f"{where}: expected a column {name!r}, found {found}; {advice}")
 
 

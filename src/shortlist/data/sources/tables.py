@@ -27,7 +27,7 @@ USUAL = {".csv": ",", ".tsv": "\t", "csv": ",", "tsv": "\t"}
 
 @dataclass(frozen=True)
 class Table:
-    """A file of rows; an empty option is detected from the file. `needed` maps columns to the options naming them."""
+    """A file of rows; an empty option is detected. `needed` maps columns it must have to the options that name them."""
 
     file: File
     needed: Mapping[str, str] = field(default_factory=dict)

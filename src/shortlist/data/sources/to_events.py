@@ -162,7 +162,7 @@ def _refuse_invalid(found: ParsedTable, name: str, coded: pa.DictionaryArray) ->
         value = coded[row].as_py()
         raise DataError(
             f"{found.locate(row)}: expected an id without control characters as {name!r}, "
-            f"got {value[:40]!r}; fix it"
+            f"got {value[:40]!r}; fix it, or skip such lines with --bad-lines skip"
         )
 
 
