@@ -1,5 +1,7 @@
 """Interactions: sorted, read-only and checked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -129,3 +131,32 @@ def test_a_log_can_be_empty():
     assert len(empty) == 0
     assert empty.lengths.tolist() == [0, 0]
     assert empty.popularity.tolist() == [0, 0, 0]
+
+
+def test_strengths_have_mean_one_and_equal_weights_have_none():
+    events = Interactions.of(np.array([0, 0, 1]), np.array([0, 1, 1]), weights=np.array([1.0, 2.0, 6.0]))
+    assert events.strengths.tolist() == pytest.approx([1 / 3, 2 / 3, 2])
+    assert events.weighted_popularity.tolist() == pytest.approx([1 / 3, 8 / 3])
+    equal = replace(events, weights=np.full(3, 3.0, np.float32))
+    assert equal.strengths is None
+    assert equal.weighted_popularity is equal.popularity
+    assert (equal.weighted_matrix() != equal.matrix()).nnz == 0
+    assert Interactions.of(np.empty(0, int), np.empty(0, int)).strengths is None
+
+
+def test_weighted_matrix_holds_the_largest_strength_of_a_pair():
+    weights = np.array([1.0, 3.0, 2.0, 2.0])
+    events = Interactions.of(np.array([0, 0, 0, 1]), np.array([2, 2, 0, 1]), weights=weights, n_items=4)
+    assert events.weighted_matrix().toarray().tolist() == [[1.0, 0, 1.5, 0], [0, 1.0, 0, 0]]
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_weights_that_are_no_strengths_are_refused(bad):
+    events = Interactions.of(np.array([0, 0, 1]), np.array([0, 1, 1]), weights=np.array([0.5, bad, 2.0]))
+    expected = (
+        rf"weights: expected numbers above 0, got 1 of 3 that are not, the first is {bad:g}; drop those events with "
+        "--min-weight 0.5, add a constant to the column, or count every event once with --weights implicit"
+    )
+    with pytest.raises(DataError, match=expected):
+        _ = events.strengths
+    assert events.unweighted().strengths is None

@@ -1,5 +1,7 @@
 """Leaf votes: every event counts once for each leaf that its history reaches."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -45,3 +47,13 @@ def test_votes_are_the_product_of_targets_and_reached_leaves():
             expected[item, leaves.index(leaf)] += 1
     assert votes.sum() == 2 * len(events)
     np.testing.assert_array_equal(votes, expected)
+
+
+def test_event_votes_with_its_weight():
+    events, encoder = events_of(), encoder_of()
+    index = grow(encoder.vectors(), 3, 5)
+    votes = leaf_votes(encoder, index, events, beam=2, batch_size=2).toarray()
+    weights = 1.0 + events.items % 3  # the same for all events of an item
+    weighted = leaf_votes(encoder, index, replace(events, weights=weights.astype(np.float32)), 2, 2).toarray()
+    expected = votes * (1.0 + np.arange(30)[:, None] % 3) / weights.mean()
+    np.testing.assert_allclose(weighted, expected, rtol=1e-5)

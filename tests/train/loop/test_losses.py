@@ -12,6 +12,7 @@ from shortlist.train.loop.losses import (
     offer_loss,
     sampled_softmax_loss,
     softmax_loss,
+    weighted_mean,
 )
 from shortlist.train.loop.negatives import NegativeSampler
 
@@ -146,3 +147,13 @@ def test_higher_target_never_has_a_larger_loss(seed: int, lift: float):
     better = scores + lift * target
     valid = torch.ones_like(target)
     assert listwise_loss(better, target, valid) <= listwise_loss(scores, target, valid)
+
+
+def test_weights_multiply_losses_before_the_mean():
+    logits, target = torch.randn(4, 5, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 3, 1, 1])
+    weights = torch.tensor([2.0, 1.0, 3.0, 2.0])
+    repeated = torch.arange(4).repeat_interleave(weights.long())
+    assert torch.allclose(
+        4 * softmax_loss(logits, target, weights), 8 * softmax_loss(logits[repeated], target[repeated])
+    )
+    assert torch.equal(weighted_mean(weights, None), weights.mean())

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 
 from shortlist.data import Catalog, Interactions, Vocabulary
@@ -41,3 +43,17 @@ def test_only_the_last_events_of_a_user_count():
 def test_one_item_has_no_neighbour():
     stage = CoVisitTrainer().fit({}, context([0, 1], [0, 0], 1))
     assert stage.neighbour.tolist() == [[-1]]
+
+
+def test_weights_are_the_values_of_the_cosine():
+    rng = np.random.default_rng(0)
+    users, items, weights = rng.integers(0, 30, 300), rng.integers(0, 12, 300), rng.integers(1, 6, 300)
+    plain = context(users, items, 12)
+    events = Interactions.of(users, items, weights=weights, n_items=12)
+    stage = CoVisitTrainer(neighbours=11, shrink=0.0).fit({}, replace(plain, events=events))
+    dense = np.zeros((30, 12))
+    np.maximum.at(dense, (users, items), weights)
+    dense /= np.log2(2 + (dense > 0).sum(1, keepdims=True))  # a user weighs by the number of items
+    cosine = dense.T @ dense / np.outer(np.linalg.norm(dense, axis=0), np.linalg.norm(dense, axis=0))
+    np.fill_diagonal(cosine, 0.0)
+    assert np.allclose(stage.likeness, np.sort(cosine, axis=1)[:, :0:-1], atol=1e-5)

@@ -118,3 +118,18 @@ def test_items_can_be_compared_by_the_vectors_of_a_nominator(context):
     towers = make_trainer("two-tower", width=4, hidden=4).fit({"name": "towers"}, context)
     stage = DiverseTrainer(by="towers").fit({}, replace(context, fitted={"towers": towers}))
     torch.testing.assert_close(stage.vectors, towers.model.vectors())
+
+
+@pytest.mark.parametrize("days", [0.0, 30.0])
+def test_event_of_weight_two_is_as_popular_as_two_events(context, days):
+    weights = np.array([1, 2, 1, 1, 2, 1], np.float32)
+    twice = np.repeat(np.arange(6), weights.astype(int))
+    repeated = Interactions.of(
+        np.arange(8), context.events.items[twice], context.events.times[twice], n_items=4
+    )
+    weighted = replace(context, events=replace(context.events, weights=weights))
+    one, two = (
+        PopularTrainer().fit({"days": days}, given) for given in (weighted, replace(context, events=repeated))
+    )
+    assert one.order.tolist() == two.order.tolist()
+    assert torch.allclose(one.share, two.share)

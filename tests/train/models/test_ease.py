@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -77,3 +79,16 @@ def test_each_column_is_a_ridge_regression_on_all_other_items():
         inputs = matrix[:, others]
         solved = np.linalg.solve(inputs.T @ inputs + 200.0 * np.eye(5), inputs.T @ matrix[:, item])
         assert np.allclose(weights[others, item], solved, atol=1e-6)
+
+
+def test_matrix_holds_the_largest_weight_of_each_pair():
+    random = np.random.default_rng(2)
+    events = replace(tastes(), weights=random.integers(1, 6, len(tastes())).astype(np.float32))
+    dense = np.zeros((events.n_users, events.n_items))
+    for user, item, weight in zip(events.users, events.items, events.weights, strict=True):
+        dense[user, item] = max(dense[user, item], weight / events.weights.mean())
+    expected = weights_of(dense.T @ dense, 5.0)
+    model = EASETrainer(ridge=5.0).learn(events)
+    assert torch.allclose(model.weights, expected, atol=1e-5)
+    share = torch.from_numpy(dense.sum(0) / dense.sum()).float()
+    assert torch.allclose(model.default_scores, share @ expected, atol=1e-5)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -68,3 +70,17 @@ def test_one_item_or_no_events_are_accepted():
 def test_invalid_settings_are_refused(many):
     with pytest.raises(ConfigError, match="neighbours must lie between"):
         make_trainer("item-knn", neighbours=0).learn(many)
+
+
+def test_weights_are_the_values_of_the_cosine(many):
+    weights = np.random.default_rng(1).integers(1, 6, len(many)).astype(np.float32)
+    events = replace(many, weights=weights)
+    dense = np.zeros((events.n_users, events.n_items))
+    np.maximum.at(dense, (events.users, events.items), weights / weights.mean())
+    norms = np.linalg.norm(dense, axis=0)
+    cosine = dense.T @ dense / np.maximum(np.outer(norms, norms) + 3.0, 1e-12)
+    np.fill_diagonal(cosine, 0.0)
+    model = make_trainer("item-knn", neighbours=5, shrink=3.0).learn(events)
+    assert np.allclose(model.similarities, np.sort(cosine, axis=1)[:, :-6:-1], atol=1e-6)
+    summed = np.bincount(events.items, weights, events.n_items)
+    assert np.allclose(model.popularity, summed / summed.sum(), atol=1e-6)

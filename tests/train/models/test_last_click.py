@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -67,3 +68,13 @@ def test_invalid_settings_are_refused():
         make_trainer("last-click", backoff=0.0)
     with pytest.raises(ConfigError, match="neighbours must lie between"):
         LastClickTrainer(neighbours=0)
+
+
+def test_transition_counts_by_the_weight_of_its_second_event():
+    events = replace(log([0, 1, 2], [0, 1, 1]), weights=np.array([1, 2, 3, 4, 5, 6], np.float32))
+    strengths = [one / 3.5 for one in (1, 2, 3, 4, 5, 6)]
+    rows, counts, total = LastClickTrainer().learn(events).followed(torch.tensor([[0], [1]]))
+    assert rows[:, 0].tolist() == [1, 1]
+    assert counts[0, 0].item() == pytest.approx(strengths[1] + strengths[4])
+    assert counts[1, :2].tolist() == pytest.approx([strengths[5], strengths[2]])
+    assert total.tolist() == pytest.approx([strengths[1] + strengths[4], strengths[2] + strengths[5]])

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -349,3 +350,36 @@ def test_softmax_that_does_not_fit_into_memory_is_refused_with_advice(name, sett
     events = Interactions.of(np.array([0, 0]), np.array([0, 1]), n_items=2_000_000)
     with pytest.raises(ConfigError, match=r'over 2,000,000 items.*set loss = "sampled"'):
         make_trainer(name, **settings).learn(events)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weight_of_a_target_multiplies_its_loss(loss):
+    users, items, target, sampler = vectors_and_targets()
+    trainer = TINY.with_settings(loss=loss, negatives=6)
+    weights = torch.rand(target.shape, generator=torch.Generator().manual_seed(2)) + 0.5
+    expected = 0.0
+    for place in (target >= 0).nonzero().tolist():
+        alone = torch.full_like(target, -1)
+        alone[tuple(place)] = target[tuple(place)]
+        torch.manual_seed(4)
+        own = trainer.position_loss(users, items, alone, sampler).item()
+        expected += weights[tuple(place)].item() * own
+    torch.manual_seed(4)
+    value = trainer.position_loss(users, items, target, sampler, weights.masked_fill(target < 0, -1.0))
+    assert value.item() == pytest.approx(expected / int((target >= 0).sum()), rel=1e-5)
+
+
+def test_weights_of_a_piece_follow_targets_ahead(monkeypatch):
+    """The weight of an event is the number of its item: so must be the weight of every target."""
+    events = log([1, 2, 3, 4, 5], [6, 7, 8], n_items=9)
+    events = replace(events, weights=events.items.astype(np.float32))
+    mean, found = events.weights.mean(), []
+
+    def position_loss(self, users, items, target, sampler, weights):
+        found.append((target, weights))
+        return users.sum()
+
+    monkeypatch.setattr(SequenceTrainer, "position_loss", position_loss)
+    TINY.with_settings(ahead=3, epochs=3).learn(events)
+    for target, weights in found:
+        assert torch.allclose(weights[target >= 0] * mean, target[target >= 0].float())

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -69,3 +71,18 @@ def test_more_folds_than_users_are_refused(world):
     data = out_of_fold_data(world.events, {}, 0, most=2)
     with pytest.raises(DataError, match="use fewer folds"):
         list(folds_of(data, 50, 0))
+
+
+def test_targets_have_the_largest_weight_of_their_events_after_the_cut():
+    users, items = np.repeat([0, 1], 6), np.array([3, 1, 2, 3, 3, 0, 0, 1, 2, 0, 1, 2])
+    weights = np.array([9, 1, 1, 2, 4, 1, 9, 9, 9, 3, 1, 5], np.float32)
+    events = Interactions.of(users, items, weights=weights)
+    requests = out_of_fold_data(events, {}, 0, MOST).requests
+    (first, second), mean = request_batches(requests), weights[[3, 4, 5, 9, 10, 11]].mean()
+    found = {}
+    for one in (first, second):
+        pairs = zip(one.targets[0].tolist(), (one.weights[0] * mean).tolist(), strict=True)
+        found[int(one.query.user)] = {item: weight for item, weight in pairs if item >= 0}
+    assert found[0] == pytest.approx({3: 4, 0: 1})
+    assert found[1] == pytest.approx({0: 3, 1: 1, 2: 5})
+    assert all(one.weights is None for one in request_batches(replace(requests, events=events.unweighted())))

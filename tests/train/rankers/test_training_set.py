@@ -221,3 +221,18 @@ def test_missed_targets_are_added_to_all_candidates_when_they_have_weight() -> N
             listed = lists.found.items[row][lists.weight[row] > 0].tolist()
             assert sorted(listed) == sorted(item for item in targets if item >= 0)
             assert torch.equal(lists.weight[row] > 0, lists.is_target[row])
+
+
+@pytest.mark.parametrize("negatives", ["both", "all-candidates"])
+def test_weights_of_events_multiply_those_of_targets(negatives: str) -> None:
+    one = training_set(negatives=negatives)
+    item_weights = torch.rand(N, generator=torch.Generator().manual_seed(0)) + 0.5
+    batches = [replace(each, weights=item_weights[each.targets.clamp(min=0)]) for each in one.batches]
+    two = replace(one, batches=batches)
+    for number in range(len(one.training)):
+        plain, weighted = one.lists(number, 0), two.lists(number, 0)
+        assert plain is not None
+        assert weighted is not None
+        assert torch.equal(plain.found.items, weighted.found.items)
+        expected = plain.weight * item_weights[plain.found.items.clamp(min=0)]
+        assert torch.allclose(weighted.weight, expected)

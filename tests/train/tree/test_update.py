@@ -448,3 +448,16 @@ def test_tdm_update_needs_no_instances():
 def test_guarded_update_of_a_plan_never_lowers_the_likelihood():
     report = updated_tree(plan(), small_index(40), INSTANCES, 0)[1]
     assert report.after >= report.before
+
+
+@pytest.mark.parametrize("learn", [dtr_update, jtm_update])
+def test_instance_of_strength_two_counts_like_two_instances(learn):
+    index, histories, labels = world(30, 3, 80)
+    strengths = torch.randint(1, 4, (80,), generator=torch.Generator().manual_seed(0)).float()
+    twice = torch.arange(80).repeat_interleave(strengths.long())
+    rule = UpdateRule(instances_per_item=1000, priority="score")
+    one, found = learn(index, histories, labels, rule, strengths)
+    two, expected = learn(index, histories[twice], labels[twice], rule)
+    assert torch.equal(one, two)
+    assert found.before == pytest.approx(expected.before, rel=1e-5)
+    assert found.after == pytest.approx(expected.after, rel=1e-5)
