@@ -37,6 +37,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench index --json
 	$(BIN)/shortlist bench ranker --json
 	$(BIN)/shortlist bench startup --json
+	$(BIN)/shortlist bench serve --json
 	$(BIN)/shortlist bench batch --json
 
 docs: $(VENV)/.ready-docs

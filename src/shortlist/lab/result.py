@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import time
@@ -205,10 +206,18 @@ def _pair(interval: Sequence[float] | None) -> tuple[float, float] | None:
 
 
 def machine() -> str:
-    """GPU, cores, architecture and versions of the machine."""
+    """GPU, processor, cores, architecture and versions of the machine."""
     python = f"Python {platform.python_version()}, torch {torch.__version__}"
     device = f"{torch.cuda.get_device_name()}, " if torch.cuda.is_available() else ""
-    return f"{device}{os.cpu_count()} cores, {platform.machine()}, {python}"
+    return f"{device}{_processor()}{os.cpu_count()} cores, {platform.machine()}, {python}"
+
+
+def _processor() -> str:
+    """The name of the processor and a comma; empty where the system does not tell."""
+    facts = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: (.+)$", facts.read_text(), re.M) if facts.is_file() else []
+    name = names[0] if names else platform.processor()
+    return f"{name}, " if name else ""
 
 
 def commit() -> str:

@@ -8,6 +8,7 @@ from shortlist.lab.bench.data import bench_data
 from shortlist.lab.bench.index import bench_index
 from shortlist.lab.bench.pipeline import bench_pipeline
 from shortlist.lab.bench.ranker import bench_ranker
+from shortlist.lab.bench.serve import bench_serve
 from shortlist.lab.bench.startup import bench_startup
 from shortlist.lab.bench.tree import bench_tree
 from shortlist.lab.result import Result
@@ -26,6 +27,7 @@ BENCHES: Mapping[str, Bench] = {
     "index": bench_index,
     "pipeline": bench_pipeline,
     "ranker": bench_ranker,
+    "serve": bench_serve,
     "startup": bench_startup,
     "tree": bench_tree,
 }
@@ -37,6 +39,7 @@ __all__ = [
     "bench_index",
     "bench_pipeline",
     "bench_ranker",
+    "bench_serve",
     "bench_startup",
     "bench_tree",
 ]
