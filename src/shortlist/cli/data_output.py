@@ -90,6 +90,13 @@ def _sizes(report: DataReport, out: Path | None) -> Table:
 def _sample(report: DataReport) -> Table:
     table = Table("user", "item", "title", "categories", "time", "weight", title="first events")
     for one in report.sample:
-        cells = (one.user, one.item, one.title, ", ".join(one.categories), one.time or "", f"{one.weight:g}")
+        cells = (
+            one.user,
+            one.item,
+            one.title,
+            ", ".join(one.categories),
+            (one.time or "")[:16].replace("T", " "),
+            f"{one.weight:g}",
+        )
         table.add_row(*map(str, cells))
     return table

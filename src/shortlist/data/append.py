@@ -205,4 +205,7 @@ def _merged_facts(old: LogFacts, new: LogFacts, events: int, kept: int, repeated
     """Rows and dropped rows of both."""
     dropped = Counter(old.dropped) + Counter(new.dropped) + Counter({REPEATED: repeated})
     read = (events if old.read is None else old.read) + (new.read or 0)
-    return replace(old, read=read, kept=kept, dropped=dict(dropped), appended=(*old.appended, new.path))
+    name = old.split_reason.partition(":")[0]  # the protocol; its reason had the numbers of the old events
+    reason = f"{name}: it was chosen when the data set was prepared" if name else ""
+    files = (*old.appended, new.path)
+    return replace(old, read=read, kept=kept, dropped=dict(dropped), appended=files, split_reason=reason)

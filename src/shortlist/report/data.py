@@ -25,14 +25,17 @@ def _pictures(report: DataReport) -> Section:
 
 
 def _sample(report: DataReport) -> Section:
-    lines = [
-        (one.user, one.title, ", ".join(one.categories), one.time or "no times", one.weight)
-        for one in report.sample
-    ]
-    heads = ("user", "item", "categories", "time", "weight")
-    kept = [at for at in range(len(heads)) if heads[at] != "categories" or any(line[at] for line in lines)]
-    rows = [[str(line[at]) if at < 2 else line[at] for at in kept] for line in lines]
-    return Section("First events", [table([heads[at] for at in kept], rows)])
+    """The first events; columns that say nothing are left out, so that the table fits a narrow screen."""
+    columns = {
+        "user": [str(one.user) for one in report.sample],
+        "item": [str(one.item) for one in report.sample],
+        "title": [one.title if one.title != str(one.item) else "" for one in report.sample],
+        "categories": [", ".join(one.categories) for one in report.sample],
+        "time": [(one.time or "")[:16].replace("T", " ") for one in report.sample],
+        "weight": [f"{one.weight:g}" for one in report.sample if report.weights],
+    }
+    shown = {name: values for name, values in columns.items() if any(values)}
+    return Section("First events", [table(list(shown), zip(*shown.values(), strict=True))])
 
 
 def _overview(report: DataReport) -> Section:
