@@ -1,7 +1,11 @@
 """Errors of the package: a message says what was expected, what was found and what to do."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+# C0 and C1 controls, line and paragraph separators, changes of text direction, lone surrogates.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class ShortlistError(Exception):
@@ -41,3 +45,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word: the closest known ones, empty without any."""
     close = get_close_matches(word, list(known), n=3)
     return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text with control characters as escapes such as \\x1b, except those in `keep`."""
+    return CONTROLS.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from shortlist.cli import frame
-from shortlist.cli.output import Console, Table, echo, visible
+from shortlist.cli.output import Console, Table, echo
+from shortlist.errors import visible
 
 FOLDER = Path(frame.__file__).parent
 HOSTILE = "[red]x[/] [link=http://a]b[/link] :tada: \x1b[31mred\x1b]8;;http://a\x07link \x9bJ \u202eback\nerror: no\tx"

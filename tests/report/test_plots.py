@@ -1,6 +1,6 @@
 import xml.etree.ElementTree as ET
 
-from shortlist.report.plots import DARK, _spaced, bars, canvas, histogram, lines, whiskers
+from shortlist.report.plots import DARK, _spaced, bars, canvas, histogram, lines, literal, whiskers
 
 
 def test_same_numbers_give_the_same_bytes():
@@ -66,3 +66,8 @@ def test_path_joins_points_in_the_given_order():
     assert lines(points, ("time", "recall"), path=True) != lines(points, ("time", "recall"))
     reversed_points = {"ann": points["ann"][::-1]}
     assert lines(reversed_points, ("time", "recall")) == lines(points, ("time", "recall"))
+
+
+def test_control_characters_in_a_name_are_drawn_as_escapes():
+    assert literal("a\x1b[31m$b") == r"a\x1b[31m\$b"
+    assert "<svg" in bars([("a\x1b[31m", 1.0)], "share")

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from shortlist.artifact.as_json import as_json
-from shortlist.cli.output import CONTROLS, echo, visible
-from shortlist.errors import ShortlistError
+from shortlist.cli.output import echo
+from shortlist.errors import CONTROLS, ShortlistError, visible
 from shortlist.progress import Progress, silent
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]

@@ -4,7 +4,6 @@ Markup is not interpreted, and characters that control a terminal are printed as
 these three only: `echo`, `Console` and `Table`; a test reads their sources.
 """
 
-import re
 from typing import Any
 
 import rich.console
@@ -12,13 +11,7 @@ import rich.table
 import typer
 from rich.text import Text
 
-# C0 and C1 controls, line and paragraph separators, changes of text direction, lone surrogates.
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def visible(text: str, keep: str = "") -> str:
-    """The text with control characters as escapes, except those in `keep`."""
-    return CONTROLS.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+from shortlist.errors import visible
 
 
 def echo(text: str, err: bool = False) -> None:

@@ -10,6 +10,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from shortlist.errors import visible
+
 COLOR = "#2f6f8f"
 COLORS = (COLOR, "#c2703d", "#6a8f3a", "#7a5c99", "#b0455a", "#8a7a3a", "#3a8f86", "#8f3a7a", "#555555")
 DARK = "#333333"
@@ -32,7 +34,7 @@ def histogram(steps: Sequence[tuple[str, float]], label: str, count_label: str =
     with mpl.rc_context(SETTINGS):
         drawing, axes = canvas(width=7.0, height=2.6)
         axes.bar(range(len(steps)), [count for _, count in steps], width=0.92, color=COLOR)
-        axes.set_xticks(range(len(steps)), [name for name, _ in steps], rotation=30, ha="right")
+        axes.set_xticks(range(len(steps)), [literal(name) for name, _ in steps], rotation=30, ha="right")
         axes.set_xlabel(label)
         axes.set_ylabel(count_label)
         return svg(drawing)
@@ -130,7 +132,8 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def literal(name: str) -> str:
-    """A name as plain text: dollar signs are escaped so that none starts a formula, long names are shortened."""
+    """A name as plain text: no dollar sign starts a formula, controls are escapes, long names are shortened."""
+    name = visible(name)
     short = name if len(name) <= 32 else name[:31] + "…"
     return short.replace("$", r"\$")
 
