@@ -1,6 +1,7 @@
 """The data report of small logs, worked out by hand."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from shortlist.data.report import (
     ColdStart,
     Repeats,
     RowCounts,
+    SampleEvent,
     TimeSpan,
     data_report,
     gini,
@@ -103,3 +105,51 @@ def test_gini_is_the_mean_difference_over_twice_the_mean(counts):
 
 def test_a_time_outside_the_calendar_is_given_in_milliseconds():
     assert iso(10**18) == "1000000000000000000 ms"
+
+
+def log_of(lengths, described=None):
+    """A log with users of these numbers of events, an hour apart; the first `described` items have titles."""
+    users = np.repeat(np.arange(len(lengths)), lengths)
+    items = np.concatenate([np.arange(length) for length in lengths])
+    table = (
+        None if described is None else pa.table({"item": np.arange(described), "title": ["t"] * described})
+    )
+    times = np.arange(len(users)) * 3_600_000
+    settings = {"protocol": "leave-last-out"}
+    raw = RawEvents(pa.array(users), pa.array(items), times, item_table=table)
+    return build_dataset(raw, split_settings=settings)
+
+
+def test_the_verdict_has_sizes_what_histories_mean_and_how_models_are_measured():
+    sparse, long = (data_report(log_of(lengths)) for lengths in ([3, 2, 4, 60], [6, 7, 4, 60]))
+    assert sparse.verdict == (
+        "69 events of 4 users with 60 items in 3 days.",
+        "75% of users have fewer than 5 events (median 3.5): co-visits and popularity suit them, sequence models have "
+        "little to learn from.",
+        "Models are measured by leave-last-out on 3 test requests.",
+    )
+    assert long.verdict[1] == (
+        "75% of users have 5 events or more (median 6.5): enough for sequence models and for matrix factorisation."
+    )
+    reason = replace(LogFacts(), split_reason="leave-last-out: the log has no times")
+    assert data_report(replace(log_of([3, 4]), facts=reason)).verdict[2] == (
+        "Models are measured by leave-last-out on 2 test requests, because the log has no times."
+    )
+    assert "nothing can be measured" in data_report(log_of([1, 1])).verdict[2]
+
+
+def test_the_report_warns_if_less_than_half_of_the_items_are_described():
+    assert data_report(log_of([10], described=5)).warnings == ()
+    assert data_report(log_of([10])).warnings == (), "no item table"
+    (warning,) = data_report(log_of([10], described=4)).warnings
+    assert warning.startswith("the item table describes 4 of 10 items (40%): the others have no title")
+    assert "--column item.id=NAME" in warning
+
+
+def test_the_report_shows_the_first_events_with_ids_and_titles(small):
+    titles = pa.table({"title": ["A", None, "C"], "category": [["x", "y"], None, []]})
+    catalog = replace(small.catalog, table=titles)
+    sample = data_report(replace(small, catalog=catalog)).sample
+    assert len(sample) == 4
+    assert sample[0] == SampleEvent(1, "a", "A", ("x", "y"), "1970-01-01T00:00:00+00:00", 1.0)
+    assert (sample[1].item, sample[1].title, sample[1].categories) == ("b", "b", ())
