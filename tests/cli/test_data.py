@@ -183,3 +183,26 @@ def test_report_begins_with_the_verdict_and_shows_the_first_events(log, tmp_path
     assert "events of" in first
     assert "users with" in first
     assert "first events" in answer.stderr
+
+
+def test_prepare_reads_several_files_and_standard_input(log, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("uid;item;time;weight\n7;10;9;4,5\n")
+    answer = call("prepare", "csv", log, other, "--out", tmp_path / "both", "--user", "uid", "--json")
+    assert json.loads(answer.stdout)["rows"]["read"] == 5
+    piped = CliRunner().invoke(
+        app, ["prepare", "csv", "-", "--out", str(tmp_path / "piped"), "--user", "uid", "--json"], input=LOG
+    )
+    assert json.loads(piped.stdout)["rows"]["read"] == 4
+
+
+def test_skipped_lines_are_part_of_the_data_set(log, tmp_path):
+    log.write_text(LOG + "broken\n")
+    arguments = ("prepare", "csv", log, "--out", tmp_path / "out", "--user", "uid")
+    assert call(*arguments).exit_code == 2
+    report = json.loads(call(*arguments, "--bad-lines", "skip", "--json").stdout)
+    assert report["rejects"] == str(tmp_path / "out" / "rejects.csv")
+    assert (tmp_path / "out" / "rejects.csv").read_text().splitlines()[1].startswith("log.csv,6,")
+    log.write_text(LOG)
+    assert "rejects" not in json.loads(call(*arguments, "--bad-lines", "skip", "--force", "--json").stdout)
+    assert not (tmp_path / "out" / "rejects.csv").exists()

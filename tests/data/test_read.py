@@ -58,6 +58,21 @@ def test_columns_are_mapped_by_name_and_by_mapping(put):
     assert one.events.columns["page"].tolist() == ["home", "list"]
 
 
+def test_codes_with_leading_zeros_stay_text_in_further_columns(put):
+    dataset = read(put("log.csv", "user,item,zip\n1,2,01234\n2,2,99999\n"), columns={"zip": "zip"})
+    assert dataset.events.columns["zip"].tolist() == ["01234", "99999"]
+
+
+def test_rejects_name_their_file_without_its_folder(put, tmp_path):
+    for day in ("day=1", "day=2"):
+        put(f"logs/{day}/part.csv", "user,item\n1,2\nbroken\n")
+    dataset = read(tmp_path / "logs", bad_lines="skip")
+    assert [one.file for one in dataset.rejects] == ["day=1/part.csv", "day=2/part.csv"]
+    assert (dataset.name, dataset.facts.path) == ("logs", "logs")
+    single = read(tmp_path / "logs" / "day=1" / "part.csv", bad_lines="skip")
+    assert [one.file for one in single.rejects] == ["part.csv"]
+
+
 def test_columns_of_a_fixed_format_cannot_be_mapped(put):
     path = put("ratings.dat", "1::10::5::978300760\n")
     with pytest.raises(ConfigError, match="movielens: its columns are fixed; leave out the column mapping"):

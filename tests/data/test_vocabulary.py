@@ -60,3 +60,10 @@ def test_a_vocabulary_can_be_empty():
     assert len(Vocabulary.of([])) == 0
     assert Vocabulary.of([]).row("a") == UNKNOWN
     assert Vocabulary.of([]).ids_of([]) == []
+
+
+def test_text_finds_an_integer_only_as_it_is_written():
+    integers = Vocabulary.of([10, -3, 0])
+    assert [integers.row(text) for text in ("10", "-3", "0")] == [0, 1, 2]
+    assert [integers.row(text) for text in ("010", "+10", "-03", "00", "-0", " 10", "1e1")] == [-1] * 7
+    assert [Vocabulary.of(["010"]).row(value) for value in ("010", "10", 10)] == [0, -1, -1]

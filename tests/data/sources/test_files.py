@@ -1,11 +1,17 @@
+import bz2
 import gzip
 import lzma
 import zipfile
 
+import pyarrow as pa
 import pytest
 
 from shortlist.data.sources.files import File, find_file, members, one_file, require_file
 from shortlist.errors import DataError
+
+
+def zstd(blob):
+    return pa.compress(blob, codec="zstd", asbytes=True)
 
 
 def packed(path, **entries):
@@ -19,15 +25,21 @@ def test_plain_and_compressed_files_can_be_read_repeatedly(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"1,2\n")
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"1,2\n"))
     (tmp_path / "a.csv.xz").write_bytes(lzma.compress(b"1,2\n"))
-    archive = packed(tmp_path / "a.zip", a="1,2\n")
-    for file in (*(one_file(tmp_path / f"a.csv{end}") for end in ("", ".gz", ".xz")), File(archive, "a")):
+    (tmp_path / "a.csv.bz2").write_bytes(bz2.compress(b"1,2\n"))
+    (tmp_path / "a.csv.zst").write_bytes(pa.compress(b"1,2\n", codec="zstd", asbytes=True))
+    (tmp_path / "a").write_bytes(gzip.compress(b"1,2\n"))  # without its suffix
+    archive = packed(tmp_path / "a.zip", a="1,2\n", b=gzip.compress(b"1,2\n"))
+    names = ("a.csv", "a.csv.gz", "a.csv.xz", "a.csv.bz2", "a.csv.zst", "a")
+    for file in (*(one_file(tmp_path / name) for name in names), File(archive, "b"), File(archive, "a")):
         for _ in range(2):
             with file.opened() as stream:
                 assert stream.read() == b"1,2\n", file.name
     assert file.name == f"{archive}:a"
 
 
-@pytest.mark.parametrize(("end", "pack"), [("gz", gzip.compress), ("xz", lzma.compress)])
+@pytest.mark.parametrize(
+    ("end", "pack"), [("gz", gzip.compress), ("xz", lzma.compress), ("bz2", bz2.compress), ("zst", zstd)]
+)
 def test_a_truncated_file_is_refused_by_name(tmp_path, end, pack):
     path = tmp_path / f"a.{end}"
     path.write_bytes(pack(b"1,2\n")[:-6])
