@@ -1,7 +1,9 @@
 """Weights of events are used or refused by every trainer, and equal weights change nothing."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -211,3 +213,10 @@ def test_unweighted_events_have_weight_one():
     events = Interactions.of(np.array([0, 0]), np.array([0, 1]), weights=np.array([2.0, 3.0]))
     assert events.unweighted().weights.tolist() == [1, 1]
     assert events.unweighted().strengths is None
+
+
+def test_every_type_stands_in_the_table_of_the_guide():
+    page = Path(__file__).parents[2] / "docs/guide/weights.md"
+    table = page.read_text("utf-8").partition("| types |")[2].partition("\n\n")[0]
+    cells = [row.split("|")[1] for row in table.splitlines()[2:]]
+    assert sorted(re.findall(r"`([\w-]+)`", "".join(cells))) == sorted(TYPES)
