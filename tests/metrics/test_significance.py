@@ -11,11 +11,23 @@ from scipy import stats
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.metrics import significance
-from shortlist.metrics.significance import bootstrap, holm, paired
+from shortlist.metrics.significance import bootstrap, bootstraps, holm, paired
 
 
 def normal(seed: int, count: int, mean: float = 0.0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(mean, 1.0, count))
+
+
+def test_columns_that_share_samples_have_the_intervals_they_have_alone() -> None:
+    with_gaps = normal(2, 50)
+    with_gaps[:7] = math.nan
+    columns = [normal(0, 50), with_gaps, normal(1, 50), torch.full((50,), math.nan)]
+    together = bootstraps(columns, seed=3, samples=200)
+    assert [repr(one) for one in together] == [repr(bootstrap(one, 3, 200)) for one in columns]
+    assert together[0] != together[2]
+    alone = np.random.default_rng([3, 0]).integers(0, 50, (200, 50))
+    means = columns[2].numpy()[alone].mean(axis=1)
+    assert (together[2].low, together[2].high) == tuple(np.quantile(means, [0.025, 0.975]))
 
 
 def test_the_interval_agrees_with_scipy() -> None:

@@ -12,10 +12,11 @@ from shortlist import __version__
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.evaluate import metrics_table, stages_table
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
-from shortlist.cli.output import Console, echo, echo_lines
+from shortlist.cli.output import Console, echo
 from shortlist.cli.recommend import slate_table
 from shortlist.data import save_dataset
 from shortlist.evaluate import Evaluation, evaluate
+from shortlist.evaluate.lookup import look_up_users
 from shortlist.pipeline import Recommender
 from shortlist.pipeline.recommender import Request
 from shortlist.report import run_page
@@ -44,7 +45,8 @@ def quickstart(
         show_progress("generate data", 1, 1)
         bundle = train(RECIPE, dataset, out / "bundle", seed=seed, force=True, progress=show_progress)
         evaluation = evaluate(bundle, dataset, seed=seed, progress=show_progress)
-    write_whole(report, run_page(evaluation))
+        users = look_up_users(bundle, dataset, seed=seed)
+    write_whole(report, run_page(evaluation, users))
     seconds = time.perf_counter() - start
     if json:
         emit({"seconds": seconds, "report": report, "evaluation": evaluation})
@@ -53,27 +55,35 @@ def quickstart(
 
 
 def show(evaluation: Evaluation, bundle: Recommender, out: Path, seconds: float) -> None:
-    """Metrics, stage losses, one slate with its trace, and the next commands."""
-    console = Console()
-    example = evaluation.example
+    """The headline, metrics, stage losses, one measured request, and the next commands."""
+    console, example = Console(), evaluation.example
+    console.print(evaluation.headline.sentence)
     console.print(metrics_table(evaluation))
     console.print(stages_table(evaluation))
     history = ", ".join(f"{item.title} ({item.category})" for item in example.history[:5])
     console.print()
-    console.print(f"user {example.user}, latest items: {history}")
-    slate = bundle.recommend(Request(example.user))
-    console.print(slate_table(bundle, bundle.recommendations(slate)))
-    echo_lines(str(slate.trace))
+    console.print(f"user {example.user} as measured, latest items: {history}")
+    console.print(slate_table(bundle, example.items))
     for lost in example.lost:
         echo(f"  {lost.sentence}")
-    missed = example.lost[0].item_id if example.lost else example.items[0].item_id
     echo("")
     echo(f"done in {seconds:.0f} s. Report: {out / 'report.html'}")
     program = "shortlist" if shutil.which("shortlist") else sys.argv[0]
     echo("next, find out which stage dropped an item:")
-    echo(f"  {program} explain {out / 'bundle'} --user {example.user} --item {missed}")
+    echo(
+        f"  {program} explain {out / 'bundle'} --user {example.user} --item {dropped_item(bundle, example.user)}"
+    )
     echo("or which stage loses most, and what changing it would bring:")
     page = f"--html {out / 'diagnosis.html'}"
     echo(f"  {program} diagnose {out / 'bundle'} --data {out / 'data'} {page}")
     echo("or serve it over HTTP:")
     echo(f"  {program} serve {out / 'bundle'}")
+
+
+def dropped_item(bundle: Recommender, user: int | str) -> int | str:
+    """An item that is nominated for a user now and not returned, or the first one that is returned."""
+    slate = bundle.recommend(Request(user))
+    nominated = slate.trace.nominated
+    returned = slate.items[0].tolist()
+    dropped = [row for row in nominated.items[0][nominated.valid[0]].tolist() if row not in returned]
+    return bundle.item([*dropped, *returned][0]).item_id

@@ -5,21 +5,38 @@ import math
 from shortlist.evaluate.compare import Comparison
 from shortlist.metrics.significance import Interval
 from shortlist.pipeline.about import About, TrainingHistory
-from shortlist.report.page import Html, Section, code, difference, facts, figure, interval, page, table
+from shortlist.report.page import (
+    Html,
+    Section,
+    code,
+    difference,
+    facts,
+    figure,
+    folded,
+    interval,
+    page,
+    table,
+)
 from shortlist.report.run import protocol_section
 from shortlist.report.scatter import scatter
+
+CORRECTED = "The same tests with Holm's correction for the number of comparisons:"
 
 
 def compare_page(found: Comparison) -> str:
     """One HTML document of a comparison."""
     sections = [
-        _headline(found),
         _drawing(found),
-        _metrics(found),
-        _pairs(found),
-        _latency(found),
-        protocol_section(found.protocol),
-        _systems(found),
+        _headline(found),
+        *folded(
+            [
+                _metrics(found),
+                _pairs(found),
+                _latency(found),
+                protocol_section(found.protocol),
+                _systems(found),
+            ]
+        ),
     ]
     return page(f"{len(found.systems)} systems on {found.data}", sections)
 
@@ -38,7 +55,9 @@ def compare_drawing(found: Comparison) -> str:
 
 def _headline(found: Comparison) -> Section:
     shown = facts({"users": found.users, "metric": found.metric, "best baseline": found.best_baseline})
-    parts: list[Html | str] = [*found.findings, shown]
+    headlines = [f"{name}: {system.headline.sentence}" for name, system in found.systems.items()]
+    tests = [] if len(found.systems) == 1 else [CORRECTED, *found.findings]
+    parts: list[Html | str] = [*headlines, *tests, shown]
     if found.warnings:
         parts += ["Reasons for caution:", table(["warning"], [[text] for text in found.warnings])]
     return Section("Summary", parts)

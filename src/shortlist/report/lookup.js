@@ -81,6 +81,10 @@
   const options = document.getElementById("lookup-users");
   byUser.forEach((_, user) => { element("option", "", options).value = user; });
   input.addEventListener("input", look);
+  if (location.hash.startsWith("#user=")) {
+    input.value = decodeURIComponent(location.hash.slice("#user=".length));
+    look();
+  }
   document.getElementById("lookup-next").addEventListener("click", () => {
     const users = [...byUser.keys()];
     input.value = users[(users.indexOf(input.value.trim()) + 1) % users.length] || "";
