@@ -1,5 +1,6 @@
 """The command line: one file per verb, imported when the verb is used."""
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
@@ -73,8 +74,9 @@ def with_plugins(command: Any) -> Any:
 
 
 def _import_plugins(plugins: list[str] | None) -> None:
-    if plugins:
-        import_module("shortlist.cli.frame").import_plugins(plugins)
+    given = [*os.environ.get("SHORTLIST_PLUGINS", "").split(os.pathsep), *(plugins or [])]
+    if any(given):
+        import_module("shortlist.cli.frame").import_plugins(list(dict.fromkeys(given)))
 
 
 def _verb(
@@ -84,8 +86,7 @@ def _verb(
         metavar="MODULE",
         expose_value=False,
         callback=_import_plugins,
-        envvar="SHORTLIST_PLUGINS",
-        help="Module or Python file with stages of your own; repeatable.",
+        help="Module or Python file with stages of your own; repeatable. Also: SHORTLIST_PLUGINS.",
     ),
 ) -> None: ...
 

@@ -58,7 +58,7 @@ def errors_to_exit_codes() -> Iterator[None]:
 def import_plugins(plugins: Sequence[str]) -> None:
     """Import the modules and files of --plugin; a process that this one starts imports them too."""
     import_module("shortlist.pipeline.plugins").load_plugins(plugins)
-    os.environ["SHORTLIST_PLUGINS"] = " ".join(plugins)
+    os.environ["SHORTLIST_PLUGINS"] = os.pathsep.join(plugins)
 
 
 def emit(answer: Any) -> None:

@@ -22,6 +22,9 @@ from shortlist.pipeline.about import Plugin
 from shortlist.pipeline.registry import TYPES, add_type, type_name
 
 GROUP = "shortlist.stages"
+VARIABLE = (
+    "SHORTLIST_PLUGINS"  # environment of the command line and of the service: plug-ins joined by os.pathsep
+)
 
 
 def load_plugins(plugins: Sequence[str]) -> None:
@@ -29,7 +32,7 @@ def load_plugins(plugins: Sequence[str]) -> None:
     for one in plugins:
         if one.endswith(".py"):
             _import_file(Path(one))
-        else:
+        elif one:
             _import(one, f"plug-in {one!r}")
 
 
@@ -84,7 +87,7 @@ def _plugin(name: str, kind: type[Any]) -> Plugin:
 def _consent(name: str, module: str) -> str:
     return (
         f"needs the class {name}, and a bundle does not import code by itself; if you trust the module, add "
-        f"--plugin {module} (or set SHORTLIST_PLUGINS={module}; in Python: import {module})"
+        f"--plugin {module} (or set {VARIABLE}={module}; in Python: import {module})"
     )
 
 

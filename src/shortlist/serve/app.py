@@ -1,11 +1,13 @@
 """A recommender as an ASGI app."""
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
 from shortlist.pipeline import Recommender, load_recommender
+from shortlist.pipeline.plugins import VARIABLE, load_plugins
 from shortlist.serve.access_log import AccessLog
 from shortlist.serve.examples import request_examples, with_examples
 from shortlist.serve.head_requests import HeadRequests
@@ -36,6 +38,7 @@ def make_app(recommender: Recommender, limits: Limits = DEFAULT, seed: int = 0) 
 
 def app_of(bundle: str, limits: Limits = DEFAULT, seed: int = 0) -> FastAPI:
     """The service of a bundle; unlike an app, the arguments can be sent to another process."""
+    load_plugins(os.environ.get(VARIABLE, "").split(os.pathsep))
     return make_app(load_recommender(bundle), limits, seed)
 
 
