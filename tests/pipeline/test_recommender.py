@@ -4,12 +4,13 @@ import json
 import math
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 import torch
 
 from shortlist.artifact import Lineage, load, save
 from shortlist.artifact.as_json import as_json
-from shortlist.data import Vocabulary
+from shortlist.data import Catalog, Vocabulary
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Pipeline, as_pipeline
 from shortlist.pipeline import Optional, load_recommender, save_recommender
@@ -244,3 +245,19 @@ def test_facts_of_another_form_are_refused(recommender, tmp_path):
 def _saved(recommender, tmp_path):
     save_recommender(recommender, tmp_path / "whole", Lineage())
     return tmp_path / "whole"
+
+
+def test_recommendation_lists_every_category_also_after_saving(recommender, tmp_path):
+    count = len(recommender.catalog)
+    lists = [["war", "comedy"] if row % 2 else None for row in range(count)]
+    table = pa.table({"title": [f"t{row}" for row in range(count)], "category": lists})
+    several = replace(recommender, catalog=Catalog(recommender.catalog.vocabulary, table))
+    save_recommender(several, tmp_path / "r", Lineage())
+    back = load_recommender(tmp_path / "r")
+    assert pa.types.is_list(back.catalog.table["category"].type)
+    slate = back.recommendations(back.recommend(Request(user="a")))
+    rows = [back.item_row(one.item_id) for one in slate]
+    assert [one.categories for one in slate] == [tuple(lists[row] or ()) for row in rows]
+    assert {one.category for one in slate} == {"war, comedy", ""}
+    assert [one["categories"] for one in as_json(slate)] == [lists[row] or [] for row in rows]
+    assert "category" not in as_json(slate)[0]

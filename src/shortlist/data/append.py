@@ -24,6 +24,7 @@ from shortlist.errors import ConfigError, DataError
 DUPLICATES = ("drop", "keep")
 COUNTED = ("min_user_events", "min_item_events", "core")  # filters that need all events
 ANY_FORMAT = {"weights", "min_weight", "list_separator", "bad_lines"}  # arguments that every format has
+MAPPINGS = ("columns", "options")
 REPEATED = "already in the data set"
 NEW = (
     "is new"  # column that marks the new events until duplicates are dropped; no file's column has this name
@@ -60,16 +61,13 @@ def append(
     if duplicates not in DUPLICATES:
         raise ConfigError(f"--duplicates: expected {' or '.join(DUPLICATES)}, got {duplicates!r}")
     dataset = open_dataset(data)
-    given = {"user": user, "item": item, "time": time, "weight": weight, "items": items, "users": users}
+    given: dict[str, Any] = {"user": user, "item": item, "time": time, "weight": weight}
+    given |= {"columns": columns, "options": options, "items": items, "users": users}
     given |= {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
     given |= {"list_separator": list_separator, "bad_lines": bad_lines}
-    changes = {name: value for name, value in given.items() if value is not None}
-    recorded = _recorded(dataset, format)
-    for name, more in (("columns", columns), ("options", options)):
-        changes |= {name: {**recorded.get(name, {}), **more}} if more else {}
     # The protocol is that of the data set; with a name `read` does not look for one that fits the new events.
     protocol = str(dataset.split_settings["protocol"])
-    settings: dict[str, Any] = {**recorded, **changes, "strict": strict, "split": protocol}
+    settings = _changed(_recorded(dataset, format), given) | {"strict": strict, "split": protocol}
     new = read(path, format or dataset.facts.format, **settings)
     merged = merge_datasets(dataset, new, duplicates == "drop")
     repeated = merged.facts.dropped.get(REPEATED, 0) - dataset.facts.dropped.get(REPEATED, 0)
@@ -79,6 +77,13 @@ def append(
             "--duplicates keep"
         )
     return merged
+
+
+def _changed(recorded: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded arguments with those that are given; mappings are merged."""
+    changes = {name: value for name, value in given.items() if value is not None}
+    merged = {name: {**recorded.get(name, {}), **changes[name]} for name in MAPPINGS if name in changes}
+    return {**recorded, **changes, **merged}
 
 
 def _recorded(dataset: Dataset, format: str | None) -> Mapping[str, Any]:
