@@ -75,7 +75,7 @@ def diagnose(
         )
     search = None if budget_ms is None else _budget(opened, sample.held_out, budget_ms, seed, progress)
     if retrain:
-        extra = retrain_variants(tried, opened, dataset, split, sample, progress)
+        extra = retrain_variants(tried, opened, dataset, split, sample, progress, measures.slate)
     else:
         extra = tuple(variant.result() for variant in tried)
     return with_findings(

@@ -47,6 +47,7 @@ dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(11rem, 1
 dt { color: var(--soft); font-size: 0.85rem; }
 dd { margin: 0; font-size: 1.2rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 dd small, td small { color: var(--soft); font-size: 0.85rem; }
+td small { white-space: nowrap; }
 pre { margin: 0.9rem 0 0; white-space: pre-wrap; font: 0.92rem/1.5 ui-monospace, Menlo, Consolas, monospace; }
 figure { margin: 0.4rem 0 0.9rem; }
 figure svg { max-width: 100%; height: auto; }
@@ -68,7 +69,8 @@ button { cursor: pointer; }
   body { padding: 1.2rem 0.7rem 3rem; } h1 { font-size: 1.4rem; }
   section { padding: 0.9rem 0.9rem; } details.card { padding: 0 0.9rem; }
   .funnel svg.wide { display: none; } .funnel svg.narrow { display: block; width: 100%; }
-  th, td { padding-right: 0.7rem; font-size: 0.92rem; } }
+  th, td { padding-right: 0.6rem; font-size: 0.9rem; }
+  td small { white-space: normal; font-size: 0.8rem; } }
 """
 
 

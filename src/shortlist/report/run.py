@@ -87,13 +87,13 @@ def headline_table(found: Evaluation) -> Html:
         ]
         for metric in found.tested
     ]
-    return table(["metric", "pipeline", f"{best}, the best baseline", "difference"], rows)
+    return table(["metric", "pipeline", f"{best} (best baseline)", "difference"], rows)
 
 
 def with_bounds(text: str) -> Html:
     """A mean with its interval in small print below it."""
     mean, _, bounds = text.partition(" ")
-    return Html(f"{mean}<br><small>{bounds}</small>".replace(" ", "&nbsp;"))
+    return Html(f"{mean}<br><small>{bounds}</small>")
 
 
 def _metrics(found: Evaluation) -> Section:

@@ -81,7 +81,7 @@ def test_variant_is_trained_like_the_bundle_and_measured_on_the_same_users(bundl
 def test_unchanged_recipe_gains_nothing(bundle_with_tree, world):
     sample = sample_users(world.split().test, len(world.catalog), 40, 0)
     made = train_pipeline(bundle_with_tree.recipe, world, 0)
-    hits = [hits_per_request(one.pipeline, sample) for one in (made, bundle_with_tree)]
+    hits = [hits_per_request(one.pipeline, sample) for one in (made, bundle_with_tree.as_measured())]
     assert np.array_equal(*hits)
 
 

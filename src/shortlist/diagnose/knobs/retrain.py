@@ -10,6 +10,7 @@ from shortlist.diagnose.sample import UserSample, hits_per_request
 from shortlist.errors import ConfigError, DataError
 from shortlist.metrics.estimate import Estimate
 from shortlist.pipeline import Recipe, Recommender
+from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent
 from shortlist.train.pipeline import train_pipeline
 from shortlist.train.rankers.ranker import RankerTrainer
@@ -90,12 +91,14 @@ def retrain_variants(
     split: Split,
     sample: UserSample,
     progress: Progress = silent,
+    k: int | None = None,
 ) -> tuple[KnobResult, ...]:
     """Train every variant on the split and with the seed of the bundle, and measure it on the same users.
 
+    Slates have `k` items, or as many as the pipeline returns.
     The interval is over users; it does not include the variation between training seeds.
     """
-    before = hits_per_request(bundle.pipeline, sample)
+    before = hits_per_request(resized(bundle.pipeline, k), sample)
     results = []
     for number, variant in enumerate(tried, start=1):
         label = f"training {number} of {len(tried)} ({variant.stage}: {variant.knob} = {variant.setting}): "
@@ -104,7 +107,8 @@ def retrain_variants(
         except (ConfigError, DataError) as error:
             results.append(variant.result(why=" ".join(str(error).split())))
             continue
-        results.append(variant.result(sample.recall(hits_per_request(made.pipeline, sample) - before)))
+        hits = hits_per_request(resized(made.pipeline, k), sample)
+        results.append(variant.result(sample.recall(hits - before)))
     return tuple(results)
 
 
