@@ -318,7 +318,8 @@ def test_nonfinite_weights_are_not_saved(tmp_path):
 
 def test_artifact_is_overwritten_only_on_request(folder):
     with pytest.raises(
-        ArtifactError, match="m: already holds an artifact; choose another folder or overwrite it"
+        ArtifactError,
+        match="m: already holds an artifact; choose another folder, or add --force to replace it",
     ):
         save(folder, "toy", {"a.txt": "new"}, LINEAGE)
     assert load(folder).text("notes.txt") == "hello"

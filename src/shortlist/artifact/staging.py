@@ -78,7 +78,9 @@ def check_target(folder: Path, overwrite: bool) -> None:
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder}: holds files that are not an artifact; choose another folder")
     if not overwrite:
-        raise ArtifactError(f"{folder}: already holds an artifact; choose another folder or overwrite it")
+        raise ArtifactError(
+            f"{folder}: already holds an artifact; choose another folder, or add --force to replace it"
+        )
 
 
 def _staging_folder(folder: Path) -> Path:

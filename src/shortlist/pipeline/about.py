@@ -108,6 +108,7 @@ class About:
     training: Mapping[str, TrainingHistory] = field(default_factory=dict)  # by stage
     out_of_fold: OutOfFold = OutOfFold()
     split_warning: str = ""  # what the split leaves out, if that is much
+    size_warnings: tuple[str, ...] = ()  # cuts of the pipeline that cut nothing
     measured: Mapping[str, Measured] = field(default_factory=dict)  # by part of the split: valid, test
     refit: Refit | None = None  # None: the measured pipeline is served
     refresh: Refresh | None = None  # the last one
@@ -120,6 +121,7 @@ class About:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the split leaves out, and warnings of all trainers."""
+        """What the split leaves out, cuts that cut nothing, and warnings of all trainers."""
         trainers = tuple(text for history in self.training.values() for text in history.warnings)
-        return (self.split_warning, *trainers) if self.split_warning else trainers
+        split = (self.split_warning,) if self.split_warning else ()
+        return (*split, *self.size_warnings, *trainers)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from shortlist.artifact import Artifact, Lineage, Part, load, save
 from shortlist.artifact.as_json import as_json
 from shortlist.data import Catalog, Vocabulary
-from shortlist.errors import ArtifactError
+from shortlist.errors import ArtifactError, ConfigError, DataError, GrammarError
 from shortlist.grammar import Pipeline, leaves
 from shortlist.metrics.significance import Interval
 from shortlist.pipeline.about import (
@@ -24,12 +24,14 @@ from shortlist.pipeline.about import (
     RetrievedTargets,
     TrainingHistory,
 )
+from shortlist.pipeline.cross_check import check_pipeline, checked_histories, checked_vocabulary
 from shortlist.pipeline.plugins import add_plugins, plugins_of
 from shortlist.pipeline.recipe import Recipe, Types, assemble, parse_recipe, to_recipe, to_toml
-from shortlist.pipeline.recommender import Recommender, UserHistories
+from shortlist.pipeline.recommender import Recommender
 from shortlist.pipeline.registry import TYPES
 
 KIND = "recommender"
+HISTORIES = "weights/histories.safetensors"
 TRAINING_SAMPLE = "weights/training-sample.safetensors"
 MEASURED = "measured/"  # the pipeline before the refit
 
@@ -54,7 +56,7 @@ def _parts(recommender: Recommender, types: Types) -> dict[str, Part]:
         **_pipeline_parts(recommender.pipeline, recommender.about.name, types),
         "items.parquet": _with_ids(recommender.catalog.vocabulary, recommender.catalog.table),
         "users.parquet": pa.table({"id": recommender.users.ids}),
-        "weights/histories.safetensors": histories,
+        HISTORIES: histories,
     }
     if recommender.measured is not None:
         measured = _pipeline_parts(recommender.measured(), recommender.about.name, types)
@@ -77,15 +79,20 @@ def _weights_file(stage: str) -> str:
     return f"weights/stage-{stage}.safetensors"
 
 
-def _pipeline(artifact: Artifact, prefix: str, types: Types) -> Pipeline:
+def _pipeline(artifact: Artifact, prefix: str, types: Types, n_items: int) -> Pipeline:
     file = f"{prefix}pipeline.toml"
     built = parse_recipe(artifact.text(file), str(artifact.folder / file), types)
     names = {name: prefix + _weights_file(name) for name in built.stages}
     weights = {name: artifact.tensors(one) for name, one in names.items() if one in artifact}
-    return assemble(built, weights, types)
+    try:
+        pipeline = assemble(built, weights, types)
+    except (ConfigError, DataError, GrammarError) as error:
+        raise ArtifactError(str(error)) from error
+    check_pipeline(pipeline, n_items, artifact.folder / prefix)
+    return pipeline
 
 
-def _measured(artifact: Artifact, types: Types) -> Callable[[], Pipeline] | None:
+def _measured(artifact: Artifact, types: Types, n_items: int) -> Callable[[], Pipeline] | None:
     """Reads the pipeline before the refit when it is asked for: an answer to a request does not need it."""
     if f"{MEASURED}pipeline.toml" not in artifact:
         return None
@@ -93,7 +100,7 @@ def _measured(artifact: Artifact, types: Types) -> Callable[[], Pipeline] | None
     @cache
     def read() -> Pipeline:
         artifact.check(MEASURED)
-        return _pipeline(artifact, MEASURED, types)
+        return _pipeline(artifact, MEASURED, types, n_items)
 
     return read
 
@@ -104,21 +111,18 @@ def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
     about = _about(artifact)
     if types is TYPES:
         add_plugins(about.plugins, str(folder))
-    histories = UserHistories(**artifact.tensors("weights/histories.safetensors"))
-    users = Vocabulary(artifact.table("users.parquet")["id"].combine_chunks())
-    if len(histories.starts) != len(users) + 1:
-        raise ArtifactError(
-            f"{folder}: stores histories of {len(histories.starts) - 1} users but lists {len(users)}; train again"
-        )
+    catalog = _catalog(artifact.table("items.parquet"), artifact.folder / "items.parquet")
+    users = checked_vocabulary(artifact.table("users.parquet"), artifact.folder / "users.parquet")
+    stored = artifact.tensors(HISTORIES)
     return Recommender(
-        _pipeline(artifact, "", types),
-        _catalog(artifact.table("items.parquet")),
+        _pipeline(artifact, "", types, len(catalog)),
+        catalog,
         users,
-        histories,
+        checked_histories(stored, len(users), len(catalog), artifact.folder / HISTORIES),
         about,
         artifact.tensors(TRAINING_SAMPLE) if TRAINING_SAMPLE in artifact else {},
         _recipe(artifact, types),
-        _measured(artifact, types),
+        _measured(artifact, types, len(catalog)),
     )
 
 
@@ -141,6 +145,7 @@ def _about(artifact: Artifact) -> About:
         out_of_fold = OutOfFold(**stored.pop("out_of_fold", {}))
         measured = {part: _figures(one) for part, one in stored.pop("measured", {}).items()}
         refit, refresh = stored.pop("refit", None), stored.pop("refresh", None)
+        size_warnings = tuple(stored.pop("size_warnings", ()))
         plugins = tuple(Plugin(**one) for one in stored.pop("plugins", ()))
         return About(
             **stored,
@@ -149,6 +154,7 @@ def _about(artifact: Artifact) -> About:
             version=artifact.version,
             measured=measured,
             plugins=plugins,
+            size_warnings=size_warnings,
             refit=None if refit is None else Refit(**{**refit, "stages": tuple(refit["stages"])}),
             refresh=None if refresh is None else Refresh(**{**refresh, "stages": tuple(refresh["stages"])}),
         )
@@ -180,6 +186,7 @@ def _with_ids(vocabulary: Vocabulary, table: pa.Table) -> pa.Table:
     )
 
 
-def _catalog(table: pa.Table) -> Catalog:
+def _catalog(table: pa.Table, file: Path) -> Catalog:
+    vocabulary = checked_vocabulary(table, file)
     rest = table.drop_columns(["id"])
-    return Catalog(Vocabulary(table["id"].combine_chunks()), rest if rest.num_columns else pa.table({}))
+    return Catalog(vocabulary, rest if rest.num_columns else pa.table({}))

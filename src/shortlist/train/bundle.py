@@ -1,6 +1,7 @@
 """Train a recipe on a data set, and save the bundle."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import torch
 
 from shortlist import __version__
 from shortlist.artifact import Lineage
-from shortlist.artifact.staging import check_target
+from shortlist.artifact.lock import only_writer
 from shortlist.data import Dataset, Split, load_dataset
 from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError
@@ -17,6 +18,7 @@ from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_rec
 from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Progress, silent
+from shortlist.train.checks import check_before_training, check_free_space, check_places
 from shortlist.train.pipeline import train_pipeline
 from shortlist.train.refit import measured
 from shortlist.train.refit import refit as refitted
@@ -46,11 +48,15 @@ def train(
     parsed = with_settings(read, settings or {})
     folder = None if out is None else Path(out)
     checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
-    _check(folder, force, checkpoints, protocol)
-    dataset = data if isinstance(data, Dataset) else load_dataset(data)
-    split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
-    trained = train_on(parsed, dataset, split, seed, refit, checkpoints, progress)
-    return trained if folder is None else save_trained(trained, dataset, folder, force)
+    _check_protocol(protocol)
+    check_places(folder, force, checkpoints)
+    with nullcontext() if folder is None else only_writer(folder):
+        dataset = data if isinstance(data, Dataset) else load_dataset(data)
+        split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
+        if folder is not None:
+            check_free_space(folder, parsed, dataset, refit)
+        trained = train_on(parsed, dataset, split, seed, refit, checkpoints, progress)
+        return trained if folder is None else save_trained(trained, dataset, folder, force)
 
 
 def train_on(
@@ -62,8 +68,10 @@ def train_on(
     checkpoints: Path | None = None,
     progress: Progress = silent,
 ) -> Recommender:
-    """A recommender trained on a split, measured, and fitted again on all events."""
+    """A recommender trained on a split, measured, and fitted again on all events; checked before the first fit."""
+    warnings = check_before_training(recipe, dataset, split, seed)
     trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
+    trained = replace(trained, about=replace(trained.about, size_warnings=warnings))
     trained = measured(trained, split, seed, progress)
     return refitted(trained, dataset, progress, checkpoints) if refit else trained
 
@@ -97,18 +105,9 @@ def _describe_refresh(refresh: Refresh) -> str:
     )
 
 
-def _check(out: Path | None, force: bool, checkpoints: Path | None, protocol: str | None) -> None:
-    """Refuse before the work what cannot be written or has no meaning."""
-    if out is not None:
-        check_target(out, force)
+def _check_protocol(protocol: str | None) -> None:
     if protocol is not None and protocol not in PROTOCOLS:
-        raise ConfigError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
-    if checkpoints is None:
-        return
-    if checkpoints.exists() and not checkpoints.is_dir():
-        raise ConfigError(f"{checkpoints}: is not a folder; expected a folder for checkpoints")
-    if out is not None and checkpoints.resolve().is_relative_to(out.resolve()):
-        raise ConfigError(f"{checkpoints}: lies inside the bundle {out}; choose a folder outside of it")
+        raise ConfigError(f"--protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
 
 
 def save_trained(trained: Recommender, dataset: Dataset, out: Path, force: bool) -> Recommender:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from shortlist import __version__
-from shortlist.data import Dataset, Split
+from shortlist.data import Dataset, HeldOut, Interactions, Split
 from shortlist.errors import ConfigError, DataError
 from shortlist.grammar import Filter, Nominator, Pipeline, Scorer, Stage, leaves
 from shortlist.pipeline import TYPES, About, Recipe, Recommender
@@ -55,7 +55,7 @@ def train_pipeline(
     """
     split = dataset.split() if split is None else split
     check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
-    pipeline_trainer = _PipelineTrainer.of(recipe, types, trainers)
+    pipeline_trainer = PipelineTrainer.of(recipe, types, trainers)
     check_event_weights(recipe, pipeline_trainer.trainers, split.train)
     histories: dict[str, TrainingHistory] = {}
     context = TrainContext(
@@ -129,7 +129,7 @@ class _Fold:
 
 
 @dataclass(frozen=True)
-class _PipelineTrainer:
+class PipelineTrainer:
     """A recipe with one trainer per stage."""
 
     recipe: Recipe
@@ -138,7 +138,7 @@ class _PipelineTrainer:
     config: OutOfFoldConfig
 
     @classmethod
-    def of(cls, recipe: Recipe, types: Types, trainers: Mapping[str, type[Trainer]]) -> "_PipelineTrainer":
+    def of(cls, recipe: Recipe, types: Types, trainers: Mapping[str, type[Trainer]]) -> "PipelineTrainer":
         """The trainers that a recipe asks for; their settings are checked."""
         made = {
             name: trainer_of(one.type, one.train, f"{recipe.path}: [stages.{name}.train]", trainers, types)
@@ -186,19 +186,25 @@ class _PipelineTrainer:
             folds = [one.through(self.parsed({**one.stages, **trained}).stages[position]) for one in folds]
         return trained, sample
 
+    def out_of_fold_parts(
+        self, context: TrainContext, split: Split
+    ) -> tuple[Interactions, list[tuple[Interactions, HeldOut]]]:
+        """The events before each user's cut, and for every fold the events its nominators may see, with requests."""
+        data = out_of_fold_data(context.events, split.settings, context.seed, self.config.requests)
+        if self.config.out_of_fold == "earlier":
+            return data.past, [(data.past, data.requests)]
+        self._check_no_model_used()
+        return data.past, list(folds_of(data, self.config.folds, context.seed))
+
     def _folds(self, context: TrainContext, split: Split) -> list[_Fold]:
         """One fold whose nominators know all users' earlier events, or one per fold of users."""
-        data = out_of_fold_data(context.events, split.settings, context.seed, self.config.requests)
-        past = replace(context, events=data.past)
+        before, parts = self.out_of_fold_parts(context, split)
+        past = replace(context, events=before)
         # These nominators are not served, so their training histories are not recorded.
         quiet = replace(past, note=no_history)
-        if self.config.out_of_fold == "earlier":
-            stages = self.fit(self.early, quiet, "out-of-fold: ")
-            return [_Fold(stages, past, tuple(request_batches(data.requests, self.n_rankers)))]
-        self._check_no_model_used()
-        folds, count = [], self.config.folds
-        for number, (events, requests) in enumerate(folds_of(data, count, context.seed), start=1):
-            label = f"out-of-fold {number} of {count}: "
+        folds = []
+        for number, (events, requests) in enumerate(parts, start=1):
+            label = f"out-of-fold {number} of {len(parts)}: " if len(parts) > 1 else "out-of-fold: "
             stages = self.fit(self.early, replace(quiet, events=events), label)
             folds.append(_Fold(stages, past, tuple(request_batches(requests, self.n_rankers))))
         return folds

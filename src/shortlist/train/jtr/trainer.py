@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shortlist.data import HeldOut, Interactions
+from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.index.jtr import JTRIndex, grow, overlap, search
 from shortlist.metrics.ranking import recall
 from shortlist.models.model import VectorModel
@@ -44,6 +44,7 @@ class JTRTrainer:
     users, the last round. Weights of events multiply losses and votes.
     """
 
+    memory_advice: ClassVar[str] = SequenceTrainer.memory_advice
     uses_weights: ClassVar[bool | None] = True
 
     branch: int = setting(10, "Children of a node.", least=2, most=1e9)
@@ -81,6 +82,18 @@ class JTRTrainer:
     def with_settings(self, **settings: Any) -> Self:
         """The same trainer with some settings changed."""
         return type(self)(**{**self.settings(), **settings})
+
+    def check_data(self, settings: Mapping[str, Any], context: TrainContext) -> None:
+        """Refuse what the encoder cannot be trained on."""
+        self.encoder.check_data({}, context)
+
+    def memory(self, events: Interactions, catalog: Catalog | None) -> int:
+        """Bytes that the encoder needs; the tree needs fewer."""
+        return self.encoder.memory(events, catalog)
+
+    def size(self, events: Interactions, catalog: Catalog | None) -> int:
+        """Bytes of the encoder."""
+        return self.encoder.size(events, catalog)
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> JTRNominator:
         beam = int(settings.get("beam", JTRNominator.beam))

@@ -1,10 +1,10 @@
 """Base class of trainers that run epochs of gradient steps."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -17,6 +17,8 @@ from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.loop.loop import Batches, Loop
 from shortlist.train.loop.validation import parse_metric, validation_metric
 from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
+
+LOGIT_COPIES = 3  # of a score: itself, its softmax and its gradient
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class LoopTrainer(ModelTrainer):
     )
     device: str = setting("auto", "Device to train on; auto takes a GPU if there is one.", choices=DEVICES)
 
+    memory_advice: ClassVar[str] = "set a smaller width or batch_size, or leave out rare items"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         parse_metric(self.early_stop_metric)
@@ -57,6 +61,28 @@ class LoopTrainer(ModelTrainer):
 
     def check(self, events: Interactions) -> None:
         """Refuse events that cannot be trained on with these settings."""
+
+    def check_data(self, settings: Mapping[str, Any], context: TrainContext) -> None:
+        super().check_data(settings, context)
+        device_of(self.device)
+        self.check(context.events)
+
+    def size(self, events: Interactions, catalog: Catalog | None) -> int:
+        """Bytes of the weights, from a model without memory; 0 for one that cannot be made that way."""
+        try:
+            with torch.device("meta"):
+                tensors = self.begin(events, catalog).state_dict().values()
+        except (NotImplementedError, RuntimeError):
+            return 0
+        return sum(one.numel() * one.element_size() for one in tensors)
+
+    def memory(self, events: Interactions, catalog: Catalog | None) -> int:
+        """Bytes of weights, gradients, two moments, the best weights and the largest batch."""
+        return 5 * self.size(events, catalog) + 4 * LOGIT_COPIES * self.logits(events)
+
+    def logits(self, events: Interactions) -> int:
+        """The largest number of scores of a batch."""
+        return 0
 
     def finish(self, model: Any, events: Interactions) -> None:
         """Compute what the model needs for scoring, before each validation and at the end."""

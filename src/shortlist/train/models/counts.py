@@ -29,6 +29,10 @@ class PopularTrainer:
     uses_weights: ClassVar[bool | None] = True
     counts_only: ClassVar[bool] = True
 
+    def check_data(self, settings: Settings, context: TrainContext) -> None:
+        """Refuse a window of days in a log without times."""
+        counts_in_window(context, float(settings.get("days", 0)))
+
     def fit(self, settings: Settings, context: TrainContext) -> Popular:
         counts = torch.from_numpy(counts_in_window(context, float(settings.get("days", 0))))
         order = counts.argsort(descending=True, stable=True)
@@ -61,6 +65,10 @@ class AvailableTrainer:
     allow: tuple[str | int, ...] = setting((), "Item ids; only these are available.")
     deny: tuple[str | int, ...] = setting((), "Item ids that are never available.")
 
+    def check_data(self, settings: Settings, context: TrainContext) -> None:
+        """Refuse items and categories that are not in the catalogue."""
+        self.fit(settings, context)
+
     def fit(self, settings: Settings, context: TrainContext) -> Available:
         items, categories = context.catalog.vocabulary, context.catalog.categories
         allowed = torch.ones(len(items), dtype=torch.bool)
@@ -83,6 +91,10 @@ class DiverseTrainer:
     uses_weights: ClassVar[bool | None] = None  # reads no events
 
     by: str = setting("category", "category, or the name of a nominator with item vectors.")
+
+    def models_used(self) -> dict[str, type[Any]]:
+        """The setting that names a nominator with a model, and the kind of model."""
+        return {} if self.by == "category" else {"by": VectorModel}
 
     def fit(self, settings: Settings, context: TrainContext) -> Diverse:
         return Diverse(self._vectors(context), **settings)

@@ -26,6 +26,9 @@ class DINTrainer(WindowTrainer):
     def check(self, events: Interactions) -> None:
         """A sampled softmax fits into memory for any catalogue."""
 
+    def logits(self, events: Interactions) -> int:
+        return self.batch_size * (1 + self.negatives)
+
     def loss_function(self, model: DIN, events: Interactions, device: torch.device) -> LossOf:
         sampler = NegativeSampler.of(events.popularity, self.alpha, device)
 

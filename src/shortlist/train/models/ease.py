@@ -1,5 +1,6 @@
 """The closed form of EASE: item-item weights with an empty diagonal under a ridge penalty."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,9 +15,12 @@ from shortlist.errors import ConfigError, ShortlistError
 from shortlist.models.collaborative.ease import EASE
 from shortlist.progress import Progress, silent
 from shortlist.settings import setting
+from shortlist.train.context import TrainContext
 from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
-MAX_ITEMS = 30_000  # 15 bytes for every pair of items in training, 4 in the model: 13.5 GB
+MAX_ITEMS = 30_000  # 13.5 GB in training
+TRAINING_BYTES = 15  # of every pair of items
+ADVICE = "use item-knn, which stores only the nearest neighbours, or leave out rare items"
 BLOCK = 1024  # items whose pairs are counted at a time
 
 
@@ -33,6 +37,20 @@ class EASETrainer(ModelTrainer):
     model: type[Any] = field(default=EASE, kw_only=True)
     ridge: float = setting(250.0, "L2 regularisation.", least=1e-9, most=1e12)
 
+    memory_advice: ClassVar[str] = ADVICE
+
+    def check_data(self, settings: Mapping[str, Any], context: TrainContext) -> None:
+        super().check_data(settings, context)
+        _check_items(context.events.n_items)
+
+    def memory(self, events: Interactions, catalog: Catalog | None) -> int:
+        """Bytes of all pairs of items in training."""
+        return TRAINING_BYTES * events.n_items**2
+
+    def size(self, events: Interactions, catalog: Catalog | None) -> int:
+        """Bytes of the weights."""
+        return 4 * events.n_items**2
+
     def learn(
         self,
         events: Interactions,
@@ -42,11 +60,7 @@ class EASETrainer(ModelTrainer):
         on_validation: OnValidation = no_callback,
         catalog: Catalog | None = None,
     ) -> EASE:
-        if events.n_items > MAX_ITEMS:
-            raise ConfigError(
-                f"ease: {events.n_items:,} x {events.n_items:,} weights are too many, at most {MAX_ITEMS:,} items; "
-                "use item-knn, which stores only the nearest neighbours, or leave out rare items"
-            )
+        _check_items(events.n_items)
         model = EASE(self.config_for(events))
         if len(events):
             matrix = events.weighted_matrix()
@@ -54,6 +68,13 @@ class EASETrainer(ModelTrainer):
             share = np.asarray(matrix.sum(0)).ravel() / matrix.sum()
             model.default_scores.copy_(torch.from_numpy(share.astype(np.float32)) @ model.weights)
         return model.eval()
+
+
+def _check_items(count: int) -> None:
+    if count > MAX_ITEMS:
+        raise ConfigError(
+            f"ease: {count:,} x {count:,} weights are too many, at most {MAX_ITEMS:,} items; {ADVICE}"
+        )
 
 
 def _co_occurrences(matrix: sparse.csr_matrix) -> NDArray[np.float64]:

@@ -105,6 +105,11 @@ class SequenceTrainer(LoopTrainer):
         if self.loss == "softmax":
             check_softmax(self.title, self.batch_size * self._targets(), events.n_items)
 
+    def logits(self, events: Interactions) -> int:
+        if self.loss != "softmax" or not len(events):
+            return 0
+        return self.batch_size * min(self._targets(), int(events.lengths.max())) * events.n_items
+
     def _targets(self) -> int:
         """The largest number of positions of a piece that have a target."""
         return self.piece_length

@@ -88,6 +88,10 @@ class ModelTrainer(ABC):
         """The model's config with the sizes that come from the data."""
         return replace(self.config, n_items=events.n_items, **sizes)
 
+    def check_data(self, settings: Mapping[str, Any], context: TrainContext) -> None:
+        """Refuse a missing index library, and events that cannot be trained on, before anything is fitted."""
+        index_type(str(settings.get("index", "exact")))
+
     def learned(self, context: TrainContext) -> Any:
         """A model trained on the events of a context."""
         return self.learn(
@@ -96,7 +100,7 @@ class ModelTrainer(ABC):
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> ModelNominator:
         """A nominator of the items with the best scores of the trained model."""
-        index_type(str(settings.get("index", "exact")))  # refuse a missing index library before training
+        self.check_data(settings, context)
         name = str(settings.get("name", "model"))
         best = context.best_epochs.get(name)
         trainer = self if best is None else self.with_settings(epochs=best)

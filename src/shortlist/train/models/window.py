@@ -35,6 +35,9 @@ class WindowTrainer(LoopTrainer):
     def check(self, events: Interactions) -> None:
         check_softmax(self.title, self.batch_size, events.n_items)
 
+    def logits(self, events: Interactions) -> int:
+        return self.batch_size * events.n_items
+
     def loss_function(self, model: Any, events: Interactions, device: torch.device) -> LossOf:
         """The mean loss of histories [B, K], -1 = padding, each before a target [B], -1 = none."""
 

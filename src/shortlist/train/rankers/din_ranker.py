@@ -38,6 +38,10 @@ class DINRankerTrainer(NetworkRankerTrainer, DINRankerConfig):
         super().__post_init__()
         DINRankerConfig.__post_init__(self)
 
+    def models_used(self) -> dict[str, type[Any]]:
+        """The setting that names a nominator with a model, and the kind of model."""
+        return {"start": VectorModel} if self.start else {}
+
     def untrained(
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
     ) -> DINScorer:

@@ -20,6 +20,10 @@ class ModelScorerTrainer:
 
     start: str = setting("", "Nominator whose model scores the candidates.")
 
+    def models_used(self) -> dict[str, type[Any]]:
+        """The setting that names a nominator with a model, and the kind of model."""
+        return {"start": Model}
+
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> ModelScorer:
         return ModelScorer(self._model(context), **settings)
 

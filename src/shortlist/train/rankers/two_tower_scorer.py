@@ -33,6 +33,10 @@ class TowerScorerTrainer(NetworkRankerTrainer):
     )
     width: int = setting(TwoTowerConfig.width, "Width of the vectors, without start.", least=1, most=8192)
 
+    def models_used(self) -> dict[str, type[Any]]:
+        """The setting that names a nominator with a model, and the kind of model."""
+        return {"start": TwoTower} if self.start else {}
+
     def untrained(
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
     ) -> TowerScorer:

@@ -73,6 +73,11 @@ class TreeTrainer:
         """All settings."""
         return plan_of(self.method, self.profile, **{**self.overrides, **more})
 
+    def check_data(self, settings: Mapping[str, Any], context: TrainContext) -> None:
+        """Refuse a device that is not there, and events that are too few."""
+        device_of(self.device)
+        self._with_epochs(context, self.plan())
+
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> TreeNominator:
         plan = self._with_epochs(context, self.plan(beam=int(settings.get("beam", TreePlan.beam))))
         training_set = TreeTrainingSet(context.events, context.categories, valid=context.valid)
