@@ -56,7 +56,7 @@ def train_pipeline(
     split = dataset.split() if split is None else split
     check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
     pipeline_trainer = PipelineTrainer.of(recipe, types, trainers)
-    check_event_weights(recipe, pipeline_trainer.trainers, split.train)
+    check_event_weights(recipe, pipeline_trainer.trainers, split.events)
     histories: dict[str, TrainingHistory] = {}
     context = TrainContext(
         split.train,
