@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 
+import pyarrow as pa
+
 from shortlist import __version__
 from shortlist.data import Dataset, HeldOut, Split, open_dataset
 from shortlist.errors import ConfigError, DataError
@@ -33,6 +35,7 @@ from shortlist.evaluate.latency import Latency, latencies
 from shortlist.evaluate.measures import Measures, choose_measures
 from shortlist.evaluate.protocol import Protocol, protocol_of
 from shortlist.evaluate.scores import Scores, SystemMetrics
+from shortlist.evaluate.table import metrics_to_arrow
 from shortlist.grammar import Pipeline
 from shortlist.metrics.significance import PairedTest, holm
 from shortlist.pipeline import About, Recommender, open_recommender
@@ -113,6 +116,10 @@ class Comparison:
     def metrics(self) -> dict[str, SystemMetrics]:
         """Metrics of all systems, then of the baselines."""
         return {name: system.scores for name, system in self.systems.items()} | dict(self.baselines)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per system and metric, with users, mean and interval."""
+        return metrics_to_arrow(self.metrics)
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.metrics) + 2

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -20,6 +21,7 @@ from shortlist.evaluate.measures import KS, Measures, choose_measures
 from shortlist.evaluate.protocol import Protocol, protocol_of
 from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
 from shortlist.evaluate.segments import segments
+from shortlist.evaluate.table import metrics_to_arrow
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.metrics.significance import Interval, PairedTest
 from shortlist.pipeline import About, Recommender, open_recommender, run
@@ -70,6 +72,10 @@ class Evaluation:
     def mean(self, system: str, metric: str | None = None) -> float:
         """The mean of one metric, by default the one that decides; NaN without users."""
         return self.metrics[system].metrics[metric or self.headline.metric].mean
+
+    def to_arrow(self) -> pa.Table:
+        """One row per system and metric, with users, mean and interval."""
+        return metrics_to_arrow(self.metrics)
 
     def __str__(self) -> str:
         means = (f"{name} {self.mean(name):.4f}" for name in self.metrics)
