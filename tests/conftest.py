@@ -1,6 +1,7 @@
 """Fixtures that many tests share: a small world, and bundles trained on it in seconds."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from shortlist.data import Dataset, save_dataset
 from shortlist.models.registry import MODELS
 from shortlist.pipeline import TYPES, Recipe, Recommender, load_recommender, parse_recipe
+from shortlist.pipeline.plugins import VARIABLE
 from shortlist.simulate import embedded
 from shortlist.train import TRAINERS, train
 
@@ -117,10 +119,12 @@ type = "seen"
 
 @pytest.fixture(autouse=True)
 def registries() -> Iterator[None]:
-    """Forget the types that a test, or an example of the docs, registers."""
+    """Forget the types and plug-ins of a test, or of an example of the docs."""
     tables: tuple[dict[str, Any], ...] = (MODELS, TYPES, TRAINERS)
-    before = [dict(table) for table in tables]
+    before, path = [dict(table) for table in tables], list(sys.path)
     yield
+    os.environ.pop(VARIABLE, None)
+    sys.path[:] = path
     for table, known in zip(tables, before, strict=True):
         table.clear()
         table.update(known)
