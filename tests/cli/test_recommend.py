@@ -80,10 +80,10 @@ def test_users_of_a_file_are_answered_with_counts_of_what_is_odd(bundle, recomme
     answer = run("recommend", bundle, *options, "--out", tmp_path / "recs.csv")
     assert answer.exit_code == 0
     assert "2 users, 4 rows written to" in answer.stdout
-    assert "1 users are not in the bundle and were answered as users without a history" in answer.stderr
-    assert "1 ids were given again" in answer.stderr
+    assert "users who are not in the bundle and were answered as users without a history: 1" in answer.stderr
+    assert "ids given more than once, answered once: 1" in answer.stderr
     skipped = run("recommend", bundle, *options, "--unknown", "skip", "--out", tmp_path / "known.csv")
-    assert "were left out" in skipped.stderr
+    assert "were left out: 1" in skipped.stderr
     assert len((tmp_path / "known.csv").read_text().splitlines()) == 3
 
 

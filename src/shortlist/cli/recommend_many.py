@@ -68,10 +68,12 @@ def _notes(written: Written, unknown: str) -> list[str]:
     """What the reader of the file should know."""
     done = "answered as users without a history" if unknown == "answer" else "left out"
     notes = {
-        f"{written.unknown:,} users are not in the bundle and were {done}": written.unknown,
-        f"{written.repeated:,} ids were given again; every user is answered once": written.repeated,
-        f"{written.empty:,} users have an empty slate": written.empty,
-        f"{written.resumed:,} users were answered by an earlier run that was stopped": written.resumed,
+        f"users who are not in the bundle and were {done}: {written.unknown:,}": written.unknown,
+        f"ids given more than once, answered once: {written.repeated:,}": written.repeated,
+        f"users with an empty slate: {written.empty:,}": written.empty,
+        f"users answered by an earlier run that was stopped: {written.resumed:,}": written.resumed,
     }
-    skipped = {f"{stage}: failed and was skipped for {n:,} users": n for stage, n in written.degraded.items()}
+    skipped = {
+        f"users for whom {stage} failed and was skipped: {n:,}": n for stage, n in written.degraded.items()
+    }
     return [text for text, count in (notes | skipped).items() if count]

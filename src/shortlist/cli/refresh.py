@@ -63,12 +63,12 @@ def refresh(
 def _lines(done: Refresh, bundle: Path, data: Path) -> list[str]:
     """What changed, and what only training can add."""
     lines = [
-        f"{done.events:,} events of {done.users:,} users in the histories, {done.new_users:,} users are new",
+        f"{done.events:,} events of {done.users:,} users in the histories; new users: {done.new_users:,}",
         f"fitted again or with new counts: {', '.join(done.stages) or 'no stage'}; other stages keep their weights",
     ]
     if done.left_out:
         lines.append(
-            f"left out: {done.left_out:,} events with {done.unknown_items:,} items that the bundle does not know; "
-            f"to learn them: shortlist refresh {bundle} --data {data} --retrain"
+            f"events left out: {done.left_out:,}; items that the bundle does not know: {done.unknown_items:,}; "
+            f"to include them: shortlist refresh {bundle} --data {data} --retrain"
         )
     return lines

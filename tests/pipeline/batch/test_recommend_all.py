@@ -158,3 +158,12 @@ def test_threads_of_the_caller_are_left_as_they_are(recommender):
 def test_k_below_one_is_refused_before_the_work(recommender):
     with pytest.raises(ConfigError, match="k must be 1 or more, got 0"):
         recommender.recommend_all(k=0)
+
+
+def test_data_frames_read_the_stream(recommender):
+    pandas, polars, duckdb = (pytest.importorskip(name) for name in ("pandas", "polars", "duckdb"))
+    expected = recommender.recommend_all(k=2).read_all()["item"].to_pylist()
+    assert polars.DataFrame(recommender.recommend_all(k=2))["item"].to_list() == expected
+    assert list(pandas.DataFrame.from_arrow(recommender.recommend_all(k=2))["item"]) == expected
+    stream = recommender.recommend_all(k=2)
+    assert [item for (item,) in duckdb.from_arrow(stream).project("item").fetchall()] == expected
