@@ -131,7 +131,7 @@ def test_underfilled_stages_are_counted():
 
 
 def test_no_requests_and_requests_without_relevant_items_are_refused():
-    with pytest.raises(DataError, match="choose another split"):
+    with pytest.raises(DataError, match="train with another --protocol"):
         diagnosed(tiny(), random_requests(3).take(slice(0, 0)))
     nothing = held_out_of([([1, 2], [3])])
     with pytest.raises(DataError, match="with relevant items"):

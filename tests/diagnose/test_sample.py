@@ -45,7 +45,7 @@ def test_requests_of_one_user_are_summed():
 
 
 def test_no_users_is_an_error():
-    with pytest.raises(DataError, match="choose another split"):
+    with pytest.raises(DataError, match="train with another --protocol"):
         sample_users(held_out_of([([0], [1])]).take(slice(0, 0)), 10)
     with pytest.raises(DataError, match="1 user or more"):
         sample_users(held_out_of([([0], [1])]), 10, 0)

@@ -175,7 +175,7 @@ def _share(users: int, held_out: float, name: str, min_length: int) -> int:
     if count == 0:
         raise DataError(
             f"{name}: {users} users have {min_length} events or more, too few to hold out {held_out:.0%}; "
-            "lower min_length or use leave-last-out"
+            "lower --min-length, or use --split leave-last-out (train: --protocol leave-last-out)"
         )
     return count
 

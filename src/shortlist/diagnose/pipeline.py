@@ -148,7 +148,7 @@ def _stages(
 ) -> tuple[StageReport, ...]:
     if not losses.alive[0]:
         raise DataError(
-            "diagnose: expected held-out requests with relevant items, got none; choose another split"
+            "diagnose: expected held-out requests with relevant items, got none; train with another --protocol"
         )
     alive, lost = losses.alive.tolist(), losses.first_losses.tolist()
     intervals, what_ifs = losses.intervals(sample.seed), what_if(pipeline, sample, followed)

@@ -82,7 +82,9 @@ def sample_users(
 ) -> UserSample:
     """All held-out requests, or those of a random sample of users."""
     if not len(held_out):
-        raise DataError("diagnose: expected held-out requests, got none; choose another split")
+        raise DataError(
+            "diagnose: expected held-out requests, got none; train with another --protocol, such as leave-last-out"
+        )
     some = held_out if users is None else held_out.take(_rows(held_out, users, seed))
     parts = [some.take(slice(start, start + batch)) for start in range(0, len(some), batch)]
     return UserSample(some, tuple(_batch(part, n_items) for part in parts), n_items, seed)
@@ -112,7 +114,7 @@ def count_hits(found: Candidates, relevant: Tensor) -> Ints:
 def _rows(held_out: HeldOut, users: int, seed: int) -> Ints:
     """The requests of a random sample of users, in their order."""
     if users < 1:
-        raise DataError(f"diagnose: expected 1 user or more, got {users}")
+        raise DataError(f"--users: expected 1 user or more, got {users}")
     everyone = np.unique(held_out.users)
     if users >= len(everyone):
         return np.arange(len(held_out))

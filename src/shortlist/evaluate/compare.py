@@ -248,7 +248,7 @@ def _check_trained_like(leader: About, first: str, about: About, name: str) -> N
         )
         raise ConfigError(
             f"{name}: was trained with another split than {first}: {differences}; train both with the same "
-            "protocol on the same data set"
+            "--protocol on the same data set"
         )
 
 

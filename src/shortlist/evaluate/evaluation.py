@@ -234,7 +234,8 @@ def split_of(bundle: Recommender, data: Dataset) -> Split:
     if about.fingerprint != data.fingerprint:
         raise ConfigError(
             f"{about.name}: was trained on other data ({about.fingerprint or 'unknown'}) than {data.name} "
-            f"({data.fingerprint}); its training events could be among the held-out ones"
+            f"({data.fingerprint}); its training events could be among the held-out ones; give --data the data set "
+            "it was trained on"
         )
     return data.split(**about.split)
 
@@ -249,7 +250,9 @@ def held_out_part(split: Split, on: str = "test") -> HeldOut:
 def check_not_empty(held_out: HeldOut) -> None:
     """Refuse a split without held-out requests."""
     if not len(held_out):
-        raise DataError("evaluate: expected held-out users, got none; choose another split")
+        raise DataError(
+            "evaluate: expected held-out users, got none; train with another --protocol, such as leave-last-out"
+        )
 
 
 def limit_warnings(pipeline: Pipeline) -> tuple[str, ...]:

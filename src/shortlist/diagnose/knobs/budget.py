@@ -176,7 +176,7 @@ def parse_budget(budget: str | float) -> float:
     found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(ms|s)?\s*", str(budget))
     value = float(found[1]) * (1e3 if found[2] == "s" else 1.0) if found else 0.0
     if not found or not 0 < value < math.inf:
-        raise ConfigError(f"budget: expected a time above 0 such as 30ms or 0.03s, got {budget!r}")
+        raise ConfigError(f"--budget: expected a time above 0 such as 30ms or 0.03s, got {budget!r}")
     return value
 
 

@@ -53,8 +53,8 @@ def check_variants(bundle: Recommender) -> tuple[Variant, ...]:
     found = variants(bundle.recipe)
     if not found:
         raise ConfigError(
-            f"{bundle.about.name}: retrain needs a ranker with training modes ({', '.join(RANKERS)}) or a tree, and "
-            "the recipe has neither; leave retrain out"
+            f"{bundle.about.name}: --retrain needs a ranker with training modes ({', '.join(RANKERS)}) or a tree, and "
+            "the recipe has neither; leave --retrain out"
         )
     return found
 
