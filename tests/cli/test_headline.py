@@ -36,6 +36,12 @@ def test_chosen_metrics_and_cut_offs_reach_every_part_of_the_json(bundle, data_f
         assert '"metric": "ndcg@7"' in text
 
 
+def test_terminal_shows_all_chosen_metrics_and_cut_offs(bundle, data_folder):
+    text = run("evaluate", bundle, "--data", data_folder, "--metrics", "mrr,coverage", "--at", "3,7")
+    for name in ("mrr@3", "mrr@7", "coverage@3", "coverage@7"):
+        assert f"│ {name}" in text
+
+
 @pytest.mark.parametrize("verb", ["evaluate", "compare"])
 @pytest.mark.parametrize(
     ("option", "value", "message"),

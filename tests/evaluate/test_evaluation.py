@@ -14,11 +14,11 @@ from shortlist.evaluate.evaluation import (
     evaluate,
     evaluate_pipeline,
     held_out_part,
-    segments,
     slates_of,
     split_of,
     training_warnings,
 )
+from shortlist.evaluate.segments import segments
 from shortlist.grammar import as_pipeline
 from shortlist.metrics.ranking import recall
 from shortlist.pipeline.about import About, TrainingHistory

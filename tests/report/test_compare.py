@@ -22,8 +22,8 @@ def test_page_needs_no_network_and_has_every_section(found):
     assert "<script" not in page
     headings = [heading.split(":")[0] for heading in re.findall(r"<h2>(.*?)</h2>", page)]
     assert headings == [
-        "Summary",
         "Quality and latency",
+        "Summary",
         "Metrics",
         "Paired tests",
         "Latency",

@@ -1,6 +1,7 @@
 """shortlist evaluate: metrics and stage losses of a bundle on its held-out users."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +12,11 @@ from shortlist.artifact.staging import write_whole
 from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import Console, Table, echo
 from shortlist.data import open_dataset
-from shortlist.evaluate.evaluation import Evaluation
+from shortlist.evaluate.evaluation import PIPELINE, Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
 from shortlist.evaluate.headline import part_name
 from shortlist.evaluate.lookup import look_up_users
-from shortlist.evaluate.measures import choose_measures
+from shortlist.evaluate.measures import KS, choose_measures
 from shortlist.pipeline import load_recommender
 from shortlist.report.page import interval
 from shortlist.report.run import run_page
@@ -79,13 +80,20 @@ def metrics_table(found: Evaluation) -> Table:
     table = Table(title=title, title_justify="left")
     for name in ("metric", *found.metrics):
         table.add_column(name.replace(" ", "\n", 1), no_wrap=True)
-    pipeline, *baselines = (system.metrics for system in found.metrics.values())
-    cut = f"@{found.headline.slate}"
-    for name in pipeline:
-        if name.endswith(cut):
-            means = (interval(own[name]).partition(" ")[0] for own in baselines)
-            table.add_row(name, interval(pipeline[name]), *means)
+    pipeline, *baselines = found.metrics.values()
+    for name in filter(_is_shown(found), pipeline.metrics):
+        means = (interval(own.metrics[name]).partition(" ")[0] for own in baselines)
+        table.add_row(name, interval(pipeline.metrics[name]), *means)
+    for name in filter(_is_shown(found), pipeline.catalog):
+        table.add_row(name, *(f"{own.catalog[name]:.4f}" for own in (pipeline, *baselines)))
     return table
+
+
+def _is_shown(found: Evaluation) -> Callable[[str], bool]:
+    """All cut-offs that were chosen; without a choice, only the largest of the usual ones."""
+    cuts = tuple(sorted({int(name.partition("@")[2]) for name in found.metrics[PIPELINE].metrics}))
+    shown = {found.headline.slate} if cuts == KS else set(cuts)
+    return lambda name: int(name.partition("@")[2]) in shown
 
 
 def stages_table(found: Evaluation) -> Table:

@@ -7,11 +7,11 @@ from shortlist.evaluate.evaluation import (
     PipelineEvaluation,
     evaluate,
     evaluate_pipeline,
-    segments,
 )
 from shortlist.evaluate.headline import Headline
 from shortlist.evaluate.losses import Losses, StageLoss, StageLosses, StageTrace, decompose
 from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
+from shortlist.evaluate.segments import segments
 
 __all__ = [
     "Comparison",

@@ -67,7 +67,7 @@ def diagnosis_page(diagnosis: Diagnosis, users: UserLookup | None = None) -> str
 
 def _summary(diagnosis: Diagnosis) -> Section:
     drawn = [funnel_figure(funnel_of(diagnosis), _caption(diagnosis))] if diagnosis.relevant else []
-    found = [findings_table(diagnosis), POINTS] if diagnosis.findings else []
+    found: list[Html | str] = [findings_table(diagnosis), POINTS] if diagnosis.findings else []
     warnings = [f"Warning: {text}" for text in diagnosis.warnings]
     return Section("Summary", [*drawn, *summary(diagnosis), *found, *warnings])
 
