@@ -1,5 +1,7 @@
+import errno
 import io
 import json
+import os
 import time
 from pathlib import Path
 
@@ -8,7 +10,8 @@ import pytest
 import typer
 from rich.console import Console
 
-from shortlist.cli.frame import bars, emit, errors_to_exit_codes, progress
+from shortlist.cli.frame import bars, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.progress_lines import ProgressLines
 from shortlist.errors import DataError
 from shortlist.progress import silent
 
@@ -44,9 +47,44 @@ def test_emit_prints_one_json_object_with_null_for_nan_and_infinity(capsys):
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 3], "c": [1, 2], "d": ["x"]}
 
 
-def test_progress_is_silent_without_a_terminal():
+def test_progress_is_written_in_lines_without_a_terminal_and_silent_on_request(monkeypatch):
+    with progress() as update:
+        assert isinstance(update, ProgressLines)
+    monkeypatch.setenv("SHORTLIST_QUIET", "1")
     with progress() as update:
         assert update is silent
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "No space left on device; free space on this disk, or choose a path on another one"),
+        (errno.EROFS, "Read-only file system; the disk is read-only"),
+        (errno.EACCES, "Permission denied; choose a path for which you have the permission"),
+        (errno.EISDIR, "Is a directory; choose a path that can be read and written"),
+    ],
+)
+def test_error_of_the_operating_system_says_what_to_do(capsys, number, advice):
+    with pytest.raises(typer.Exit), errors_to_exit_codes():
+        raise OSError(number, os.strerror(number), "my/bundle")
+    assert capsys.readouterr().err.startswith(f"error: my/bundle: {advice}")
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        (None, "start with: shortlist train 'my recipe' --checkpoint-dir FOLDER"),
+        (Path("saved"), "continue from saved with the same command: shortlist train 'my recipe'"),
+    ],
+)
+def test_interrupt_says_which_command_continues(capsys, monkeypatch, folder, message):
+    monkeypatch.setattr("sys.argv", ["/bin/shortlist", "train", "my recipe"])
+    with pytest.raises(typer.Exit), errors_to_exit_codes(), resumable(folder):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err.splitlines()[0] == "stopped; no partial file was left"
+    with pytest.raises(typer.Exit), errors_to_exit_codes(), resumable(folder):
+        raise KeyboardInterrupt
+    assert message in capsys.readouterr().err
 
 
 def test_bar_appears_after_a_delay():

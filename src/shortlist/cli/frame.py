@@ -1,11 +1,14 @@
 """What every verb shares: JSON output, errors as exit codes, progress bars."""
 
+import errno
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from threading import Timer
 from typing import Annotated, Any
 
@@ -16,6 +19,7 @@ from rich.progress import Progress as Bars
 
 from shortlist.artifact.as_json import as_json
 from shortlist.cli.output import echo
+from shortlist.cli.progress_lines import ProgressLines
 from shortlist.errors import CONTROLS, ShortlistError, visible
 from shortlist.progress import Progress, silent
 
@@ -30,7 +34,16 @@ Settings = Annotated[
     ),
 ]
 
+REMEDIES = {
+    errno.ENOSPC: "free space on this disk, or choose a path on another one",
+    errno.EDQUOT: "free space in your quota, or choose a path on another disk",
+    errno.EROFS: "the disk is read-only; choose a path on another one",
+    errno.EACCES: "choose a path for which you have the permission, or change it with chmod",
+}
+"""What to do about an error of the operating system."""
+
 DELAY = 2.0  # seconds of work before a bar appears
+QUIET = "SHORTLIST_QUIET"  # environment variable: no progress
 
 
 @contextmanager
@@ -47,10 +60,25 @@ def errors_to_exit_codes() -> Iterator[None]:
         raise typer.Exit(1) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        echo(f"error: {where}{error.strerror or error}; choose a path that can be read and written", err=True)
+        echo(f"error: {where}{error.strerror or error}; {_remedy(error)}", err=True)
         raise typer.Exit(2) from error
     except KeyboardInterrupt:
         echo("stopped; no partial file was left", err=True)
+        raise typer.Exit(1) from None
+
+
+@contextmanager
+def resumable(checkpoint_dir: Path | None) -> Iterator[None]:
+    """Say on Ctrl-C which command continues the work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        echo("stopped; no partial file was left", err=True)
+        again = shlex.join(["shortlist", *sys.argv[1:]])
+        if checkpoint_dir is None:
+            echo(f"to be able to continue later, start with: {again} --checkpoint-dir FOLDER", err=True)
+        else:
+            echo(f"continue from {checkpoint_dir} with the same command: {again}", err=True)
         raise typer.Exit(1) from None
 
 
@@ -70,10 +98,13 @@ def emit(answer: Any) -> None:
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """A callback that draws progress bars on a terminal and does nothing elsewhere."""
+    """A callback that draws bars on a terminal and writes lines elsewhere; nothing with SHORTLIST_QUIET=1."""
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if os.environ.get(QUIET, "") not in ("", "0"):
         yield silent
+        return
+    if not console.is_terminal:
+        yield ProgressLines(lambda line: echo(line, err=True))
         return
     with bars(console) as callback:
         yield callback
@@ -106,6 +137,10 @@ def bars(console: Console, delay: float = DELAY) -> Iterator[Progress]:
         timer.cancel()
         timer.join()
         display.stop()
+
+
+def _remedy(error: OSError) -> str:
+    return REMEDIES.get(error.errno or 0, "choose a path that can be read and written")
 
 
 def _sentence(error: ShortlistError) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, Settings, emit, errors_to_exit_codes, progress
+from shortlist.cli.frame import Json, Seed, Settings, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.output import echo
 from shortlist.data.split import PROTOCOLS
 from shortlist.pipeline.recipe_settings import parse_settings
@@ -44,7 +44,7 @@ def train(
 ) -> None:
     """Train every stage of a pipeline on what the stages before it pass on."""
     start = time.perf_counter()
-    with progress() as show:
+    with resumable(checkpoint_dir), progress() as show:
         bundle = train_bundle(
             recipe,
             data,

@@ -42,7 +42,7 @@ class LoopTrainer(ModelTrainer):
     device: str = setting("auto", "Device to train on; auto takes a GPU if there is one.", choices=DEVICES)
 
     memory_advice: ClassVar[str] = (
-        "set a smaller width or batch_size, or prepare the data with --min-item-events"
+        "set a smaller width or batch_size, or leave out rare items with data prepare --min-item-events"
     )
 
     def __post_init__(self) -> None:
