@@ -10,7 +10,7 @@ A filter therefore cannot reorder candidates, and a scorer cannot drop them.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -118,6 +118,12 @@ class Stage:
     def tensors(self) -> dict[str, Tensor]:
         """The tensors of this stage, as in an artifact."""
         return {f.name: value for f in fields(self) if isinstance(value := self.__dict__[f.name], Tensor)}
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        """Raise ArtifactError if tensors or settings do not fit a catalogue of this size and these nominators.
+
+        A loaded bundle is checked with it. A stage that indexes with its tensors checks them here.
+        """
 
     def renewed(self, **changes: Any) -> Self:
         """The same stage with some fields changed."""

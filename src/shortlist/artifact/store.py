@@ -74,13 +74,19 @@ class Artifact:
                 _check_file(self.folder / name, facts)
 
     def text(self, name: str) -> str:
-        return self._path(name).read_text("utf-8")
+        try:
+            return self._path(name).read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise ArtifactError(f"{self.folder / name}: is not UTF-8 text ({error})") from error
 
     def json(self, name: str) -> Any:
         return json.loads(self.text(name))
 
     def table(self, name: str) -> pa.Table:
-        return pq.read_table(self._path(name))
+        try:
+            return pq.read_table(self._path(name))
+        except (pa.ArrowException, OSError) as error:
+            raise ArtifactError(f"{self.folder / name}: is not a Parquet file ({error})") from error
 
     def tensors(self, name: str) -> dict[str, Tensor]:
         """Memory-mapped tensors: pages are read on first access and shared between processes.

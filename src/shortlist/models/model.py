@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.errors import ArtifactError, ConfigError
+from shortlist.models.stored_weights import with_weights
 from shortlist.settings import check_fields, setting
 
 
@@ -62,6 +63,11 @@ class Model(nn.Module, ABC):
         """Scores of the given items of each user [U, K]; overridden where that is cheaper than all scores."""
         return self.scores(history, user).gather(1, rows)
 
+    def check_catalogue(self, n_items: int) -> None:
+        """Raise ArtifactError if the weights do not fit a catalogue of this size; checks what a model indexes with."""
+        if self.config.n_items != n_items:
+            raise ArtifactError(f"the model is of {self.config.n_items} items, the catalogue has {n_items}")
+
     def settings(self) -> dict[str, Any]:
         """The config as plain values, for `build`."""
         return asdict(self.config)
@@ -73,12 +79,11 @@ class Model(nn.Module, ABC):
             name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
         }
         try:
-            model = cls(cls.Config(**plain))
-            model.load_state_dict(dict(weights))
+            config = cls.Config(**plain)
+            return with_weights(lambda: cls(config), weights)
         except (TypeError, ValueError, ArithmeticError, RuntimeError, ConfigError) as error:
             reason = " ".join(str(error).split())
             raise ArtifactError(f"{cls.__name__}: settings and weights do not fit ({reason})") from error
-        return model.eval()
 
     def read(self, history: Tensor) -> Tensor:
         """The last `max_history` items of each history [U, <= max_history], in order, padding first.

@@ -1,10 +1,12 @@
 """Co-visitation: items that other users interacted with together with the history's items."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from shortlist.artifact.tensor_checks import check_floats, check_shape, check_whole
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.grammar import Nominator
@@ -25,6 +27,12 @@ class CoVisit(Nominator):
         super().__post_init__()
         if not self.history_decay > 0:
             raise ConfigError(f"{self.title}: history_decay must be above 0, got {self.history_decay!r}")
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        check_shape("neighbour", self.neighbour, n_items, None)
+        check_whole("neighbour", self.neighbour, -1, n_items)
+        check_shape("likeness", self.likeness, *self.neighbour.shape)
+        check_floats("likeness", self.likeness)
 
     def nominate(self, query: Query) -> Candidates:
         history = query.history[:, -self.last :]  # [B, H]

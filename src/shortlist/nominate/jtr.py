@@ -1,6 +1,6 @@
 """The items of the leaves that a beam search with the user's vector reaches."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor, with_prefix, without_prefix
+from shortlist.artifact.tensor_checks import check_floats
 from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError
 from shortlist.grammar import Knob, Nominator
@@ -38,6 +39,10 @@ class JTRNominator(Nominator):
         exclude = query.history if self.exclude_seen else None
         found = search(self.index, self.model.vectors(), users, self.limit, self.beam_width, exclude)
         return Candidates.of(found.items, found.scores.masked_fill(found.items < 0, 0.0))
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        self.model.check_catalogue(n_items)  # the tree has as many items as the model
+        check_floats("tree.nodes", self.index.nodes)
 
     @property
     def beam_width(self) -> int:

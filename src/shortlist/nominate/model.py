@@ -1,6 +1,6 @@
 """The items of the whole catalogue that a model scores best."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
-from shortlist.errors import ConfigError
+from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Knob, Nominator
 from shortlist.index import INDEXES, VectorIndex, index_from_tensors, index_to_tensors, make_index, top
 from shortlist.index.exact import mask_rows
@@ -49,6 +49,14 @@ class ModelNominator(Nominator):
         if self.model.needs_history:
             items = items.masked_fill(~(query.history >= 0).any(1, keepdim=True), -1)
         return Candidates.of(items, scores.masked_fill(items < 0, 0.0))
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        self.model.check_catalogue(n_items)
+        if self.built is None or not isinstance(self.model, VectorModel):
+            return
+        expected, got = tuple(self.model.vectors().shape), (self.built.n_items, self.built.width)
+        if expected != got:
+            raise ArtifactError(f"the model has vectors of the shape {expected}, its index {got}")
 
     def knobs(self) -> tuple[Knob, ...]:
         params = {} if self.built is None or self.index == "exact" else self.built.settings()

@@ -1,6 +1,6 @@
 """The items a beam search finds in a trained tree."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor
 from shortlist.data import Candidates, Query
+from shortlist.errors import ArtifactError
 from shortlist.grammar import Knob, Nominator
 from shortlist.index.tree import BEAM, TreeIndex, search
 from shortlist.settings import setting
@@ -32,6 +33,12 @@ class TreeNominator(Nominator):
         known = (query.history >= 0).any(1, keepdim=True)
         valid = known & (found.items >= 0)
         return Candidates.of(found.items.masked_fill(~valid, -1), found.scores.masked_fill(~valid, 0.0))
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        if self.index.tree.n_items != n_items:
+            raise ArtifactError(
+                f"the tree is of {self.index.tree.n_items} items, the catalogue has {n_items}"
+            )
 
     @property
     def beam_width(self) -> int:

@@ -181,7 +181,7 @@ def _built(recipe: Recipe, name: str, tensors: Mapping[str, Tensor], types: Type
         return types[config.type].build({**config.settings, "name": name}, tensors)
     except ArtifactError as error:
         raise ArtifactError(f"{recipe.where(name)}: {error}") from error
-    except (TypeError, KeyError, IndexError, RuntimeError) as error:
+    except (TypeError, KeyError, IndexError, ValueError, ArithmeticError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(
             f"{recipe.where(name)}: the stage cannot be built ({reason}); is it trained?"

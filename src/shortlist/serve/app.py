@@ -10,10 +10,10 @@ from shortlist.pipeline import Recommender, load_recommender
 from shortlist.pipeline.plugins import VARIABLE, load_plugins
 from shortlist.serve.access_log import AccessLog
 from shortlist.serve.examples import request_examples, with_examples
-from shortlist.serve.head_requests import HeadRequests
+from shortlist.serve.http.head_requests import HeadRequests
+from shortlist.serve.http.request_limits import RequestLimits
 from shortlist.serve.limits import Limits
 from shortlist.serve.openapi import bare_app, document
-from shortlist.serve.request_limits import RequestLimits
 from shortlist.serve.service import Service
 
 DEFAULT = Limits()

@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from shortlist.errors import ConfigError
-from shortlist.serve.http_protocol import HttpProtocol
+from shortlist.serve.http.protocol import HttpProtocol
 from shortlist.serve.log import log_config
 from shortlist.serve.service import Service
 

@@ -1,6 +1,6 @@
 """DIN ranker: attention of each candidate on the history."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -25,6 +25,9 @@ class DINScorer(Calibrated):
         device = self.model.device
         scores = self.model.score_rows(query.history.to(device), found.items.to(device))
         return scores.to(found.items.device)
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        self.model.check_catalogue(n_items)
 
     def tensors(self) -> dict[str, Tensor]:
         weights = {name: one.detach() for name, one in self.model.state_dict().items()}

@@ -1,10 +1,12 @@
 """Diverse slates by maximal marginal relevance (Carbonell and Goldstein, 1998)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from shortlist.artifact.tensor_checks import check_floats, check_shape
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Knob, Selector
 from shortlist.settings import setting
@@ -20,6 +22,10 @@ class Diverse(Selector):
 
     vectors: Tensor  # [N, D] of unit length
     strength: float = setting(0.3, "Weight of diversity against the score.", least=0, most=1)
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        check_shape("vectors", self.vectors, n_items, None)
+        check_floats("vectors", self.vectors)
 
     def select(self, query: Query, found: Candidates) -> Tensor:
         if found.shape[1] == 0:

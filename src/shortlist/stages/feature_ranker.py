@@ -1,12 +1,13 @@
 """Feature ranker: a small network over ranking features without catalogue columns."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from torch import Tensor
 
 from shortlist.artifact.json_tensor import with_prefix, without_prefix
+from shortlist.artifact.tensor_checks import check_shape
 from shortlist.data import Candidates, Query
 from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.settings import Setting
@@ -23,6 +24,10 @@ class FeatureRanker(FeatureScorer):
     feature_settings: ClassVar[tuple[Setting, ...]] = (NOMINATORS,)
 
     network: FeatureMLP
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        super().check_catalogue(n_items, nominators)
+        check_shape("network.mean", self.network.mean, len(self.features.names))
 
     def raw(self, query: Query, found: Candidates) -> Tensor:
         scores: Tensor = self.network(self.features(query, found))

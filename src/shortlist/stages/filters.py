@@ -1,11 +1,15 @@
 """Filters: items of the history, items a request excludes, items that are not available."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from shortlist.artifact.tensor_checks import check_shape
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
+from shortlist.errors import ArtifactError
 from shortlist.grammar import Filter
 from shortlist.settings import setting
 
@@ -42,6 +46,12 @@ class Available(Filter):
     category: Tensor  # rows of the categories: [N] one per item, or [N, C] lists, -1 = none
     only: tuple[str, ...] = setting((), "Categories that are allowed; empty for all.")
     never: tuple[str, ...] = setting((), "Categories that are not allowed.")
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        check_shape("allowed", self.allowed, n_items)
+        if self.allowed.dtype != torch.bool:
+            raise ArtifactError(f"tensor 'allowed': expected true or false, got {self.allowed.dtype}")
+        check_shape("category", self.category, n_items, *(None for _ in self.category.shape[1:2]))
 
     def keep(self, query: Query, found: Candidates) -> Tensor:
         rows = found.items.clamp(min=0)

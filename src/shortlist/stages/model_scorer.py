@@ -1,6 +1,6 @@
 """Model scorer: candidates scored by a model of the whole catalogue."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,6 +22,9 @@ class ModelScorer(Scorer):
     @torch.no_grad()
     def score(self, query: Query, found: Candidates) -> Tensor:
         return self.model.score_rows(query.history, found.items.clamp(min=0), query.user)
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        self.model.check_catalogue(n_items)
 
     def tensors(self) -> dict[str, Tensor]:
         return packed(self.model)

@@ -1,6 +1,6 @@
 """The features of a candidate that rankers read: nominations, counts, match with the history, catalogue columns."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from shortlist.artifact.tensor_checks import check_shape, check_whole
 from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError
 from shortlist.settings import Setting
 from shortlist.stages.calibrated import Calibrated
-from shortlist.stages.catalog_columns import CatalogColumns
+from shortlist.stages.catalog_columns import MAX_TAGS, MAX_VALUES, CatalogColumns
 
 RECENT = 5  # length of the recent history
 
@@ -85,6 +86,17 @@ class RankingFeatures:
             )
         return made
 
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        """Raise ArtifactError if counts and columns are of another catalogue, or nominators are missing."""
+        check_shape("popularity", self.popularity, n_items)
+        # As many categories as entries at most: the number of categories is a size of memory.
+        check_whole("category", self.category, -1, self.category.numel())
+        if self.columns is not None:
+            check_whole("columns.codes", self.columns.codes, 0, MAX_VALUES + 1)
+            check_whole("columns.tags", self.columns.tags, -1, MAX_TAGS)
+        if missing := sorted(set(self.nominators) - set(nominators)):
+            raise ArtifactError(f"nominators: {missing[0]!r} is not a nominator of the pipeline")
+
     def _counts(self) -> dict[str, Tensor]:
         return {
             "popularity": self.popularity,
@@ -155,6 +167,9 @@ class FeatureScorer(Calibrated):
     feature_settings: ClassVar[tuple[Setting, ...]] = (NOMINATORS, COLUMNS)
 
     features: RankingFeatures
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        self.features.check_catalogue(n_items, nominators)
 
     @classmethod
     def declared(cls) -> tuple[Setting, ...]:

@@ -1,6 +1,6 @@
 """Two-tower scorer, a cheap pre-ranker: cosine of the user vector and the candidate's vector."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -23,6 +23,9 @@ class TowerScorer(Calibrated):
         users = self.towers.users(query.history)  # [B, D]
         items = self._vectors[found.items.clamp(min=0)]  # [B, K, D]
         return torch.einsum("bd,bkd->bk", users, items)
+
+    def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
+        self.towers.check_catalogue(n_items)
 
     def tensors(self) -> dict[str, Tensor]:
         return {**super().tensors(), **self.towers.state_dict()}

@@ -183,6 +183,7 @@ def _check(tree: LeafTree) -> None:
     _require(
         len(rows) == 0 or 0 <= int(rows.min()) <= int(rows.max()) < tree.n_items, "rows of the catalogue"
     )
+    _require(tree.n_items <= len(rows), "every item in at least one leaf")  # before memory for every item
     holder = torch.arange(nodes, device=tree.device).repeat_interleave(counts)
     _require(bool(((holder.diff() > 0) | (rows.diff() > 0)).all()), "every item of a leaf once, ascending")
     _require(

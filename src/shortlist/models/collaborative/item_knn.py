@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from shortlist.artifact.tensor_checks import check_whole
 from shortlist.models.model import Model, ModelConfig, without_repeats
 from shortlist.settings import setting
 
@@ -39,6 +40,10 @@ class ItemKNN(Model):
         self.popularity = nn.Parameter(
             torch.zeros(config.n_items), requires_grad=False
         )  # share of all events
+
+    def check_catalogue(self, n_items: int) -> None:
+        super().check_catalogue(n_items)
+        check_whole("neighbours", self.neighbours, -1, n_items)
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         history = without_repeats(self.read(history))  # an item counts once

@@ -69,7 +69,7 @@ class MF(VectorModel):
         eye = torch.eye(self.config.width, device=items.device)
         unobserved = self.config.unobserved_weight * self.gram
         system = items.transpose(1, 2) @ items + unobserved + self.config.ridge * eye  # [U, D, D]
-        solution = torch.linalg.solve(system, items.sum(1))
+        solution = torch.linalg.solve_ex(system, items.sum(1)).result  # not finite if it has none
         return torch.where(valid.any(1), solution, self.mean_user)
 
 

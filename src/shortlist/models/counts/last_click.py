@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from shortlist.artifact.tensor_checks import check_starts, check_whole
 from shortlist.models.model import Model, ModelConfig
 from shortlist.settings import setting
 
@@ -44,6 +45,11 @@ class LastClick(Model):
         self.register_buffer("counts", torch.zeros(config.pairs))
         self.register_buffer("total", torch.zeros(config.n_items))
         self.register_buffer("popularity", torch.zeros(config.n_items))
+
+    def check_catalogue(self, n_items: int) -> None:
+        super().check_catalogue(n_items)
+        check_starts("starts", self.starts, n_items, self.config.pairs)
+        check_whole("next_items", self.next_items, 0, n_items)
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         rows, counts, total = self.followed(history)

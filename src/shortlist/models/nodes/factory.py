@@ -23,7 +23,7 @@ KINDS: dict[str, Callable[[ScorerConfig], NodeScorer]] = {
 def make_scorer(config: ScorerConfig, seed: int) -> NodeScorer:
     """A scorer with initial weights, in training mode; the seed determines the weights."""
     scorer = _empty(config)
-    scorer.reset_parameters(Generator().manual_seed(seed))
+    scorer.reset_parameters(Generator("cpu").manual_seed(seed))
     return scorer
 
 
@@ -69,7 +69,7 @@ def warmup(layers: int = 3) -> None:
 
 
 def _empty(config: ScorerConfig) -> NodeScorer:
-    """A scorer with uninitialised weights; the global generator is not used."""
+    """A scorer with uninitialised weights on the default device; the global generator is not used."""
     with torch.device("meta"):
         scorer = KINDS[config.kind](config)
-    return scorer.to_empty(device="cpu")
+    return scorer.to_empty(device=torch.get_default_device())

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from shortlist.models.stored_weights import with_weights
+
 CLIP = 5.0  # largest standardised feature
 
 
@@ -28,9 +30,8 @@ class FeatureMLP(nn.Module):
     def of(cls, weights: Mapping[str, Tensor]) -> Self:
         """Rebuild the network from its weights."""
         count = sum(name.endswith(".weight") for name in weights)
-        network = cls([weights[f"layers.{number}.weight"].shape[1] for number in range(count)])
-        network.load_state_dict(dict(weights))
-        return network.eval()
+        sizes = [weights[f"layers.{number}.weight"].shape[1] for number in range(count)]
+        return with_weights(lambda: cls(sizes), weights)
 
     @torch.no_grad()
     def fit_scale(self, features: Tensor) -> None:

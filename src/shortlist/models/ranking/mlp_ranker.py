@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.models.ranking.mlp import FeatureMLP
+from shortlist.models.stored_weights import with_weights
 from shortlist.settings import check_fields, setting
 
 
@@ -82,9 +83,8 @@ class MLPRanker(nn.Module):
             name: tuple(one) if isinstance(one, list) else one for name, one in settings.items()
         }
         try:
-            model = cls(MLPRankerConfig(**plain))
-            model.load_state_dict(dict(weights))
+            config = MLPRankerConfig(**plain)
+            return with_weights(lambda: cls(config), weights)
         except (TypeError, ValueError, ArithmeticError, RuntimeError, ConfigError) as error:
             reason = " ".join(str(error).split())
             raise ArtifactError(f"mlp-ranker: settings and weights do not fit ({reason})") from error
-        return model.eval()

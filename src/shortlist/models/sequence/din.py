@@ -35,7 +35,7 @@ class DIN(Model):
     def __init__(self, config: DINConfig) -> None:
         super().__init__(config)
         sizes = ScorerConfig(max(config.n_items, 1), **values_of(config, ScorerSizes))
-        self.scorer = make_scorer(sizes, int(torch.randint(1 << 31, ())))
+        self.scorer = make_scorer(sizes, int(torch.randint(1 << 31, (), device="cpu")))
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
         history = self.read(history)

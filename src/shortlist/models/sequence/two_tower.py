@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from shortlist.artifact.tensor_checks import check_whole
 from shortlist.models.model import ModelConfig, VectorModel
+from shortlist.models.stored_weights import with_weights
 from shortlist.settings import setting
 
 
@@ -58,9 +60,11 @@ class TwoTower(VectorModel):
             hidden=len(weights["hidden.bias"]),
             dropout=0.0,
         )
-        towers = cls(config)
-        towers.load_state_dict(dict(weights))
-        return towers.eval()
+        return with_weights(lambda: cls(config), weights)
+
+    def check_catalogue(self, n_items: int) -> None:
+        super().check_catalogue(n_items)
+        check_whole("category_of", self.category_of, 0, self.config.n_categories)
 
     def with_categories(self, category_of: Tensor) -> Self:
         """Set the category row of every item [n_items]."""

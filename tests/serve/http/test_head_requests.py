@@ -4,8 +4,7 @@ import httpx
 import pytest
 
 from shortlist.serve import make_app
-
-from .small_service import TIMEOUT, listening_service, recommender_of
+from tests.serve.small_service import TIMEOUT, listening_service, recommender_of
 
 
 @pytest.fixture(scope="module")

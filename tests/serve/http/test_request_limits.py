@@ -7,8 +7,7 @@ import pytest
 
 from shortlist.serve import Limits, make_app
 from shortlist.serve.problems import CODES
-
-from .small_service import check_problem, client_of, recommender_of, served
+from tests.serve.small_service import check_problem, client_of, recommender_of, served
 
 MALFORMED = {
     "nothing": b"",

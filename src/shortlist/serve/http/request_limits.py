@@ -6,7 +6,7 @@ from collections.abc import Collection
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shortlist.serve.json_body import check_json
+from shortlist.serve.http.json_body import check_json
 from shortlist.serve.limits import Limits
 from shortlist.serve.problems import RefusedError
 

@@ -7,8 +7,14 @@ import httpx
 import pytest
 
 from shortlist.serve import Limits, make_app
-
-from .small_service import PROBLEM_KEYS, TIMEOUT, connected, listening_service, recommender_of, response_on
+from tests.serve.small_service import (
+    PROBLEM_KEYS,
+    TIMEOUT,
+    connected,
+    listening_service,
+    recommender_of,
+    response_on,
+)
 
 POST = b"POST /v1/recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 LIMIT = Limits().header_bytes

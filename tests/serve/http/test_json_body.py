@@ -2,7 +2,7 @@
 
 import pytest
 
-from shortlist.serve.json_body import check_json
+from shortlist.serve.http.json_body import check_json
 from shortlist.serve.problems import RefusedError
 
 REASONS = {

@@ -1,0 +1,1 @@
+"""What happens to a request before a route sees it: protocol, limits, methods."""
