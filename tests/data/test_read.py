@@ -77,5 +77,7 @@ def test_columns_of_a_fixed_format_cannot_be_mapped(put):
     path = put("ratings.dat", "1::10::5::978300760\n")
     with pytest.raises(ConfigError, match="movielens: its columns are fixed; leave out the column mapping"):
         read(path, "movielens", user="uid")
+    with pytest.raises(ConfigError, match="movielens: expected an option of bad_lines, got --delimiter"):
+        read(path, "movielens", delimiter=";")
     with pytest.raises(ConfigError, match="options: columns is not an option; use columns"):
         read(put("log.csv", LOG), options={"columns": "user=uid"})

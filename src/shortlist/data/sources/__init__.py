@@ -52,13 +52,23 @@ READERS: Mapping[str, Reader] = {
 
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")  # `tabular` with this file format
 
+FLAGS = (
+    "items",
+    "users",
+    "delimiter",
+    "encoding",
+    "decimal",
+    "bad_lines",
+)  # options with a flag of their own
+
 
 def read_source(format: str, path: Source | Frame | Sequence[Source], **options: Any) -> RawEvents:
     """Read a log with the reader of a format; only tables may be frames, streams or several files."""
     known = options_of(format)
     for option in options:
         if option not in known:
-            raise ConfigError(f"{format}: expected an option of {', '.join(known) or 'none'}, got {option!r}")
+            typed = f"--{option.replace('_', '-')}" if option in FLAGS else repr(option)
+            raise ConfigError(f"{format}: expected an option of {', '.join(known) or 'none'}, got {typed}")
     if format in TABLE_FORMATS:
         return read_tabular(path, file_format=format, **options)
     if format != "tabular" and not isinstance(path, Path | str):
