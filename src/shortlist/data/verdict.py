@@ -11,6 +11,8 @@ MATCHED = 0.5  # least share of described items without a warning
 
 def verdict(dataset: Dataset, split: Split | None) -> tuple[str, ...]:
     """Three sentences: sizes, what the lengths of histories mean for models, how it is measured (None: not at all)."""
+    if not len(dataset.events):
+        return ("No events.",)
     return _sizes(dataset), _histories(dataset), _measured(dataset, split)
 
 
@@ -27,10 +29,9 @@ def warnings(dataset: Dataset) -> tuple[str, ...]:
 
 def _sizes(dataset: Dataset) -> str:
     events = dataset.events
-    times = events.times
-    span = (
-        f" in {(times.max() - times.min()) / 86_400_000:,.0f} days" if dataset.clock == "ms" else ", no times"
-    )
+    days = round(float(np.ptp(events.times)) / 86_400_000)
+    when = f" in {days:,} days" if days > 1 else " within two days"
+    span = when if dataset.clock == "ms" else ", no times"
     return f"{len(events):,} events of {events.n_users:,} users with {events.n_items:,} items{span}."
 
 
