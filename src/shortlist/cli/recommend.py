@@ -1,16 +1,22 @@
 """shortlist recommend: the slate of one user, or of many in a file."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
+from shortlist.artifact.as_json import as_json
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import Console, Table, echo, echo_lines
-from shortlist.cli.recommend_many import check_batch_options, recommend_to_many
 from shortlist.data import Catalog
+from shortlist.errors import ConfigError
 from shortlist.pipeline import Recommendation, Recommender, load_recommender
+from shortlist.pipeline.batch import Written, read_user_ids
+from shortlist.pipeline.batch.formats import FORMATS
+from shortlist.pipeline.batch.users import UnknownUsers
+from shortlist.pipeline.batch.write import check_output
 from shortlist.pipeline.find_item import find_history, find_item
 from shortlist.pipeline.recommender import Request
 
@@ -57,11 +63,9 @@ def recommend(
     """Recommend items to a user, to anyone with this history, or to all users in a file."""
     if all_users or users is not None or out is not None:
         one_user = {"--user": user, "--history": history, "--like": like or None, "--trace": trace or None}
-        check_batch_options(
-            all_users, users, out, [name for name, one in one_user.items() if one is not None]
-        )
+        _check_options(all_users, users, out, [name for name, one in one_user.items() if one is not None])
         assert out is not None
-        recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, json)
+        _recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, json)
         return
     recommender = load_recommender(bundle)
     request = as_request(recommender.catalog, user, history, like or [], k, seed)
@@ -121,3 +125,66 @@ def slate_table(recommender: Recommender, items: Sequence[Recommendation]) -> Ta
         cells = (one.rank, one.item_id, one.title, one.category, score, ", ".join(one.nominators))
         table.add_row(*(str(cell) for cell in cells))
     return table
+
+
+def _check_options(
+    all_users: bool, users: Path | None, out: Path | None, for_one_user: Sequence[str]
+) -> None:
+    """Refuse options that do not go together, before anything is loaded."""
+    if all_users and users is not None:
+        raise ConfigError("recommend: --all and --users exclude each other; leave one out")
+    if not all_users and users is None:
+        raise ConfigError("recommend: --out needs --all, or --users FILE")
+    if for_one_user:
+        raise ConfigError(
+            f"recommend: {', '.join(for_one_user)} is for one user; leave out --all and --users"
+        )
+    if out is None:
+        raise ConfigError(
+            f"recommend: many users need --out FILE, which ends in {', '.join(FORMATS)}; "
+            "for one user type --user ID"
+        )
+
+
+def _recommend_to_many(
+    bundle: Path,
+    users: Path | None,
+    users_column: str | None,
+    out: Path,
+    k: int | None,
+    seed: int,
+    unknown: str,
+    force: bool,
+    json: bool,
+) -> None:
+    """Write the slates to a file and print what was written."""
+    began = time.perf_counter()
+    check_output(out, force)
+    ids = None if users is None else read_user_ids(users, users_column)
+    recommender = load_recommender(bundle)
+    with progress() as show:
+        written = recommender.write_recommendations(
+            out, ids, k, seed=seed, unknown=cast(UnknownUsers, unknown), force=force, progress=show
+        )
+    seconds = time.perf_counter() - began
+    if json:
+        emit({**as_json(written), "seconds": seconds})
+        return
+    for line in _notes(written, unknown):
+        echo(line, err=True)
+    echo(f"{written.users:,} users, {written.rows:,} rows written to {out} in {seconds:.1f} s")
+
+
+def _notes(written: Written, unknown: str) -> list[str]:
+    """What the reader of the file should know."""
+    done = "answered as users without a history" if unknown == "answer" else "left out"
+    notes = {
+        f"users who are not in the bundle and were {done}: {written.unknown:,}": written.unknown,
+        f"ids given more than once, answered once: {written.repeated:,}": written.repeated,
+        f"users with an empty slate: {written.empty:,}": written.empty,
+        f"users answered by an earlier run that was stopped: {written.resumed:,}": written.resumed,
+    }
+    skipped = {
+        f"users for whom {stage} failed and was skipped: {n:,}": n for stage, n in written.degraded.items()
+    }
+    return [text for text, count in (notes | skipped).items() if count]
