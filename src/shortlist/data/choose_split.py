@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from shortlist.data.interactions import Interactions
-from shortlist.data.split import PROTOCOLS, HeldOut, SplitSettings, check_protocol, global_time
+from shortlist.data.held_out import HeldOut
+from shortlist.data.split import PROTOCOLS, SplitSettings, check_protocol, global_time
 from shortlist.errors import ConfigError, DataError
 
 AUTO = "auto"
@@ -59,7 +60,7 @@ def _chosen(events: Interactions, clock: str) -> tuple[str, str]:
             f"{why}, and {long:.0%} of {users:,} users have {LONG} events or more; whole users are held out"
         )
     enough = int(np.sum(lengths >= 3))
-    if enough >= MIN_REQUESTS or (enough and not _splits_by_time(events)):
+    if enough >= min(MIN_REQUESTS, max(users / 2, 1)) or (enough and not _splits_by_time(events)):
         return "leave-last-out", (
             f"{why}; the median user has {median:g} events, and the last two events of {enough:,} of {users:,} users "
             "can be held out; every user is trained on"

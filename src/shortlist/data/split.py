@@ -57,7 +57,7 @@ class Split:
             np.add.at(edges, held_out.starts, 1)
             np.add.at(edges, held_out.stops, -1)
         used = self.in_train | (edges[:-1].cumsum() > 0)
-        users = np.count_nonzero(self.events.lengths)
+        users = int(np.count_nonzero(self.events.lengths))
         left = users - len(np.unique(self.events.users[used]))
         return LeftOut(left, len(used) - int(used.sum()), users, len(used))
 
