@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.data.interactions import Interactions
 from shortlist.data.held_out import HeldOut
+from shortlist.data.interactions import Interactions
 from shortlist.data.split import PROTOCOLS, SplitSettings, check_protocol, global_time
 from shortlist.errors import ConfigError, DataError
 
