@@ -136,11 +136,13 @@ class Interactions:
         """User x item matrix of the largest strength of each pair; the binary matrix where all weights are equal."""
         if self.strengths is None:
             return self.matrix()
-        pairs = self.users.astype(np.int64) * self.n_items + self.items
-        order = np.argsort(pairs, kind="stable")
-        first = np.flatnonzero(np.diff(pairs[order], prepend=-1))
-        at, largest = order[first], np.maximum.reduceat(self.strengths[order], first)
-        return sparse.csr_matrix((largest, (self.users[at], self.items[at])), (self.n_users, self.n_items))
+        shape = (self.n_users, self.n_items)
+        every = sparse.csr_matrix((self.strengths, self.items, self.starts), shape, copy=True)
+        every.sort_indices()
+        new = (np.diff(self.users, prepend=-1) != 0) | (np.diff(every.indices, prepend=-1) != 0)
+        first = np.flatnonzero(new)  # of each pair
+        largest = np.maximum.reduceat(every.data, first)
+        return sparse.csr_matrix((largest, every.indices[first], np.searchsorted(first, self.starts)), shape)
 
     @cached_property
     def fingerprint(self) -> str:
