@@ -42,6 +42,8 @@ def test_appended_file_gives_the_events_of_one_file_with_all_rows(old, put):
     assert events_of(merged) == events_of(read(put("all.csv", text(*OLD, *NEW)), **NAMES))
     assert merged.facts.kept == len(merged.events) == 16
     assert (merged.facts.read, merged.facts.appended) == (16, ("new.csv",))
+    assert merged.facts.weights.startswith("2 to 5, used")
+    assert merged.facts.split_reason.endswith(": it was chosen when the data set was prepared")
     assert bool((np.diff(merged.events.times)[np.diff(merged.events.users) == 0] >= 0).all()), (
         "sorted by time"
     )

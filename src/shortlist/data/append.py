@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shortlist.data.catalog import Catalog, as_lists, is_list
 from shortlist.data.cleaning import duplicates as repeats_of
 from shortlist.data.dataset import Dataset, LogFacts, open_dataset
-from shortlist.data.event_weights import weights_mode
+from shortlist.data.event_weights import stored_weights, weights_mode
 from shortlist.data.interactions import Interactions
 from shortlist.data.read import read
 from shortlist.data.sources import Frame, Source, source_name
@@ -131,7 +131,7 @@ def merge_datasets(old: Dataset, new: Dataset, drop_duplicates: bool = True) -> 
         catalog=Catalog(items, _merged_table(old.catalog.table, new.catalog.table, new.items, items)),
         user_table=_merged_table(old.user_table, new.user_table, new.users, users),
         rejects=new.rejects,
-        facts=_merged_facts(old.facts, new.facts, len(old.events), len(kept), int(repeated.sum())),
+        facts=_merged_facts(old, new.facts, kept, int(repeated.sum())),
     )
 
 
@@ -206,11 +206,17 @@ def _merged_column(name: str, old: pa.Table, new: pa.Table) -> pa.ChunkedArray:
         ) from error
 
 
-def _merged_facts(old: LogFacts, new: LogFacts, events: int, kept: int, repeated: int) -> LogFacts:
-    """Rows and dropped rows of both."""
-    dropped = Counter(old.dropped) + Counter(new.dropped) + Counter({REPEATED: repeated})
-    read = (events if old.read is None else old.read) + (new.read or 0)
-    name = old.split_reason.partition(":")[0]  # the protocol; its reason had the numbers of the old events
-    reason = f"{name}: it was chosen when the data set was prepared" if name else ""
-    files = (*old.appended, new.path)
-    return replace(old, read=read, kept=kept, dropped=dict(dropped), appended=files, split_reason=reason)
+def _merged_facts(old: Dataset, new: LogFacts, kept: Interactions, repeated: int) -> LogFacts:
+    """Rows and dropped rows of both, and sentences without the numbers of the old events."""
+    facts = old.facts
+    name = facts.split_reason.partition(":")[0]  # the protocol
+    weights = stored_weights(kept, "use", old.name)[1]  # empty where all are 1, used or not
+    return replace(
+        facts,
+        read=(len(old.events) if facts.read is None else facts.read) + (new.read or 0),
+        kept=len(kept),
+        dropped=dict(Counter(facts.dropped) + Counter(new.dropped) + Counter({REPEATED: repeated})),
+        appended=(*facts.appended, new.path),
+        split_reason=f"{name}: it was chosen when the data set was prepared" if name else "",
+        weights=weights or facts.weights,
+    )

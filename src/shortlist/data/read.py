@@ -142,7 +142,7 @@ def _recorded(given: Mapping[str, Any], raw: RawEvents) -> dict[str, Any]:
     """The arguments that `append` reads further files with: no defaults, no split, no paths of files."""
     defaults = {name: one.default for name, one in signature(read).parameters.items()}
     alike = {name: value for name, value in given.items() if name not in NOT_REPEATED}
-    recorded = {name: value for name, value in alike.items() if value != defaults[name]}
+    recorded = {name: value for name, value in alike.items() if value not in (defaults[name], {})}
     options = {name: value for name, value in (given["options"] or {}).items() if name not in FILES}
     if raw.weights is not None and "columns" in options_of(given["format"]):
         recorded = {"weight": "weight", **recorded}  # found by its usual name; later files must have it too
