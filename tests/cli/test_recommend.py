@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from shortlist.artifact.as_json import as_json
 from shortlist.cli import app
+from shortlist.pipeline.batch.parts import Parts
 from shortlist.pipeline.recommender import Request
 
 
@@ -135,3 +136,13 @@ def test_item_to_start_from_must_exist(bundle):
     answer = run("recommend", bundle, "--like", "no such title at all")
     assert answer.exit_code == 2
     assert "item 'no such title at all' is not in the catalogue" in answer.stderr
+
+
+def test_interrupted_run_says_how_to_continue(bundle, tmp_path, monkeypatch):
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Parts, "write", stop)
+    answer = run("recommend", bundle, "--all", "--out", tmp_path / "recs.csv")
+    assert answer.exit_code == 1
+    assert ".recs.csv.parts with the same command" in " ".join(answer.stderr.split())

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from shortlist.artifact import load
-from shortlist.data import Dataset, Interactions
+from shortlist.data import Dataset, HeldOut, Interactions
 from shortlist.data.dataset import build_dataset
 from shortlist.data.raw_events import RawEvents
 from shortlist.errors import ArtifactError, ConfigError, DataError
@@ -22,8 +22,9 @@ from shortlist.train.bundle import train
 from shortlist.train.bundle_rows import in_rows_of, trained_events
 from shortlist.train.count_stages import is_counts_only
 from shortlist.train.refresh import refresh
-from shortlist.train.retrain import Retrained
+from shortlist.train.retrain import Retrained, _new_to, _Rows, compared
 from tests.train.logs import log
+from tests.worlds import tiny_recommender
 
 RECIPE = """
 name = "small"
@@ -59,6 +60,12 @@ def log_of(world: Dataset, mask: np.ndarray) -> Dataset:
     return build_dataset(raw, "log", split_settings={"protocol": "half-history"})
 
 
+def early_events(world: Dataset) -> np.ndarray:
+    """The first 80 % of the events without one user and one item."""
+    early = world.events.times < np.quantile(world.events.times, 0.8)
+    return early & (world.events.users != NEW_USER) & (world.events.items != NEW_ITEM)
+
+
 @pytest.fixture(scope="module")
 def later(world):
     return log_of(world, np.ones(len(world.events), bool))
@@ -67,10 +74,8 @@ def later(world):
 @pytest.fixture(scope="module")
 def old(world, tmp_path_factory):
     """A bundle of the earlier events: one user and one item appear later."""
-    early = world.events.times < np.quantile(world.events.times, 0.8)
-    early &= (world.events.users != NEW_USER) & (world.events.items != NEW_ITEM)
     folder = tmp_path_factory.mktemp("old") / "bundle"
-    train(parse_recipe(RECIPE, "small.toml"), log_of(world, early), folder)
+    train(parse_recipe(RECIPE, "small.toml"), log_of(world, early_events(world)), folder)
     return folder
 
 
@@ -220,3 +225,25 @@ def test_only_trainers_without_gradient_steps_declare_that_they_count():
         "recent",
         "co-visit",
     }
+
+
+def test_a_bundle_is_as_good_as_itself_on_all_validation_requests(old, world):
+    bundle = load_recommender(old)
+    data = log_of(world, early_events(world))
+    split = data.split(**bundle.about.split)
+    same = compared(bundle, bundle, data, split)
+    assert (same.requests, same.test.difference) == (len(split.valid), 0.0)
+    assert same.old == same.new == pytest.approx(bundle.about.measured["valid"].metrics["recall@20"].mean)
+
+
+def test_request_is_not_new_if_a_late_event_moves_a_training_event_behind_its_cut():
+    bundle = tiny_recommender()
+    trained = replace(bundle.histories, trained=torch.tensor([2, 0, 0]))  # user a: items 1 and 2 of 1, 2, 3
+    old = replace(bundle, histories=trained)
+    users, items = pa.array(["a"] * 4 + ["b"] * 2), pa.array(["late", "i1", "i2", "i3", "i7", "i9"])
+    data = build_dataset(RawEvents(users, items, np.arange(6)))
+    starts = data.events.starts
+    cuts = [starts[0] + 2, starts[0] + 3, starts[1] + 1]  # before i2, before i3, before i9
+    begins, stops = starts[[0, 0, 1]], starts[[1, 1, 2]]
+    requests = HeldOut(data.events, begins, np.array(cuts), stops)
+    assert _new_to(old, data, _Rows.of(old, data), requests).cuts.tolist() == cuts[1:]

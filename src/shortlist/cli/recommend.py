@@ -8,13 +8,14 @@ from typing import Annotated, cast
 import typer
 
 from shortlist.artifact.as_json import as_json
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.output import Console, Table, echo, echo_lines
 from shortlist.data import Catalog
 from shortlist.errors import ConfigError
 from shortlist.pipeline import Recommendation, Recommender, load_recommender
 from shortlist.pipeline.batch import Written, read_user_ids
 from shortlist.pipeline.batch.formats import FORMATS
+from shortlist.pipeline.batch.parts import parts_folder
 from shortlist.pipeline.batch.users import UnknownUsers
 from shortlist.pipeline.batch.write import check_output
 from shortlist.pipeline.find_item import find_history, find_item
@@ -162,7 +163,7 @@ def _recommend_to_many(
     check_output(out, force)
     ids = None if users is None else read_user_ids(users, users_column)
     recommender = load_recommender(bundle)
-    with progress() as show:
+    with resumable(parts_folder(out)), progress() as show:
         written = recommender.write_recommendations(
             out, ids, k, seed=seed, unknown=cast(UnknownUsers, unknown), force=force, progress=show
         )

@@ -1,12 +1,13 @@
 """shortlist refresh: new events into a bundle."""
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, emit, errors_to_exit_codes, progress
+from shortlist.cli.frame import Json, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.output import echo
 from shortlist.pipeline.about import Refresh
 from shortlist.train.refresh import refresh as refresh_bundle
@@ -33,7 +34,7 @@ def refresh(
 ) -> None:
     """Put new events into histories and counts without training, or train again and keep what is not worse."""
     began = time.perf_counter()
-    with progress() as show:
+    with resumable(checkpoint_dir) if retrain else nullcontext(), progress() as show:
         done = refresh_bundle(
             bundle, data, out, retrain=retrain, checkpoint_dir=checkpoint_dir, progress=show
         )

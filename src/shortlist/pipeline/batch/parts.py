@@ -24,7 +24,7 @@ class Parts:
     @classmethod
     def open(cls, out: Path, key: Mapping[str, Any] | None) -> "Parts":
         """The parts of an earlier run with the same key; without one, or with another key, an empty folder."""
-        folder = out.with_name(f".{out.name}.parts")
+        folder = parts_folder(out)
         stored = folder / KEY
         text = json.dumps(key, sort_keys=True, indent=1)
         if key is None or not stored.is_file() or stored.read_text("utf-8") != text:
@@ -54,6 +54,11 @@ class Parts:
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06}.arrow"
+
+
+def parts_folder(out: Path) -> Path:
+    """The hidden folder of the parts of an output."""
+    return out.with_name(f".{out.name}.parts")
 
 
 def digest(ids: pa.Array) -> str:
