@@ -136,7 +136,8 @@ def load(folder: Path | str, kind: str | None = None, later: str | None = None) 
     folder = current_folder(Path(folder))
     manifest = _read_manifest(folder)
     if kind is not None and manifest["kind"] != kind:
-        raise ArtifactError(f"{folder / MANIFEST}: expected kind {kind!r}, got {manifest['kind']!r}")
+        made = f"; give a folder made by `{REMEDIES[kind].rpartition(': ')[2]}`" if kind in REMEDIES else ""
+        raise ArtifactError(f"{folder / MANIFEST}: expected kind {kind!r}, got {manifest['kind']!r}{made}")
     _check_names(folder, manifest["files"])
     _check_listing(folder, manifest["files"])
     for name, facts in manifest["files"].items():

@@ -225,7 +225,8 @@ class PipelineTrainer:
             for key, used in references(self.recipe, name, MODEL_KEYS):
                 raise ConfigError(
                     f"{self.recipe.where(name)}: uses the model of the nominator {used!r}, which was trained on "
-                    f"users of the requests; use out_of_fold = 'earlier' (--set train.out_of_fold=earlier), or leave out {key}"
+                    "users of the requests; use out_of_fold = 'earlier' (--set train.out_of_fold=earlier), or leave "
+                    f"out {key}"
                 )
 
     def fit(self, names: list[str], context: TrainContext, label: str = "") -> Stages:

@@ -60,7 +60,7 @@ def describe_type(name: str) -> TypeSettings:
     """
     add_plugin_type(name, f"type {name!r}", imports=True)
     if name not in TYPES:
-        raise ConfigError(f"unknown type {name!r}{_hint(name)}; all types: shortlist settings")
+        raise ConfigError(f"unknown type {name!r}{_hint(name) or '; `shortlist settings` lists all types'}")
     kind = TYPES[name]
     sizes = {one.name for one in settings_of(MODELS[name].Config)} if name in MODELS else set()
     stage = [_described(one, "[stages.NAME]", "stage") for one in kind.declared()]
