@@ -20,8 +20,10 @@ def check_whole(name: str, tensor: Tensor, least: int, below: int) -> None:
     """Refuse values that are not integers of 64 bits from `least` to `below` - 1."""
     if tensor.dtype != torch.int64:
         raise ArtifactError(f"tensor {name!r}: expected integers of 64 bits, got {tensor.dtype}")
-    low, high = (int(tensor.min()), int(tensor.max())) if tensor.numel() else (least, least)
-    if low < least or high >= max(below, least + 1):
+    if not tensor.numel():
+        return
+    low, high = int(tensor.min()), int(tensor.max())
+    if low < least or high >= below:
         raise ArtifactError(
             f"tensor {name!r}: expected values from {least} to {below - 1}, got {low} to {high}"
         )

@@ -37,7 +37,8 @@ class JTRNominator(Nominator):
     def nominate(self, query: Query) -> Candidates:
         users = self.model.users(query.history, query.user)  # [B, D]
         exclude = query.history if self.exclude_seen else None
-        found = search(self.index, self.model.vectors(), users, self.limit, self.beam_width, exclude)
+        beam = min(self.beam_width, len(self.index.tree.leaves))
+        found = search(self.index, self.model.vectors(), users, self._most, beam, exclude)
         return Candidates.of(found.items, found.scores.masked_fill(found.items < 0, 0.0))
 
     def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
@@ -52,7 +53,12 @@ class JTRNominator(Nominator):
     @property
     def _least_beam(self) -> int:
         tree = self.index.tree
-        return max(1, -(-self.limit * len(tree.leaves) // max(tree.n_items, 1)))
+        return max(1, -(-self._most * len(tree.leaves) // max(tree.n_items, 1)))
+
+    @property
+    def _most(self) -> int:
+        """The largest number of items that can be found."""
+        return min(self.limit, self.index.tree.n_items)
 
     def knobs(self) -> tuple[Knob, ...]:
         return (*super().knobs(), Knob("beam", self.beam_width, "scale", self._least_beam))

@@ -29,7 +29,8 @@ class TreeNominator(Nominator):
 
     def nominate(self, query: Query) -> Candidates:
         exclude = query.history if self.exclude_seen else None
-        found = search(self.index, query.history, self.limit, self.beam_width, exclude, path=self.product)
+        beam = min(self.beam_width, self.index.tree.shape.n)  # all leaves
+        found = search(self.index, query.history, self._most, beam, exclude, path=self.product)
         known = (query.history >= 0).any(1, keepdim=True)
         valid = known & (found.items >= 0)
         return Candidates.of(found.items.masked_fill(~valid, -1), found.scores.masked_fill(~valid, 0.0))
@@ -47,7 +48,12 @@ class TreeNominator(Nominator):
 
     @property
     def _least_beam(self) -> int:
-        return -(-self.limit // self.index.tree.shape.branch)
+        return -(-self._most // self.index.tree.shape.branch)
+
+    @property
+    def _most(self) -> int:
+        """The largest number of items that can be found."""
+        return min(self.limit, self.index.tree.n_items)
 
     def knobs(self) -> tuple[Knob, ...]:
         return (*super().knobs(), Knob("beam", self.beam_width, "scale", self._least_beam))
