@@ -158,7 +158,7 @@ def test_one_user_has_values_without_intervals_and_a_warning(bundle, data_folder
         (["--budget", "soon"], "budget: expected a time above 0 such as 30ms or 0.03s, got 'soon'"),
         (["--budget", "0ms"], "budget: expected a time above 0"),
         (["--budget", "-3ms"], "budget: expected a time above 0"),
-        (["--html", "."], "--html: expected a file to write the page to, got the folder ."),
+        (["--html", "."], "--html: expected a file to write to, got the folder ."),
         (["--users", 0], "--users"),
         (["--users", "many"], "--users"),
         (["--seed", -1], "--seed"),

@@ -10,9 +10,9 @@ import pytest
 import typer
 from rich.console import Console
 
-from shortlist.cli.frame import bars, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.frame import bars, check_file, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.progress_lines import ProgressLines
-from shortlist.errors import DataError
+from shortlist.errors import ConfigError, DataError
 from shortlist.progress import silent
 
 
@@ -109,3 +109,14 @@ def test_unwritable_path_is_reported_in_one_sentence():
     with pytest.raises(typer.Exit) as stopped:
         verb()
     assert stopped.value.exit_code == 2
+
+
+def test_file_that_cannot_be_written_is_refused_before_the_work(tmp_path):
+    check_file(None, "--report")
+    check_file(tmp_path / "deep" / "page.html", "--report")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ConfigError, match="--report: expected a file to write to, got the folder"):
+        check_file(tmp_path, "--report")
+    with pytest.raises(OSError, match="No such file") as refused:
+        check_file(Path("/proc/nowhere/page.html"), "--report")
+    assert refused.value.filename == "/proc/nowhere/page.html"

@@ -58,11 +58,14 @@ def errors_name(path: Path) -> Iterator[None]:
         raise _about(path, error) from error
 
 
-def check_writable(path: Path) -> None:
-    """Raise unless a file or folder `path` can be created or replaced: a probe beside it is created and removed."""
-    beside = next(one for one in path.absolute().parents if one.exists())
+def check_writable(path: Path, inside: bool = False) -> None:
+    """Raise unless a file or folder `path` can be created or replaced: a probe beside it is created and removed.
+
+    With `inside`, the probe is made in the folder `path`, or where it would be created.
+    """
+    probed = next(one for one in ([path] if inside else []) + list(path.absolute().parents) if one.exists())
     try:
-        os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}{STAGING}{os.getpid()}-", dir=beside))
+        os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}{STAGING}{os.getpid()}-", dir=probed))
     except OSError as error:
         raise _about(path, error) from error
 

@@ -10,7 +10,7 @@ import typer
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.evaluate import CutOffs, Metrics
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import Console, Table, echo
 from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
@@ -39,6 +39,8 @@ def compare(
 ) -> None:
     """Several bundles and the baselines on the same users: intervals, paired tests, quality against latency."""
     start = time.perf_counter()
+    check_file(report, "--report")
+    check_file(drawing, "--drawing")
     with progress() as show_progress:
         found = compare_bundles(
             bundles, data, on=on, metric=metric, metrics=metrics, at=at, seed=seed, progress=show_progress

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from shortlist.artifact.staging import check_target, write_whole
+from shortlist.artifact.lock import only_writer
+from shortlist.artifact.staging import check_target, check_writable, write_whole
 from shortlist.cli.data_append import append_command
 from shortlist.cli.data_output import pairs, print_report, save_with_report, source_of
 from shortlist.cli.frame import Json, Seed, errors_to_exit_codes, progress
@@ -101,8 +102,9 @@ def prepare_command(
 ) -> None:
     """Read and check a log, and write a data set for the other verbs."""
     check_target(out, force)  # before the work, not after it
+    check_writable(out)
     shown = f"read {Path(path[0]).name}"
-    with progress() as show:
+    with only_writer(out), progress() as show:
         show(shown, 0, 2)
         dataset = read(
             source_of(path),

@@ -10,12 +10,11 @@ import typer
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.diagnosis_tables import show
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import Console, echo
 from shortlist.data import open_dataset
 from shortlist.diagnose.bundle import diagnose as diagnose_bundle
 from shortlist.diagnose.knobs.retrain import check_variants
-from shortlist.errors import ConfigError
 from shortlist.evaluate.lookup import look_up_users
 from shortlist.evaluate.measures import MOST, SLATE
 from shortlist.pipeline import Recommender, load_recommender
@@ -55,7 +54,7 @@ def diagnose(
 ) -> None:
     """Which stage loses how many relevant items, why, and which knob recovers how much recall."""
     start = time.perf_counter()
-    _check_page(html)
+    check_file(html, "--html")
     recommender, dataset = load_recommender(bundle), open_dataset(data)
     if retrain:
         _announce(recommender)
@@ -82,13 +81,6 @@ def diagnose(
     show(found, Console())
     if html is not None:
         echo(f"page: {html}")
-
-
-def _check_page(html: Path | None) -> None:
-    if html is not None and html.is_dir():
-        raise ConfigError(
-            f"--html: expected a file to write the page to, got the folder {html}; add a file name"
-        )
 
 
 def _announce(bundle: Recommender) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
 from shortlist.cli.output import Console, Table, echo
 from shortlist.data import open_dataset
 from shortlist.evaluate.evaluation import PIPELINE, Evaluation
@@ -45,6 +45,7 @@ def evaluate(
     """Metrics with intervals beside those of baselines, and which stage loses how many relevant items."""
     start = time.perf_counter()
     with progress() as show_progress:
+        check_file(report, "--report")
         choose_measures(metrics, at)  # refuse a wrong choice before anything is loaded
         recommender, dataset = load_recommender(bundle), open_dataset(data)
         found = evaluate_bundle(

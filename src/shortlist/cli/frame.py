@@ -18,9 +18,10 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from shortlist.artifact.as_json import as_json
+from shortlist.artifact.staging import check_writable
 from shortlist.cli.output import echo
 from shortlist.cli.progress_lines import ProgressLines
-from shortlist.errors import CONTROLS, ShortlistError, visible
+from shortlist.errors import CONTROLS, ConfigError, ShortlistError, visible
 from shortlist.progress import Progress, silent
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
@@ -87,6 +88,15 @@ def import_plugins(plugins: Sequence[str]) -> None:
     """Import the modules and files of --plugin; a process that this one starts imports them too."""
     import_module("shortlist.pipeline.plugins").load_plugins(plugins)
     os.environ["SHORTLIST_PLUGINS"] = os.pathsep.join(plugins)
+
+
+def check_file(path: Path | None, option: str) -> None:
+    """Refuse a file that cannot be written before the work that fills it."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ConfigError(f"{option}: expected a file to write to, got the folder {path}; add a file name")
+    check_writable(path)
 
 
 def emit(answer: Any) -> None:

@@ -11,6 +11,7 @@ import torch
 from shortlist import __version__
 from shortlist.artifact import Lineage
 from shortlist.artifact.lock import only_writer
+from shortlist.artifact.staging import check_target
 from shortlist.data import Dataset, Split, load_dataset
 from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError
@@ -54,6 +55,7 @@ def train(
         dataset = data if isinstance(data, Dataset) else load_dataset(data)
         split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
         if folder is not None:
+            check_target(folder, force)  # again: another process may have written it before the lock was ours
             check_free_space(folder, parsed, dataset, refit)
         trained = train_on(parsed, dataset, split, seed, refit, checkpoints, progress)
         return trained if folder is None else save_trained(trained, dataset, folder, force)

@@ -69,7 +69,7 @@ def check_places(out: Path | None, force: bool = False, checkpoint_dir: Path | N
         raise ConfigError(f"{checkpoint_dir}: is not a folder; expected a folder for checkpoints")
     if out is not None and checkpoint_dir.resolve().is_relative_to(out.resolve()):
         raise ConfigError(f"{checkpoint_dir}: lies inside the bundle {out}; choose a folder outside of it")
-    check_writable(checkpoint_dir / "checkpoint")
+    check_writable(checkpoint_dir, inside=True)
 
 
 def check_before_training(

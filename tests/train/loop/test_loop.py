@@ -38,6 +38,24 @@ def test_loop_trains_and_reports_progress():
     assert not model.training
 
 
+def test_epoch_and_metric_are_noted_where_the_display_takes_notes():
+    model, batches = line(5.0)
+
+    class Display:
+        def __init__(self):
+            self.notes = []
+
+        def __call__(self, task, done, total):
+            pass
+
+        def note(self, task, text):
+            self.notes.append(text)
+
+    display, values = Display(), iter([0.25, 0.5])
+    short_loop(epochs=2).run(model, batches, 10, "line", display, lambda: next(values), "recall@20")
+    assert display.notes == ["epoch 1 of 2", "epoch 2 of 2, recall@20 0.2500"]
+
+
 def test_best_epoch_is_kept_and_patience_stops_training():
     model, batches = line(5.0)
     values = iter([1.0, 3.0, 2.0, 2.0, 9.0])

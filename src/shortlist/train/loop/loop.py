@@ -38,13 +38,13 @@ class Loop:
         task: str,
         progress: Progress,
         validate: Callable[[], float] | None = None,
-        metric: str = "validation",
+        metric: str = "",
         folder: Path | None = None,
     ) -> list[float]:
         """Train in place and return the validation metric after each epoch; the weights of the best epoch are kept.
 
-        Of equally good epochs the first is the best. With a `folder`, checkpoints are written there, and the same
-        training continues from them.
+        Of equally good epochs the first is the best. `metric` is its name in progress reports. With a `folder`,
+        checkpoints are written there, and the same training continues from them.
         """
         checkpoints = Checkpoints(folder, model, task=task, steps=steps, **asdict(self))
         state = LoopState(model, self._optimizer(model))
@@ -52,6 +52,7 @@ class Loop:
         stepper = _Stepper(model, state.optimizer)
         while not self._ended(state):
             done = state.epoch * steps
+            note(progress, task, self._note(state, metric))
             model.train()
             with on(stepper.stream):
                 for step, loss_of in enumerate(batches(state.epoch)):
@@ -63,7 +64,6 @@ class Loop:
             state.epoch += 1
             if validate is not None:
                 _validate(state, validate)
-            note(progress, task, self._note(state, metric))
             checkpoints.save(state, last=self._ended(state))
         if state.best:
             model.load_state_dict(state.best)
@@ -88,9 +88,9 @@ class Loop:
         return state.epoch >= self.epochs or (waited > 0 and waited >= self.patience)
 
     def _note(self, state: LoopState, metric: str) -> str:
-        """The epoch and its metric."""
-        value = f", {metric} {state.validation[-1]:.4f}" if state.validation else ""
-        return f"epoch {state.epoch} of {self.epochs}{value}"
+        """The epoch that begins, and the metric of the one before."""
+        value = f", {metric} {state.validation[-1]:.4f}" if metric and state.validation else ""
+        return f"epoch {state.epoch + 1} of {self.epochs}{value}"
 
 
 def _validate(state: LoopState, validate: Callable[[], float]) -> None:

@@ -123,7 +123,7 @@ class NetworkRankerTrainer(RankerTrainer):
         validate = _validation(score, training_set) if training_set.validation else None
         folder = context.checkpoint_folder(training_set.what, repr(self))
         values = loop.run(
-            network, batches, steps, training_set.what, context.progress, validate, "minus the loss", folder
+            network, batches, steps, training_set.what, context.progress, validate, folder=folder
         )
         return history_of(values, self.epochs, self.patience)
 
