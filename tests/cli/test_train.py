@@ -65,7 +65,7 @@ def test_unknown_protocol_is_refused(recipe_file, data_folder, tmp_path):
 def test_training_that_did_not_converge_is_reported(recipe_file, data_folder, tmp_path):
     answer = run("train", recipe_file, "--data", data_folder, "--out", tmp_path / "out")
     assert "towers: the best epoch was the last one" in answer.stdout
-    assert "split: half-history (" in answer.stdout
+    assert "Measured under half-history (" in answer.stdout
 
 
 def test_existing_bundle_is_replaced_only_with_force(recipe_file, data_folder, tmp_path):
