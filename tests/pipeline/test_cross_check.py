@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from shortlist.artifact.json_tensor import json_to_tensor
 from shortlist.artifact.store import MANIFEST, Lineage, _digest_of, _hash, _write, load
 from shortlist.errors import ArtifactError
 from shortlist.pipeline import load_recommender, save_recommender
-from shortlist.pipeline.bundle import HISTORIES
+from shortlist.pipeline.bundle import HISTORIES, MEASURED
 from shortlist.pipeline.recommender import Request
 
 from .every_stage import EVERY, USERS, N, recommender
@@ -204,3 +205,17 @@ def test_size_beyond_the_catalogue_needs_no_memory(kind, tmp_path):
     text = re.sub(r"% \d+", f"% {HUGE}", re.sub(r"beam = \d+", f"beam = {HUGE}", text))
     resigned(folder, "pipeline.toml", text)
     check_answers(load_recommender(folder))
+
+
+def test_measured_pipeline_is_checked_when_it_is_read(tmp_path):
+    served = recommender("popular")
+    save_recommender(replace(served, measured=lambda: served.pipeline), tmp_path / "b", Lineage())
+    file = f"{MEASURED}{WEIGHTS}"
+    order = torch.arange(N).clone()
+    resigned(tmp_path / "b", file, {"order": with_first(order, N), "share": torch.rand(N)})
+    loaded = load_recommender(tmp_path / "b")
+    check_answers(loaded)
+    with pytest.raises(
+        ArtifactError, match=r"measured/weights/stage-it.safetensors: stage 'it': tensor 'order'"
+    ):
+        loaded.as_measured()

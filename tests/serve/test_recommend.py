@@ -6,13 +6,15 @@ import pytest
 
 from shortlist.artifact.as_json import as_json
 from shortlist.data import Note
+from shortlist.grammar import as_pipeline
+from shortlist.nominate import ModelNominator
 from shortlist.pipeline import Optional, Within
 from shortlist.pipeline.recommender import Request
 from shortlist.serve.answer import degradations, degraded_header
 from shortlist.serve.schemas import Degradation
 from shortlist.stages import Explore
 
-from .small_service import ITEMS, Broken, Event, Odd, pipeline_of, recommender_of, served, stages
+from .small_service import ITEMS, Broken, Event, Odd, pipeline_of, recommender_of, served, stages, towers
 
 LIBRARY = recommender_of()
 
@@ -144,3 +146,32 @@ def test_sampling_depends_on_the_seed_and_propensities_are_returned():
     assert slates[0] == slates[1] != slates[2]
     assert slates[0] == as_json(library.recommendations(library.recommend(Request(user="u1", seed=1))))
     assert all(0 < one["propensity"] <= 1 for one in slates[0])
+
+
+def test_no_user_is_offered_an_item_of_the_history(client):
+    library = recommender_of()
+    for user in library.users.ids.to_pylist():
+        history = {library.catalog.vocabulary.id(row) for row in library.history(Request(user=user))}
+        answer = client.recommend(user_id=user, k=1000).json()
+        offered = {item["item_id"] for item in answer["items"]}
+        assert history
+        assert offered
+        assert not history & offered
+
+
+def test_item_of_a_sent_history_is_not_offered(client):
+    history = [f"i{row}" for row in range(0, 40, 2)]
+    offered = [item["item_id"] for item in client.recommend(user_id="u1", history=history).json()["items"]]
+    assert offered
+    assert not set(history) & set(offered)
+
+
+def test_excluding_nominator_offers_no_item_of_the_history_either():
+    towers_only = as_pipeline(ModelNominator(towers(), exclude_seen=True, name="towers") % ITEMS)
+    library = recommender_of(towers_only)
+    with served(library) as client:
+        for user in library.users.ids.to_pylist():
+            answer = client.recommend(user_id=user).json()
+            history = {library.catalog.vocabulary.id(row) for row in library.history(Request(user=user))}
+            assert len(answer["items"]) == ITEMS - len(history)
+            assert not history & {item["item_id"] for item in answer["items"]}

@@ -1,17 +1,18 @@
 """A module with stored weights, whose sizes are compared before memory is allocated."""
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 M = TypeVar("M", bound=nn.Module)
 
 
 def with_weights(make: Callable[[], M], weights: Mapping[str, Tensor]) -> M:
     """The module that `make` makes, with these weights, in eval mode; ValueError if they do not fit."""
-    with torch.device("meta"):  # shapes without memory
+    with torch.device("meta"), _NoInitialValues():  # shapes without memory
         expected = make().state_dict()
     if other := sorted(set(expected) ^ set(weights)):
         raise ValueError(f"{other[0]} is {'missing' if other[0] in expected else 'not expected'}")
@@ -24,6 +25,23 @@ def with_weights(make: Callable[[], M], weights: Mapping[str, Tensor]) -> M:
     module = make()
     module.load_state_dict(dict(weights))
     return module.eval()
+
+
+class _NoInitialValues(TorchFunctionMode):
+    """Functions that change a tensor in place do nothing: on tensors without memory they would import a compiler."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        named = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name.endswith("_") and not name.endswith("__"):
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
 
 
 def _kind(tensor: Tensor) -> tuple[bool, bool, bool]:
