@@ -19,7 +19,6 @@ ROOT = Path(shortlist.__file__).parent
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 FOLDERS = sorted({path.parent for path in FILES})
 MAX_MODULES = 20
-UNLIMITED = {ROOT / "data" / "sources"}  # one file per format
 NEVER = {"pickle", "cloudpickle", "joblib", "dill", "marshal", "shelve"}
 EVERYWHERE = {"shortlist", "torch", "numpy", "scipy", "pyarrow", "safetensors", *sys.stdlib_module_names}
 ONLY_IN = {
@@ -77,7 +76,7 @@ def test_file_imports_only_its_own_room_and_earlier_rooms(path):
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_folder_has_at_most_twenty_modules(folder):
     modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-    assert folder in UNLIMITED or len(modules) <= MAX_MODULES
+    assert len(modules) <= MAX_MODULES
 
 
 def test_exported_name_is_not_hidden_by_a_module_of_the_same_name() -> None:

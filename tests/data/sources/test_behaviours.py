@@ -3,8 +3,8 @@ import pytest
 
 from shortlist.data.raw_events import Place
 from shortlist.data.sources.behaviours import behaviour_mask, read_behaviours, to_shopping_events
-from shortlist.data.sources.files import File
-from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.tables.files import File
+from shortlist.data.tables.parsed import ParsedTable
 from shortlist.errors import ConfigError, DataError
 
 KNOWN = {"0": "click", "2": "buy"}

@@ -8,11 +8,9 @@ from typing import Any
 from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.amazon import read_amazon
 from shortlist.data.sources.dtr import read_dtr
-from shortlist.data.sources.frames import Frame, frame_name, is_frame
 from shortlist.data.sources.jodie import read_jodie
 from shortlist.data.sources.kuairec import read_kuairec
 from shortlist.data.sources.lastfm import read_lastfm
-from shortlist.data.sources.log_files import Source
 from shortlist.data.sources.mind import read_mind
 from shortlist.data.sources.movielens import read_movielens
 from shortlist.data.sources.sequences import read_sequences
@@ -20,6 +18,8 @@ from shortlist.data.sources.tabular import read_tabular
 from shortlist.data.sources.taobao import read_taobao
 from shortlist.data.sources.tmall import read_tmall
 from shortlist.data.sources.xmc import read_xmc
+from shortlist.data.tables.frames import Frame, frame_name, is_frame
+from shortlist.data.tables.log_files import Source
 from shortlist.errors import ConfigError
 
 __all__ = [

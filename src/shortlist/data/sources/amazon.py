@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.delimited import check_columns, header_of, read_delimited
-from shortlist.data.sources.files import File, one_file
-from shortlist.data.sources.jsonlines import first_object, read_jsonlines
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.data.sources.to_events import to_events
+from shortlist.data.tables.delimited import check_columns, header_of, read_delimited
+from shortlist.data.tables.files import File, one_file
+from shortlist.data.tables.jsonlines import first_object, read_jsonlines
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parsed import ParsedTable
+from shortlist.data.tables.to_events import to_events
 from shortlist.errors import ConfigError, DataError
 
 OLD = {"reviewerID": "id", "asin": "id", "overall": "number", "unixReviewTime": "time"}

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.files import File
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.data.sources.to_events import Mask, attribute_table, to_events
+from shortlist.data.tables.delimited import read_delimited
+from shortlist.data.tables.files import File
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parsed import ParsedTable
+from shortlist.data.tables.to_events import Mask, attribute_table, to_events
 from shortlist.errors import ConfigError
 
 FIELDS = {"user": "id", "item": "id", "category": "text", "behaviour": "text", "time": "number"}

@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.files import File, find_file, one_file
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.data.sources.to_events import compact_ids
+from shortlist.data.tables.delimited import read_delimited
+from shortlist.data.tables.files import File, find_file, one_file
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parsed import ParsedTable
+from shortlist.data.tables.to_events import compact_ids
 from shortlist.errors import DataError
 
 PADDING = -1

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.files import File, one_file
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.lines import records
-from shortlist.data.sources.to_events import to_events
+from shortlist.data.tables.delimited import read_delimited
+from shortlist.data.tables.files import File, one_file
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.lines import records
+from shortlist.data.tables.to_events import to_events
 from shortlist.errors import ConfigError, DataError
 
 FIELDS = {"user_id": "id", "item_id": "id", "timestamp": "number", "state_label": "number"}

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from shortlist.data.catalog import as_lists
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.delimited import check_columns, header_of, read_delimited
-from shortlist.data.sources.files import File, find_file, require_file
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.data.sources.to_events import attribute_table, to_events
+from shortlist.data.tables.delimited import check_columns, header_of, read_delimited
+from shortlist.data.tables.files import File, find_file, require_file
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parsed import ParsedTable
+from shortlist.data.tables.to_events import attribute_table, to_events
 from shortlist.errors import ConfigError
 
 EVENTS = {"user_id": "integer", "video_id": "integer", "timestamp": "number?", "watch_ratio": "number"}

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.files import one_file, require_file
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.data.sources.to_events import attribute_table, to_events
+from shortlist.data.tables.delimited import read_delimited
+from shortlist.data.tables.files import one_file, require_file
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parsed import ParsedTable
+from shortlist.data.tables.to_events import attribute_table, to_events
 from shortlist.errors import ConfigError
 
 FILE = "userid-timestamp-artid-artname-traid-traname.tsv"

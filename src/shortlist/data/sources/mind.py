@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.files import find_file, require_file
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable, expanded
-from shortlist.data.sources.to_events import attribute_table, to_events
+from shortlist.data.tables.delimited import read_delimited
+from shortlist.data.tables.files import find_file, require_file
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parsed import ParsedTable, expanded
+from shortlist.data.tables.to_events import attribute_table, to_events
 
 BEHAVIOURS = {"impression": "text", "user": "id", "time": "time", "history": "text", "shown": "clicks"}
 NEWS = ("item", "category", "subcategory", "title", "abstract", "url", "title_entities", "abstract_entities")

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from shortlist.data.catalog import as_lists
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.files import File, find_file, require_file
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.data.sources.to_events import attribute_table, to_events
+from shortlist.data.tables.delimited import read_delimited
+from shortlist.data.tables.files import File, find_file, require_file
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parsed import ParsedTable
+from shortlist.data.tables.to_events import attribute_table, to_events
 
 RATINGS = {"user": "integer", "item": "integer", "rating": "number", "time": "integer"}
 MOVIES = {"item": "integer", "title": "text", "genres": "text"}

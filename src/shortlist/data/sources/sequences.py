@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.delimited import read_delimited
-from shortlist.data.sources.files import one_file
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable, expanded
-from shortlist.data.sources.to_events import to_events
+from shortlist.data.tables.delimited import read_delimited
+from shortlist.data.tables.files import one_file
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parsed import ParsedTable, expanded
+from shortlist.data.tables.to_events import to_events
 from shortlist.errors import DataError
 
 NEVER = "\x01"  # a delimiter that occurs in no line

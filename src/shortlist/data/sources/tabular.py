@@ -8,11 +8,11 @@ from typing import Protocol, cast
 import pyarrow as pa
 
 from shortlist.data.raw_events import Ids, RawEvents
-from shortlist.data.sources.frames import Frame, frame_table, is_frame
-from shortlist.data.sources.log_files import Source, log_files
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.data.sources.tables import Table, tables_of
-from shortlist.data.sources.to_events import attribute_table, to_events
+from shortlist.data.tables.frames import Frame, frame_table, is_frame
+from shortlist.data.tables.log_files import Source, log_files
+from shortlist.data.tables.parsed import ParsedTable
+from shortlist.data.tables.table_file import Table, tables_of
+from shortlist.data.tables.to_events import attribute_table, to_events
 
 EVENT_KINDS = {"user": "id", "item": "id", "time": "time", "weight": "number"}
 ATTRIBUTE_KINDS = {"id": "id", "title": "text"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.behaviours import read_behaviours
-from shortlist.data.sources.files import one_file, require_file
+from shortlist.data.tables.files import one_file, require_file
 
 KNOWN = {"pv": "pv", "cart": "cart", "fav": "fav", "buy": "buy"}
 

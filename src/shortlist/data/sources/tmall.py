@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from shortlist.data.raw_events import RawEvents
 from shortlist.data.sources.behaviours import read_behaviours, to_shopping_events
-from shortlist.data.sources.delimited import check_columns, header_of, read_delimited
-from shortlist.data.sources.files import File, one_file, require_file
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parsed import ParsedTable
+from shortlist.data.tables.delimited import check_columns, header_of, read_delimited
+from shortlist.data.tables.files import File, one_file, require_file
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parsed import ParsedTable
 from shortlist.errors import ConfigError, DataError
 
 KNOWN = {"0": "click", "1": "cart", "2": "buy", "3": "fav"}  # action_type in the IJCAI-15 log

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from shortlist.data.raw_events import RawEvents
-from shortlist.data.sources.files import File, one_file
-from shortlist.data.sources.layout import is_number
-from shortlist.data.sources.to_events import compact_ids
+from shortlist.data.tables.files import File, one_file
+from shortlist.data.tables.layout import is_number
+from shortlist.data.tables.to_events import compact_ids
 from shortlist.errors import DataError
 
 Sizes = tuple[int, int, int]

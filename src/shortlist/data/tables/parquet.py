@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shortlist.data.sources.files import OPENERS, File
-from shortlist.data.sources.parsed import ParsedTable, skips
-from shortlist.data.sources.typed_columns import check_names, compacted, narrowed, parsed_columns
+from shortlist.data.tables.files import OPENERS, File
+from shortlist.data.tables.parsed import ParsedTable, skips
+from shortlist.data.tables.typed_columns import check_names, compacted, narrowed, parsed_columns
 from shortlist.errors import DataError
 
 ROWS = 1 << 20  # read at once

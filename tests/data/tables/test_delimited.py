@@ -1,8 +1,8 @@
 import pytest
 
-from shortlist.data.sources.delimited import check_columns, header_of, read_delimited
-from shortlist.data.sources.files import File
-from shortlist.data.sources.layout import Layout
+from shortlist.data.tables.delimited import check_columns, header_of, read_delimited
+from shortlist.data.tables.files import File
+from shortlist.data.tables.layout import Layout
 from shortlist.errors import ConfigError, DataError
 
 LAYOUT = Layout(("user", "item", "stars"), {"user": "id", "stars": "number"})

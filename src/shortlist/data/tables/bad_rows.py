@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shortlist.data.raw_events import Ids, Reject, dictionary_ids
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.data.sources.times import odd_times
+from shortlist.data.tables.parsed import ParsedTable
+from shortlist.data.tables.times import odd_times
 
 Mask = NDArray[np.bool_]
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shortlist.data.raw_events import Ids, RawEvents, dictionary_ids, one_chunk
-from shortlist.data.sources.bad_rows import (
+from shortlist.data.tables.bad_rows import (
     CONTROL,
     blank,
     count_rejects,
@@ -18,8 +18,8 @@ from shortlist.data.sources.bad_rows import (
     is_text,
     without_bad_rows,
 )
-from shortlist.data.sources.parsed import ParsedTable
-from shortlist.data.sources.times import milliseconds
+from shortlist.data.tables.parsed import ParsedTable
+from shortlist.data.tables.times import milliseconds
 from shortlist.errors import DataError
 
 Mask = NDArray[np.bool_]

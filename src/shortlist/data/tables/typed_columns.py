@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shortlist.data.raw_events import Ids, Place, dictionary_ids, one_chunk
-from shortlist.data.sources.bad_rows import is_text, without_rows
-from shortlist.data.sources.parsed import ParsedTable, missing_column
+from shortlist.data.tables.bad_rows import is_text, without_rows
+from shortlist.data.tables.parsed import ParsedTable, missing_column
 from shortlist.errors import DataError
 
 

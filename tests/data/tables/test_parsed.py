@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from shortlist.data.raw_events import Place
-from shortlist.data.sources.parsed import ParsedTable, joined, missing_column
+from shortlist.data.tables.parsed import ParsedTable, joined, missing_column
 from shortlist.errors import DataError
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeAlias
 
-from shortlist.data.sources.files import File, members, one_file
+from shortlist.data.tables.files import File, members, one_file
 from shortlist.errors import DataError
 
 PATTERN = set("*?[")

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shortlist.data.sources.parsed import ParsedTable, skips
-from shortlist.data.sources.typed_columns import check_names, compacted, narrowed, parsed_columns
+from shortlist.data.tables.parsed import ParsedTable, skips
+from shortlist.data.tables.typed_columns import check_names, compacted, narrowed, parsed_columns
 from shortlist.errors import DataError
 
 

@@ -1,8 +1,8 @@
 import pytest
 
-from shortlist.data.sources.files import File
-from shortlist.data.sources.jsonlines import first_object, read_jsonlines, records
 from shortlist.data.sources.tabular import read_tabular
+from shortlist.data.tables.files import File
+from shortlist.data.tables.jsonlines import first_object, read_jsonlines, records
 from shortlist.errors import ConfigError, DataError
 
 KINDS = {"u": "id", "n": "number"}

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from shortlist.data.sources.delimited import check_columns, header_of, read_delimited
-from shortlist.data.sources.encodings import check_encoding
-from shortlist.data.sources.files import File
-from shortlist.data.sources.jsonlines import first_object, read_jsonlines
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.parquet import parquet_names, read_parquet
-from shortlist.data.sources.parsed import ParsedTable, joined
-from shortlist.data.sources.sniff import sniff_decimal, sniff_delimiter, sniff_format
+from shortlist.data.tables.delimited import check_columns, header_of, read_delimited
+from shortlist.data.tables.encodings import check_encoding
+from shortlist.data.tables.files import File
+from shortlist.data.tables.jsonlines import first_object, read_jsonlines
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.parquet import parquet_names, read_parquet
+from shortlist.data.tables.parsed import ParsedTable, joined
+from shortlist.data.tables.sniff import sniff_decimal, sniff_delimiter, sniff_format
 from shortlist.errors import ConfigError, DataError
 
 FORMATS = {

@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from shortlist.data.sources.encodings import as_utf8, check_encoding, marked_encoding, not_utf8
-from shortlist.data.sources.files import File
+from shortlist.data.tables.encodings import as_utf8, check_encoding, marked_encoding, not_utf8
+from shortlist.data.tables.files import File
 from shortlist.errors import ConfigError, DataError
 
 
@@ -15,7 +15,7 @@ def test_any_encoding_is_read_as_utf_8(encoding):
 
 
 def test_a_character_may_lie_across_two_chunks(monkeypatch):
-    monkeypatch.setattr("shortlist.data.sources.encodings.CHUNK", 3)
+    monkeypatch.setattr("shortlist.data.tables.encodings.CHUNK", 3)
     assert as_utf8(io.BytesIO("aé本b".encode("utf-16")), "utf-16", "log").read() == "aé本b".encode()
 
 

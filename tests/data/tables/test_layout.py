@@ -1,6 +1,6 @@
 import pytest
 
-from shortlist.data.sources.layout import KINDS, Layout, is_number, is_time
+from shortlist.data.tables.layout import KINDS, Layout, is_number, is_time
 
 
 def test_a_valid_line_has_no_problem():

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import BinaryIO
 
 from shortlist.data.raw_events import Place, Reject
-from shortlist.data.sources.encodings import not_utf8
-from shortlist.data.sources.files import File
-from shortlist.data.sources.layout import Layout
+from shortlist.data.tables.encodings import not_utf8
+from shortlist.data.tables.files import File
+from shortlist.data.tables.layout import Layout
 from shortlist.errors import DataError
 
 BOM = b"\xef\xbb\xbf"

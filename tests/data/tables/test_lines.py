@@ -3,9 +3,9 @@ import io
 import pytest
 
 from shortlist.data.raw_events import Place
-from shortlist.data.sources.files import File
-from shortlist.data.sources.layout import Layout
-from shortlist.data.sources.lines import (
+from shortlist.data.tables.files import File
+from shortlist.data.tables.layout import Layout
+from shortlist.data.tables.lines import (
     LONGEST,
     Lines,
     Record,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.data.sources.files import File
-from shortlist.data.sources.log_files import log_files
+from shortlist.data.tables.files import File
+from shortlist.data.tables.log_files import log_files
 from shortlist.errors import DataError
 
 

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from shortlist.data.raw_events import Reject
-from shortlist.data.sources.files import File
-from shortlist.data.sources.layout import PATTERNS, Layout
-from shortlist.data.sources.lines import (
+from shortlist.data.tables.files import File
+from shortlist.data.tables.layout import PATTERNS, Layout
+from shortlist.data.tables.lines import (
     Record,
     parse_error,
     places_of,
@@ -21,7 +21,7 @@ from shortlist.data.sources.lines import (
     usual_form,
     written_alike,
 )
-from shortlist.data.sources.parsed import ParsedTable, missing_column, skips
+from shortlist.data.tables.parsed import ParsedTable, missing_column, skips
 from shortlist.errors import DataError
 
 STAND_IN = "\x1f"  # replaces a delimiter of several characters, which Arrow does not support

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import islice
 
-from shortlist.data.sources.files import File
+from shortlist.data.tables.files import File
 from shortlist.errors import ConfigError, DataError
 
 DELIMITERS = (",", ";", "\t", "|", "::", " ")

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from shortlist.data.sources.encodings import as_utf8, marked_encoding
+from shortlist.data.tables.encodings import as_utf8, marked_encoding
 from shortlist.errors import DataError
 
 DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)

@@ -1,7 +1,7 @@
 import pytest
 
-from shortlist.data.sources.files import File
-from shortlist.data.sources.sniff import DELIMITERS, sniff_decimal, sniff_delimiter, sniff_format
+from shortlist.data.tables.files import File
+from shortlist.data.tables.sniff import DELIMITERS, sniff_decimal, sniff_delimiter, sniff_format
 from shortlist.errors import ConfigError
 
 

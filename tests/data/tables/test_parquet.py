@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shortlist.data.sources.files import File
-from shortlist.data.sources.parquet import parquet_names, read_parquet
+from shortlist.data.tables.files import File
+from shortlist.data.tables.parquet import parquet_names, read_parquet
 from shortlist.errors import DataError
 
 

@@ -6,7 +6,7 @@ import zipfile
 import pyarrow as pa
 import pytest
 
-from shortlist.data.sources.files import File, find_file, members, one_file, require_file
+from shortlist.data.tables.files import File, find_file, members, one_file, require_file
 from shortlist.errors import DataError
 
 

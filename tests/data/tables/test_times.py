@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from shortlist.data.sources.times import milliseconds
+from shortlist.data.tables.times import milliseconds
 from shortlist.errors import ConfigError, DataError
 
 SECOND = 1_700_000_000

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from shortlist.data.raw_events import Place, Reject
-from shortlist.data.sources.encodings import not_utf8
-from shortlist.data.sources.files import File
-from shortlist.data.sources.layout import is_number, is_time
-from shortlist.data.sources.lines import Lines, Record, parse_error, places_of
-from shortlist.data.sources.parsed import ParsedTable, skips
+from shortlist.data.tables.encodings import not_utf8
+from shortlist.data.tables.files import File
+from shortlist.data.tables.layout import is_number, is_time
+from shortlist.data.tables.lines import Lines, Record, parse_error, places_of
+from shortlist.data.tables.parsed import ParsedTable, skips
 from shortlist.errors import DataError
 
 BLOCK = 32 << 20  # no object may be longer than this
