@@ -28,4 +28,7 @@ def test_skipped_parts_are_printed_with_the_reason(monkeypatch):
 def test_an_unknown_benchmark_is_refused():
     answer = CliRunner().invoke(app, ["bench", "speed"])
     assert answer.exit_code == 2
-    assert "expected one of data, index, pipeline, ranker, startup, tree, got 'speed'" in answer.stderr
+    assert (
+        "expected one of batch, data, index, pipeline, ranker, serve, startup, tree, got 'speed'"
+        in answer.stderr
+    )
