@@ -9,7 +9,9 @@ import pytest
 import shortlist
 from shortlist.cli import VERBS, load_verb
 
-FUNCTIONS = {name: getattr(shortlist, name) for name in ("train", "refresh", "evaluate", "compare", "diagnose")}
+FUNCTIONS = {
+    name: getattr(shortlist, name) for name in ("train", "refresh", "evaluate", "compare", "diagnose")
+}
 ONLY_ON_COMMAND_LINE = {"json", "report", "html", "drawing", "help", "bundle", "bundles", "data", "recipe"}
 
 

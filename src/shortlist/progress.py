@@ -20,7 +20,7 @@ def silent(task: str, done: int, total: int) -> None:
     """Report nothing."""
 
 
-def note(progress: Progress, task: str, text: str) -> None:
+def note(progress: object, task: str, text: str) -> None:
     """Add a remark to a task, where the display can show one."""
     if isinstance(progress, TakesNotes):
         progress.note(task, text)

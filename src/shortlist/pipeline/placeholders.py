@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,7 +62,7 @@ class _PendingHydrator(Hydrator):
         return self.empty
 
 
-_PLACEHOLDERS: Mapping[type[Stage], type[Stage]] = {
+_PLACEHOLDERS: Mapping[Any, type[Stage]] = {
     Nominator: _PendingNominator,
     Filter: _PendingFilter,
     Scorer: _PendingScorer,

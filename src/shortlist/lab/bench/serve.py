@@ -96,7 +96,7 @@ def ask_together(url: str, users: Sequence[int | str], requests: int) -> Waits:
     began = time.perf_counter()
     with ThreadPoolExecutor(CONCURRENCY) as pool:
         share = -(-requests // CONCURRENCY)
-        jobs = [pool.submit(ask, url, users[at:] + users[:at], share) for at in range(CONCURRENCY)]
+        jobs = [pool.submit(ask, url, [*users[at:], *users[:at]], share) for at in range(CONCURRENCY)]
         parts = [job.result() for job in jobs]
     seconds = time.perf_counter() - began
     client, handler = (

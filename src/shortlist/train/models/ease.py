@@ -20,7 +20,9 @@ from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callba
 
 MAX_ITEMS = 30_000  # 13.5 GB in training
 TRAINING_BYTES = 15  # of every pair of items
-ADVICE = "use item-knn, which stores few neighbours, or leave out rare items with data prepare --min-item-events"
+ADVICE = (
+    "use item-knn, which stores few neighbours, or leave out rare items with data prepare --min-item-events"
+)
 BLOCK = 1024  # items whose pairs are counted at a time
 
 
