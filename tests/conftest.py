@@ -31,6 +31,7 @@ SLOW = (
     "train/test_contract.py",
     "train/test_rankers.py",
     "train/test_pipeline.py",
+    "train/test_finished_stages.py",
     "train/test_refresh.py",
     "train/models/test_sequence.py",
     "index/test_registry.py",
