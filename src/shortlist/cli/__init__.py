@@ -76,7 +76,7 @@ def with_plugins(command: Any) -> Any:
 def _import_plugins(plugins: list[str] | None) -> None:
     given = [*os.environ.get("SHORTLIST_PLUGINS", "").split(os.pathsep), *(plugins or [])]
     if any(given):
-        import_module("shortlist.cli.frame").import_plugins(list(dict.fromkeys(given)))
+        import_module("shortlist.cli.console.frame").import_plugins(list(dict.fromkeys(given)))
 
 
 def _verb(

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
-from shortlist.cli.output import echo
+from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError
 from shortlist.lab.bench import BENCHES
 from shortlist.lab.result import result_json

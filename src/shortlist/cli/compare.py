@@ -9,9 +9,9 @@ import typer
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
+from shortlist.cli.console.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.output import Console, Table, echo
 from shortlist.cli.evaluate import CutOffs, Metrics
-from shortlist.cli.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
-from shortlist.cli.output import Console, Table, echo
 from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
 from shortlist.evaluate.headline import part_name

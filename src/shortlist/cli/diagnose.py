@@ -9,9 +9,9 @@ import typer
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
-from shortlist.cli.diagnosis_tables import show
-from shortlist.cli.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
-from shortlist.cli.output import Console, echo
+from shortlist.cli.console.diagnosis_tables import show
+from shortlist.cli.console.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.output import Console, echo
 from shortlist.data import open_dataset
 from shortlist.diagnose.bundle import diagnose as diagnose_bundle
 from shortlist.diagnose.knobs.retrain import check_variants

@@ -9,8 +9,8 @@ import typer
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
-from shortlist.cli.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
-from shortlist.cli.output import Console, Table, echo
+from shortlist.cli.console.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.output import Console, Table, echo
 from shortlist.data import open_dataset
 from shortlist.evaluate.evaluation import PIPELINE, Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle

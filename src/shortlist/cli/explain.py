@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
-from shortlist.cli.output import Console, Table, echo
+from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes
+from shortlist.cli.console.output import Console, Table, echo
 from shortlist.cli.recommend import History, as_request
 from shortlist.pipeline import Explanation, load_recommender
 from shortlist.pipeline.find_item import find_item

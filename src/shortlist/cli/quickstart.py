@@ -10,9 +10,9 @@ import typer
 
 from shortlist import __version__
 from shortlist.artifact.staging import write_whole
+from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.output import Console, echo
 from shortlist.cli.evaluate import metrics_table, stages_table
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
-from shortlist.cli.output import Console, echo
 from shortlist.cli.recommend import slate_table
 from shortlist.data import save_dataset
 from shortlist.evaluate import Evaluation, evaluate

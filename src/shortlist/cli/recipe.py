@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, Settings, emit, errors_to_exit_codes
-from shortlist.cli.output import Console, Table, echo, echo_lines
+from shortlist.cli.console.frame import Json, Settings, emit, errors_to_exit_codes
+from shortlist.cli.console.output import Console, Table, echo, echo_lines
 from shortlist.pipeline import Recipe, find_recipe, load_recommender, to_toml
 from shortlist.pipeline.recipe_settings import parse_settings, with_settings
 from shortlist.pipeline.shipped import shipped_names, shipped_recipe

@@ -8,8 +8,8 @@ from typing import Annotated, cast
 import typer
 
 from shortlist.artifact.as_json import as_json
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress, resumable
-from shortlist.cli.output import Console, Table, echo, echo_lines
+from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.console.output import Console, Table, echo, echo_lines
 from shortlist.data import Catalog
 from shortlist.errors import ConfigError
 from shortlist.pipeline import Recommendation, Recommender, load_recommender

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, emit, errors_to_exit_codes, progress, resumable
-from shortlist.cli.output import echo
+from shortlist.cli.console.frame import Json, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.console.output import echo
 from shortlist.pipeline.about import Refresh
 from shortlist.train.refresh import refresh as refresh_bundle
 
@@ -30,13 +30,17 @@ def refresh(
         Path | None,
         typer.Option(help="Folder for checkpoints of --retrain; the same command resumes from there."),
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=2**63 - 1, help="Random seed of --retrain. Default: that of the bundle."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Put new events into histories and counts without training, or train again and keep what is not worse."""
     began = time.perf_counter()
     with resumable(checkpoint_dir) if retrain else nullcontext(), progress() as show:
         done = refresh_bundle(
-            bundle, data, out, retrain=retrain, checkpoint_dir=checkpoint_dir, progress=show
+            bundle, data, out, retrain=retrain, checkpoint_dir=checkpoint_dir, seed=seed, progress=show
         )
     seconds, target, about = time.perf_counter() - began, out or bundle, done.bundle.about
     if json:

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from shortlist.artifact.staging import write_whole
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes, progress
-from shortlist.cli.output import echo
+from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError, DataError
 from shortlist.lab.experiments import EXPERIMENTS
 from shortlist.lab.experiments.cache import AnswerCache

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, emit, errors_to_exit_codes
-from shortlist.cli.output import echo
+from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes
+from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.pipeline import load_recommender
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, emit, errors_to_exit_codes
-from shortlist.cli.output import Console, Table
+from shortlist.cli.console.frame import Json, emit, errors_to_exit_codes
+from shortlist.cli.console.output import Console, Table
 from shortlist.train.type_settings import TypeSettings, describe_type, describe_types, shown
 
 

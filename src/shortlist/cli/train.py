@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.frame import Json, Seed, Settings, emit, errors_to_exit_codes, progress, resumable
-from shortlist.cli.output import echo
+from shortlist.cli.console.frame import Json, Seed, Settings, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.console.output import echo
 from shortlist.data.split import PROTOCOLS
 from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.pipeline.shipped import shipped_names

@@ -41,23 +41,26 @@ def refresh(
     *,
     retrain: bool = False,
     checkpoint_dir: Path | str | None = None,
+    seed: int | None = None,
     progress: Progress = silent,
 ) -> Refreshed:
     """A bundle with the events of a data set that has grown since; its folder is replaced unless there is an `out`.
 
     Histories and counts get all events at once; users are added, trained weights stay. Events with items that the
-    bundle does not know are left out. With `retrain` its recipe is trained again under the same protocol, and replaces
-    the old bundle unless its recall@20 is significantly worse on validation requests that are new to both.
+    bundle does not know are left out. With `retrain` its recipe is trained again under the same protocol and seed, or
+    with the `seed` given, and replaces the old bundle unless its recall@20 is significantly worse on validation
+    requests that are new to both.
     """
     folder = _target(bundle, out)
     with nullcontext() if folder is None else only_writer(folder):
         old, dataset = open_recommender(bundle), open_dataset(data)
         recipe = _recipe(old)
+        seed = old.about.seed if seed is None else seed
         if not retrain:
             new, comparison = _with_events(old, recipe, dataset, progress), None
         else:
             checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
-            new, comparison = _trained_again(old, recipe, dataset, checkpoints, progress)
+            new, comparison = _trained_again(old, recipe, dataset, seed, checkpoints, progress)
         if comparison is not None and not comparison.kept:
             return Refreshed(old, comparison)
         saved = new if folder is None else save_trained(new, dataset, folder, force=True)
@@ -115,10 +118,15 @@ def _histories(old: Recommender, rows: BundleRows) -> UserHistories:
 
 
 def _trained_again(
-    old: Recommender, recipe: Recipe, dataset: Dataset, checkpoints: Path | None, progress: Progress
+    old: Recommender,
+    recipe: Recipe,
+    dataset: Dataset,
+    seed: int,
+    checkpoints: Path | None,
+    progress: Progress,
 ) -> tuple[Recommender, Retrained]:
-    """The same recipe, protocol and seed on the new data, and its comparison with the old bundle."""
+    """The same recipe and protocol on the new data, and its comparison with the old bundle."""
     about = old.about
     split = dataset.split(**about.split)
-    new = train_on(recipe, dataset, split, about.seed, about.refit is not None, checkpoints, progress)
+    new = train_on(recipe, dataset, split, seed, about.refit is not None, checkpoints, progress)
     return new, compared(old, new, dataset, split, progress)

@@ -19,8 +19,8 @@ from rich.progress import Progress as Bars
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import check_writable
-from shortlist.cli.output import echo
-from shortlist.cli.progress_lines import ProgressLines
+from shortlist.cli.console.output import echo
+from shortlist.cli.console.progress_lines import ProgressLines
 from shortlist.errors import CONTROLS, ConfigError, ShortlistError, visible
 from shortlist.progress import Progress, silent
 

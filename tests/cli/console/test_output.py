@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.cli import frame
-from shortlist.cli.output import Console, Table, echo
+from shortlist.cli.console import frame
+from shortlist.cli.console.output import Console, Table, echo
 from shortlist.errors import visible
 
-FOLDER = Path(frame.__file__).parent
+FOLDER = Path(frame.__file__).parents[1]
 HOSTILE = "[red]x[/] [link=http://a]b[/link] :tada: \x1b[31mred\x1b]8;;http://a\x07link \x9bJ \u202eback\nerror: no\tx"
 SHOWN = r"[red]x[/] [link=http://a]b[/link] :tada: \x1b[31mred\x1b]8;;http://a\x07link \x9bJ \u202eback\nerror: no\tx"
 
@@ -65,7 +65,7 @@ def test_progress_bar_prints_descriptions_without_markup():
     assert r"read [/] \x07" in out.getvalue()
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: path.name)
 def test_verb_prints_only_through_output(path: Path):
     """`typer.echo`, `print` and Rich itself would interpret what a title contains."""
     if path.name in ("output.py", "__init__.py"):  # the latter prints the version
@@ -74,7 +74,7 @@ def test_verb_prints_only_through_output(path: Path):
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module in ("rich.console", "rich.table", "rich"):
             assert path.name == "frame.py", (
-                f"line {node.lineno}: import Console and Table from shortlist.cli.output"
+                f"line {node.lineno}: import Console and Table from shortlist.cli.console.output"
             )
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)

@@ -10,8 +10,8 @@ import pytest
 import typer
 from rich.console import Console
 
-from shortlist.cli.frame import bars, check_file, emit, errors_to_exit_codes, progress, resumable
-from shortlist.cli.progress_lines import ProgressLines
+from shortlist.cli.console.frame import bars, check_file, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.console.progress_lines import ProgressLines
 from shortlist.errors import ConfigError, DataError
 from shortlist.progress import silent
 

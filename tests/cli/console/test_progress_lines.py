@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from shortlist.cli.progress_lines import ProgressLines, in_words
+from shortlist.cli.console.progress_lines import ProgressLines, in_words
 from shortlist.progress import Labelled, note
 
 

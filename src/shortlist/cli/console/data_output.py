@@ -8,8 +8,8 @@ from typing import Any
 
 from shortlist import __version__
 from shortlist.artifact.as_json import as_json
-from shortlist.cli.frame import emit
-from shortlist.cli.output import Console, Table
+from shortlist.cli.console.frame import emit
+from shortlist.cli.console.output import Console, Table
 from shortlist.data.dataset import Dataset, save_dataset
 from shortlist.data.raw_events import REJECTS, rejects_csv
 from shortlist.data.report import DataReport, data_report

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rich.box import SIMPLE
 
-from shortlist.cli.output import Console, Table
+from shortlist.cli.console.output import Console, Table
 from shortlist.diagnose.calibration import Calibration
 from shortlist.diagnose.diagnosis import Diagnosis
 from shortlist.diagnose.findings.summary import sample_note, summary

@@ -1,14 +1,14 @@
 from dataclasses import replace
 from io import StringIO
 
-from shortlist.cli.diagnosis_tables import (
+from shortlist.cli.console.diagnosis_tables import (
     calibration_lines,
     segment_lines,
     shift_lines,
     show_funnel,
     verdict_line,
 )
-from shortlist.cli.output import Console
+from shortlist.cli.console.output import Console
 from shortlist.diagnose.findings.findings import with_findings
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.pipeline import About, TrainingHistory

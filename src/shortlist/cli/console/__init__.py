@@ -1,0 +1,1 @@
+"""What verbs print: output that interprets no markup, progress, JSON, errors as exit codes, shared tables."""
