@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import sys
+import time
 from functools import partial
 
 import httpx
@@ -12,7 +14,7 @@ from shortlist.artifact.store import Lineage
 from shortlist.errors import ShortlistError
 from shortlist.pipeline import save_recommender
 from shortlist.serve import app_of
-from shortlist.serve.workers import serve_workers
+from shortlist.serve.workers import _join, serve_workers
 
 from .small_service import TIMEOUT, recommender_of
 
@@ -46,3 +48,24 @@ def test_process_that_cannot_start_ends_the_service(capfd):
         serve_workers(broken, 1, "127.0.0.1", 0, announced.append)
     assert announced == []
     assert "RuntimeError: no app" in capfd.readouterr().err
+
+
+def sleeping() -> None:
+    time.sleep(TIMEOUT)
+
+
+def exiting() -> None:
+    sys.exit(3)
+
+
+@pytest.mark.parametrize(("target", "number", "code"), [
+    (sleeping, signal.SIGTERM, 0),
+    (sleeping, signal.SIGKILL, -signal.SIGKILL),
+    (exiting, None, 3),
+])  # fmt: skip
+def test_process_that_was_stopped_while_it_exits_is_no_error(target, number, code):
+    processes = [multiprocessing.get_context("spawn").Process(target=target)]
+    processes[0].start()
+    if number is not None:
+        os.kill(processes[0].pid, number)
+    assert _join(processes) == code

@@ -109,7 +109,10 @@ def _is_ready(pipe: Connection) -> bool:
 
 
 def _join(processes: Sequence[BaseProcess]) -> int:
-    """The first exit code that is not 0; when one process ends, the others are stopped."""
+    """The first exit code of an error; when one process ends, the others are stopped.
+
+    SIGTERM is no error: a second one may arrive while a process that was stopped already exits.
+    """
     ended = 0
     running = {process.sentinel: process for process in processes}
     while running:
@@ -117,7 +120,8 @@ def _join(processes: Sequence[BaseProcess]) -> int:
             assert isinstance(sentinel, int)
             process = running.pop(sentinel)
             process.join()
-            ended = ended or process.exitcode or 0
+            code = process.exitcode or 0
+            ended = ended or (0 if code == -signal.SIGTERM else code)
         for process in running.values():
             process.terminate()
     return ended
