@@ -157,3 +157,12 @@ def test_another_format_is_read_with_the_weights_of_the_data_set(put):
     merged = shortlist.append(old, new, "csv")
     assert merged.events.weights.tolist() == [1, 1, 1]
     assert merged.items.ids.to_pylist() == [10, 20, 30]
+
+
+def test_weighted_events_are_refused_for_a_log_without_weights(put):
+    plain = read(put("old.csv", "user,item,time\nu1,1,1700000000\nu1,2,1700000001\n"))
+    new = put("new.csv", "user,item,time,weight\nu1,3,1700000002,4\nu2,3,1700000003,5\n")
+    with pytest.raises(
+        DataError, match=r"new.csv: has weights of 4 to 5, and .* old have none; prepare all files"
+    ):
+        shortlist.append(plain, new)

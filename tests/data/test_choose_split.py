@@ -22,7 +22,7 @@ def log(lengths, times="joined", n_items=50):
 def test_log_of_returning_users_is_split_by_time():
     chosen = choose_split(log([20] * 400, "mixed"), "ms")
     assert chosen.settings == {"protocol": "global-time"}
-    assert "the log has times" in chosen.reason
+    assert "users of a held-out window of time have earlier events; training uses the past" in chosen.reason
 
 
 def test_log_of_short_histories_is_split_by_the_last_events_of_each_user():
@@ -91,3 +91,19 @@ def test_left_out_counts_agree_with_a_plain_loop(protocol):
             used |= set(range(start, stop))
     assert found.left_out.events == len(events) - len(used)
     assert found.left_out.users == 60 - len({int(events.users[at]) for at in used})
+
+
+def test_reason_names_the_users_of_a_window_not_a_share_of_nobody():
+    few = choose_split(log([20] * 40, "mixed"), "ms").reason
+    assert (
+        "only 34 of the 34 users of a held-out window of time have earlier events (at least 100 are needed)"
+        in few
+    )
+    one_time = Interactions.of(np.repeat(np.arange(9), 4), np.tile(np.arange(4), 9), np.zeros(36, int))
+    assert "the events have too few different times" in choose_split(one_time, "ms").reason
+
+
+@pytest.mark.parametrize("protocol", ["half-history", "leave-last-out"])
+def test_least_length_below_one_is_refused(protocol):
+    with pytest.raises(ConfigError, match="--min-length must be 1 or more, got -5"):
+        split(log([4] * 50), protocol, min_length=-5)

@@ -118,6 +118,7 @@ def merge_datasets(old: Dataset, new: Dataset, drop_duplicates: bool = True) -> 
     Without times, the new events follow the old ones.
     """
     _check_same_kind(old, new)
+    _check_weights(old, new)
     users, items = extended(old.users, new.users), extended(old.items, new.items)
     events = _merged_events(old, new, users, items)
     repeated = repeats_of(events) & (events.columns[NEW] != 0)
@@ -155,6 +156,18 @@ def _check_same_kind(old: Dataset, new: Dataset) -> None:
             f"{new.facts.path}: expected the event columns of the data set {old.name} "
             f"({', '.join(old.events.columns) or 'none'}), got {', '.join(new.events.columns) or 'none'}; "
             f"map {missing[0]!r} with --column in both, or in neither"
+        )
+
+
+def _check_weights(old: Dataset, new: Dataset) -> None:
+    """Refuse weighted events for a data set in which every event counts once because its log had no weights."""
+    if old.facts.weights or old.facts.options.get("weight") or not new.facts.weights:
+        return
+    low, high = float(new.events.weights.min()), float(new.events.weights.max())
+    if low != 1 or high != 1:
+        raise DataError(
+            f"{new.facts.path}: has weights of {low:g} to {high:g}, and the events of the data set {old.name} have "
+            "none; prepare all files together (shortlist data prepare), with --weights implicit to count each event once"
         )
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.data.held_out import HeldOut
 from shortlist.data.interactions import Interactions
-from shortlist.data.split import PROTOCOLS, SplitSettings, check_protocol, global_time
+from shortlist.data.split import PROTOCOLS, Split, SplitSettings, check_protocol, global_time
 from shortlist.errors import ConfigError, DataError
 
 AUTO = "auto"
 MIN_REQUESTS = 100  # held-out users that a protocol must have to be preferred
 RETURNING = 0.5  # least share of a window's users with earlier events, for a split by time
 LONG = 15  # events of a long history
+LONG_SHARE = 0.95  # least share of users with long histories, for a split by users
 MIN_USERS = 1000  # users that a split by users needs: a tenth of them is the test part
 
 
@@ -42,59 +42,51 @@ def choose_split(
 def _chosen(events: Interactions, clock: str) -> tuple[str, str]:
     """A protocol and the reason for it."""
     lengths = events.lengths[events.lengths > 0]
-    users, median = len(lengths), float(np.median(lengths)) if len(lengths) else 0.0
-    share = _returning(events) if clock == "ms" else 0.0
-    if share >= RETURNING:
-        return "global-time", (
-            f"the log has times, and {share:.0%} of the users of its last tenth to fifth have earlier events; training "
-            "uses the past only, as in service"
-        )
-    why = (
-        "the log has no times"
-        if clock != "ms"
-        else f"only {share:.0%} of the users of its last part have earlier events"
-    )
-    long = float(np.mean(lengths >= LONG)) if users else 0.0
-    if users >= MIN_USERS and long >= 0.95:
+    users, enough, long = len(lengths), int(np.sum(lengths >= 3)), int(np.sum(lengths >= LONG))
+    by_time = _split_by_time(events)
+    returning, why = _returning(by_time, clock)
+    if not why:
+        return "global-time", f"{returning}; training uses the past only, as in service"
+    if users >= MIN_USERS and long >= LONG_SHARE * users:
         return "half-history", (
-            f"{why}, and {long:.0%} of {users:,} users have {LONG} events or more; whole users are held out"
+            f"{why}, and {long:,} of {users:,} users have {LONG} events or more; whole users are held out"
         )
-    enough = int(np.sum(lengths >= 3))
-    if enough >= min(MIN_REQUESTS, max(users / 2, 1)) or (enough and not _splits_by_time(events)):
+    if enough >= min(MIN_REQUESTS, max(users / 2, 1)) or (enough and by_time is None):
         return "leave-last-out", (
-            f"{why}; the median user has {median:g} events, and the last two events of {enough:,} of {users:,} users "
-            "can be held out; every user is trained on"
+            f"{why}; the median user has {np.median(lengths):g} events, and the last two events of {enough:,} of "
+            f"{users:,} users can be held out; every user is trained on"
         )
-    if _splits_by_time(events):
+    if by_time is not None:
         what = "times" if clock == "ms" else "rows of the file, taken as the order of time,"
-        return (
-            "global-time",
-            f"only {enough:,} of {users:,} users have 3 events or more; {what} are split instead",
-        )
+        few = f"only {enough:,} of {users:,} users have 3 events or more"
+        return "global-time", f"{few}; {what} are split instead"
     return "leave-last-out", (
         f"nothing can be measured: none of {users:,} users has 3 events or more, and the {len(events):,} events have "
         "too few different times to be split by time"
     )
 
 
-def _returning(events: Interactions) -> float:
-    """The smaller share of users with a history among those of the validation and the test window."""
-    if not _splits_by_time(events):
-        return 0.0
-    split = global_time(events)
-    return min(_with_history(split.valid), _with_history(split.test))
+def _returning(by_time: Split | None, clock: str) -> tuple[str, str]:
+    """How many users of the time windows have earlier events; and why a split by time does not fit, if so."""
+    if clock != "ms":
+        return "", "the log has no times"
+    if by_time is None:
+        return "", "the events have too few different times"
+    counts = [(int(np.sum(one.history_lengths() > 0)), len(one)) for one in (by_time.valid, by_time.test)]
+    count, users = min(counts, key=lambda one: one[0] / one[1])
+    fact = f"{count:,} of the {users:,} users of a held-out window of time have earlier events"
+    if min(one for one, _ in counts) < MIN_REQUESTS:
+        return fact, f"only {fact} (at least {MIN_REQUESTS} are needed)"
+    return fact, "" if count >= RETURNING * users else f"only {fact}"
 
 
-def _with_history(window: HeldOut) -> float:
-    returning = int(np.sum(window.history_lengths() > 0))
-    return returning / len(window) if returning >= MIN_REQUESTS else 0.0
-
-
-def _splits_by_time(events: Interactions) -> bool:
+def _split_by_time(events: Interactions) -> Split | None:
+    """The split by time; None if there are too few different times."""
     try:
-        return min(len(global_time(events).valid), len(global_time(events).test)) > 0
+        found = global_time(events)
     except DataError:
-        return False
+        return None
+    return found if len(found.valid) and len(found.test) else None
 
 
 def _seed(protocol: str, seed: int) -> Mapping[str, int]:

@@ -93,6 +93,7 @@ def half_history(
     follows it. `first_halves` adds the first halves of held-out users to the training events, as the published code of
     the tree papers does.
     """
+    _check_min_length(min_length)
     users = np.flatnonzero(events.lengths >= min_length)
     shuffled = np.random.default_rng(seed).permutation(users)
     count = _share(len(users), held_out, "half-history", min_length)
@@ -131,6 +132,7 @@ def global_time(events: Interactions, train: float = 0.7, valid: float = 0.1) ->
 
 def leave_last_out(events: Interactions, min_length: int = 3) -> Split:
     """The last event of every user is for test, the one before it for validation, the rest for training."""
+    _check_min_length(min_length)
     users = np.flatnonzero(events.lengths >= max(min_length, 3))
     if len(users) == 0:
         raise DataError(f"leave-last-out: expected users with {max(min_length, 3)} events or more, got none")
@@ -166,6 +168,11 @@ def check_protocol(protocol: str) -> None:
     """Raise an error if no protocol has this name."""
     if protocol not in PROTOCOLS:
         raise ConfigError(f"split: expected one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+
+
+def _check_min_length(min_length: int) -> None:
+    if min_length < 1:
+        raise ConfigError(f"--min-length must be 1 or more, got {min_length}")
 
 
 def _share(users: int, held_out: float, name: str, min_length: int) -> int:
