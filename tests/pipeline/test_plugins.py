@@ -6,8 +6,9 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 
 from shortlist.errors import ArtifactError, ConfigError
+from shortlist.grammar import Filter
 from shortlist.pipeline import Request, load_recommender, parse_recipe, plugins, read_recipe
-from shortlist.pipeline.plugins import add_entry_points, load_plugins
+from shortlist.pipeline.plugins import add_entry_points, load_plugins, source_hash
 from shortlist.pipeline.registry import TYPES
 from shortlist.train import train
 
@@ -180,3 +181,32 @@ def test_entry_point_of_an_installed_package_is_a_type(folder, monkeypatch):
     del TYPES["every-third"]
     add_entry_points()
     assert TYPES["every-third"].__name__ == "Multiples"
+
+
+def test_source_hash_of_a_plugin_changes_with_its_module_and_with_that_of_its_base(folder):
+    (folder / "derived_plugin.py").write_text(
+        "import toy_plugin\n\n\nclass Own(toy_plugin.Last):\n    pass\n"
+    )
+
+    def loaded():
+        for name in ("toy_plugin", "derived_plugin"):
+            sys.modules.pop(name, None)
+        load_plugins(["toy_plugin.py", "derived_plugin.py"])
+        return [
+            source_hash([kind])
+            for kind in (sys.modules["toy_plugin"].Last, sys.modules["derived_plugin"].Own)
+        ]
+
+    before = loaded()
+    assert loaded() == before
+    (folder / "toy_plugin.py").write_text(MODULE.replace("arange(self", "zeros(self"))
+    assert all(new != old for new, old in zip(loaded(), before, strict=True))
+    sys.modules.pop("derived_plugin")
+
+
+def test_source_hash_of_shipped_classes_is_empty_and_typed_code_counts_as_new_in_every_process(monkeypatch):
+    assert source_hash([Filter, TYPES["explore"]]) == ""
+    typed = type("Typed", (Filter,), {"__module__": "typed_code"})
+    before = source_hash([typed])
+    monkeypatch.setattr(plugins, "NO_SOURCE", "another process")
+    assert source_hash([typed]) != before

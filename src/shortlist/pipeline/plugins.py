@@ -4,6 +4,7 @@ A type with a colon names a class. A recipe file imports its module; a bundle do
 that are imported already, and of installed packages with an entry point in the group `shortlist.stages`.
 """
 
+import hashlib
 import inspect
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 from shortlist.errors import ArtifactError, ConfigError, did_you_mean
 from shortlist.grammar import KINDS, Pipeline, Stage, leaves
@@ -25,6 +27,9 @@ GROUP = "shortlist.stages"
 VARIABLE = (
     "SHORTLIST_PLUGINS"  # environment of the command line and of the service: plug-ins joined by os.pathsep
 )
+
+OURS = sys.stdlib_module_names | {"shortlist", "torch"}  # their versions say what they do
+NO_SOURCE = uuid4().hex  # of code that was typed, not read from a file: every process counts as a new one
 
 
 def load_plugins(plugins: Sequence[str]) -> None:
@@ -64,6 +69,22 @@ def plugins_of(pipeline: Pipeline) -> tuple[Plugin, ...]:
     )
 
 
+def source_hash(kinds: Iterable[type[Any]]) -> str:
+    """A hash of the modules that define these classes and their bases; "" if the package ships them all.
+
+    Whatever was computed by a plug-in is used again only while its source is the same.
+    """
+    bases = {base.__module__ for kind in kinds for base in kind.__mro__}
+    outside = sorted(name for name in bases if name.partition(".")[0] not in OURS)
+    digest = hashlib.sha256("".join(map(_source, outside)).encode())
+    return digest.hexdigest()[:16] if outside else ""
+
+
+def plugin_sources(pipeline: Pipeline) -> str:
+    """The `source_hash` of all stages and models of a pipeline."""
+    return source_hash(kind for stage in leaves(pipeline) for kind in (type(stage), _own_class(stage)))
+
+
 def add_plugins(plugins: Iterable[Plugin], where: str) -> None:
     """Register the classes that a bundle needs; ArtifactError for one whose module is not imported."""
     for one in plugins:
@@ -75,6 +96,13 @@ def add_plugins(plugins: Iterable[Plugin], where: str) -> None:
             known = f" (version {one.version})" if one.version else ""
             raise ArtifactError(f"{where}: {_consent(f'{one.module}:{one.name}', one.module)}{known}")
         add_type(one.type, _class_of(sys.modules[one.module], one.name, where))
+
+
+def _source(module: str) -> str:
+    try:
+        return inspect.getsource(sys.modules[module])
+    except (OSError, TypeError, KeyError):
+        return NO_SOURCE
 
 
 def _plugin(name: str, kind: type[Any]) -> Plugin:
