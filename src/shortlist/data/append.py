@@ -167,7 +167,7 @@ def _check_weights(old: Dataset, new: Dataset) -> None:
     if low != 1 or high != 1:
         raise DataError(
             f"{new.facts.path}: has weights of {low:g} to {high:g}, and the events of the data set {old.name} have "
-            "none; prepare all files together (shortlist data prepare), with --weights implicit to count each event once"
+            "none; prepare all files together (shortlist data prepare), --weights implicit counts each event once"
         )
 
 
