@@ -24,12 +24,12 @@ def counted(service, name):
     return service.metrics.registry.get_sample_value(f"shortlist_{name}_total")
 
 
-def test_unknown_ids_are_dropped_and_counted(service):
+def test_unknown_items_are_dropped_and_unknown_ids_are_counted(service):
     body = RecommendRequest(
         user_id="nobody", history=["i1", "zz", "i2", "zz"], exclude=["i5", "yy"], k=3, seed=9
     )
     resolved = resolve(service, body)
-    assert resolved.request == Request(None, ["i1", "i2"], 3, ["i5"], 9)
+    assert resolved.request == Request("nobody", ["i1", "i2"], 3, ["i5"], 9)
     assert (resolved.known_user, resolved.ignored) == (False, 2)
     assert (counted(service, "unknown_users"), counted(service, "unknown_items")) == (1.0, 2.0)
 

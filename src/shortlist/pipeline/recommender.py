@@ -17,6 +17,7 @@ from shortlist.pipeline.batch.users import UnknownUsers
 from shortlist.pipeline.batch.write import Written
 from shortlist.pipeline.explain import Explanation, explain
 from shortlist.pipeline.recipe import Recipe
+from shortlist.pipeline.request_seeds import request_seeds
 from shortlist.pipeline.run import Slate, run
 from shortlist.progress import Progress, silent
 from shortlist.stages.filters import Excluded
@@ -74,7 +75,7 @@ class Request:
     history: Sequence[int | str] | None = None
     k: int | None = None  # None: as many as the pipeline gives
     exclude: Sequence[int | str] = ()
-    seed: int = 0
+    seed: int = 0  # of stages that sample: the same seed and user give the same slate
     time: int | None = None  # None: the end of the log
 
     def __post_init__(self) -> None:
@@ -106,7 +107,8 @@ class Recommender:
         users = [UNKNOWN if r.user is None else self.users.row(r.user) for r in requests]
         histories = [self.history(request) for request in requests]
         times = [self.about.ends if r.time is None else r.time for r in requests]
-        query = Query.of(histories, users, times, [request.seed for request in requests])
+        seeds = request_seeds([r.seed for r in requests], [r.user for r in requests])
+        query = Query.of(histories, users, times, seeds)
         excluded = [self._known(request.exclude) for request in requests]
         widest = max((len(rows) for rows in excluded), default=0)
         if not widest:

@@ -27,7 +27,7 @@ CAUSES = ("timeout", "busy")
 
 @dataclass(frozen=True)
 class ResolvedRequest:
-    """A library request with the known ids, and the number of unknown ones."""
+    """A library request with the known items, and the number of unknown ones."""
 
     request: Request
     known_user: bool
@@ -62,7 +62,7 @@ def explain_item(service: Service, body: ExplainRequest, context: RequestContext
 
 
 def resolve(service: Service, body: RecommendRequest) -> ResolvedRequest:
-    """Keep the known ids and count the unknown ones."""
+    """Keep the known items and count the unknown ids."""
     items, users = service.recommender.catalog.vocabulary, service.recommender.users
     known_user = body.user_id is not None and users.row(body.user_id) != UNKNOWN
     history = None if body.history is None else _known(items, body.history)
@@ -70,7 +70,7 @@ def resolve(service: Service, body: RecommendRequest) -> ResolvedRequest:
     service.metrics.unknown_items.inc(ignored)
     service.metrics.unknown_users.inc(body.user_id is not None and not known_user)
     request = Request(
-        user=body.user_id if known_user else None,
+        user=body.user_id,  # an unknown one has no history, but draws of its own
         history=history,
         k=body.k,
         exclude=_known(items, body.exclude),

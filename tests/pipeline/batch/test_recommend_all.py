@@ -1,13 +1,16 @@
 """Slates of many users: the same as those of single requests, in the order of the users."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from shortlist.data import Vocabulary
 from shortlist.errors import ConfigError
@@ -113,6 +116,36 @@ def test_sampled_slates_have_propensities(recommender):
     table = sampling.recommend_all(seed=4).read_all()
     entries = sampling.recommendations(sampling.recommend(Request("a", seed=4)))
     assert table["propensity"].to_pylist()[:3] == pytest.approx([one.propensity for one in entries])
+
+
+def test_users_draw_independently_with_one_seed_and_repeat_with_the_same_seed(recommender):
+    world = with_histories(recommender, [[]] * 300)  # the same scores for all: only the draws differ
+    sampling = replace(world, pipeline=listed("a", range(6)) >> Explore(temperature=2.0) % 2)
+    first, again, other = (sampling.recommend_all(seed=seed).read_all() for seed in (3, 3, 4))
+    assert again.equals(first)
+    assert other["item"].to_pylist() != first["item"].to_pylist()
+    best = first.filter(pc.equal(first["rank"], 1))
+    shown = Counter(best["item"].to_pylist())
+    probability = dict(zip(best["item"].to_pylist(), best["propensity"].to_pylist(), strict=True))
+    assert len(shown) == 6
+    assert sum(probability.values()) == pytest.approx(1, rel=1e-5)
+    expected = [len(world.users) * probability[item] for item in shown]
+    assert stats.chisquare(list(shown.values()), expected).pvalue > 1e-3
+
+
+def test_draws_of_users_do_not_depend_on_their_rows_and_unknown_users_draw_too(recommender):
+    sampling = replace(recommender, pipeline=listed("a", range(30)) >> Explore(temperature=2.0) % 5)
+    moved = replace(sampling, users=Vocabulary.of(["new", "b", "a"]))
+    for user in ("a", "b", "nobody"):
+        one, other = (
+            world.recommend(Request(user, [], seed=1)).items.tolist() for world in (sampling, moved)
+        )
+        assert one == other
+    users = ["b", "nobody", "somebody"]
+    table = sampling.recommend_all(users, seed=1).read_all()
+    same(as_rows(table), one_by_one(sampling, users, seed=1))
+    slates = {user: table.filter(pc.equal(table["user"], user))["item"].to_pylist() for user in users}
+    assert slates["nobody"] != slates["somebody"]
 
 
 def test_catalogue_without_titles_has_no_title_column(recommender):

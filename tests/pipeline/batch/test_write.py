@@ -11,6 +11,7 @@ import pytest
 from shortlist.artifact.lock import only_writer
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.pipeline.batch import job as job_module
+from shortlist.pipeline.batch import recommend_all
 from tests.pipeline.batch.test_recommend_all import with_histories
 from tests.worlds import N_ITEMS, tiny_recommender
 
@@ -65,14 +66,18 @@ def test_stopped_run_is_resumed_with_the_same_bytes(recommender, tmp_path, suffi
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([whole.name, out.name])
 
 
-@pytest.mark.parametrize("change", ["k", "seed", "users", "version"])
-def test_parts_of_another_run_are_not_used(recommender, tmp_path, change):
+@pytest.mark.parametrize("change", ["k", "seed", "users", "version", "package", "plug-in"])
+def test_parts_of_another_run_are_not_used(recommender, tmp_path, monkeypatch, change):
     out = tmp_path / "recs.parquet"
     with pytest.raises(StoppedError):
         recommender.write_recommendations(out, k=3, progress=stopped_after(8))
     other = recommender
     if change == "version":
         other = replace(recommender, about=replace(recommender.about, version="v2"))
+    if change == "package":
+        monkeypatch.setattr(recommend_all, "__version__", "9.9")
+    if change == "plug-in":
+        monkeypatch.setattr(recommend_all, "plugin_sources", lambda pipeline: "edited")
     users = [f"u{row}" for row in range(19, -1, -1)] if change == "users" else None
     options = {"k": 2 if change == "k" else 3, "seed": 1 if change == "seed" else 0}
     assert other.write_recommendations(out, users, **options).resumed == 0

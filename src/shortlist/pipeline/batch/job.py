@@ -17,6 +17,7 @@ from shortlist.data import UNKNOWN, Query
 from shortlist.grammar import Pipeline
 from shortlist.pipeline.batch.rows import MAX_NOMINATORS, in_order, slate_rows
 from shortlist.pipeline.batch.users import Users
+from shortlist.pipeline.request_seeds import request_seeds
 from shortlist.pipeline.run import Slate, run
 
 if TYPE_CHECKING:  # a recommender starts these jobs
@@ -37,7 +38,7 @@ class BatchJob:
     histories: "UserHistories"
     users: Users
     time: int  # of all requests
-    seed: int
+    seed: int  # of all requests; draws differ by user
 
     @property
     def nominators(self) -> tuple[str, ...]:
@@ -82,7 +83,9 @@ class BatchJob:
     def slate(self, places: Places) -> Slate:
         """The slates of one batch."""
         rows = torch.from_numpy(self.users.rows[places])
-        times, seeds = (torch.full_like(rows, value) for value in (self.time, self.seed))
+        ids = self.users.ids.take(pa.array(places)).to_pylist()
+        seeds = torch.tensor(request_seeds([self.seed] * len(ids), ids), dtype=torch.int64)
+        times = torch.full_like(rows, self.time)
         return run(self.pipeline, Query(rows, _padded(self.histories, rows), times, seeds))
 
 

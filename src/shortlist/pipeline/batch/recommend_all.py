@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from shortlist import __version__
 from shortlist.data import UNKNOWN
 from shortlist.grammar import Pipeline
 from shortlist.pipeline.batch.job import BatchJob
@@ -14,6 +15,7 @@ from shortlist.pipeline.batch.table import SlateTable
 from shortlist.pipeline.batch.users import UnknownUsers, Users, select_users
 from shortlist.pipeline.batch.write import Written, check_output, job_key, write_job
 from shortlist.pipeline.offline import offline
+from shortlist.pipeline.plugins import plugin_sources
 from shortlist.progress import Progress, silent
 
 if TYPE_CHECKING:  # its methods call these functions
@@ -44,10 +46,15 @@ def write(
     """The slates in a file; a run that was stopped is resumed."""
     check_output(out, force)
     job = _job(recommender, pipeline, select_users(recommender.users, users, unknown), seed)
-    options = {"pipeline": repr(job.pipeline), "seed": seed, "time": job.time}
+    options = {"pipeline": repr(job.pipeline), "seed": seed, "time": job.time, **_code(job.pipeline)}
     return write_job(
         job, _table(recommender, job), out, job_key(job, recommender.about.version, options), progress
     )
+
+
+def _code(pipeline: Pipeline) -> dict[str, str]:
+    """What the slates were computed by: the package and the plug-ins."""
+    return {"package": __version__, "plugins": plugin_sources(pipeline)}
 
 
 def _job(recommender: "Recommender", pipeline: Pipeline, users: Users, seed: int) -> BatchJob:
