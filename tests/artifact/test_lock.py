@@ -1,5 +1,6 @@
 """One writer per folder: the second process or thread is refused at once, and a dead process holds nothing."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -78,3 +79,44 @@ def test_a_folder_reached_by_another_path_has_the_same_lock(writer, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(ArtifactError, match=f"process {writer.pid}"):
         write(tmp_path / "link" / "out")
+
+
+def test_folders_made_for_a_lock_are_removed_unless_something_was_written(tmp_path):
+    with only_writer(tmp_path / "deep" / "er" / "out"):
+        assert os.listdir(tmp_path / "deep" / "er") == [".out.lock"]
+    assert os.listdir(tmp_path) == []
+    write(tmp_path / "deep" / "er" / "out")
+    assert os.listdir(tmp_path / "deep" / "er") == ["out"]
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_lock_that_cannot_be_made_is_reported_with_the_folder_that_was_given(tmp_path, monkeypatch, number):
+    def refused(path, *_):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr("shortlist.artifact.lock.os.open", refused)
+    with pytest.raises(OSError, match=os.strerror(number)) as raised, only_writer(tmp_path / "out"):
+        pass
+    assert raised.value.filename == str(tmp_path / "out")
+
+
+def test_lock_inside_a_folder_refuses_a_second_thread_and_leaves_no_file(tmp_path):
+    folder = tmp_path / "checkpoints"
+
+    def second() -> None:
+        with only_writer(folder, inside=True):
+            pass
+
+    with only_writer(folder, inside=True), ThreadPoolExecutor() as threads:
+        assert os.listdir(folder) == [".lock"]
+        with pytest.raises(ArtifactError, match=f"^{folder}: another thread of this process is writing"):
+            threads.submit(second).result()
+    assert os.listdir(tmp_path) == []
+
+
+def test_current_folder_is_locked_beside_it(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with only_writer(Path()):
+        assert sorted(os.listdir(tmp_path)) == [".here.lock", "here"]
+        assert os.listdir() == []

@@ -72,6 +72,34 @@ def test_targets_that_must_not_be_overwritten_are_refused(tmp_path):
     check_target(tmp_path / "new", overwrite=False)
 
 
+def test_backup_of_a_killed_writer_is_an_artifact_before_the_work_too(tmp_path):
+    (tmp_path / ".a.old").mkdir()
+    (tmp_path / ".a.old" / MANIFEST).write_text("{}")
+    with pytest.raises(ArtifactError, match="already holds an artifact"):
+        check_target(tmp_path / "a", overwrite=False)
+    check_target(tmp_path / "a", overwrite=True)
+
+
+def test_current_folder_is_not_replaced_and_no_lock_file_is_left_in_it(tmp_path, monkeypatch):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a")
+    for folder in (Path(), Path(".."), tmp_path / "a"):
+        with pytest.raises(ArtifactError, match="is the current folder or holds it"), staged(folder):
+            pass
+    assert listing(tmp_path / "a") == ["b"]
+    check_target(Path("b"), overwrite=False)
+
+
+def test_folder_inside_an_artifact_is_refused(tmp_path):
+    save(tmp_path / "a", "toy", {"x": "1"}, Lineage())
+    with pytest.raises(
+        ArtifactError, match=r"a/deep/b: lies inside the artifact .*/a; choose a folder outside"
+    ):
+        check_target(tmp_path / "a" / "deep" / "b", overwrite=True)
+    (tmp_path / MANIFEST).write_text('{"name": "of another program"}')
+    check_target(tmp_path / "b", overwrite=False)
+
+
 def test_file_is_written_whole_or_not_at_all(tmp_path):
     write_whole(tmp_path / "deep" / "page.html", "old")
     with pytest.raises(UnicodeEncodeError):

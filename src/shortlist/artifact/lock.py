@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
+from shortlist.artifact.os_errors import errors_name
 from shortlist.errors import ArtifactError
 
 _HELD: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
@@ -15,25 +16,46 @@ _HELD: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 
 @contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
+def only_writer(folder: Path, inside: bool = False) -> Iterator[None]:
     """Be the only writer of `folder` in the block; a second process or thread is refused at once.
 
-    The lock file is `.NAME.lock` beside the folder. A file system without locks is written to without one.
+    The lock file is `.NAME.lock` beside the folder, or `.lock` in it with `inside`. It is removed at the end, with the
+    folders that were made for it and are still empty. A file system without locks is written to without one.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    path = folder.parent.resolve() / f".{folder.name}.lock"
+    path = _lock_file(folder, inside)
     if path in _HELD.get():
         yield
         return
-    handle = _locked(path, folder)
-    held = _HELD.set(_HELD.get() | {path})
+    with _made(path.parent, folder):
+        with errors_name(folder):
+            handle = _locked(path, folder)
+        held = _HELD.set(_HELD.get() | {path})
+        try:
+            yield
+        finally:
+            _HELD.reset(held)
+            with suppress(FileNotFoundError):
+                path.unlink()
+            os.close(handle)
+
+
+def _lock_file(folder: Path, inside: bool) -> Path:
+    named = Path(os.path.abspath(folder))  # "." has no name
+    return named.resolve() / ".lock" if inside else named.parent.resolve() / f".{named.name}.lock"
+
+
+@contextmanager
+def _made(parent: Path, folder: Path) -> Iterator[None]:
+    """Make a folder and those above it; at the end, remove the ones that are new and empty."""
+    new = [one for one in (parent, *parent.parents) if not one.exists()]
     try:
+        with errors_name(folder):
+            parent.mkdir(parents=True, exist_ok=True)
         yield
     finally:
-        _HELD.reset(held)
-        with suppress(FileNotFoundError):
-            path.unlink()
-        os.close(handle)
+        with suppress(OSError):  # the first one that holds something ends it
+            for one in new:
+                one.rmdir()
 
 
 def _locked(path: Path, folder: Path) -> int:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shortlist.artifact.lock import only_writer
+from shortlist.artifact.os_errors import errors_name, renamed
 from shortlist.errors import ArtifactError
 
 MANIFEST = "manifest.json"
@@ -47,17 +48,6 @@ def write_whole(path: Path, text: str) -> None:
                 draft.unlink()
 
 
-@contextmanager
-def errors_name(path: Path) -> Iterator[None]:
-    """Raise errors of the operating system with `path`, which the user typed, in place of a temporary file."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None or _is_elsewhere(error.filename, path):
-            raise
-        raise _about(path, error) from error
-
-
 def check_writable(path: Path, inside: bool = False) -> None:
     """Raise unless a file or folder `path` can be created or replaced: a probe beside it is created and removed.
 
@@ -67,18 +57,25 @@ def check_writable(path: Path, inside: bool = False) -> None:
     try:
         os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}{STAGING}{os.getpid()}-", dir=probed))
     except OSError as error:
-        raise _about(path, error) from error
+        raise renamed(error, path) from error
 
 
 def check_target(folder: Path, overwrite: bool) -> None:
     """Raise unless an artifact may be written to `folder`."""
+    check_outside_artifacts(folder)
+    if _holds_current_folder(folder):
+        raise ArtifactError(
+            f"{folder}: is the current folder or holds it, and would be replaced; choose another folder, or run the "
+            "command from elsewhere"
+        )
     if folder.is_symlink() or folder.is_file():
         raise ArtifactError(
             f"{folder}: is a {'link' if folder.is_symlink() else 'file'}; expected a folder to write to"
         )
-    if not folder.exists() or not any(folder.iterdir()):
+    found = current_folder(folder)
+    if not found.exists() or not any(found.iterdir()):
         return
-    if not (folder / MANIFEST).is_file():
+    if not (found / MANIFEST).is_file():
         raise ArtifactError(f"{folder}: holds files that are not an artifact; choose another folder")
     if not overwrite:
         raise ArtifactError(
@@ -86,22 +83,23 @@ def check_target(folder: Path, overwrite: bool) -> None:
         )
 
 
+def check_outside_artifacts(path: Path) -> None:
+    """Raise if `path` lies inside an artifact, which a further file would damage."""
+    for folder in path.absolute().parents:
+        manifest = folder / MANIFEST
+        if manifest.is_file() and '"schema_version"' in manifest.read_text("utf-8", "replace"):
+            raise ArtifactError(f"{path}: lies inside the artifact {folder}; choose a folder outside of it")
+
+
+def _holds_current_folder(folder: Path) -> bool:
+    try:
+        return Path.cwd().is_relative_to(folder.resolve())
+    except FileNotFoundError:  # the current folder was removed
+        return False
+
+
 def _staging_folder(folder: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=f".{folder.name}{STAGING}{os.getpid()}-", dir=folder.parent))
-
-
-def _about(path: Path, error: OSError) -> OSError:
-    """The same error with another path."""
-    return OSError(error.errno, os.strerror(error.errno or 0), str(path))
-
-
-def _is_elsewhere(filename: object, path: Path) -> bool:
-    """Whether an error is about a file that is neither beside nor above `path`, such as an input."""
-    if not isinstance(filename, str | os.PathLike):
-        return False
-    named = Path(os.path.abspath(filename))
-    parent = Path(os.path.abspath(path)).parent
-    return not (named.is_relative_to(parent) or parent.is_relative_to(named))
 
 
 def _clean_up(folder: Path) -> None:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shortlist.artifact.lock import only_writer
-from shortlist.artifact.staging import check_writable, errors_name
+from shortlist.artifact.os_errors import errors_name
+from shortlist.artifact.staging import check_writable
 from shortlist.errors import ConfigError
 from shortlist.pipeline.batch.formats import format_of
 from shortlist.pipeline.batch.job import BATCH, CELLS, PART, BatchJob
