@@ -1,5 +1,6 @@
 """Training ends with a refit on all events; the measured pipeline stays beside the served one."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from shortlist.data.split import PROTOCOLS
 from shortlist.evaluate import evaluate
 from shortlist.grammar import leaves
 from shortlist.pipeline import Recommender, load_recommender, parse_recipe
+from shortlist.pipeline.offline import time_limited
 from shortlist.pipeline.recommender import Request
 from shortlist.train.bundle import describe_training
 
@@ -118,6 +120,22 @@ def test_measured_figures_are_those_of_evaluate(data, trained):
         found = evaluate(trained, data, on=part)
         for name, interval in trained.about.measured[part].metrics.items():
             assert found.metrics["pipeline"].metrics[name] == interval
+
+
+def test_time_limits_change_neither_training_nor_measured_figures(data):
+    limited = replace(
+        RECIPE, expression=RECIPE.expression.replace("nearest % 20", "Within(nearest % 20, ms=1e-6)")
+    )
+    plain, guarded = (
+        shortlist.train(recipe, data, protocol="leave-last-out", refit=False) for recipe in (RECIPE, limited)
+    )
+    assert time_limited(guarded.pipeline) == ["nearest"]
+    for name, tensor in plain.training_sample.items():
+        assert torch.equal(guarded.training_sample[name], tensor)
+    assert guarded.about.measured == plain.about.measured
+    assert (
+        evaluate(guarded, data).mean("pipeline") == guarded.about.measured["test"].metrics["recall@20"].mean
+    )
 
 
 def test_saved_bundle_holds_both_pipelines(data, trained, folder):

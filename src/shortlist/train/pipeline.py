@@ -16,6 +16,7 @@ from shortlist.grammar import Filter, Nominator, Pipeline, Scorer, Stage, leaves
 from shortlist.pipeline import TYPES, About, Recipe, Recommender
 from shortlist.pipeline.about import OutOfFold, TrainingHistory
 from shortlist.pipeline.expression import parse
+from shortlist.pipeline.offline import offline
 from shortlist.pipeline.placeholders import placeholder
 from shortlist.pipeline.recipe import Types
 from shortlist.pipeline.recommender import UserHistories
@@ -183,8 +184,12 @@ class PipelineTrainer:
                 trained |= self.fit([name], replace(folds[0].past, batches=batches, fitted=known))
                 if self.ranks(name):
                     sample |= training_sample(name, trained[name], batches, context.seed)
-            folds = [one.through(self.parsed({**one.stages, **trained}).stages[position]) for one in folds]
+            folds = [one.through(self._offline({**one.stages, **trained})[position]) for one in folds]
         return trained, sample
+
+    def _offline(self, stages: Stages) -> tuple[Stage, ...]:
+        """The steps of the pipeline without time limits, which a batch of requests would exceed."""
+        return offline(self.parsed(stages)).stages
 
     def out_of_fold_parts(
         self, context: TrainContext, split: Split

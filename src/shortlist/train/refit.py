@@ -5,21 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from shortlist.data import Dataset, HeldOut, Split
-from shortlist.grammar import Pipeline
-from shortlist.metrics.ranking import METRICS
-from shortlist.metrics.significance import bootstrap
-from shortlist.pipeline import Recommender, run
-from shortlist.pipeline.about import Measured, Refit
-from shortlist.pipeline.recommender import resized
-from shortlist.progress import Labelled, Progress, silent, tracked
+from shortlist.pipeline import Recommender
+from shortlist.pipeline.about import Refit
+from shortlist.progress import Labelled, Progress, silent
+from shortlist.train.measure import measure
 from shortlist.train.pipeline import train_pipeline
-
-CUT = 20  # slates of a measurement
-MEASURED = ("recall", "ndcg")
-BATCH = 128
 
 
 def measured(trained: Recommender, split: Split, seed: int = 0, progress: Progress = silent) -> Recommender:
@@ -31,21 +23,6 @@ def measured(trained: Recommender, split: Split, seed: int = 0, progress: Progre
         if len(requests)
     }
     return replace(trained, about=replace(trained.about, measured=figures))
-
-
-@torch.no_grad()
-def measure(pipeline: Pipeline, requests: HeldOut, seed: int = 0, progress: Progress = silent) -> Measured:
-    """Recall and NDCG of a pipeline, defined as in `shortlist evaluate`."""
-    sized, values = resized(pipeline, CUT), {name: list[torch.Tensor]() for name in MEASURED}
-    for start in tracked(range(0, len(requests), BATCH), "measure", progress):
-        part = requests.take(slice(start, start + BATCH))
-        query = part.query(width=int(part.history_lengths().max(initial=1)))
-        slates, relevant = run(sized, query).items, part.relevant()
-        for name in MEASURED:
-            values[name].append(METRICS[name](slates, relevant, CUT))
-    return Measured(
-        len(requests), {f"{name}@{CUT}": bootstrap(torch.cat(own), seed) for name, own in values.items()}
-    )
 
 
 def refit(

@@ -1,4 +1,8 @@
-"""An old bundle against a new one on validation requests that are new to both."""
+"""An old bundle against a new one on validation requests whose relevant items neither was trained on.
+
+The training of the new one was stopped early by these same requests, which favours it a little; that of the old one by
+its own validation requests.
+"""
 
 from dataclasses import dataclass
 
@@ -9,13 +13,10 @@ from torch import Tensor
 from shortlist.data import UNKNOWN, Dataset, HeldOut, Query, Split
 from shortlist.metrics.ranking import recall
 from shortlist.metrics.significance import PairedTest, paired
-from shortlist.pipeline import Recommender, run
-from shortlist.pipeline.recommender import resized
-from shortlist.progress import Progress, silent, tracked
+from shortlist.pipeline import Recommender
+from shortlist.progress import Progress, silent
 from shortlist.train.bundle_rows import in_rows_of, trained_events
-
-CUT = 20  # items of a slate
-BATCH = 128
+from shortlist.train.measure import CUT, request_batches, slates
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,10 @@ def compared(
     rows = _Rows.of(old, dataset)
     requests = _new_to(old, dataset, rows, split.valid)
     before, now = list[Tensor](), list[Tensor]()
-    for start in tracked(range(0, len(requests), BATCH), "compare", progress):
-        part = requests.take(slice(start, start + BATCH))
-        relevant, query = part.relevant(), part.query(width=int(part.history_lengths().max(initial=1)))
-        now.append(recall(_slates(new, query), relevant, CUT))
-        before.append(recall(rows.back(_slates(old, rows.query(query))), relevant, CUT))
+    pipelines = new.as_measured().pipeline, old.as_measured().pipeline
+    for query, relevant in request_batches(requests, "compare", progress):
+        now.append(recall(slates(pipelines[0], query), relevant, CUT))
+        before.append(recall(rows.back(slates(pipelines[1], rows.query(query))), relevant, CUT))
     a, b = (torch.cat(values) if values else torch.empty(0) for values in (now, before))
     return Retrained(len(requests), float(b.mean()), float(a.mean()), paired(a, b, new.about.seed))
 
@@ -94,8 +94,3 @@ def _new_to(old: Recommender, dataset: Dataset, rows: _Rows, requests: HeldOut) 
     known = np.concatenate([[0], (rows.items.numpy()[dataset.events.items] != UNKNOWN).cumsum()])
     before_cut = known[requests.cuts] - known[requests.starts]  # events with items that the old bundle knows
     return requests.take(np.flatnonzero(before_cut >= trained[requests.users]))
-
-
-@torch.no_grad()
-def _slates(bundle: Recommender, query: Query) -> Tensor:
-    return run(resized(bundle.as_measured().pipeline, CUT), query).items

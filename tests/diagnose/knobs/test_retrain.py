@@ -59,6 +59,15 @@ def test_ranker_has_variants_with_other_modes_and_negatives():
     ]
 
 
+def test_stages_that_count_events_once_have_the_same_variants(bundle_with_tree):
+    ranked = RANKED + 'weights = "implicit"\n'
+    assert len(variants(parse_recipe(ranked))) == len(variants(parse_recipe(RANKED)))
+    tree = bundle_with_tree.recipe
+    config = replace(tree.stages["tree"], train={**tree.stages["tree"].train, "weights": "implicit"})
+    found = variants(replace(tree, stages={**tree.stages, "tree": config}))
+    assert [one.recipe.stages["tree"].train["weights"] for one in found] == ["implicit"] * 2
+
+
 def test_bundle_without_variants_or_recipe_is_refused(bundle_with_tree):
     assert variants(None) == variants(parse_recipe(POPULAR)) == ()
     with pytest.raises(ConfigError, match="retrain needs a ranker with training modes"):

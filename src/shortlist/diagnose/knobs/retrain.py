@@ -10,11 +10,12 @@ from shortlist.diagnose.sample import UserSample, hits_per_request
 from shortlist.errors import ConfigError, DataError
 from shortlist.metrics.estimate import Estimate
 from shortlist.pipeline import Recipe, Recommender
+from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import resized
-from shortlist.progress import Progress, silent
+from shortlist.progress import Labelled, Progress, silent
 from shortlist.train.pipeline import train_pipeline
 from shortlist.train.rankers.ranker import RankerTrainer
-from shortlist.train.registry import TRAINERS
+from shortlist.train.registry import TRAINERS, trainer_of
 from shortlist.train.tree.trainer import TreeTrainer
 
 MODES = ("original", "harmonised", "mixed")
@@ -74,8 +75,8 @@ def _of_stage(recipe: Recipe, name: str) -> Iterator[Variant]:
 
 def _trainer(recipe: Recipe, name: str) -> object:
     config = recipe.stages[name]
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in config.train.items()}
-    return TRAINERS[config.type](**values) if config.type in TRAINERS else None
+    where = f"{recipe.path}: [stages.{name}.train]"
+    return trainer_of(config.type, config.train, where) if config.type in TRAINERS else None
 
 
 def _changed(recipe: Recipe, name: str, knob: str, value: object) -> Recipe:
@@ -98,19 +99,15 @@ def retrain_variants(
     Slates have `k` items, or as many as the pipeline returns.
     The interval is over users; it does not include the variation between training seeds.
     """
-    before = hits_per_request(resized(bundle.pipeline, k), sample)
+    before = hits_per_request(resized(offline(bundle.pipeline), k), sample)
     results = []
     for number, variant in enumerate(tried, start=1):
         label = f"training {number} of {len(tried)} ({variant.stage}: {variant.knob} = {variant.setting}): "
         try:
-            made = train_pipeline(variant.recipe, data, bundle.about.seed, split, _labelled(progress, label))
+            made = train_pipeline(variant.recipe, data, bundle.about.seed, split, Labelled(progress, label))
         except (ConfigError, DataError) as error:
             results.append(variant.result(why=" ".join(str(error).split())))
             continue
-        hits = hits_per_request(resized(made.pipeline, k), sample)
+        hits = hits_per_request(resized(offline(made.pipeline), k), sample)
         results.append(variant.result(sample.recall(hits - before)))
     return tuple(results)
-
-
-def _labelled(progress: Progress, label: str) -> Progress:
-    return lambda task, done, total: progress(label + task, done, total)
