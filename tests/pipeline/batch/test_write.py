@@ -111,6 +111,19 @@ def test_existing_file_is_replaced_only_with_force(recommender, tmp_path):
     assert out.read_text().startswith('"user"')
 
 
+def test_file_that_another_process_wrote_before_the_lock_is_not_replaced(recommender, tmp_path, monkeypatch):
+    out = tmp_path / "recs.csv"
+
+    def late(path):
+        path.write_text("theirs")
+        return only_writer(path)
+
+    monkeypatch.setattr("shortlist.pipeline.batch.write.only_writer", late)
+    with pytest.raises(ConfigError, match=r"recs\.csv: exists"):
+        recommender.write_recommendations(out)
+    assert out.read_text() == "theirs"
+
+
 def test_wrong_suffix_and_folder_are_refused_before_the_work(recommender, tmp_path):
     with pytest.raises(ConfigError, match=r"ends in \.parquet, \.csv, \.jsonl, got '\.xlsx'"):
         recommender.write_recommendations(tmp_path / "recs.xlsx")

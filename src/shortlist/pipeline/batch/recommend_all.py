@@ -47,9 +47,8 @@ def write(
     check_output(out, force)
     job = _job(recommender, pipeline, select_users(recommender.users, users, unknown), seed)
     options = {"pipeline": repr(job.pipeline), "seed": seed, "time": job.time, **_code(job.pipeline)}
-    return write_job(
-        job, _table(recommender, job), out, job_key(job, recommender.about.version, options), progress
-    )
+    key = job_key(job, recommender.about.version, options)
+    return write_job(job, _table(recommender, job), out, key, force, progress)
 
 
 def _code(pipeline: Pipeline) -> dict[str, str]:

@@ -50,6 +50,7 @@ def write_job(
     table: SlateTable,
     out: Path,
     key: Mapping[str, Any] | None,
+    force: bool = False,
     progress: Progress = silent,
 ) -> Written:
     """Write the slates of a job to `out`.
@@ -59,6 +60,7 @@ def write_job(
     """
     counts, skipped = Counter[str](), Counter[str]()
     with errors_name(out), only_writer(out):
+        check_output(out, force)  # again: another process may have written it before the lock was ours
         parts = Parts.open(out, key)
         draft = parts.folder / f"draft{out.suffix}"
         rows = _counted(_resumed(job, parts, counts, progress), counts, skipped)
