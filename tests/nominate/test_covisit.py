@@ -74,9 +74,9 @@ def test_stage_keeps_the_contract_and_is_rebuilt_from_settings_and_tensors():
     ("settings_", "message"),
     [
         ({"last": 0}, "covisit: last must be at least 1, got 0"),
-        ({"history_decay": 0.0}, "history_decay must be above 0, got 0.0"),
-        ({"history_decay": 1.5}, "history_decay must lie between 0 and 1, got 1.5"),
-        ({"history_decay": float("nan")}, "history_decay must lie between 0 and 1, got nan"),
+        ({"history_decay": 0.0}, "history_decay must lie between 1e-09 and 1, got 0.0"),
+        ({"history_decay": 1.5}, "history_decay must lie between 1e-09 and 1, got 1.5"),
+        ({"history_decay": float("nan")}, "history_decay must lie between 1e-09 and 1, got nan"),
     ],
 )
 def test_settings_outside_their_range_are_refused(settings_, message):

@@ -62,6 +62,29 @@ REFUSALS = {
         'type = "two-tower"', 'type = "two-tower"\nindex = "missing"', "index must be one of"
     ),
     "a device that is not there": ("width = 16", 'width = 16\ndevice = "cuda"', "torch finds no GPU"),
+    "a device of a ranker that is not there": (
+        'type = "feature-ranker"\n\n[stages.rank.train]', 'type = "din-ranker"\n[stages.rank.train]\ndevice = "cuda"',
+        "torch finds no GPU",
+    ),
+    "a column that the catalogue does not have": (
+        'type = "feature-ranker"', 'type = "mlp-ranker"\ncolumns = ["nope"]',
+        "'nope' is not a column of the catalogue; it has ",
+    ),
+    "an index of a model without vectors": (
+        'type = "co-visit"', 'type = "ease"\nindex = "hnsw"', "needs a model whose scores are products of vectors"
+    ),
+    "a setting of an index that a model does not have": (
+        'type = "co-visit"', 'type = "item-knn"\nef = 10', "got ItemKNN; remove index, ef and nprobe"
+    ),
+    "a setting of another index": (
+        'type = "two-tower"', 'type = "two-tower"\nef = 10', 'index "exact" has no settings'
+    ),
+    "a factor of zero": (
+        'type = "co-visit"', 'type = "co-visit"\nhistory_decay = 0.0', "history_decay must lie between"
+    ),
+    "a precision that a CPU lacks": (
+        'type = "co-visit"', 'type = "tree"\n[stages.covisit.train]\nprecision = "bfloat16"', "needs a GPU"
+    ),
     "an unknown category": (
         'type = "seen"', 'type = "available"\nonly = ["no such category"]', "which is not in the catalogue"
     ),

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from shortlist.artifact.tensor_checks import check_floats, check_shape, check_whole
 from shortlist.data import Candidates, Query
-from shortlist.errors import ConfigError
 from shortlist.grammar import Nominator
 from shortlist.index import top
 from shortlist.settings import setting
@@ -21,12 +20,7 @@ class CoVisit(Nominator):
     neighbour: Tensor  # [N, M] most similar item rows of each item, -1 = none
     likeness: Tensor  # [N, M] their cosine similarity, 0 where none
     last: int = setting(30, "History items that count, the most recent ones.", least=1)
-    history_decay: float = setting(0.95, "Weight factor per step back in the history.", least=0, most=1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.history_decay > 0:
-            raise ConfigError(f"{self.title}: history_decay must be above 0, got {self.history_decay!r}")
+    history_decay: float = setting(0.95, "Weight factor per step back in the history.", least=1e-9, most=1)
 
     def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
         check_shape("neighbour", self.neighbour, n_items, None)

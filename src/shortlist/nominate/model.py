@@ -12,9 +12,12 @@ from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Knob, Nominator
 from shortlist.index import INDEXES, VectorIndex, index_from_tensors, index_to_tensors, make_index, top
 from shortlist.index.exact import mask_rows
+from shortlist.index.registry import index_type
 from shortlist.models.model import Model, VectorModel
 from shortlist.models.registry import packed, unpacked
 from shortlist.settings import setting
+
+PROBE = 8  # width of the empty index that settings are tried on
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,14 +78,28 @@ class ModelNominator(Nominator):
     @torch.no_grad()
     def _index(self) -> VectorIndex | None:
         """The given index with this stage's knobs, or a new one; None for a model without vectors."""
-        params = {name: value for name, value in (("ef", self.ef), ("nprobe", self.nprobe)) if value}
+        params = index_settings(vars(self))
         if not isinstance(self.model, VectorModel):
-            if self.index != "exact" or params:
-                raise ConfigError(
-                    f"{self.title}: index {self.index!r} needs a model whose scores are products of vectors, got "
-                    f"{type(self.model).__name__}; remove index, ef and nprobe"
-                )
+            check_index(type(self.model), vars(self))
             return None
         if self.built is not None and self.built.kind == self.index != "exact":
             return self.built.tuned(**params)
         return make_index(self.index, self.model.vectors(), **params)
+
+
+def index_settings(settings: Mapping[str, Any]) -> dict[str, int]:
+    """The settings of an index that are set."""
+    return {name: settings[name] for name in ("ef", "nprobe") if settings.get(name)}
+
+
+def check_index(model: type[Any], settings: Mapping[str, Any]) -> None:
+    """Refuse an index that this class of models cannot use, a missing library, and settings of another index."""
+    index, params = str(settings.get("index", "exact")), index_settings(settings)
+    index_type(index)
+    if issubclass(model, VectorModel):
+        make_index(index, torch.zeros(0, PROBE), **params)
+    elif index != "exact" or params:
+        raise ConfigError(
+            f"index {index!r} needs a model whose scores are products of vectors, got {model.__name__}; "
+            "remove index, ef and nprobe"
+        )

@@ -1,7 +1,7 @@
 """Placeholders of stages that are not trained yet: an expression can be checked, and a part of it can run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 import torch
@@ -13,11 +13,20 @@ from shortlist.grammar import KINDS, Filter, Hydrator, Nominator, Scorer, Select
 
 
 def placeholder(kind: type[Stage], name: str) -> Stage:
-    """A stage of the same kind that changes no candidate; a nominator nominates nothing."""
+    """A stage of the same kind and default size that changes no candidate; a nominator nominates nothing."""
     for base, pending in _PLACEHOLDERS.items():
         if issubclass(kind, base):
-            return pending(name=name)
+            return pending(name=name, **_default_size(kind))
     raise GrammarError(f"stage {name!r}: {kind.__name__} has no kind: derive it from {KINDS}")
+
+
+def _default_size(kind: type[Stage]) -> dict[str, Any]:
+    """The field that `%` sets, with the default of this class; nothing where the class has none."""
+    return {
+        one.name: one.default
+        for one in fields(kind)
+        if one.name == kind.size_field and one.default is not MISSING
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,11 +9,11 @@ from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.models.model import Model
 from shortlist.models.registry import MODELS
 from shortlist.models.sequence.sasrec import SASRecConfig
+from shortlist.nominate import model as nominate
 from shortlist.pipeline import parse_recipe
 from shortlist.pipeline.recommender import Request
 from shortlist.testing.stages import check_stage
 from shortlist.train import TrainContext, train
-from shortlist.train.models import trainer as models
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer
 
@@ -143,7 +143,7 @@ def test_missing_index_is_refused_before_training(context, monkeypatch):
     def missing(kind):
         raise MissingExtraError("scann", "scann")
 
-    monkeypatch.setattr(models, "index_type", missing)
+    monkeypatch.setattr(nominate, "index_type", missing)
     with pytest.raises(MissingExtraError, match="scann"):
         trainer.fit({"name": "table", "index": "scann"}, given)
     assert trainer.calls == []

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Catalog, HeldOut, Interactions
-from shortlist.index.registry import index_type
 from shortlist.models.model import Model
 from shortlist.models.registry import MODELS, model_name
 from shortlist.nominate import ModelNominator
+from shortlist.nominate.model import check_index
 from shortlist.progress import Progress, silent
 from shortlist.settings import Setting, check_fields, check_settings, settings_of
 from shortlist.train.context import TrainContext
@@ -89,8 +89,8 @@ class ModelTrainer(ABC):
         return replace(self.config, n_items=events.n_items, **sizes)
 
     def check_data(self, settings: Mapping[str, Any], context: TrainContext) -> None:
-        """Refuse a missing index library, and events that cannot be trained on, before anything is fitted."""
-        index_type(str(settings.get("index", "exact")))
+        """Refuse an index that cannot be built, and events that cannot be trained on, before anything is fitted."""
+        check_index(self.model, settings)
 
     def learned(self, context: TrainContext) -> Any:
         """A model trained on the events of a context."""

@@ -7,6 +7,7 @@ A ranker type is its stage and a small subclass: `NetworkRankerTrainer` for netw
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +19,11 @@ from shortlist.errors import ConfigError
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.settings import check_fields, setting
 from shortlist.stages.calibrated import Calibrated
+from shortlist.stages.catalog_columns import CatalogColumns
 from shortlist.train.context import TrainContext
+from shortlist.train.fingerprint import fingerprint
 from shortlist.train.loop.convergence import history_of
+from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Loop
 from shortlist.train.loop.losses import listwise_loss
 from shortlist.train.rankers.calibrate import calibrated
@@ -49,6 +53,12 @@ class RankerTrainer(ListSampling):
 
     def __post_init__(self) -> None:
         check_fields(self, self.title)
+
+    def check_data(self, settings: Mapping[str, Any], context: TrainContext) -> None:
+        """Refuse a device that is not there, and columns that the catalogue does not have."""
+        device_of(getattr(self, "device", "cpu"))
+        if settings.get("columns"):
+            CatalogColumns.of(context.catalog, context.events.popularity > 0, list(settings["columns"]))
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Any:
         """The trained stage."""
@@ -104,11 +114,18 @@ class NetworkRankerTrainer(RankerTrainer):
     ) -> tuple[Calibrated, TrainingHistory]:
         torch.manual_seed(context.seed)
         stage = self.untrained(settings, context, training_set)
-        history = self.train(self.network(stage), self.logits(stage), context, training_set)
+        start = fingerprint(self.network(stage).state_dict())
+        folder = context.checkpoint_folder(training_set.what, repr(self), settings, start)
+        history = self.train(self.network(stage), self.logits(stage), context, training_set, folder)
         return stage, history
 
     def train(
-        self, network: nn.Module, score: Score, context: TrainContext, training_set: TrainingSet
+        self,
+        network: nn.Module,
+        score: Score,
+        context: TrainContext,
+        training_set: TrainingSet,
+        folder: Path | None = None,
     ) -> TrainingHistory:
         """Train a network in place; it keeps the weights with the lowest loss on the validation requests."""
         steps = len(training_set.training)
@@ -121,7 +138,6 @@ class NetworkRankerTrainer(RankerTrainer):
 
         loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
         validate = _validation(score, training_set) if training_set.validation else None
-        folder = context.checkpoint_folder(training_set.what, repr(self))
         values = loop.run(
             network, batches, steps, training_set.what, context.progress, validate, folder=folder
         )

@@ -151,6 +151,13 @@ class TreePlan(ScorerSettings):
         """Steps in all rounds."""
         return self.rounds * self.steps
 
+    def check_device(self, device: str) -> None:
+        """Refuse a precision that a kind of device lacks."""
+        if self.precision == "bfloat16" and device == "cpu":
+            raise ConfigError(
+                "tree: precision 'bfloat16' needs a GPU, this is a CPU; use 'auto' or 'float32'"
+            )
+
 
 SETTINGS: tuple[Setting, ...] = settings_of(TreePlan)
 

@@ -74,9 +74,10 @@ class TreeTrainer:
         return plan_of(self.method, self.profile, **{**self.overrides, **more})
 
     def check_data(self, settings: Mapping[str, Any], context: TrainContext) -> None:
-        """Refuse a device that is not there, and events that are too few."""
-        device_of(self.device)
-        self._with_epochs(context, self.plan())
+        """Refuse a device that is not there or lacks the precision, and events that are too few."""
+        plan = self.plan()
+        plan.check_device(device_of(self.device).type)
+        self._with_epochs(context, plan)
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> TreeNominator:
         plan = self._with_epochs(context, self.plan(beam=int(settings.get("beam", TreePlan.beam))))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import HeldOut, Interactions
-from shortlist.errors import ConfigError, ShortlistError
+from shortlist.errors import ShortlistError
 from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, grow, n_rows, random_order
 from shortlist.models.nodes import (
     AttentionScorer,
@@ -85,10 +85,7 @@ class TreeTraining:
         self.plan, self.training_set, self.seed = plan, training_set, seed
         self.progress, self.clock = progress, clock
         self.device = device_of(device)
-        if plan.precision == "bfloat16" and self.device.type == "cpu":
-            raise ConfigError(
-                "tree: precision 'bfloat16' needs a GPU, this is a CPU; use 'auto' or 'float32'"
-            )
+        plan.check_device(self.device.type)
         self.instances = instances_of(
             training_set.events, sum(plan.windows), plan.min_history, plan.instances, self.device
         )
