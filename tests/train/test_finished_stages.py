@@ -1,12 +1,16 @@
 """A training that is started again fits only the stages that were not finished, and gives the same bundle."""
 
+import sys
 from collections import Counter
 
 import pytest
 import torch
 
 from shortlist.artifact.store import load
-from shortlist.pipeline import parse_recipe
+from shortlist.grammar import leaves
+from shortlist.pipeline import TYPES, parse_recipe
+from shortlist.pipeline.plugins import load_plugins
+from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.train import train
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
 
@@ -101,3 +105,54 @@ def test_other_seed_fits_everything_again(world, recipe, tmp_path):
     count = len(list(tmp_path.glob("stage-*")))
     train(recipe, world, checkpoint_dir=tmp_path, refit=False, seed=1)
     assert len(list(tmp_path.glob("stage-*"))) == 2 * count
+
+
+def test_changed_setting_of_a_ranker_starts_its_training_anew(world, recipe, tmp_path):
+    train(recipe, world, checkpoint_dir=tmp_path, refit=False)
+    changed = with_settings(recipe, {"stages.rank.nominators": []})
+    made = train(changed, world, checkpoint_dir=tmp_path, refit=False)
+    rank = next(one for one in leaves(made.pipeline) if one.title == "rank")
+    assert rank.features.nominators == ()
+
+
+PLUGIN = """
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from shortlist.grammar import Scorer
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Constant(Scorer):
+    value: Tensor
+
+    @classmethod
+    def fit(cls, settings, context):
+        return cls(torch.tensor(1.0), **settings)
+
+    def score(self, query, found):
+        return self.value.expand(found.shape)
+"""
+
+
+def test_stage_of_changed_code_is_fitted_again(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def value(code: str) -> float:
+        (tmp_path / "own_stage.py").write_text(code)
+        load_plugins(["own_stage.py"])
+        try:
+            recipe = parse_recipe(
+                'pipeline = "popular % 9 >> own"\n[stages.popular]\ntype = "popular"\n'
+                '[stages.own]\ntype = "own_stage:Constant"\n'
+            )
+            made = train(recipe, world, checkpoint_dir=tmp_path / "saved", refit=False)
+            return float(made.pipeline.stages[1].tensors()["value"])
+        finally:
+            del sys.modules["own_stage"], TYPES["own_stage:Constant"]
+
+    assert value(PLUGIN) == value(PLUGIN) == 1.0
+    assert value(PLUGIN.replace("1.0", "22.0")) == 22.0

@@ -65,6 +65,9 @@ class TrainContext:
     batches: tuple[RequestBatch, ...] = ()
     fitted: Mapping[str, Stage] = field(default_factory=dict)  # trained stages by name
     checkpoint_dir: Path | None = None  # where long trainings save checkpoints
+    source: str = (
+        ""  # hash of the plug-in code that trains; its checkpoints are read only while it is the same
+    )
     note: Note = no_history  # called once per trained stage with its training history
     best_epochs: Mapping[str, int] = field(
         default_factory=dict
@@ -80,7 +83,7 @@ class TrainContext:
         if self.checkpoint_dir is None:
             return None
         data = [self.events.fingerprint, *(one.fingerprint for one in self.batches)]
-        key = json.dumps([settings, self.seed, *data], sort_keys=True, default=str)
+        key = json.dumps([settings, self.seed, self.source, *data], sort_keys=True, default=str)
         return self.checkpoint_dir / f"{task}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
     @property

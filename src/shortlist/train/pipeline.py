@@ -18,6 +18,7 @@ from shortlist.pipeline.about import OutOfFold, TrainingHistory
 from shortlist.pipeline.expression import parse
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.placeholders import placeholder
+from shortlist.pipeline.plugins import source_hash
 from shortlist.pipeline.recipe import Types
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Labelled, Progress, silent
@@ -250,14 +251,15 @@ class PipelineTrainer:
         """A fitted stage; an error of its trainer names its place in the recipe."""
         config, trainer = self.recipe.stages[name], self.trainers[name]
         settings = {**config.settings, "name": name}
+        kind = self.types[config.type]
         identity = {**settings, "type": config.type, "train": config.train, "trainer": repr(trainer)}
         try:
             return fit_once(
                 lambda context: trainer.fit(settings, context),
-                self.types[config.type],
+                kind,
                 name,
                 identity,
-                with_weights(context, self.recipe, name),
+                replace(with_weights(context, self.recipe, name), source=_source(kind, trainer)),
             )
         except (ConfigError, DataError) as error:
             raise type(error)(f"{self.recipe.where(name)}: {error}") from error
@@ -275,3 +277,9 @@ class PipelineTrainer:
             for name, one in self.recipe.stages.items()
         }
         return parse(self.recipe.expression, known, f"{self.recipe.path}: pipeline")
+
+
+def _source(kind: type[Stage], trainer: Trainer) -> str:
+    """A hash of the code from outside the package that makes a stage: its class, its trainer and its model."""
+    model = getattr(trainer, "model", None)
+    return source_hash([kind, type(trainer), *([model] if isinstance(model, type) else [])])
