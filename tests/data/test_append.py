@@ -6,7 +6,6 @@ import pytest
 
 import shortlist
 from shortlist.data import load_dataset, save_dataset
-from shortlist.data.append import extended
 from shortlist.data.read import read
 from shortlist.data.vocabulary import Vocabulary
 from shortlist.errors import ConfigError, DataError
@@ -80,7 +79,7 @@ def test_text_ids_turn_integers_into_text_without_a_change_of_rows(old, put):
     merged = shortlist.append(old, put("new.csv", text("u1,blue,1700000600,3", "u1,010,1700000601,3")))
     assert merged.items.ids.to_pylist() == ["1", "2", "3", "010", "blue"]
     assert merged.items.row(2) == 1
-    assert extended(Vocabulary.of(["x"]), Vocabulary.of([7])).ids.to_pylist() == ["x", "7"]
+    assert Vocabulary.of(["x"]).extended(Vocabulary.of([7])).ids.to_pylist() == ["x", "7"]
 
 
 def test_options_of_prepare_are_repeated_and_can_be_changed(put, tmp_path):

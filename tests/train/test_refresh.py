@@ -1,5 +1,6 @@
 """Refresh: new events in histories and counts at once; trained again and kept only if not worse."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -8,21 +9,20 @@ import pytest
 import torch
 
 from shortlist.artifact import load
-from shortlist.data import Dataset, HeldOut, Interactions
+from shortlist.data import Dataset, HeldOut, Interactions, Vocabulary
 from shortlist.data.dataset import build_dataset
 from shortlist.data.raw_events import RawEvents
 from shortlist.errors import ArtifactError, ConfigError, DataError
 from shortlist.grammar import leaves
-from shortlist.metrics.significance import PairedTest
 from shortlist.pipeline import Request, load_recommender, parse_recipe
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.train import TRAINERS
 from shortlist.train import refresh as refresh_module
-from shortlist.train.bundle import train
+from shortlist.train.bundle import save_trained, train
 from shortlist.train.bundle_rows import in_rows_of, trained_events
 from shortlist.train.count_stages import is_counts_only
 from shortlist.train.refresh import refresh
-from shortlist.train.retrain import Retrained, _new_to, _Rows, compared
+from shortlist.train.retrain import compared, requests_new_to
 from tests.train.logs import log
 from tests.worlds import tiny_recommender
 
@@ -44,6 +44,12 @@ type = "seen"
 type = "feature-ranker"
 [stages.rank.train]
 epochs = 2
+"""
+POOR = """
+name = "poor"
+pipeline = "popular % 5"
+[stages.popular]
+type = "popular"
 """
 NEW_USER, NEW_ITEM = 5, 7  # rows of the world whose ids are only in the later log
 
@@ -179,32 +185,96 @@ def test_log_without_times_and_bundle_without_recipe_are_refused(old, later):
         refresh(replace(load_recommender(old), recipe=None), later)
 
 
-def test_retrained_bundle_is_kept_with_the_numbers(old, later, tmp_path):
-    done = refresh(old, later, tmp_path / "new", retrain=True)
+def with_recipe(bundle, text: str, data: Dataset, folder):
+    """A saved bundle that is trained again from another recipe than it came from."""
+    save_trained(replace(bundle, recipe=parse_recipe(text, "other.toml")), data, folder, force=False)
+    return folder
+
+
+def test_better_bundle_is_kept_with_the_numbers(world, later, tmp_path):
+    early = log_of(world, early_events(world))
+    poor = with_recipe(train(parse_recipe(POOR, "poor.toml"), early), RECIPE, early, tmp_path / "bundle")
+    before = load(poor).version
+    done = refresh(poor, later, retrain=True)
     comparison, new = done.comparison, done.bundle
+    assert done.kept
     assert comparison.requests > 0
-    assert done.kept == (not comparison.test.below)
+    assert comparison.new > comparison.old
     assert f"{comparison.new:.4f} now" in str(comparison)
-    if done.kept:
-        assert (new.about.refresh, len(new.users)) == (None, len(later.users))
-        assert new.about.split == load_recommender(old).about.split
-        assert new.about.refit.events == len(later.events)
+    assert (new.about.refresh, len(new.users)) == (None, len(later.users))
+    assert new.about.split == early.split().settings
+    assert new.about.refit.events == len(later.events)
+    assert load(poor).version == new.about.version != before
 
 
-def test_worse_bundle_leaves_the_old_one_untouched(old, later, monkeypatch):
-    before = load(old).version
-    worse = Retrained(50, 0.3, 0.1, PairedTest(-0.2, -0.3, -0.1, 0.001, -1.0, 0, 0, 50))
-    monkeypatch.setattr(refresh_module, "_trained_again", lambda *_: (None, worse))
-    done = refresh(old, later, retrain=True)
+def files_of(folder):
+    return {
+        path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+def test_worse_bundle_is_rejected_before_its_refit_and_leaves_the_old_one_as_it_was(
+    old, later, tmp_path, monkeypatch
+):
+    downgraded = with_recipe(load_recommender(old), POOR, later, tmp_path / "bundle")
+    before = files_of(downgraded)
+    monkeypatch.setattr(refresh_module, "refit", lambda *_: pytest.fail("fitted again for nothing"))
+    done = refresh(downgraded, later, retrain=True)
     assert not done.kept
-    assert done.bundle.about.version == before == load(old).version
+    assert done.comparison.new < done.comparison.old
     assert "the old bundle is kept" in str(done.comparison)
+    assert done.bundle.about.version == load(downgraded).version
+    assert files_of(downgraded) == before
+    assert [path.name for path in downgraded.parent.iterdir()] == ["bundle"]
 
 
-def test_without_a_request_that_is_new_to_both_the_old_bundle_is_kept():
-    none = Retrained(0, float("nan"), float("nan"), PairedTest(*[float("nan")] * 5, 0, 0, 0))
-    assert not none.kept
-    assert "no validation request is new to the old bundle" in str(none)
+@pytest.fixture
+def no_training(monkeypatch):
+    monkeypatch.setattr(refresh_module, "train_measured", lambda *_: pytest.fail("trained before the checks"))
+
+
+@pytest.mark.usefixtures("no_training")
+def test_retraining_on_other_data_is_refused_before_it_starts(world, old, later):
+    with pytest.raises(DataError, match=r"has events of .* users the bundle remembers"):
+        refresh(old, log_of(world, world.events.users < 20), retrain=True)
+    bundle = load_recommender(old)
+    seen = replace(bundle, histories=replace(bundle.histories, trained=bundle.histories.starts.diff()))
+    same = log_of(world, early_events(world))
+    with pytest.raises(DataError, match=r"expected validation requests .* got none among .* shortlist train"):
+        refresh(seen, same, retrain=True)
+
+
+@pytest.mark.usefixtures("no_training")
+def test_checkpoints_inside_a_bundle_are_refused(old, later, tmp_path):
+    before = files_of(old)
+    for out in (None, tmp_path / "new"):
+        with pytest.raises((ArtifactError, ConfigError), match=r"lies inside the (bundle|artifact)"):
+            refresh(old, later, out, retrain=True, checkpoint_dir=old / "checkpoints")
+    assert files_of(old) == before
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("no_training")
+def test_full_disk_is_found_before_training_again(old, later, monkeypatch):
+    usage = shutil.disk_usage(old)._replace(free=10)
+    monkeypatch.setattr("shortlist.train.checks.shutil.disk_usage", lambda folder: usage)
+    with pytest.raises(ConfigError, match=r"bundle: the bundle needs about .* 10 bytes are free there"):
+        refresh(old, later, retrain=True)
+
+
+def test_mistyped_bundle_leaves_no_folder_behind(later, tmp_path):
+    with pytest.raises(ArtifactError, match="not found"):
+        refresh(tmp_path / "no" / "such" / "bundle", later)
+    assert not list(tmp_path.iterdir())
+
+
+def test_text_ids_of_new_users_turn_integer_ids_into_text(old, later):
+    ids = [f"new-{one}" if row == 0 else str(one) for row, one in enumerate(later.users.ids.to_pylist())]
+    done = refresh(load_recommender(old), replace(later, users=Vocabulary.of(ids))).bundle
+    known = load_recommender(old).users.ids.to_pylist()
+    assert done.users.ids.to_pylist()[: len(known)] == [str(one) for one in known]
+    assert done.history(Request(known[1])) == done.history(Request(str(known[1]))) != []
+    assert done.history(Request(ids[0])) != []
 
 
 def histories(*sequences, trained):
@@ -231,7 +301,7 @@ def test_a_bundle_is_as_good_as_itself_on_all_validation_requests(old, world):
     bundle = load_recommender(old)
     data = log_of(world, early_events(world))
     split = data.split(**bundle.about.split)
-    same = compared(bundle, bundle, data, split)
+    same = compared(bundle, bundle, data, requests_new_to(bundle, data, split.valid))
     assert (same.requests, same.test.difference) == (len(split.valid), 0.0)
     assert same.old == same.new == pytest.approx(bundle.about.measured["valid"].metrics["recall@20"].mean)
 
@@ -246,4 +316,4 @@ def test_request_is_not_new_if_a_late_event_moves_a_training_event_behind_its_cu
     cuts = [starts[0] + 2, starts[0] + 3, starts[1] + 1]  # before i2, before i3, before i9
     begins, stops = starts[[0, 0, 1]], starts[[1, 1, 2]]
     requests = HeldOut(data.events, begins, np.array(cuts), stops)
-    assert _new_to(old, data, _Rows.of(old, data), requests).cuts.tolist() == cuts[1:]
+    assert requests_new_to(old, data, requests).cuts.tolist() == cuts[1:]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from shortlist.data.catalog import Catalog, as_lists, is_list
 from shortlist.data.cleaning import duplicates as repeats_of
@@ -119,7 +118,7 @@ def merge_datasets(old: Dataset, new: Dataset, drop_duplicates: bool = True) -> 
     """
     _check_same_kind(old, new)
     _check_weights(old, new)
-    users, items = extended(old.users, new.users), extended(old.items, new.items)
+    users, items = old.users.extended(new.users), old.items.extended(new.items)
     events = _merged_events(old, new, users, items)
     repeated = repeats_of(events) & (events.columns[NEW] != 0)
     repeated &= drop_duplicates and old.clock == "ms"
@@ -134,14 +133,6 @@ def merge_datasets(old: Dataset, new: Dataset, drop_duplicates: bool = True) -> 
         rejects=new.rejects,
         facts=_merged_facts(old, new.facts, kept, int(repeated.sum())),
     )
-
-
-def extended(old: Vocabulary, new: Vocabulary) -> Vocabulary:
-    """All old ids in their rows, then the new ones; integers become text if either has text."""
-    kind = old.ids.type if old.ids.type == new.ids.type else pa.string()
-    before, after = Vocabulary(old.ids.cast(kind)), new.ids.cast(kind)
-    unknown = before.encode(after) == UNKNOWN
-    return Vocabulary(pa.concat_arrays([before.ids, after.filter(pa.array(unknown))]))
 
 
 def _check_same_kind(old: Dataset, new: Dataset) -> None:
@@ -178,19 +169,14 @@ def _merged_events(old: Dataset, new: Dataset, users: Vocabulary, items: Vocabul
     columns = {name: np.concatenate([column, after.columns[name]]) for name, column in before.columns.items()}
     marks = np.repeat(np.array([0, 1], np.int8), [len(before), len(after)])
     return Interactions.of(
-        np.concatenate([before.users, _rows(new.users, users)[after.users]]),
-        np.concatenate([before.items, _rows(new.items, items)[after.items]]),
+        np.concatenate([before.users, users.rows_of(new.users)[after.users]]),
+        np.concatenate([before.items, items.rows_of(new.items)[after.items]]),
         np.concatenate([before.times, after.times + later]),
         np.concatenate([before.weights, after.weights]),
         len(users),
         len(items),
         {**columns, NEW: marks},
     )
-
-
-def _rows(part: Vocabulary, whole: Vocabulary) -> NDArray[np.int32]:
-    """The row in `whole` of every id of `part`."""
-    return whole.encode(part.ids.cast(whole.ids.type))
 
 
 def _merged_table(old: pa.Table, new: pa.Table, new_ids: Vocabulary, ids: Vocabulary) -> pa.Table:

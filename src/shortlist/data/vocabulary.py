@@ -50,6 +50,17 @@ class Vocabulary:
         rows = pc.index_in(column, value_set=self.ids)
         return np.asarray(pc.fill_null(rows, UNKNOWN)).astype(np.int32, copy=False)
 
+    def rows_of(self, part: "Vocabulary") -> NDArray[np.int32]:
+        """The row of every id of another vocabulary, -1 if unknown; its ids are converted to this one's type."""
+        return self.encode(part.ids.cast(self.ids.type))
+
+    def extended(self, new: "Vocabulary") -> "Vocabulary":
+        """All ids in their rows, then those that are new; integers become text if either has text."""
+        kind = self.ids.type if self.ids.type == new.ids.type else pa.string()
+        before, after = Vocabulary(self.ids.cast(kind)), new.ids.cast(kind)
+        unknown = before.encode(after) == UNKNOWN
+        return Vocabulary(pa.concat_arrays([before.ids, after.filter(pa.array(unknown))]))
+
     def id(self, row: int) -> int | str:
         """The id of one row."""
         value: int | str = self.ids[int(row)].as_py()

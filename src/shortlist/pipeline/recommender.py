@@ -27,7 +27,7 @@ from shortlist.stages.filters import Excluded
 class UserHistories:
     """All items of every known user: user u owns items[starts[u]:starts[u + 1]], oldest first.
 
-    The measured pipeline was trained on the first `trained[u]` events of user u; without it, on none.
+    The measured pipeline was trained on the first `trained[u]` events of user u; without it, on all.
     """
 
     starts: Tensor  # [U + 1]

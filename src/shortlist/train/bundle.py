@@ -1,7 +1,6 @@
 """Train a recipe on a data set, and save the bundle."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,6 @@ import torch
 
 from shortlist import __version__
 from shortlist.artifact import Lineage
-from shortlist.artifact.lock import only_writer
-from shortlist.artifact.staging import check_target
 from shortlist.data import Dataset, Split, load_dataset
 from shortlist.data.split import PROTOCOLS
 from shortlist.errors import ConfigError
@@ -19,7 +16,7 @@ from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_rec
 from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Progress, silent
-from shortlist.train.checks import check_before_training, check_free_space, check_places
+from shortlist.train.checks import check_before_training, check_free_space, only_training
 from shortlist.train.pipeline import train_pipeline
 from shortlist.train.refit import measured
 from shortlist.train.refit import refit as refitted
@@ -50,32 +47,30 @@ def train(
     folder = None if out is None else Path(out)
     checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
     _check_protocol(protocol)
-    check_places(folder, force, checkpoints)
-    with nullcontext() if folder is None else only_writer(folder):
+    with only_training(folder, force, checkpoints):
         dataset = data if isinstance(data, Dataset) else load_dataset(data)
         split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
         if folder is not None:
-            check_target(folder, force)  # again: another process may have written it before the lock was ours
             check_free_space(folder, parsed, dataset, refit)
-        trained = train_on(parsed, dataset, split, seed, refit, checkpoints, progress)
+        trained = train_measured(parsed, dataset, split, seed, checkpoints, progress)
+        if refit:
+            trained = refitted(trained, dataset, progress, checkpoints)
         return trained if folder is None else save_trained(trained, dataset, folder, force)
 
 
-def train_on(
+def train_measured(
     recipe: Recipe,
     dataset: Dataset,
     split: Split,
     seed: int = 0,
-    refit: bool = True,
     checkpoints: Path | None = None,
     progress: Progress = silent,
 ) -> Recommender:
-    """A recommender trained on a split, measured, and fitted again on all events; checked before the first fit."""
+    """A recommender trained on a split and measured; checked before the first fit."""
     warnings = check_before_training(recipe, dataset, split, seed)
     trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
     trained = replace(trained, about=replace(trained.about, size_warnings=warnings))
-    trained = measured(trained, split, seed, progress)
-    return refitted(trained, dataset, progress, checkpoints) if refit else trained
+    return measured(trained, split, seed, progress)
 
 
 def describe_split(split: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
@@ -39,7 +38,8 @@ def in_rows_of(bundle: Recommender, dataset: Dataset) -> BundleRows:
         raise DataError(
             f"{dataset.name}: its times are {_CLOCKS[dataset.clock]}, those of the bundle {_CLOCKS[bundle.about.clock]}"
         )
-    users, user_rows = _extended(bundle.users, dataset)
+    users = bundle.users.extended(dataset.users)
+    user_rows = users.rows_of(dataset.users).astype(np.int64)
     _check_shared(bundle, dataset, user_rows)
     item_rows = bundle.catalog.vocabulary.rows(dataset.items.ids.to_pylist())
     log = dataset.events
@@ -60,20 +60,6 @@ def in_rows_of(bundle: Recommender, dataset: Dataset) -> BundleRows:
 _CLOCKS = {"ms": "timestamps", "order": "positions in the log"}
 
 
-def _extended(known: Vocabulary, dataset: Dataset) -> tuple[Vocabulary, Rows]:
-    """The vocabulary with the new users at its end, and the row of every user of the data set."""
-    rows = known.rows(dataset.users.ids.to_pylist())
-    new = rows == UNKNOWN
-    try:
-        added = dataset.users.ids.filter(pa.array(new)).cast(known.ids.type)
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            f"{dataset.name}: its user ids are text, those of the bundle are integers ({error})"
-        ) from error
-    rows[new] = len(known) + np.arange(int(new.sum()))
-    return Vocabulary(pa.concat_arrays([known.ids, added])), rows
-
-
 def _check_shared(bundle: Recommender, dataset: Dataset, user_rows: Rows) -> None:
     """Refuse a data set that lacks most users: it probably holds the new events alone."""
     remembered = bundle.histories.starts.diff() > 0
@@ -92,9 +78,11 @@ def trained_events(old: UserHistories, events: Interactions) -> Rows:
 
     Where the history does not begin with the old training events any more, all events of the user count.
     """
+    known = (
+        old.starts.diff() if old.trained is None else old.trained
+    )  # a bundle of 0.2 remembers training events only
     trained = np.zeros(events.n_users, np.int64)
-    if old.trained is not None:
-        trained[: len(old.trained)] = old.trained.numpy()
+    trained[: len(known)] = known.numpy()
     begins = np.zeros(events.n_users, np.int64)
     begins[: len(old.starts) - 1] = old.starts[:-1].numpy()
     short = trained > events.lengths

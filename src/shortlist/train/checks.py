@@ -5,12 +5,14 @@ A trainer takes part by methods of its own: `check_data`, `models_used`, `memory
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from shortlist.artifact.staging import check_target, check_writable
+from shortlist.artifact.lock import only_writer
+from shortlist.artifact.staging import check_outside_artifacts, check_target, check_writable
 from shortlist.data import Catalog, Dataset, Interactions, Split
 from shortlist.errors import ConfigError, DataError, ShortlistError
 from shortlist.grammar import Nominator, Pipeline, leaves
@@ -69,7 +71,23 @@ def check_places(out: Path | None, force: bool = False, checkpoint_dir: Path | N
         raise ConfigError(f"{checkpoint_dir}: is not a folder; expected a folder for checkpoints")
     if out is not None and checkpoint_dir.resolve().is_relative_to(out.resolve()):
         raise ConfigError(f"{checkpoint_dir}: lies inside the bundle {out}; choose a folder outside of it")
+    check_outside_artifacts(checkpoint_dir)
     check_writable(checkpoint_dir, inside=True)
+
+
+@contextmanager
+def only_training(
+    out: Path | None, force: bool = False, checkpoint_dir: Path | None = None
+) -> Iterator[None]:
+    """Check the places of a training, and be the only one that writes to them in the block."""
+    check_places(out, force, checkpoint_dir)
+    with ExitStack() as locks:
+        if out is not None:
+            locks.enter_context(only_writer(out))
+            check_target(out, force)  # again: another process may have written it before the lock was ours
+        if checkpoint_dir is not None:
+            locks.enter_context(only_writer(checkpoint_dir, inside=True))
+        yield
 
 
 def check_before_training(

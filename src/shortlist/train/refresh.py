@@ -1,24 +1,23 @@
 """New events into a bundle: into histories and counts at once, or by training again."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from shortlist.artifact.lock import only_writer
-from shortlist.artifact.staging import check_target, check_writable
 from shortlist.data import Dataset, open_dataset
 from shortlist.errors import ConfigError
 from shortlist.pipeline import Recipe, Recommender, open_recommender
 from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
-from shortlist.train.bundle import save_trained, train_on
+from shortlist.train.bundle import save_trained, train_measured
 from shortlist.train.bundle_rows import BundleRows, in_rows_of, trained_events
+from shortlist.train.checks import check_free_space, only_training
 from shortlist.train.context import TrainContext
 from shortlist.train.count_stages import recount
-from shortlist.train.retrain import Retrained, compared
+from shortlist.train.refit import refit
+from shortlist.train.retrain import Retrained, compared, requests_new_to
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +48,19 @@ def refresh(
     Histories and counts get all events at once; users are added, trained weights stay. Events with items that the
     bundle does not know are left out. With `retrain` its recipe is trained again under the same protocol and seed, or
     with the `seed` given, and replaces the old bundle unless its recall@20 is significantly worse on validation
-    requests that are new to both.
+    requests that are new to both; only then it is fitted again on all events.
     """
     folder = _target(bundle, out)
-    with nullcontext() if folder is None else only_writer(folder):
+    checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
+    with only_training(folder, out is None, checkpoints):
         old, dataset = open_recommender(bundle), open_dataset(data)
         recipe = _recipe(old)
         seed = old.about.seed if seed is None else seed
+        if folder is not None:
+            check_free_space(folder, recipe, dataset, old.about.refit is not None)
         if not retrain:
             new, comparison = _with_events(old, recipe, dataset, progress), None
         else:
-            checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
             new, comparison = _trained_again(old, recipe, dataset, seed, checkpoints, progress)
         if comparison is not None and not comparison.kept:
             return Refreshed(old, comparison)
@@ -68,14 +69,10 @@ def refresh(
 
 
 def _target(bundle: Recommender | Path | str, out: Path | str | None) -> Path | None:
-    """Where the bundle is written: `out`, which must be free, or the folder of the old bundle."""
+    """Where the bundle is written: `out`, or the folder of the old bundle; None for one in memory."""
     if out is not None:
-        check_target(Path(out), overwrite=False)
-    if out is None and isinstance(bundle, Recommender):
-        return None
-    folder = Path(out if out is not None else bundle)  # type: ignore[arg-type]
-    check_writable(folder)
-    return folder
+        return Path(out)
+    return None if isinstance(bundle, Recommender) else Path(bundle)
 
 
 def _recipe(bundle: Recommender) -> Recipe:
@@ -125,8 +122,11 @@ def _trained_again(
     checkpoints: Path | None,
     progress: Progress,
 ) -> tuple[Recommender, Retrained]:
-    """The same recipe and protocol on the new data, and its comparison with the old bundle."""
+    """The same recipe and protocol on the new data, and its comparison with the old bundle; fitted again if kept."""
     about = old.about
     split = dataset.split(**about.split)
-    new = train_on(recipe, dataset, split, seed, about.refit is not None, checkpoints, progress)
-    return new, compared(old, new, dataset, split, progress)
+    requests = requests_new_to(old, dataset, split.valid)  # before the work: other data is refused
+    new = train_measured(recipe, dataset, split, seed, checkpoints, progress)
+    comparison = compared(old, new, dataset, requests, progress)
+    again = comparison.kept and about.refit is not None
+    return refit(new, dataset, progress, checkpoints) if again else new, comparison

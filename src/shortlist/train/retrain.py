@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import UNKNOWN, Dataset, HeldOut, Query, Split
+from shortlist.data import UNKNOWN, Dataset, HeldOut, Query
+from shortlist.errors import DataError
 from shortlist.metrics.ranking import recall
 from shortlist.metrics.significance import PairedTest, paired
 from shortlist.pipeline import Recommender
@@ -30,13 +31,11 @@ class Retrained:
 
     @property
     def kept(self) -> bool:
-        """Whether the new bundle replaces the old one: there are requests, and it is not significantly worse."""
-        return self.requests > 0 and not self.test.below
+        """Whether the new bundle replaces the old one: it is not significantly worse."""
+        return not self.test.below
 
     def __str__(self) -> str:
         verdict = "the new bundle is kept" if self.kept else "the old bundle is kept"
-        if not self.requests:
-            return f"no validation request is new to the old bundle: {verdict}"
         test = self.test
         return (
             f"recall@{CUT} on {self.requests:,} validation requests new to both: {self.old:.4f} before, {self.new:.4f} "
@@ -45,17 +44,16 @@ class Retrained:
 
 
 def compared(
-    old: Recommender, new: Recommender, dataset: Dataset, split: Split, progress: Progress = silent
+    old: Recommender, new: Recommender, dataset: Dataset, requests: HeldOut, progress: Progress = silent
 ) -> Retrained:
-    """Compare the measured pipelines of two bundles; the new one was trained on this split."""
+    """Compare the measured pipelines of two bundles; the new one was trained on a split with these requests."""
     rows = _Rows.of(old, dataset)
-    requests = _new_to(old, dataset, rows, split.valid)
     before, now = list[Tensor](), list[Tensor]()
     pipelines = new.as_measured().pipeline, old.as_measured().pipeline
     for query, relevant in request_batches(requests, "compare", progress):
         now.append(recall(slates(pipelines[0], query), relevant, CUT))
         before.append(recall(rows.back(slates(pipelines[1], rows.query(query))), relevant, CUT))
-    a, b = (torch.cat(values) if values else torch.empty(0) for values in (now, before))
+    a, b = (torch.cat(values) for values in (now, before))
     return Retrained(len(requests), float(b.mean()), float(a.mean()), paired(a, b, new.about.seed))
 
 
@@ -85,12 +83,18 @@ class _Rows:
         return self.items_back[slates.clamp(min=0)].masked_fill(slates < 0, UNKNOWN)
 
 
-def _new_to(old: Recommender, dataset: Dataset, rows: _Rows, requests: HeldOut) -> HeldOut:
-    """The requests whose relevant items the old measured pipeline was not trained on."""
+def requests_new_to(old: Recommender, dataset: Dataset, requests: HeldOut) -> HeldOut:
+    """The requests whose relevant items the old measured pipeline was not trained on; none at all is an error."""
     found = in_rows_of(old, dataset)
-    trained = trained_events(old.histories, found.events)[
-        found.users.rows(dataset.users.ids.to_pylist())
-    ]  # [U]
-    known = np.concatenate([[0], (rows.items.numpy()[dataset.events.items] != UNKNOWN).cumsum()])
+    trained = trained_events(old.histories, found.events)[found.users.rows_of(dataset.users)]  # [U]
+    items = old.catalog.vocabulary.rows(dataset.items.ids.to_pylist())
+    known = np.concatenate([[0], (items[dataset.events.items] != UNKNOWN).cumsum()])
     before_cut = known[requests.cuts] - known[requests.starts]  # events with items that the old bundle knows
-    return requests.take(np.flatnonzero(before_cut >= trained[requests.users]))
+    new = np.flatnonzero(before_cut >= trained[requests.users])
+    if not len(new):
+        raise DataError(
+            f"{dataset.name}: expected validation requests that the bundle was not trained on, got none among "
+            f"{len(requests):,}, so a new bundle cannot be compared; add newer events with: shortlist data append DATA "
+            "NEW_EVENTS, or train without a comparison: shortlist train RECIPE --data DATA --out FOLDER"
+        )
+    return requests.take(new)
