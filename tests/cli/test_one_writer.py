@@ -1,5 +1,6 @@
 """Two commands that write to one folder: the second is refused at once, and the first finishes."""
 
+import os
 import subprocess
 import sys
 
@@ -30,6 +31,24 @@ def test_second_training_into_one_folder_is_refused_before_it_trains(data_folder
     refused, other = codes.index(2), codes.index(0)
     assert f"out: process {processes[other].pid} (" in errors[refused] or "already holds" in errors[refused]
     assert load(out).kind == "recommender"
+
+
+def test_second_training_with_the_same_checkpoints_is_refused_before_it_trains(data_folder, tmp_path):
+    recipe, saved = tmp_path / "tiny.toml", tmp_path / "saved"
+    recipe.write_text(TINY)
+    with only_writer(saved, inside=True):
+        options = ("--data", data_folder, "--out", tmp_path / "deep" / "out", "--checkpoint-dir", saved)
+        refused = run("train", recipe, *options)
+    assert refused.returncode == 2
+    assert f"saved: process {os.getpid()} (" in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny.toml"]
+
+
+def test_append_to_a_mistyped_folder_leaves_nothing_behind(tmp_path):
+    refused = run("data", "append", tmp_path / "no" / "data", tmp_path / "new.csv")
+    assert refused.returncode == 2
+    assert "manifest.json: not found" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_data_is_not_prepared_twice_into_one_folder(tmp_path):

@@ -115,8 +115,9 @@ def test_validation_users_are_another_part(world, recommender):
 
 
 def test_other_data_and_other_parts_are_refused(world, recommender):
-    with pytest.raises(ConfigError, match="tiny: was trained on other data"):
+    with pytest.raises(ConfigError, match="tiny: was trained on other data") as refused:
         split_of(recommender, embedded(seed=5, size="small"))
+    assert "a copy from before, or train it on these events: shortlist refresh BUNDLE" in str(refused.value)
     with pytest.raises(ConfigError, match="test or valid, got 'everything'"):
         held_out_part(world.split(), "everything")
 

@@ -234,8 +234,9 @@ def split_of(bundle: Recommender, data: Dataset) -> Split:
     if about.fingerprint != data.fingerprint:
         raise ConfigError(
             f"{about.name}: was trained on other data ({about.fingerprint or 'unknown'}) than {data.name} "
-            f"({data.fingerprint}); its training events could be among the held-out ones; give --data the data set "
-            "it was trained on"
+            f"({data.fingerprint}); its training events could be among the held-out ones; give --data the data set it "
+            "was trained on, after `shortlist data append` a copy from before, or train it on these events: "
+            "shortlist refresh BUNDLE --data DATA --retrain"
         )
     return data.split(**about.split)
 
