@@ -156,6 +156,32 @@ def test_estimated_size_is_that_of_the_weights(world, name):
         assert size == sum(one.numel() * one.element_size() for one in weights)
 
 
+NEGATIVES = {
+    "sasrec, sampled": ("sasrec", {"batch_size": 32, "loss": "sampled", "negatives": 3000}),
+    "sasrec, bce": ("sasrec", {"batch_size": 8, "loss": "bce", "negatives": 500}),
+    "mf, softmax": ("mf", {"batch_size": 512, "negatives": 5000}),
+    "mf, ccf": ("mf", {"batch_size": 256, "loss": "ccf", "negatives": 300}),
+    "din": ("din", {"batch_size": 4, "negatives": 150, "instances": 20}),
+    "two-tower": ("two-tower", {"full": 0, "negatives": 9000}),
+}
+
+
+@pytest.mark.parametrize(("name", "settings"), NEGATIVES.values(), ids=NEGATIVES.keys())
+def test_estimated_memory_covers_the_largest_tensor_of_a_batch(world, name, settings):
+    events = world.events.where(world.events.users < 40)
+    trainer = make_trainer(name, epochs=1, device="cpu", **settings)
+    largest = 0
+
+    def record(tensor):
+        nonlocal largest
+        largest = max(largest, tensor.numel() * tensor.element_size())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(record, lambda tensor: tensor):
+        trainer.learn(events, catalog=world.catalog)
+    assert trainer.memory(events, world.catalog) > largest > 5 * trainer.size(events, world.catalog)
+
+
 def test_model_that_cannot_be_made_without_memory_has_no_estimate(world, monkeypatch):
     trainer = make_trainer("sasrec")
     monkeypatch.setattr(type(trainer), "begin", lambda *_: torch.zeros(1, device="meta").item())

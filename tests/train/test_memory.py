@@ -17,6 +17,7 @@ def write(root, files):
 
 MEMINFO = {"proc/meminfo": "MemTotal:       2000 kB\nMemAvailable:   1000 kB\n"}
 GROUP = {"sys/fs/cgroup/memory.max": "900000\n", "sys/fs/cgroup/memory.current": "500000\n"}
+STAT = "anon 1\ninactive_file 200000\nactive_file 7\ntotal_inactive_file 10000\n"
 OLD = {
     "sys/fs/cgroup/memory/memory.limit_in_bytes": "800000\n",
     "sys/fs/cgroup/memory/memory.usage_in_bytes": "500000\n",
@@ -31,11 +32,19 @@ OLD = {
         (MEMINFO | GROUP, 400_000),
         (MEMINFO | OLD, 300_000),
         (MEMINFO | GROUP | {"sys/fs/cgroup/memory.max": "max\n"}, 1_024_000),
+        (MEMINFO | GROUP | {"sys/fs/cgroup/memory.stat": STAT}, 600_000),
+        (MEMINFO | OLD | {"sys/fs/cgroup/memory/memory.stat": STAT}, 310_000),
     ],
 )
-def test_least_of_machine_and_control_group(tmp_path, files, expected):
+def test_least_of_machine_and_control_group_without_cached_files(tmp_path, files, expected):
     write(tmp_path, files)
     assert available_memory(CPU, tmp_path) == expected
+
+
+def test_check_is_turned_off_by_the_environment(tmp_path, monkeypatch):
+    write(tmp_path, MEMINFO)
+    monkeypatch.setenv("SHORTLIST_MEMORY_CHECK", "off")
+    assert available_memory(CPU, tmp_path) is None
 
 
 def test_this_machine_has_memory():

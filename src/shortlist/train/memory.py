@@ -1,14 +1,21 @@
-"""How much memory a training needs and how much there is."""
+"""How much memory there is for a training."""
 
+import os
 from pathlib import Path
 
 import torch
 
 KILO = 1024
+VARIABLE = "SHORTLIST_MEMORY_CHECK"  # environment variable: "off" trains whatever the estimate says
 
 
 def available_memory(device: torch.device, root: Path = Path("/")) -> int | None:
-    """Bytes that can still be allocated: of the GPU, or of the machine and its control group; None if unknown."""
+    """Bytes that can still be allocated: of the GPU, or of the machine and its control group.
+
+    None if it is unknown or SHORTLIST_MEMORY_CHECK=off. Cached files count as available: the system drops them.
+    """
+    if os.environ.get(VARIABLE) == "off":
+        return None
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     known = [_of_machine(root), _of_group(root), _of_group_v1(root)]
@@ -35,18 +42,22 @@ def _of_machine(root: Path) -> int | None:
 def _of_group(root: Path) -> int | None:
     """What is left of the limit of control groups, version 2."""
     folder = root / "sys/fs/cgroup"
-    return _left(folder / "memory.max", folder / "memory.current")
+    return _left(folder / "memory.max", folder / "memory.current", folder / "memory.stat", "inactive_file")
 
 
 def _of_group_v1(root: Path) -> int | None:
     folder = root / "sys/fs/cgroup/memory"
-    return _left(folder / "memory.limit_in_bytes", folder / "memory.usage_in_bytes")
+    limit, used = folder / "memory.limit_in_bytes", folder / "memory.usage_in_bytes"
+    return _left(limit, used, folder / "memory.stat", "total_inactive_file")
 
 
-def _left(limit: Path, used: Path) -> int | None:
-    """The difference of two numbers in files; None without a limit."""
+def _left(limit: Path, used: Path, stat: Path, cached: str) -> int | None:
+    """What is left of a limit, cached files not counted as used; None without a limit."""
     values = [(_lines(path) or [""])[0].strip() for path in (limit, used)]
-    return max(int(values[0]) - int(values[1]), 0) if all(map(str.isdecimal, values)) else None
+    if not all(map(str.isdecimal, values)):
+        return None
+    dropped = sum(int(line.split()[1]) for line in _lines(stat) if line.split()[:1] == [cached])
+    return max(int(values[0]) - int(values[1]) + dropped, 0)
 
 
 def _lines(path: Path) -> list[str]:

@@ -18,7 +18,7 @@ from shortlist.train.loop.loop import Batches, Loop
 from shortlist.train.loop.validation import parse_metric, validation_metric
 from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
-LOGIT_COPIES = 3  # of a score: itself, its softmax and its gradient
+VALUE_COPIES = 3  # of a number of a batch: itself, a temporary one and its gradient
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,16 @@ class LoopTrainer(ModelTrainer):
 
     def memory(self, events: Interactions, catalog: Catalog | None) -> int:
         """Bytes of weights, gradients, two moments, the best weights and the largest batch."""
-        return 5 * self.size(events, catalog) + 4 * LOGIT_COPIES * self.logits(events)
+        return 5 * self.size(events, catalog) + 4 * VALUE_COPIES * self.batch_values(events)
 
-    def logits(self, events: Interactions) -> int:
-        """The largest number of scores of a batch."""
+    def batch_values(self, events: Interactions) -> int:
+        """The numbers in the largest tensors of a batch: scores, and vectors of items that are gathered."""
         return 0
+
+    @property
+    def vector_width(self) -> int:
+        """Numbers of an item's vector; 1 if the model does not say."""
+        return int(getattr(self.config, "width", 1))
 
     def finish(self, model: Any, events: Interactions) -> None:
         """Compute what the model needs for scoring, before each validation and at the end."""

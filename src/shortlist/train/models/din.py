@@ -8,6 +8,7 @@ from torch import Tensor
 from shortlist.data import Interactions
 from shortlist.models.sequence.din import DIN
 from shortlist.settings import setting
+from shortlist.train.loop.device import device_of
 from shortlist.train.loop.losses import sampled_softmax_loss
 from shortlist.train.loop.negatives import NegativeSampler
 from shortlist.train.models.sequence import mean_where
@@ -26,8 +27,10 @@ class DINTrainer(WindowTrainer):
     def check(self, events: Interactions) -> None:
         """A sampled softmax fits into memory for any catalogue."""
 
-    def logits(self, events: Interactions) -> int:
-        return self.batch_size * (1 + self.negatives)
+    def batch_values(self, events: Interactions) -> int:
+        fused = device_of(self.device).type == "cuda"  # there, no layer of the attention is stored
+        layers = 0 if fused or not len(events) else self._longest(events) * self.config.hidden
+        return self.batch_size * (1 + self.negatives) * (1 + self.vector_width + layers)
 
     def loss_function(self, model: DIN, events: Interactions, device: torch.device) -> LossOf:
         sampler = NegativeSampler.of(events.popularity, self.alpha, device)

@@ -53,5 +53,10 @@ class MFTrainer(PairTrainer):
             return weighted_mean(bpr_loss(positive, negatives[:, 0]) * valid[:, 0], weights)
         return weighted_mean(offer_loss(positive, negatives, valid), weights)
 
+    def batch_values(self, events: Interactions) -> int:
+        gathered = 1 + self.vector_width  # of a negative that belongs to one event
+        values = {"softmax": self.negatives, "bpr": gathered, "ccf": self.negatives * gathered}[self.loss]
+        return min(self.batch_size, len(events)) * values
+
     def finish(self, model: MF, events: Interactions) -> None:
         model.finish(torch.from_numpy(events.lengths > 0).to(model.gram.device))

@@ -105,10 +105,12 @@ class SequenceTrainer(LoopTrainer):
         if self.loss == "softmax":
             check_softmax(self.title, self.batch_size * self._targets(), events.n_items)
 
-    def logits(self, events: Interactions) -> int:
-        if self.loss != "softmax" or not len(events):
+    def batch_values(self, events: Interactions) -> int:
+        if not len(events):
             return 0
-        return self.batch_size * min(self._targets(), int(events.lengths.max())) * events.n_items
+        gathered = self.negatives * (1 + self.vector_width)  # bce: every position has negatives of its own
+        values = {"softmax": events.n_items, "sampled": self.negatives, "bce": gathered}[self.loss]
+        return self.batch_size * min(self._targets(), int(events.lengths.max())) * values
 
     def _targets(self) -> int:
         """The largest number of positions of a piece that have a target."""

@@ -50,6 +50,9 @@ class TwoTowerTrainer(LoopTrainer):
         towers = TwoTower(self.config_for(events, n_categories=len(catalog.categories)))
         return towers.with_categories(torch.from_numpy(catalog.category_rows))
 
+    def batch_values(self, events: Interactions) -> int:
+        return self.batch_size * (events.n_items if events.n_items <= self.full else self.negatives)
+
     def _windows(self, events: Interactions) -> Windows:
         return sliding(events, self.config.max_history + 1, self.min_history)
 

@@ -35,7 +35,7 @@ class WindowTrainer(LoopTrainer):
     def check(self, events: Interactions) -> None:
         check_softmax(self.title, self.batch_size, events.n_items)
 
-    def logits(self, events: Interactions) -> int:
+    def batch_values(self, events: Interactions) -> int:
         return self.batch_size * events.n_items
 
     def loss_function(self, model: Any, events: Interactions, device: torch.device) -> LossOf:
@@ -48,6 +48,10 @@ class WindowTrainer(LoopTrainer):
 
         return loss_of
 
+    def _longest(self, events: Interactions) -> int:
+        """Events of the longest history."""
+        return min(int(self.config.max_history), int(events.lengths.max()))
+
     def _steps(self, events: Interactions) -> int:
         return -(-min(len(events), self.instances) // self.batch_size)
 
@@ -59,8 +63,7 @@ class WindowTrainer(LoopTrainer):
             device
         )  # [E] of the same user
         loss_of, weights = self.loss_function(model, events, device), strengths_on(events, device)
-        longest = min(self.config.max_history, int(events.lengths.max()))
-        offsets = torch.arange(-longest, 0, device=device)
+        offsets = torch.arange(-self._longest(events), 0, device=device)
         targets = torch.zeros(self.batch_size, dtype=torch.int64, device=device)  # events, -1 = none
 
         def loss(at: Tensor) -> Tensor:
