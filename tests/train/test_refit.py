@@ -17,6 +17,8 @@ from shortlist.pipeline import Recommender, load_recommender, parse_recipe
 from shortlist.pipeline.offline import time_limited
 from shortlist.pipeline.recommender import Request
 from shortlist.train.bundle import describe_training
+from shortlist.train.tree.training import TreeTraining
+from tests.train.epochs import CountedEpochs
 
 RECIPE = parse_recipe("""
 name = "small"
@@ -155,11 +157,65 @@ def test_without_refit_the_measured_pipeline_is_served(data):
     assert "This pipeline is served" in describe_training(kept.about)
 
 
-def test_refit_trains_for_the_best_epochs_of_the_measured_run(data, trained):
-    best = trained.about.training["sequence"].best_epoch
-    assert trained.about.refit.epochs == {"sequence": best}
-    assert trained.about.refit.stages == tuple(RECIPE.stages)
-    assert "Served: all stages fitted again on" in describe_training(trained.about)
+WITH_EPOCHS = parse_recipe("""
+pipeline = "sequence % 20 + grove % 20 + tree % 20 >> seen >> prerank % 10"
+
+[stages.sequence]
+type = "gru4rec"
+[stages.sequence.train]
+width = 8
+epochs = 4
+learning_rate = 0.05
+[stages.grove]
+type = "jtr"
+[stages.grove.train]
+width = 8
+epochs = 3
+leaf = 10
+branch = 3
+rounds = 3
+round_epochs = 2
+[stages.tree]
+type = "tree"
+[stages.tree.train]
+method = "dtr-u"
+scorer = "linear"
+windows = [2, 1, 1]
+min_history = 1
+epochs = 2
+[stages.seen]
+type = "seen"
+[stages.prerank]
+type = "two-tower-scorer"
+[stages.prerank.train]
+epochs = 2
+width = 8
+""")
+
+
+def test_refit_trains_for_the_best_epochs_of_the_measured_run(data, monkeypatch):
+    rounds_of_trees, run, epochs = [], TreeTraining.run, CountedEpochs()
+
+    def counted(self, until=None):
+        index = run(self, until)
+        rounds_of_trees.append(self.state.step // self.plan.eval_every)
+        return index
+
+    monkeypatch.setattr(TreeTraining, "run", counted)
+    bundle = shortlist.train(WITH_EPOCHS, data, protocol="leave-last-out", progress=epochs)
+    about = bundle.about
+    best = {name: one.best_epoch for name, one in about.training.items() if one.mode is None}
+    assert about.refit.epochs == best
+    rounds = [name for name in best if name.startswith("grove.round-")]
+    assert {"sequence", "grove", "tree", "prerank towers", *rounds} == best.keys()
+    tasks = {"gru4rec": "sequence", "sasrec": "grove", "two-tower": "prerank towers"}
+    tasks |= {f"jtr {number}": f"grove.round-{number}" for number in (1, 2, 3)}
+    for task, name in tasks.items():
+        assert epochs.of[f"refit: {task}"] == best.get(name, 0), name
+    assert rounds_of_trees[-1] == best["tree"]
+    assert any(epochs.of[f"refit: {task}"] < epochs.of[task] for task in tasks)
+    assert about.refit.stages == tuple(WITH_EPOCHS.stages)
+    assert "Served: all stages fitted again on" in describe_training(about)
 
 
 def test_split_that_leaves_out_users_is_named_in_the_facts(data):

@@ -99,7 +99,11 @@ class Recommender:
     measured: Callable[[], Pipeline] | None = None  # the pipeline before the refit; None: there was no refit
 
     def as_measured(self) -> "Recommender":
-        """The recommender with the pipeline that saw the training part of the split only: for every measurement."""
+        """The recommender with the pipeline that saw the training part of the split only: for every measurement.
+
+        `evaluate`, `compare` and `diagnose` use it and bring the histories of their requests. Its own histories and
+        `about.ends` are those of the served bundle, so a request by user id would see events after the training part.
+        """
         return self if self.measured is None else replace(self, pipeline=self.measured(), measured=None)
 
     def query(self, requests: Sequence[Request]) -> Query:

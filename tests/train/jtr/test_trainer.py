@@ -19,6 +19,7 @@ from shortlist.train.jtr import JTRTrainer
 from shortlist.train.jtr.trainer import validation_recall
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.validation import validation_metric
+from tests.train.epochs import CountedEpochs
 
 TINY = JTRTrainer(
     width=16,
@@ -114,15 +115,36 @@ def test_the_best_round_is_returned(chains, monkeypatch):
     assert all(torch.equal(kept[name], first[name]) for name in kept)
 
 
-def test_the_history_of_the_encoder_is_noted(world):
-    split = world.split()
+def test_the_history_of_the_encoder_and_of_rounds_up_to_the_best_is_noted(chains, world, monkeypatch):
+    recalls = iter([0.1, 0.2, 0.3, 0.25, 0.4, 0.35, 0.2, 0.1])  # before any round, then after each epoch
+    monkeypatch.setattr(
+        "shortlist.train.jtr.trainer.validation_recall", lambda *_: lambda index: next(recalls)
+    )
+    split = half_history(chains, seed=0, held_out=0.2)
     noted = {}
     context = TrainContext(split.train, world.catalog, valid=split.valid, note=noted.__setitem__)
-    trainer = TINY.with_settings(epochs=3)
+    trainer = TINY.with_settings(epochs=3, rounds=3, round_epochs=2)
     trainer.fit({"name": "grove"}, context)
     validation = trainer.encoder.learn(split.train, split.valid, context.seed).validation
     assert len(validation) == 3
-    assert noted == {"grove": history_of(validation, 3, trainer.encoder.patience)}
+    assert noted.pop("grove") == history_of(validation, 3, trainer.encoder.patience)
+    found = {name: (one.validation, one.best_epoch, one.converged) for name, one in noted.items()}
+    assert found == {"grove.round-1": ((0.2, 0.3), 2, None), "grove.round-2": ((0.25, 0.4), 2, None)}
+
+
+def test_refit_runs_the_rounds_up_to_the_best_each_for_its_best_epochs(chains, world):
+    epochs, best = CountedEpochs(), {"grove": 1, "grove.round-1": 2, "grove.round-2": 1}
+    context = TrainContext(chains, world.catalog, progress=epochs, best_epochs=best)
+    trainer = TINY.with_settings(epochs=3, rounds=3, round_epochs=2)
+    trainer.fit({"name": "grove"}, context)
+    assert epochs.of == {"sasrec": 1, "jtr 1": 2, "jtr 2": 1}
+
+
+def test_refit_runs_no_round_where_none_was_better_than_the_first_tree(chains, world):
+    epochs = CountedEpochs()
+    context = TrainContext(chains, world.catalog, progress=epochs, best_epochs={"grove": 1})
+    TINY.fit({"name": "grove"}, context)
+    assert epochs.of == {"sasrec": 1}
 
 
 def test_without_validation_convergence_is_unknown(chains, world):

@@ -1,7 +1,7 @@
 """Trainer of JTR: a query encoder, the embeddings of a tree's nodes and the items of its leaves, trained jointly."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from shortlist.models.model import VectorModel
 from shortlist.models.sequence.model import SequenceModel
 from shortlist.models.sequence.sasrec import SASRec
 from shortlist.nominate.jtr import JTRNominator
+from shortlist.pipeline.about import TrainingHistory
 from shortlist.progress import Progress, silent
 from shortlist.settings import Setting, check_fields, check_settings, setting, settings_of
 from shortlist.train.context import TrainContext
@@ -41,7 +42,8 @@ class JTRTrainer:
     `JTRTrainer(width=32, leaf=20)` takes its own settings and those of SASRec. A round trains the encoder and the
     embeddings of items and nodes. Between two rounds items move to the leaves that beam search reaches for histories
     followed by them (overlapped clustering). The round with the best validation recall is kept; without validation
-    users, the last round. Weights of events multiply losses and votes.
+    users, the last round. A refit runs the rounds up to that one, each for its best number of epochs. Weights of events
+    multiply losses and votes.
     """
 
     memory_advice: ClassVar[str] = SequenceTrainer.memory_advice
@@ -101,13 +103,16 @@ class JTRTrainer:
         best = context.best_epochs.get(name)
         trainer = self if best is None else self.with_settings(epochs=best)
         device = device_of(trainer.encoder.device).type
+        epochs = trainer._epochs(name, context.best_epochs)
         folder = context.checkpoint_folder(
-            "jtr", trainer.settings(), beam, fingerprint(context.valid), device
+            "jtr", trainer.settings(), epochs, beam, fingerprint(context.valid), device
         )
-        encoder, index = trainer.learn(
-            context.events, context.valid, context.seed, context.progress, beam=beam, folder=folder
+        (encoder, index), rounds = trainer._learned(
+            context.events, context.valid, context.seed, context.progress, beam, folder, epochs
         )
         context.note(name, history_of(encoder.validation, trainer.encoder.epochs, trainer.encoder.patience))
+        for number, recalls in enumerate(rounds):
+            context.note(_round_name(name, number), trainer._history(recalls, number))
         return JTRNominator(encoder.cpu(), index.to("cpu"), **settings)
 
     def learn(
@@ -124,22 +129,50 @@ class JTRTrainer:
         With a `folder`, checkpoints of the encoder and of every round are written there, and the same training
         continues from them.
         """
+        epochs = (self.round_epochs,) * self.rounds
+        return self._learned(events, valid, seed, progress, beam, folder, epochs)[0]
+
+    def _learned(
+        self,
+        events: Interactions,
+        valid: HeldOut | None,
+        seed: int,
+        progress: Progress,
+        beam: int,
+        folder: Path | None,
+        epochs: Sequence[int],
+    ) -> tuple[Trained, list[list[float]]]:
+        """Encoder and tree after rounds of so many epochs; and the recalls after every epoch, up to the best round."""
         encoder = self.encoder.learn(
             events, valid, seed, progress, folder=None if folder is None else folder / "encoder"
         )
         index = grow(encoder.vectors(), self.branch, self.leaf, seed)
         if not len(events) or index.tree.height == 0:
-            return encoder, index  # no events, or one leaf: nothing to train
+            return (encoder, index), []  # no events, or one leaf: nothing to train
         joint = JointModel(encoder, index)
         validate = validation_recall(encoder, valid, seed, beam)
-        best, recall = joint.snapshot(), validate(index) if validate else -np.inf
-        for number in range(self.rounds):
+        best, rounds, kept = joint.snapshot(), list[list[float]](), 0
+        recall = validate(index) if validate else -np.inf
+        for number, count in enumerate(epochs):
             if number:
                 joint = self._reclustered(joint, events)
-            value = self._round(joint, events, validate, (seed, number), progress, folder)
+            rounds.append(self._round(joint, events, validate, (seed, number), count, progress, folder))
+            value = max(rounds[-1], default=-np.inf)
             if value >= recall or validate is None:
-                best, recall = joint.snapshot(), value
-        return best
+                best, recall, kept = joint.snapshot(), value, number + 1
+        return best, rounds[:kept]
+
+    def _epochs(self, name: str, best_epochs: Mapping[str, int]) -> tuple[int, ...]:
+        """The epochs of every round; in a refit the best ones of the measured run, up to its best round."""
+        if name not in best_epochs:
+            return (self.round_epochs,) * self.rounds
+        names = (_round_name(name, number) for number in range(self.rounds))
+        return tuple(best_epochs[one] for one in names if one in best_epochs)
+
+    def _history(self, recalls: Sequence[float], number: int) -> TrainingHistory:
+        """How one round went; only the last can run out of epochs, because the next round continues the others."""
+        history = history_of(recalls, self.round_epochs, self.encoder.patience)
+        return history if number + 1 == self.rounds else replace(history, converged=None)
 
     def _reclustered(self, joint: "JointModel", events: Interactions) -> "JointModel":
         """The same embeddings, items in the leaves that their events vote for."""
@@ -156,14 +189,15 @@ class JTRTrainer:
         events: Interactions,
         validate: Callable[[JTRIndex], float] | None,
         seed: tuple[int, int],
+        epochs: int,
         progress: Progress,
         folder: Path | None,
-    ) -> float:
-        """Train in place; the validation recall of the best epoch."""
+    ) -> list[float]:
+        """Train in place; the validation recall after every epoch, of which the best is kept."""
         encoder = self.encoder
-        loop = Loop(self.round_epochs, self.round_learning_rate, encoder.weight_decay, encoder.patience)
+        loop = Loop(epochs, self.round_learning_rate, encoder.weight_decay, encoder.patience)
         torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
-        recalls = loop.run(
+        return loop.run(
             joint,
             self._batches(joint, events, seed),
             self._steps(events),
@@ -173,7 +207,6 @@ class JTRTrainer:
             "recall@20",
             None if folder is None else folder / f"round-{seed[1] + 1}",
         )
-        return max(recalls, default=-np.inf)
 
     def _steps(self, events: Interactions) -> int:
         """The largest number of batches in an epoch."""
@@ -198,6 +231,11 @@ class JTRTrainer:
                 yield lambda piece=moved, weights=weights: joint.loss(piece, paths, sample, weights)  # type: ignore[misc]
 
         return batches
+
+
+def _round_name(name: str, number: int) -> str:
+    """The name of a round in the training histories of a bundle."""
+    return f"{name}.round-{number + 1}"
 
 
 class JointModel(nn.Module):

@@ -1,7 +1,7 @@
 """The trainer of the two-tower scorer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -66,6 +66,7 @@ class TowerScorerTrainer(NetworkRankerTrainer):
 
     def _new_towers(self, context: TrainContext, what: str) -> TwoTower:
         trainer = TwoTowerTrainer(config=TwoTowerConfig(width=self.width))
+        trainer = replace(trainer, epochs=context.best_epochs.get(what, trainer.epochs))
         towers: TwoTower = trainer.learned(context)
         context.note(what, history_of(towers.validation, trainer.epochs, trainer.patience))
         return towers
