@@ -143,6 +143,18 @@ def test_training_that_needs_more_memory_than_there_is_is_refused_with_numbers(w
     assert checked(text, world, available=lambda device: None) == ()
 
 
+def test_measured_pipeline_beside_the_refit_is_counted(world):
+    stages = '[stages.it]\ntype = "mf"\n[stages.it.train]\ndevice = "cpu"\n[stages.ease]\ntype = "ease"\n'
+    text = 'pipeline = "it % 10 + ease % 10"\n' + stages
+    mf, ease = make_trainer("mf", device="cpu"), make_trainer("ease")
+    alone = max(one.memory(world.events, world.catalog) for one in (mf, ease))
+    with pytest.raises(ConfigError, match=r"during the refit \(--no-refit\).*SHORTLIST_MEMORY_CHECK=off"):
+        checked(text, world, available=lambda device: alone)
+    assert checked(text, world, available=lambda device: alone, refit=False) == ()
+    beside = mf.size(world.events, world.catalog) + ease.size(world.events, world.catalog)
+    assert checked(text, world, available=lambda device: alone + beside) == ()
+
+
 ESTIMATED = [name for name in MODELS if isinstance(make_trainer(name), EstimatesMemory)]
 
 

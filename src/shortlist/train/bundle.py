@@ -52,7 +52,7 @@ def train(
         split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
         if folder is not None:
             check_free_space(folder, parsed, dataset, refit)
-        trained = train_measured(parsed, dataset, split, seed, checkpoints, progress)
+        trained = train_measured(parsed, dataset, split, seed, checkpoints, progress, refit)
         if refit:
             trained = refitted(trained, dataset, progress, checkpoints)
         return trained if folder is None else save_trained(trained, dataset, folder, force)
@@ -65,9 +65,10 @@ def train_measured(
     seed: int = 0,
     checkpoints: Path | None = None,
     progress: Progress = silent,
+    refit: bool = True,
 ) -> Recommender:
-    """A recommender trained on a split and measured; checked before the first fit."""
-    warnings = check_before_training(recipe, dataset, split, seed)
+    """A recommender trained on a split and measured; checked before the first fit, also for a `refit` after it."""
+    warnings = check_before_training(recipe, dataset, split, seed, refit=refit)
     trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
     trained = replace(trained, about=replace(trained.about, size_warnings=warnings))
     return measured(trained, split, seed, progress)

@@ -22,7 +22,7 @@ from shortlist.pipeline import TYPES, Recipe
 from shortlist.pipeline.recipe import Types
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.device import device_of
-from shortlist.train.memory import available_memory, in_words
+from shortlist.train.memory import VARIABLE, available_memory, in_words
 from shortlist.train.pipeline import PipelineTrainer
 from shortlist.train.registry import TRAINERS, Trainer
 
@@ -98,6 +98,7 @@ def check_before_training(
     types: Types = TYPES,
     trainers: Mapping[str, type[Trainer]] = TRAINERS,
     available: Available = available_memory,
+    refit: bool = True,
 ) -> tuple[str, ...]:
     """Refuse what could only fail later; what is only wasteful comes back as sentences."""
     work = PipelineTrainer.of(recipe, types, trainers)
@@ -111,7 +112,8 @@ def check_before_training(
     valid = split.valid if len(split.valid) else None
     context = TrainContext(split.train, dataset.catalog, dataset.clock, seed, valid=valid)
     for name in recipe.stages:
-        _check_trainer(work, name, context, available)
+        _check_trainer(work, name, context)
+        check_memory(work, name, dataset, split.train, available, refit)
     if work.later:
         work.out_of_fold_parts(context, split)
     return tuple(warnings)
@@ -164,7 +166,7 @@ def check_references(work: PipelineTrainer, name: str) -> None:
             )
 
 
-def _check_trainer(work: PipelineTrainer, name: str, context: TrainContext, available: Available) -> None:
+def _check_trainer(work: PipelineTrainer, name: str, context: TrainContext) -> None:
     """Let a trainer refuse the data; an error names its place in the recipe."""
     trainer, where = work.trainers[name], work.recipe.where(name)
     if isinstance(trainer, ChecksData):
@@ -172,15 +174,34 @@ def _check_trainer(work: PipelineTrainer, name: str, context: TrainContext, avai
             trainer.check_data({**work.recipe.stages[name].settings, "name": name}, context)
         except ShortlistError as error:
             raise ConfigError(f"{where}: {error}") from error
+
+
+def check_memory(
+    work: PipelineTrainer,
+    name: str,
+    dataset: Dataset,
+    train: Interactions,
+    available: Available = available_memory,
+    refit: bool = True,
+) -> None:
+    """Refuse a training that needs more memory than there is; a refit keeps the measured pipeline beside it."""
+    trainer = work.trainers[name]
     if not isinstance(trainer, EstimatesMemory):
         return
-    need = trainer.memory(context.events, context.catalog)
-    there = available(device_of(getattr(trainer, "device", "cpu")))
-    if there is not None and need > there:
-        raise ConfigError(
-            f"{where}: training needs about {in_words(need)} of memory for {context.events.n_items:,} items and "
-            f"{context.events.n_users:,} users, {in_words(there)} are available; {trainer.memory_advice}"
-        )
+    device = device_of(getattr(trainer, "device", "cpu"))
+    events = dataset.events if refit else train
+    kept = sum(_sizes(work.trainers.values(), dataset)) if refit and device.type == "cpu" else 0
+    need, there = trainer.memory(events, dataset.catalog) + kept, available(device)
+    if there is None or need <= there:
+        return
+    beside = (
+        f", {in_words(kept)} of it for the measured pipeline during the refit (--no-refit)" if kept else ""
+    )
+    raise ConfigError(
+        f"{work.recipe.where(name)}: training needs about {in_words(need)} of memory for {events.n_items:,} items and "
+        f"{events.n_users:,} users{beside}, {in_words(there)} are available; {trainer.memory_advice}; "
+        f"{VARIABLE}=off in the environment trains anyway"
+    )
 
 
 def check_free_space(
