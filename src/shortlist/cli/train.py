@@ -68,4 +68,5 @@ def train(
     for warning in about.warnings:
         echo(f"warning: {warning}")
     echo(describe_training(about))
-    echo(f"written to {out} in {seconds:.0f} s; next: shortlist evaluate {out} --data {data}")
+    after = f"evaluate {out} --data {data}" if about.measured else f"serve {out}"
+    echo(f"written to {out} in {seconds:.0f} s; next: shortlist {after}")

@@ -11,14 +11,14 @@ from shortlist import __version__
 from shortlist.artifact import Lineage
 from shortlist.data import Dataset, Split, load_dataset
 from shortlist.data.split import PROTOCOLS
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, DataError
 from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Progress, silent
 from shortlist.train.checks import check_before_training, check_free_space, only_training
 from shortlist.train.pipeline import train_pipeline
-from shortlist.train.refit import measured
+from shortlist.train.refit import all_events, measured
 from shortlist.train.refit import refit as refitted
 
 
@@ -49,10 +49,12 @@ def train(
     _check_protocol(protocol)
     with only_training(folder, force, checkpoints):
         dataset = data if isinstance(data, Dataset) else load_dataset(data)
-        split = dataset.split() if protocol is None else dataset.split(protocol=protocol)
+        split, unmeasured = _split_of(dataset, protocol)
+        refit = refit and not unmeasured  # the only pipeline is fitted on all events already
         if folder is not None:
             check_free_space(folder, parsed, dataset, refit)
         trained = train_measured(parsed, dataset, split, seed, checkpoints, progress, refit)
+        trained = _with_warnings(trained, unmeasured)
         if refit:
             trained = refitted(trained, dataset, progress, checkpoints)
         return trained if folder is None else save_trained(trained, dataset, folder, force)
@@ -70,8 +72,7 @@ def train_measured(
     """A recommender trained on a split and measured; checked before the first fit, also for a `refit` after it."""
     warnings = check_before_training(recipe, dataset, split, seed, refit=refit)
     trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
-    trained = replace(trained, about=replace(trained.about, size_warnings=warnings))
-    return measured(trained, split, seed, progress)
+    return measured(_with_warnings(trained, warnings), split, seed, progress)
 
 
 def describe_split(split: Mapping[str, Any]) -> str:
@@ -88,10 +89,13 @@ def describe_training(about: About) -> str:
     )
     on = "" if test is None else f": {figures} on {test.users:,} test requests"
     first = f"Measured under {describe_split(about.split)}, trained on {about.events:,} events{on}."
+    if not about.measured:
+        first = f"Trained on {about.events:,} events; nothing was measured."
     if about.refresh is not None:
         return f"{first} {_describe_refresh(about.refresh)}"
     if about.refit is None:
-        return f"{first} This pipeline is served; it was not fitted again on all events."
+        again = "; it was not fitted again on all events" if about.measured else ""
+        return f"{first} This pipeline is served{again}."
     return f"{first} Served: all stages fitted again on {about.refit.events:,} events of {about.refit.users:,} users."
 
 
@@ -101,6 +105,25 @@ def _describe_refresh(refresh: Refresh) -> str:
         f"Served: {refresh.events:,} events of {refresh.users:,} users in the histories and the counts of {counted}; "
         "other stages as they were trained."
     )
+
+
+def _split_of(dataset: Dataset, protocol: str | None) -> tuple[Split, tuple[str, ...]]:
+    """The split of a training, or all events and a warning where the split of the data set holds out nobody."""
+    if protocol is not None:
+        return dataset.split(protocol=protocol), ()
+    try:
+        return dataset.split(), ()
+    except DataError as error:
+        if not len(dataset.events):
+            raise
+        return all_events(dataset, dataset.split_settings), (
+            f"nothing is measured ({error}): all events are trained on, and stages with epochs run all of them",
+        )
+
+
+def _with_warnings(trained: Recommender, warnings: tuple[str, ...]) -> Recommender:
+    about = trained.about
+    return replace(trained, about=replace(about, size_warnings=(*about.size_warnings, *warnings)))
 
 
 def _check_protocol(protocol: str | None) -> None:

@@ -115,8 +115,19 @@ def check_before_training(
         _check_trainer(work, name, context)
         check_memory(work, name, dataset, split.train, available, refit)
     if work.later:
-        work.out_of_fold_parts(context, split)
+        _check_requests(work, context, split)
     return tuple(warnings)
+
+
+def _check_requests(work: PipelineTrainer, context: TrainContext, split: Split) -> None:
+    """Refuse a log without requests to train rankers on; the error names them."""
+    try:
+        work.out_of_fold_parts(context, split)
+    except DataError as error:
+        rankers = ", ".join(work.later)
+        raise DataError(
+            f"{work.recipe.where(work.later[0])}: {error}; train without the stages {rankers}, or on a longer log"
+        ) from error
 
 
 def check_sizes(pipeline: Pipeline, where: str) -> list[str]:
