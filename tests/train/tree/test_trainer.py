@@ -230,3 +230,16 @@ def test_the_training_history_is_noted_once(method, names):
     history = dict(noted)["oak"]
     assert history.epochs == history.max_epochs == len(history.validation) == 2
     assert history.best_epoch in (1, 2)
+
+
+def test_refit_with_fewer_rounds_does_not_continue_from_one_with_more(tmp_path):
+    trainer = TreeTrainer("dtr-u", epochs=2, **SMALL)
+
+    def tensors(rounds, folder=None):
+        made = replace(context(cyclic_events()), best_epochs={"tree": rounds}, checkpoint_dir=folder)
+        return trainer.fit({"name": "tree"}, made).tensors()
+
+    more = tensors(2, tmp_path)
+    fewer = tensors(1, tmp_path)
+    assert not same(fewer, more)
+    assert same(fewer, tensors(1))

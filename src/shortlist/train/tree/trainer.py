@@ -134,7 +134,7 @@ class TreeTrainer:
     ) -> TreeIndex:
         """A trained tree, resumed from its checkpoint if there is one; its history counts evaluations as epochs."""
         best = context.best_epochs.get(name)
-        folder = self._checkpoint_folder(context, "tree", asdict(plan))
+        folder = self._checkpoint_folder(context, "tree", {**asdict(plan), "until": best})
         training = TreeTraining(
             plan,
             training_set,
