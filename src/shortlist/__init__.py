@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shortlist.train import train as train
     from shortlist.train.refresh import refresh as refresh
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Rooms that share their name with a function (train, evaluate, diagnose) are callable modules.
 _FUNCTIONS = {
