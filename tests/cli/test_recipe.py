@@ -44,6 +44,23 @@ def test_recipe_of_a_bundle_is_the_one_it_was_trained_from(bundle, recipe):
     assert run("show", bundle).stdout == to_toml(recipe)
 
 
+def test_name_of_a_shipped_recipe_is_not_a_bundle_unless_written_as_a_path(
+    bundle, recipe, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "classic").symlink_to(bundle)
+    assert run("show", "classic").stdout == (FOLDER / "classic.toml").read_text("utf-8")
+    assert run("show", "./classic").stdout == to_toml(recipe)
+
+
+def test_pipeline_of_several_lines_is_shown_on_several_lines():
+    shown = run("show", "classic", "--set", "name=mine").stdout
+    assert "\\u000a" not in shown
+    expression = find_recipe("classic").expression
+    assert "\n" in expression
+    assert tomllib.loads(shown)["pipeline"] == expression
+
+
 REFUSALS = {
     "an unknown name": (
         ["sasrek"],

@@ -351,3 +351,8 @@ def test_type_replaced_in_0_2_0_is_refused_with_what_to_write_now():
     text = 'name = "t"\npipeline = "p"\n\n[stages.p]\ntype = "popular-in-window"\n'
     with pytest.raises(ConfigError, match=r't.toml:4: .*; write type = "popular" with days; expected one of'):
         parse_recipe(text, "t.toml")
+
+
+@pytest.mark.parametrize("text", ["a %\n 5", '\n"""a"""\\ \t\r\n', "\n\n"])
+def test_expression_of_several_lines_survives_toml(text):
+    assert tomllib.loads(to_toml(Recipe("r", text, {})))["pipeline"] == text

@@ -24,6 +24,12 @@ def test_existing_file_takes_precedence_over_a_shipped_name(tmp_path, monkeypatc
     assert find_recipe("classic").name == "untimed"
 
 
+def test_folder_with_the_name_of_a_recipe_does_not_hide_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "classic").mkdir()  # as `shortlist train classic --out classic` makes it
+    assert find_recipe("classic").stages == shipped_recipe("classic").stages
+
+
 def test_unknown_name_is_refused_with_the_existing_names():
     with pytest.raises(ConfigError, match=", ".join(shipped_names())):
         find_recipe("clasic")

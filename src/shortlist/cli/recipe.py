@@ -18,7 +18,12 @@ app = typer.Typer(help="Show a recipe as TOML, and list the shipped ones.", no_a
 @app.command("show")
 @errors_to_exit_codes()
 def show_command(
-    recipe: Annotated[Path, typer.Argument(help="A shipped recipe, a TOML file or a bundle.")],
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            help="A shipped recipe, a TOML file or a bundle; ./NAME for a bundle called like a recipe."
+        ),
+    ],
     settings: Settings = None,
     json: Json = False,
 ) -> None:
@@ -49,9 +54,10 @@ def list_command(json: Json = False) -> None:
     echo("shortlist recipe show NAME prints a recipe; shortlist train NAME trains it")
 
 
-def _recipe(path: Path) -> Recipe:
-    """The recipe in a file or a bundle, or a shipped one."""
-    if not path.is_dir():
+def _recipe(name: str) -> Recipe:
+    """A shipped recipe, or the one in a file or a bundle."""
+    path = Path(name)
+    if name in shipped_names() or not path.is_dir():
         return find_recipe(path)
     recipe = load_recommender(path).recipe
     return find_recipe(path / "recipe.toml") if recipe is None else recipe

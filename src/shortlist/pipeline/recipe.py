@@ -110,7 +110,7 @@ def to_recipe(pipeline: Pipeline, name: str = "pipeline", types: Types = TYPES) 
 
 def to_toml(recipe: Recipe) -> str:
     """A recipe as TOML text."""
-    lines = [f"name = {toml_value(recipe.name)}", f"pipeline = {toml_value(recipe.expression)}"]
+    lines = [f"name = {toml_value(recipe.name)}", f"pipeline = {_text(recipe.expression)}"]
     if recipe.training:
         lines += ["", "[train]", *_pairs(recipe.training)]
     for name, stage in recipe.stages.items():
@@ -244,6 +244,12 @@ def _pairs(settings: Mapping[str, Any]) -> list[str]:
 
 def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
+
+
+def _text(text: str) -> str:
+    """A text in TOML: one of several lines stays on several lines."""
+    lines = [toml_value(line)[1:-1] for line in text.split("\n")]
+    return toml_value(text) if len(lines) == 1 else '"""\n' + "\n".join(lines) + '"""'
 
 
 def toml_value(value: object) -> str:

@@ -24,6 +24,6 @@ def shipped_recipe(name: str) -> Recipe:
 
 
 def find_recipe(path: Path | str) -> Recipe:
-    """The recipe in a file, or the shipped recipe of this name."""
+    """The recipe in a file, or the shipped recipe of this name; a folder of that name does not hide it."""
     plain = Path(path).suffix == "" and len(Path(path).parts) == 1
-    return shipped_recipe(str(path)) if plain and not Path(path).exists() else read_recipe(path)
+    return shipped_recipe(str(path)) if plain and not Path(path).is_file() else read_recipe(path)
