@@ -80,7 +80,7 @@ def test_items_and_users_may_be_frames():
         ({"stars": [1.0, None, 2.0]}, r"^pandas DataFrame:row 2: expected a number as 'stars', got nothing"),
         (
             {"at": ["a", "b", "c"]},
-            r"^pandas DataFrame: expected a time as 'at', got .*string; map another column$",
+            r"^pandas DataFrame:row 1: expected a time \(a number or an ISO date\) as 'at', got 'a'; fix the row",
         ),
     ],
 )

@@ -55,10 +55,10 @@ def test_the_first_missing_number_is_reported(write, gap):
         read_parquet(File(path), {"n": "number"})
 
 
-def test_a_timestamp_is_a_time_and_no_number_and_text_is_neither(write):
-    path = write(t=[datetime(2020, 1, 1, tzinfo=UTC)], s=["5"])
+def test_a_timestamp_is_a_time_and_no_number_and_a_list_is_neither(write):
+    path = write(t=[datetime(2020, 1, 1, tzinfo=UTC)], s=["5"], l=[[5]])
     assert len(read_parquet(File(path), {"t": "time"})) == 1
-    for name, kind in (("t", "number"), ("s", "number"), ("s", "time")):
+    for name, kind in (("t", "number"), ("s", "number"), ("l", "time")):
         with pytest.raises(
             DataError, match=rf"log.parquet: expected a {kind} as '{name}', got .+; map another column$"
         ):

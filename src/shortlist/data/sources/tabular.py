@@ -73,7 +73,7 @@ def _opened(
     **options: str,
 ) -> Rows:
     if is_frame(source):
-        return frame_table(source, needed, bad_lines)
+        return frame_table(source, needed, bad_lines, options.get("time_format", ""))
     files = log_files(cast(Source | Sequence[Source], source))
     first = Table(files[0], needed, bad_lines=bad_lines, **options)
     return tables_of(files, encoding, first)

@@ -45,7 +45,7 @@ def read_delimited(file: File, layout: Layout, bad_lines: str = "refuse") -> Par
     skip = skips(bad_lines)
     try:
         with file.opened() as stream:
-            return _found(file, layout, _fast(stream, layout), skip=skip)
+            return _found(file, layout, parse_text(stream, layout), skip=skip)
     except pa.ArrowInvalid as error:
         if not skip:
             raise _refusal(file, layout, error) from error
@@ -97,7 +97,7 @@ def _without_bad_lines(file: File, layout: Layout) -> ParsedTable:
 
 def _from_records(file: File, layout: Layout, found: Callable[[], Iterator[Record]]) -> ParsedTable:
     good, bad = split_records(found())
-    table = _fast(io.BytesIO(good), replace(layout, header=False)) if good else _nothing(layout)
+    table = parse_text(io.BytesIO(good), replace(layout, header=False)) if good else _nothing(layout)
     return _found(file, layout, table, found, tuple(record.reject(file.name) for record in bad), skip=True)
 
 
@@ -120,7 +120,8 @@ def _no_rows(file: File, layout: Layout) -> DataError:
     return DataError(f"{file.name}:{line}: expected at least one row of events, got {found}; add events")
 
 
-def _fast(stream: BinaryIO | io.BytesIO, layout: Layout) -> pa.Table:
+def parse_text(stream: BinaryIO | io.BytesIO, layout: Layout) -> pa.Table:
+    """The columns of `layout.kinds`, read by Arrow; missing and malformed values are errors of Arrow."""
     delimiter = layout.delimiter
     if len(delimiter) > 1:
         stream = io.BytesIO(stream.read().replace(delimiter.encode(), STAND_IN.encode()))

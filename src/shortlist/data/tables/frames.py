@@ -27,6 +27,7 @@ class FrameTable:
     name: str
     options: Mapping[str, str]  # column -> the option that names it
     bad_lines: str = "refuse"
+    time_format: str = ""
 
     def present(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -38,7 +39,7 @@ class FrameTable:
         columns = {
             name: compacted(narrowed(_standard(self.table[name]), kind), kind) for name, kind in kinds.items()
         }
-        return parsed_columns(pa.table(columns), self.name, kinds, skips(self.bad_lines))
+        return parsed_columns(pa.table(columns), self.name, kinds, skips(self.bad_lines), self.time_format)
 
 
 def is_frame(source: object) -> TypeGuard[Frame]:
@@ -51,7 +52,9 @@ def frame_name(frame: object) -> str:
     return f"{type(frame).__module__.partition('.')[0]} {type(frame).__name__}"
 
 
-def frame_table(frame: Any, options: Mapping[str, str], bad_lines: str = "refuse") -> FrameTable:
+def frame_table(
+    frame: Any, options: Mapping[str, str], bad_lines: str = "refuse", time_format: str = ""
+) -> FrameTable:
     """A data frame as an Arrow table, without a copy where the frame shares its memory."""
     name = frame_name(frame)
     try:
@@ -64,7 +67,7 @@ def frame_table(frame: Any, options: Mapping[str, str], bad_lines: str = "refuse
             f"{name}: cannot be converted to Arrow ({brief}); give every column one type, "
             "for example frame.astype({'user': str})"
         ) from error
-    return FrameTable(table, name, options, bad_lines)
+    return FrameTable(table, name, options, bad_lines, time_format)
 
 
 def _standard(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -22,6 +22,7 @@ def read_parquet(
     kinds: Mapping[str, str],
     bad_lines: str = "refuse",
     options: Mapping[str, str] | None = None,
+    time_format: str = "",
 ) -> ParsedTable:
     """The columns of `kinds`; ids are dictionary-encoded as soon as they are read."""
     check_names(file.name, parquet_names(file), kinds, options or {})
@@ -30,7 +31,7 @@ def read_parquet(
             table = pa.table({name: _column(path, name, kind) for name, kind in kinds.items()})
     except DAMAGE as error:
         raise _damaged(file, error) from error
-    return parsed_columns(table, file.name, kinds, skips(bad_lines))
+    return parsed_columns(table, file.name, kinds, skips(bad_lines), time_format)
 
 
 def parquet_names(file: File) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from shortlist.data.tables.layout import Layout
 from shortlist.data.tables.parquet import parquet_names, read_parquet
 from shortlist.data.tables.parsed import ParsedTable, joined
 from shortlist.data.tables.sniff import sniff_decimal, sniff_delimiter, sniff_format
+from shortlist.data.tables.text_times import with_parsed_times
 from shortlist.errors import ConfigError, DataError
 
 FORMATS = {
@@ -49,10 +50,15 @@ class Table:
     def read(self, kinds: Mapping[str, str]) -> ParsedTable:
         """The columns of `kinds`."""
         if self._format == "parquet":
-            return read_parquet(self.file, kinds, self.bad_lines, self.needed)
+            return read_parquet(self.file, kinds, self.bad_lines, self.needed, self.time_format)
         if self._format == "jsonl":
-            return read_jsonlines(self.file, kinds, self.bad_lines)
+            return self._from_json(kinds)
         return read_delimited(self.file, self._layout(kinds), self.bad_lines)
+
+    def _from_json(self, kinds: Mapping[str, str]) -> ParsedTable:
+        """JSON lines; times of a given form are read as text and parsed after that."""
+        own = {name: "text" if kind == "time" and self.time_format else kind for name, kind in kinds.items()}
+        return with_parsed_times(read_jsonlines(self.file, own, self.bad_lines), kinds, self.time_format)
 
     def _layout(self, kinds: Mapping[str, str]) -> Layout:
         present = self.present()

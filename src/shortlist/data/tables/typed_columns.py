@@ -10,14 +10,18 @@ from numpy.typing import NDArray
 from shortlist.data.raw_events import Ids, Place, dictionary_ids, one_chunk
 from shortlist.data.tables.bad_rows import is_text, without_rows
 from shortlist.data.tables.parsed import ParsedTable, missing_column
+from shortlist.data.tables.text_times import with_parsed_times
 from shortlist.errors import DataError
 
 
-def parsed_columns(table: pa.Table, name: str, kinds: Mapping[str, str], skip: bool) -> ParsedTable:
-    """A table of narrowed columns after the check of its gaps; its rows count from 1."""
+def parsed_columns(
+    table: pa.Table, name: str, kinds: Mapping[str, str], skip: bool, time_format: str = ""
+) -> ParsedTable:
+    """A table of narrowed columns after the check of its gaps; its rows count from 1, times of text are parsed."""
     if not table.num_rows:
         raise DataError(f"{name}:row 1: expected at least one row of events, got none; add events")
-    found = ParsedTable(table, name, lambda rows: _places(table, name, rows), skip=skip)
+    whole = ParsedTable(table, name, lambda rows: _places(table, name, rows), skip=skip)
+    found = with_parsed_times(whole, kinds, time_format)
     return _without_gaps(found, kinds) if skip else _check_gaps(found, kinds)
 
 
