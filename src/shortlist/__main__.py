@@ -10,7 +10,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 try:
     from shortlist.cli import app
 except KeyboardInterrupt:  # Ctrl-C while importing
-    sys.exit("stopped; nothing was started")
+    sys.stderr.write("stopped; nothing was started\n")
+    sys.exit(130)
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ def test_terminal_shows_summary_knobs_levels_and_writes_a_page(tree_bundle, data
     assert result.exit_code == 0, result.stderr
     for part in ("20 test users", "tree 'tree': 200 items", "1. ", "-> ", "level by level"):
         assert part in result.stdout
-    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert page.read_text("utf-8").startswith("<!doctype html>")  # --html is the same as --report
 
 
 def test_trees_can_be_asked_with_another_beam_and_k(tree_bundle, data_folder):
@@ -121,18 +121,18 @@ def test_no_bounds_are_printed(with_tree, tree_bundle, data_folder):
 
 def test_funnel_has_summary_table_and_page(bundle, data_folder, tmp_path):
     page = tmp_path / "deep" / "funnel.html"
-    result = run("diagnose", bundle, "--data", data_folder, "--users", 40, "--html", page)
+    result = run("diagnose", bundle, "--data", data_folder, "--users", 40, "--report", page)
     assert result.exit_code == 0, result.stderr
     for part in ("recall@20 is", "which stage loses what: 30 validation users", "1. ", "-> ", "nominators"):
         assert part in result.stdout
-    assert f"page: {page}" in result.stdout.replace("\n", "")
+    assert f"report: {page}" in result.stdout.replace("\n", "")
     assert "Where relevant items are lost" in page.read_text("utf-8")
 
 
 def test_budget_is_in_terminal_page_and_json(bundle, data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr("shortlist.diagnose.bundle.SECONDS", 1.0)
     page = tmp_path / "funnel.html"
-    result = run("diagnose", bundle, "--data", data_folder, "--budget", "0.5s", "--html", page)
+    result = run("diagnose", bundle, "--data", data_folder, "--budget", "0.5s", "--report", page)
     assert result.exit_code == 0, result.stderr
     assert "budget 500 ms:" in result.stdout
     assert "The best sizes within 500 ms" in page.read_text("utf-8")
@@ -158,7 +158,7 @@ def test_one_user_has_values_without_intervals_and_a_warning(bundle, data_folder
         (["--budget", "soon"], "budget: expected a time above 0 such as 30ms or 0.03s, got 'soon'"),
         (["--budget", "0ms"], "budget: expected a time above 0"),
         (["--budget", "-3ms"], "budget: expected a time above 0"),
-        (["--html", "."], "--html: expected a file to write to, got the folder ."),
+        (["--report", "."], "--report: expected a file to write to, got the folder ."),
         (["--users", 0], "--users"),
         (["--users", "many"], "--users"),
         (["--seed", -1], "--seed"),

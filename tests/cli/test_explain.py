@@ -49,3 +49,19 @@ def test_item_is_found_by_its_title(bundle, recommender):
     user, title = recommender.users.id(3), recommender.catalog.title(4)
     by_title = json.loads(run("explain", bundle, "--user", user, "--item", title.lower(), "--json").stdout)
     assert by_title["item_id"] == recommender.catalog.vocabulary.id(4)
+
+
+def test_unknown_user_and_history_are_noted_as_in_recommend(bundle, recommender):
+    item = recommender.catalog.vocabulary.id(4)
+    request = ("--user", "nobody", "--history", f"gone,{item}")
+    notes = run("recommend", bundle, *request).stderr
+    assert "user 'nobody' is unknown" in notes
+    assert (
+        "1 of 2 items of the history are not in the catalogue and were ignored, the first is 'gone'" in notes
+    )
+    assert run("explain", bundle, *request, "--item", item).stderr == notes
+    shared = ("user", "known_user", "ignored", "model")
+    slate = json.loads(run("recommend", bundle, *request, "--json").stdout)
+    found = json.loads(run("explain", bundle, *request, "--item", item, "--json").stdout)
+    assert [found[name] for name in shared] == [slate[name] for name in shared]
+    assert (found["known_user"], found["ignored"]) == (False, 1)

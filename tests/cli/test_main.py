@@ -20,3 +20,12 @@ def test_unknown_verb_is_refused_with_exit_code_2():
     answer = CliRunner().invoke(app, ["recomend"])
     assert answer.exit_code == 2
     assert "Did you mean 'recommend'?" in answer.stderr
+
+
+def test_ctrl_c_while_a_verb_is_imported_has_the_same_message_and_exit_code(monkeypatch):
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shortlist.cli.import_module", interrupted)
+    answer = CliRunner().invoke(app, ["evaluate", "bundle"])
+    assert (answer.exit_code, answer.stderr) == (130, "stopped; no partial file was left\n")

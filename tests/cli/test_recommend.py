@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from shortlist.artifact.as_json import as_json
 from shortlist.cli import app
+from shortlist.cli.recommend import slate_table
 from shortlist.pipeline.batch.parts import Parts
 from shortlist.pipeline.recommender import Request
 
@@ -138,11 +140,32 @@ def test_item_to_start_from_must_exist(bundle):
     assert "item 'no such title at all' is not in the catalogue" in answer.stderr
 
 
-def test_interrupted_run_says_how_to_continue(bundle, tmp_path, monkeypatch):
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
+def stop(*_: object) -> None:
+    raise KeyboardInterrupt
 
+
+def test_run_interrupted_before_its_first_part_promises_nothing(bundle, tmp_path, monkeypatch):
+    monkeypatch.setattr(Parts, "open", stop)
+    answer = run("recommend", bundle, "--all", "--out", tmp_path / "recs.csv")
+    assert answer.exit_code == 130
+    assert "nothing was saved yet" in answer.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_columns_without_values_are_not_shown(recommender):
+    slate = recommender.recommendations(recommender.recommend(Request(recommender.users.id(3), k=3)))
+    bare = [replace(one, title=str(one.item_id), categories=()) for one in slate]
+    assert [column.header for column in slate_table(recommender, bare).columns] == [
+        "rank",
+        "item",
+        "score",
+        "nominated by",
+    ]
+    assert "title" in [column.header for column in slate_table(recommender, slate).columns]
+
+
+def test_interrupted_run_says_how_to_continue(bundle, tmp_path, monkeypatch):
     monkeypatch.setattr(Parts, "write", stop)
     answer = run("recommend", bundle, "--all", "--out", tmp_path / "recs.csv")
-    assert answer.exit_code == 1
+    assert answer.exit_code == 130
     assert ".recs.csv.parts with the same command" in " ".join(answer.stderr.split())

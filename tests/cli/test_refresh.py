@@ -2,12 +2,15 @@
 
 import json
 import shutil
+from pathlib import Path
 
 from typer.testing import CliRunner
 
 from shortlist.artifact import load
 from shortlist.cli import app
+from shortlist.cli.refresh import _lines
 from shortlist.metrics.significance import PairedTest
+from shortlist.pipeline.about import Refresh
 from shortlist.train import refresh as refresh_module
 from shortlist.train.retrain import Retrained
 
@@ -43,3 +46,19 @@ def test_worse_bundle_is_not_kept_and_the_exit_code_says_so(bundle, data_folder,
 def test_folders_of_another_kind_are_refused(bundle, data_folder):
     assert "expected kind 'recommender'" in run("refresh", data_folder, "--data", data_folder).stderr
     assert "expected kind 'dataset'" in run("refresh", bundle, "--data", bundle).stderr
+
+
+def test_bundle_at_out_is_replaced_only_with_force(bundle, data_folder, tmp_path):
+    there = shutil.copytree(bundle, tmp_path / "there")
+    refused = run("refresh", bundle, "--data", data_folder, "--out", there)
+    assert refused.exit_code == 2
+    assert "--force" in refused.stderr
+    assert run("refresh", bundle, "--data", data_folder, "--out", there, "--force").exit_code == 0
+    assert load(there).about["refresh"]["left_out"] == 0
+
+
+def test_command_to_type_is_quoted():
+    facts = Refresh("x", 1, 1, 0, 1, 1, ())
+    assert _lines(facts, Path("my bundle"), Path("d"))[-1].endswith(
+        "shortlist refresh 'my bundle' --data d --retrain"
+    )

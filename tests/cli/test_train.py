@@ -119,7 +119,7 @@ def test_ctrl_c_leaves_no_partial_files(recipe_file, data_folder, tmp_path, monk
 
     monkeypatch.setattr("shortlist.train.bundle.train_pipeline", interrupted)
     answer = run("train", recipe_file, "--data", data_folder, "--out", tmp_path / "out")
-    assert answer.exit_code == 1
+    assert answer.exit_code == 130
     assert "no partial file was left" in answer.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
 

@@ -31,6 +31,9 @@ VERBS: Mapping[str, str] = {
 }
 """Verb -> what `shortlist --help` says of it. The module shortlist.cli.VERB holds the function of that name."""
 
+STOPPED = "stopped; no partial file was left"
+INTERRUPTED = 130  # exit code after Ctrl-C, as of every program in a shell
+
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
@@ -43,6 +46,13 @@ class LazyVerbs(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """What the list of verbs shows; the real command comes from `resolve_command`."""
         return TyperCommand(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # outside the function of a verb, such as while its module is imported
+            typer.echo(STOPPED, err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in VERBS:

@@ -48,13 +48,17 @@ def diagnose(
     beam: Annotated[
         int | None, typer.Option(min=1, help="Beam width of each tree. Default: as trained.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the page to this HTML file.")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write the report to this HTML file.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", hidden=True, help="The same as --report.")] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Which stage loses how many relevant items, why, and which knob recovers how much recall."""
     start = time.perf_counter()
-    check_file(html, "--html")
+    report = report or html
+    check_file(report, "--report")
     recommender, dataset = load_recommender(bundle), open_dataset(data)
     if retrain:
         _announce(recommender)
@@ -73,14 +77,16 @@ def diagnose(
             progress=show_progress,
         )
     found = replace(found, seconds=time.perf_counter() - start)
-    if html is not None:
-        write_whole(html, diagnosis_page(found, look_up_users(recommender, dataset, on=on, k=at, seed=seed)))
+    if report is not None:
+        write_whole(
+            report, diagnosis_page(found, look_up_users(recommender, dataset, on=on, k=at, seed=seed))
+        )
     if json:
-        emit({**as_json(found), "html": html})
+        emit({**as_json(found), "report": report})
         return
     show(found, Console())
-    if html is not None:
-        echo(f"page: {html}")
+    if report is not None:
+        echo(f"report: {report}")
 
 
 def _announce(bundle: Recommender) -> None:

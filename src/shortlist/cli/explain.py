@@ -7,7 +7,7 @@ import typer
 
 from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes
 from shortlist.cli.console.output import Console, Table, echo
-from shortlist.cli.recommend import History, as_request
+from shortlist.cli.recommend import History, as_request, request_facts, request_notes
 from shortlist.pipeline import Explanation, load_recommender
 from shortlist.pipeline.find_item import find_item
 
@@ -29,8 +29,11 @@ def explain(
     explanation = recommender.explain(request, recommender.catalog.vocabulary.id(row))
     sentence = explanation.sentence(recommender.catalog.title(explanation.item))
     if json:
-        emit({**vars(recommender.item(explanation.item)), "sentence": sentence, **vars(explanation)})
+        facts = request_facts(recommender, request)
+        emit({**facts, **vars(recommender.item(explanation.item)), "sentence": sentence, **vars(explanation)})
         return
+    for note in request_notes(recommender, request):
+        echo(note, err=True)
     echo(sentence)
     for one in explanation.nominations:
         echo(f"  nominated by {one.nominator}: rank {one.rank} of {one.of}, score {_number(one.score)}")

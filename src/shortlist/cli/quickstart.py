@@ -10,7 +10,7 @@ import typer
 
 from shortlist import __version__
 from shortlist.artifact.staging import write_whole
-from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.frame import Json, Seed, command, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import Console, echo
 from shortlist.cli.evaluate import metrics_table, stages_table
 from shortlist.cli.recommend import slate_table
@@ -45,7 +45,7 @@ def quickstart(
         show_progress("generate data", 1, 1)
         bundle = train(RECIPE, dataset, out / "bundle", seed=seed, force=True, progress=show_progress)
         evaluation = evaluate(bundle, dataset, seed=seed, progress=show_progress)
-        users = look_up_users(bundle, dataset, seed=seed)
+        users = look_up_users(bundle, dataset, users=[evaluation.example.user], seed=seed)
     write_whole(report, run_page(evaluation, users))
     seconds = time.perf_counter() - start
     if json:
@@ -69,15 +69,16 @@ def show(evaluation: Evaluation, bundle: Recommender, out: Path, seconds: float)
     echo("")
     echo(f"done in {seconds:.0f} s. Report: {out / 'report.html'}")
     program = "shortlist" if shutil.which("shortlist") else sys.argv[0]
+    dropped = dropped_item(bundle, example.user)
     echo("next, find out which stage dropped an item:")
     echo(
-        f"  {program} explain {out / 'bundle'} --user {example.user} --item {dropped_item(bundle, example.user)}"
+        f"  {command('explain', out / 'bundle', '--user', example.user, '--item', dropped, program=program)}"
     )
     echo("or which stage loses most, and what changing it would bring:")
-    page = f"--html {out / 'diagnosis.html'}"
-    echo(f"  {program} diagnose {out / 'bundle'} --data {out / 'data'} {page}")
+    report = ("--report", out / "diagnosis.html")
+    echo(f"  {command('diagnose', out / 'bundle', '--data', out / 'data', *report, program=program)}")
     echo("or serve it over HTTP:")
-    echo(f"  {program} serve {out / 'bundle'}")
+    echo(f"  {command('serve', out / 'bundle', program=program)}")
 
 
 def dropped_item(bundle: Recommender, user: int | str) -> int | str:

@@ -25,6 +25,9 @@ History = Annotated[
     str | None, typer.Option(help="Item ids or whole titles, oldest first, separated by commas.")
 ]
 
+COLUMNS = ("rank", "item", "title", "category", "score", "nominated by")
+OPTIONAL = ("title", "category")  # left out where no item has one
+
 
 @errors_to_exit_codes()
 def recommend(
@@ -72,13 +75,8 @@ def recommend(
     request = as_request(recommender.catalog, user, history, like or [], k, seed)
     slate = recommender.recommend(request)
     items = recommender.recommendations(slate)
-    given = request.history or ()
-    missing = [one for one in given if recommender.catalog.vocabulary.row(one) < 0]
     answer = {
-        "user": user,
-        "known_user": user is not None and recommender.users.row(user) >= 0,
-        "model": {"name": recommender.about.name, "version": recommender.about.version},
-        "ignored": len(missing),
+        **request_facts(recommender, request),
         "items": items,
         "degraded": [{"stage": note.stage, "cause": note.detail} for note in slate.trace.degraded],
         "stages": slate.trace.counts(),
@@ -87,14 +85,8 @@ def recommend(
         emit(answer)
         return
     console = Console()
-    if user is not None and not answer["known_user"]:
-        echo(f"user {user!r} is unknown; this is the slate of a user without a history", err=True)
-    if missing:
-        echo(
-            f"{len(missing)} of {len(given)} items of the history are not in the catalogue and were ignored, "
-            f"the first is {missing[0]!r}",
-            err=True,
-        )
+    for note in request_notes(recommender, request):
+        echo(note, err=True)
     if not items:
         echo(
             "the slate is empty; --trace shows what each stage nominated and removed, "
@@ -116,16 +108,52 @@ def as_request(
     return Request(user, [*find_history(catalog, history or ""), *liked], k, seed=seed)
 
 
+def request_facts(recommender: Recommender, request: Request) -> dict[str, object]:
+    """What a JSON answer says of its request and of the model."""
+    user = request.user
+    return {
+        "user": user,
+        "known_user": user is not None and recommender.users.row(user) >= 0,
+        "model": {"name": recommender.about.name, "version": recommender.about.version},
+        "ignored": len(_ignored(recommender, request)),
+    }
+
+
+def request_notes(recommender: Recommender, request: Request) -> list[str]:
+    """What of the request the bundle does not know."""
+    notes, user, ignored = [], request.user, _ignored(recommender, request)
+    if user is not None and recommender.users.row(user) < 0:
+        without = " without a history" if request.history is None else " with this history"
+        notes.append(f"user {user!r} is unknown; this is the slate of a user{without}")
+    if ignored:
+        notes.append(
+            f"{len(ignored)} of {len(request.history or ())} items of the history are not in the catalogue and were "
+            f"ignored, the first is {ignored[0]!r}"
+        )
+    return notes
+
+
+def _ignored(recommender: Recommender, request: Request) -> list[int | str]:
+    return [one for one in request.history or () if recommender.catalog.vocabulary.row(one) < 0]
+
+
 def slate_table(recommender: Recommender, items: Sequence[Recommendation]) -> Table:
     """A slate as a table."""
     table = Table(title=recommender.about.name, title_justify="left")
-    for name in ("rank", "item", "title", "category", "score", "nominated by"):
+    rows = [_cells(one) for one in items]
+    shown = [name for name in COLUMNS if name not in OPTIONAL or any(row[name] for row in rows)]
+    for name in shown:
         table.add_column(name, justify="right" if name in ("rank", "score") else "left")
-    for one in items:
-        score = "" if one.score is None else f"{one.score:.3f}"
-        cells = (one.rank, one.item_id, one.title, one.category, score, ", ".join(one.nominators))
-        table.add_row(*(str(cell) for cell in cells))
+    for row in rows:
+        table.add_row(*(row[name] for name in shown))
     return table
+
+
+def _cells(one: Recommendation) -> dict[str, str]:
+    score = "" if one.score is None else f"{one.score:.3f}"
+    title = "" if one.title == str(one.item_id) else one.title
+    values = (one.rank, one.item_id, title, one.category, score, ", ".join(one.nominators))
+    return dict(zip(COLUMNS, map(str, values), strict=True))
 
 
 def _check_options(

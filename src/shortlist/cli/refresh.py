@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.console.frame import Json, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.console.frame import Json, command, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.console.output import echo
 from shortlist.pipeline.about import Refresh
 from shortlist.train.refresh import refresh as refresh_bundle
@@ -34,13 +34,21 @@ def refresh(
         int | None,
         typer.Option(min=0, max=2**63 - 1, help="Random seed of --retrain. Default: that of the bundle."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a bundle that exists at --out.")] = False,
     json: Json = False,
 ) -> None:
     """Put new events into histories and counts without training, or train again and keep what is not worse."""
     began = time.perf_counter()
     with resumable(checkpoint_dir) if retrain else nullcontext(), progress() as show:
         done = refresh_bundle(
-            bundle, data, out, retrain=retrain, checkpoint_dir=checkpoint_dir, seed=seed, progress=show
+            bundle,
+            data,
+            out,
+            retrain=retrain,
+            checkpoint_dir=checkpoint_dir,
+            seed=seed,
+            force=force,
+            progress=show,
         )
     seconds, target, about = time.perf_counter() - began, out or bundle, done.bundle.about
     if json:
@@ -74,6 +82,6 @@ def _lines(done: Refresh, bundle: Path, data: Path) -> list[str]:
     if done.left_out:
         lines.append(
             f"events left out: {done.left_out:,}; items that the bundle does not know: {done.unknown_items:,}; "
-            f"to include them: shortlist refresh {bundle} --data {data} --retrain"
+            f"to include them: {command('refresh', bundle, '--data', data, '--retrain')}"
         )
     return lines

@@ -41,6 +41,7 @@ def refresh(
     retrain: bool = False,
     checkpoint_dir: Path | str | None = None,
     seed: int | None = None,
+    force: bool = False,
     progress: Progress = silent,
 ) -> Refreshed:
     """A bundle with the events of a data set that has grown since; its folder is replaced unless there is an `out`.
@@ -48,11 +49,11 @@ def refresh(
     Histories and counts get all events at once; users are added, trained weights stay. Events with items that the
     bundle does not know are left out. With `retrain` its recipe is trained again under the same protocol and seed, or
     with the `seed` given, and replaces the old bundle unless its recall@20 is significantly worse on validation
-    requests that are new to both; only then it is fitted again on all events.
+    requests that are new to both; only then it is fitted again on all events. `force` replaces a bundle at `out`.
     """
     folder = _target(bundle, out)
     checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
-    with only_training(folder, out is None, checkpoints):
+    with only_training(folder, force or out is None, checkpoints):
         old, dataset = open_recommender(bundle), open_dataset(data)
         recipe = _recipe(old)
         seed = old.about.seed if seed is None else seed

@@ -30,7 +30,7 @@ def test_interrupt_says_that_nothing_was_written(capsys):
 
     with pytest.raises(typer.Exit) as exit_:
         verb()
-    assert exit_.value.exit_code == 1
+    assert exit_.value.exit_code == 130
     assert capsys.readouterr().err == "stopped; no partial file was left\n"
 
 
@@ -74,10 +74,16 @@ def test_error_of_the_operating_system_says_what_to_do(capsys, number, advice):
     ("folder", "message"),
     [
         (None, "start with: shortlist train 'my recipe' --checkpoint-dir FOLDER"),
+        (
+            Path("absent"),
+            "nothing was saved yet; start again with the same command: shortlist train 'my recipe'",
+        ),
         (Path("saved"), "continue from saved with the same command: shortlist train 'my recipe'"),
     ],
 )
-def test_interrupt_says_which_command_continues(capsys, monkeypatch, folder, message):
+def test_interrupt_says_which_command_continues(capsys, monkeypatch, tmp_path, folder, message):
+    monkeypatch.chdir(tmp_path)
+    Path("saved").mkdir()
     monkeypatch.setattr("sys.argv", ["/bin/shortlist", "train", "my recipe"])
     with pytest.raises(typer.Exit), errors_to_exit_codes(), resumable(folder):
         raise KeyboardInterrupt

@@ -81,3 +81,12 @@ def test_verb_prints_only_through_output(path: Path):
             assert called not in ("print", "typer.echo", "typer.secho", "click.echo", "rich.print"), (
                 node.lineno
             )
+
+
+def test_long_id_is_printed_whole_in_a_narrow_table():
+    table, text = Table(), io.StringIO()
+    for name in ("item", "score"):
+        table.add_column(name)
+    table.add_row("x" * 60, "0.5")
+    Console(file=text, width=30).print(table)
+    assert text.getvalue().count("x") == 60

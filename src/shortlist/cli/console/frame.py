@@ -19,6 +19,7 @@ from rich.progress import Progress as Bars
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import check_writable
+from shortlist.cli import INTERRUPTED, STOPPED
 from shortlist.cli.console.output import echo
 from shortlist.cli.console.progress_lines import ProgressLines
 from shortlist.errors import CONTROLS, ConfigError, ShortlistError, visible
@@ -64,8 +65,8 @@ def errors_to_exit_codes() -> Iterator[None]:
         echo(f"error: {where}{error.strerror or error}; {_remedy(error)}", err=True)
         raise typer.Exit(2) from error
     except KeyboardInterrupt:
-        echo("stopped; no partial file was left", err=True)
-        raise typer.Exit(1) from None
+        echo(STOPPED, err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager
@@ -74,13 +75,20 @@ def resumable(checkpoint_dir: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        echo("stopped; no partial file was left", err=True)
-        again = shlex.join(["shortlist", *sys.argv[1:]])
+        echo(STOPPED, err=True)
+        again = command(*sys.argv[1:])
         if checkpoint_dir is None:
             echo(f"to be able to continue later, start with: {again} --checkpoint-dir FOLDER", err=True)
-        else:
+        elif checkpoint_dir.exists():
             echo(f"continue from {checkpoint_dir} with the same command: {again}", err=True)
-        raise typer.Exit(1) from None
+        else:
+            echo(f"nothing was saved yet; start again with the same command: {again}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def command(*arguments: object, program: str = "shortlist") -> str:
+    """A command of this program as it is typed in a shell."""
+    return shlex.join([program, *map(str, arguments)])
 
 
 @errors_to_exit_codes()

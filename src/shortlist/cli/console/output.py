@@ -40,7 +40,14 @@ class Console(rich.console.Console):
 
 
 class Table(rich.table.Table):
-    """A Rich table whose cells are lines: a line break in a cell is printed as an escape too."""
+    """A Rich table whose cells are lines: a line break in a cell is printed as an escape too.
+
+    A cell that is too long goes on in the next line: an id that was cut could not be copied.
+    """
+
+    def add_column(self, *header: Any, **options: Any) -> None:
+        whole = {} if options.get("no_wrap") else {"overflow": "fold"}
+        super().add_column(*header, **{**whole, **options})
 
     def add_row(self, *cells: Any, **options: Any) -> None:
         super().add_row(*(visible(one) if isinstance(one, str) else one for one in cells), **options)
