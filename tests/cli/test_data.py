@@ -71,9 +71,12 @@ def test_an_error_is_one_sentence_and_nothing_is_written(log, tmp_path):
     [
         (["--strict"], "rows would be dropped (1 exact duplicate)"),
         (["--option", "unit"], "--option: expected key=value, got 'unit'"),
-        (["--option", "shape=round"], "tabular: expected an option of"),
+        (
+            ["--option", "shape=round"],
+            "tabular: expected --option of file_format, names, unit, time_format, got 'shape'",
+        ),
         (["--bad-lines", "drop"], "--bad-lines: expected refuse or skip, got 'drop'"),
-        (["--split", "by-luck"], "split: expected one of"),
+        (["--split", "by-luck"], "--split: expected one of auto"),
     ],
 )
 def test_invalid_options_exit_with_a_message(log, tmp_path, options, message):
@@ -129,8 +132,18 @@ def test_append_adds_events_and_renews_the_report(log, tmp_path):
     report = json.loads(answer.stdout)
     assert report["rows"]["kept"] == before["rows"]["kept"] + 1
     assert report["users"] == before["users"] + 1
+    assert report.pop("added") == {"events": 1, "users": 1, "items": 0, "repeated": 0}
     assert json.loads((out / "report.json").read_text()) == {k: v for k, v in report.items() if k != "out"}
     assert load_dataset(out).facts.appended == ("new.csv",)
+
+
+def test_append_says_first_what_it_added(log, tmp_path):
+    out, new = tmp_path / "out", tmp_path / "new.csv"
+    assert call("prepare", "tabular", log, "--out", out, "--user", "uid").exit_code == 0
+    new.write_text("uid,item,time,weight\nnobody,10,1700000000,2\n")
+    first, second = call("append", out, new).stderr, call("append", out, new).stderr
+    assert first.startswith("1 event added, 1 new user, 0 new items, 0 already there.\n")
+    assert second.startswith("0 events added, 0 new users, 0 new items, 1 already there.\n")
 
 
 def test_skipped_lines_of_all_files_stay_in_one_file(log, tmp_path):

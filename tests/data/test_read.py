@@ -33,6 +33,14 @@ def test_strict_raises_an_error_if_rows_would_be_dropped(put):
     assert complete.facts.dropped == {}
 
 
+def test_least_weight_of_a_log_without_weights_is_refused(put):
+    message = (
+        r"has no weights, and --min-weight 3 needs them; name their column with --weight COLUMN, or leave out"
+    )
+    with pytest.raises(ConfigError, match=message):
+        read(put("log.csv", "user,item,stars\n1,2,5\n"), min_weight=3)
+
+
 def test_a_log_without_any_valid_row_is_refused(put):
     with pytest.raises(DataError, match=r"expected events, got none of 1 rows \(1 empty id\)"):
         read(put("log.csv", "user,item\n,2\n"))
@@ -46,8 +54,10 @@ def test_the_split_is_saved_with_the_data_set(put, tmp_path):
     assert loaded.split_settings == {"protocol": "leave-last-out"}
     assert len(loaded.split().test) == 1
     assert loaded.facts == dataset.facts
-    with pytest.raises(ConfigError, match=r"split: expected one of half-history"):
+    with pytest.raises(ConfigError, match=r"^--split: expected one of auto, .+, got 'by-luck'$"):
         read(path, split="by-luck")
+    with pytest.raises(ConfigError, match=r"got 'globaltime'; did you mean global-time\?$"):
+        read(path, split="globaltime")
 
 
 def test_columns_are_mapped_by_name_and_by_mapping(put):
@@ -77,7 +87,7 @@ def test_columns_of_a_fixed_format_cannot_be_mapped(put):
     path = put("ratings.dat", "1::10::5::978300760\n")
     with pytest.raises(ConfigError, match="movielens: its columns are fixed; leave out the column mapping"):
         read(path, "movielens", user="uid")
-    with pytest.raises(ConfigError, match="movielens: expected an option of bad_lines, got --delimiter"):
+    with pytest.raises(ConfigError, match=r"^movielens: has no --delimiter; its options are --bad-lines$"):
         read(path, "movielens", delimiter=";")
     with pytest.raises(ConfigError, match="options: columns is not an option; use columns"):
         read(put("log.csv", LOG), options={"columns": "user=uid"})

@@ -8,7 +8,7 @@ import typer
 from shortlist.artifact.lock import only_writer
 from shortlist.cli.console.data_output import pairs, print_report, save_with_report, source_of
 from shortlist.cli.console.frame import Json, Seed, errors_to_exit_codes, progress
-from shortlist.data.append import DUPLICATES, append
+from shortlist.data.append import DUPLICATES, added_by, append
 from shortlist.data.dataset import load_dataset
 
 AS_PREPARED = "Default: as in `data prepare`."
@@ -61,8 +61,9 @@ def append_command(
     shown = f"read {Path(path[0]).name}"
     with only_writer(data), progress() as show:
         show(shown, 0, 2)
+        old = load_dataset(data)
         dataset = append(
-            load_dataset(data),
+            old,
             source_of(path),
             format,
             user=user,
@@ -84,4 +85,4 @@ def append_command(
         show(shown, 1, 2)
         report = save_with_report(dataset, data, force=True, append=True)
         show(shown, 2, 2)
-    print_report(report, data, json)
+    print_report(report, data, json, added_by(old, dataset))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,32 @@ REPEATED = "already in the data set"
 NEW = (
     "is new"  # column that marks the new events until duplicates are dropped; no file's column has this name
 )
+
+
+@dataclass(frozen=True)
+class Added:
+    """What `append` added to a data set; `repeated` events were already there."""
+
+    events: int
+    users: int
+    items: int
+    repeated: int
+
+    @property
+    def sentence(self) -> str:
+        nouns = zip((self.events, self.users, self.items), ("event", "new user", "new item"), strict=True)
+        events, users, items = (f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in nouns)
+        return f"{events} added, {users}, {items}, {self.repeated:,} already there."
+
+
+def added_by(old: Dataset, new: Dataset) -> Added:
+    """What a data set has more than the one it was appended to."""
+    sizes = (
+        len(new.events) - len(old.events),
+        len(new.users) - len(old.users),
+        len(new.items) - len(old.items),
+    )
+    return Added(*sizes, new.facts.dropped.get(REPEATED, 0) - old.facts.dropped.get(REPEATED, 0))
 
 
 def append(
@@ -69,8 +95,7 @@ def append(
     settings = _changed(_recorded(dataset, format), given) | {"strict": strict, "split": protocol}
     new = read(path, format or dataset.facts.format, **settings)
     merged = merge_datasets(dataset, new, duplicates == "drop")
-    repeated = merged.facts.dropped.get(REPEATED, 0) - dataset.facts.dropped.get(REPEATED, 0)
-    if strict and repeated:
+    if strict and (repeated := added_by(dataset, merged).repeated):
         raise DataError(
             f"{source_name(path)}: {repeated:,} events are already in the data set; drop --strict or use "
             "--duplicates keep"

@@ -32,8 +32,8 @@ def choose_split(
 ) -> ChosenSplit:
     """The split of a protocol, or with "auto" the one that fits the log; `settings` that are None are left out."""
     given = {name: value for name, value in settings.items() if value is not None}
+    check_protocol(protocol, AUTO)
     if protocol != AUTO:
-        check_protocol(protocol)
         return ChosenSplit({"protocol": protocol, **_seed(protocol, seed), **_known(protocol, given)})
     name, reason = _chosen(events, clock)
     return ChosenSplit({"protocol": name, **_seed(name, seed), **_known(name, given)}, f"{name}: {reason}")
@@ -75,8 +75,10 @@ def _returning(by_time: Split | None, clock: str) -> tuple[str, str]:
     counts = [(int(np.sum(one.history_lengths() > 0)), len(one)) for one in (by_time.valid, by_time.test)]
     count, users = min(counts, key=lambda one: one[0] / one[1])
     fact = f"{count:,} of the {users:,} users of a held-out window of time have earlier events"
-    if min(one for one, _ in counts) < MIN_REQUESTS:
-        return fact, f"only {fact} (at least {MIN_REQUESTS} are needed)"
+    if (fewest := min(one for one, _ in counts)) < MIN_REQUESTS:
+        return fact, (
+            f"a held-out window of time has {fewest:,} users with earlier events (at least {MIN_REQUESTS} are needed)"
+        )
     return fact, "" if count >= RETURNING * users else f"only {fact}"
 
 

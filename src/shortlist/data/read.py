@@ -73,8 +73,7 @@ def read(
     given = dict(locals())
     mode = weights_mode(weights, format)
     given["weights"] = mode if mode == "implicit" else weights  # appended events count once too
-    if split != AUTO:
-        check_protocol(split)
+    check_protocol(split, AUTO)
     title = source_name(path)
     named = {"user": user, "item": item, "time": time, "weight": weight}
     mapping = {**(columns or {}), **{ours: theirs for ours, theirs in named.items() if theirs is not None}}
@@ -88,6 +87,8 @@ def read(
     unfiltered = build_dataset(
         raw, name or ("data" if is_frame(path) else dataset_name(title)), list_separator
     )
+    if min_weight is not None and raw.weights is None:
+        raise ConfigError(_no_weights(title, format, min_weight))
     filters = LogFilters(True, min_weight, min_user_events, min_item_events, core)
     dataset, removed = apply_filters(unfiltered, filters)
     dropped = {**raw.dropped, **removed}
@@ -127,6 +128,13 @@ def dataset_name(title: str) -> str:
 
 def _is_set(value: object) -> bool:
     return value is not None and not (isinstance(value, str) and not value)
+
+
+def _no_weights(title: str, format: str, min_weight: float) -> str:
+    advice = "name their column with --weight COLUMN, or " if "columns" in options_of(format) else ""
+    return (
+        f"{title}: has no weights, and --min-weight {min_weight:g} needs them; {advice}leave out --min-weight"
+    )
 
 
 def _without_folders(rejects: tuple[Reject, ...]) -> tuple[Reject, ...]:

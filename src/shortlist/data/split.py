@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shortlist.data.blocks import mask_of, take
 from shortlist.data.held_out import HeldOut, Positions
 from shortlist.data.interactions import Interactions
-from shortlist.errors import ConfigError, DataError
+from shortlist.errors import ConfigError, DataError, did_you_mean
 
 SplitSettings = Mapping[str, str | int | float | bool]
 MAX_LEFT_OUT = 0.05  # share of users or events that a split may leave out without a warning
@@ -164,10 +164,13 @@ def split(events: Interactions, protocol: str = "half-history", **settings: Any)
         raise ConfigError(f"split {protocol}: {error}") from error
 
 
-def check_protocol(protocol: str) -> None:
-    """Raise an error if no protocol has this name."""
-    if protocol not in PROTOCOLS:
-        raise ConfigError(f"split: expected one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+def check_protocol(protocol: str, *more: str) -> None:
+    """Raise an error if no protocol has this name and it is not one of `more`."""
+    known = (*more, *PROTOCOLS)
+    if protocol not in known:
+        raise ConfigError(
+            f"--split: expected one of {', '.join(known)}, got {protocol!r}{did_you_mean(protocol, known)}"
+        )
 
 
 def _check_min_length(min_length: int) -> None:

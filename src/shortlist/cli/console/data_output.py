@@ -10,6 +10,7 @@ from shortlist import __version__
 from shortlist.artifact.as_json import as_json
 from shortlist.cli.console.frame import emit
 from shortlist.cli.console.output import Console, Table
+from shortlist.data.append import Added
 from shortlist.data.dataset import Dataset, save_dataset
 from shortlist.data.raw_events import REJECTS, rejects_csv
 from shortlist.data.report import DataReport, data_report
@@ -47,13 +48,16 @@ def source_of(paths: Sequence[str]) -> Any:
     return sources if len(sources) > 1 else sources[0]
 
 
-def print_report(report: DataReport, out: Path | None, json: bool) -> None:
-    """One JSON object, or the verdict and two tables."""
+def print_report(report: DataReport, out: Path | None, json: bool, added: Added | None = None) -> None:
+    """One JSON object, or what was added, the verdict and two tables."""
     if json:
         paths = {"out": out, "rejects": _rejects(out)}
-        emit({**as_json(report), **{name: str(path) for name, path in paths.items() if path}})
+        more = {"added": as_json(added)} if added else {}
+        emit({**as_json(report), **more, **{name: str(path) for name, path in paths.items() if path}})
         return
     console = Console(stderr=True)
+    if added:
+        console.print(added.sentence)
     for sentence in report.verdict:
         console.print(sentence)
     for warning in filter(None, (*report.warnings, report.split_warning)):

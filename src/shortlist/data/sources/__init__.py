@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,7 @@ def read_source(format: str, path: Source | Frame | Sequence[Source], **options:
     known = options_of(format)
     for option in options:
         if option not in known:
-            typed = f"--{option.replace('_', '-')}" if option in FLAGS else repr(option)
-            raise ConfigError(f"{format}: expected an option of {', '.join(known) or 'none'}, got {typed}")
+            raise _unknown_option(format, option, known)
     if format in TABLE_FORMATS:
         return read_tabular(path, file_format=format, **options)
     if format != "tabular" and not isinstance(path, Path | str):
@@ -77,6 +77,24 @@ def read_source(format: str, path: Source | Frame | Sequence[Source], **options:
             f"(tabular, {', '.join(TABLE_FORMATS)}) are read from several files, standard input or data frames"
         )
     return READERS[format](path, **options)
+
+
+def _unknown_option(format: str, option: str, known: Sequence[str]) -> ConfigError:
+    """The error for an option that the reader does not have; options are spelled as on the command line."""
+    if option in FLAGS:
+        return ConfigError(
+            f"{format}: has no {_flag(option)}; its options are {', '.join(map(_flag, known))}"
+        )
+    others = ", ".join(one for one in known if one not in (*FLAGS, "columns"))
+    near = get_close_matches(option, known, n=1)
+    advice = f"; did you mean {_flag(near[0])}?" if near else ""
+    return ConfigError(f"{format}: expected --option of {others or 'none'}, got {option!r}{advice}")
+
+
+def _flag(option: str) -> str:
+    if option == "columns":
+        return "--column"
+    return f"--{option.replace('_', '-')}" if option in FLAGS else f"--option {option}="
 
 
 def source_name(path: object) -> str:
