@@ -49,7 +49,7 @@ def test_second_process_is_refused_at_once_and_the_first_is_named(writer, tmp_pa
         write(tmp_path / "out")
     message = str(refused.value)
     assert message.startswith(f"{tmp_path / 'out'}: process {writer.pid} (")
-    assert "is writing to this folder; wait until it has ended, or choose another folder" in message
+    assert "is writing to it; wait until it has ended, or choose another path" in message
     write(tmp_path / "other")
 
 

@@ -79,7 +79,7 @@ def _lock(handle: int, folder: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise ArtifactError(
-            f"{folder}: {_writer(handle)} is writing to this folder; wait until it has ended, or choose another folder"
+            f"{folder}: {_writer(handle)} is writing to it; wait until it has ended, or choose another path"
         ) from error
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
