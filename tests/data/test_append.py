@@ -48,6 +48,23 @@ def test_appended_file_gives_the_events_of_one_file_with_all_rows(old, put):
     )
 
 
+def test_columns_of_an_item_table_are_asked_for_only_with_the_table(put):
+    items = put("items.csv", "sku,name\n1,One\n2,Two\n3,Three\n7,Seven\n")
+    named = {"columns": {"item.title": "name"}, "items": items}
+    old, new = read(put("old.csv", text(*OLD)), **NAMES, **named), put("new.csv", text(*NEW))
+    assert shortlist.append(old, new).catalog.table["title"].to_pylist() == [
+        "One",
+        "Two",
+        "Three",
+        None,
+        None,
+    ]
+    described = shortlist.append(old, new, items=items).catalog.table["title"].to_pylist()
+    assert described == ["One", "Two", "Three", None, "Seven"]
+    with pytest.raises(ConfigError, match="needs a table of items"):
+        shortlist.append(old, new, columns={"item.title": "name"})
+
+
 def test_known_ids_keep_their_rows_and_new_ids_follow(old, put):
     merged = shortlist.append(old, put("new.csv", text(*NEW)))
     assert merged.users.ids.to_pylist() == ["u0", "u1", "u2", "u3", "a0", "u9"]

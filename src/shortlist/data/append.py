@@ -15,7 +15,7 @@ from shortlist.data.cleaning import duplicates as repeats_of
 from shortlist.data.dataset import Dataset, LogFacts, open_dataset
 from shortlist.data.event_weights import stored_weights, weights_mode
 from shortlist.data.interactions import Interactions
-from shortlist.data.read import read
+from shortlist.data.read import FILES, is_set, read
 from shortlist.data.sources import Frame, Source, source_name
 from shortlist.data.vocabulary import UNKNOWN, Vocabulary
 from shortlist.errors import ConfigError, DataError
@@ -106,8 +106,17 @@ def append(
 def _changed(recorded: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The recorded arguments with those that are given; mappings are merged."""
     changes = {name: value for name, value in given.items() if value is not None}
+    recorded = _without_absent_tables(recorded, {**(given["options"] or {}), **changes})
     merged = {name: {**recorded.get(name, {}), **changes[name]} for name in MAPPINGS if name in changes}
     return {**recorded, **changes, **merged}
+
+
+def _without_absent_tables(recorded: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded arguments without the columns of tables that are not given again."""
+    absent = tuple(f"{name.removesuffix('s')}." for name in FILES if not is_set(given.get(name)))
+    kept = {ours: one for ours, one in recorded.get("columns", {}).items() if not ours.startswith(absent)}
+    others = {name: value for name, value in recorded.items() if name != "columns"}
+    return {**others, "columns": kept} if kept else others
 
 
 def _recorded(dataset: Dataset, format: str | None) -> Mapping[str, Any]:

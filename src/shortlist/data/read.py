@@ -78,7 +78,7 @@ def read(
     named = {"user": user, "item": item, "time": time, "weight": weight}
     mapping = {**(columns or {}), **{ours: theirs for ours, theirs in named.items() if theirs is not None}}
     extra = {"items": items, "users": users, "delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-    chosen_options = {**(options or {}), **{name: value for name, value in extra.items() if _is_set(value)}}
+    chosen_options = {**(options or {}), **{name: value for name, value in extra.items() if is_set(value)}}
     raw = read_source(format, path, **_reader_options(format, mapping, chosen_options, bad_lines))
     if not len(raw):
         raise DataError(
@@ -126,7 +126,8 @@ def dataset_name(title: str) -> str:
     return Path(title).name.strip("<>*?[]").partition(".")[0] or "data"
 
 
-def _is_set(value: object) -> bool:
+def is_set(value: object) -> bool:
+    """Whether an argument is given: not None and no empty text."""
     return value is not None and not (isinstance(value, str) and not value)
 
 

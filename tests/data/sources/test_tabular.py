@@ -321,6 +321,25 @@ def test_parquet_ids_may_have_any_integer_type_and_nulls(tmp_path, events_of):
     assert raw.dropped == {"empty id": 1}
 
 
+@pytest.mark.parametrize("header", ["user,item,time", "user\titem\ttime", "user::item::time"])
+def test_a_delimiter_that_does_not_occur_is_refused_with_the_one_that_does(put, header):
+    mark = header.removeprefix("user").partition("item")[0]
+    path = put("log.csv", f"{header}\n1{mark}2{mark}3\n")
+    shown = "\\\\t" if mark == "\t" else mark
+    with pytest.raises(
+        ConfigError, match=rf"log.csv:1: expected columns separated by ';', .+; use --delimiter '{shown}'$"
+    ):
+        read_tabular(path, delimiter=";")
+
+
+def test_a_column_of_a_table_that_is_not_given_is_refused(put):
+    path = put("log.csv", "user,item\n1,2\n")
+    with pytest.raises(ConfigError, match=r"^--column item.title=name: item.\* needs .+ --items FILE"):
+        read_tabular(path, columns={"item.title": "name"})
+    with pytest.raises(ConfigError, match=r"^--column user.age=years: user.\* needs .+ --users FILE"):
+        read_tabular(path, columns={"user.age": "years"}, items=put("items.csv", "item,title\n2,A\n"))
+
+
 def test_invalid_options_raise_a_config_error(put):
     path = put("log.csv", "user,item,time\n1,2,3\n")
     with pytest.raises(ConfigError, match=r"expected one of amazon, dtr"):

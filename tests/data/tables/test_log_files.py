@@ -32,6 +32,18 @@ def test_the_members_of_a_zip_are_files_without_the_notes_of_the_system(tmp_path
     assert log_files(path) == (File(path, "a.csv"), File(path, "b.csv"))
 
 
+def test_a_zip_with_a_readme_is_read_without_it(tmp_path):
+    path, plain = tmp_path / "log.zip", tmp_path / "plain.zip"
+    for archive_path, names in ((path, ("README.md", "a.csv.gz", "b.CSV")), (plain, ("README", "u.data"))):
+        with zipfile.ZipFile(archive_path, "w") as archive:
+            for name in names:
+                archive.writestr(name, "1")
+    assert log_files(path) == (File(path, "a.csv.gz"), File(path, "b.CSV"))
+    assert log_files(plain) == (File(plain, "README"), File(plain, "u.data")), (
+        "no suffix tells which is the log"
+    )
+
+
 def test_a_binary_stream_can_be_opened_repeatedly():
     (file,) = log_files(io.BytesIO(b"1,2\n"))
     for _ in range(2):

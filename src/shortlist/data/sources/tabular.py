@@ -13,6 +13,7 @@ from shortlist.data.tables.log_files import Source, log_files
 from shortlist.data.tables.parsed import ParsedTable
 from shortlist.data.tables.table_file import Table, tables_of
 from shortlist.data.tables.to_events import attribute_table, to_events
+from shortlist.errors import ConfigError
 
 EVENT_KINDS = {"user": "id", "item": "id", "time": "time", "weight": "number"}
 ATTRIBUTE_KINDS = {"id": "id", "title": "text"}
@@ -55,6 +56,7 @@ def read_tabular(
     """
     mapped = {"user": "user", "item": "item", **(columns or {})}
     mapping = {ours: theirs for ours, theirs in mapped.items() if not ours.startswith((OF_ITEM, OF_USER))}
+    _check_prefixes(mapped, {OF_ITEM: items, OF_USER: users})
     options = {"delimiter": delimiter, "decimal": decimal, "names": names, "time_format": time_format}
     opened = partial(_opened, encoding=encoding, bad_lines=bad_lines)
     raw = _events(opened(path, _options(mapping), file_format=file_format, **options), mapping, unit)
@@ -63,6 +65,22 @@ def read_tabular(
         item_table=_attributes(opened, items, "item", mapped, raw.items),
         user_table=_attributes(opened, users, "user", mapped, raw.users),
     )
+
+
+def _check_prefixes(mapped: Mapping[str, str], tables: Mapping[str, Source | Frame]) -> None:
+    """Refuse columns of a table of items or users that is not given."""
+    for prefix, table in tables.items():
+        named = [f"{ours}={theirs}" for ours, theirs in mapped.items() if ours.startswith(prefix)]
+        if named and _is_missing(table):
+            what = prefix.removesuffix(".")
+            raise ConfigError(
+                f"--column {named[0]}: {prefix}* needs a table of {what}s; name it with --{what}s FILE, or leave out "
+                f"the column"
+            )
+
+
+def _is_missing(table: Source | Frame) -> bool:
+    return isinstance(table, str) and not table
 
 
 def _opened(
@@ -107,7 +125,7 @@ def _attributes(
     opened: Opener, source: Source | Frame, key: str, mapped: Mapping[str, str], ids: Ids
 ) -> pa.Table | None:
     """The table of items or users: the mapped columns, title and category; of users all columns if none is mapped."""
-    if isinstance(source, str) and not source:
+    if _is_missing(source):
         return None
     prefix = f"{key}."
     named = {ours.removeprefix(prefix): theirs for ours, theirs in mapped.items() if ours.startswith(prefix)}

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeAlias
 
 from shortlist.data.tables.files import File, members, one_file
+from shortlist.data.tables.table_file import has_table_suffix
 from shortlist.errors import DataError
 
 PATTERN = set("*?[")
@@ -52,7 +53,8 @@ def _in_zip(path: Path) -> list[File]:
     found = [File(path, name) for name in sorted(members(path)) if _visible(PurePosixPath(name).parts)]
     if not found:
         raise DataError(f"{path}: is a zip without files; expected at least one file of events")
-    return found
+    # A README beside the events is no log; without any suffix of a table every member is one.
+    return [file for file in found if has_table_suffix(file)] or found
 
 
 def _visible(parts: Sequence[str]) -> bool:

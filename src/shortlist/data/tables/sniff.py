@@ -65,6 +65,13 @@ def typed(delimiter: str) -> str:
     return WORDS.get(delimiter, f"'{delimiter}'")
 
 
+def widest(line: str) -> str:
+    """The delimiter with most fields in a line; empty if none occurs."""
+    widths = _widths(line)
+    best = max(DELIMITERS, key=lambda mark: widths[mark])
+    return best if widths[best] > 1 else ""
+
+
 def _check_utf16(file: File, start: bytes) -> None:
     """Text in UTF-16 without a byte-order mark has a zero in every other byte."""
     for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
@@ -98,11 +105,9 @@ def _widths(line: str) -> dict[str, int]:
 
 def _widest(file: File, lines: Sequence[str], usual: str) -> str:
     """The delimiter with most fields in the first line, so that an error can list its columns."""
-    widths = _widths(lines[0])
-    if usual and widths[usual] > 1:
+    if usual and _widths(lines[0])[usual] > 1:
         return usual
-    best = max(DELIMITERS, key=lambda mark: widths[mark])
-    if widths[best] > 1:
+    if best := widest(lines[0]):
         return best
     others = Counter(re.findall(r"[^\w\s\"'.-]", lines[0])).most_common(1)
     if others:

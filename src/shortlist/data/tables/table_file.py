@@ -11,7 +11,7 @@ from shortlist.data.tables.jsonlines import first_object, read_jsonlines
 from shortlist.data.tables.layout import Layout
 from shortlist.data.tables.parquet import parquet_names, read_parquet
 from shortlist.data.tables.parsed import ParsedTable, joined
-from shortlist.data.tables.sniff import sniff_decimal, sniff_delimiter, sniff_format
+from shortlist.data.tables.sniff import sniff_decimal, sniff_delimiter, sniff_format, typed, widest
 from shortlist.data.tables.text_times import with_parsed_times
 from shortlist.errors import ConfigError, DataError
 
@@ -45,7 +45,7 @@ class Table:
             return parquet_names(self.file)
         if self._format == "jsonl":
             return tuple(first_object(self.file, {}))
-        return tuple(self.names.split(",")) if self.names else header_of(self.file, self._delimiter)
+        return tuple(self.names.split(",")) if self.names else self._header()
 
     def read(self, kinds: Mapping[str, str]) -> ParsedTable:
         """The columns of `kinds`."""
@@ -54,6 +54,17 @@ class Table:
         if self._format == "jsonl":
             return self._from_json(kinds)
         return read_delimited(self.file, self._layout(kinds), self.bad_lines)
+
+    def _header(self) -> tuple[str, ...]:
+        """The names in the first line; a delimiter that does not occur there is refused with one that does."""
+        names = header_of(self.file, self._delimiter)
+        other = widest(names[0]) if self.delimiter and len(names) == 1 and {*self.needed} - {*names} else ""
+        if other:
+            raise ConfigError(
+                f"{self.file.name}:1: expected columns separated by {typed(self._delimiter)}, got {names[0][:60]!r}; "
+                f"use --delimiter {typed(other)}"
+            )
+        return names
 
     def _from_json(self, kinds: Mapping[str, str]) -> ParsedTable:
         """JSON lines; times of a given form are read as text and parsed after that."""
@@ -76,8 +87,9 @@ class Table:
 
     @cached_property
     def _format(self) -> str:
-        suffix = next(iter(self.file.suffixes[-1:]), "").lower()
-        found = self.file_format or FORMATS.get(suffix, "csv" if self.delimiter else sniff_format(self.file))
+        found = self.file_format or FORMATS.get(
+            _suffix(self.file), "csv" if self.delimiter else sniff_format(self.file)
+        )
         if found not in FORMATS.values():
             known = ", ".join(sorted(set(FORMATS.values())))
             raise ConfigError(
@@ -98,8 +110,7 @@ class Table:
 
     @property
     def _usual(self) -> str:
-        suffix = next(iter(self.file.suffixes[-1:]), "").lower()
-        return USUAL.get(self.file_format or suffix, "")
+        return USUAL.get(self.file_format or _suffix(self.file), "")
 
     def _decimal(self, numbers: Collection[int]) -> str:
         if self.decimal not in ("", ".", ","):
@@ -124,6 +135,15 @@ class Tables:
     def read(self, kinds: Mapping[str, str]) -> ParsedTable:
         """The columns of `kinds` of all files."""
         return joined([part.read(kinds) for part in self.parts])
+
+
+def has_table_suffix(file: File) -> bool:
+    """Whether the name of a file says that it is a table."""
+    return _suffix(file) in FORMATS
+
+
+def _suffix(file: File) -> str:
+    return next(iter(file.suffixes[-1:]), "").lower()
 
 
 def tables_of(files: Sequence[File], encoding: str, first: Table) -> Tables:
