@@ -1,6 +1,6 @@
 import pytest
 
-from shortlist.evaluate import evaluate
+from shortlist.evaluate import evaluate, lookup
 from shortlist.evaluate.lookup import look_up_users
 from shortlist.pipeline import explain, run
 from shortlist.pipeline.recommender import resized
@@ -44,3 +44,23 @@ def test_larger_parts_are_sampled_and_the_total_says_so(recommender, world, foun
     assert (len(some.requests), some.total) == (3, found.total)
     assert {one.user for one in some.requests} <= {one.user for one in found.requests}
     assert some == look_up_users(recommender, world, requests=3)
+
+
+def test_users_that_are_shown_elsewhere_are_always_there(recommender, world, found):
+    for chosen in (found.requests[0].user, found.requests[-1].user):
+        some = look_up_users(recommender, world, users=[chosen], requests=2, size=1)
+        assert chosen in {one.user for one in some.requests}
+
+
+def test_requests_stop_at_the_size_of_a_page(recommender, world, found, monkeypatch):
+    monkeypatch.setattr(lookup, "BATCH", 5)
+    some = look_up_users(recommender, world, size=1)
+    assert (len(some.requests), some.total) == (5, found.total)
+    assert len(some.items) < len(found.items)
+    users = [one.user for one in found.requests]
+    places = [users.index(one.user) for one in some.requests]
+    assert places == sorted(places)
+
+
+def test_thousands_of_requests_fit_into_a_page():
+    assert lookup.REQUESTS >= 20_000

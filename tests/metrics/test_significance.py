@@ -11,7 +11,7 @@ from scipy import stats
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.metrics import significance
-from shortlist.metrics.significance import bootstrap, bootstraps, holm, paired
+from shortlist.metrics.significance import bootstrap, bootstraps, holm, p_text, paired
 
 
 def normal(seed: int, count: int, mean: float = 0.0) -> torch.Tensor:
@@ -202,3 +202,13 @@ def test_holm_keeps_the_order_and_never_lowers_a_p_value(p_values: list[float]) 
     assert all(p <= after <= 1 for p, after in zip(p_values, adjusted, strict=True))
     by_p = sorted(range(len(p_values)), key=lambda at: p_values[at])
     assert [adjusted[at] for at in by_p] == sorted(adjusted)
+
+
+def test_p_value_is_never_written_as_0():
+    assert [p_text(p) for p in (0.0001, 0.001, 0.0499, 1.0, math.nan)] == [
+        "< 0.001",
+        "0.001",
+        "0.050",
+        "1.000",
+        "–",
+    ]

@@ -56,3 +56,10 @@ def test_page_without_warnings_has_no_heading_for_them(found):
 def test_drawing_alone_equals_that_of_the_page(found):
     assert compare_drawing(found) in compare_page(found)
     assert compare_page(found) == compare_page(found)
+
+
+def test_one_system_and_one_comparison_are_not_plural(found):
+    name = next(iter(found.systems))
+    page = compare_page(replace(found, systems={name: found.systems[name]}, pairs=found.pairs[:1]))
+    assert f"<title>1 system on {found.data}</title>" in page
+    assert "comparisons of this table" not in page

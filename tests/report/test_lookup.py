@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from shortlist.artifact.as_json import as_json
+from shortlist.errors import CONTROLS
 from shortlist.evaluate import evaluate
 from shortlist.evaluate.lookup import look_up_users
 from shortlist.report.lookup import SCRIPT, lookup_section
@@ -44,7 +44,11 @@ def users(recommender, world):
 
 def test_page_holds_every_looked_up_request(users, recommender, world):
     text = run_page(evaluate(recommender, world), users)
-    assert json.loads(parsed(text).data) == as_json(users)
+    data = json.loads(parsed(text).data)
+    own = [dict(zip(data["requests"]["columns"], row, strict=True)) for row in data["requests"]["rows"]]
+    assert own == json.loads(json.dumps([vars(one) for one in users.requests]))
+    items = [dict(zip(data["items"]["columns"], row, strict=True)) for row in data["items"]["rows"]]
+    assert items == json.loads(json.dumps([vars(one) for one in users.items]))
     assert f"all {users.total} requests of test users" in text
     assert '<input id="lookup-user"' in text
 
@@ -54,6 +58,7 @@ def test_part_that_does_not_fit_says_how_many_are_there(users):
     text = page("x", [lookup_section(some)], SCRIPT)
     assert f"2 of the {users.total} requests" in text
     assert "The others are left out" in text
+    assert "shortlist explain BUNDLE --user ID --item ITEM" in text
 
 
 def test_markup_in_ids_and_titles_is_inert(users):
@@ -64,7 +69,7 @@ def test_markup_in_ids_and_titles_is_inert(users):
     assert "<img" not in text
     found = parsed(text)
     assert found.tags.count("script") == 2  # the data and our own script
-    assert json.loads(found.data)["items"][0]["title"] == EVIL
+    assert EVIL in json.loads(found.data)["items"]["rows"][0]
 
 
 def test_script_writes_text_only_and_only_its_hash_may_run():
@@ -73,3 +78,11 @@ def test_script_writes_text_only_and_only_its_hash_may_run():
     with_script, without = page("x", [], SCRIPT), page("x", [])
     assert re.search(r"script-src 'sha256-[A-Za-z0-9+/=]{44}';", with_script)
     assert "script-src 'none'" in without
+
+
+def test_script_shows_the_same_characters_as_escapes_as_the_terminal():
+    own = re.search(r"CONTROLS = /(.+)/gu;", SCRIPT)[1]
+    points = range(0x2100)  # of the rest only surrogates are controls
+    assert [at for at in points if re.match(own, chr(at))] == [at for at in points if CONTROLS.match(chr(at))]
+    assert "made.textContent = visible(text)" in SCRIPT
+    assert SCRIPT.count("textContent = ") == SCRIPT.count('textContent = ""') + 1

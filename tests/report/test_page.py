@@ -5,7 +5,7 @@ import pytest
 
 from shortlist.metrics.estimate import Estimate
 from shortlist.metrics.significance import Interval, PairedTest
-from shortlist.report.page import Html, Section, difference, facts, figure, interval, page, table
+from shortlist.report.page import Html, Section, code, difference, facts, figure, interval, page, table
 
 EVIL = "<script>alert('x')</script> & \"quotes\""
 
@@ -76,3 +76,12 @@ def test_means_are_shown_with_their_intervals():
     assert interval(Estimate(0.5)) == "0.5000"
     assert interval(Estimate(None)) == "–"
     assert difference(PairedTest(-0.1, -0.2, 0.05, 0.3, 0.1, 1, 2, 3)) == "-0.1000 [-0.2000, 0.0500]"
+
+
+def test_controls_and_changes_of_direction_are_shown_as_escapes():
+    evil = "a\u202etxt.exe\x1b[2J"
+    parts = [evil, table((evil,), [(evil,)]), facts({evil: evil}), figure("<svg></svg>", evil), code(evil)]
+    text = page(evil, [Section(evil, parts)])
+    assert not re.search("[\u202e\x1b]", text)
+    assert text.count("\\u202etxt.exe\\x1b[2J") == 10
+    assert code("a\nb").text == "<pre>a\nb</pre>"

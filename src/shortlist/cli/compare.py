@@ -15,6 +15,7 @@ from shortlist.cli.evaluate import CutOffs, Metrics
 from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
 from shortlist.evaluate.headline import part_name
+from shortlist.metrics.significance import p_text
 from shortlist.report.compare import compare_drawing, compare_page
 from shortlist.report.page import difference, interval
 
@@ -102,7 +103,7 @@ def pairs_table(found: Comparison) -> Table:
             pair.system,
             pair.against,
             difference(test),
-            _number(pair.p_holm, 3),
+            p_text(pair.p_holm),
             _number(test.effect_size, 2),
             f"{test.wins}/{test.ties}/{test.losses}",
         )

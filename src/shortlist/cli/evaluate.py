@@ -53,7 +53,8 @@ def evaluate(
         )
     seconds = time.perf_counter() - start
     if report is not None:
-        users = look_up_users(recommender, dataset, on=on, k=found.headline.slate, seed=seed)
+        shown = found.example.user
+        users = look_up_users(recommender, dataset, on=on, k=found.headline.slate, users=[shown], seed=seed)
         write_whole(report, run_page(found, users))
     if json:
         emit({**as_json(found), "seconds": seconds, "report": report})

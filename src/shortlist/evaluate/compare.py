@@ -37,7 +37,7 @@ from shortlist.evaluate.protocol import Protocol, protocol_of
 from shortlist.evaluate.scores import Scores, SystemMetrics
 from shortlist.evaluate.table import metrics_to_arrow
 from shortlist.grammar import Pipeline
-from shortlist.metrics.significance import PairedTest, holm
+from shortlist.metrics.significance import PairedTest, holm, p_text
 from shortlist.pipeline import About, Recommender, open_recommender
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import resized
@@ -333,7 +333,7 @@ def _too_few_users(tests: PairedTests) -> Iterator[str]:
         if not pair.significant and pair.test.difference:
             yield (
                 f"{pair.system} and {pair.against}: too few users to separate them by {tests.metric}: the difference "
-                f"is {_difference(pair.test)}, Holm's p-value {pair.p_holm:.3f}{_needed(pair, len(tests.pairs))}"
+                f"is {_difference(pair.test)}, Holm's p-value {p_text(pair.p_holm)}{_needed(pair, len(tests.pairs))}"
             )
 
 

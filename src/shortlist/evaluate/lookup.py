@@ -1,11 +1,12 @@
 """Held-out requests to look up one by one: history, relevant items, what each stage did with them, slate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from shortlist.data import Dataset, HeldOut, open_dataset
 from shortlist.evaluate.evaluation import BATCH, held_out_part, longest_history, split_of
@@ -16,11 +17,13 @@ from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import Item, resized
 from shortlist.pipeline.trace import RETURNED
 
-REQUESTS = 500  # at most
+REQUESTS = 20_000  # at most
+SIZE = 8_000_000  # characters of all requests and items, about: a page stays small enough to open
 HISTORY = 30  # latest items of a history
 RELEVANT = 100  # relevant items of a request
 
 Numbers = tuple[int, ...]
+Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -58,42 +61,70 @@ def look_up_users(
     *,
     on: str = "test",
     k: int = SLATE,
+    users: Sequence[int | str] = (),
     requests: int = REQUESTS,
+    size: int = SIZE,
     seed: int = 0,
 ) -> UserLookup:
-    """All requests of one part of the split, or a random sample of at most `requests`, with slates of `k` items."""
+    """All requests of one part of the split, with slates of `k` items.
+
+    Of a larger part, a random sample of at most `requests` and of about `size` characters. Requests of `users` are
+    always there.
+    """
     opened, dataset = open_recommender(bundle).as_measured(), open_dataset(data)
     held_out = held_out_part(split_of(opened, dataset), on)
-    chosen = held_out.take(_sampled(len(held_out), requests, seed))
-    return _lookup(opened, dataset, chosen, on, len(held_out), k)
+    kept = np.isin(held_out.users, [dataset.users.row(user) for user in users])
+    parts = _parts(kept, requests, np.random.default_rng([seed, 4]))
+    return _lookup(opened, dataset, held_out, parts, on, k, size)
 
 
-def _sampled(total: int, requests: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    if total <= requests:
-        return np.arange(total)
-    return np.sort(np.random.default_rng([seed, 4]).choice(total, requests, replace=False))
+def _parts(kept: NDArray[np.bool_], requests: int, rng: np.random.Generator) -> list[Positions]:
+    """Batches of requests in random order; those with a kept request come first."""
+    order = rng.permutation(len(kept))
+    chosen = np.sort(order[np.argsort(~kept[order], kind="stable")][:requests])
+    batches = [chosen[start : start + BATCH] for start in range(0, len(chosen), BATCH)]
+    shuffled = [batches[at] for at in rng.permutation(len(batches))]
+    return sorted(shuffled, key=lambda batch: not kept[batch].any())
 
 
 @torch.no_grad()
-def _lookup(bundle: Recommender, data: Dataset, held_out: HeldOut, on: str, total: int, k: int) -> UserLookup:
+def _lookup(
+    bundle: Recommender,
+    data: Dataset,
+    held_out: HeldOut,
+    parts: Sequence[Positions],
+    on: str,
+    k: int,
+    size: int,
+) -> UserLookup:
+    """Batches of requests until `size` characters are reached, in the order of the split."""
     pipeline = resized(offline(bundle.pipeline), k)
     rows: dict[int, int] = {}  # item row -> position among the items of the page
-    found, trace = list[LookedUp](), None
-    for start in range(0, len(held_out), BATCH):
-        part = held_out.take(slice(start, start + BATCH))
+    found, trace, used = dict[int, LookedUp](), None, 0
+    for positions in parts:
+        if used >= size:
+            break
+        part, before = held_out.take(positions), len(rows)
         slate = run(pipeline, part.query(width=longest_history(part)))
-        found += _requests(slate, part, data, rows)
+        batch = list(_requests(slate, part, data, rows))
+        found.update(zip(positions.tolist(), batch, strict=True))
+        used += _length(batch) + _length([bundle.item(row) for row in list(rows)[before:]])
         trace = slate.trace
     steps = () if trace is None else trace.steps
     return UserLookup(
         on,
-        total,
+        len(held_out),
         tuple(step.name for step in steps),
         tuple(step.kind for step in steps),
         tuple(part.name for part in steps[0].parts) if steps else (),
         tuple(bundle.item(row) for row in rows),
-        tuple(found),
+        tuple(found[position] for position in sorted(found)),
     )
+
+
+def _length(shown: Sequence[LookedUp | Item]) -> int:
+    """Characters of their values, about as many as in a page."""
+    return sum(len(repr([*vars(one).values()])) for one in shown)
 
 
 def _requests(slate: Slate, part: HeldOut, data: Dataset, rows: dict[int, int]) -> Iterator[LookedUp]:

@@ -97,6 +97,13 @@ def paired(a: Tensor, b: Tensor, seed: int, samples: int = 1000, level: float = 
     )
 
 
+def p_text(p_value: float) -> str:
+    """A p-value with three digits; never 0, which no randomisation test can find."""
+    if math.isnan(p_value):
+        return "–"
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p-values in the same order (Holm, 1979): they control the family-wise error rate.
 

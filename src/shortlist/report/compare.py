@@ -2,8 +2,9 @@
 
 import math
 
+from shortlist.diagnose.findings.text import counted
 from shortlist.evaluate.compare import Comparison
-from shortlist.metrics.significance import Interval
+from shortlist.metrics.significance import Interval, p_text
 from shortlist.pipeline.about import About, TrainingHistory
 from shortlist.report.page import (
     Html,
@@ -38,7 +39,7 @@ def compare_page(found: Comparison) -> str:
             ]
         ),
     ]
-    return page(f"{len(found.systems)} systems on {found.data}", sections)
+    return page(f"{counted(len(found.systems), 'system')} on {found.data}", sections)
 
 
 def compare_drawing(found: Comparison) -> str:
@@ -99,8 +100,8 @@ def _pairs(found: Comparison) -> Section:
             pair.system,
             pair.against,
             difference(pair.test),
-            _number(pair.test.p_value, 4),
-            _number(pair.p_holm, 4),
+            p_text(pair.test.p_value),
+            p_text(pair.p_holm),
             _number(pair.test.effect_size, 2),
             f"{pair.test.wins} / {pair.test.ties} / {pair.test.losses}",
         ]
@@ -110,8 +111,8 @@ def _pairs(found: Comparison) -> Section:
     return Section(
         f"Paired tests: {found.metric}",
         [
-            "Differences on the same users with 95 % bootstrap intervals. p-values are those of a randomisation test; "
-            f"Holm's are corrected for all {len(rows)} comparisons of this table.",
+            "Differences on the same users with 95 % bootstrap intervals. p-values are those of a randomisation test"
+            + (f"; Holm's are corrected for all {len(rows)} comparisons of this table." if rows[1:] else "."),
             table(heads, rows),
         ],
     )

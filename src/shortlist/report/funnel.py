@@ -6,9 +6,8 @@ Drawn twice: stages from left to right, and from top to bottom for narrow screen
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
-from shortlist.report.page import Html
+from shortlist.report.page import Html, escaped
 
 WIDE, NARROW = "wide", "narrow"
 COLUMN, BAR, MARGIN = 124, 64, 92  # pixels: distance of stages, width of a bar, left of the first stage
@@ -21,6 +20,10 @@ LOST = {
     "scorer": "below the cut",
     "selector": "not selected",
 }
+GREY = (
+    '<span class="wide">Grey: candidates after each stage (log scale).</span>'  # not drawn on narrow screens
+)
+COLORS = "Blue: relevant items still among the candidates. Orange: relevant items lost, dark at"
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,11 @@ class Funnel:
         return count / max(self.relevant, 1)
 
 
-def funnel_figure(funnel: Funnel, caption: str) -> Html:
-    """Both drawings and a caption."""
-    return Html(
-        f'<figure class="funnel">{_wide(funnel)}{_narrow(funnel)}<figcaption>{escape(caption)}</figcaption></figure>'
-    )
+def funnel_figure(funnel: Funnel, caption: str, dark: str) -> Html:
+    """Both drawings, a caption, and the meaning of the colours; `dark`: that of the darkest."""
+    text = f"{escaped(caption)} {GREY} {COLORS} {escaped(dark)}."
+    drawings = _wide(funnel) + _narrow(funnel)
+    return Html(f'<figure class="funnel">{drawings}<figcaption>{text}</figcaption></figure>')
 
 
 def _wide(funnel: Funnel) -> str:
@@ -141,7 +144,7 @@ def _narrow(funnel: Funnel) -> str:
 
 def _svg(kind: str, width: float, height: float, parts: Sequence[str], funnel: Funnel) -> str:
     lost = "; ".join(f"{stage.name}: {stage.lost:,} of {stage.entered:,} lost" for stage in funnel.stages)
-    label = escape(f"Funnel of {funnel.relevant:,} relevant items. {lost}.")
+    label = escaped(f"Funnel of {funnel.relevant:,} relevant items. {lost}.")
     return (
         f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
         f'role="img" aria-label="{label}">{"".join(parts)}</svg>'
@@ -153,7 +156,7 @@ def _rect(x: float, y: float, width: float, height: float, kind: str) -> str:
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escaped(text)}</text>'
 
 
 def _short(name: str, letters: int = LETTERS) -> str:

@@ -2,17 +2,32 @@
 // Every text goes through textContent, so ids and titles are shown as they are and never run.
 (function () {
   const data = JSON.parse(document.getElementById("lookup-data").textContent);
+  const item = (at) => record(data.items, at);
+  const request = (at) => record(data.requests, at);
+  const OPTIONS = 50; // ids offered below the input
+  // The same characters as in `shortlist.errors.CONTROLS`.
+  const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
   const input = document.getElementById("lookup-user");
   const answer = document.getElementById("lookup-answer");
+  const options = document.getElementById("lookup-users");
   const byUser = new Map();
-  data.requests.forEach((request, at) => {
-    const user = String(request.user);
+  const userColumn = data.requests.columns.indexOf("user");
+  data.requests.rows.forEach((row, at) => {
+    const user = String(row[userColumn]);
     byUser.set(user, [...(byUser.get(user) || []), at]);
   });
 
+  function record(table, at) {
+    return Object.fromEntries(table.columns.map((name, column) => [name, table.rows[at][column]]));
+  }
+
+  function visible(text) {
+    return text.replace(CONTROLS, (one) => "\\u" + one.charCodeAt(0).toString(16).padStart(4, "0"));
+  }
+
   function element(tag, text, parent, kind) {
     const made = document.createElement(tag);
-    made.textContent = text;
+    made.textContent = visible(text);
     if (kind) made.className = kind;
     parent.appendChild(made);
     return made;
@@ -31,9 +46,9 @@
   }
 
   function title(at) {
-    const item = data.items[at];
-    const kinds = item.categories.filter((one) => one).join(", ");
-    return (item.title || String(item.item_id)) + (kinds ? " (" + kinds + ")" : "");
+    const { item_id, title, categories } = item(at);
+    const kinds = categories.filter((one) => one).join(", ");
+    return (title || String(item_id)) + (kinds ? " (" + kinds + ")" : "");
   }
 
   function fate(request, at) {
@@ -69,17 +84,23 @@
     request.history.forEach((item) => element("li", title(item), list));
   }
 
+  function offer(user) {
+    options.textContent = "";
+    const close = [...byUser.keys()].filter((one) => one.startsWith(user)).slice(0, OPTIONS);
+    close.forEach((one) => { element("option", "", options).value = one; });
+  }
+
   function look() {
     const user = input.value.trim();
     answer.textContent = "";
+    offer(user);
     if (!user) return;
     const found = byUser.get(user);
-    if (found) found.forEach((at) => show(data.requests[at]));
+    if (found) found.forEach((at) => show(request(at)));
     else element("p", "No request of user " + user + " in this page. It holds ids like " + [...byUser.keys()].slice(0, 3).join(", ") + ".", answer);
   }
 
-  const options = document.getElementById("lookup-users");
-  byUser.forEach((_, user) => { element("option", "", options).value = user; });
+  offer("");
   input.addEventListener("input", look);
   if (location.hash.startsWith("#user=")) {
     input.value = decodeURIComponent(location.hash.slice("#user=".length));

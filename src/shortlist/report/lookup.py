@@ -1,13 +1,21 @@
 """The part of a page where a user can be looked up: embedded data and a small script, nothing from outside."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from importlib.resources import files
+from typing import Any
 
 from shortlist.artifact.as_json import as_json
 from shortlist.evaluate.headline import part_name
-from shortlist.evaluate.lookup import UserLookup
+from shortlist.evaluate.lookup import LookedUp, UserLookup
+from shortlist.pipeline.recommender import Item
 from shortlist.report.page import Html, Section
 
+LEFT_OUT = (
+    "The others are left out to keep this file small. For one of them type: shortlist explain BUNDLE --user ID --item "
+    "ITEM (with the served model and all events of the user)."
+)
 SCRIPT = files("shortlist.report").joinpath("lookup.js").read_text("utf-8")
 
 
@@ -17,7 +25,7 @@ def lookup_section(found: UserLookup) -> Section:
     shown = (
         f"all {total}" if len(found.requests) == found.total else f"{len(found.requests):,} of the {total}"
     )
-    cut = "" if len(found.requests) == found.total else " The others are left out to keep this file small."
+    cut = "" if len(found.requests) == found.total else f" {LEFT_OUT}"
     return Section(
         "Look up a user",
         [
@@ -28,10 +36,21 @@ def lookup_section(found: UserLookup) -> Section:
                 '<input id="lookup-user" list="lookup-users" autocomplete="off" spellcheck="false"> '
                 '<button id="lookup-next" type="button">Next user</button></p>\n'
                 '<datalist id="lookup-users"></datalist>\n<div id="lookup-answer" aria-live="polite"></div>\n'
-                f'<script type="application/json" id="lookup-data">{embedded(as_json(found))}</script>'
+                f'<script type="application/json" id="lookup-data">{embedded(compact(found))}</script>'
             ),
         ],
     )
+
+
+def compact(found: UserLookup) -> dict[str, Any]:
+    """The requests and items as rows, with the names of the columns once."""
+    whole: dict[str, Any] = as_json(found)
+    return {**whole, "items": _rows(Item, whole["items"]), "requests": _rows(LookedUp, whole["requests"])}
+
+
+def _rows(kind: type[Item | LookedUp], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    names = [field.name for field in fields(kind)]
+    return {"columns": names, "rows": [[record[name] for name in names] for record in records]}
 
 
 def embedded(value: object) -> str:

@@ -8,6 +8,7 @@ from hashlib import sha256
 from html import escape
 from typing import Any
 
+from shortlist.errors import visible
 from shortlist.metrics.estimate import Estimate
 from shortlist.metrics.significance import Interval, PairedTest
 
@@ -67,10 +68,11 @@ button { cursor: pointer; }
 .funnel .lost { fill: var(--lost); } .funnel .worst { fill: var(--worst); }
 @media (max-width: 40rem) {
   body { padding: 1.2rem 0.7rem 3rem; } h1 { font-size: 1.4rem; }
-  section { padding: 0.9rem 0.9rem; } details.card { padding: 0 0.9rem; }
-  .funnel svg.wide { display: none; } .funnel svg.narrow { display: block; width: 100%; }
-  th, td { padding-right: 0.6rem; font-size: 0.9rem; }
-  td small { white-space: normal; font-size: 0.8rem; } }
+  section { padding: 0.9rem 0.75rem; } details.card { padding: 0 0.75rem; }
+  .funnel .wide { display: none; } .funnel svg.narrow { display: block; width: 100%; }
+  th, td { padding-right: 0.45rem; font-size: 0.85rem; overflow-wrap: break-word; }
+  th:last-child, td:last-child { padding-right: 0; }
+  td small { white-space: normal; font-size: 0.78rem; } }
 """
 
 
@@ -98,8 +100,8 @@ def page(title: str, sections: Iterable[Section], script: str = "") -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
-        f"<body>\n<h1>{escape(title)}</h1>\n{body}\n{ending}</body>\n</html>\n"
+        f"<title>{escaped(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{escaped(title)}</h1>\n{body}\n{ending}</body>\n</html>\n"
     )
 
 
@@ -131,14 +133,19 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
 def facts(named: Mapping[str, Any]) -> Html:
     """Labels with their values, side by side."""
     shown = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{_shown(value)}</dd></div>\n" for name, value in named.items()
+        f"<div><dt>{escaped(name)}</dt><dd>{_shown(value)}</dd></div>\n" for name, value in named.items()
     )
     return Html(f"<dl>\n{shown}</dl>")
 
 
+def escaped(text: str) -> str:
+    """Text in HTML: markup is shown, and so are controls and changes of text direction, as escapes such as \\u202e."""
+    return escape(visible(text, keep="\n"))
+
+
 def code(text: str) -> Html:
     """Preformatted text."""
-    return Html(f"<pre>{escape(text)}</pre>")
+    return Html(f"<pre>{escaped(text)}</pre>")
 
 
 def interval(value: Interval | Estimate) -> str:
@@ -159,14 +166,14 @@ def _with_bounds(mean: float | None, low: float | None, high: float | None) -> s
 
 def figure(svg: str, caption: str) -> Html:
     """A drawing with its caption; `svg` is not escaped, the caption is."""
-    return Html(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>")
+    return Html(f"<figure>{svg}<figcaption>{escaped(caption)}</figcaption></figure>")
 
 
 def _section(section: Section) -> str:
     parts = "\n".join(
-        part.text if isinstance(part, Html) else f"<p>{escape(part)}</p>" for part in section.parts
+        part.text if isinstance(part, Html) else f"<p>{escaped(part)}</p>" for part in section.parts
     )
-    heading = f"<h2>{escape(section.title)}</h2>"
+    heading = f"<h2>{escaped(section.title)}</h2>"
     if section.folded:
         return f'<details class="card"><summary>{heading}</summary>\n{parts}\n</details>'
     return f"<section>\n{heading}\n{parts}\n</section>"
@@ -183,7 +190,7 @@ def _shown(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if not _is_number(value):
-        return escape(str(value))
+        return escaped(str(value))
     return (
         f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     )

@@ -46,7 +46,7 @@ def run_page(found: Evaluation, users: UserLookup | None = None) -> str:
 def _summary(found: Evaluation) -> Section:
     losses, worst = found.losses, found.losses.largest
     parts: list[Html | str] = [
-        funnel_figure(funnel_of(found), _caption(found)),
+        funnel_figure(funnel_of(found), _caption(found), "the largest loss"),
         found.headline.sentence,
         f"Most is lost at {worst.name!r}: {worst.lost:,} of {losses.relevant:,} relevant items "
         f"({_share(worst.lost, found)}).",
@@ -67,11 +67,7 @@ def funnel_of(found: Evaluation) -> Funnel:
 
 
 def _caption(found: Evaluation) -> str:
-    return (
-        f"{found.users:,} {part_name(found.headline.on)}, slates of {found.headline.slate}. Grey: candidates after "
-        "each stage (log scale). Blue: relevant items still among them. Orange: relevant items lost, darkest where "
-        "most are."
-    )
+    return f"{found.users:,} {part_name(found.headline.on)}, slates of {found.headline.slate}."
 
 
 def headline_table(found: Evaluation) -> Html:

@@ -139,6 +139,18 @@ def test_nominator_that_another_stage_starts_from_is_never_advised_to_be_removed
     assert "Remove 'b' to lower latency. Keep 'a'" in some
 
 
+def test_removal_of_a_nominator_has_its_measured_change_of_recall():
+    low, high = NominatorReport(1, 0, between(-0.001, 0.002)), NominatorReport(1, 0, between(0.0, 0.004))
+    nominators = {"a": low, "b": high}
+    note = notes(replace(diagnosis(), nominators=nominators))[-1]
+    assert (note.stage, note.gain, note.setting) == ("b", high.without, "leaving out 'b'")
+    note = notes(replace(diagnosis(), nominators=nominators, dependents={"b": ("rank",)}))[-1]
+    assert (note.gain, note.setting) == (low.without, "leaving out 'a'")
+    both = {"a": ("rank",), "b": ("rank",)}
+    note = notes(replace(diagnosis(), nominators=nominators, dependents=both))[-1]
+    assert (note.gain, note.setting) == (None, "")
+
+
 def test_nominators_that_replace_each_other_are_removed_one_at_a_time():
     idle = NominatorReport(1, 0, between(0.0, 0.002))
     text = texts(nominators={"a": idle, "b": idle})[-1]

@@ -6,7 +6,7 @@ import pytest
 from shortlist.diagnose.findings.findings import with_findings
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.metrics.estimate import Estimate
-from shortlist.report.diagnosis.page import diagnosis_page
+from shortlist.report.diagnosis.page import diagnosis_page, findings_table
 from tests.diagnose.example import diagnosis, full_diagnosis, knob, with_stage
 
 
@@ -155,3 +155,9 @@ def test_trees_have_their_own_sections(found, tree):
 def test_example_balances():
     example = diagnosis()
     assert sum(stage.lost for stage in example.stages) + example.returned == example.relevant
+
+
+def test_findings_table_has_four_columns_with_the_interval_below_the_gain():
+    shown = findings_table(with_findings(diagnosis())).text
+    assert re.findall("<th>(.*?)</th>", shown) == ["stage", "avoidable loss", "knob", "measured gain"]
+    assert re.search(r"<td>[+-][\d.]+<br><small>\[[+-]?[\d.]+, [+-]?[\d.]+\]</small></td>", shown)

@@ -205,12 +205,24 @@ def _idle(diagnosis: Diagnosis) -> Iterator[Finding]:
         if every
         else f"{listed(idle)} {'are' if idle[1:] else 'is'} redundant"
     )
+    first, gain, setting = _best_removal(idle, diagnosis)
     yield Finding(
-        idle[0],
+        first,
         f"{what}: {changes}.{more}",
         "Other nominators nominate the same relevant items, or later stages lose them.",
         _removal(idle, diagnosis),
+        gain,
+        setting=setting,
     )
+
+
+def _best_removal(idle: list[str], diagnosis: Diagnosis) -> tuple[str, Estimate | None, str]:
+    """The nominator that can go at the least cost, the change of recall without it, and the setting in words."""
+    free = [name for name in idle if not diagnosis.dependents.get(name)]
+    if not free:
+        return idle[0], None, ""
+    best = max(free, key=lambda name: diagnosis.nominators[name].without.mean or 0.0)
+    return best, diagnosis.nominators[best].without, f"leaving out {best!r}"
 
 
 def _removal(idle: list[str], diagnosis: Diagnosis) -> str:

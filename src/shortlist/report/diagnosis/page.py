@@ -1,7 +1,6 @@
 """The page of a diagnosis: which stage loses relevant items, why, and what to change."""
 
 from collections.abc import Sequence
-from html import escape
 
 from shortlist.diagnose.diagnosis import Diagnosis, Finding
 from shortlist.diagnose.findings.summary import sample_note, summary
@@ -24,11 +23,15 @@ from shortlist.report.diagnosis.plots import gains, waterfall
 from shortlist.report.diagnosis.shift import shift
 from shortlist.report.funnel import Funnel, FunnelStage, funnel_figure
 from shortlist.report.lookup import SCRIPT, lookup_section
-from shortlist.report.page import Html, Section, facts, figure, folded, page, table
+from shortlist.report.page import Html, Section, escaped, facts, figure, folded, page, table
+from shortlist.report.run import with_bounds
 from shortlist.report.tree.page import trees_sections
 from shortlist.train.bundle import describe_split
 
-POINTS = "Loss: share of all relevant items. Gain: of recall, in points; with 0 in its interval it is not significant."
+POINTS = (
+    "Loss: share of all relevant items. Gain: of recall, in points, with its 95 % interval; with 0 in the interval it "
+    "is not significant."
+)
 
 KINDS = {
     "nominator": "nominators (candidate generators) retrieve some hundred items of the catalogue, side by side; "
@@ -66,7 +69,8 @@ def diagnosis_page(diagnosis: Diagnosis, users: UserLookup | None = None) -> str
 
 
 def _summary(diagnosis: Diagnosis) -> Section:
-    drawn = [funnel_figure(funnel_of(diagnosis), _caption(diagnosis))] if diagnosis.relevant else []
+    dark = "the largest avoidable loss"
+    drawn = [funnel_figure(funnel_of(diagnosis), sample_note(diagnosis), dark)] if diagnosis.relevant else []
     found: list[Html | str] = [findings_table(diagnosis), POINTS] if diagnosis.findings else []
     warnings = [f"Warning: {text}" for text in diagnosis.warnings]
     return Section("Summary", [*drawn, *summary(diagnosis), *found, *warnings])
@@ -81,33 +85,24 @@ def funnel_of(diagnosis: Diagnosis) -> Funnel:
     return Funnel(diagnosis.relevant, stages, _worst(diagnosis))
 
 
-def _caption(diagnosis: Diagnosis) -> str:
-    return (
-        f"{sample_note(diagnosis)} Grey: candidates after each stage (log scale). Blue: relevant items still among "
-        "them. Orange: relevant items lost, dark at the largest avoidable loss."
-    )
-
-
 def findings_table(diagnosis: Diagnosis) -> Html:
     """A row per finding: the loss, the knob, its measured gain with interval."""
     rows = [
         [
-            number,
             finding.stage,
             percent(finding.share) if finding.share else "–",
             finding.setting or _first_sentence(finding.knob),
-            "–" if finding.gain is None else _signed(finding.gain.mean),
-            "–" if finding.gain is None else _bounds(finding.gain),
+            "–" if finding.gain is None else _gain(finding.gain),
         ]
-        for number, finding in enumerate(diagnosis.findings, start=1)
+        for finding in diagnosis.findings
     ]
-    return table(["", "stage", "avoidable loss", "knob", "measured gain", "95 % interval"], rows)
+    return table(["stage", "avoidable loss", "knob", "measured gain"], rows)
 
 
-def _bounds(gain: Estimate) -> str:
-    if gain.low is None or gain.high is None:
-        return "–"
-    return unbroken(f"[{_signed(gain.low)}, {_signed(gain.high)}]")
+def _gain(gain: Estimate) -> Html:
+    """A gain with its interval in small print below it."""
+    bounds = "" if gain.low is None or gain.high is None else f"[{signed(gain.low)}, {signed(gain.high)}]"
+    return with_bounds(f"{_signed(gain.mean)} {bounds}")
 
 
 def _first_sentence(text: str) -> str:
@@ -137,8 +132,8 @@ def _kinds(diagnosis: Diagnosis) -> str:
 def _numbered(findings: Sequence[Finding]) -> list[Html]:
     return [
         Html(
-            f"<p><strong>{number}. {escape(finding.what)}</strong><br>{escape(finding.why)}"
-            f"<br>→ {escape(finding.knob)}</p>"
+            f"<p><strong>{number}. {escaped(finding.what)}</strong><br>{escaped(finding.why)}"
+            f"<br>→ {escaped(finding.knob)}</p>"
         )
         for number, finding in enumerate(findings, start=1)
     ]

@@ -1,6 +1,5 @@
 """The smaller sections of a diagnosis' page: the verdict, nominators, segments, calibration, the catalogue."""
 
-from html import escape
 from typing import Any
 
 from shortlist.diagnose.calibration import Calibration
@@ -11,7 +10,7 @@ from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.segments import Segment
 from shortlist.metrics.estimate import Estimate
 from shortlist.report.diagnosis.plots import dots, reliability
-from shortlist.report.page import Html, Section, facts, figure, table
+from shortlist.report.page import Html, Section, escaped, facts, figure, table
 
 ANSWERS = {
     "helps": "Yes, the stages before {stage!r} help it.",
@@ -39,7 +38,7 @@ def verdict(diagnosis: Diagnosis) -> Section:
             "items it would rank first. Both are counted: the first choice of the ranker behind the other stages "
             f"against its first choice of the whole catalogue, for {counted(found.users, 'user')}.",
             Html(
-                f"<p><strong>{escape(_answer(found))}</strong> Gain less loss: {points(found.difference)}.</p>"
+                f"<p><strong>{escaped(_answer(found))}</strong> Gain less loss: {points(found.difference)}.</p>"
             ),
             table(["", "of the requests"], rows),
             *_threshold(found),

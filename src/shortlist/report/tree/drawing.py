@@ -1,10 +1,10 @@
 """SVG drawings of a tree: its top levels, and one user's beam search."""
 
 from collections.abc import Sequence
-from html import escape
 
 from shortlist.diagnose.tree.beam_trace import BeamLevel, ItemPath
 from shortlist.diagnose.tree.diagnosis import TopNode, TreeDiagnosis
+from shortlist.report.page import escaped
 
 WIDTH = 960
 INK, SOFT, LINE, STRIP = "#1c2430", "#5b6675", "#aab3bd", "#eceeea"
@@ -64,7 +64,7 @@ def _box(node: TopNode, x: float, width: float) -> str:
     ink = "#ffffff" if shade in SHADES[3:] else INK
     title = f"{node.category or 'no category'}: {node.share:.1%} of {node.items:,} items"
     return (
-        f'<g><title>{escape(title)}</title><rect x="{x - width / 2:.1f}" y="{y}" width="{width:.1f}" height="{BOX}" '
+        f'<g><title>{escaped(title)}</title><rect x="{x - width / 2:.1f}" y="{y}" width="{width:.1f}" height="{BOX}" '
         f'rx="6" fill="{shade}" stroke="{LINE}"/>'
         + _text(x, y + 19, name, ink, "middle")
         + _text(x, y + 35, count, ink, "middle")
@@ -138,7 +138,7 @@ def _item_path(path: ItemPath, top: float, scale: float) -> str:
         f'<path d="M{x:.1f} {split:.1f} V{rows[-1][0]:.1f}" stroke="{LOST}" stroke-dasharray="3 3"/>',
         *(_mark(x, y, number - alive) for number, (y, _) in enumerate(rows)),
     ]
-    return f"<g><title>{escape(path.title)}</title>{''.join(parts)}</g>"
+    return f"<g><title>{escaped(path.title)}</title>{''.join(parts)}</g>"
 
 
 def _mark(x: float, y: float, after: int) -> str:
@@ -168,7 +168,7 @@ def _legend(y: float) -> str:
 
 
 def _text(x: float, y: float, text: str, ink: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{ink}" text-anchor="{anchor}">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{ink}" text-anchor="{anchor}">{escaped(text)}</text>'
 
 
 def _short(name: str, width: float) -> str:

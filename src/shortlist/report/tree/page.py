@@ -1,11 +1,10 @@
 """Report sections of a tree: what it loses, at which level, and which knob to change."""
 
 from collections.abc import Mapping
-from html import escape
 
 from shortlist.diagnose.tree.beam_trace import ItemPath
 from shortlist.diagnose.tree.diagnosis import TreeDiagnosis, TreeFinding
-from shortlist.report.page import Html, Section, facts, figure, table
+from shortlist.report.page import Html, Section, escaped, facts, figure, table
 from shortlist.report.tree.drawing import draw_beam, draw_top
 from shortlist.report.tree.plots import level_plots, survival_plot, width_plot
 
@@ -222,7 +221,7 @@ def _collapse(tree: TreeDiagnosis) -> Section:
 
 def _finding(one: TreeFinding) -> Html:
     """The finding, and below it the knob."""
-    return Html(f"<p><strong>{escape(one.what)}</strong><br>{escape(one.knob)}</p>")
+    return Html(f"<p><strong>{escaped(one.what)}</strong><br>{escaped(one.knob)}</p>")
 
 
 def _path_text(path: ItemPath, tree: TreeDiagnosis) -> str:
