@@ -72,7 +72,7 @@ def train_measured(
     """A recommender trained on a split and measured; checked before the first fit, also for a `refit` after it."""
     warnings = check_before_training(recipe, dataset, split, seed, refit=refit)
     trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
-    return measured(_with_warnings(trained, warnings), split, seed, progress)
+    return measured(_with_warnings(trained, warnings), split, progress)
 
 
 def describe_split(split: Mapping[str, Any]) -> str:

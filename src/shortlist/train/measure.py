@@ -18,9 +18,10 @@ from shortlist.progress import Progress, silent, tracked
 CUT = 20  # items of a slate
 MEASURED = ("recall", "ndcg")
 BATCH = 128
+SEED = 0  # of the bootstrap: the default of `shortlist evaluate`
 
 
-def measure(pipeline: Pipeline, requests: HeldOut, seed: int = 0, progress: Progress = silent) -> Measured:
+def measure(pipeline: Pipeline, requests: HeldOut, progress: Progress = silent) -> Measured:
     """Recall and NDCG of a pipeline, defined as in `shortlist evaluate`."""
     values = {name: list[Tensor]() for name in MEASURED}
     for query, relevant in request_batches(requests, "measure", progress):
@@ -28,7 +29,7 @@ def measure(pipeline: Pipeline, requests: HeldOut, seed: int = 0, progress: Prog
         for name in MEASURED:
             values[name].append(METRICS[name](found, relevant, CUT))
     return Measured(
-        len(requests), {f"{name}@{CUT}": bootstrap(torch.cat(own), seed) for name, own in values.items()}
+        len(requests), {f"{name}@{CUT}": bootstrap(torch.cat(own), SEED) for name, own in values.items()}
     )
 
 

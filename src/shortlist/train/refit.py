@@ -14,11 +14,11 @@ from shortlist.train.measure import measure
 from shortlist.train.pipeline import train_pipeline
 
 
-def measured(trained: Recommender, split: Split, seed: int = 0, progress: Progress = silent) -> Recommender:
-    """The recommender with its metrics on the validation and the test requests among its facts."""
+def measured(trained: Recommender, split: Split, progress: Progress = silent) -> Recommender:
+    """The recommender with its metrics on the validation and the test requests, as `shortlist evaluate` gives them."""
     parts = {"valid": split.valid, "test": split.test}
     figures = {
-        part: measure(trained.pipeline, requests, seed, progress)
+        part: measure(trained.pipeline, requests, progress)
         for part, requests in parts.items()
         if len(requests)
     }
