@@ -121,15 +121,20 @@ def log_of(lengths, described=None):
 
 
 def test_the_verdict_has_sizes_what_histories_mean_and_how_models_are_measured():
-    sparse, long = (data_report(log_of(lengths)) for lengths in ([3, 2, 4, 60], [6, 7, 4, 60]))
+    lengths = ([3, 2, 4, 60], [6, 7, 4, 60], [20, 4, 20, 60])
+    sparse, short, long = (data_report(log_of(one)) for one in lengths)
     assert sparse.verdict == (
         "69 events of 4 users with 60 items in 3 days.",
-        "75% of users have fewer than 5 events (median 3.5): co-visits and popularity suit them, sequence models have "
-        "little to learn from.",
+        "75% of users have fewer than 5 events, 25% have 5 or more (median 3.5): most users have too few events to "
+        "learn an order from, so co-visits and popularity suit them better than sequence models.",
         "Models are measured by leave-last-out on 3 test requests.",
     )
+    assert short.verdict[1].startswith(
+        "25% of users have fewer than 5 events, 75% have 5 or more (median 6.5): short histories; co-visits and matrix"
+    )
     assert long.verdict[1] == (
-        "75% of users have 5 events or more (median 6.5): enough for sequence models and for matrix factorisation."
+        "25% of users have fewer than 5 events, 75% have 5 or more (median 20): enough for sequence models and for "
+        "matrix factorisation."
     )
     reason = replace(LogFacts(), split_reason="leave-last-out: the log has no times")
     assert data_report(replace(log_of([3, 4]), facts=reason)).verdict[2] == (

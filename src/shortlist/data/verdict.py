@@ -6,6 +6,7 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.split import Split
 
 FEW = 5  # a user or an item with fewer events counts as cold
+LONG = 20  # least median length of histories that is called enough for sequence models
 MATCHED = 0.5  # least share of described items without a warning
 
 
@@ -37,16 +38,26 @@ def _sizes(dataset: Dataset) -> str:
 
 def _histories(dataset: Dataset) -> str:
     lengths = dataset.events.lengths
-    few, median = float(np.mean(lengths < FEW)), float(np.median(lengths))
-    if few >= 0.5:
-        return (
-            f"{few:.0%} of users have fewer than {FEW} events (median {median:g}): co-visits and popularity suit them, "
-            "sequence models have little to learn from."
-        )
-    return (
-        f"{1 - few:.0%} of users have {FEW} events or more (median {median:g}): enough for sequence models and for "
-        "matrix factorisation."
+    few, median = round(100 * float(np.mean(lengths < FEW))), float(np.median(lengths))
+    shares = (
+        f"{few}% of users have fewer than {FEW} events, {100 - few}% have {FEW} or more (median {median:g})"
     )
+    return f"{shares}: {_meaning(median)}."
+
+
+def _meaning(median: float) -> str:
+    """What the median length of histories means for models."""
+    if median < FEW:
+        return (
+            "most users have too few events to learn an order from, so co-visits and popularity suit them better than "
+            "sequence models"
+        )
+    if median < LONG:
+        return (
+            "short histories; co-visits and matrix factorisation suit them, and a sequence model must be compared with "
+            "these, because it sees few events of a user before each target"
+        )
+    return "enough for sequence models and for matrix factorisation"
 
 
 def _measured(dataset: Dataset, split: Split | None) -> str:
