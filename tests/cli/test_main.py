@@ -1,3 +1,4 @@
+import pytest
 from typer.testing import CliRunner
 
 from shortlist import __version__
@@ -29,3 +30,18 @@ def test_ctrl_c_while_a_verb_is_imported_has_the_same_message_and_exit_code(monk
     monkeypatch.setattr("shortlist.cli.import_module", interrupted)
     answer = CliRunner().invoke(app, ["evaluate", "bundle"])
     assert (answer.exit_code, answer.stderr) == (130, "stopped; no partial file was left\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-k", "0"), "expected 1 or more, got 0"),
+        (("-k", "1001"), "expected 1000 or less, got 1001"),
+        (("-k", "many"), "expected a whole number, got many"),
+        (("--seed", "-1"), "expected 0 or more, got -1"),
+    ],
+)
+def test_value_out_of_range_is_refused_with_what_was_expected(options, message):
+    answer = CliRunner().invoke(app, ["recommend", "bundle", *options], env={"COLUMNS": "200"})
+    assert answer.exit_code == 2
+    assert message in answer.stderr

@@ -90,6 +90,14 @@ def test_users_of_a_file_are_answered_with_counts_of_what_is_odd(bundle, recomme
     assert len((tmp_path / "known.csv").read_text().splitlines()) == 3
 
 
+def test_users_come_from_standard_input(bundle, recommender, tmp_path):
+    out, text = tmp_path / "recs.csv", f"{recommender.users.id(3)}\n{recommender.users.id(5)}\n"
+    command = ["recommend", str(bundle), "--users", "-", "--out", str(out), "--json"]
+    answer = CliRunner().invoke(app, command, input=text)
+    assert json.loads(answer.stdout)["users"] == 2
+    assert json.loads(answer.stdout)["unknown"] == 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -99,7 +107,7 @@ def test_users_of_a_file_are_answered_with_counts_of_what_is_odd(bundle, recomme
         (("--all", "--user", "x", "--trace", "--out", "r.csv"), "--user, --trace is for one user"),
         (("--all", "--out", "r.xlsx"), "expected a file that ends in .parquet, .csv, .jsonl, got '.xlsx'"),
         (("--all", "--unknown", "drop", "--out", "r.csv"), "expected one of answer, skip, got 'drop'"),
-        (("--users", "absent.txt", "--out", "r.csv"), "absent.txt: No such file or directory"),
+        (("--users", "absent.txt", "--out", "r.csv"), "absent.txt: not found; expected a file"),
     ],
 )
 def test_options_for_many_users_that_do_not_fit_are_refused(bundle, tmp_path, monkeypatch, options, message):

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from shortlist import __version__
+from shortlist.cli.console.usage import reworded
 
 ABOUT = "From an interaction log to a multi-stage recommender that says which stage lost what."
 
@@ -50,6 +51,8 @@ class LazyVerbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            raise reworded(error) from None
         except KeyboardInterrupt:  # outside the function of a verb, such as while its module is imported
             typer.echo(STOPPED, err=True)
             raise typer.Exit(INTERRUPTED) from None

@@ -8,6 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from shortlist.artifact.as_json import as_json
+from shortlist.cli.console.data_output import source_of
 from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.console.output import Console, Table, echo, echo_lines
 from shortlist.data import Catalog
@@ -49,7 +50,8 @@ def recommend(
     users: Annotated[
         Path | None,
         typer.Option(
-            help="Users in a text file with one id per line, or a column of CSV or Parquet; needs --out."
+            help="Users in a file with one id per line, or a column of CSV, JSON lines or Parquet; - for stdin; "
+            "needs --out."
         ),
     ] = None,
     users_column: Annotated[
@@ -189,7 +191,7 @@ def _recommend_to_many(
     """Write the slates to a file and print what was written."""
     began = time.perf_counter()
     check_output(out, force)
-    ids = None if users is None else read_user_ids(users, users_column)
+    ids = None if users is None else read_user_ids(source_of([str(users)]), users_column)
     recommender = load_recommender(bundle)
     with resumable(parts_folder(out)), progress() as show:
         written = recommender.write_recommendations(

@@ -1,5 +1,7 @@
 """The users of a batch: from a bundle, a list or a file."""
 
+import io
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -48,6 +50,8 @@ def test_wrong_option_and_empty_ids_are_refused():
         ("users.txt", "\ufeffa\n\n010 \r\nb\n"),
         ("users.csv", 'user\n"a"\n010\nb\n'),
         ("users.csv", "age,user\n3,a\n4,010\n5,b\n"),
+        ("users.csv", "age;user\n3;a\n4;010\n5;b\n"),
+        ("users.jsonl", '{"user": "a"}\n{"user": "010"}\n{"user": "b"}\n'),
         ("users.tsv", "user\tage\na\t1\n010\t2\nb\t3\n"),
     ],
 )
@@ -66,20 +70,34 @@ def test_column_is_chosen_by_name(tmp_path):
     (tmp_path / "u.csv").write_text("member,age\na,1\n")
     assert read_user_ids(tmp_path / "u.csv", "member").to_pylist() == ["a"]
     with pytest.raises(
-        DataError, match=r"column 'user' .* got 'member', 'age'; choose one with --users-column"
+        DataError, match=r"u.csv:1: expected a column 'user', found member, age; .* --users-column"
     ):
         read_user_ids(tmp_path / "u.csv")
 
 
 def test_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "u.parquet").write_text("a\n")
-    (tmp_path / "u.txt").write_bytes(b"\xff\xfe\n")
+    (tmp_path / "u.txt").write_bytes(b"a\n\xff\n")
     (tmp_path / "u.csv").write_text("")
-    with pytest.raises(DataError, match=r"u\.parquet: is not a Parquet file"):
+    with pytest.raises(DataError, match=r"u\.parquet: is not a complete Parquet file"):
         read_user_ids(tmp_path / "u.parquet")
-    with pytest.raises(DataError, match=r"u\.txt: expected UTF-8 text"):
+    with pytest.raises(DataError, match=r"u\.txt:2: expected utf-8 text, .*; save the file as UTF-8"):
         read_user_ids(tmp_path / "u.txt")
-    with pytest.raises(DataError, match=r"u\.csv: cannot be read"):
+    with pytest.raises(DataError, match=r"u\.csv: is empty"):
         read_user_ids(tmp_path / "u.csv")
-    with pytest.raises(ConfigError, match=r"u\.txt: has no columns"):
+    with pytest.raises(DataError, match=r"u\.txt:1: expected a column 'user', found a; "):
         read_user_ids(tmp_path / "u.txt", "user")
+
+
+def test_line_of_an_empty_id_is_named(tmp_path):
+    (tmp_path / "u.csv").write_text("user;age\na;1\n;2\n")
+    with pytest.raises(DataError, match=r"u\.csv:3: expected a user id as 'user', got an empty one"):
+        read_user_ids(tmp_path / "u.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [(b"a\n010\n", None), (b"age;user\n1;a\n2;010\n", "user"), (b"user\na\n010\n", "user")],
+)
+def test_ids_of_a_stream_are_lines_or_a_column(text, column):
+    assert read_user_ids(io.BytesIO(text), column).to_pylist() == ["a", "010"]

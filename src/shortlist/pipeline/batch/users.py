@@ -1,24 +1,27 @@
 """The users of a batch: all of a bundle, or those of a list or file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pcsv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shortlist.data import UNKNOWN, Vocabulary
+from shortlist.data.tables.bad_rows import blank
+from shortlist.data.tables.encodings import not_utf8
+from shortlist.data.tables.files import File, one_file
+from shortlist.data.tables.sniff import sniff_format
+from shortlist.data.tables.table_file import FORMATS, Table
+from shortlist.data.tables.to_events import check_ids
 from shortlist.errors import ConfigError, DataError
 
 UnknownUsers = Literal["answer", "skip"]
 UNKNOWN_USERS: tuple[UnknownUsers, ...] = ("answer", "skip")
 COLUMN = "user"  # of a file of users, if it has several columns
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,55 +69,40 @@ def _as_array(ids: Sequence[Any]) -> pa.Array:
     return pa.array(list(map(str, ids)), pa.string()) if text else pa.array(list(map(int, ids)), pa.int64())
 
 
-def read_user_ids(path: Path | str, column: str | None = None) -> pa.Array:
-    """The ids in a file: a column of Parquet, CSV or TSV, or a text file with one id per line.
+def read_user_ids(source: Path | str | BinaryIO, column: str | None = None) -> pa.Array:
+    """The ids in a file or a binary stream: one per line, or a column of CSV, TSV, JSON lines or Parquet.
 
-    The ids of a text format stay text. `column` is needed if there are several and none is called "user".
+    A file whose name ends like a table is one, and so is anything with a `column`; it is needed if there are several
+    and none is called "user". The ids of a text format stay text.
     """
-    path = Path(path)
-    if path.suffix in (".parquet", ".pq"):
-        ids = _column(_parquet(path), path, column)
-        return ids.cast(pa.int64() if pa.types.is_integer(ids.type) else pa.string())
-    if path.suffix in DELIMITERS:
-        return _column(_delimited(path), path, column)
-    if column is not None:
-        raise ConfigError(f"{path}: has no columns; expected a file that ends in .csv, .tsv or .parquet")
-    return pa.array([line.strip() for line in _lines(path) if line.strip()], pa.string())
+    file = one_file(source)
+    is_table = any(end.lower() in FORMATS for end in file.suffixes[-1:])
+    if not is_table and column is None:
+        return pa.array(_lines(file), pa.string())
+    file_format = "" if is_table else sniff_format(file) or "csv"
+    return _column(Table(file, {column or COLUMN: "--users-column"}, file_format), column)
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: expected UTF-8 text with one user id per line ({error})") from error
+def _lines(file: File) -> list[str]:
+    """The lines that are not blank."""
+    lines = []
+    with file.opened() as stream:
+        for number, raw in enumerate(stream, start=1):
+            problem, _ = not_utf8(raw)
+            if problem:
+                raise DataError(f"{file.name}:{number}: {problem}; save the file as UTF-8")
+            lines.append(raw.decode("utf-8-sig" if number == 1 else "utf-8").strip())
+    return [line for line in lines if line]
 
 
-def _parquet(path: Path) -> pa.Table:
-    try:
-        return pq.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: is not a Parquet file ({error})") from error
-
-
-def _delimited(path: Path) -> pa.Table:
-    """All columns as text."""
-    parse = pcsv.ParseOptions(delimiter=DELIMITERS[path.suffix], newlines_in_values=True)
-    try:
-        with pcsv.open_csv(path, parse_options=parse) as reader:
-            names = reader.schema.names
-        convert = pcsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-        return pcsv.read_csv(path, parse_options=parse, convert_options=convert)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: cannot be read as a table with a header ({error})") from error
-
-
-def _column(table: pa.Table, path: Path, column: str | None) -> pa.Array:
-    """The column with the ids."""
-    names = table.column_names
+def _column(table: Table, column: str | None) -> pa.Array:
+    """The column with the ids; an empty one is refused with its line."""
+    names = table.present()
     chosen = column or (names[0] if len(names) == 1 else COLUMN)
-    if chosen not in names:
+    found = replace(table, needed={chosen: "--users-column"}).read({chosen: "id"})
+    ids = check_ids(found, chosen)
+    if (empty := blank(ids)) is not None:
         raise DataError(
-            f"{path}: expected a column {chosen!r} of user ids, got {', '.join(map(repr, names))}; "
-            "choose one with --users-column NAME"
+            f"{found.locate(int(empty.argmax()))}: expected a user id as {chosen!r}, got an empty one"
         )
-    return table[chosen].combine_chunks()
+    return ids.dictionary.take(ids.indices)
