@@ -124,7 +124,7 @@ def _lookup(
 
 def _length(shown: Sequence[LookedUp | Item]) -> int:
     """Characters of their values, about as many as in a page."""
-    return sum(len(repr([*vars(one).values()])) for one in shown)
+    return sum(len(repr([*vars(one).values()]).replace(", ", ",")) for one in shown)
 
 
 def _requests(slate: Slate, part: HeldOut, data: Dataset, rows: dict[int, int]) -> Iterator[LookedUp]:

@@ -96,8 +96,10 @@
     offer(user);
     if (!user) return;
     const found = byUser.get(user);
+    const all = data.requests.rows.length === data.total;
+    const some = all ? " in this page." : " among those kept in this page; others were left out, see above.";
     if (found) found.forEach((at) => show(request(at)));
-    else element("p", "No request of user " + user + " in this page. It holds ids like " + [...byUser.keys()].slice(0, 3).join(", ") + ".", answer);
+    else element("p", "No request of user " + user + some + " It holds ids like " + [...byUser.keys()].slice(0, 3).join(", ") + ".", answer);
   }
 
   offer("");

@@ -1,8 +1,8 @@
 """The part of a page where a user can be looked up: embedded data and a small script, nothing from outside."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from importlib.resources import files
 from typing import Any
 
@@ -44,13 +44,13 @@ def lookup_section(found: UserLookup) -> Section:
 
 def compact(found: UserLookup) -> dict[str, Any]:
     """The requests and items as rows, with the names of the columns once."""
-    whole: dict[str, Any] = as_json(found)
-    return {**whole, "items": _rows(Item, whole["items"]), "requests": _rows(LookedUp, whole["requests"])}
+    names: dict[str, Any] = as_json(replace(found, items=(), requests=()))
+    return {**names, "items": _rows(Item, found.items), "requests": _rows(LookedUp, found.requests)}
 
 
-def _rows(kind: type[Item | LookedUp], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _rows(kind: type[Item | LookedUp], records: Sequence[Item | LookedUp]) -> dict[str, Any]:
     names = [field.name for field in fields(kind)]
-    return {"columns": names, "rows": [[record[name] for name in names] for record in records]}
+    return {"columns": names, "rows": [[getattr(one, name) for name in names] for one in records]}
 
 
 def embedded(value: object) -> str:
