@@ -219,3 +219,15 @@ def test_skipped_lines_are_part_of_the_data_set(log, tmp_path):
     log.write_text(LOG)
     assert "rejects" not in json.loads(call(*arguments, "--bad-lines", "skip", "--force", "--json").stdout)
     assert not (tmp_path / "out" / "rejects.csv").exists()
+
+
+def test_format_of_a_table_may_be_left_out(log, tmp_path):
+    answer = call("prepare", log, "--out", tmp_path / "out", "--user", "uid")
+    assert answer.exit_code == 0, answer.stderr
+    assert load_dataset(tmp_path / "out").facts.format == "tabular"
+
+
+def test_path_that_is_missing_is_named(log, tmp_path):
+    assert "expected a path after the format" in call("prepare", "csv", "--out", tmp_path / "out").stderr
+    assert "nosuch.csv" in call("prepare", "nosuch.csv", "--out", tmp_path / "out").stderr
+    assert "format: expected one of" in call("prepare", "cvs", log, "--out", tmp_path / "out").stderr

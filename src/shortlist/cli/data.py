@@ -17,6 +17,7 @@ from shortlist.data.read import read
 from shortlist.data.report import data_report
 from shortlist.data.sources import READERS, TABLE_FORMATS
 from shortlist.data.split import PROTOCOLS
+from shortlist.errors import ConfigError
 from shortlist.report.data import data_page
 
 app = typer.Typer(help="Import a log and inspect it.", no_args_is_help=True)
@@ -29,11 +30,13 @@ FORMATS = ", ".join(sorted({*READERS, *TABLE_FORMATS}))
 @errors_to_exit_codes()
 def prepare_command(
     *,
-    format: Annotated[str, typer.Argument(help=f"Format of the log: {FORMATS}.")],
-    path: Annotated[
-        list[str],
-        typer.Argument(help="Files, folders, zips or quoted patterns to read; - reads standard input."),
+    format: Annotated[
+        str, typer.Argument(help=f"Format of the log: {FORMATS}; may be left out for a table.")
     ],
+    path: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files, folders, zips or quoted patterns to read; - reads standard input."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the data set.")],
     name: Annotated[str, typer.Option(help="Name of the data set. Default: the file name.")] = "",
     user: Annotated[str | None, typer.Option(help="Column of user ids in a table.")] = None,
@@ -103,6 +106,7 @@ def prepare_command(
     """Read and check a log, and write a data set for the other verbs."""
     check_target(out, force)  # before the work, not after it
     check_writable(out)
+    format, path = _format_and_paths(format, path or [])
     shown = f"read {Path(path[0]).name}"
     with only_writer(out), progress() as show:
         show(shown, 0, 2)
@@ -141,6 +145,17 @@ def prepare_command(
         report = save_with_report(dataset, out, force)
         show(shown, 2, 2)
     print_report(report, out, json)
+
+
+def _format_and_paths(first: str, rest: list[str]) -> tuple[str, list[str]]:
+    """The format and the paths; a first argument that is no format is the path of a table."""
+    if first in READERS or first in TABLE_FORMATS:
+        if not rest:
+            raise ConfigError(f"data prepare {first}: expected a path after the format, got none")
+        return first, rest
+    if not rest or Path(first).exists():
+        return "tabular", [first, *rest]
+    return first, rest
 
 
 @app.command("report")
