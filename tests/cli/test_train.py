@@ -63,8 +63,9 @@ def test_unknown_protocol_is_refused(recipe_file, data_folder, tmp_path):
 
 
 def test_training_that_did_not_converge_is_reported(recipe_file, data_folder, tmp_path):
-    answer = run("train", recipe_file, "--data", data_folder, "--out", tmp_path / "out")
+    answer = run("train", recipe_file, "--data", data_folder, "--out", tmp_path / "my bundle")
     assert "towers: the best epoch was the last one" in answer.stdout
+    assert f"next: shortlist evaluate '{tmp_path / 'my bundle'}' --data " in answer.stdout
     assert "Measured under half-history (" in answer.stdout
 
 

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.console.frame import Json, Seed, Settings, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.console.frame import (
+    Json,
+    Seed,
+    Settings,
+    command,
+    emit,
+    errors_to_exit_codes,
+    progress,
+    resumable,
+)
 from shortlist.cli.console.output import echo
 from shortlist.data.split import PROTOCOLS
 from shortlist.pipeline.recipe_settings import parse_settings
@@ -68,5 +77,5 @@ def train(
     for warning in about.warnings:
         echo(f"warning: {warning}")
     echo(describe_training(about))
-    after = f"evaluate {out} --data {data}" if about.measured else f"serve {out}"
-    echo(f"written to {out} in {seconds:.0f} s; next: shortlist {after}")
+    after = ("evaluate", out, "--data", data) if about.measured else ("serve", out)
+    echo(f"written to {out} in {seconds:.0f} s; next: {command(*after)}")
