@@ -1,7 +1,7 @@
 """How good the answers are: protocols, baselines, comparison."""
 
 from shortlist.callable_room import make_callable
-from shortlist.evaluate.compare import Comparison, compare, compare_scores
+from shortlist.evaluate.compare import Comparison, compare
 from shortlist.evaluate.evaluation import (
     Evaluation,
     PipelineEvaluation,
@@ -10,6 +10,7 @@ from shortlist.evaluate.evaluation import (
 )
 from shortlist.evaluate.headline import Headline
 from shortlist.evaluate.losses import Losses, StageLoss, StageLosses, StageTrace, decompose
+from shortlist.evaluate.paired_tests import compare_scores
 from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
 from shortlist.evaluate.segments import segments
 

@@ -1,16 +1,14 @@
 """Comparison of bundles with each other and with the baselines on the same users: paired tests, latency, warnings."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist
 
 import pyarrow as pa
 
 from shortlist import __version__
 from shortlist.data import Dataset, HeldOut, Split, open_dataset
-from shortlist.errors import ConfigError, DataError
+from shortlist.errors import ConfigError
 from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW, baselines
 from shortlist.evaluate.evaluation import (
     check_not_empty,
@@ -19,68 +17,26 @@ from shortlist.evaluate.evaluation import (
     slate_scorer,
     slates_of,
     split_of,
-    training_warnings,
 )
 from shortlist.evaluate.headline import (
-    ALPHA,
-    SAME,
-    SAMPLES,
     Headline,
-    best_baseline,
     headline,
     part_name,
-    verdict_of,
 )
 from shortlist.evaluate.latency import Latency, latencies
 from shortlist.evaluate.measures import Measures, choose_measures
+from shortlist.evaluate.paired_tests import Pair, compare_scores, comparison_warnings
 from shortlist.evaluate.protocol import Protocol, protocol_of
 from shortlist.evaluate.scores import Scores, SystemMetrics
 from shortlist.evaluate.table import metrics_to_arrow
 from shortlist.grammar import Pipeline
-from shortlist.metrics.significance import PairedTest, holm, p_text
 from shortlist.pipeline import About, Recommender, open_recommender
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent
 
-POWER = 0.8  # of the sample size in warnings
-
 Bundles = Mapping[str, Recommender | Path | str] | Sequence[Recommender | Path | str] | Recommender | Path
 """One bundle or several: objects or folders, with or without names."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A system against another system or a baseline; `p_holm` is adjusted for all pairs of the comparison."""
-
-    system: str
-    against: str
-    test: PairedTest
-    p_holm: float
-    significant: bool  # the interval excludes 0 and p_holm is below ALPHA
-
-    @classmethod
-    def of(cls, system: str, against: str, test: PairedTest, p_holm: float) -> "Pair":
-        """A pair whose significance follows from its test and adjusted p-value."""
-        return cls(system, against, test, p_holm, verdict_of(test, p_holm) != SAME)
-
-    def sentence(self, metric: str) -> str:
-        """The result in one sentence."""
-        verb = "is not significantly different from"
-        if self.significant:
-            verb = "beats" if self.test.above else "is beaten by"
-        interval = f"[{self.test.low:+.4f}, {self.test.high:+.4f}]"
-        return f"{self.system} {verb} {self.against}: {metric} {self.test.difference:+.4f} {interval}."
-
-
-@dataclass(frozen=True)
-class PairedTests:
-    """Every system against the first, then every system against the best baseline, with Holm's correction."""
-
-    metric: str
-    best_baseline: str
-    pairs: tuple[Pair, ...]
-    popularity: tuple[Pair, ...]  # every system against the first baseline; not part of the correction
 
 
 @dataclass(frozen=True)
@@ -266,96 +222,6 @@ def _scores(
     return systems, {name: score(own) for name, own in baselines(held_out, split.train, k, clock).items()}
 
 
-def compare_scores(
-    systems: Mapping[str, Scores],
-    baselines: Mapping[str, Scores],
-    metric: str = "recall@20",
-    seed: int = 0,
-    samples: int = SAMPLES,
-) -> PairedTests:
-    """Test every system against the first, and each against the baseline that is best by the metric."""
-    _check_scores(systems, baselines)
-    scores = {**baselines, **systems}
-    first, *others = systems
-    best = best_baseline(baselines, metric)
-
-    def tested(system: str, against: str) -> Pair:
-        test = scores[system].against(scores[against], metric, seed, samples)
-        return Pair.of(system, against, test, test.p_value)
-
-    pairs = [tested(name, first) for name in others] + [tested(name, best) for name in systems]
-    popularity = tuple(tested(name, next(iter(baselines))) for name in systems)
-    return PairedTests(metric, best, _adjusted(pairs), popularity)
-
-
-def _check_scores(systems: Mapping[str, Scores], baselines: Mapping[str, Scores]) -> None:
-    counts = {name: len(scores) for name, scores in {**systems, **baselines}.items()}
-    if not systems or not baselines or set(systems) & set(baselines) or len(set(counts.values())) != 1:
-        raise DataError(
-            "compare: expected systems and baselines of different names with scores of the same users, "
-            f"got {counts}"
-        )
-
-
-def _adjusted(pairs: list[Pair]) -> tuple[Pair, ...]:
-    adjusted = holm([pair.test.p_value for pair in pairs])
-    return tuple(
-        Pair.of(pair.system, pair.against, pair.test, p) for pair, p in zip(pairs, adjusted, strict=True)
-    )
-
-
-def comparison_warnings(tests: PairedTests, abouts: Mapping[str, About]) -> tuple[str, ...]:
-    """Reasons not to trust a comparison, the most serious first."""
-    return (
-        *(f"{name}: {text}" for name, about in abouts.items() for text in training_warnings(about)),
-        *_below_popularity(tests),
-        *_too_few_users(tests),
-        *_same_model(abouts),
-        *_different({name: about.seed for name, about in abouts.items()}, "with different seeds"),
-        *_different({name: about.package for name, about in abouts.items()}, "by different package versions"),
-    )
-
-
 def _limits(pipelines: Mapping[str, Pipeline]) -> Iterator[str]:
     for name, pipeline in pipelines.items():
         yield from (f"{name}: {text}" for text in limit_warnings(pipeline))
-
-
-def _below_popularity(tests: PairedTests) -> Iterator[str]:
-    for pair in tests.popularity:
-        if not (pair.significant and pair.test.above):
-            verb = "is below" if pair.test.difference < 0 else "is not significantly above"
-            yield f"{pair.system}: {verb} {pair.against} by {tests.metric} ({_difference(pair.test)})"
-
-
-def _too_few_users(tests: PairedTests) -> Iterator[str]:
-    for pair in tests.pairs:
-        if not pair.significant and pair.test.difference:
-            yield (
-                f"{pair.system} and {pair.against}: too few users to separate them by {tests.metric}: the difference "
-                f"is {_difference(pair.test)}, Holm's p-value {p_text(pair.p_holm)}{_needed(pair, len(tests.pairs))}"
-            )
-
-
-def _needed(pair: Pair, pairs: int) -> str:
-    """The sample size at which a difference of the observed size would be significant among all pairs."""
-    effect, normal = abs(pair.test.effect_size), NormalDist()
-    errors = normal.inv_cdf(1 - ALPHA / 2 / pairs) + normal.inv_cdf(POWER)  # in standard errors
-    return f"; about {math.ceil((errors / effect) ** 2):,} users are needed" if effect > 0 else ""
-
-
-def _same_model(abouts: Mapping[str, About]) -> Iterator[str]:
-    for version in dict.fromkeys(about.version for about in abouts.values() if about.version):
-        same = [name for name, about in abouts.items() if about.version == version]
-        if len(same) > 1:
-            yield f"{', '.join(same)}: are the same model ({version})"
-
-
-def _different(values: Mapping[str, int | str], how: str) -> Iterator[str]:
-    if len(set(values.values())) > 1:
-        listed = ", ".join(f"{name} {value}" for name, value in values.items())
-        yield f"the systems were trained {how}: {listed}"
-
-
-def _difference(test: PairedTest) -> str:
-    return f"{test.difference:+.4f}, [{test.low:+.4f}, {test.high:+.4f}]"

@@ -28,8 +28,8 @@ def serve_workers(
 ) -> None:
     """Serve until SIGTERM or SIGINT with `workers` processes, each with an app of its own.
 
-    `make` is pickled. Readiness ends in all processes at once; each finishes its accepted requests. A process that
-    ends by itself ends the service with an error.
+    `make` must be a function that another process can import. Readiness ends in all processes at once; each finishes
+    its accepted requests. A process that ends by itself ends the service with an error.
     """
     with listening(host, port) as listener, _shared_metrics(), _forwarded() as processes:
         pipes = [_start(make, listener, processes) for _ in range(workers)]
