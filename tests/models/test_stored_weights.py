@@ -56,8 +56,11 @@ def test_absurd_size_needs_no_memory():
 def test_loading_does_not_import_the_compiler_of_torch():
     code = (
         "import sys; from torch import nn; from shortlist.models.stored_weights import with_weights\n"
+        "from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig\n"
+        "config = TwoTowerConfig(n_items=5, n_categories=2)\n"
         "with_weights(lambda: nn.Linear(2, 3), nn.Linear(2, 3).state_dict())\n"
-        "print([name for name in ('torch._dynamo', 'torch._inductor') if name in sys.modules])"
+        "with_weights(lambda: TwoTower(config), TwoTower(config).state_dict())\n"
+        "print([name for name in ('torch._dynamo', 'torch._inductor', 'sympy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

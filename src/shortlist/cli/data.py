@@ -7,7 +7,8 @@ import typer
 
 from shortlist.artifact.lock import only_writer
 from shortlist.artifact.staging import check_target, check_writable, write_whole
-from shortlist.cli.console.data_output import pairs, print_report, save_with_report, source_of
+from shortlist.cli.console.arguments import pairs, source_of
+from shortlist.cli.console.data_output import print_report, save_with_report
 from shortlist.cli.console.frame import Json, Seed, errors_to_exit_codes, progress
 from shortlist.cli.data_append import append_command
 from shortlist.data.catalog import LIST_SEPARATOR

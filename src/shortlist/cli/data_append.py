@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from shortlist.artifact.lock import only_writer
-from shortlist.cli.console.data_output import pairs, print_report, save_with_report, source_of
+from shortlist.cli.console.arguments import pairs, source_of
+from shortlist.cli.console.data_output import print_report, save_with_report
 from shortlist.cli.console.frame import Json, Seed, errors_to_exit_codes, progress
 from shortlist.data.append import DUPLICATES, added_by, append
 from shortlist.data.dataset import load_dataset

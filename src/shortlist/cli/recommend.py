@@ -8,7 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from shortlist.artifact.as_json import as_json
-from shortlist.cli.console.data_output import source_of
+from shortlist.cli.console.arguments import source_of
 from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.console.output import Console, Table, echo, echo_lines
 from shortlist.data import Catalog

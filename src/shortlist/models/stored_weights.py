@@ -28,7 +28,9 @@ def with_weights(make: Callable[[], M], weights: Mapping[str, Tensor]) -> M:
 
 
 class _NoInitialValues(TorchFunctionMode):
-    """Functions that change a tensor in place do nothing: on tensors without memory they would import a compiler."""
+    """Functions that would import a compiler on tensors without memory: changes in place do nothing, and `linspace`
+    gives a tensor of its size.
+    """
 
     def __torch_function__(
         self,
@@ -41,6 +43,8 @@ class _NoInitialValues(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name.endswith("_") and not name.endswith("__"):
             return args[0] if args else named["tensor"]
+        if name == "linspace":
+            return torch.empty(named["steps"] if "steps" in named else args[2])
         return func(*args, **named)
 
 

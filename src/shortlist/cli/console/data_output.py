@@ -1,10 +1,7 @@
 """What the verbs of `shortlist data` write and print: the data set with its report, verdict, sizes, first events."""
 
 import json as json_text
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from shortlist import __version__
 from shortlist.artifact.as_json import as_json
@@ -14,7 +11,6 @@ from shortlist.data.append import Added
 from shortlist.data.dataset import Dataset, save_dataset
 from shortlist.data.raw_events import REJECTS, rejects_csv
 from shortlist.data.report import DataReport, data_report
-from shortlist.errors import ConfigError
 from shortlist.report.data import data_page
 
 
@@ -28,24 +24,6 @@ def save_with_report(dataset: Dataset, out: Path, force: bool, append: bool = Fa
         extra[REJECTS] = rejects.read_text("utf-8") + new
     save_dataset(dataset, out, f"shortlist {__version__}", extra, overwrite=force)
     return report
-
-
-def pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
-    """Options of the form key=value."""
-    return dict(_pair(text, flag) for text in texts)
-
-
-def _pair(text: str, flag: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not (key and equals):
-        raise ConfigError(f"{flag}: expected key=value, got {text!r}")
-    return key, value
-
-
-def source_of(paths: Sequence[str]) -> Any:
-    """What `read` reads: one path, several, or standard input for `-`."""
-    sources = [sys.stdin.buffer if path == "-" else path for path in paths]
-    return sources if len(sources) > 1 else sources[0]
 
 
 def print_report(report: DataReport, out: Path | None, json: bool, added: Added | None = None) -> None:
