@@ -72,6 +72,9 @@ class TrainContext:
     best_epochs: Mapping[str, int] = field(
         default_factory=dict
     )  # by stage, of a refit: train exactly this long
+    warm: Mapping[str, Stage] = field(
+        default_factory=dict
+    )  # by name, stages fitted on a subset of these events, to continue from
 
     def unweighted(self) -> "TrainContext":
         """The same data, every event with weight 1."""
