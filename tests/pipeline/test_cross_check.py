@@ -13,7 +13,7 @@ from shortlist.artifact.json_tensor import json_to_tensor
 from shortlist.artifact.store import MANIFEST, Lineage, _digest_of, _hash, _write, load
 from shortlist.errors import ArtifactError
 from shortlist.pipeline import load_recommender, save_recommender
-from shortlist.pipeline.bundle import HISTORIES, MEASURED
+from shortlist.pipeline.bundle import BASELINES, HISTORIES, MEASURED
 from shortlist.pipeline.recommender import Request
 
 from .every_stage import EVERY, USERS, N, recommender
@@ -219,3 +219,32 @@ def test_measured_pipeline_is_checked_when_it_is_read(tmp_path):
         ArtifactError, match=r"measured/weights/stage-it.safetensors: stage 'it': tensor 'order'"
     ):
         loaded.as_measured()
+
+
+def test_slates_of_baselines_are_saved_and_read_when_they_are_asked_for(tmp_path):
+    slates = torch.tensor([[2, 0, -1], [1, 2, 0]])
+    served = replace(recommender("popular"), baselines={"test": {"ease": slates, "item-knn": slates.flip(0)}})
+    save_recommender(served, tmp_path / "b", Lineage())
+    loaded = load_recommender(tmp_path / "b")
+    assert "_read" not in vars(loaded.baselines)
+    assert list(loaded.baselines) == ["test"]
+    assert torch.equal(loaded.as_measured().baselines["test"]["ease"], slates)
+    save_recommender(loaded, tmp_path / "again", Lineage())
+    again = load_recommender(tmp_path / "again").baselines["test"]
+    assert torch.equal(again["item-knn"], slates.flip(0))
+    save_recommender(recommender("popular"), tmp_path / "none", Lineage())
+    assert not load_recommender(tmp_path / "none").baselines
+
+
+@pytest.mark.parametrize(
+    ("slates", "error"), [([[N]], "expected values from -1"), ([0], "expected the shape")]
+)
+def test_slates_of_baselines_are_checked_when_they_are_read(slates, error, tmp_path):
+    served = replace(
+        recommender("popular"), baselines={"test": {"ease": torch.zeros((1, 1), dtype=torch.int64)}}
+    )
+    save_recommender(served, tmp_path / "b", Lineage())
+    resigned(tmp_path / "b", BASELINES, {"test/ease": torch.tensor(slates)})
+    loaded = load_recommender(tmp_path / "b")
+    with pytest.raises(ArtifactError, match=rf"measured/baselines.safetensors: tensor 'test/ease': {error}"):
+        list(loaded.baselines)

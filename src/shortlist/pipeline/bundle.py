@@ -1,12 +1,14 @@
 """A recommender on disk: saved whole or not at all, loaded after every file was verified once."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import torch
+from torch import Tensor
 
 from shortlist.artifact import Artifact, Lineage, Part, load, save
 from shortlist.artifact.as_json import as_json
@@ -24,7 +26,12 @@ from shortlist.pipeline.about import (
     RetrievedTargets,
     TrainingHistory,
 )
-from shortlist.pipeline.cross_check import check_pipeline, checked_histories, checked_vocabulary
+from shortlist.pipeline.cross_check import (
+    check_pipeline,
+    checked_histories,
+    checked_slates,
+    checked_vocabulary,
+)
 from shortlist.pipeline.plugins import add_plugins, plugins_of
 from shortlist.pipeline.recipe import Recipe, Types, assemble, parse_recipe, to_recipe, to_toml
 from shortlist.pipeline.recommender import Recommender
@@ -34,6 +41,7 @@ KIND = "recommender"
 HISTORIES = "weights/histories.safetensors"
 TRAINING_SAMPLE = "weights/training-sample.safetensors"
 MEASURED = "measured/"  # the pipeline before the refit
+BASELINES = f"{MEASURED}baselines.safetensors"
 
 
 def save_recommender(
@@ -61,6 +69,8 @@ def _parts(recommender: Recommender, types: Types) -> dict[str, Part]:
     if recommender.measured is not None:
         measured = _pipeline_parts(recommender.measured(), recommender.about.name, types)
         parts |= {MEASURED + name: part for name, part in measured.items()}
+    if recommender.baselines:
+        parts[BASELINES] = _joined(recommender.baselines)
     if recommender.training_sample:
         parts[TRAINING_SAMPLE] = dict(recommender.training_sample)
     if recommender.recipe is not None:
@@ -105,6 +115,43 @@ def _measured(artifact: Artifact, types: Types, n_items: int) -> Callable[[], Pi
     return read
 
 
+@dataclass(frozen=True, eq=False)
+class StoredBaselines(Mapping[str, Mapping[str, Tensor]]):
+    """The slates of baselines in a bundle, by part of the split and name; read when they are asked for."""
+
+    artifact: Artifact
+    n_items: int
+
+    def __getitem__(self, part: str) -> Mapping[str, Tensor]:
+        return self._read[part]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+    @cached_property
+    def _read(self) -> dict[str, dict[str, Tensor]]:
+        self.artifact.check(BASELINES)
+        stored = self.artifact.tensors(BASELINES)
+        slates = checked_slates(stored, self.n_items, self.artifact.folder / BASELINES)
+        parts: dict[str, dict[str, Tensor]] = {}
+        for key, items in slates.items():
+            part, _, name = key.partition("/")
+            parts.setdefault(part, {})[name] = items
+        return parts
+
+
+def _joined(baselines: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Slates by `part/name`, in four bytes per item."""
+    return {
+        f"{part}/{name}": items.to(torch.int32)
+        for part, own in baselines.items()
+        for name, items in own.items()
+    }
+
+
 def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
     """Read a saved recommender after verifying every file once."""
     artifact = load(folder, KIND, later=MEASURED)
@@ -123,6 +170,7 @@ def load_recommender(folder: Path | str, types: Types = TYPES) -> Recommender:
         artifact.tensors(TRAINING_SAMPLE) if TRAINING_SAMPLE in artifact else {},
         _recipe(artifact, types),
         _measured(artifact, types, len(catalog)),
+        StoredBaselines(artifact, len(catalog)) if BASELINES in artifact else {},
     )
 
 

@@ -38,6 +38,18 @@ def checked_histories(tensors: Mapping[str, Tensor], n_users: int, n_items: int,
     return histories
 
 
+def checked_slates(tensors: Mapping[str, Tensor], n_items: int, file: Path) -> dict[str, Tensor]:
+    """Slates [C, k] as int64; refuses other shapes and items outside the catalogue; -1 is an empty place."""
+    slates = {name: _whole(one) for name, one in tensors.items()}
+    try:
+        for name, one in slates.items():
+            check_shape(name, one, None, None)
+            check_whole(name, one, -1, n_items)
+    except ArtifactError as error:
+        raise ArtifactError(f"{file}: {error}; {AGAIN}") from error
+    return slates
+
+
 def _check_histories(histories: UserHistories, n_users: int, n_items: int) -> None:
     check_shape("items", histories.items, None)
     check_starts("starts", histories.starts, n_users, len(histories.items))

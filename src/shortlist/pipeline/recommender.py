@@ -97,6 +97,8 @@ class Recommender:
     )  # candidates its scorers were trained on
     recipe: Recipe | None = None  # what it was trained from
     measured: Callable[[], Pipeline] | None = None  # the pipeline before the refit; None: there was no refit
+    # Slates of baselines that were fitted in training: part ("valid", "test") -> name -> item rows [C, k].
+    baselines: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
 
     def as_measured(self) -> "Recommender":
         """The recommender with the pipeline that saw the training part of the split only: for every measurement.
