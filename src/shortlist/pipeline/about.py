@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shortlist.metrics.significance import Interval
+from shortlist.pipeline.plan_report import PlanReport
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ class About:
     refit: Refit | None = None  # None: the measured pipeline is served
     refresh: Refresh | None = None  # the last one
     plugins: tuple[Plugin, ...] = ()  # classes from outside the package
+    plan: PlanReport | None = None  # of a pipeline that `auto` composed
 
     @property
     def not_converged(self) -> tuple[str, ...]:

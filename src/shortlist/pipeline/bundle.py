@@ -32,6 +32,7 @@ from shortlist.pipeline.cross_check import (
     checked_slates,
     checked_vocabulary,
 )
+from shortlist.pipeline.plan_report import plan_report_from
 from shortlist.pipeline.plugins import add_plugins, plugins_of
 from shortlist.pipeline.recipe import Recipe, Types, assemble, parse_recipe, to_recipe, to_toml
 from shortlist.pipeline.recommender import Recommender
@@ -195,6 +196,7 @@ def _about(artifact: Artifact) -> About:
         refit, refresh = stored.pop("refit", None), stored.pop("refresh", None)
         size_warnings = tuple(stored.pop("size_warnings", ()))
         plugins = tuple(Plugin(**one) for one in stored.pop("plugins", ()))
+        plan = stored.pop("plan", None)
         return About(
             **stored,
             training=training,
@@ -203,6 +205,7 @@ def _about(artifact: Artifact) -> About:
             measured=measured,
             plugins=plugins,
             size_warnings=size_warnings,
+            plan=None if plan is None else plan_report_from(plan),
             refit=None if refit is None else Refit(**{**refit, "stages": tuple(refit["stages"])}),
             refresh=None if refresh is None else Refresh(**{**refresh, "stages": tuple(refresh["stages"])}),
         )

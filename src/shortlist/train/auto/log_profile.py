@@ -1,0 +1,74 @@
+"""Facts of a log, its split and the machine, which a plan depends on."""
+
+import importlib.util
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from shortlist.data import Dataset, HeldOut, Interactions, Split
+from shortlist.stages.catalog_columns import CatalogColumns
+from shortlist.train.memory import available_memory
+
+
+@dataclass(frozen=True)
+class LogProfile:
+    """Sizes of the training part of a log, what can be measured on it, and what the machine has."""
+
+    events: int
+    users: int  # with training events
+    items: int  # of the catalogue
+    median_history: float  # training events of a user
+    timed: bool  # False: the log has only the order of events
+    protocol: str
+    rankable: int  # users with training events before and after a cut
+    validation: int  # requests
+    new_users: float  # share of test requests without a history
+    categories: int
+    columns: tuple[str, ...]  # of the catalogue, that rankers use as features
+    gpu: bool
+    cores: int
+    memory: int | None  # bytes that can be allocated; None: unknown
+    lightgbm: bool
+
+    @property
+    def machine(self) -> str:
+        """The machine in words."""
+        return "a GPU" if self.gpu else f"{self.cores} core{'s' if self.cores > 1 else ''} without a GPU"
+
+
+def log_profile(dataset: Dataset, split: Split) -> LogProfile:
+    """The profile of a data set under a split, on this machine."""
+    train, lengths = split.train, split.train.lengths[split.train.lengths > 0]
+    return LogProfile(
+        events=len(train),
+        users=len(lengths),
+        items=train.n_items,
+        median_history=float(np.median(lengths)) if len(lengths) else 0.0,
+        timed=dataset.clock == "ms",
+        protocol=str(split.settings["protocol"]),
+        rankable=_rankable(train, str(split.settings["protocol"])),
+        validation=len(split.valid),
+        new_users=_new_users(split.test),
+        categories=len(dataset.catalog.categories),
+        columns=CatalogColumns.of(dataset.catalog, train.popularity > 0).names,
+        gpu=torch.cuda.is_available(),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        memory=available_memory(torch.device("cpu")),
+        lightgbm=importlib.util.find_spec("lightgbm") is not None,
+    )
+
+
+def _rankable(train: Interactions, protocol: str) -> int:
+    """Users whose training events can be cut in a history and targets."""
+    if protocol != "global-time" or not len(train):
+        return int((train.lengths >= 2).sum())
+    first, last = (np.full(train.n_users, fill) for fill in (np.iinfo(np.int64).max, -1))
+    np.minimum.at(first, train.users, train.times)
+    np.maximum.at(last, train.users, train.times)
+    return int((first < last).sum())
+
+
+def _new_users(requests: HeldOut) -> float:
+    return float((requests.history_lengths() == 0).mean()) if len(requests) else 0.0
