@@ -17,7 +17,7 @@ from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Progress, silent
 from shortlist.train.checks import check_before_training, check_free_space, only_training
-from shortlist.train.pipeline import train_pipeline
+from shortlist.train.pipeline import TrainedPipeline, fit_pipeline
 from shortlist.train.refit import all_events, measured
 from shortlist.train.refit import refit as refitted
 
@@ -53,10 +53,9 @@ def train(
         refit = refit and not unmeasured  # the only pipeline is fitted on all events already
         if folder is not None:
             check_free_space(folder, parsed, dataset, refit)
-        trained = train_measured(parsed, dataset, split, seed, checkpoints, progress, refit)
-        trained = _with_warnings(trained, unmeasured)
-        if refit:
-            trained = refitted(trained, dataset, progress, checkpoints)
+        run = train_measured(parsed, dataset, split, seed, checkpoints, progress, refit)
+        run = _with_warnings(run, unmeasured)
+        trained = refitted(run, dataset, progress, checkpoints) if refit else run.recommender
         return trained if folder is None else save_trained(trained, dataset, folder, force)
 
 
@@ -68,10 +67,10 @@ def train_measured(
     checkpoints: Path | None = None,
     progress: Progress = silent,
     refit: bool = True,
-) -> Recommender:
+) -> TrainedPipeline:
     """A recommender trained on a split and measured; checked before the first fit, also for a `refit` after it."""
     warnings = check_before_training(recipe, dataset, split, seed, refit=refit)
-    trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
+    trained = fit_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
     return measured(_with_warnings(trained, warnings), split, progress)
 
 
@@ -121,9 +120,10 @@ def _split_of(dataset: Dataset, protocol: str | None) -> tuple[Split, tuple[str,
         )
 
 
-def _with_warnings(trained: Recommender, warnings: tuple[str, ...]) -> Recommender:
-    about = trained.about
-    return replace(trained, about=replace(about, size_warnings=(*about.size_warnings, *warnings)))
+def _with_warnings(run: TrainedPipeline, warnings: tuple[str, ...]) -> TrainedPipeline:
+    about = run.recommender.about
+    about = replace(about, size_warnings=(*about.size_warnings, *warnings))
+    return replace(run, recommender=replace(run.recommender, about=about))
 
 
 def _check_protocol(protocol: str | None) -> None:

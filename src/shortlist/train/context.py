@@ -35,6 +35,7 @@ class RequestBatch:
     found: Candidates
     targets: Tensor  # [B, R] rows of items the user interacts with later, -1 = padding
     weights: Tensor | None = None  # [B, R] strength of each target; None: all are equal
+    later: Tensor | None = None  # [B, L] items after the targets, -1 = padding: neither targets nor negatives
 
     @cached_property
     def is_target(self) -> Tensor:
@@ -45,11 +46,16 @@ class RequestBatch:
     def fingerprint(self) -> str | None:
         """A hash of requests, candidates and targets."""
         found = {"items": self.found.items, "scores": self.found.scores, **self.found.columns}
-        return fingerprint((self.query.history, found, self.targets, self.weights))
+        return fingerprint((self.query.history, found, self.targets, self.weights, self.later))
 
     def through(self, stage: Callable[[Query, Candidates], Candidates]) -> "RequestBatch":
         """The same requests after one more stage."""
-        return RequestBatch(self.query, stage(self.query, self.found), self.targets, self.weights)
+        return replace(self, found=stage(self.query, self.found))
+
+    @cached_property
+    def no_negative(self) -> Tensor:
+        """Items that may not be negatives: the targets and all later ones [B, R + L]."""
+        return self.targets if self.later is None else torch.cat([self.targets, self.later], dim=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,7 +57,9 @@ def _identity(settings: Mapping[str, Any], context: TrainContext) -> list[object
     before = {name: _known(stage, _stage_hash) for name, stage in context.fitted.items()}
     catalog = _known(context.catalog, _catalog_hash)
     valid = fingerprint(context.valid)
-    return [settings, dict(context.best_epochs), context.clock, valid, catalog, before, __version__]
+    own = context.warm.get(str(settings.get("name", "")))
+    warm = None if own is None else _known(own, _stage_hash)
+    return [settings, dict(context.best_epochs), context.clock, valid, catalog, before, warm, __version__]
 
 
 def _save(folder: Path, stage: Stage, notes: Mapping[str, TrainingHistory]) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from shortlist import __version__
-from shortlist.data import Dataset, HeldOut, Interactions, Split
+from shortlist.data import Dataset, Interactions, Split
 from shortlist.errors import ConfigError, DataError
 from shortlist.grammar import Filter, Nominator, Pipeline, Scorer, Stage, leaves
 from shortlist.pipeline import TYPES, About, Recipe, Recommender
@@ -23,10 +23,18 @@ from shortlist.pipeline.recipe import Types
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Labelled, Progress, silent
 from shortlist.settings import check_settings, settings_of
-from shortlist.train.context import RequestBatch, TrainContext, no_history
+from shortlist.train.context import TrainContext, no_history
 from shortlist.train.event_weights import check_event_weights, with_weights
 from shortlist.train.finished_stages import fit_once
-from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, folds_of, out_of_fold_data, request_batches
+from shortlist.train.folds import Fold, Folds, compact
+from shortlist.train.rankers.out_of_fold import (
+    OutOfFoldConfig,
+    Requests,
+    folds_of,
+    held_out_requests,
+    out_of_fold_data,
+    request_batches,
+)
 from shortlist.train.rankers.sample import training_sample
 from shortlist.train.registry import TRAINERS, Renewer, Trainer, trainer_of
 
@@ -35,6 +43,14 @@ Tensors = dict[str, Tensor]
 
 MODEL_KEYS = ("start", "by")  # settings that name a stage whose model is used
 COLUMN_KEYS = ("nominators",)  # settings that name stages whose scores and ranks are used
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedPipeline:
+    """A trained recommender, and the requests with out-of-fold candidates that its later stages were trained on."""
+
+    recommender: Recommender
+    folds: Folds | None = None  # None: no stage needs them
 
 
 def train_pipeline(
@@ -47,34 +63,50 @@ def train_pipeline(
     trainers: Mapping[str, type[Trainer]] = TRAINERS,
     checkpoint_dir: Path | None = None,
     best_epochs: Mapping[str, int] | None = None,
+    folds: Folds | None = None,
+    warm: Mapping[str, Stage] | None = None,
 ) -> Recommender:
+    """The recommender of `fit_pipeline`."""
+    return fit_pipeline(
+        recipe, dataset, seed, split, progress, types, trainers, checkpoint_dir, best_epochs, folds, warm
+    ).recommender
+
+
+def fit_pipeline(
+    recipe: Recipe,
+    dataset: Dataset,
+    seed: int = 0,
+    split: Split | None = None,
+    progress: Progress = silent,
+    types: Types = TYPES,
+    trainers: Mapping[str, type[Trainer]] = TRAINERS,
+    checkpoint_dir: Path | None = None,
+    best_epochs: Mapping[str, int] | None = None,
+    folds: Folds | None = None,
+    warm: Mapping[str, Stage] | None = None,
+) -> TrainedPipeline:
     """Train all stages of a recipe on the training part of a split; it remembers all events of all users.
 
-    Nominators and filters are fitted twice: first without the targets of the training requests, to make the candidates
-    that rankers are trained on; then on all training events, to serve. Long trainings write checkpoints to the folder
-    `checkpoint_dir` and resume from there. `about.training` holds the training history of each stage. `best_epochs`
-    are those of a run with validation requests, for a split that has none.
+    Nominators and filters are fitted without the targets of the training requests, to make the candidates that later
+    stages are trained on; then on all training events, to serve, continued from the first fit where they have epochs.
+    `folds` are such candidates from an earlier call. Long trainings write checkpoints to the folder `checkpoint_dir`
+    and resume from there. `about.training` holds the training history of each stage. `best_epochs` are those of a run
+    with validation requests, for a split that has none; `warm` are stages to continue from.
     """
     split = dataset.split() if split is None else split
     check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
-    pipeline_trainer = PipelineTrainer.of(recipe, types, trainers)
-    check_event_weights(recipe, pipeline_trainer.trainers, split.events)
+    work = PipelineTrainer.of(recipe, types, trainers)
+    check_event_weights(recipe, work.trainers, split.events)
     histories: dict[str, TrainingHistory] = {}
-    context = TrainContext(
-        split.train,
-        dataset.catalog,
-        dataset.clock,
-        seed,
-        progress,
-        split.valid if len(split.valid) else None,
-        checkpoint_dir=checkpoint_dir,
-        note=histories.__setitem__,
-        best_epochs=best_epochs or {},
-    )
-    later, sample = pipeline_trainer.fit_later(context, split) if pipeline_trainer.later else ({}, {})
-    stages = pipeline_trainer.fit(pipeline_trainer.early, context)
+    context = context_of(dataset, split, seed, progress, checkpoint_dir, best_epochs)
+    context = replace(context, note=histories.__setitem__)
+    if work.later and folds is None:
+        folds = work.folds(context, split)
+    later, sample = work.fit_later(folds, context) if folds is not None else ({}, {})
+    first = folds.parts[0].stages if folds is not None else {}
+    stages = work.fit(work.early, replace(context, warm={**first, **(warm or {})}))
     fitted = replace(context, fitted=stages)
-    later = {name: pipeline_trainer.renewed(name, stage, fitted) for name, stage in later.items()}
+    later = {name: work.renewed(name, stage, fitted) for name, stage in later.items()}
     about = About(
         name=recipe.name,
         data=dataset.name,
@@ -86,11 +118,35 @@ def train_pipeline(
         seed=seed,
         package=__version__,
         training={name: histories[name] for name in sorted(histories)},
-        out_of_fold=pipeline_trainer.out_of_fold(),
+        out_of_fold=work.out_of_fold(split),
         split_warning=split.warning,
     )
-    pipeline = pipeline_trainer.parsed({**stages, **later})
-    return Recommender(pipeline, dataset.catalog, dataset.users, user_histories(split), about, sample, recipe)
+    pipeline = work.parsed({**stages, **later})
+    trained = Recommender(
+        pipeline, dataset.catalog, dataset.users, user_histories(split), about, sample, recipe
+    )
+    return TrainedPipeline(trained, folds)
+
+
+def context_of(
+    dataset: Dataset,
+    split: Split,
+    seed: int = 0,
+    progress: Progress = silent,
+    checkpoint_dir: Path | None = None,
+    best_epochs: Mapping[str, int] | None = None,
+) -> TrainContext:
+    """The training events of a split with its validation requests."""
+    return TrainContext(
+        split.train,
+        dataset.catalog,
+        dataset.clock,
+        seed,
+        progress,
+        split.valid if len(split.valid) else None,
+        checkpoint_dir=checkpoint_dir,
+        best_epochs=best_epochs or {},
+    )
 
 
 def stages_used(recipe: Recipe, name: str) -> tuple[str, ...]:
@@ -114,20 +170,6 @@ def user_histories(split: Split) -> UserHistories:
     trained = np.bincount(events.users, weights=split.in_train, minlength=events.n_users).astype(np.int64)
     starts, items = events.starts.astype(np.int64), events.items.copy()
     return UserHistories(*map(torch.from_numpy, (starts, items, trained)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Fold:
-    """Nominators and filters, the events they were fitted on, and requests whose targets are not among those."""
-
-    stages: Stages
-    past: TrainContext
-    batches: tuple[RequestBatch, ...]
-
-    def through(self, stage: Stage) -> "_Fold":
-        """The same requests after one more stage."""
-        with torch.no_grad():
-            return replace(self, batches=tuple(one.through(stage) for one in self.batches))
 
 
 @dataclass(frozen=True)
@@ -163,30 +205,93 @@ class PipelineTrainer:
         """Whether a stage is trained on out-of-fold candidates."""
         return issubclass(self.types[self.recipe.stages[name].type], Scorer)
 
-    @cached_property
-    def n_rankers(self) -> int:
-        return max(sum(self.ranks(name) for name in self.later), 1)
-
-    def out_of_fold(self) -> OutOfFold:
+    def out_of_fold(self, split: Split) -> OutOfFold:
         """How training requests were kept out of the nominators' training data."""
-        folds = self.config.folds if self.config.out_of_fold == "other-users" else None
-        return OutOfFold(self.config.out_of_fold, self.config.requests, folds)
+        others = self.config.from_others(split.settings)
+        return OutOfFold(
+            "other-users" if others else "earlier",
+            self.config.requests,
+            self.config.folds if others else None,
+        )
 
-    def fit_later(self, context: TrainContext, split: Split) -> tuple[Stages, Tensors]:
-        """The stages after the nominators, trained on the candidates passed to them; and a sample of those."""
-        folds = self._folds(context, split)
+    def folds(self, context: TrainContext, split: Split) -> Folds:
+        """Training requests with the candidates of nominators that were fitted without their targets.
+
+        One fit on all users' earlier events, whose requests are dealt out to folds, or one fit per fold of users.
+        """
+        before, parts = self.out_of_fold_parts(context, split)
+        # These nominators are not served, so their training histories are not recorded.
+        quiet, folds = replace(context, note=no_history), list[Fold]()
+        for number, (events, requests) in enumerate(parts, start=1):
+            label = f"out-of-fold {number} of {len(parts)}: " if len(parts) > 1 else "out-of-fold: "
+            stages = self.fit(self.early, replace(quiet, events=events), label)
+            folds.append(Fold(stages, tuple(request_batches(requests))))
+        if len(folds) == 1:
+            count = self.config.folds
+            folds = [replace(folds[0], batches=folds[0].batches[at::count]) for at in range(count)]
+        return self.nominated(Folds(tuple(folds), before))
+
+    def nominated(self, folds: Folds) -> Folds:
+        """The folds with the candidates of the pool, unless it contains stages that are trained on candidates."""
+        if any(leaf.title in self.later for leaf in leaves(self.parsed({}).stages[0])):
+            return folds
+        parts = [one.through(self._offline(one.stages)[0]) for one in folds.parts]
+        compacted = (
+            replace(one, batches=tuple(replace(own, found=compact(own.found)) for own in one.batches))
+            for one in parts
+        )
+        return replace(folds, parts=tuple(compacted), done=1)
+
+    def with_held_out(self, folds: Folds, stages: Stages, split: Split, seed: int) -> Folds:
+        """The folds with held-out requests, whose candidates come from nominators fitted without held-out events.
+
+        There are `requests` of both kinds together at most; held-out ones are later, so they come first.
+        """
+        most = self.config.requests
+        requests = held_out_requests((split.valid, split.test), seed, most)
+        early = {name: stages[name] for name in self.early}
+        new = self.nominated(Folds((Fold(early, tuple(request_batches(requests))),), split.train))
+        left = (most - len(new)) // len(folds.parts)
+        kept = [one for one in (part.first(left) for part in folds.parts) if one.batches]
+        # Counts of items must not contain the targets of any request.
+        return replace(new, parts=(*kept, *new.parts), events=folds.events if kept else split.train)
+
+    def fit_later(self, folds: Folds, context: TrainContext) -> tuple[Stages, Tensors]:
+        """The stages after the nominators, each trained on all requests; and a sample of the candidates of each.
+
+        Copies of a stage that are trained without a fold's requests make that fold's candidates for later stages.
+        """
         trained: Stages = {}
         sample: Tensors = {}
-        for position in range(len(self.parsed(folds[0].stages).stages)):
-            step = self.parsed({**folds[0].stages, **trained}).stages[position]
-            for name in [leaf.title for leaf in leaves(step) if leaf.title in self.later]:
-                batches = self._share(folds, context.seed, sum(map(self.ranks, trained)))
-                known = folds[0].stages | trained
-                trained |= self.fit([name], replace(folds[0].past, batches=batches, fitted=known))
+        base = replace(context, events=folds.events)
+        steps = self.parsed({}).stages
+        for position in range(folds.done, len(steps)):
+            names = [leaf.title for leaf in leaves(steps[position]) if leaf.title in self.later]
+            for name in names:
+                batches = folds.batches(context.seed)
+                known = {**folds.parts[0].stages, **trained}
+                trained |= self.fit([name], replace(base, batches=batches, fitted=known))
                 if self.ranks(name):
                     sample |= training_sample(name, trained[name], batches, context.seed)
-            folds = [one.through(self._offline({**one.stages, **trained})[position]) for one in folds]
+            if any(self.ranks(leaf.title) for step in steps[position + 1 :] for leaf in leaves(step)):
+                folds = self._passed(folds, names, position, trained, base)
         return trained, sample
+
+    def _passed(
+        self, folds: Folds, names: list[str], position: int, trained: Stages, base: TrainContext
+    ) -> Folds:
+        """The folds after one more step, whose trained stages never saw the requests they pass on."""
+        parts = []
+        quiet = replace(base, note=no_history)
+        for number, fold in enumerate(folds.parts):
+            batches = folds.batches(base.seed, without=number)
+            known = {**{name: trained[name] for name in names}, **fold.stages}
+            if batches and names:
+                label = f"cross-fit {number + 1} of {len(folds.parts)}: "
+                own = self.fit(names, replace(quiet, batches=batches, fitted=fold.stages), label)
+                known |= own
+            parts.append(replace(fold, stages=known).through(self._offline(known)[position]))
+        return replace(folds, parts=tuple(parts))
 
     def _offline(self, stages: Stages) -> tuple[Stage, ...]:
         """The steps of the pipeline without time limits, which a batch of requests would exceed."""
@@ -194,46 +299,12 @@ class PipelineTrainer:
 
     def out_of_fold_parts(
         self, context: TrainContext, split: Split
-    ) -> tuple[Interactions, list[tuple[Interactions, HeldOut]]]:
+    ) -> tuple[Interactions, list[tuple[Interactions, Requests]]]:
         """The events before each user's cut, and for every fold the events its nominators may see, with requests."""
         data = out_of_fold_data(context.events, split.settings, context.seed, self.config.requests)
-        if self.config.out_of_fold == "earlier":
+        if not self.config.from_others(split.settings):
             return data.past, [(data.past, data.requests)]
-        self._check_no_model_used()
         return data.past, list(folds_of(data, self.config.folds, context.seed))
-
-    def _folds(self, context: TrainContext, split: Split) -> list[_Fold]:
-        """One fold whose nominators know all users' earlier events, or one per fold of users."""
-        before, parts = self.out_of_fold_parts(context, split)
-        past = replace(context, events=before)
-        # These nominators are not served, so their training histories are not recorded.
-        quiet = replace(past, note=no_history)
-        folds = []
-        for number, (events, requests) in enumerate(parts, start=1):
-            label = f"out-of-fold {number} of {len(parts)}: " if len(parts) > 1 else "out-of-fold: "
-            stages = self.fit(self.early, replace(quiet, events=events), label)
-            folds.append(_Fold(stages, past, tuple(request_batches(requests, self.n_rankers))))
-        return folds
-
-    def _share(self, folds: list[_Fold], seed: int, number: int) -> tuple[RequestBatch, ...]:
-        """The batches of one ranker: no ranker validates on requests that a stage before it was trained on.
-
-        Batches of several folds are shuffled, so that training and validation of every ranker have some of each.
-        """
-        batches = [one for fold in folds for one in fold.batches]
-        if len(folds) > 1:
-            batches = [batches[at] for at in np.random.default_rng((seed, 73)).permutation(len(batches))]
-        return tuple(batches[number % len(batches) :: self.n_rankers]) if batches else ()
-
-    def _check_no_model_used(self) -> None:
-        """No stage may use the model of a nominator: each was trained on users of other folds."""
-        for name in self.later:
-            for key, used in references(self.recipe, name, MODEL_KEYS):
-                raise ConfigError(
-                    f"{self.recipe.where(name)}: uses the model of the nominator {used!r}, which was trained on "
-                    "users of the requests; use out_of_fold = 'earlier' (--set train.out_of_fold=earlier), or leave "
-                    f"out {key}"
-                )
 
     def fit(self, names: list[str], context: TrainContext, label: str = "") -> Stages:
         """Fit stages in turn, each with access to those before it."""

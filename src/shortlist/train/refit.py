@@ -7,37 +7,44 @@ from pathlib import Path
 import numpy as np
 
 from shortlist.data import Dataset, HeldOut, Split
-from shortlist.pipeline import Recommender
+from shortlist.grammar import Stage, leaves
+from shortlist.pipeline import TYPES, Recommender
 from shortlist.pipeline.about import Refit
 from shortlist.progress import Labelled, Progress, silent
+from shortlist.train.folds import Folds
 from shortlist.train.measure import measure
-from shortlist.train.pipeline import train_pipeline
+from shortlist.train.pipeline import PipelineTrainer, TrainedPipeline, train_pipeline
+from shortlist.train.registry import TRAINERS
 
 
-def measured(trained: Recommender, split: Split, progress: Progress = silent) -> Recommender:
+def measured(run: TrainedPipeline, split: Split, progress: Progress = silent) -> TrainedPipeline:
     """The recommender with its metrics on the validation and the test requests, as `shortlist evaluate` gives them."""
-    parts = {"valid": split.valid, "test": split.test}
+    trained, parts = run.recommender, {"valid": split.valid, "test": split.test}
     figures = {
         part: measure(trained.pipeline, requests, progress)
         for part, requests in parts.items()
         if len(requests)
     }
-    return replace(trained, about=replace(trained.about, measured=figures))
+    return replace(run, recommender=replace(trained, about=replace(trained.about, measured=figures)))
 
 
 def refit(
-    trained: Recommender,
+    run: TrainedPipeline,
     dataset: Dataset,
     progress: Progress = silent,
     checkpoint_dir: Path | None = None,
 ) -> Recommender:
     """The recommender with every stage fitted on all events; the pipeline that was measured stays beside it.
 
-    There are no validation requests, so a stage with epochs is trained for the best number of the measured run.
+    Nominators continue from the measured ones where they have epochs; there are no validation requests, so the epochs
+    of the measured run say for how long. Later stages are trained on the requests of the measured run and on the
+    held-out ones, with the candidates of the measured nominators, which were fitted without their targets.
     """
+    trained = run.recommender
     about, recipe = trained.about, trained.recipe
     assert recipe is not None
     epochs = best_epochs(trained)
+    stages = {stage.title: stage for stage in leaves(trained.pipeline)}
     served = train_pipeline(
         recipe,
         dataset,
@@ -46,6 +53,8 @@ def refit(
         Labelled(progress, "refit: "),
         checkpoint_dir=checkpoint_dir,
         best_epochs=epochs,
+        folds=_folds(run, dataset, stages),
+        warm=stages,
     )
     pipeline, users = trained.pipeline, int(np.count_nonzero(dataset.events.lengths))
     facts = Refit(served.about.events, users, tuple(recipe.stages), epochs)
@@ -55,6 +64,16 @@ def refit(
         about=replace(about, ends=served.about.ends, refit=facts),
         measured=lambda: pipeline,
     )
+
+
+def _folds(run: TrainedPipeline, dataset: Dataset, stages: dict[str, Stage]) -> Folds | None:
+    """The requests of the measured run, and the held-out ones."""
+    recipe, about = run.recommender.recipe, run.recommender.about
+    if run.folds is None or recipe is None:
+        return None
+    work = PipelineTrainer.of(recipe, TYPES, TRAINERS)
+    split = dataset.split(**about.split)
+    return work.with_held_out(run.folds, stages, split, about.seed)
 
 
 def best_epochs(trained: Recommender) -> dict[str, int]:

@@ -128,6 +128,6 @@ def _trained_again(
     split = dataset.split(**about.split)
     requests = requests_new_to(old, dataset, split.valid)  # before the work: other data is refused
     new = train_measured(recipe, dataset, split, seed, checkpoints, progress)
-    comparison = compared(old, new, dataset, requests, progress)
+    comparison = compared(old, new.recommender, dataset, requests, progress)
     again = comparison.kept and about.refit is not None
-    return refit(new, dataset, progress, checkpoints) if again else new, comparison
+    return refit(new, dataset, progress, checkpoints) if again else new.recommender, comparison

@@ -1,12 +1,12 @@
 """Training requests for rankers, and the nominators' training data that excludes their targets.
 
-Every training user's events are cut in two, as the split's protocol cuts them: the part before the cut is the history
-of a request, the items after it are its targets. `earlier`: nominators are fitted on all events before the cuts.
+The events of every training user are cut, as the split's protocol cuts them: the part before a cut is the history of a
+request, the items after it are its targets. `earlier`: nominators are fitted on all events before the first cuts.
 `other-users`: users are split into folds, and the candidates of a fold come from nominators that were fitted on the
-users of all other folds. That is closer to serving new users, and fits the nominators once per fold.
+users of all other folds, as for users who are new in service. `auto` takes the one that the protocol measures.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,15 @@ from scipy import sparse
 from torch import Tensor
 
 from shortlist.data import Candidates, HeldOut, Interactions
+from shortlist.data.held_out import Positions
 from shortlist.errors import DataError
 from shortlist.settings import setting
 from shortlist.train.context import RequestBatch
 from shortlist.train.rankers.retrieved import fold_of
 
 BATCH = 128
-BATCHES_PER_STAGE = 10  # fewer requests per batch where there would be fewer batches
+BATCHES = 20  # fewer requests per batch where there would be fewer batches
+MOST_PER_USER = 5  # requests of a user under leave-last-out, where users are fewer than requests
 LATE = 0.85  # share of the events before the cut of "global-time"
 
 
@@ -31,48 +33,111 @@ class OutOfFoldConfig:
     """The table [train] of a recipe: how rankers get candidates from nominators that never saw the targets."""
 
     out_of_fold: str = setting(
-        "earlier",
+        "auto",
         "Training data of the nominators that make candidates for rankers: events before each user's cut, or all "
-        "events of other users.",
-        choices=("earlier", "other-users"),
+        "events of other users; auto: other users where the protocol holds out whole users.",
+        choices=("auto", "earlier", "other-users"),
     )
     requests: int = setting(20_000, "Largest number of training requests for rankers.", least=1, most=1e9)
-    folds: int = setting(2, 'Folds of users, with out_of_fold = "other-users".', least=2, most=100)
+    folds: int = setting(
+        2, "Folds of requests: a stage before another ranker is trained without each fold.", least=2, most=100
+    )
+
+    def from_others(self, protocol: Mapping[str, Any]) -> bool:
+        """Whether candidates come from nominators that were fitted on other users."""
+        if self.out_of_fold == "auto":
+            return protocol_name(protocol) == "half-history"
+        return self.out_of_fold == "other-users"
+
+
+@dataclass(frozen=True, eq=False)
+class Requests:
+    """Requests, and up to where each user's later items reach: those are no negatives."""
+
+    held_out: HeldOut
+    ends: Positions  # [C]
+
+    def __len__(self) -> int:
+        return len(self.held_out)
+
+    def take(self, rows: Positions | slice) -> "Requests":
+        """A subset of the requests."""
+        return Requests(self.held_out.take(rows), self.ends[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfFoldData:
     """Requests, and events to fit nominators on that contain none of their targets."""
 
-    past: Interactions  # events before each user's cut
+    past: Interactions  # events before each user's first cut
     others: Interactions  # events that users of other folds may contribute: all, or the past under one cut in time
-    requests: HeldOut
+    requests: Requests
 
 
 def out_of_fold_data(
     events: Interactions, protocol: Mapping[str, Any], seed: int, most: int
 ) -> OutOfFoldData:
-    """Cut the training events as the protocol does; requests of at most `most` random users."""
-    name = str(protocol.get("protocol", "half-history"))
+    """Cut the training events as the protocol does; `most` random requests at most.
+
+    Under leave-last-out a user with many events has several requests, each with the next event as its target.
+    """
+    name = protocol_name(protocol)
     cuts = _cuts(events, name)
     starts, stops = events.starts[:-1], events.starts[1:]
-    users = np.flatnonzero((cuts > starts) & (cuts < stops))
-    if len(users) == 0:
+    first = _first_cuts(events, cuts, most) if name == "leave-last-out" else cuts
+    # Under one cut in time, users without earlier events ask too, as they do in the test part.
+    users = np.flatnonzero((cuts < stops) & ((cuts > starts) | (name == "global-time")))
+    if not np.any(first[users] > starts[users]):
         raise DataError(
             "out-of-fold candidates: expected users with events before and after a cut, got none; the log is too short"
         )
-    past = events.where(np.arange(len(events)) < cuts[events.users])
-    sampled = np.random.default_rng(seed).permutation(users)[:most]
+    requests = _requests(events, users, first, cuts, name)
+    past = events.where(np.arange(len(events)) < first[events.users])
+    sampled = np.random.default_rng(seed).permutation(len(requests))[:most]
     others = past if name == "global-time" else events
-    return OutOfFoldData(past, others, HeldOut(events, starts[sampled], cuts[sampled], stops[sampled]))
+    return OutOfFoldData(past, others, requests.take(sampled))
 
 
-def folds_of(data: OutOfFoldData, folds: int, seed: int) -> Iterator[tuple[Interactions, HeldOut]]:
+def held_out_requests(parts: Sequence[HeldOut], seed: int, most: int) -> Requests:
+    """Validation and test requests as training requests of a refit, `most` random ones at most."""
+    columns = [np.concatenate([getattr(one, name) for one in parts]) for name in ("starts", "cuts", "stops")]
+    held_out = HeldOut(parts[0].events, *columns)
+    ends = held_out.events.starts[held_out.users + 1]
+    sampled = np.random.default_rng((seed, 1)).permutation(len(held_out))[:most]
+    return Requests(held_out, ends).take(sampled)
+
+
+def protocol_name(protocol: Mapping[str, Any]) -> str:
+    """The name of a protocol in the settings of a split."""
+    return str(protocol.get("protocol", "half-history"))
+
+
+def _first_cuts(events: Interactions, cuts: Positions, most: int) -> Positions:
+    """Where a user's first request is, under leave-last-out [U]: at most a quarter of the events are targets."""
+    users = max(int(np.count_nonzero(events.lengths > 1)), 1)
+    count = np.clip(events.lengths // 4, 1, max(min(most // users, MOST_PER_USER), 1))
+    return np.asarray(np.maximum(cuts - count + 1, events.starts[:-1]))
+
+
+def _requests(
+    events: Interactions, users: Positions, first: Positions, cuts: Positions, name: str
+) -> Requests:
+    """One request per user, or one per event from the first cut on."""
+    starts, stops = events.starts[:-1], events.starts[1:]
+    if name != "leave-last-out":
+        return Requests(HeldOut(events, starts[users], cuts[users], stops[users]), stops[users])
+    count = cuts[users] - first[users] + 1
+    owner = np.repeat(users, count)
+    at = first[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    return Requests(HeldOut(events, starts[owner], at, at + 1), stops[owner])
+
+
+def folds_of(data: OutOfFoldData, folds: int, seed: int) -> Iterator[tuple[Interactions, Requests]]:
     """For every fold of users: the events of all other users, and the requests of its own users."""
     events, requests = data.others, data.requests
     fold = fold_of(events.n_users, folds, seed)
     for number in range(folds):
-        own = requests.take(np.flatnonzero(fold[requests.users] == number))
+        own = requests.take(np.flatnonzero(fold[requests.held_out.users] == number))
         others = events.where(fold[events.users] != number)
         if not len(own) or not len(others):
             raise DataError(
@@ -82,7 +147,7 @@ def folds_of(data: OutOfFoldData, folds: int, seed: int) -> Iterator[tuple[Inter
         yield others, own
 
 
-def _cuts(events: Interactions, protocol: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _cuts(events: Interactions, protocol: str) -> Positions:
     """The position where each user's history ends [U]."""
     starts, lengths = events.starts[:-1], events.lengths
     if protocol == "leave-last-out":
@@ -94,16 +159,20 @@ def _cuts(events: Interactions, protocol: str) -> np.ndarray[Any, np.dtype[np.in
     return starts + lengths // 2
 
 
-def request_batches(requests: HeldOut, trained_stages: int = 1) -> list[RequestBatch]:
-    """Requests in batches, without candidates yet; small enough that every trained stage gets some, and validates."""
-    size = min(max(len(requests) // (BATCHES_PER_STAGE * trained_stages), 1), BATCH)
-    batches, strengths = [], _target_strengths(requests)
+def request_batches(requests: Requests) -> list[RequestBatch]:
+    """Requests in batches, without candidates yet; small enough that there are some to validate on."""
+    size = min(max(len(requests) // BATCHES, 1), BATCH)
+    held_out = requests.held_out
+    batches, strengths = [], _target_strengths(held_out)
+    after = HeldOut(held_out.events, held_out.cuts, held_out.stops, requests.ends)
+    has_later = bool(np.any(requests.ends > held_out.stops))
     for start in range(0, len(requests), size):
         rows = slice(start, start + size)
-        query = requests.query(rows, int(requests.take(rows).history_lengths().max()))
-        targets = requests.relevant(rows)
+        query = held_out.query(rows, int(held_out.take(rows).history_lengths().max(initial=1)))
+        targets = held_out.relevant(rows)
         weights = None if strengths is None else _looked_up(strengths, query.user, targets)
-        batches.append(RequestBatch(query, Candidates.none(len(query)), targets, weights))
+        later = after.relevant(rows) if has_later else None
+        batches.append(RequestBatch(query, Candidates.none(len(query)), targets, weights, later))
     return batches
 
 
