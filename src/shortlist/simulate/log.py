@@ -11,6 +11,7 @@ from shortlist.data.dataset import LogFacts
 from shortlist.errors import ConfigError
 from shortlist.progress import Progress, silent, tracked
 from shortlist.simulate.sessions import Sessions, event_counts, sample_sessions
+from shortlist.simulate.successors import sample_places
 from shortlist.simulate.themes import category_names, make_titles
 from shortlist.simulate.world import Floats, Rows, World
 
@@ -88,6 +89,7 @@ def _choices(
         considered = sampler.sample(world.shares(users, times, after), CONSIDERED, rng)  # [B, CONSIDERED]
         penalty = np.float32(REPEAT_PENALTY) * np.take_along_axis(seen[current], considered, axis=1)
         picked = _choose(considered, world.utility(users, considered, times, after) - penalty, rng)
+        picked = follow(world, picked, times, after, seen[current], rng)
         unreleased = world.release_times[picked] > times  # if none of the considered items is released
         chosen[current, step] = np.where(unreleased, sampler.oldest[world.categories[picked]], picked)
         seen[np.arange(len(users)), chosen[current, step]] = True
@@ -99,6 +101,19 @@ def _choose(considered: Rows, utility: Floats, rng: np.random.Generator) -> Rows
     noise = -np.log(rng.standard_exponential(considered.shape, np.float32) + TINY)
     best = np.argmax(utility + noise, axis=1)
     return np.asarray(considered[np.arange(len(considered)), best], np.int64)
+
+
+def follow(
+    world: World, picked: Rows, times: Rows, after: Rows, seen: NDArray[np.bool_], rng: np.random.Generator
+) -> Rows:
+    """The chosen items [B], some of them replaced by a successor of the last item that is released and not seen."""
+    if not world.choice_model.follow:
+        return picked
+    place = sample_places(world.successors.shape[1], len(picked), rng)
+    successor = world.successors[after, place]
+    possible = (world.release_times[successor] <= times) & ~seen[np.arange(len(picked)), successor]
+    follows = (rng.random(len(picked)) < world.choice_model.follow) & (after >= 0) & possible
+    return np.where(follows, successor, picked)
 
 
 def _columns(sessions: Sessions, chosen: NDArray[np.int32]) -> tuple[Rows, NDArray[np.int32], Rows]:

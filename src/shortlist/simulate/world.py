@@ -1,6 +1,6 @@
 """A simulated world: the true click probability of every user, item and time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from shortlist.data import Query
 from shortlist.errors import DataError
 from shortlist.simulate.respond import Outcomes, sample_outcomes
+from shortlist.simulate.successors import successor_shares
 
 DAY = 86_400_000  # milliseconds
 CHOOSY = 20.0  # an item chosen 20 times as often as a random one has click probability 1/2
@@ -28,6 +29,7 @@ class ChoiceModel:
     momentum: float = 0.4  # probability of staying in the category of the last item
     closeness: float = 1.5  # bonus of similarity to the last item (log)
     taste: float = 1.2  # weight of personal taste within a category (log)
+    follow: float = 0.0  # probability that the next item is a successor of the last one
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,8 @@ class World:
 
     The probability that user u chooses item i of category c at time t after item j is proportional to
     share(u, c, t, j) · appeal(i) · exp(taste(u, t) · v_i + closeness · v_i · v_j + freshness(i, t)), and is 0
-    before the release of i. Rows are those of the data sets simulated from the world; times are milliseconds.
+    before the release of i. With probability `follow` the choice is one of the successors of j instead, the first
+    one most often. Rows are those of the data sets simulated from the world; times are milliseconds.
     """
 
     seed: int
@@ -53,6 +56,7 @@ class World:
     arrivals: Floats  # [U] time of arrival as a share of the log
     lifetimes: Floats  # [U] time until departure as a share of the log
     phases: Floats  # [C] phase of each category in its popularity cycle
+    successors: Rows = field(default_factory=lambda: np.zeros((0, 0), np.int64))  # [I, S] likeliest first
 
     @property
     def n_users(self) -> int:
@@ -81,6 +85,11 @@ class World:
         shares = self.shares(users, times, after)
         weight = np.take_along_axis(shares, self.categories[grid], axis=1) * self.appeal[grid] * self.n_items
         odds = weight * np.exp(self.utility(users, grid, times, after).astype(np.float64)) / CHOOSY
+        if self.choice_model.follow:
+            released = self.release_times[grid] <= times[:, None]
+            following = released * self.n_items * successor_shares(self.successors, grid, after) / CHOOSY
+            follow = np.where(after >= 0, self.choice_model.follow, 0.0)[:, None]
+            odds = (1 - follow) * odds + follow * following
         return np.asarray(odds / (1 + odds)).reshape(items.shape)
 
     def best(self, users: Rows, time: int, k: int) -> Rows:
