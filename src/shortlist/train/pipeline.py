@@ -324,14 +324,15 @@ class PipelineTrainer:
         settings = {**config.settings, "name": name}
         kind = self.types[config.type]
         identity = {**settings, "type": config.type, "train": config.train, "trainer": repr(trainer)}
-        try:
-            return fit_once(
-                lambda context: trainer.fit(settings, context),
-                kind,
-                name,
-                identity,
-                replace(with_weights(context, self.recipe, name), source=_source(kind, trainer)),
+        context = replace(with_weights(context, self.recipe, name), source=_source(kind, trainer))
+        if name in self.early and not context.source:
+            # It sees the stages that its settings name and no others: when others change, it is not fitted again.
+            used = dict.fromkeys(one for _, one in references(self.recipe, name, MODEL_KEYS))
+            context = replace(
+                context, fitted={one: context.fitted[one] for one in used if one in context.fitted}
             )
+        try:
+            return fit_once(lambda context: trainer.fit(settings, context), kind, name, identity, context)
         except (ConfigError, DataError) as error:
             raise type(error)(f"{self.recipe.where(name)}: {error}") from error
 
