@@ -12,6 +12,7 @@ from shortlist.grammar import leaves
 from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.about import OutOfFold
 from shortlist.pipeline.recommender import Request
+from shortlist.stages import TowerScorer
 from shortlist.testing.stages import check_stage
 from shortlist.train.context import no_history
 from shortlist.train.models.counts import PopularTrainer
@@ -128,23 +129,71 @@ def test_served_ranker_has_the_counts_of_all_training_events(world):
     assert rank.features.popularity.tolist() == world.split().train.popularity.tolist()
 
 
-def test_no_two_rankers_are_trained_on_the_same_request(world, recipe, monkeypatch):
-    seen = []
-    fit = FeatureRankerTrainer.fit, TowerScorerTrainer.fit
+def test_every_ranker_is_trained_on_every_request(world, recipe, monkeypatch):
+    seen = {"prerank": [], "rank": []}
 
-    def spied(which):
+    def spied(fit):
         def wrapped(self, settings, context):
-            seen.append({int(user) for one in context.batches for user in one.query.user})
-            return fit[which](self, settings, context)
+            users = [int(user) for one in context.batches for user in one.query.user]
+            seen[settings["name"]].append(users)
+            return fit(self, settings, context)
 
         return wrapped
 
-    monkeypatch.setattr(FeatureRankerTrainer, "fit", spied(0))
-    monkeypatch.setattr(TowerScorerTrainer, "fit", spied(1))
+    for trainer in (FeatureRankerTrainer, TowerScorerTrainer):
+        monkeypatch.setattr(trainer, "fit", spied(trainer.fit))
     train_pipeline(recipe, world)
-    assert len(seen) == 2
-    assert not seen[0] & seen[1]
-    assert min(map(len, seen)) > 50
+    served, *copies = seen["prerank"]
+    assert len(seen["rank"]) == 1
+    assert sorted(seen["rank"][0]) == sorted(served)
+    assert len(copies) == 2
+    assert sorted(copies[0] + copies[1]) == sorted(
+        served
+    )  # each was trained without the requests of one fold
+
+
+def test_candidates_of_a_fold_pass_stages_that_were_trained_without_it(world, recipe, monkeypatch):
+    trained_on, passed = {}, []
+    fit, raw = TowerScorerTrainer.fit, TowerScorer.raw
+
+    def fitted(self, settings, context):
+        stage = fit(self, settings, context)
+        trained_on[id(stage.towers)] = {int(user) for one in context.batches for user in one.query.user}
+        return stage
+
+    def scored(self, query, found):
+        passed.append((id(self.towers), set(query.user.tolist())))
+        return raw(self, query, found)
+
+    monkeypatch.setattr(TowerScorerTrainer, "fit", fitted)
+    monkeypatch.setattr(TowerScorer, "raw", scored)
+    ranked = []
+    rank = FeatureRankerTrainer.fit
+
+    def begins(self, settings, context):
+        ranked.append(len(passed))
+        return rank(self, settings, context)
+
+    monkeypatch.setattr(FeatureRankerTrainer, "fit", begins)
+    train_pipeline(recipe, world)
+    copies = list(trained_on)[1:]
+    through = [(towers, users) for towers, users in passed[: ranked[0]] if towers in copies]
+    assert through
+    assert all(not users & trained_on[towers] for towers, users in through)
+
+
+def test_pre_ranker_of_a_fold_starts_from_the_towers_of_its_fold(world, recipe, monkeypatch):
+    starts, fit = [], TowerScorerTrainer.fit
+
+    def watched(self, settings, context):
+        starts.append(id(context.fitted["towers"].model))
+        return fit(self, settings, context)
+
+    monkeypatch.setattr(TowerScorerTrainer, "fit", watched)
+    train_pipeline(recipe, world)
+    served, *copies = starts
+    assert len(set(copies)) == 2  # half-history: nominators of other users, one fit per fold
+    assert served == copies[0]
 
 
 def test_recommender_holds_the_training_history_of_every_trained_stage(recommender):
@@ -178,7 +227,7 @@ def test_training_of_out_of_fold_nominators_is_not_recorded(world, monkeypatch):
         return fit(self, settings, context)
 
     monkeypatch.setattr(PopularTrainer, "fit", spied)
-    train_pipeline(parse_recipe(SMALL), world)
+    train_pipeline(parse_recipe(SMALL + '[train]\nout_of_fold = "earlier"\n'), world)
     assert unrecorded == [True, False]
 
 
@@ -231,27 +280,19 @@ def test_ranker_without_retrieved_targets_is_refused(world):
         train_pipeline(parse_recipe(recipe, "p.toml"), world, trainers={**TRAINERS, "popular": Nothing})
 
 
-def test_stage_that_starts_from_a_nominator_needs_out_of_fold_earlier(world):
-    recipe = OTHERS.replace('type = "feature-ranker"', 'type = "two-tower-scorer"').replace(
-        "epochs = 3", 'epochs = 1\nstart = "covisit"'
+def test_selector_uses_the_vectors_of_a_nominator_with_other_users(world):
+    recipe = OTHERS.replace("covisit", "nearest").replace("co-visit", "mf")
+    recipe = recipe.replace(">> rank % 10", ">> rank % 10 >> diverse % 5") + (
+        '[stages.diverse]\ntype = "diverse"\n[stages.diverse.train]\nby = "nearest"\n'
+        "[stages.nearest.train]\nepochs = 1\nwidth = 4\n"
     )
-    with pytest.raises(
-        ConfigError, match=r"rank.*uses the model of the nominator 'covisit'.*out_of_fold = 'earlier'"
-    ):
-        train_pipeline(parse_recipe(recipe), world)
-
-
-def test_selector_with_the_vectors_of_a_nominator_needs_out_of_fold_earlier(world):
-    recipe = OTHERS.replace(">> rank", ">> rank >> diverse % 5") + (
-        '[stages.diverse]\ntype = "diverse"\n[stages.diverse.train]\nby = "covisit"\n'
-    )
-    with pytest.raises(ConfigError, match=r"diverse.*the nominator 'covisit'.*or leave out by"):
-        train_pipeline(parse_recipe(recipe), world)
+    trained = train_pipeline(parse_recipe(recipe), world)
+    run_checked(trained.pipeline, world.split().test.query())
 
 
 def test_unknown_and_renamed_out_of_fold_settings_are_refused(world):
     with pytest.raises(
-        ConfigError, match=r"\[train\]: out_of_fold must be one of earlier, other-users, got 'never'"
+        ConfigError, match=r"\[train\]: out_of_fold must be one of auto, earlier, other-users, got 'never'"
     ):
         train_pipeline(parse_recipe(SMALL + '[train]\nout_of_fold = "never"\n'), world)
     with pytest.raises(ConfigError, match=r"\[train\]: unknown key 'rehearse'; .*renamed to out_of_fold"):

@@ -193,7 +193,7 @@ width = 8
 """)
 
 
-def test_refit_trains_for_the_best_epochs_of_the_measured_run(data, monkeypatch):
+def test_refit_continues_for_a_share_of_the_best_epochs_or_trains_for_all_of_them(data, monkeypatch):
     rounds_of_trees, run, epochs = [], TreeTraining.run, CountedEpochs()
 
     def counted(self, until=None):

@@ -14,26 +14,67 @@ PROTOCOLS = [{"protocol": name} for name in ("half-history", "leave-last-out", "
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: p["protocol"])
 def test_nominators_see_no_target(world, protocol):
     data = out_of_fold_data(world.events, protocol, seed=0, most=MOST)
-    events, requests = world.events, data.requests
-    seen = dict.fromkeys(zip(data.past.users.tolist(), data.past.times.tolist(), strict=True), True)
-    last = np.full(events.n_users, -1)
-    np.maximum.at(last, data.past.users, data.past.times)
-    for user, cut, stop in zip(requests.users, requests.cuts, requests.stops, strict=True):
-        assert last[user] <= events.times[cut]
-        later = events.times[cut:stop]
-        assert all((user, t) not in seen or t == later[0] for t in later.tolist())
-    counted = np.bincount(data.past.users, minlength=events.n_users)
-    assert (counted[requests.users] == requests.cuts - events.starts[requests.users]).all()
+    requests = data.requests.held_out
+    left = np.bincount(data.past.users, minlength=world.events.n_users)
+    ends = world.events.starts[:-1] + left  # each user's first events are the past
+    assert (requests.cuts >= ends[requests.users]).all()
+    assert (requests.stops > requests.cuts).all()
+    assert data.past.items.tolist() == [
+        item
+        for user in range(world.events.n_users)
+        for item in world.events.items[world.events.starts[user] : ends[user]].tolist()
+    ]
+
+
+def test_with_leave_last_out_long_histories_have_several_requests_with_one_target_each(world):
+    protocol = {"protocol": "leave-last-out"}
+    requests = out_of_fold_data(world.events, protocol, seed=0, most=MOST).requests
+    held_out = requests.held_out
+    assert (held_out.stops - held_out.cuts == 1).all()
+    counts = np.bincount(held_out.users, minlength=world.events.n_users)
+    assert (counts <= np.maximum(world.events.lengths // 4, 1)).all()
+    assert counts.max() == 5
+    one = out_of_fold_data(world.events, protocol, seed=0, most=world.events.n_users).requests
+    assert np.bincount(one.held_out.users).max() == 1
+
+
+def test_items_after_the_targets_are_no_negatives(world):
+    requests = out_of_fold_data(world.events, {"protocol": "leave-last-out"}, seed=0, most=MOST).requests
+    some = requests.take(slice(0, 8))
+    at = 0
+    for batch in request_batches(some):
+        for row in range(len(batch.targets)):
+            stop, end = some.held_out.stops[at], some.ends[at]
+            later = {item for item in batch.later[row].tolist() if item >= 0}
+            assert later == set(world.events.items[stop:end].tolist())
+            assert later <= set(batch.no_negative[row].tolist())
+            at += 1
+    assert at == 8
+
+
+def test_with_global_time_users_without_earlier_events_ask_too(world):
+    events = world.events.where(np.arange(len(world.events)) >= world.events.starts[3])
+    late = np.where(events.users == 3, events.times.max() - 1, events.times)
+    late = Interactions.of(events.users, events.items, late, n_users=events.n_users, n_items=events.n_items)
+    requests = out_of_fold_data(late, {"protocol": "global-time"}, seed=0, most=MOST).requests.held_out
+    assert requests.history_lengths()[requests.users == 3].tolist() == [0]
+
+
+def test_auto_takes_other_users_where_whole_users_are_held_out():
+    chosen = {one["protocol"]: OutOfFoldConfig().from_others(one) for one in PROTOCOLS}
+    assert chosen == {"half-history": True, "leave-last-out": False, "global-time": False}
 
 
 def test_with_global_time_all_training_events_precede_all_targets(world):
     data = out_of_fold_data(world.events, {"protocol": "global-time"}, seed=0, most=MOST)
-    first = world.events.times[data.requests.cuts].min()
+    first = world.events.times[data.requests.held_out.cuts].min()
     assert data.past.times.max() < first
 
 
 def test_seed_samples_at_most_the_given_number_of_requests(world):
-    one, two = (out_of_fold_data(world.events, {}, seed, most=10).requests.users.tolist() for seed in (0, 1))
+    one, two = (
+        out_of_fold_data(world.events, {}, seed, most=10).requests.held_out.users.tolist() for seed in (0, 1)
+    )
     assert len(one) == 10
     assert one != two
 
@@ -45,26 +86,26 @@ def test_log_without_events_after_a_cut_is_refused():
 
 def test_batches_hold_all_requests(world):
     requests = out_of_fold_data(world.events, {}, 0, MOST).requests
-    for rankers in (1, 2, 500):
-        batches = request_batches(requests, rankers)
-        assert sum(len(one.query) for one in batches) == len(requests)
-        assert len(batches) >= min(10 * rankers, len(requests))
+    for some in (requests, requests.take(slice(0, 30)), requests.take(slice(0, 3))):
+        batches = request_batches(some)
+        assert sum(len(one.query) for one in batches) == len(some)
+        assert len(batches) >= min(20, len(some))
 
 
 def test_nominators_of_a_fold_are_trained_on_other_users(world):
     data = out_of_fold_data(world.events, {}, 0, MOST)
     users = []
     for events, requests in folds_of(data, 3, 0):
-        assert not set(events.users) & set(requests.users)
-        users += requests.users.tolist()
-    assert sorted(users) == sorted(data.requests.users.tolist())
+        assert not set(events.users) & set(requests.held_out.users)
+        users += requests.held_out.users.tolist()
+    assert sorted(users) == sorted(data.requests.held_out.users.tolist())
 
 
 def test_with_global_time_other_users_contribute_no_later_events(world):
     data = out_of_fold_data(world.events, {"protocol": "global-time"}, 0, MOST)
     for events, requests in folds_of(data, 3, 0):
-        assert events.times.max() < world.events.times[requests.cuts].min()
-        assert not set(events.users) & set(requests.users)
+        assert events.times.max() < world.events.times[requests.held_out.cuts].min()
+        assert not set(events.users) & set(requests.held_out.users)
 
 
 def test_more_folds_than_users_are_refused(world):
@@ -85,4 +126,5 @@ def test_targets_have_the_largest_weight_of_their_events_after_the_cut():
         found[int(one.query.user)] = {item: weight for item, weight in pairs if item >= 0}
     assert found[0] == pytest.approx({3: 4, 0: 1})
     assert found[1] == pytest.approx({0: 3, 1: 1, 2: 5})
-    assert all(one.weights is None for one in request_batches(replace(requests, events=events.unweighted())))
+    held_out = replace(requests.held_out, events=events.unweighted())
+    assert all(one.weights is None for one in request_batches(replace(requests, held_out=held_out)))
