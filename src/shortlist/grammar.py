@@ -151,10 +151,33 @@ class Nominator(Stage):
 
     _: KW_ONLY
     limit: int = setting(100, "Largest number of candidates per request.", least=1)
+    score_pool: bool = setting(False, "Also score the candidates that other nominators of the pool found.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.score_pool and not self.can_score():
+            raise GrammarError(f"{self.title}: this type cannot score the pool; remove score_pool")
 
     @abstractmethod
     def nominate(self, query: Query) -> Candidates:
         """Items with scores, best first; a negative item is an empty place."""
+
+    def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
+        """`score` of the given items [B, K], NaN where there is none, and further columns about them."""
+        raise NotImplementedError
+
+    @classmethod
+    def can_score(cls) -> bool:
+        """Whether the type scores given items, which `score_pool` needs."""
+        return cls.item_columns is not Nominator.item_columns
+
+    @classmethod
+    def declared(cls) -> tuple[Setting, ...]:
+        return tuple(one for one in super().declared() if one.name != "score_pool" or cls.can_score())
+
+    def settings(self) -> dict[str, Any]:
+        left_out = () if self.can_score() else ("score_pool",)
+        return {name: value for name, value in super().settings().items() if name not in left_out}
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
         nominated = self.nominate(query)
@@ -286,14 +309,42 @@ class Pool(Stage):
         _distinct([part.title for part in self.parts], "nominators of a pool")
 
     def __call__(self, query: Query, found: Candidates) -> Candidates:
-        return self.pooled([part(query, found) for part in self.parts])
+        return self.pooled(query, [part(query, found) for part in self.parts])
 
-    def pooled(self, nominated: Sequence[Candidates]) -> Candidates:
-        """The candidates of all parts merged, each item once."""
-        return merge(nominated, [part.title for part in self.parts])
+    def pooled(self, query: Query, nominated: Sequence[Candidates]) -> Candidates:
+        """The candidates of all parts merged, each item once, and scored by the parts with `score_pool`."""
+        found = merge(nominated, [part.title for part in self.parts])
+        skipped = {note.stage for note in found.notes if note.what == "degraded"}
+        for scorer in self._scorers:
+            found = found if scorer.title in skipped else scorer(query, found)
+        return found
+
+    @cached_property
+    def _scorers(self) -> tuple[Stage, ...]:
+        """The stages that score the whole pool, each with the guards of its nominator."""
+        made = (_pool_scores(part, part.title) for part in self.parts)
+        return tuple(one for one in made if one is not None)
 
     def expression(self) -> str:
         return " + ".join(part.expression() for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PoolScores(Hydrator):
+    """A nominator's scores of all candidates of the pool, in the columns `NAME.score`, `NAME.z` and its own ones.
+
+    `NAME.z` is standardised by the scores of the items that this nominator nominated, so it depends neither on other
+    nominators nor on later cuts.
+    """
+
+    nominator: Nominator
+
+    def columns(self, query: Query, found: Candidates) -> Mapping[str, Tensor]:
+        own, rank = found.columns[f"{self.name}.score"], found.columns[f"{self.name}.rank"]
+        made = dict(self.nominator.item_columns(query, found.items.clamp(min=0)))
+        made["score"] = torch.where(rank.isnan(), made["score"].to(own.dtype), own)
+        made["z"] = _standardised(made["score"], rank)
+        return {f"{self.name}.{what}": one.masked_fill(~found.valid, torch.nan) for what, one in made.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -375,6 +426,25 @@ def _stage(value: object) -> Stage:
         return value
     hint = f"; make one with {value.__name__}(...)" if isinstance(value, type) else ""
     raise GrammarError(f"expected a stage beside + or >>, got {value!r}{hint}")
+
+
+def _pool_scores(part: Stage, name: str) -> Stage | None:
+    """The stage that scores the pool with the nominator of a part, None where it does not score the pool."""
+    if isinstance(part, Nominator):
+        return PoolScores(part, name=name) if part.score_pool else None
+    if isinstance(part, Pool | Pipeline):
+        return None  # several stages make its scores
+    (inner,) = part.children()
+    made = _pool_scores(inner, name)
+    return None if made is None else made if isinstance(part, Top) else part.map(lambda _: made)
+
+
+def _standardised(scores: Tensor, rank: Tensor) -> Tensor:
+    """Scores [B, K] minus the mean over nominated items, over their standard deviation; NaN where that is 0."""
+    own = scores.masked_fill(rank.isnan() | ~scores.isfinite(), torch.nan)
+    mean = own.nanmean(1, keepdim=True)
+    deviation = (own - mean).square().nanmean(1, keepdim=True).sqrt()
+    return (scores - mean) / deviation.masked_fill(deviation <= 0, torch.nan)
 
 
 def _flat(stage: Stage) -> tuple[Stage, ...]:

@@ -1,6 +1,6 @@
 import torch
 
-from shortlist.data.membership import is_in
+from shortlist.data.membership import is_in, sums_of
 
 
 def test_membership_equals_that_of_sets():
@@ -16,3 +16,16 @@ def test_membership_equals_that_of_sets():
 
 def test_nothing_is_in_an_empty_set():
     assert not is_in(torch.tensor([[1, 2]]), torch.empty(1, 0, dtype=torch.int64)).any()
+
+
+def test_sums_of_items_equal_those_of_a_dictionary():
+    generator = torch.Generator().manual_seed(0)
+    items = torch.randint(0, 12, (20, 9), generator=generator)  # with repeats
+    keys = torch.randint(-1, 15, (20, 30), generator=generator)
+    values = torch.randint(1, 9, (20, 30), generator=generator).float()
+    expected = [
+        [sum(value for key, value in zip(own, worth, strict=True) if key == item) for item in row]
+        for row, own, worth in zip(items.tolist(), keys.tolist(), values.tolist(), strict=True)
+    ]
+    assert sums_of(items, keys, values).tolist() == expected
+    assert sums_of(items[:, :0], keys, values).shape == (20, 0)

@@ -1,4 +1,4 @@
-"""Membership of items in the sets of their own batch row."""
+"""Look-ups of items in the sets of their own batch row."""
 
 import torch
 from torch import Tensor
@@ -14,3 +14,17 @@ def is_in(items: Tensor, rows: Tensor) -> Tensor:
     ordered = rows.sort(dim=1).values
     at = torch.searchsorted(ordered, items.contiguous()).clamp(max=ordered.shape[1] - 1)
     return (ordered.gather(1, at) == items) & (items >= 0)
+
+
+def sums_of(items: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """The sum of the values [B, P] whose key [B, P] is the item, for each item [B, K]; 0 where none is.
+
+    Memory grows with B * (K + P), not with the catalogue.
+    """
+    if items.shape[1] == 0:
+        return values.new_zeros(items.shape)
+    ordered = items.sort(dim=1).values
+    at = torch.searchsorted(ordered, keys.contiguous()).clamp(max=ordered.shape[1] - 1)  # [B, P]
+    hits = (ordered.gather(1, at) == keys) & (keys >= 0)
+    sums = values.new_zeros(items.shape).scatter_add_(1, at, values * hits)
+    return sums.gather(1, torch.searchsorted(ordered, items.contiguous()))

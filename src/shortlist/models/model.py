@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.models.stored_weights import with_weights
@@ -63,6 +64,10 @@ class Model(nn.Module, ABC):
         """Scores of the given items of each user [U, K]; overridden where that is cheaper than all scores."""
         return self.scores(history, user).gather(1, rows)
 
+    def similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
+        """How similar each given item is to each item of its history [U, K, H]; None where a model has no measure."""
+        return None
+
     def check_catalogue(self, n_items: int) -> None:
         """Raise ArtifactError if the weights do not fit a catalogue of this size; checks what a model indexes with."""
         if self.config.n_items != n_items:
@@ -111,7 +116,16 @@ class VectorModel(Model):
         return (self.users(history, user) @ self.vectors().T).float()
 
     def score_rows(self, history: Tensor, rows: Tensor, user: Tensor | None = None) -> Tensor:
-        return torch.einsum("ud,ukd->uk", self.users(history, user), self.vectors()[rows]).float()
+        return self.score_vectors(self.users(history, user), rows)
+
+    def score_vectors(self, users: Tensor, rows: Tensor) -> Tensor:
+        """Scores of the given items [U, K] for user vectors [U, D]."""
+        return torch.einsum("ud,ukd->uk", users, self.vectors()[rows]).float()
+
+    def similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
+        """Cosines of the item vectors."""
+        past, own = (F.normalize(self.vectors()[one], dim=-1) for one in (history, rows))
+        return torch.einsum("uhd,ukd->ukh", past, own).float()
 
 
 def without_repeats(history: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Co-visitation: items that other users interacted with together with the history's items."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from shortlist.artifact.tensor_checks import check_floats, check_shape, check_whole
 from shortlist.data import Candidates, Query
+from shortlist.data.membership import sums_of
 from shortlist.grammar import Nominator
 from shortlist.index import top
 from shortlist.settings import setting
@@ -29,14 +30,20 @@ class CoVisit(Nominator):
         check_floats("likeness", self.likeness)
 
     def nominate(self, query: Query) -> Candidates:
-        history = query.history[:, -self.last :]  # [B, H]
-        age = torch.arange(history.shape[1] - 1, -1, -1, device=history.device)
-        weight = (self.history_decay**age) * (history >= 0)  # [B, H]
-        rows = history.clamp(min=0)
-        neighbours = self.neighbour[rows].flatten(1)  # [B, H * M]
-        likeness = (self.likeness[rows] * weight[:, :, None]).flatten(1)
+        neighbours, likeness = self._neighbours(query.history)
         # One extra column: places without a neighbour add to it, and it is dropped.
         total = likeness.new_zeros((len(query), len(self.neighbour) + 1))
         total.scatter_add_(1, neighbours.masked_fill(neighbours < 0, len(self.neighbour)), likeness)
         scores, items = top(total[:, :-1], self.limit)
         return Candidates.of(items.masked_fill(scores <= 0, -1), scores)
+
+    def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
+        return {"score": sums_of(items, *self._neighbours(query.history))}
+
+    def _neighbours(self, history: Tensor) -> tuple[Tensor, Tensor]:
+        """The neighbours of the recent history [B, H * M], -1 = none, and their decayed similarities."""
+        history = history[:, -self.last :]  # [B, H]
+        age = torch.arange(history.shape[1] - 1, -1, -1, device=history.device)
+        weight = (self.history_decay**age) * (history >= 0)  # [B, H]
+        rows = history.clamp(min=0)
+        return self.neighbour[rows].flatten(1), (self.likeness[rows] * weight[:, :, None]).flatten(1)

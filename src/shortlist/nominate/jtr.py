@@ -15,6 +15,7 @@ from shortlist.grammar import Knob, Nominator
 from shortlist.index.jtr import JTRIndex, search
 from shortlist.models.model import VectorModel
 from shortlist.models.registry import packed, unpacked
+from shortlist.nominate.model import history_match
 from shortlist.settings import setting
 
 PREFIX = "tree."
@@ -40,6 +41,11 @@ class JTRNominator(Nominator):
         beam = min(self.beam_width, len(self.index.tree.leaves))
         found = search(self.index, self.model.vectors(), users, self._most, beam, exclude)
         return Candidates.of(found.items, found.scores.masked_fill(found.items < 0, 0.0))
+
+    @torch.no_grad()
+    def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
+        scores = self.model.score_rows(query.history, items, query.user)
+        return {"score": scores, **history_match(self.model, query.history, items)}
 
     def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
         self.model.check_catalogue(n_items)  # the tree has as many items as the model

@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -17,6 +19,8 @@ from shortlist.models.model import Model, VectorModel
 from shortlist.models.registry import packed, unpacked
 from shortlist.settings import setting
 
+RECENT = 50  # last items of a history that candidates are compared with
+BLOCK = 512  # candidates compared at a time
 PROBE = 8  # width of the empty index that settings are tried on
 
 
@@ -42,16 +46,41 @@ class ModelNominator(Nominator):
     @torch.no_grad()
     def nominate(self, query: Query) -> Candidates:
         exclude = query.history if self.exclude_seen else None
-        if isinstance(self.model, VectorModel) and self.built is not None:
-            users = self.model.users(query.history, query.user)  # [B, D]
-            items, scores = self.built.search(users, self.limit, exclude)
+        answer = self._answer(query)
+        if self.score_pool:
+            self._answers[query] = answer
+        if self.built is not None:
+            items, scores = self.built.search(answer, self.limit, exclude)
         else:
-            scores = self.model.scores(query.history, query.user)  # [B, N]
+            scores = answer
             scores, items = top(scores if exclude is None else mask_rows(scores, exclude), self.limit)
             items = items.masked_fill(scores == -torch.inf, -1)
         if self.model.needs_history:
             items = items.masked_fill(~(query.history >= 0).any(1, keepdim=True), -1)
         return Candidates.of(items, scores.masked_fill(items < 0, 0.0))
+
+    @torch.no_grad()
+    def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
+        answer = self._answers.pop(query, None)
+        answer = self._answer(query) if answer is None else answer
+        if isinstance(self.model, VectorModel):
+            scores = self.model.score_vectors(answer, items)
+        else:
+            scores = answer.gather(1, items)
+        if self.model.needs_history:
+            scores = scores.masked_fill(~(query.history >= 0).any(1, keepdim=True), torch.nan)
+        return {"score": scores, **history_match(self.model, query.history, items)}
+
+    def _answer(self, query: Query) -> Tensor:
+        """User vectors [B, D], or the scores of all items [B, N] of a model without vectors."""
+        if isinstance(self.model, VectorModel):
+            return self.model.users(query.history, query.user)
+        return self.model.scores(query.history, query.user)
+
+    @cached_property
+    def _answers(self) -> "WeakKeyDictionary[Query, Tensor]":
+        """What the model computed for requests that are nominated and not scored yet: it runs once per request."""
+        return WeakKeyDictionary()
 
     def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
         self.model.check_catalogue(n_items)
@@ -85,6 +114,25 @@ class ModelNominator(Nominator):
         if self.built is not None and self.built.kind == self.index != "exact":
             return self.built.tuned(**params)
         return make_index(self.index, self.model.vectors(), **params)
+
+
+def history_match(model: Model, history: Tensor, items: Tensor) -> dict[str, Tensor]:
+    """How similar given items [B, K] are to the recent history: `last` item, `max` and `mean`; NaN without history."""
+    recent = history[:, -RECENT:]
+    is_item = (recent >= 0) & (recent < model.config.n_items)
+    known, rows = is_item[:, None, :], recent.masked_fill(~is_item, 0)  # [B, 1, H], [B, H]
+    blocks = [model.similarities(rows, part) for part in torch.split(items, BLOCK, dim=1)]
+    if not blocks or not recent.shape[1] or any(one is None for one in blocks):
+        return {}
+    parts = [one.masked_fill(~known, torch.nan) for one in blocks if one is not None]  # [B, <= BLOCK, H] each
+    lowest = [one.nan_to_num(-torch.inf).amax(2) for one in parts]
+    columns = {
+        "last": [one[:, :, -1] for one in parts],
+        "max": lowest,
+        "mean": [one.nanmean(2) for one in parts],
+    }
+    empty = ~known.any(2)
+    return {name: torch.cat(one, dim=1).masked_fill(empty, torch.nan) for name, one in columns.items()}
 
 
 def index_settings(settings: Mapping[str, Any]) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """Nominators that ignore the user: most popular and most recent items."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -30,6 +31,13 @@ class Popular(Nominator):
         items = self.order[:width].expand(len(query), width)
         return Candidates.of(items, self.share[:width].expand(len(query), width))
 
+    def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
+        return {"score": _looked_up(self._by_item, items)}
+
+    @cached_property
+    def _by_item(self) -> Tensor:
+        return _by_item(self.order, self.share)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recent(Nominator):
@@ -45,6 +53,24 @@ class Recent(Nominator):
         width = min(self.limit, len(self.order))
         items = self.order[:width].expand(len(query), width)
         return Candidates.of(items, -torch.log1p(self.age[:width]).expand(len(query), width))
+
+    def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
+        return {"score": _looked_up(self._by_item, items)}
+
+    @cached_property
+    def _by_item(self) -> Tensor:
+        return _by_item(self.order, -torch.log1p(self.age))
+
+
+def _by_item(order: Tensor, values: Tensor) -> Tensor:
+    """Values by item row instead of by position; NaN for items that are not ordered, and for one row more."""
+    size = int(order.max()) + 2 if len(order) else 1
+    return torch.full((size,), torch.nan, device=order.device).scatter(0, order, values.float())
+
+
+def _looked_up(values: Tensor, items: Tensor) -> Tensor:
+    """The values of items [B, K]; rows beyond the last have none."""
+    return values[items.clamp(max=len(values) - 1)]
 
 
 def _check_order(order: Tensor, name: str, values: Tensor, n_items: int) -> None:

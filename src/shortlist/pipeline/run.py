@@ -73,7 +73,7 @@ def _pool(pool: Pool, query: Query, before: Candidates, clock: Clock) -> tuple[C
         began = clock()
         nominated = part(query, before)
         parts.append(Part(part.title, (clock() - began) * 1e3, nominated))
-    return pool.pooled([part.nominated for part in parts]), tuple(parts)
+    return pool.pooled(query, [part.nominated for part in parts]), tuple(parts)
 
 
 def _ordered(pipeline: Pipeline, found: Candidates) -> Candidates:

@@ -34,6 +34,10 @@ class EASE(Model):
         scores = items @ self.weights
         return torch.where(items.any(1, keepdim=True), scores, self.default_scores)
 
+    def similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
+        """The weights from the items of the history to the given ones."""
+        return self.weights[history[:, None, :], rows[:, :, None]]
+
     def multi_hot(self, history: Tensor) -> Tensor:
         """1 for every item of a history [U, N]."""
         items = self.weights.new_zeros(len(history), self.config.n_items + 1)  # the last column takes padding
