@@ -112,6 +112,20 @@ def test_options_of_prepare_are_repeated_and_can_be_changed(put, tmp_path):
         shortlist.append(stored, other)
 
 
+def test_hashed_ties_of_the_data_set_are_kept(put):
+    rows = [f"u1,{item},1700000000" for item in range(8)]
+    header = "uid,sku,at"
+    names = {"user": "uid", "item": "sku", "time": "at", "ties": "hash"}
+    files = [
+        put(f"{at}.csv", "\n".join([header, *part]) + "\n")
+        for at, part in enumerate((rows[:4], rows[4:], rows))
+    ]
+    merged, whole = shortlist.append(read(files[0], **names), files[1]), read(files[2], **names)
+    unhashed = read(files[2], **{**names, "ties": "file"})
+    orders = [one.items.ids_of(one.events.items) for one in (merged, whole, unhashed)]
+    assert list(orders[0]) == list(orders[1]) != list(orders[2])
+
+
 def test_minimum_counts_are_refused_with_the_reason(put):
     old = read(put("old.csv", text(*OLD)), **NAMES, min_user_events=2)
     with pytest.raises(

@@ -1,6 +1,7 @@
 """Data sets: ids to rows, saved and loaded byte for byte."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,8 +9,8 @@ import pytest
 
 from shortlist.artifact.store import load, save
 from shortlist.data import RawEvents, build_dataset, load_dataset, save_dataset
-from shortlist.data.dataset import LogFacts
-from shortlist.errors import ArtifactError, DataError
+from shortlist.data.dataset import Dataset, LogFacts, order_ties
+from shortlist.errors import ArtifactError, ConfigError, DataError
 
 FACTS = LogFacts("csv", "log.csv", read=4, kept=3, dropped={"empty id": 1}, settings={"days": 2.5})
 
@@ -100,3 +101,37 @@ def test_loading_a_data_set_as_another_kind_is_refused(tmp_path):
     save_dataset(build_dataset(raw()), tmp_path / "d", "1.0")
     with pytest.raises(ArtifactError, match="expected kind 'recommender', got 'dataset'"):
         load(tmp_path / "d", "recommender")
+
+
+def tied() -> Dataset:
+    """Six events of one second, one later event and one of another user."""
+    users, items, times = [1] * 7 + [2], [10, 11, 12, 13, 14, 15, 9, 10], [5] * 6 + [6, 5]
+    return build_dataset(
+        RawEvents(pa.array(users), pa.array(items), np.array(times), columns={"place": np.arange(8)})
+    )
+
+
+def test_hashed_ties_reorder_only_events_of_one_user_and_time():
+    data = tied()
+    hashed = order_ties(data, "hash")
+    assert hashed.events.items[:6].tolist() != data.events.items[:6].tolist()
+    assert sorted(hashed.events.items[:6]) == sorted(data.events.items[:6])
+    for name in ("users", "times"):
+        assert getattr(hashed.events, name).tolist() == getattr(data.events, name).tolist()
+    assert hashed.events.items[6:].tolist() == data.events.items[6:].tolist()
+    places = dict(zip(data.events.items[:7].tolist(), data.events.columns["place"][:7].tolist(), strict=True))
+    assert [places[item] for item in hashed.events.items[:7].tolist()] == hashed.events.columns["place"][
+        :7
+    ].tolist()
+
+
+def test_hashed_ties_do_not_depend_on_the_order_of_the_file():
+    data = tied()
+    turned = replace(data, events=data.events.where(np.array([5, 4, 3, 2, 1, 0, 6, 7])))
+    assert order_ties(turned, "hash").fingerprint == order_ties(data, "hash").fingerprint
+    assert order_ties(data, "file") is data
+
+
+def test_an_unknown_order_of_ties_is_refused():
+    with pytest.raises(ConfigError, match="--ties: expected one of file, hash, got 'random'"):
+        order_ties(tied(), "random")

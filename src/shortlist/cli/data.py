@@ -79,6 +79,12 @@ def prepare_command(
     min_user_events: Annotated[int, typer.Option(help="Drop users with fewer events.")] = 0,
     min_item_events: Annotated[int, typer.Option(help="Drop items with fewer events.")] = 0,
     core: Annotated[bool, typer.Option(help="Repeat both minimum counts until both hold (k-core).")] = False,
+    ties: Annotated[
+        str,
+        typer.Option(
+            help="Order of a user's events of the same time: file, or hash (by a hash of user and item id)."
+        ),
+    ] = "file",
     bad_lines: Annotated[
         str,
         typer.Option(help="refuse bad lines, or skip them, count them and write them to OUT/rejects.csv."),
@@ -132,6 +138,7 @@ def prepare_command(
             min_user_events=min_user_events,
             min_item_events=min_item_events,
             core=core,
+            ties=ties,
             bad_lines=bad_lines,
             strict=strict,
             split=split,

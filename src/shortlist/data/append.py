@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from shortlist.data.catalog import Catalog, as_lists, is_list
 from shortlist.data.cleaning import duplicates as repeats_of
-from shortlist.data.dataset import Dataset, LogFacts, open_dataset
+from shortlist.data.dataset import Dataset, LogFacts, open_dataset, order_ties
 from shortlist.data.event_weights import stored_weights, weights_mode
 from shortlist.data.interactions import Interactions
 from shortlist.data.read import FILES, is_set, read
@@ -95,6 +95,7 @@ def append(
     settings = _changed(_recorded(dataset, format), given) | {"strict": strict, "split": protocol}
     new = read(path, format or dataset.facts.format, **settings)
     merged = merge_datasets(dataset, new, duplicates == "drop")
+    merged = order_ties(merged, dataset.facts.options.get("ties", "file"))
     if strict and (repeated := added_by(dataset, merged).repeated):
         raise DataError(
             f"{source_name(path)}: {repeated:,} events are already in the data set; drop --strict or use "

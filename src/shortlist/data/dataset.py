@@ -1,12 +1,15 @@
 """A prepared data set: vocabularies, events and catalog in one folder of Parquet files with a manifest."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.store import Artifact, Lineage, Part, load, save
@@ -15,9 +18,10 @@ from shortlist.data.interactions import Interactions
 from shortlist.data.raw_events import REJECTS, RawEvents, Reject, encode_ids, rejects_csv
 from shortlist.data.split import Split, SplitSettings, split
 from shortlist.data.vocabulary import Vocabulary
-from shortlist.errors import DataError
+from shortlist.errors import ConfigError, DataError
 
 KIND = "dataset"
+TIES = ("file", "hash")  # order of a user's events of the same time
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,38 @@ class Dataset:
         protocol = changes.get("protocol", self.split_settings.get("protocol"))
         base = self.split_settings if protocol == self.split_settings.get("protocol") else {}
         return split(self.events, **{**base, **changes})
+
+
+def order_ties(dataset: Dataset, ties: str) -> Dataset:
+    """Events of one user and time in the order of the file ("file"), or of a hash of user and item id ("hash").
+
+    The order of a file may say something that times do not: files sorted by item, or in the order of a catalogue page.
+    """
+    check_ties(ties)
+    events = dataset.events
+    same = (events.users[1:] == events.users[:-1]) & (events.times[1:] == events.times[:-1])
+    if ties == "file" or not same.any():
+        return dataset
+    order = np.lexsort((_hashes(dataset, same), events.times, events.users))
+    columns = {name: column[order] for name, column in events.columns.items()}
+    given = (one[order] for one in (events.users, events.items, events.times, events.weights))
+    return replace(dataset, events=Interactions.of(*given, events.n_users, events.n_items, columns))
+
+
+def check_ties(ties: str) -> None:
+    """Raise an error if no order of ties has this name."""
+    if ties not in TIES:
+        raise ConfigError(f"--ties: expected one of {', '.join(TIES)}, got {ties!r}")
+
+
+def _hashes(dataset: Dataset, same: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """A hash of user and item id of each event that shares its time with one beside it, 0 for others [E]."""
+    users, items, events = dataset.users.ids.to_pylist(), dataset.items.ids.to_pylist(), dataset.events
+    hashes = np.zeros(len(events), np.uint64)
+    for at in np.flatnonzero(np.append(same, False) | np.append(False, same)).tolist():
+        pair = f"{users[events.users[at]]}\0{items[events.items[at]]}".encode()
+        hashes[at] = int.from_bytes(blake2b(pair, digest_size=8).digest(), "big")
+    return hashes
 
 
 def build_dataset(

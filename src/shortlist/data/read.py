@@ -10,7 +10,7 @@ from typing import Any
 from shortlist.data.catalog import LIST_SEPARATOR
 from shortlist.data.choose_split import AUTO, choose_split
 from shortlist.data.cleaning import LogFilters, apply_filters, format_counts
-from shortlist.data.dataset import Dataset, LogFacts, build_dataset
+from shortlist.data.dataset import Dataset, LogFacts, build_dataset, check_ties, order_ties
 from shortlist.data.event_weights import stored_weights, weights_mode
 from shortlist.data.raw_events import RawEvents, Reject
 from shortlist.data.sources import Frame, Source, is_frame, options_of, read_source, source_name
@@ -46,6 +46,7 @@ def read(
     min_user_events: int = 0,
     min_item_events: int = 0,
     core: bool = False,
+    ties: str = "file",
     bad_lines: str = "refuse",
     strict: bool = False,
     split: str = AUTO,
@@ -66,14 +67,16 @@ def read(
 
     Item columns in which `list_separator` occurs are lists, except titles. `weights` are strengths of events ("use",
     the default for tables), or every event gets weight 1 ("implicit", the default for formats with ratings). The four
-    filters drop events; with `strict`, an event that would be dropped is an error. `split` is a protocol, or "auto" for
-    the one that fits the log; `min_length`, `held_out`, `first_halves`, `train_share`, `valid_share` and `seed` are its
-    settings.
+    filters drop events; with `strict`, an event that would be dropped is an error. A user's events of the same time
+    keep the order of the file (`ties="file"`) or are ordered by a hash of user and item id ("hash"). `split` is a
+    protocol, or "auto" for the one that fits the log; `min_length`, `held_out`, `first_halves`, `train_share`,
+    `valid_share` and `seed` are its settings.
     """
     given = dict(locals())
     mode = weights_mode(weights, format)
     given["weights"] = mode if mode == "implicit" else weights  # appended events count once too
     check_protocol(split, AUTO)
+    check_ties(ties)
     title = source_name(path)
     named = {"user": user, "item": item, "time": time, "weight": weight}
     mapping = {**(columns or {}), **{ours: theirs for ours, theirs in named.items() if theirs is not None}}
@@ -97,7 +100,7 @@ def read(
             f"{title}: rows would be dropped ({format_counts(dropped)}); fix the rows or drop --strict"
         )
     events, weights_note = stored_weights(dataset.events, mode, title)
-    dataset = replace(dataset, events=events)
+    dataset = order_ties(replace(dataset, events=events), ties)
     # Only the name of the path: a data set must not reveal the machine it was made on.
     facts = LogFacts(
         format, Path(title).name, raw.read, len(dataset.events), dropped, options=_recorded(given, raw)
