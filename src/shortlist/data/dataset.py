@@ -87,8 +87,11 @@ def order_ties(dataset: Dataset, ties: str) -> Dataset:
         return dataset
     order = np.lexsort((_hashes(dataset, same), events.times, events.users))
     columns = {name: column[order] for name, column in events.columns.items()}
-    given = (one[order] for one in (events.users, events.items, events.times, events.weights))
-    return replace(dataset, events=Interactions.of(*given, events.n_users, events.n_items, columns))
+    items, weights = events.items[order], events.weights[order]  # users and times stay where they are
+    sizes = (events.n_users, events.n_items)
+    return replace(
+        dataset, events=Interactions.of(events.users, items, events.times, weights, *sizes, columns)
+    )
 
 
 def check_ties(ties: str) -> None:
