@@ -44,3 +44,14 @@ def test_a_subset_of_requests_keeps_its_histories_and_relevant_items(cases):
 
 def test_held_out_requests_hold_positions_not_copies(cases):
     assert cases.take(slice(0, 1)).events is cases.events
+
+
+@pytest.mark.parametrize("protocol", ["half-history", "global-time", "leave-last-out"])
+def test_relevant_items_are_those_of_a_loop_over_requests(world, protocol):
+    held_out = world.split(protocol=protocol).test
+    spans = zip(held_out.cuts, held_out.stops, strict=True)
+    slow = [list(dict.fromkeys(world.events.items[cut:stop].tolist())) for cut, stop in spans]
+    found = held_out.relevant()
+    assert [[item for item in row if item >= 0] for row in found.tolist()] == slow
+    assert found.shape[1] == max(map(len, slow))
+    assert held_out.relevant(slice(0, 0)).shape == (0, 0)

@@ -33,7 +33,7 @@ def test_weighted_sums_equal_resampling_users_one_by_one():
 
 def test_chunked_resampling_equals_resampling_at_once(monkeypatch):
     whole = resampled(np.arange(20)[:, None], 3, 30)
-    monkeypatch.setattr("shortlist.metrics.estimate.CELLS", 100)
+    monkeypatch.setattr("shortlist.metrics.resampling.CELLS", 100)
     chunks = resampled(np.arange(20)[:, None], 3, 30)
     assert whole.shape == chunks.shape == (30, 1)
     assert np.array_equal(whole, chunks)

@@ -13,7 +13,17 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.metrics import ranking as metrics
-from shortlist.metrics.ranking import METRICS, average_precision, f1, hit_rate, mrr, ndcg, precision, recall
+from shortlist.metrics.ranking import (
+    METRICS,
+    Relevant,
+    average_precision,
+    f1,
+    hit_rate,
+    mrr,
+    ndcg,
+    precision,
+    recall,
+)
 
 ITEMS = 12
 
@@ -204,3 +214,15 @@ def test_t26_duplicates_empty_intersections_and_long_cuts() -> None:
     assert metrics.list_recall(ranked, relevant, 3, torch.tensor([3])).tolist() == [
         1 / 3
     ]  # 5 occurs in two events
+
+
+def test_metrics_that_share_their_hits_have_the_values_they_have_alone():
+    generator = torch.Generator().manual_seed(0)
+    ranked = torch.randint(-1, 30, (50, 12), generator=generator)
+    relevant = torch.randint(-1, 30, (50, 6), generator=generator)
+    relevant[:3] = -1
+    together = Relevant.of(relevant).metrics(ranked, list(METRICS), (1, 5, 20))
+    assert len(together) == 3 * len(METRICS)
+    for name, values in together.items():
+        word, _, cut = name.partition("@")
+        assert torch.equal(values.nan_to_num(-1), METRICS[word](ranked, relevant, int(cut)).nan_to_num(-1))

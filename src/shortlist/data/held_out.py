@@ -52,19 +52,26 @@ class HeldOut:
     def relevant(self, rows: Positions | slice = slice(None)) -> Tensor:
         """The distinct items after the cut in order of time, padded with -1 [C, R]."""
         part = self.take(rows)
-        sets = [_distinct(self.events.items[a:b]) for a, b in zip(part.cuts, part.stops, strict=True)]
-        widest = max((len(items) for items in sets), default=0)
-        padded = np.full((len(sets), widest), -1, np.int64)
-        for row, items in zip(padded, sets, strict=True):
-            row[: len(items)] = items
-        return torch.from_numpy(padded)
+        lengths = part.stops - part.cuts
+        request = np.repeat(np.arange(len(part)), lengths)  # [E] of each event after a cut
+        at = np.arange(len(request)) - np.repeat(lengths.cumsum() - lengths - part.cuts, lengths)
+        items = self.events.items[at].astype(np.int64)
+        first = _first_events(request, items, self.events.n_items)
+        return torch.from_numpy(_padded(items[first], np.bincount(request[first], minlength=len(part))))
 
     def history_lengths(self) -> NDArray[np.int64]:
         """Number of events in each history [C]."""
         return self.cuts - self.starts
 
 
-def _distinct(items: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Each item once, in the order of its first event."""
-    _, first = np.unique(items, return_index=True)
-    return items[np.sort(first)]
+def _first_events(request: Positions, items: Positions, n_items: int) -> Positions:
+    """Positions of the first event of each item within each request, ascending."""
+    _, first = np.unique(request * n_items + items, return_index=True)
+    return np.sort(first)
+
+
+def _padded(items: Positions, lengths: Positions) -> Positions:
+    """Rows of these lengths one after the other, padded with -1 [C, R]."""
+    padded = np.full((len(lengths), lengths.max(initial=0)), -1, np.int64)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = items
+    return padded

@@ -8,7 +8,7 @@ from torch import Tensor
 from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.measures import NAMES
 from shortlist.metrics.coverage import coverage, gini, novelty
-from shortlist.metrics.ranking import METRICS
+from shortlist.metrics.ranking import METRICS, Relevant
 from shortlist.metrics.significance import Interval, PairedTest, bootstrap, bootstraps, paired
 
 
@@ -67,9 +67,19 @@ class Scores:
         return paired(self[name], other[name], seed, samples)
 
 
+def summaries(systems: Mapping[str, Scores], seed: int = 0) -> dict[str, SystemMetrics]:
+    """The summary of every system on the same users; all share their bootstrap samples."""
+    columns = [values for scores in systems.values() for values in scores.values.values()]
+    intervals = iter(bootstraps(columns, seed))
+    return {
+        name: SystemMetrics(len(one), {metric: next(intervals) for metric in one.values}, one.catalog)
+        for name, one in systems.items()
+    }
+
+
 def score_slates(
     ranked: Tensor,
-    relevant: Tensor,
+    relevant: Tensor | Relevant,
     ks: Sequence[int] = (10, 20, 50),
     popularity: Tensor | None = None,
     n_users: int | None = None,
@@ -80,8 +90,8 @@ def score_slates(
     With the `popularity` [n_items] of the items among the `n_users` training users, novelty, coverage and Gini index
     are included, if they are among the names.
     """
-    ranking = [name for name in names if name in METRICS]
-    values = {f"{name}@{k}": METRICS[name](ranked, relevant, k) for name in ranking for k in ks}
+    known = relevant if isinstance(relevant, Relevant) else Relevant.of(relevant)
+    values = known.metrics(ranked, [name for name in names if name in METRICS], ks)
     if popularity is None:
         return Scores(values, {})
     if n_users is None:

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from shortlist.errors import ConfigError
+from shortlist.metrics.resampling import chunks, repeats
 
 Floats = NDArray[np.float64]
 
 MIN_USERS = 30  # no interval is given for fewer users
 DRAWS = 1000
-CELLS = 1 << 22  # bootstrap weights held in memory at a time
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,8 @@ def resampled(
     count = len(per_user)
     if not count:
         return np.zeros((draws, per_user.shape[1]))
-    rng, size = np.random.default_rng([seed, 2]), max(1, CELLS // count)
-    parts = [min(size, draws - start) for start in range(0, draws, size)]
-    values = per_user.astype(np.float64)
-    return np.concatenate([_weights(rng, part, count, kind) @ values for part in parts])
+    rng, values = np.random.default_rng([seed, 2]), per_user.astype(np.float64)
+    return np.concatenate([_weights(rng, part, count, kind) @ values for part in chunks(draws, count)])
 
 
 def shares(
@@ -109,5 +107,4 @@ def _weights(rng: np.random.Generator, draws: int, count: int, kind: str) -> Flo
     """How often each user is in each bootstrap sample [draws, U]."""
     if kind == "poisson":
         return rng.poisson(1.0, (draws, count)).astype(np.float64)
-    chosen = rng.integers(0, count, (draws, count)) + np.arange(draws)[:, None] * count
-    return np.bincount(chosen.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
+    return repeats(rng, draws, count)

@@ -1,19 +1,21 @@
 """Bootstrap intervals over users, paired tests of two systems, and Holm's correction for many tests."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.errors import ConfigError, DataError
+from shortlist.metrics.resampling import flipped_sums, resampled_means
 
-CELLS = 1 << 22  # random numbers held in memory at a time
 NOISE = 1e-9  # a difference below this share of the values it was computed from counts as 0
 
 Floats = NDArray[np.float64]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,10 @@ def bootstrap(values: Tensor, seed: int, samples: int = 1000, level: float = 0.9
 def bootstraps(
     columns: Sequence[Tensor], seed: int, samples: int = 1000, level: float = 0.95
 ) -> list[Interval]:
-    """The same as `bootstrap` of every column [U]; columns with values for the same users share their samples."""
+    """The same as `bootstrap` of every column [U]; columns with values for as many users share their samples."""
     known = [one[~np.isnan(one)] for one in map(_numbers, columns)]
-    bounds: dict[int, tuple[float, float]] = {}
-    for length in dict.fromkeys(map(len, known)):
-        same = [at for at, values in enumerate(known) if len(values) == length]
-        found = _intervals([known[at] for at in same], seed, samples, level)
-        bounds |= dict(zip(same, found, strict=True))
-    return [Interval(_mean(values), *bounds[at]) for at, values in enumerate(known)]
+    bounds = _intervals(known, seed, samples, level)
+    return [Interval(_mean(values), *ends) for values, ends in zip(known, bounds, strict=True)]
 
 
 def paired(a: Tensor, b: Tensor, seed: int, samples: int = 1000, level: float = 0.95) -> PairedTest:
@@ -81,20 +79,29 @@ def paired(a: Tensor, b: Tensor, seed: int, samples: int = 1000, level: float = 
     differences whose mean is at least as far from 0 as the observed mean. The observed one counts, so it is never below
     1 / (samples + 1).
     """
-    if a.shape != b.shape:
-        raise DataError(f"paired: expected values of the same users, got {list(a.shape)} and {list(b.shape)}")
-    differences = _differences(_numbers(a), _numbers(b))
-    low, high = _interval(differences, seed, samples, level)
-    return PairedTest(
-        _mean(differences),
-        low,
-        high,
-        _sign_flips(differences, seed, samples),
-        _effect(differences),
-        int((differences > 0).sum()),
-        int((differences == 0).sum()),
-        int((differences < 0).sum()),
-    )
+    return paired_tests([(a, b)], seed, samples, level)[0]
+
+
+def paired_tests(
+    pairs: Sequence[tuple[Tensor, Tensor]], seed: int, samples: int = 1000, level: float = 0.95
+) -> list[PairedTest]:
+    """The same as `paired` of every pair; pairs with differences for as many users share samples and sign flips."""
+    differences = [_differences(a, b) for a, b in pairs]
+    bounds = _intervals(differences, seed, samples, level)
+    p_values = _by_length(differences, lambda values: _p_values(values, seed, samples), math.nan)
+    return [
+        PairedTest(
+            _mean(own),
+            low,
+            high,
+            p_value,
+            _effect(own),
+            int((own > 0).sum()),
+            int((own == 0).sum()),
+            int((own < 0).sum()),
+        )
+        for own, (low, high), p_value in zip(differences, bounds, p_values, strict=True)
+    ]
 
 
 def p_text(p_value: float) -> str:
@@ -124,8 +131,13 @@ def _numbers(values: Tensor) -> Floats:
     return np.asarray(values.detach().cpu().double().numpy(), np.float64)
 
 
-def _differences(a: Floats, b: Floats) -> Floats:
+def _differences(first: Tensor, second: Tensor) -> Floats:
     """a - b where both are numbers; differences within rounding error are 0."""
+    if first.shape != second.shape:
+        raise DataError(
+            f"paired: expected values of the same users, got {list(first.shape)} and {list(second.shape)}"
+        )
+    a, b = _numbers(first), _numbers(second)
     differences = a - b
     noise = abs(differences) <= NOISE * np.maximum(abs(a), abs(b))
     return np.where(noise, 0.0, differences)[~np.isnan(differences)]
@@ -135,38 +147,37 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _interval(values: Floats, seed: int, samples: int, level: float) -> tuple[float, float]:
-    return _intervals([values], seed, samples, level)[0]
-
-
 def _intervals(columns: Sequence[Floats], seed: int, samples: int, level: float) -> list[tuple[float, float]]:
-    """Percentile intervals of the means of columns of one length; every column sees the same samples."""
+    """Percentile intervals of the means of columns."""
     if samples < 1 or not 0 < level < 1 or seed < 0:
         got = f"{samples}, {level} and seed {seed}"
         raise ConfigError(
             f"significance: expected samples from 1, 0 < level < 1 and a seed from 0, got {got}"
         )
-    users = len(columns[0])
-    if users == 0:
-        return [(float("nan"), float("nan"))] * len(columns)
-    rng, means = np.random.default_rng([seed, 0]), list[Floats]()
-    for size in _chunks(samples, users):
-        rows = rng.integers(0, users, (size, users))
-        means.append(np.stack([values[rows].mean(axis=1) for values in columns]))
-    bounds = np.quantile(np.concatenate(means, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=1)
-    return [(float(low), float(high)) for low, high in bounds.T]
+    ends = [(1 - level) / 2, (1 + level) / 2]
+
+    def bounds(values: Floats) -> list[tuple[float, float]]:
+        found = np.quantile(resampled_means(values, seed, samples), ends, axis=0)
+        return [(float(low), float(high)) for low, high in found.T]
+
+    return _by_length(columns, bounds, (math.nan, math.nan))
 
 
-def _sign_flips(differences: Floats, seed: int, samples: int) -> float:
-    if len(differences) == 0:
-        return float("nan")
-    observed = abs(differences.sum()) * (1 - 1e-12)  # equal sums may differ in their last bits
-    rng = np.random.default_rng([seed, 1])
-    shapes = ((size, len(differences)) for size in _chunks(samples, len(differences)))
-    far = sum(
-        int((abs((rng.integers(0, 2, shape) * 2 - 1) @ differences) >= observed).sum()) for shape in shapes
-    )
-    return (far + 1) / (samples + 1)
+def _by_length(columns: Sequence[Floats], results: Callable[[Floats], list[R]], empty: R) -> list[R]:
+    """One result per column: columns of one length are computed together, as values [U, M]."""
+    found = [empty] * len(columns)
+    for length in {len(one) for one in columns} - {0}:
+        same = [at for at, one in enumerate(columns) if len(one) == length]
+        for at, own in zip(same, results(np.stack([columns[at] for at in same], axis=1)), strict=True):
+            found[at] = own
+    return found
+
+
+def _p_values(differences: Floats, seed: int, samples: int) -> list[float]:
+    """Two-sided p-values of the columns of differences [U, M]."""
+    observed = abs(differences.sum(axis=0)) * (1 - 1e-12)  # equal sums may differ in their last bits
+    far = (abs(flipped_sums(differences, seed, samples)) >= observed).sum(axis=0)
+    return [(int(count) + 1) / (samples + 1) for count in far]
 
 
 def _effect(differences: Floats) -> float:
@@ -176,9 +187,3 @@ def _effect(differences: Floats) -> float:
     if len(differences) < 2 or np.ptp(differences) == 0:
         return float("nan")
     return float(differences.mean() / differences.std(ddof=1))
-
-
-def _chunks(samples: int, users: int) -> list[int]:
-    """Sizes of chunks of samples that fit in bounded memory for any number of users."""
-    size = max(1, CELLS // users)
-    return [min(size, samples - start) for start in range(0, samples, size)]
