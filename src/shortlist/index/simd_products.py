@@ -2,7 +2,7 @@
 
 A product is summed in sixteen partial sums along the width, which are then added in pairs in a fixed order: its bits
 depend on the two vectors alone, not on the batch of queries nor on where a block of vectors begins. Numba caches the
-compiled callers beside `topk_kernel.py`: touch that file after a change here.
+compiled callers by the text of `topk_kernel.py`: raise `TILES` there after a change here.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,6 @@ from numba.extending import intrinsic
 
 LANES = 16  # products per tile, and floats of a vector read at once
 SIDE = 4  # vectors, and queries, of a square tile
-TALL = 4  # vectors whose partial sums are kept in registers together in a one-query tile
 BYTES = 4  # per float
 
 tools: Any = cgutils
@@ -56,8 +55,8 @@ def _tall_tile(
             _Rows(context, builder, signature.args[n], args[n]) for n in (0, 2, 4, 5)
         )
         parts: list[Any] = []
-        for first in range(0, LANES, TALL):
-            rows = [items.at(builder.add(args[1], INT64(first + n))) for n in range(TALL)]
+        for n in range(LANES):  # one after the other: a processor fetches ahead what is read in order
+            rows = [items.at(builder.add(args[1], INT64(n)))]
             parts += _partial_sums(builder, rows, [users.at(args[3])], items.width, users.width)
         return _above(builder, parts, threshold.at(args[3]), target.begin)
 

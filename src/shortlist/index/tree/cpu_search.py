@@ -1,7 +1,7 @@
 """Beam search on one CPU core, one user at a time: from a history to leaves in one compiled call, without torch.
 
-Only nodes with an allowed item below are scored. Numba caches the compiled code beside this file and does not notice
-changes in the kernel it calls: touch this file after a change there.
+Only nodes with an allowed item below are scored. Numba caches the compiled code by the text of this file and does not
+notice changes in the kernel it calls: edit this file too after a change there.
 """
 
 from typing import Any, NamedTuple

@@ -1,7 +1,7 @@
 """Blocks of a matrix product written as LLVM vector instructions, which plain loops do not fill.
 
 A block is ROWS rows by LANES columns whose sums stay in registers over the inner axis; nothing is stored before a sum
-is complete. Numba caches compiled callers beside `cpu_kernel.py`: touch that file after a change here.
+is complete. Numba caches compiled callers by the text of `cpu_kernel.py`: edit that file too after a change here.
 """
 
 from typing import Any, cast
