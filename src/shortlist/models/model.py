@@ -64,7 +64,7 @@ class Model(nn.Module, ABC):
         """Scores of the given items of each user [U, K]; overridden where that is cheaper than all scores."""
         return self.scores(history, user).gather(1, rows)
 
-    def similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
+    def history_similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
         """How similar each given item is to each item of its history [U, K, H]; None where a model has no measure."""
         return None
 
@@ -122,7 +122,7 @@ class VectorModel(Model):
         """Scores of the given items [U, K] for user vectors [U, D]."""
         return torch.einsum("ud,ukd->uk", users, self.vectors()[rows]).float()
 
-    def similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
+    def history_similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
         """Cosines of the item vectors."""
         past, own = (F.normalize(self.vectors()[one], dim=-1) for one in (history, rows))
         return torch.einsum("uhd,ukd->ukh", past, own).float()

@@ -121,7 +121,7 @@ def history_match(model: Model, history: Tensor, items: Tensor) -> dict[str, Ten
     recent = history[:, -RECENT:]
     is_item = (recent >= 0) & (recent < model.config.n_items)
     known, rows = is_item[:, None, :], recent.masked_fill(~is_item, 0)  # [B, 1, H], [B, H]
-    blocks = [model.similarities(rows, part) for part in torch.split(items, BLOCK, dim=1)]
+    blocks = [model.history_similarities(rows, part) for part in torch.split(items, BLOCK, dim=1)]
     if not blocks or not recent.shape[1] or any(one is None for one in blocks):
         return {}
     parts = [one.masked_fill(~known, torch.nan) for one in blocks if one is not None]  # [B, <= BLOCK, H] each
