@@ -116,7 +116,8 @@ def _boosted() -> BoostedScorer:
     nodes = torch.tensor([1, 1, 2]), torch.tensor([2, 1, 2])  # one split, two leaves
     split = torch.tensor([0, 0, 0]), torch.zeros(3, dtype=torch.float64)
     value = torch.tensor([0.0, -1.0, 1.0], dtype=torch.float64)
-    return BoostedScorer(_features(True), Trees(*split, *nodes, value, torch.tensor([0])), name="it")
+    trees = Trees(*split, *nodes, value, torch.tensor([0]), split[1] >= 0)
+    return BoostedScorer(_features(True), trees, name="it")
 
 
 def _mlp() -> MLPScorer:

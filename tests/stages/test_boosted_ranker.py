@@ -22,7 +22,8 @@ def stumps(count: int) -> Trees:
     top = at % 3 == 0
     left, right = torch.where(top, at + 1, at), torch.where(top, at + 2, at)
     value = torch.where(top, 0.0, torch.randn(3 * count, generator=torch.Generator().manual_seed(0)).double())
-    return Trees(torch.where(top, at // 3, 0), torch.zeros(3 * count).double(), left, right, value, root)
+    split = torch.where(top, at // 3, 0), torch.zeros(3 * count).double()
+    return Trees(*split, left, right, value, root, at % 2 == 0)
 
 
 def scorer(**more) -> BoostedScorer:

@@ -1,5 +1,7 @@
 """Boosted trees as tensors: every row reaches the leaf found by hand; damaged trees are refused."""
 
+from math import isnan
+
 import pytest
 import torch
 
@@ -24,7 +26,10 @@ def trees_of_three() -> Trees:
     feature, threshold, left, right, value = (
         torch.tensor(one, dtype=torch.float64) for one in zip(*rows, strict=True)
     )
-    return Trees(feature.long(), threshold, left.long(), right.long(), value, torch.tensor([0, 5, 6]))
+    nan_left = torch.tensor([False, True] * 4 + [True])
+    return Trees(
+        feature.long(), threshold, left.long(), right.long(), value, torch.tensor([0, 5, 6]), nan_left
+    )
 
 
 def naive(trees: Trees, row: list[float]) -> float:
@@ -33,7 +38,8 @@ def naive(trees: Trees, row: list[float]) -> float:
         at = root
         while trees.left[at] != at:
             value = row[int(trees.feature[at])]
-            at = int(trees.left[at] if value <= trees.threshold[at] else trees.right[at])
+            goes_left = trees.nan_left[at] if isnan(value) else value <= trees.threshold[at]
+            at = int(trees.left[at] if goes_left else trees.right[at])
         total += float(trees.value[at])
     return total
 
@@ -58,10 +64,18 @@ def test_rows_with_too_few_features_are_refused():
     assert trees_of_three()(torch.zeros(4, 5)).tolist() == [trees_of_three()(torch.zeros(3)).item()] * 4
 
 
-def test_threshold_goes_left_and_nan_is_0():
+def test_threshold_goes_left_and_nan_to_its_own_side():
     trees = trees_of_three()
-    sums = trees(torch.tensor([[-1.0, 0.5, 3.0], [0.0, 0.6, 3.1], [torch.nan, torch.nan, torch.nan]]))
-    assert sums.tolist() == [1.0 + 0.25 - 8, 4.0 + 0.25 + 8, 2.0 + 0.25 - 8]
+    rows = torch.tensor([[-1.0, 0.5, 3.0], [0.0, 0.6, 3.1], [torch.nan, torch.nan, torch.nan]])
+    assert trees(rows).tolist() == [1.0 + 0.25 - 8, 4.0 + 0.25 + 8, 4.0 + 0.25 + 8]
+    assert trees(rows[2]).item() == naive(trees, rows[2].tolist())
+    assert torch.equal(trees.torch_sums(rows.double()).float(), trees(rows))
+
+
+def test_nan_counts_as_0_in_trees_that_say_nothing_of_it():
+    stored = {name: one for name, one in trees_of_three().tensors().items() if name != "nan_left"}
+    trees = Trees.build(stored, 3)
+    assert trees(torch.full((3,), torch.nan)).item() == trees(torch.zeros(3)).item()
 
 
 @pytest.mark.parametrize("cells", [1, 10, 1000])
@@ -75,7 +89,7 @@ def test_blocks_have_the_sums_of_the_whole(cells, monkeypatch):
 def test_no_rows_and_no_trees_have_sums():
     assert trees_of_three()(torch.empty(2, 0, 3)).shape == (2, 0)
     nothing = torch.empty(0, dtype=torch.int64)
-    bare = Trees(nothing, nothing.double(), nothing, nothing, nothing.double(), nothing)
+    bare = Trees(nothing, nothing.double(), nothing, nothing, nothing.double(), nothing, nothing.bool())
     assert bare(torch.ones(4, 3)).tolist() == [0, 0, 0, 0]
     assert Trees.build(bare.tensors(), 0).depth == 0
 
@@ -113,6 +127,7 @@ def test_nodes_with_invalid_children_are_refused(name, at, to):
         {"left": trees_of_three().left.double()},
         {"roots": torch.zeros(1, 1, dtype=torch.int64)},
         {"value": torch.zeros(2, 2)},
+        {"nan_left": torch.zeros(9)},
     ],
 )
 def test_tensors_of_another_shape_are_refused(change):

@@ -25,15 +25,16 @@ class Trees:
     right: Tensor  # int64 [M]
     value: Tensor  # float64 [M] leaf value
     roots: Tensor  # int64 [T]
+    nan_left: Tensor  # bool [M] whether a feature that is NaN goes left
 
     def __call__(self, features: Tensor) -> Tensor:
-        """Scores [...] of features [..., F], float32: the sum of one leaf per tree; NaN features count as 0."""
+        """Scores [...] of features [..., F], float32: the sum of one leaf per tree."""
         if features.shape[-1] < self.n_features:
             raise DataError(
                 f"boosted trees: expected {self.n_features} features or more, got {features.shape[-1]}; "
                 "pass the features of their training"
             )
-        rows = torch.nan_to_num(features.reshape(-1, features.shape[-1]).double(), nan=0.0)  # [R, F]
+        rows = features.reshape(-1, features.shape[-1]).double()  # [R, F]
         block = max(CELLS // max(len(self.roots), 1), 1)
         parts = [self._sums(part) for part in torch.split(rows, block)]
         return (
@@ -53,7 +54,8 @@ class Trees:
         node = self.roots.expand(len(rows), -1)  # [R, T]
         for _ in range(self.depth):
             value = rows.gather(1, self.feature[node])
-            node = torch.where(value <= self.threshold[node], self.left[node], self.right[node])
+            goes_left = torch.where(value.isnan(), self.nan_left[node], value <= self.threshold[node])
+            node = torch.where(goes_left, self.left[node], self.right[node])
         return self.value[node].sum(1)
 
     @cached_property
@@ -76,7 +78,12 @@ class Trees:
 
     @classmethod
     def build(cls, tensors: Mapping[str, Tensor], n_features: int) -> Self:
-        """Rebuild the trees from their tensors; refuses nodes that do not lead to a leaf."""
+        """Rebuild the trees from their tensors; refuses nodes that do not lead to a leaf.
+
+        Trees of bundles before version 0.4.0 have no `nan_left`: there, NaN counted as 0.
+        """
+        if "nan_left" not in tensors and "threshold" in tensors:
+            tensors = {**tensors, "nan_left": tensors["threshold"] >= 0}
         try:
             made = cls(**{one.name: tensors[one.name] for one in fields(cls)})
         except KeyError as error:
@@ -91,13 +98,15 @@ class Trees:
 
     def _valid(self, n_features: int) -> bool:
         count, whole = self.value.numel(), (self.feature, self.left, self.right, self.roots)
-        nodes = (self.feature, self.threshold, self.left, self.right, self.value)
+        nodes = (self.feature, self.threshold, self.left, self.right, self.value, self.nan_left)
         if any(one.shape != (count,) for one in nodes) or any(one.dtype != torch.int64 for one in whole):
             return False
         if any(
             one.dtype != torch.float64 or not bool(one.isfinite().all())
             for one in (self.threshold, self.value)
         ):
+            return False
+        if self.nan_left.dtype != torch.bool:
             return False
         here = torch.arange(count)
         leaf = (self.left == here) & (self.right == here)
@@ -108,13 +117,15 @@ class Trees:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _numba_sums(rows, feature, threshold, left, right, value, roots):  # type: ignore[no-untyped-def]
+def _numba_sums(rows, feature, threshold, left, right, value, roots, nan_left):  # type: ignore[no-untyped-def]
     """Tree by tree, so that the nodes of a tree stay in the cache."""
     sums = np.zeros(len(rows))
     for root in roots:
         for row in range(len(rows)):
             at = root
             while left[at] != at:
-                at = left[at] if rows[row, feature[at]] <= threshold[at] else right[at]
+                one = rows[row, feature[at]]
+                goes_left = one <= threshold[at] or (nan_left[at] and np.isnan(one))
+                at = left[at] if goes_left else right[at]
             sums[row] += value[at]
     return sums

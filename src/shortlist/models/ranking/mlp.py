@@ -35,14 +35,21 @@ class FeatureMLP(nn.Module):
 
     @torch.no_grad()
     def fit_scale(self, features: Tensor) -> None:
-        """Standardise the first F inputs by the mean and standard deviation of training features [n, F]."""
+        """Standardise the first F inputs by the mean and standard deviation of training features [n, F].
+
+        A feature that is NaN does not exist, and does not count.
+        """
         if len(features) > 1:
             count = features.shape[1]
-            self.mean[:count] = features.mean(0)
-            self.scale[:count] = features.std(0).clamp(min=1e-3)
+            mean = features.nanmean(0)
+            known = (~features.isnan()).sum(0)
+            variance = (features - mean).square_().nansum(0) / (known - 1).clamp(min=1)
+            self.mean[:count] = mean.nan_to_num(0.0)
+            self.scale[:count] = variance.sqrt().clamp(min=1e-3)
 
     def forward(self, features: Tensor) -> Tensor:
         x = ((features - self.mean) / self.scale).clamp(-CLIP, CLIP)
+        x = torch.nan_to_num(x, nan=0.0)  # a feature that does not exist counts as its mean
         for layer in self.layers[:-1]:
             x = self.dropout(F.gelu(layer(x)))
         scores: Tensor = self.layers[-1](x).squeeze(-1)

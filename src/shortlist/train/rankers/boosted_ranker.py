@@ -123,22 +123,28 @@ def lightgbm() -> Any:
 
 def trees_of(dump: Sequence[Mapping[str, Any]]) -> Trees:
     """LightGBM's trees (`dump_model()["tree_info"]`) as tensors."""
-    nodes: list[list[float]] = []  # feature, threshold, left, right, value
+    nodes: list[list[float]] = []  # feature, threshold, left, right, value, whether NaN goes left
 
     def add(node: Mapping[str, Any]) -> int:
         at = len(nodes)
-        nodes.append([0, 0.0, at, at, float(node.get("leaf_value", 0.0))])
+        nodes.append([0, 0.0, at, at, float(node.get("leaf_value", 0.0)), 0])
         if "split_feature" in node:
             assert node["decision_type"] == "<=", node["decision_type"]
             left, right = add(node["left_child"]), add(node["right_child"])
-            nodes[at] = [node["split_feature"], float(node["threshold"]), left, right, 0.0]
+            nodes[at] = [node["split_feature"], float(node["threshold"]), left, right, 0.0, _nan_left(node)]
         return at
 
     roots = [add(tree["tree_structure"]) for tree in dump]
-    table = torch.tensor(nodes, dtype=torch.float64).reshape(-1, 5)
-    feature, threshold, left, right, value = table.unbind(1)
+    table = torch.tensor(nodes, dtype=torch.float64).reshape(-1, 6)
+    feature, threshold, left, right, value, nan_left = table.unbind(1)
     rows = torch.tensor(roots, dtype=torch.int64)
-    return Trees(feature.long(), threshold.clone(), left.long(), right.long(), value.clone(), rows)
+    inner = (feature.long(), threshold.clone(), left.long(), right.long(), value.clone())
+    return Trees(*inner, rows, nan_left.bool())
+
+
+def _nan_left(node: Mapping[str, Any]) -> bool:
+    """Where LightGBM sends NaN: to its default side, or where 0 goes if the feature was never NaN in training."""
+    return bool(node["default_left"] if node["missing_type"] == "NaN" else float(node["threshold"]) >= 0)
 
 
 @dataclass(frozen=True, eq=False)

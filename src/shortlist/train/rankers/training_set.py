@@ -9,7 +9,7 @@ Four modes, after the two-stage bounds paper (section 4.2) and its table of alte
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -49,6 +49,12 @@ class ListSampling:
     positives_per_request: int = setting(
         8, "Targets of a request per epoch; all-candidates uses all.", least=1, most=1_000_000
     )
+    negatives_per_request: int = setting(
+        80,
+        "Most negatives of a request, with all-candidates: half the best ones; 0 = all.",
+        least=0,
+        most=1e9,
+    )
     logq_correction: bool = setting(
         True, "Add log(items / n_negatives) to logits of negatives sampled from the catalogue alone."
     )
@@ -81,12 +87,17 @@ class TrainingSet:
     @cached_property
     def training(self) -> list[RequestBatch]:
         """The batches to train on."""
-        return [one for at, one in enumerate(self.batches) if at % VALIDATION != VALIDATION - 1]
+        return [one for at, one in enumerate(self._without_later) if at % VALIDATION != VALIDATION - 1]
 
     @cached_property
     def validation(self) -> list[RequestBatch]:
         """The batches for early stopping and calibration."""
-        return [one for at, one in enumerate(self.batches) if at % VALIDATION == VALIDATION - 1]
+        return [one for at, one in enumerate(self._without_later) if at % VALIDATION == VALIDATION - 1]
+
+    @cached_property
+    def _without_later(self) -> list[RequestBatch]:
+        """The batches without candidates that the user interacts with after the targets: they are no negatives."""
+        return [one if one.later is None else without_later(one) for one in self.batches]
 
     @cached_property
     def retrieved(self) -> RetrievedTargets:
@@ -159,7 +170,7 @@ class TrainingSet:
         near = {"catalogue": 0, "candidates": count, "both": count // 2}[self.sampling.negatives]
         close = _from_candidates(one, rows, near, generator)
         random = torch.randint(max(self.n_items, 1), (len(rows), count - near), generator=generator)
-        random = random.masked_fill(is_in(random, one.targets[rows]), -1)
+        random = random.masked_fill(is_in(random, _no_negatives(one)[rows]), -1)  # [I, M]
         # Negatives of two kinds come from no single distribution: only those of the catalogue alone are corrected.
         corrected = self.sampling.logq_correction and near == 0
         # Targets are masked out of N equally likely items, so the sum over samples expects that over all others.
@@ -170,8 +181,11 @@ class TrainingSet:
     @cached_property
     def _whole_requests(self) -> list[RankingLists | None]:
         """One list per request, the same in every epoch: all candidates, and targets that were not retrieved."""
+        most = self.sampling.negatives_per_request
+        every = zip(self.training, self._weight_of, strict=True)
         return [
-            _whole_request(one, weight) for one, weight in zip(self.training, self._weight_of, strict=True)
+            _whole_request(with_fewer_negatives(one, most, self.seed + number) if most else one, weight)
+            for number, (one, weight) in enumerate(every)
         ]
 
     @property
@@ -235,6 +249,29 @@ def candidates_of(found: Candidates, rows: Tensor, items: Tensor) -> Candidates:
     return Candidates.of(items, _placed(found.scores, rows, at, hit, _lowest(found)[rows, None]), columns)
 
 
+def without_later(one: RequestBatch) -> RequestBatch:
+    """The same requests without candidates among the later items that are no targets."""
+    assert one.later is not None
+    return replace(one, found=one.found.keep(one.is_target | ~is_in(one.found.items, one.later)))
+
+
+def with_fewer_negatives(one: RequestBatch, most: int, seed: int) -> RequestBatch:
+    """The same requests with all targets and at most `most` other candidates: half the best ones, half random."""
+    negative = one.found.valid & ~one.is_target
+    if not bool((negative.sum(1) > most).any()):
+        return one
+    scores = one.found.sort_keys().masked_fill(~negative, -torch.inf)
+    place = scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)  # [B, K] from 0 for the best
+    random = torch.rand(place.shape, generator=torch.Generator().manual_seed(seed))
+    priority = torch.where(place < -(-most // 2), 2.0, random).masked_fill(~negative, -1.0)
+    priority = priority.masked_fill(one.is_target, 3.0)
+    width = min(most + int(one.is_target.sum(1).max()), priority.shape[1])
+    chosen = priority.topk(width, dim=1)
+    # A request with fewer targets than others would get more negatives.
+    extra = torch.arange(width) >= most + one.is_target.sum(1, keepdim=True)
+    return replace(one, found=one.found.take(chosen.indices.masked_fill((chosen.values < 0) | extra, -1)))
+
+
 def _whole_request(one: RequestBatch, weight: Tensor) -> RankingLists | None:
     rows = torch.arange(len(one.targets))
     at, hit = _places(one.found, rows, one.targets)
@@ -280,6 +317,11 @@ def _lowest(found: Candidates) -> Tensor:
         return torch.zeros(len(found.items))
     lowest = found.scores.masked_fill(~found.valid, torch.inf).amin(1)
     return torch.where(torch.isfinite(lowest), lowest, 0.0)
+
+
+def _no_negatives(one: RequestBatch) -> Tensor:
+    """Items that are never sampled as negatives: targets, later items and the history [B, any]."""
+    return torch.cat([one.no_negative, one.query.history], dim=1)
 
 
 def _from_candidates(one: RequestBatch, rows: Tensor, count: int, generator: torch.Generator) -> Tensor:
