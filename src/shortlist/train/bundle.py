@@ -10,23 +10,28 @@ import torch
 from shortlist import __version__
 from shortlist.artifact import Lineage
 from shortlist.data import Dataset, Split, load_dataset
-from shortlist.data.split import PROTOCOLS
-from shortlist.errors import ConfigError, DataError
+from shortlist.errors import ConfigError
 from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Progress, silent
+from shortlist.train.auto.plan import MINUTES, Plan, plan_for
+from shortlist.train.auto.train import AutoTraining
 from shortlist.train.checks import check_before_training, check_free_space, only_training
 from shortlist.train.pipeline import TrainedPipeline, fit_pipeline
-from shortlist.train.refit import all_events, measured
+from shortlist.train.refit import measured
 from shortlist.train.refit import refit as refitted
+from shortlist.train.split_of import check_protocol, split_of
+
+AUTO = "auto"  # the recipe that is composed for the data
 
 
 def train(
-    recipe: Recipe | Path | str,
-    data: Dataset | Path | str,
+    recipe: Recipe | Path | str = AUTO,
+    data: Dataset | Path | str | None = None,
     out: Path | str | None = None,
     *,
+    minutes: float | None = None,
     settings: Mapping[str, Any] | None = None,
     protocol: str | None = None,
     seed: int = 0,
@@ -37,23 +42,30 @@ def train(
 ) -> Recommender:
     """A recommender trained on the training part of the split, measured, and fitted again on all events.
 
-    `recipe` is a `Recipe`, a TOML file or the name of a shipped recipe; `data` a `Dataset` or its folder; with `out`
-    the recommender is also saved there. `settings` change the recipe: `{"stages.sasrec.train.epochs": 20}`.
-    `protocol` replaces the split of the data set. Without `refit` the measured pipeline is served. `force` replaces a
-    bundle that exists. Long trainings write checkpoints to `checkpoint_dir` and resume from there.
+    `recipe` is a `Recipe`, a TOML file, the name of a shipped recipe, or "auto": then `shortlist.plan` composes one for
+    the data and `minutes` of training (10 if not given), and a single model is kept if the pipeline is not above it.
+    `data` is a `Dataset` or its folder; with `out` the recommender is also saved there. `settings` change the recipe:
+    `{"stages.sasrec.train.epochs": 20}`. `protocol` replaces the split of the data set. Without `refit` the measured
+    pipeline is served. `force` replaces a bundle that exists. Long trainings write checkpoints to `checkpoint_dir` and
+    resume from there.
     """
-    read = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
-    parsed = with_settings(read, settings or {})
+    given = _given(recipe, settings, minutes)
+    if data is None:
+        raise ConfigError("train: expected a data set or its folder as `data`, got none (--data)")
     folder = None if out is None else Path(out)
     checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
-    _check_protocol(protocol)
+    check_protocol(protocol)
     with only_training(folder, force, checkpoints):
         dataset = data if isinstance(data, Dataset) else load_dataset(data)
-        split, unmeasured = _split_of(dataset, protocol)
+        split, unmeasured = split_of(dataset, protocol)
         refit = refit and not unmeasured  # the only pipeline is fitted on all events already
+        plan = None
+        if given is None:
+            plan = plan_for(dataset, split, MINUTES if minutes is None else minutes, seed, refit, progress)
+            given = with_settings(plan.recipe, settings or {})
         if folder is not None:
-            check_free_space(folder, parsed, dataset, refit)
-        run = train_measured(parsed, dataset, split, seed, checkpoints, progress, refit)
+            check_free_space(folder, given, dataset, refit)
+        run = train_measured(given, dataset, split, seed, checkpoints, progress, refit, plan)
         run = _with_warnings(run, unmeasured)
         trained = refitted(run, dataset, progress, checkpoints) if refit else run.recommender
         return trained if folder is None else save_trained(trained, dataset, folder, force)
@@ -67,11 +79,31 @@ def train_measured(
     checkpoints: Path | None = None,
     progress: Progress = silent,
     refit: bool = True,
+    plan: Plan | None = None,
 ) -> TrainedPipeline:
-    """A recommender trained on a split and measured; checked before the first fit, also for a `refit` after it."""
+    """A recommender trained on a split and measured; checked before the first fit, also for a `refit` after it.
+
+    With a `plan`, nominators that add nothing are dropped, and the best single model is kept if it is not below.
+    """
+    if plan is not None:
+        return AutoTraining(plan, recipe, dataset, split, seed, checkpoints, progress, refit).run()
     warnings = check_before_training(recipe, dataset, split, seed, refit=refit)
     trained = fit_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
     return measured(_with_warnings(trained, warnings), split, progress)
+
+
+def _given(
+    recipe: Recipe | Path | str, settings: Mapping[str, Any] | None, minutes: float | None
+) -> Recipe | None:
+    """The recipe with its settings, None for "auto"."""
+    if not isinstance(recipe, Recipe) and str(recipe) == AUTO and not Path(AUTO).is_file():
+        return None
+    if minutes is not None:
+        raise ConfigError(
+            f"--minutes is the time budget of {AUTO}, got it beside a recipe; leave out the recipe, or limit a stage: "
+            "--set stages.NAME.train.minutes=2"
+        )
+    return with_settings(recipe if isinstance(recipe, Recipe) else find_recipe(recipe), settings or {})
 
 
 def describe_split(split: Mapping[str, Any]) -> str:
@@ -106,29 +138,10 @@ def _describe_refresh(refresh: Refresh) -> str:
     )
 
 
-def _split_of(dataset: Dataset, protocol: str | None) -> tuple[Split, tuple[str, ...]]:
-    """The split of a training, or all events and a warning where the split of the data set holds out nobody."""
-    if protocol is not None:
-        return dataset.split(protocol=protocol), ()
-    try:
-        return dataset.split(), ()
-    except DataError as error:
-        if not len(dataset.events):
-            raise
-        return all_events(dataset, dataset.split_settings), (
-            f"nothing is measured ({error}): all events are trained on, and stages with epochs run all of them",
-        )
-
-
 def _with_warnings(run: TrainedPipeline, warnings: tuple[str, ...]) -> TrainedPipeline:
     about = run.recommender.about
     about = replace(about, size_warnings=(*about.size_warnings, *warnings))
     return replace(run, recommender=replace(run.recommender, about=about))
-
-
-def _check_protocol(protocol: str | None) -> None:
-    if protocol is not None and protocol not in PROTOCOLS:
-        raise ConfigError(f"--protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
 
 
 def save_trained(trained: Recommender, dataset: Dataset, out: Path, force: bool) -> Recommender:

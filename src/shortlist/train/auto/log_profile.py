@@ -2,14 +2,20 @@
 
 import importlib.util
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from shortlist.data import Dataset, HeldOut, Interactions, Split
+from shortlist.errors import DataError
 from shortlist.stages.catalog_columns import CatalogColumns
 from shortlist.train.memory import available_memory
+from shortlist.train.rankers.out_of_fold import out_of_fold_data
+
+MOST_REQUESTS = 20_000  # the default of [train] requests
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,7 @@ class LogProfile:
     median_history: float  # training events of a user
     timed: bool  # False: the log has only the order of events
     protocol: str
-    rankable: int  # users with training events before and after a cut
+    rankable: int  # training requests for rankers, 20,000 at most
     validation: int  # requests
     new_users: float  # share of test requests without a history
     categories: int
@@ -48,7 +54,7 @@ def log_profile(dataset: Dataset, split: Split) -> LogProfile:
         median_history=float(np.median(lengths)) if len(lengths) else 0.0,
         timed=dataset.clock == "ms",
         protocol=str(split.settings["protocol"]),
-        rankable=_rankable(train, str(split.settings["protocol"])),
+        rankable=_rankable(train, split.settings),
         validation=len(split.valid),
         new_users=_new_users(split.test),
         categories=len(dataset.catalog.categories),
@@ -60,14 +66,12 @@ def log_profile(dataset: Dataset, split: Split) -> LogProfile:
     )
 
 
-def _rankable(train: Interactions, protocol: str) -> int:
-    """Users whose training events can be cut in a history and targets."""
-    if protocol != "global-time" or not len(train):
-        return int((train.lengths >= 2).sum())
-    first, last = (np.full(train.n_users, fill) for fill in (np.iinfo(np.int64).max, -1))
-    np.minimum.at(first, train.users, train.times)
-    np.maximum.at(last, train.users, train.times)
-    return int((first < last).sum())
+def _rankable(train: Interactions, settings: Mapping[str, Any]) -> int:
+    """Training requests for rankers, counted as the training of a pipeline makes them."""
+    try:
+        return len(out_of_fold_data(train, settings, 0, MOST_REQUESTS).requests)
+    except DataError:
+        return 0
 
 
 def _new_users(requests: HeldOut) -> float:

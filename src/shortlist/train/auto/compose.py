@@ -1,0 +1,317 @@
+"""Choose the stages of a pipeline by the profile of a log and the seconds that each of them takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from shortlist.pipeline import TYPES, Recipe
+from shortlist.pipeline.recipe import StageConfig
+from shortlist.train.auto.budget import Budget
+from shortlist.train.auto.estimates import Meter
+from shortlist.train.auto.log_profile import MOST_REQUESTS, LogProfile
+from shortlist.train.memory import in_words
+from shortlist.train.models.ease import MAX_ITEMS, TRAINING_BYTES
+from shortlist.train.registry import train_settings
+
+SLATE = 20  # items of a slate
+MIN_REQUESTS = 100  # training requests that a ranker needs
+MIN_USERS = 20  # users with two events or more that a sequence model needs
+MIN_EPOCHS = 4  # of a sequence model; fewer are not worth their time
+ENOUGH_EPOCHS = 25  # with the exact loss; where fewer fit, the sampled loss is cheaper
+MAX_EPOCHS = 60
+EPOCHS_WITHOUT_VALIDATION = 10
+LARGE = 100_000  # items of a large catalogue: limits of the pool are doubled
+NEW_USERS = 0.2  # share of requests without a history from which they are many
+WIDE = 1000  # candidates from which a pre-ranker pays
+EASE_SHARE = 0.4  # of the budget
+TOWER_EPOCHS = 10
+TOWER_SHARE = 0.15  # of the budget
+RANKER_SHARE = 0.35  # of the budget
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The nominators and the ranker so far, and the reason of each choice."""
+
+    stages: Mapping[str, StageConfig] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)  # by nominator
+    training: Mapping[str, Any] = field(default_factory=dict)  # the table [train]
+    reasons: Mapping[str, str] = field(default_factory=dict)  # by key
+    left_out: Mapping[str, str] = field(default_factory=dict)  # by stage
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by stage, in the whole training
+    budget: Budget = field(default_factory=lambda: Budget(0.0))
+
+    def with_stage(
+        self, name: str, config: StageConfig, reason: str, limit: int = 0, seconds: float = 0.0, **more: str
+    ) -> "Composed":
+        """One more stage; `more` are reasons of its training settings."""
+        because = {f"stages.{name}.type": reason} | {
+            f"stages.{name}.train.{k}": one for k, one in more.items()
+        }
+        return replace(
+            self,
+            stages={**self.stages, name: config},
+            limits={**self.limits, **({name: limit} if limit else {})},
+            reasons={**self.reasons, **because},
+            seconds={**self.seconds, name: seconds},
+            budget=self.budget.less(seconds),
+        )
+
+    def without(self, name: str, reason: str) -> "Composed":
+        """One more stage that is left out."""
+        return replace(self, left_out={**self.left_out, name: reason})
+
+    def because(self, key: str, reason: str) -> "Composed":
+        """One more reason."""
+        return replace(self, reasons={**self.reasons, key: reason})
+
+    @property
+    def expression(self) -> str:
+        """The pipeline in one line: the pool, then the ranker if there is one."""
+        pool = " + ".join(f"{name} % {limit}" for name, limit in self.limits.items())
+        if "rank" in self.stages:
+            return f"{pool} >> rank % {SLATE}"
+        return f"({pool}) % {SLATE}" if len(self.limits) > 1 else pool
+
+    def recipe(self) -> Recipe:
+        """The recipe that is trained."""
+        return Recipe("auto", self.expression, dict(self.stages), dict(self.training), "auto")
+
+
+@dataclass(frozen=True)
+class Composer:
+    """Composes a pipeline for a profile within a number of seconds."""
+
+    profile: LogProfile
+    meter: Meter
+    seconds: float
+    refit: bool = True
+
+    def composed(self) -> Composed:
+        """Cheap nominators first, then the ranker, then models by what the budget allows."""
+        profile = self.profile
+        folds = 2 if profile.protocol == "half-history" else 1
+        plan = Composed(budget=Budget(self.seconds, folds, self.refit and profile.validation > 0))
+        if not profile.rankable:
+            return self._popular_only(plan)
+        parts = (self._counts, self._ranker, self._neighbours, self._sequence, self._towers, self._refused)
+        for part in parts:
+            plan = part(plan)
+        return self._ordered(plan)
+
+    def _popular_only(self, plan: Composed) -> Composed:
+        why = "no user has events before and after a cut, so nothing can be learned from histories"
+        plan = self._popular(plan, f"{why}; the most popular items are all there is", SLATE)
+        for name in ("sasrec", "ease", "covisit", "last_click", "rank"):
+            plan = plan.without(name, why)
+        return plan
+
+    def _counts(self, plan: Composed) -> Composed:
+        """Nominators that only count."""
+        seconds = plan.budget.counts * self.meter.counts("last-click")
+        plan = plan.with_stage(
+            "last_click",
+            _nominator("last-click"),
+            "counts of what follows the last item",
+            self.limit(40),
+            seconds,
+        )
+        seconds = plan.budget.counts * self.meter.neighbours("co-visit")
+        if seconds > EASE_SHARE * self.seconds:
+            plan = plan.without("covisit", self._too_slow(seconds))
+        else:
+            why = "items of the same histories, recent ones first"
+            plan = plan.with_stage("covisit", _nominator("co-visit"), why, self.limit(60), seconds)
+        plan = self._popular(plan, "candidates for users without a history", self.limit(20))
+        return self._trending(plan)
+
+    def _popular(self, plan: Composed, why: str, limit: int) -> Composed:
+        return plan.with_stage("popular", _nominator("popular"), why, limit)
+
+    def _trending(self, plan: Composed) -> Composed:
+        """Popular in a window, where times are real and the protocol measures requests after the training events."""
+        if not self.profile.timed:
+            return plan.without("trending", "the log has no times")
+        if self.profile.protocol != "global-time":
+            why = f"{self.profile.protocol} measures requests of all times, so a window before the end says nothing"
+            return plan.without("trending", why)
+        config = _nominator("popular", days=14.0)
+        return plan.with_stage(
+            "trending", config, "the log has times, and the test part is the latest", self.limit(20)
+        )
+
+    def _ranker(self, plan: Composed) -> Composed:
+        profile = self.profile
+        if profile.rankable < MIN_REQUESTS:
+            why = (
+                f"{profile.rankable} training requests are too few (at least {MIN_REQUESTS}); ranks are fused"
+            )
+            return plan.without("rank", why)
+        kind, why = _ranker_type(profile)
+        most = min(profile.rankable, MOST_REQUESTS)
+        each = self.meter.ranker(kind) if most > RANKER_REQUESTS_UNMEASURED else 0.0
+        affordable = int(RANKER_SHARE * self.seconds / (each * plan.budget.rankers)) if each else most
+        if affordable < MIN_REQUESTS:
+            return plan.without("rank", self._too_slow(MIN_REQUESTS * each * plan.budget.rankers))
+        requests = min(most, affordable)
+        plan = plan.with_stage("rank", StageConfig(kind), why, seconds=requests * each * plan.budget.rankers)
+        if affordable >= MOST_REQUESTS:
+            return plan
+        plan = replace(plan, training={"requests": max(requests, MIN_REQUESTS)})
+        fitting = f"{each * 1000:.1f} s per 1,000 requests" if requests < most else "all there are"
+        return plan.because("train.requests", fitting)
+
+    def _neighbours(self, plan: Composed) -> Composed:
+        """EASE, or item neighbours where EASE is too large or too slow."""
+        items, memory = self.profile.items, self.profile.memory
+        if items > MAX_ITEMS:
+            why = f"{items:,} items, at most {MAX_ITEMS:,}: its weights are items x items"
+        elif memory is not None and (1 + self.refit) * TRAINING_BYTES * items**2 > memory:
+            need = (1 + self.refit) * TRAINING_BYTES * items**2
+            why = f"needs about {in_words(need)} of memory, {in_words(memory)} are available"
+        elif (seconds := plan.budget.counts * self.meter.ease()) > EASE_SHARE * self.seconds:
+            why = self._too_slow(seconds)
+        else:
+            return plan.with_stage(
+                "ease",
+                _nominator("ease"),
+                f"{items:,} items: a closed form, about {seconds:.0f} s in all",
+                self.limit(100),
+                seconds,
+            )
+        return self._item_knn(plan.without("ease", why))
+
+    def _item_knn(self, plan: Composed) -> Composed:
+        seconds = plan.budget.counts * self.meter.neighbours("item-knn")
+        if seconds > EASE_SHARE * self.seconds:
+            return plan.without("item_knn", self._too_slow(seconds))
+        why = "item neighbours in place of EASE"
+        return plan.with_stage("item_knn", _nominator("item-knn"), why, self.limit(100), seconds)
+
+    def _sequence(self, plan: Composed) -> Composed:
+        """SASRec with the exact loss, or the sampled one where too few epochs of the exact one fit."""
+        profile = self.profile
+        if profile.users < MIN_USERS or profile.median_history < 2:
+            lengths = f"{profile.users:,} users with a median of {profile.median_history:g} events"
+            return plan.without("sasrec", f"{lengths}: no sequences to learn from")
+        most = MAX_EPOCHS if profile.validation else EPOCHS_WITHOUT_VALIDATION
+        loss, epoch, fitting = self._loss(plan, most)
+        if fitting < MIN_EPOCHS:
+            seconds = MIN_EPOCHS * epoch * plan.budget.epochs
+            return plan.without("sasrec", self._too_slow(seconds, f"{MIN_EPOCHS} epochs", plan.budget.left))
+        epochs = min(most, fitting)
+        seconds = min(epochs * epoch * plan.budget.epochs, plan.budget.left)
+        minutes = round(seconds / plan.budget.epochs / 60, 2)
+        config = _nominator("sasrec", {"loss": loss, "epochs": epochs, "minutes": max(minutes, 0.01)})
+        return plan.with_stage(
+            "sasrec",
+            config,
+            "the order of histories",
+            self.limit(100),
+            seconds,
+            loss=self._why_loss(loss),
+            epochs=f"an epoch takes about {epoch:.2g} s on {profile.machine}",
+            minutes=f"of each fit from the start; {seconds:.0f} s in all",
+        )
+
+    def _loss(self, plan: Composed, most: int) -> tuple[str, float, int]:
+        """The loss, the seconds of an epoch and the number of epochs that fit."""
+        epoch = self.meter.epoch("sasrec", loss="softmax") if self._softmax_fits() else float("inf")
+        fitting = int(plan.budget.left / (epoch * plan.budget.epochs))
+        if fitting >= min(ENOUGH_EPOCHS, most):
+            return "softmax", epoch, fitting
+        sampled = self.meter.epoch("sasrec", loss="sampled")
+        if sampled >= epoch:
+            return "softmax", epoch, fitting
+        return "sampled", sampled, int(plan.budget.left / (sampled * plan.budget.epochs))
+
+    def _softmax_fits(self) -> bool:
+        return self.profile.gpu or self.profile.items <= LARGE
+
+    def _why_loss(self, loss: str) -> str:
+        if loss == "softmax":
+            return f"exact over {self.profile.items:,} items"
+        return f"fewer than {ENOUGH_EPOCHS} epochs of the exact loss over {self.profile.items:,} items fit"
+
+    def _towers(self, plan: Composed) -> Composed:
+        """Two towers for catalogues with categories, and for many users without a history."""
+        profile = self.profile
+        described, many_new = profile.categories > 1, profile.new_users >= NEW_USERS
+        if not described and not many_new:
+            return plan.without("towers", "the catalogue has no categories, and few test users are new")
+        seconds = TOWER_EPOCHS * self.meter.epoch("two-tower") * plan.budget.epochs
+        if seconds > min(TOWER_SHARE * self.seconds, plan.budget.left):
+            limit = min(TOWER_SHARE * self.seconds, plan.budget.left)
+            return plan.without("towers", self._too_slow(seconds, f"{TOWER_EPOCHS} epochs", limit))
+        why = (
+            f"items have {profile.categories} categories"
+            if described
+            else f"{profile.new_users:.0%} of the test users are new"
+        )
+        return plan.with_stage("towers", _nominator("two-tower"), why, self.limit(60), seconds)
+
+    def _refused(self, plan: Composed) -> Composed:
+        """What is never planned here, with the reason."""
+        large = self.profile.items > LARGE
+        tree = (
+            "its training time cannot be bounded; train a shipped tree recipe beside this one and compare them"
+            if large
+            else f"{self.profile.items:,} items can all be scored; a tree pays above {LARGE:,}"
+        )
+        width = sum(plan.limits.values())
+        prerank = f"the pool has at most {width} candidates; a pre-ranker pays above {WIDE:,}"
+        return (
+            plan.without("tree", tree)
+            .without("prerank", prerank)
+            .without("diverse", "only on request: edit the recipe")
+        )
+
+    def _ordered(self, plan: Composed) -> Composed:
+        """Personal nominators first: an item that two nominate belongs to the first."""
+        order = (
+            "sasrec",
+            "ease",
+            "item_knn",
+            "towers",
+            "covisit",
+            "last_click",
+            "trending",
+            "popular",
+            "rank",
+        )
+        width = sum(plan.limits.values())
+        why = f"{width} candidates at most; nominators leave out items of the history"
+        stages = {name: plan.stages[name] for name in order if name in plan.stages}
+        limits = {name: plan.limits[name] for name in order if name in plan.limits}
+        return replace(plan, stages=stages, limits=limits).because("pipeline", why)
+
+    def limit(self, usual: int) -> int:
+        """Candidates of a nominator: fewer in a small catalogue, more in a large one."""
+        return min(usual if self.profile.items <= LARGE else 2 * usual, max(self.profile.items // 3, SLATE))
+
+    def _too_slow(self, seconds: float, what: str = "its fits", limit: float | None = None) -> str:
+        limit = EASE_SHARE * self.seconds if limit is None else limit
+        return f"{what} would take about {seconds:,.0f} s, {limit:,.0f} s are left for it; raise --minutes"
+
+
+RANKER_REQUESTS_UNMEASURED = 2000  # so few requests train a ranker in seconds
+POOL_SETTINGS = {"exclude_seen": True, "score_pool": True}
+
+
+def _nominator(kind: str, train: Mapping[str, Any] | None = None, **settings: Any) -> StageConfig:
+    """A nominator that leaves out the history, and scores the whole pool where it can."""
+    known = {one.name for one in TYPES[kind].declared()}
+    pool = {name: value for name, value in POOL_SETTINGS.items() if name in known}
+    trained = {one.name for one in train_settings(kind)}  # TODO minutes
+    train = {name: value for name, value in (train or {}).items() if name in trained}
+    return StageConfig(kind, {**pool, **settings}, train)
+
+
+def _ranker_type(profile: LogProfile) -> tuple[str, str]:
+    """The type of the ranker and why."""
+    columns = f", and the columns {', '.join(profile.columns)} of the catalogue" if profile.columns else ""
+    uses = f"scores and ranks of all nominators, counts and histories{columns}"
+    if not profile.lightgbm:
+        return "feature-ranker", f"{uses}; a network, because LightGBM is not installed"
+    kind = "blend-ranker" if "blend-ranker" in TYPES else "boosted-ranker"
+    return kind, f"{uses}; a network and boosted trees"

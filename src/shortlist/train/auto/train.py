@@ -1,0 +1,154 @@
+"""Train without a recipe: plan, choose nominators, train, compare with single models, keep the better."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from shortlist.data import Dataset, Split
+from shortlist.grammar import Pipeline, Stage
+from shortlist.pipeline import TYPES, Recipe, Recommender
+from shortlist.pipeline.expression import parse
+from shortlist.pipeline.plan_report import PlanReport
+from shortlist.pipeline.recipe import StageConfig
+from shortlist.pipeline.recipe_settings import with_settings
+from shortlist.progress import Labelled, Progress, silent
+from shortlist.train.auto.budget import CHOICE
+from shortlist.train.auto.choose import choose
+from shortlist.train.auto.compose import SLATE
+from shortlist.train.auto.guarantee import PartSlates, compared, nominator_named, part_slates, verdict, winner
+from shortlist.train.auto.plan import Plan
+from shortlist.train.checks import check_before_training
+from shortlist.train.context import TrainContext
+from shortlist.train.folds import Folds
+from shortlist.train.pipeline import PipelineTrainer, TrainedPipeline, context_of, fit_pipeline
+from shortlist.train.registry import TRAINERS
+
+BASELINES = {"ease": "ease", "item_knn": "item-knn", "last_click": "last-click"}
+"""Single models that every pipeline is compared with: name of the stage -> type."""
+
+SINGLE = 200  # candidates of a single model
+
+
+@dataclass(frozen=True)
+class AutoTraining:
+    """One training of a plan."""
+
+    plan: Plan
+    recipe: Recipe  # of the plan, with the settings of the user
+    dataset: Dataset
+    split: Split
+    seed: int = 0
+    checkpoints: Path | None = None
+    progress: Progress = silent
+    refit: bool = True
+    clock: Callable[[], float] = time.perf_counter
+
+    def run(self) -> TrainedPipeline:
+        """The measured pipeline or single model, with slates of all single models and the report of the plan."""
+        warnings = check_before_training(self.recipe, self.dataset, self.split, self.seed, refit=self.refit)
+        recipe, folds, dropped = self._chosen(self.recipe)
+        made = fit_pipeline(
+            recipe,
+            self.dataset,
+            self.seed,
+            self.split,
+            self.progress,
+            checkpoint_dir=self.checkpoints,
+            folds=folds,
+        )
+        made = _with(made, size_warnings=warnings)
+        return self._guaranteed(made, replace(self.plan.report, dropped=dropped))
+
+    def _chosen(self, recipe: Recipe) -> tuple[Recipe, Folds | None, Mapping[str, str]]:
+        """The recipe without nominators that add nothing, and the out-of-fold candidates of those left."""
+        work = PipelineTrainer.of(recipe, TYPES, TRAINERS)
+        if not work.later:
+            return recipe, None, {}
+        context = context_of(self.dataset, self.split, self.seed, self.progress, self.checkpoints)
+        folds = work.folds(context, self.split)
+        if recipe.expression != self.plan.recipe.expression:
+            return recipe, folds, {}  # the user chose the nominators
+        choice = choose(folds, self.seed, CHOICE * 60 * self.plan.minutes, self.clock)
+        if not choice.dropped:
+            return recipe, folds, {}
+        return without_stages(recipe, tuple(choice.dropped)), folds.restricted(choice.kept), choice.dropped
+
+    def _guaranteed(self, made: TrainedPipeline, report: PlanReport) -> TrainedPipeline:
+        """The better of the pipeline and the best single model, both measured."""
+        others, missing = self._others(made.recommender.pipeline)
+        parts = {
+            name: one for name, one in (("valid", self.split.valid), ("test", self.split.test)) if len(one)
+        }
+        found = {
+            name: part_slates(
+                made.recommender.pipeline, others, requests, Labelled(self.progress, f"{name}: ")
+            )
+            for name, requests in parts.items()
+        }
+        report = replace(report, left_out={**report.left_out, **missing})
+        if "valid" in found:
+            report = compared(report, found["valid"], self.seed)
+        report = replace(report, verdict=verdict(report))
+        best = winner(report)
+        made = _with(made, plan=report, measured={name: one.measured for name, one in found.items()})
+        slates = {name: one.baselines for name, one in found.items()}
+        made = replace(made, recommender=replace(made.recommender, baselines=slates))
+        return made if best is None else self._single(made, best, others, found)
+
+    def _others(self, pipeline: Pipeline) -> tuple[dict[str, Stage], dict[str, str]]:
+        """Baselines that are no nominators of the pipeline, fitted on the training events; and why others are not."""
+        known = {stage.title for stage in pipeline.nominators}
+        context = context_of(self.dataset, self.split, self.seed, self.progress, self.checkpoints)
+        fitted: dict[str, Stage] = {}
+        for name, kind in BASELINES.items():
+            if name not in known and name not in self.plan.left_out and len(self.split.valid):
+                fitted |= _baseline(name, kind, context)
+        return fitted, {}
+
+    def _single(
+        self, made: TrainedPipeline, name: str, others: Mapping[str, Stage], found: Mapping[str, PartSlates]
+    ) -> TrainedPipeline:
+        """The single model as a recommender: it was fitted and measured already."""
+        trained = made.recommender
+        stage = nominator_named(trained.pipeline, name) or others[name]
+        recipe = single_recipe(name, made.recommender.recipe, BASELINES.get(name, name))
+        pipeline = parse(recipe.expression, {name: stage}, "auto: pipeline")
+        history = {key: one for key, one in trained.about.training.items() if key == name}
+        figures = {part: _alone(one, name).measured for part, one in found.items()}
+        single = replace(trained, pipeline=pipeline, recipe=recipe, training_sample={})
+        return _with(replace(made, recommender=single, folds=None), training=history, measured=figures)
+
+
+def _alone(found: PartSlates, name: str) -> PartSlates:
+    """The same slates, with a single model in the place of the pipeline."""
+    metrics = {metric: {**own, "pipeline": own[name]} for metric, own in found.metrics.items()}
+    return PartSlates({**found.slates, "pipeline": found.slates[name]}, metrics)
+
+
+def _baseline(name: str, kind: str, context: TrainContext) -> dict[str, Stage]:
+    recipe = single_recipe(name, None, kind)
+    return PipelineTrainer.of(recipe, TYPES, TRAINERS).fit([name], context, "baseline: ")
+
+
+def _with(made: TrainedPipeline, **facts: Any) -> TrainedPipeline:
+    trained: Recommender = made.recommender
+    return replace(made, recommender=replace(trained, about=replace(trained.about, **facts)))
+
+
+def single_recipe(name: str, recipe: Recipe | None, kind: str) -> Recipe:
+    """The recipe of one nominator alone, with its settings in a recipe that has it."""
+    config = recipe.stages[name] if recipe is not None and name in recipe.stages else StageConfig(kind)
+    known = {one.name for one in TYPES[config.type].declared()}
+    settings = {key: value for key, value in config.settings.items() if key != "score_pool"}
+    settings |= {"exclude_seen": True} if "exclude_seen" in known else {}
+    return Recipe("auto", f"{name} % {SLATE}", {name: replace(config, settings=settings)}, {}, "auto")
+
+
+def without_stages(recipe: Recipe, names: tuple[str, ...]) -> Recipe:
+    """The recipe without some nominators."""
+    pool, *rest = recipe.expression.split(" >> ")
+    kept = [part for part in pool.split(" + ") if part.split(" % ")[0].strip() not in names]
+    made = with_settings(recipe, {"pipeline": " >> ".join([" + ".join(kept), *rest])})
+    return replace(made, path=recipe.path)
