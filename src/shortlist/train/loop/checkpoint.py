@@ -30,6 +30,8 @@ class LoopState:
     epoch: int = 0  # finished epochs
     validation: list[float] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)  # weights of the best epoch
+    seconds: float = 0.0  # of training before this process, or this part of it
+    out_of_time: bool = False  # the time limit stopped it
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors of the state, and the state of torch's generators."""
@@ -50,6 +52,7 @@ class LoopState:
         _restore_optimizer(self.optimizer, without_prefix("optimizer.", tensors))
         _restore_random_state(without_prefix("random.", tensors), _device(self.model))
         self.epoch, self.validation = int(facts["epoch"]), [float(one) for one in facts["validation"]]
+        self.seconds, self.out_of_time = float(facts["seconds"]), bool(facts["out_of_time"])
 
 
 class Checkpoints:
@@ -75,12 +78,17 @@ class Checkpoints:
             )
         state.restore(saved.tensors(TENSORS), saved.json(FACTS))
 
-    def save(self, state: LoopState, last: bool) -> None:
-        """Write the state after an epoch, unless the last one was written a moment ago."""
+    def save(self, state: LoopState, seconds: float, last: bool) -> None:
+        """Write the state after an epoch and so many seconds, unless the last one was written a moment ago."""
         if self.folder is None or not (last or time.monotonic() - self.saved_at >= SECONDS):
             return
-        facts = json.dumps({"epoch": state.epoch, "validation": state.validation})
-        parts = {TENSORS: state.tensors(), FACTS: facts}
+        facts = {
+            "epoch": state.epoch,
+            "validation": state.validation,
+            "seconds": state.seconds + seconds,
+            "out_of_time": state.out_of_time,
+        }
+        parts = {TENSORS: state.tensors(), FACTS: json.dumps(facts)}
         save(self.folder, KIND, parts, Lineage(config=self.run), {"epoch": state.epoch}, overwrite=True)
         self.saved_at = time.monotonic()
 

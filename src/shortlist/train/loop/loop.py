@@ -2,8 +2,10 @@
 
 import copy
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,19 +18,26 @@ from shortlist.progress import Progress, note
 from shortlist.train.loop.checkpoint import Checkpoints, LoopState
 from shortlist.train.loop.convergence import best_of
 from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
+from shortlist.train.loop.lazy_adamw import LazyAdamW, clip_gradients
 
+MAX_NORM = 5.0  # of the gradients of a step
+Clock = Callable[[], float]
 Batches = Callable[[int], Iterator[Callable[[], Tensor]]]
 """Epoch -> losses to compute, one per step. A step must be finished before the next one is requested."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """AdamW for a number of epochs; with validation it stops after `patience` epochs without improvement."""
+    """AdamW for a number of epochs; with validation it stops after `patience` epochs without improvement.
+
+    It stops at the first step after `minutes`, 0 = no limit; the part of an epoch counts as an epoch.
+    """
 
     epochs: int
     learning_rate: float
     weight_decay: float
     patience: int
+    minutes: float = 0.0
 
     def run(
         self,
@@ -41,39 +50,75 @@ class Loop:
         metric: str = "",
         folder: Path | None = None,
     ) -> list[float]:
-        """Train in place and return the validation metric after each epoch; the weights of the best epoch are kept.
+        """Train in place and return the validation metric after each epoch; the weights of the best epoch are kept."""
+        state = LoopState(model, self.optimizer(model))
+        return self.train(state, batches, steps, task, progress, validate, metric, folder).validation
+
+    def train(
+        self,
+        state: LoopState,
+        batches: Batches,
+        steps: int,
+        task: str,
+        progress: Progress,
+        validate: Callable[[], float] | None = None,
+        metric: str = "",
+        folder: Path | None = None,
+        clock: Clock = time.monotonic,
+    ) -> LoopState:
+        """Continue a training in place up to its last epoch, and keep the weights of the best epoch.
 
         Of equally good epochs the first is the best. `metric` is its name in progress reports. With a `folder`,
         checkpoints are written there, and the same training continues from them.
         """
+        model = state.model
+        begin = clock()
         checkpoints = Checkpoints(folder, model, task=task, steps=steps, **asdict(self))
-        state = LoopState(model, self._optimizer(model))
         checkpoints.restore(state)
         stepper = _Stepper(model, state.optimizer)
         while not self._ended(state):
-            done = state.epoch * steps
             note(progress, task, self._note(state, metric))
             model.train()
-            with on(stepper.stream):
-                for step, loss_of in enumerate(batches(state.epoch)):
-                    stepper.step(loss_of)
-                    progress(task, done + step + 1, self.epochs * steps)
+            self._epoch(state, stepper, batches, steps, partial(progress, task), lambda: clock() - begin)
             # Read once per epoch: reading a number from a GPU waits for all work queued before it.
             _check_finite(stepper.last.item(), task, state.epoch)
             model.eval()
             state.epoch += 1
             if validate is not None:
                 _validate(state, validate)
-            checkpoints.save(state, last=self._ended(state))
+            ended = self._ended(state)
+            checkpoints.save(state, clock() - begin, last=ended)
+        state.seconds += clock() - begin
         if state.best:
             model.load_state_dict(state.best)
         progress(task, self.epochs * steps, self.epochs * steps)
         model.eval()
-        return state.validation
+        return state
 
-    def _optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+    def _epoch(
+        self,
+        state: LoopState,
+        stepper: "_Stepper",
+        batches: Batches,
+        steps: int,
+        progress: Callable[[int, int], None],
+        seconds: Clock,
+    ) -> None:
+        """All steps of an epoch, or those before the time is over; at least one."""
+        done = state.epoch * steps
+        with on(stepper.stream):
+            for step, loss_of in enumerate(batches(state.epoch)):
+                stepper.step(loss_of)
+                progress(done + step + 1, self.epochs * steps)
+                if self.minutes and state.seconds + seconds() >= 60 * self.minutes:
+                    state.out_of_time = True
+                    return
+
+    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        """AdamW for all weights of a model."""
         fused = next(model.parameters()).is_cuda or None  # one kernel for all weights on a GPU
-        return torch.optim.AdamW(
+        kind = torch.optim.AdamW if fused else LazyAdamW
+        return kind(
             model.parameters(),
             lr=self.learning_rate,
             weight_decay=self.weight_decay,
@@ -82,10 +127,11 @@ class Loop:
         )
 
     def _ended(self, state: LoopState) -> bool:
-        """Whether all epochs are done, or the metric has not improved for `patience` epochs."""
+        """Whether all epochs are done, the time is over, or the metric has not improved for `patience` epochs."""
         values = state.validation
         waited = len(values) - 1 - best_of(values) if values else 0
-        return state.epoch >= self.epochs or (waited > 0 and waited >= self.patience)
+        over = state.epoch >= self.epochs or state.out_of_time
+        return over or (waited > 0 and waited >= self.patience)
 
     def _note(self, state: LoopState, metric: str) -> str:
         """The epoch that begins, and the metric of the one before."""
@@ -121,7 +167,7 @@ class _Stepper:
         loss = loss_of()
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 5.0)
+        clip_gradients(self.model, MAX_NORM)
         self.optimizer.step()
         self.last.copy_(loss.detach())
 
