@@ -10,7 +10,7 @@ import shortlist
 from shortlist.cli import VERBS, load_verb
 
 FUNCTIONS = {
-    name: getattr(shortlist, name) for name in ("train", "refresh", "evaluate", "compare", "diagnose")
+    name: getattr(shortlist, name) for name in ("plan", "train", "refresh", "evaluate", "compare", "diagnose")
 }
 ONLY_ON_COMMAND_LINE = {"json", "report", "html", "drawing", "help", "bundle", "bundles", "data", "recipe"}
 

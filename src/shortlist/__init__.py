@@ -3,7 +3,7 @@
     import shortlist
 
     data = shortlist.read("events.csv", user="user_id", item="item_id", time="ts")
-    bundle = shortlist.train("classic", data, out="runs/classic")
+    bundle = shortlist.train("auto", data, out="runs/auto")
     print(shortlist.evaluate(bundle, data))
     print(shortlist.diagnose(bundle, data).findings)
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from shortlist.pipeline import Request as Request
     from shortlist.pipeline import load_recommender as load
     from shortlist.train import train as train
+    from shortlist.train.auto.plan import plan as plan
     from shortlist.train.refresh import refresh as refresh
 
 __version__ = "0.3.0"
@@ -33,6 +34,7 @@ _FUNCTIONS = {
     "read": ("shortlist.data", "read"),
     "load": ("shortlist.pipeline", "load_recommender"),
     "compare": ("shortlist.evaluate", "compare"),
+    "plan": ("shortlist.train.auto.plan", "plan"),
     "refresh": ("shortlist.train.refresh", "refresh"),
 }
 _ROOMS = ("train", "evaluate", "diagnose")
@@ -45,6 +47,7 @@ __all__ = [
     "diagnose",
     "evaluate",
     "load",
+    "plan",
     "read",
     "refresh",
     "train",

@@ -17,6 +17,7 @@ ABOUT = "From an interaction log to a multi-stage recommender that says which st
 VERBS: Mapping[str, str] = {
     "quickstart": "Train a pipeline on the embedded data and show which stage loses what.",
     "data": "Import a log and inspect it.",
+    "plan": "The pipeline that train composes for a data set, with the reason of every choice.",
     "train": "Train every stage of a pipeline on what the stages before it pass on.",
     "evaluate": "Metrics with intervals beside baselines, and which stage lost what.",
     "compare": "Several bundles on the same users: paired tests, intervals, latency.",

@@ -12,6 +12,7 @@ from shortlist import __version__
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.console.frame import Json, Seed, command, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import Console, echo
+from shortlist.cli.console.plan_tables import show_plan_report
 from shortlist.cli.evaluate import metrics_table, stages_table
 from shortlist.cli.recommend import slate_table
 from shortlist.data import save_dataset
@@ -22,8 +23,10 @@ from shortlist.pipeline.recommender import Request
 from shortlist.report import run_page
 from shortlist.simulate import embedded
 from shortlist.train import train
+from shortlist.train.bundle import AUTO
 
-RECIPE = "classic"
+RECIPE = AUTO
+MINUTES = 0.7  # time budget of the training
 
 
 @errors_to_exit_codes()
@@ -43,7 +46,10 @@ def quickstart(
         dataset = embedded(seed, size)
         save_dataset(dataset, out / "data", __version__, overwrite=True)
         show_progress("generate data", 1, 1)
-        bundle = train(RECIPE, dataset, out / "bundle", seed=seed, force=True, progress=show_progress)
+        minutes = MINUTES if RECIPE == AUTO else None
+        bundle = train(
+            RECIPE, dataset, out / "bundle", minutes=minutes, seed=seed, force=True, progress=show_progress
+        )
         evaluation = evaluate(bundle, dataset, seed=seed, progress=show_progress)
         users = look_up_users(bundle, dataset, users=[evaluation.example.user], seed=seed)
     write_whole(report, run_page(evaluation, users))
@@ -57,6 +63,9 @@ def quickstart(
 def show(evaluation: Evaluation, bundle: Recommender, out: Path, seconds: float) -> None:
     """The headline, metrics, stage losses, one measured request, and the next commands."""
     console, example = Console(), evaluation.example
+    if bundle.about.plan is not None:
+        show_plan_report(bundle.about.plan)
+        console.print()
     console.print(evaluation.headline.sentence)
     console.print(metrics_table(evaluation))
     console.print(stages_table(evaluation))

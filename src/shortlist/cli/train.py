@@ -1,4 +1,4 @@
-"""shortlist train: from a recipe and a prepared data set to a bundle that can be served."""
+"""shortlist train: from a prepared data set to a bundle that can be served."""
 
 import time
 from pathlib import Path
@@ -17,20 +17,31 @@ from shortlist.cli.console.frame import (
     resumable,
 )
 from shortlist.cli.console.output import echo
+from shortlist.cli.console.plan_tables import show_plan_report
 from shortlist.data.split import PROTOCOLS
 from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.pipeline.shipped import shipped_names
-from shortlist.train.bundle import describe_training
+from shortlist.train.auto.plan import MINUTES
+from shortlist.train.bundle import AUTO, describe_training
 from shortlist.train.bundle import train as train_bundle
 
 
 @errors_to_exit_codes()
 def train(
     recipe: Annotated[
-        Path, typer.Argument(help=f"A recipe in TOML, or a shipped one: {', '.join(shipped_names())}.")
-    ],
+        Path,
+        typer.Argument(
+            help="auto composes a pipeline for the data, as `shortlist plan` shows it. Or a recipe in TOML, or a "
+            f"shipped one: {', '.join(shipped_names())}."
+        ),
+    ] = Path(AUTO),
+    *,
     data: Annotated[Path, typer.Option(help="A folder made by `shortlist data prepare`.")],
     out: Annotated[Path, typer.Option(help="Folder for the trained bundle.")],
+    minutes: Annotated[
+        float | None,
+        typer.Option(help=f"Time budget of auto; {MINUTES:g} if not given.", show_default=False),
+    ] = None,
     settings: Settings = None,
     protocol: Annotated[
         str | None,
@@ -58,6 +69,7 @@ def train(
             recipe,
             data,
             out,
+            minutes=minutes,
             settings=parse_settings(settings or []),
             protocol=protocol,
             seed=seed,
@@ -72,6 +84,8 @@ def train(
         emit({"bundle": out, "seconds": seconds, "pipeline": pipeline, "about": about})
         return
     echo(f"{about.name} {about.version}: {bundle.pipeline!r}")
+    if about.plan is not None:
+        show_plan_report(about.plan)
     for name in about.not_converged:
         echo(f"{name}: the best epoch was the last one; more epochs may improve it")
     for warning in about.warnings:
