@@ -2,9 +2,9 @@
 
 import inspect
 import json as json_text
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,6 +35,11 @@ def reproduce(
         list[Path] | None,
         typer.Option(help="More cache files, of runs with other seeds, to merge into that of --cache first."),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these systems or cells, where the table is filled in several runs."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, max=256, help="Processes that share the work.")] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -43,7 +48,7 @@ def reproduce(
         raise ConfigError(f"reproduce: expected one of {', '.join(EXPERIMENTS)}, got {name!r}")
     _merge(cache, merge or [])
     with progress() as report:
-        options = {"cache_file": cache} if _uses_cache(name, cache) else {}
+        options = _options(name, {"cache_file": cache, "only": only, "jobs": jobs})
         result = EXPERIMENTS[name](data, profile, range(seed, seed + runs), report, **options)
     file = name if profile == "full" else f"{name}-{profile}"  # a quick run never overwrites a full one
     _write(result, out, file)
@@ -75,7 +80,13 @@ def _merge(cache: Path | None, others: Sequence[Path]) -> None:
         AnswerCache.open(cache).merge([AnswerCache.open(path) for path in others])
 
 
-def _uses_cache(name: str, cache: Path | None) -> bool:
-    if cache is not None and "cache_file" not in inspect.signature(EXPERIMENTS[name]).parameters:
-        raise ConfigError(f"reproduce {name}: this experiment has no cache; leave --cache out")
-    return cache is not None
+def _options(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given; the experiment must have them."""
+    known = inspect.signature(EXPERIMENTS[name]).parameters
+    options = {key: value for key, value in given.items() if value}
+    for key in options:
+        if key not in known:
+            option = key.removesuffix("_file")
+            what = "cache" if option == "cache" else f"option --{option}"
+            raise ConfigError(f"reproduce {name}: this experiment has no {what}; leave --{option} out")
+    return options

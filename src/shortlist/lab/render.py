@@ -1,8 +1,9 @@
 """A result for readers: a Markdown page, an SVG drawing, and the list of all claims."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from shortlist.lab.result import Claim, Result, Row, read_result
+from shortlist.lab.result import Claim, Difference, Result, Row, read_result
 from shortlist.report.plots import bars, lines
 
 
@@ -18,7 +19,17 @@ def result_page(result: Result) -> str:
     claims = ["| claim | holds | estimate | interval | note |", "|---|---|---|---|---|"]
     rows = ["| method | metric | mean | sd | values |", "|---|---|---|---|---|"]
     return "\n".join(
-        [head, *note, *claims, *map(_claim, result.claims), "", *rows, *map(_row, result.rows), ""]
+        [
+            head,
+            *note,
+            *claims,
+            *map(_claim, result.claims),
+            "",
+            *_differences(result.differences),
+            *rows,
+            *map(_row, result.rows),
+            "",
+        ]
     )
 
 
@@ -47,6 +58,17 @@ def claims_page(folder: Path) -> str:
     for path in sorted(folder.glob("*.json")):
         table += [f"| [{path.stem}]({path.stem}.md) {_claim(claim)}" for claim in read_result(path).claims]
     return "\n".join([*table, ""])
+
+
+def _differences(differences: Sequence[Difference]) -> list[str]:
+    """A table per data set and metric; empty without differences."""
+    table = ["| on | difference | metric | estimate | interval | users |", "|---|---|---|---|---|---|"]
+    table += [
+        f"| {one.where} | {one.one} - {one.other} | {one.metric} | {one.estimate:.4f} | "
+        f"[{one.low:.4f}, {one.high:.4f}] | {one.users} |"
+        for one in differences
+    ]
+    return [*table, ""] if differences else []
 
 
 def _row(row: Row) -> str:

@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import re
 import statistics
 import subprocess
 import time
@@ -17,6 +16,7 @@ import torch
 from shortlist import __version__
 from shortlist.artifact.as_json import as_json
 from shortlist.errors import DataError
+from shortlist.lab.processor import Processor, processor, processor_name
 from shortlist.pipeline.about import RetrievedTargets, TrainingHistory
 
 REQUIRED = (
@@ -57,6 +57,20 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A metric of one system minus that of another on the same users, with its bootstrap interval."""
+
+    where: str  # data set and protocol
+    one: str
+    other: str
+    metric: str
+    estimate: float
+    low: float
+    high: float
+    users: int
+
+
+@dataclass(frozen=True)
 class Result:
     """One experiment or benchmark.
 
@@ -84,6 +98,8 @@ class Result:
     bounds: Mapping[str, Any] = field(default_factory=dict)  # a table of bounds
     ratios: Mapping[str, Any] = field(default_factory=dict)  # of the times of two implementations
     figures: Mapping[str, float] = field(default_factory=dict)  # the figures of a benchmark, by name
+    processor: Processor | None = None  # None in results that were written before 0.4.0
+    differences: tuple[Difference, ...] = ()  # of pairs of systems
 
 
 @dataclass(frozen=True)
@@ -147,6 +163,7 @@ def result(
         time.perf_counter() - began.seconds,
         tuple(rows),
         tuple(claims),
+        processor=processor(),
         **more,
     )
 
@@ -185,6 +202,8 @@ def read_result(path: Path) -> Result:
         claims = tuple(Claim(**{**one, "interval": _pair(one.get("interval"))}) for one in data.pop("claims"))
         training = {name: read_history(one) for name, one in data.pop("training", {}).items()}
         data |= {"dirty": data.get("dirty"), "seeds": tuple(data["seeds"])}
+        data["processor"] = Processor(**data["processor"]) if "processor" in data else None
+        data["differences"] = tuple(Difference(**one) for one in data.get("differences", ()))
         return Result(**data, rows=rows, claims=claims, training=training)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: expected a result of `shortlist reproduce`, got {error!r}") from error
@@ -209,15 +228,7 @@ def machine() -> str:
     """GPU, processor, cores, architecture and versions of the machine."""
     python = f"Python {platform.python_version()}, torch {torch.__version__}"
     device = f"{torch.cuda.get_device_name()}, " if torch.cuda.is_available() else ""
-    return f"{device}{_processor()}{os.cpu_count()} cores, {platform.machine()}, {python}"
-
-
-def _processor() -> str:
-    """The name of the processor and a comma; empty where the system does not tell."""
-    facts = Path("/proc/cpuinfo")
-    names = re.findall(r"^model name\s*: (.+)$", facts.read_text(), re.M) if facts.is_file() else []
-    name = names[0] if names else platform.processor()
-    return f"{name}, " if name else ""
+    return f"{device}{processor_name()}, {os.cpu_count()} cores, {platform.machine()}, {python}"
 
 
 def commit() -> str:

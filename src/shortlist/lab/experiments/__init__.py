@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from shortlist.lab.experiments.models.auto_table import auto_table
 from shortlist.lab.experiments.models.baselines import baselines_ml1m
 from shortlist.lab.experiments.models.classic import classic_ml1m
 from shortlist.lab.experiments.models.indexes import dtr_table2_indexes
 from shortlist.lab.experiments.models.sasrec_time import sasrec_time
+from shortlist.lab.experiments.models.ties import ties
 from shortlist.lab.experiments.models.world import demo_world
 from shortlist.lab.experiments.trees.branches import bounds_fig1, dtr_fig5
 from shortlist.lab.experiments.trees.fig3 import dtr_fig3
@@ -37,6 +39,7 @@ FIGURES = {
 }
 
 EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
+    "auto-table": auto_table,
     "baselines-ml1m": baselines_ml1m,
     "bounds-table1": bounds_table1,
     "bounds-table1-mind": partial(bounds_table1, where="mind"),
@@ -54,8 +57,10 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "dtr-table7": dtr_table7,
     "dtr-table9": dtr_table9,
     "dtr-time": dtr_time,
+    "global-time": partial(auto_table, name="global-time", protocol="global-time"),
     "planted-stage": planted_stage,
     "sasrec-time": sasrec_time,
+    "ties": ties,
     "tree-speed-h200": tree_speed,
     **FIGURES,
     **{f"{name}-mind": partial(one, where="mind") for name, one in FIGURES.items()},
@@ -64,6 +69,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
 __all__ = [
     "EXPERIMENTS",
     "FIGURES",
+    "auto_table",
     "baselines_ml1m",
     "bounds_fig1",
     "bounds_sampler",
@@ -86,5 +92,6 @@ __all__ = [
     "dtr_time",
     "planted_stage",
     "sasrec_time",
+    "ties",
     "tree_speed",
 ]

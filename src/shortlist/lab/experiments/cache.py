@@ -61,11 +61,23 @@ class AnswerCache:
         if name in self.tensors:
             self._check(name, plain)
         else:
-            tensor, facts = make()
-            facts = as_json(facts if plain is None else {**facts, SETTINGS: plain})
-            self.tensors[name], self.facts[name] = tensor.cpu().contiguous(), facts
-            self._write()
+            self.put(name, *make(), plain)
         return self.tensors[name], self.facts[name]
+
+    def put(
+        self, name: str, tensor: Tensor, facts: Mapping[str, Any], settings: Mapping[str, Any] | None = None
+    ) -> None:
+        """Add an answer and write the file."""
+        plain = as_json(facts if settings is None else {**facts, SETTINGS: settings})
+        self.tensors[name], self.facts[name] = tensor.cpu().contiguous(), plain
+        self._write()
+
+    def has(self, name: str, settings: Mapping[str, Any] | None = None) -> bool:
+        """Whether there is an answer of this name; one made with other `settings` is refused."""
+        if name in self.tensors:
+            self.used[name] = None
+            self._check(name, as_json(settings))
+        return name in self.tensors
 
     def merge(self, others: Sequence["AnswerCache"]) -> None:
         """Add the answers of other files, of other seeds or systems; an answer in two files must be equal in both."""
