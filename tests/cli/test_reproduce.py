@@ -71,3 +71,20 @@ def test_a_short_experiment_refuses_a_cache(tmp_path, monkeypatch):
     answer = CliRunner().invoke(app, ["reproduce", "x", "--cache", str(tmp_path / "all")])
     assert answer.exit_code == 2
     assert "has no cache; leave --cache out" in answer.stderr
+
+
+def with_cells(data, profile, seeds, progress, only=(), jobs=1):
+    return result("x", profile, seeds, start(), [row(" ".join(only), "jobs", [float(jobs)])], [])
+
+
+def test_cells_and_processes_are_passed_to_an_experiment_that_has_them(tmp_path, monkeypatch):
+    replace_experiments(monkeypatch, x=with_cells, y=example)
+    options = ["--only", "a/*", "--only", "b/*", "--jobs", "3", "--json", "--out", str(tmp_path)]
+    answer = CliRunner().invoke(app, ["reproduce", "x", *options])
+    assert answer.exit_code == 0, answer.output
+    (found,) = json.loads(answer.stdout)["rows"]
+    assert (found["method"], found["mean"]) == ("a/* b/*", 3.0)
+    for option in (["--only", "a/*"], ["--jobs", "3"]):
+        refused = CliRunner().invoke(app, ["reproduce", "y", *option])
+        assert refused.exit_code == 2
+        assert f"this experiment has no option {option[0]}; leave {option[0]} out" in refused.stderr

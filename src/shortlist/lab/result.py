@@ -176,9 +176,8 @@ def result_json(result: Result) -> dict[str, Any]:
         if one.name in ("rows", "claims"):
             plain[one.name] = [_without_none(part) for part in value]
         elif one.name == "training":
-            plain |= (
-                {"training": {name: _without_none(part) for name, part in value.items()}} if value else {}
-            )
+            histories = {name: _without_none(part, "") for name, part in value.items()}
+            plain |= {"training": histories} if histories else {}
         elif one.name == "figures":
             plain |= value
         elif value or one.name in REQUIRED:
@@ -187,11 +186,11 @@ def result_json(result: Result) -> dict[str, Any]:
     return written
 
 
-def _without_none(value: Any) -> dict[str, Any]:
+def _without_none(value: Any, *empty: str) -> dict[str, Any]:
+    """The fields of a dataclass that are neither None nor one of `empty`."""
     assert is_dataclass(value)
-    return {
-        one.name: getattr(value, one.name) for one in fields(value) if getattr(value, one.name) is not None
-    }
+    every = {one.name: getattr(value, one.name) for one in fields(value)}
+    return {name: one for name, one in every.items() if one is not None and one not in empty}
 
 
 def read_result(path: Path) -> Result:
