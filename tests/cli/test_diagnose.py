@@ -92,11 +92,13 @@ def test_account_of_any_bundle_is_exact(funnel):
     assert [stage["name"] for stage in funnel["stages"]] == ["pool", "seen", "prerank", "rank", "diverse"]
 
 
-def test_first_finding_is_the_largest_avoidable_loss(funnel):
-    avoidable = {stage["name"]: stage["avoidable"] for stage in funnel["stages"]}
+def test_first_finding_is_the_stage_that_decides_most_losses(funnel):
+    decided = {stage["name"]: stage["avoidable"] - stage["by_order"] for stage in funnel["stages"]}
+    for stage in funnel["stages"]:
+        decided[stage["ordered_by"]] += stage["by_order"]
     first = funnel["findings"][0]
-    assert first["stage"] == max(avoidable, key=avoidable.get)
-    assert first["share"] == max(avoidable.values()) / funnel["relevant"]
+    assert first["stage"] == max(decided, key=decided.get)
+    assert first["share"] == max(decided.values()) / funnel["relevant"]
     shares = [finding["share"] for finding in funnel["findings"]]
     assert shares == sorted(shares, reverse=True)
     assert all(finding["what"] and finding["why"] and finding["knob"] for finding in funnel["findings"])
@@ -159,6 +161,12 @@ def test_one_user_has_values_without_intervals_and_a_warning(bundle, data_folder
         (["--budget", "0ms"], "budget: expected a time above 0"),
         (["--budget", "-3ms"], "budget: expected a time above 0"),
         (["--report", "."], "--report: expected a file to write to, got the folder ."),
+        (
+            ["--set", "stages.rank.train.epochs=3"],
+            "--set changes the recipe, which needs training; add --retrain",
+        ),
+        (["--retrain", "--set", "stages.rnk.train.epochs=3"], "no stage 'rnk'"),
+        (["--retrain", "--minutes", -1], "--minutes"),
         (["--users", 0], "--users"),
         (["--users", "many"], "--users"),
         (["--seed", -1], "--seed"),
@@ -183,19 +191,27 @@ def test_wrong_folders_are_refused(bundle, data_folder, tmp_path):
 
 
 def test_retraining_measures_gains_and_announces_the_number_of_trainings(tree_bundle, data_folder):
-    result = run("diagnose", tree_bundle, "--data", data_folder, "--retrain", "--users", 60, "--json")
+    change = "stages.tree.train.branch=4"
+    given = ("diagnose", tree_bundle, "--data", data_folder, "--retrain", "--users", 60)
+    result = run(*given, "--set", change, "--json")
     assert result.exit_code == 0, result.stderr
-    assert "--retrain: 2 trainings" in result.stderr
-    branches = [knob for knob in json.loads(result.stdout)["knobs"] if knob["needs_training"]]
-    assert {(knob["stage"], knob["knob"]) for knob in branches} == {("tree", "branch")}
-    assert all(knob["gain"]["low"] <= knob["gain"]["mean"] <= knob["gain"]["high"] for knob in branches)
+    assert "--retrain: the recipe as it is, then 1 change as far as 10 minutes go" in result.stderr
+    (knob,) = (knob for knob in json.loads(result.stdout)["knobs"] if knob["needs_training"])
+    assert (knob["stage"], knob["setting"], knob["options"]) == ("tree", change, f"--set {change}")
+    assert knob["gain"]["low"] <= knob["gain"]["mean"] <= knob["gain"]["high"]
+
+
+def test_trainings_without_time_are_reported(tree_bundle, data_folder):
+    result = run("diagnose", tree_bundle, "--data", data_folder, "--retrain", "--minutes", 0, "--users", 30)
+    assert result.exit_code == 0, result.stderr
+    assert "changes were not trained within --minutes 0" in " ".join(result.stdout.split())
 
 
 def test_without_retraining_the_findings_say_what_could_be_trained(with_tree):
     waiting = [knob for knob in with_tree["knobs"] if knob["needs_training"]]
-    assert {knob["setting"] for knob in waiting} == {"4", "8"}
+    assert {knob["setting"] for knob in waiting if knob["knob"] == "branch"} == {"4", "8"}
     assert all(knob["gain"] is None for knob in waiting)
-    assert any("add --retrain" in finding["knob"] for finding in with_tree["findings"])
+    assert any("--retrain measures it" in finding["knob"] for finding in with_tree["findings"])
 
 
 def test_other_data_is_refused(tree_bundle, tmp_path):

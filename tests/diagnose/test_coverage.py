@@ -6,7 +6,7 @@ import torch
 from shortlist.diagnose.coverage import coverage_of, measure_coverage
 from shortlist.diagnose.sample import sample_users
 from shortlist.errors import DataError
-from shortlist.evaluate.evaluation import slates_of
+from shortlist.evaluate.batches import slates_of
 from shortlist.pipeline import run
 from shortlist.pipeline.recommender import slate_size
 

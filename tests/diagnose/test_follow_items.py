@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from shortlist.diagnose.follow_items import CATALOGUE, follow_relevant_items
 from shortlist.diagnose.sample import Batch, UserSample, hits_per_request, sample_users
 from shortlist.errors import ConfigError
 from shortlist.evaluate.losses import batch_losses, decompose, total_losses
-from shortlist.grammar import as_pipeline
+from shortlist.grammar import Selector, as_pipeline
 from shortlist.pipeline import Optional, Within, load_recommender
 from shortlist.stages import Seen
 from tests.diagnose.held_out import held_out_of
@@ -202,3 +204,47 @@ def test_hits_are_counted_in_the_slates():
         for slate, relevant in zip(torch.cat(slates), sample.batches[0].relevant, strict=True)
     ]
     assert followed.in_slate.tolist() == by_hand == followed.hits(len(sample)).tolist()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Best(Selector):
+    """Selects the best by score."""
+
+    def select(self, query, found):
+        return found.sort_keys().sort(dim=1, descending=True, stable=True).indices
+
+
+def ordered_slates(selector):
+    """A funnel of 12 items that ends with a selector of 4 of them, on 30 requests."""
+    pool = listed("a", list(range(12)))
+    pipeline = as_pipeline(pool >> RandomScorer(name="rank", sides=8) >> selector % 4)
+    return pipeline, sample_users(random_requests(30, 1, n_items=12), 12)
+
+
+def test_selector_that_keeps_the_best_by_score_decides_no_loss():
+    followed = follow_relevant_items(*ordered_slates(Best(name="slate")))
+    lost = int((~followed.trace.alive[:, -1]).sum())
+    assert followed.by_order[:, -1].sum() + followed.unavoidable[:, -1].sum() == lost > 0
+    assert followed.by_order[:, :-1].sum() == 0
+
+
+def test_own_losses_of_a_selector_are_those_the_best_by_score_would_keep():
+    pipeline, sample = ordered_slates(Last(name="slate"))
+    followed = follow_relevant_items(pipeline, sample)
+    best = hits_per_request(ordered_slates(Best(name="slate"))[0], sample)
+    avoidable = (~followed.trace.alive[:, -1]).sum() - followed.unavoidable[:, -1].sum()
+    own = avoidable - followed.by_order[:, -1].sum()
+    could = [np.minimum(hits, 4).sum() for hits in (best, hits_per_request(pipeline, sample))]
+    assert own == could[0] - could[1] != 0
+
+
+def test_cut_after_a_filter_loses_by_the_order_before_it():
+    pool = listed("a", list(range(12)))
+    pipeline = as_pipeline(
+        pool >> RandomScorer(name="rank", sides=8) >> RandomFilter(name="rule", sides=3) % 4
+    )
+    followed = follow_relevant_items(pipeline, sample_users(random_requests(30, 1, n_items=12), 12))
+    lost = ~followed.trace.alive[:, -1]
+    assert followed.stages[-1].ordered_by == "rank"
+    cut = int((lost & ~followed.removed[:, -1]).sum())
+    assert 0 < followed.by_order[:, -1].sum() <= cut < lost.sum()

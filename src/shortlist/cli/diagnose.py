@@ -1,23 +1,27 @@
 """shortlist diagnose: which stage loses relevant items, why, and what changing a knob brings."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.console.diagnosis_tables import show
-from shortlist.cli.console.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.frame import Json, Seed, Settings, check_file, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import Console, echo
 from shortlist.data import open_dataset
 from shortlist.diagnose.bundle import diagnose as diagnose_bundle
-from shortlist.diagnose.knobs.retrain import check_variants
+from shortlist.diagnose.findings.text import counted
+from shortlist.diagnose.knobs.retrain import MINUTES
+from shortlist.diagnose.knobs.variants import check_variants
 from shortlist.evaluate.lookup import look_up_users
 from shortlist.evaluate.measures import MOST, SLATE
 from shortlist.pipeline import Recommender, load_recommender
+from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.report.diagnosis.page import diagnosis_page
 
 
@@ -39,8 +43,14 @@ def diagnose(
     ] = None,
     retrain: Annotated[
         bool,
-        typer.Option("--retrain", help="Also measure knobs that need training, with one training each."),
+        typer.Option(
+            "--retrain", help="Also train the recipe again with one change at a time, and measure each."
+        ),
     ] = False,
+    minutes: Annotated[
+        float, typer.Option(min=0.0, help="Time for the trainings of --retrain; what does not fit is said.")
+    ] = MINUTES,
+    settings: Settings = None,
     k: Annotated[
         int | None,
         typer.Option("-k", "--k", min=1, help="Items per request from each tree. Default: the tree's limit."),
@@ -60,8 +70,9 @@ def diagnose(
     report = report or html
     check_file(report, "--report")
     recommender, dataset = load_recommender(bundle), open_dataset(data)
+    changed = parse_settings(settings or [])
     if retrain:
-        _announce(recommender)
+        _announce(recommender, changed, minutes)
     with progress() as show_progress:
         found = diagnose_bundle(
             recommender,
@@ -71,6 +82,8 @@ def diagnose(
             users=users,
             budget=budget,
             retrain=retrain,
+            minutes=minutes,
+            settings=changed,
             k=k,
             beam=beam,
             seed=seed,
@@ -89,8 +102,11 @@ def diagnose(
         echo(f"report: {report}")
 
 
-def _announce(bundle: Recommender) -> None:
-    """Say how many trainings follow before they start."""
-    tried = check_variants(bundle)
-    settings = ", ".join(f"{variant.stage}: {variant.knob} = {variant.setting}" for variant in tried)
-    echo(f"--retrain: {len(tried)} trainings, each as long as `shortlist train` ({settings})", err=True)
+def _announce(bundle: Recommender, settings: Mapping[str, Any], minutes: float) -> None:
+    """Say which trainings follow before they start."""
+    tried = check_variants(bundle, settings)
+    changes = ", ".join(f"{one.stage}: {one.knob} = {one.setting}" for one in tried)
+    count = counted(len(tried), "change")
+    echo(
+        f"--retrain: the recipe as it is, then {count} as far as {minutes:g} minutes go ({changes})", err=True
+    )

@@ -1,16 +1,20 @@
 """The diagnosis of a trained bundle: `shortlist.diagnose`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from shortlist.data import Dataset, HeldOut, open_dataset
 from shortlist.diagnose.diagnosis import Diagnosis
 from shortlist.diagnose.findings.findings import with_findings
+from shortlist.diagnose.findings.summary import setting
 from shortlist.diagnose.knobs.budget import BudgetReport, parse_budget, search_budget
-from shortlist.diagnose.knobs.retrain import check_variants, retrain_variants, variants
+from shortlist.diagnose.knobs.knobs import KnobResult
+from shortlist.diagnose.knobs.retrain import MINUTES, NO_TIME, retrain_variants
+from shortlist.diagnose.knobs.variants import Variant, check_variants, variants
 from shortlist.diagnose.pipeline import USERS, diagnose_sample
 from shortlist.diagnose.sample import sample_users
 from shortlist.diagnose.shift import training_candidates
@@ -35,6 +39,8 @@ def diagnose(
     users: int | None = None,
     budget: str | float | None = None,
     retrain: bool = False,
+    minutes: float = MINUTES,
+    settings: Mapping[str, Any] | None = None,
     k: int | None = None,
     beam: int | None = None,
     seed: int = 0,
@@ -44,8 +50,9 @@ def diagnose(
 
     `bundle` and `data` are objects or their folders; `on` is "valid" or "test". Slates have `at` items. The
     headline is that of `evaluate`, on all of these users; for the rest at most `users` of them are sampled, 1,000 by
-    default. `budget` ("30ms") also searches for the best sizes within that latency. `retrain` also measures
-    knobs that need training, with one training each. `k` and `beam` replace those of the trees.
+    default. `budget` ("30ms") also searches for the best sizes within that latency. `retrain` also trains the recipe
+    again with one change at a time, as many as `minutes` allow, or with the change of `settings` only. `k` and `beam`
+    replace those of the trees.
     """
     budget_ms, measures = None if budget is None else parse_budget(budget), choose_measures(at=at)
     opened, dataset = open_recommender(bundle).as_measured(), open_dataset(data)
@@ -56,7 +63,7 @@ def diagnose(
     headline = measure_headline(
         opened, held_out, split.train, on, measures, dataset.clock, seed, progress=progress
     )
-    tried = check_variants(opened) if retrain else variants(opened.recipe)
+    tried = _tried(opened, retrain, settings)
     sample = sample_users(held_out, len(opened.catalog), USERS if users is None else users, seed)
     with one_thread():  # batches are small: a second thread waits more than it works
         found = diagnose_sample(
@@ -75,19 +82,41 @@ def diagnose(
         )
     search = None if budget_ms is None else _budget(opened, sample.held_out, budget_ms, seed, progress)
     if retrain:
-        extra = retrain_variants(tried, opened, dataset, split, sample, progress, measures.slate)
+        extra = retrain_variants(tried, opened, dataset, split, sample, progress, measures.slate, minutes)
     else:
         extra = tuple(variant.result() for variant in tried)
     return with_findings(
         replace(
             found,
             knobs=(*found.knobs, *extra),
+            warnings=(*found.warnings, *_left_out(extra, minutes)),
             trees=trees,
             headline=headline,
             budget=search,
             dependents=dependents_of(opened.recipe),
             about=opened.about,
         )
+    )
+
+
+def _tried(bundle: Recommender, retrain: bool, settings: Mapping[str, Any] | None) -> tuple[Variant, ...]:
+    """The changes to train, or to list as not measured."""
+    if settings and not retrain:
+        raise ConfigError("--set changes the recipe, which needs training; add --retrain")
+    if retrain:
+        return check_variants(bundle, settings)
+    return variants(bundle.recipe, bundle.pipeline.stages[0].title, bundle.about.training)
+
+
+def _left_out(results: Sequence[KnobResult], minutes: float) -> tuple[str, ...]:
+    """The changes for which there was no time, in one sentence."""
+    missing = [one for one in results if one.why is not None and one.why.startswith(NO_TIME)]
+    if not missing:
+        return ()
+    listed = "; ".join(setting(one) for one in missing)
+    return (
+        f"{len(missing)} of {len(results)} changes were not trained within --minutes {minutes:g}: {listed}. Give more "
+        "time, or choose one with --set.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from shortlist.diagnose.calibration import Calibration
 from shortlist.diagnose.coverage import Coverage
@@ -24,7 +25,8 @@ class StageReport:
     """One stage: the relevant items that entered it, where they went, and what a perfect stage would bring.
 
     entered = survived + lost; lost = avoidable + unavoidable. An item is lost unavoidably if its user has more relevant
-    items than the slate has places, so that keeping it would not have put it there.
+    items than the slate has places, so that keeping it would not have put it there. A selector that keeps the best by
+    score, and a cut after a filter, do not decide the order: `by_order` counts what the scores of `ordered_by` lose.
     """
 
     name: str
@@ -41,6 +43,7 @@ class StageReport:
     underfilled: int  # requests in which it passed on fewer candidates than its capacity
     ordered_by: str | None  # the stage whose scores decide what a cut here keeps
     what_if: WhatIf
+    by_order: int = 0  # of the avoidable, those decided by the order of `ordered_by`
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,9 @@ class Finding:
     why: str
     knob: str
     gain: Estimate | None = None  # the best that was measured, in recall; None where nothing was
-    share: float = 0.0  # avoidable losses, of all relevant items; 0 where it is not a loss
+    share: float = 0.0  # avoidable losses it decides, of all relevant items; 0 where it is not a loss
     setting: str = ""  # the setting that gained most, or lost least; empty where none was measured
+    advised: bool = False  # whether the setting is advice: the whole interval of its gain lies above 0
 
     @property
     def text(self) -> str:
@@ -137,11 +141,23 @@ class Diagnosis:
     findings: tuple[Finding, ...] = ()
     seconds: float | None = None
 
+    @cached_property
+    def decided(self) -> Mapping[str, int]:
+        """By stage, the avoidable losses that its choice, its rule or its order decides, also in later cuts.
+
+        Their sum is that of all avoidable losses. Negative: the stage keeps more relevant items than the order before.
+        """
+        own = {stage.name: stage.avoidable - stage.by_order for stage in self.stages}
+        for stage in self.stages:
+            if stage.by_order and stage.ordered_by is not None:
+                own[stage.ordered_by] += stage.by_order
+        return own
+
     @property
     def largest_loss(self) -> StageReport | None:
-        """The stage with the most avoidable losses, None where no stage has any."""
-        worst = max(self.stages, key=lambda stage: stage.avoidable, default=None)
-        return worst if worst is not None and worst.avoidable > 0 else None
+        """The stage that decides the most avoidable losses, None where no stage has any."""
+        worst = max(self.stages, key=lambda stage: self.decided[stage.name], default=None)
+        return worst if worst is not None and self.decided[worst.name] > 0 else None
 
     def __str__(self) -> str:
         return plain_text(self)

@@ -54,6 +54,7 @@ class FollowedItems:
     item: Ints  # [n], its item row
     removed: Bools  # [n, S], lost because a filter removed it
     unavoidable: Ints  # [C, S], of the relevant items lost, those for which the slate has no place anyway
+    by_order: Ints  # [C, S], of the others, those that the order of an earlier stage decides
     candidates: Ints  # [C, S], after the stage
     underfilled: Bools  # [C, S], fewer candidates passed on than the capacity
     in_slate: Ints  # [C], relevant items counted in the slate itself
@@ -113,6 +114,7 @@ class _Part:
     is_item: Tensor  # bool [B, R]
     alive: Tensor  # bool [B, R, S]
     removed: Tensor  # bool [B, R, S]
+    ordered: Tensor  # int64 [B, S]
     candidates: Tensor  # int64 [B, S]
     underfilled: Tensor  # bool [B, S]
     in_slate: Tensor  # int64 [B]
@@ -138,11 +140,14 @@ def _follow(
     removed = [(fate.left_at == number) & fate.removed for number in range(n_steps)]
     lead = len(stages) - n_steps
     underfilled = [_underfilled(*pair) for pair in zip(stages[lead:], trace.steps, strict=True)]
+    each = zip(stages[lead:], trace.steps, removed, strict=True)
+    ordered = [_left_by_order(stage, step, relevant, lost) for stage, step, lost in each]
     return _Part(
         relevant,
         is_item,
         torch.cat([torch.stack([known, *levels], -1), alive], -1),
         _with_lead(torch.stack(removed, -1), lead, 0),
+        _with_lead(torch.stack(ordered, -1), lead, -1),
         _with_lead(torch.stack([step.kept for step in trace.steps], -1), lead, n_items),
         _with_lead(torch.stack(underfilled, -1), lead, 0),
         torch.from_numpy(count_hits(slate.candidates, relevant)),
@@ -151,6 +156,24 @@ def _follow(
         fate.nominated_by,
         tuple(note for step in trace.steps for note in step.notes),
     )
+
+
+def _left_by_order(stage: AccountStage, step: Step, relevant: Tensor, removed: Tensor) -> Tensor:
+    """Relevant items left when only the order of an earlier stage works, or only the rule of a filter [B].
+
+    A selector without a choice of its own keeps the best by score; a filter without a cut keeps what its rule allows.
+    -1 where the stage decides alone.
+    """
+    if step.kind == "selector":
+        order = step.before.sort_keys().sort(dim=1, descending=True, stable=True).indices
+        places = step.kept[:, None] if stage.capacity is None else stage.capacity
+        first = torch.arange(order.shape[1], device=order.device) < places
+        items = step.before.items.masked_fill(~step.before.valid, -1).gather(1, order)
+        return is_in(relevant, items.masked_fill(~first, -1)).sum(1)
+    if step.kind == "filter":
+        known = is_in(relevant, step.before.items.masked_fill(~step.before.valid, -1))
+        return (known & ~removed).sum(1)
+    return torch.full_like(step.kept, -1)
 
 
 def _with_lead(values: Tensor, lead: int, fill: int) -> Tensor:
@@ -184,16 +207,38 @@ def unavoidable_losses(alive: Bools, request: Ints, requests: int, capacity: int
     of the 80 has lost 40 items and nothing that could have been returned; one that passes on 4 has lost 6 that could.
     What could be returned is min(alive, capacity): its losses add up to what slates could hold less what they hold.
     """
-    stages = alive.shape[1]
-    left = np.zeros((requests, stages + 1), np.int64)
-    left[:, 0] = np.bincount(request, minlength=requests)
-    for stage in range(stages):
-        left[:, stage + 1] = np.bincount(request[alive[:, stage]], minlength=requests)
+    left = _left(alive, request, requests)
     lost = left[:, :-1] - left[:, 1:]
     if capacity is None:
         return np.zeros_like(lost)
     could = np.minimum(left, capacity)
     return np.asarray(lost - (could[:, :-1] - could[:, 1:]))
+
+
+def losses_by_order(
+    alive: Bools,
+    request: Ints,
+    ordered: Ints,
+    stages: tuple[AccountStage, ...],
+    capacity: int | None,
+) -> Ints:
+    """Of the avoidable losses at each stage, those that the order of an earlier stage decides [C, S].
+
+    `ordered` [C, S] is `_left_by_order`. For a selector: what the best by score would lose as well; the rest is its own
+    choice, and is negative where it keeps more relevant items than they do. For a filter: what its cut loses.
+    """
+    could = _left(alive, request, len(ordered))
+    could = could if capacity is None else np.minimum(could, capacity)
+    middle = ordered if capacity is None else np.minimum(ordered, capacity)
+    selects = np.array([stage.kind == "selector" for stage in stages])
+    parts = np.where(selects, could[:, :-1] - middle, middle - could[:, 1:])
+    return np.where(ordered < 0, 0, parts)
+
+
+def _left(alive: Bools, request: Ints, requests: int) -> Ints:
+    """Relevant items of each request before the first stage and after every stage [C, S + 1]."""
+    kept = [request, *(request[alive[:, stage]] for stage in range(alive.shape[1]))]
+    return np.stack([np.bincount(one, minlength=requests) for one in kept], axis=1).astype(np.int64)
 
 
 def _joined(parts: list[_Part], stages: tuple[AccountStage, ...], sample: UserSample) -> FollowedItems:
@@ -219,6 +264,7 @@ def _joined(parts: list[_Part], stages: tuple[AccountStage, ...], sample: UserSa
         pairs("items"),
         pairs("removed")[:, begin:],
         unavoidable_losses(alive[:, begin:], request, len(sample), narrowest),
+        losses_by_order(alive[:, begin:], request, requests("ordered")[:, begin:], stages[begin:], narrowest),
         requests("candidates")[:, begin:],
         requests("underfilled")[:, begin:],
         requests("in_slate"),

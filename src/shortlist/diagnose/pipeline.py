@@ -169,6 +169,7 @@ def _stages(
             int(followed.underfilled[:, number].sum()),
             stage.ordered_by,
             what_ifs[number],
+            int(followed.by_order[:, number].sum()),
         )
         for number, stage in enumerate(followed.stages)
     )

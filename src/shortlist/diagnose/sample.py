@@ -13,7 +13,7 @@ from torch import Tensor
 from shortlist.data import Candidates, HeldOut, Query
 from shortlist.data.membership import is_in
 from shortlist.errors import DataError
-from shortlist.evaluate.evaluation import BATCH, longest_history
+from shortlist.evaluate.batches import BATCH, longest_history
 from shortlist.evaluate.losses import Ints
 from shortlist.grammar import Stage, as_pipeline
 from shortlist.metrics.estimate import Estimate, Floats, share
@@ -71,6 +71,12 @@ class UserSample:
         """
         per_request = hits / np.maximum(self.n_relevant, 1)
         return share(self.by_user(per_request), self.by_user(self.n_relevant > 0), self.seed)
+
+    def recalls(self, hits: Ints) -> Floats:
+        """The recall of every user [U], NaN without relevant items."""
+        known = self.by_user(self.n_relevant > 0)
+        sums = self.by_user(hits / np.maximum(self.n_relevant, 1))
+        return np.where(known > 0, sums / np.maximum(known, 1), np.nan)
 
     def mean(self, per_request: NDArray[Any]) -> Estimate:
         """Mean over requests of a value per request [C]."""

@@ -34,7 +34,8 @@ def test_advice_holds_the_measured_gain_of_the_best_knob():
 
 def test_gain_whose_interval_contains_0_is_not_significant():
     found = of(diagnosis(), "pool")  # the pool owns the knobs of its nominators
-    assert "No significant gain: limit = 400 at 'covisit' gave +0.2 points" in found.knob
+    assert "Without training no setting gains significantly: limit = 400 at 'covisit' gave" in found.knob
+    assert not found.advised
 
 
 def test_significant_gain_outranks_a_larger_one_that_is_not():
@@ -52,28 +53,31 @@ def test_summary_says_that_the_best_of_several_is_overestimated():
 
 def test_settings_that_only_lower_recall_are_reported_so():
     found = diagnosis(knobs=(knob("rank", "cut", "30", -0.03),))
-    assert "Every measured setting lowers recall" in of(found, "rank").knob
+    assert "With all stages as trained, every measured setting lowers recall" in of(found, "rank").knob
 
 
 def test_knobs_that_need_training_say_how_to_measure_them():
     found = diagnosis(knobs=(knob("rank", "mode", "mixed", None), knob("rank", "negatives", "both", None)))
     assert of(found, "rank").gain is None
-    assert "Not measured: mode = mixed, negatives = both; they need training, add --retrain." in (
-        of(found, "rank").knob
-    )
+    for stage in ("pool", "rank"):
+        assert "Not known without training: whether" in of(found, stage).knob
+        assert "--retrain measures it" in of(found, stage).knob
+    assert "Not known" not in of(found, "seen").knob  # a rule is not trained
+    assert "--retrain measures it" in summary(found)[-1]
 
 
 def test_without_knobs_no_gain_is_promised():
     found = diagnosis(knobs=())
-    assert "No setting of this stage was measured." in of(found, "rank").knob
-    assert summary(found)[-1] == "No setting was measured on these users."
+    assert "It has no setting that can be changed without training." in of(found, "rank").knob
+    assert summary(found)[-1].startswith("No setting was measured on these users.")
 
 
 def test_few_users_give_values_without_intervals():
     found = diagnosis(knobs=(replace(knob("rank", "cut", "120", 0.02), gain=Estimate(0.02)),))
     found = with_stage(found, 2, share=Estimate(0.29))
     assert "(29.0%)" in of(found, "rank").what
-    assert of(found, "rank").knob.endswith("gave +2.0 points.")
+    assert "gave +2.0 points. Not known" in of(found, "rank").knob
+    assert not of(found, "rank").advised
 
 
 def test_filter_with_a_cut_separates_its_rule_from_the_cut():
@@ -81,8 +85,6 @@ def test_filter_with_a_cut_separates_its_rule_from_the_cut():
     assert "Its rule removed 4 of them; 6 passed, but ranked below the cut" in of(some, "seen").why
     none = with_stage(diagnosis(), 1, removed=0)
     assert of(none, "seen").why.startswith("Its rule kept them, but they ranked below the cut")
-    assert of(none, "seen").knob.startswith("Improve the order before it")
-    assert of(diagnosis(), "seen").knob.startswith("Change the rule of the filter")
     assert "by its rule, not by a score" in of(diagnosis(), "seen").why
 
 
@@ -119,7 +121,7 @@ def test_summary_is_three_sentences_and_says_which_users_were_measured():
     first, second, third = summary(diagnosis())
     assert first.startswith("Recall@10 is 15.0% [14.0%, 16.0%], the mean over 400 validation users")
     assert "the funnel returned 150 of 1,000 relevant items" in first
-    assert "at 'pool' (candidate generation): 300 relevant items, 30.0%" in second
+    assert "decided by 'pool' (candidate generation): 300 relevant items, 30.0%" in second
     assert "The most could be gained at 'rank': a perfect order there would bring +12.0 points" in second
     assert "cut = 120 at 'rank' gained most: +2.1 points" in third
 
@@ -156,8 +158,35 @@ def test_filter_finding_holds_the_effect_of_leaving_it_out():
     assert "leaving out 'seen' gave -4.0 points [-5.0, -3.0]: the filter raises recall." in text
 
 
-def test_selector_says_whose_scores_it_uses():
-    assert "It selects by the scores of 'rank'" in of(diagnosis(), "diverse").why
+def test_selector_says_how_much_the_scores_before_it_would_lose_as_well():
+    why = of(with_stage(diagnosis(), 3, by_order=100), "diverse").why
+    assert "The best by the scores of 'rank' would lose 100 of the avoidable ones as well" in why
+    assert "its own choice loses 50" in why
+
+
+def test_selector_that_keeps_the_order_is_not_blamed_for_it():
+    found = with_stage(diagnosis(), 3, by_order=150)  # as many as the best by score would lose
+    assert found.decided == {"pool": 300, "seen": 10, "rank": 440, "diverse": 0}
+    assert sum(found.decided.values()) == sum(stage.avoidable for stage in found.stages)
+    assert found.largest_loss.name == "rank"
+    assert "decided by 'rank' (a ranker): 440 relevant items" in summary(found)[1]
+    losses = [finding for finding in findings_of(found) if finding.share]
+    assert [finding.stage for finding in losses] == ["rank", "pool", "seen"]
+    assert "Its order also decides 150 avoidable losses at 'diverse'." in losses[0].what
+    assert "'diverse'" not in losses[1].why  # it is not the stage that loses what the pool would bring
+    assert "the order of 'rank' would lose it again" in losses[1].why
+
+
+def test_stage_with_small_losses_is_not_said_to_need_no_change():
+    found = with_stage(diagnosis(), 2, lost=3, avoidable=3)
+    small = next(finding for finding in findings_of(found) if finding.stage == "rank")
+    assert "No change" not in small.knob
+    assert "Not known without training: whether other candidates or scores from here would gain" in small.knob
+
+
+def test_only_a_setting_with_a_gain_above_0_is_advice():
+    advised = {finding.stage: finding.advised for finding in findings_of(diagnosis()) if finding.share}
+    assert advised == {"pool": False, "rank": True, "diverse": False, "seen": False}
 
 
 def test_stage_whose_oracle_gains_nothing_is_not_promised():

@@ -1,34 +1,35 @@
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from shortlist.diagnose.knobs.retrain import Variant, check_variants, retrain_variants, variants
+from shortlist.diagnose.knobs.retrain import ALL, NO_TIME, retrain_variants
+from shortlist.diagnose.knobs.variants import Variant, variants
 from shortlist.diagnose.sample import hits_per_request, sample_users
-from shortlist.errors import ConfigError
+from shortlist.grammar import leaves, map_leaves
 from shortlist.pipeline import load_recommender, parse_recipe
+from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.pipeline import train_pipeline
 
-RANKED = """
-name = "ranked"
-pipeline = "popular % 20 >> rank % 5"
+FUNNEL = """
+name = "funnel"
+pipeline = "popular % 30 + ease % 40 >> seen >> rank % 20"
 
 [stages.popular]
 type = "popular"
+
+[stages.ease]
+type = "ease"
+
+[stages.seen]
+type = "seen"
 
 [stages.rank]
-type = "din-ranker"
+type = "feature-ranker"
 
 [stages.rank.train]
-negatives = "candidates"
-"""
-
-POPULAR = """
-name = "popular"
-pipeline = "popular % 20"
-
-[stages.popular]
-type = "popular"
+epochs = 2
 """
 
 
@@ -37,68 +38,77 @@ def bundle_with_tree(tree_bundle):
     return load_recommender(tree_bundle)
 
 
-def test_tree_has_variants_with_other_branches_and_nothing_else_changes(bundle_with_tree):
-    recipe = bundle_with_tree.recipe
-    found = variants(recipe)
-    assert [(one.stage, one.knob, one.setting) for one in found] == [
-        ("tree", "branch", "4"),
-        ("tree", "branch", "8"),
-    ]
-    changed = found[0].recipe.stages["tree"]
-    assert changed.train == {**recipe.stages["tree"].train, "branch": 4}
-    assert changed.settings == recipe.stages["tree"].settings
-    assert found[0].recipe.stages["seen"] is recipe.stages["seen"]
+@pytest.fixture(scope="module")
+def funnel(world):
+    return train_pipeline(parse_recipe(FUNNEL), world, 0)
 
 
-def test_ranker_has_variants_with_other_modes_and_negatives():
-    found = [(one.knob, one.setting) for one in variants(parse_recipe(RANKED))]
-    assert [one for one in found if one[0] == "mode"] == [("mode", "original"), ("mode", "mixed")]
-    assert [one for one in found if one[0] == "negatives"] == [
-        ("negatives", "catalogue"),
-        ("negatives", "both"),
-    ]
+@pytest.fixture(scope="module")
+def sample(world):
+    return sample_users(world.split().test, len(world.catalog), 40, 0)
 
 
-def test_stages_that_count_events_once_have_the_same_variants(bundle_with_tree):
-    ranked = RANKED + 'weights = "implicit"\n'
-    assert len(variants(parse_recipe(ranked))) == len(variants(parse_recipe(RANKED)))
-    tree = bundle_with_tree.recipe
-    config = replace(tree.stages["tree"], train={**tree.stages["tree"].train, "weights": "implicit"})
-    found = variants(replace(tree, stages={**tree.stages, "tree": config}))
-    assert [one.recipe.stages["tree"].train["weights"] for one in found] == ["implicit"] * 2
+def named(recipe, knob, stage):
+    return next(one for one in variants(recipe) if (one.knob, one.stage) == (knob, stage))
 
 
-def test_bundle_without_variants_or_recipe_is_refused(bundle_with_tree):
-    assert variants(None) == variants(parse_recipe(POPULAR)) == ()
-    with pytest.raises(ConfigError, match="retrain needs a ranker with training modes"):
-        check_variants(replace(bundle_with_tree, recipe=parse_recipe(POPULAR)))
-    with pytest.raises(ConfigError, match="holds no recipe, so it cannot be trained again"):
-        check_variants(replace(bundle_with_tree, recipe=None))
-
-
-def test_variant_is_trained_like_the_bundle_and_measured_on_the_same_users(bundle_with_tree, world):
-    sample = sample_users(world.split().test, len(world.catalog), 40, 0)
-    variant = variants(bundle_with_tree.recipe)[0]
-    (result,) = retrain_variants((variant,), bundle_with_tree, world, world.split(), sample)
-    made = train_pipeline(variant.recipe, world, 0)
-    difference = hits_per_request(made.pipeline, sample) - hits_per_request(bundle_with_tree.pipeline, sample)
+def test_variant_is_trained_like_the_bundle_and_measured_on_the_same_users(bundle_with_tree, world, sample):
+    variant = named(bundle_with_tree.recipe, "branch", "tree")
+    (result,) = retrain_variants((variant,), bundle_with_tree.as_measured(), world, world.split(), sample)
+    made = train_pipeline(variant.changed, world, 0)
+    measured = bundle_with_tree.as_measured().pipeline
+    difference = hits_per_request(made.pipeline, sample) - hits_per_request(measured, sample)
     assert result.gain.mean == pytest.approx(np.mean(difference / sample.n_relevant))
     assert result.needs_training
+    assert result.seconds > 0
+    assert 0 < result.p_value <= 1
     assert (result.stage, result.knob, result.setting) == ("tree", "branch", "4")
 
 
-def test_unchanged_recipe_gains_nothing(bundle_with_tree, world):
-    sample = sample_users(world.split().test, len(world.catalog), 40, 0)
-    made = train_pipeline(bundle_with_tree.recipe, world, 0)
-    hits = [hits_per_request(one.pipeline, sample) for one in (made, bundle_with_tree.as_measured())]
-    assert np.array_equal(*hits)
+def test_nominators_that_did_not_change_are_not_fitted_again(funnel, world, sample, monkeypatch):
+    fits, original = Counter(), ModelTrainer.fit
+    monkeypatch.setattr(
+        ModelTrainer, "fit", lambda self, *given: fits.update([self.model.__name__]) or original(self, *given)
+    )
+    tried = tuple(
+        named(funnel.recipe, knob, stage)
+        for knob, stage in (("epochs", "rank"), ("removed", "popular"), ("limits", "pool"))
+    )
+    found = retrain_variants(tried, funnel, world, world.split(), sample)
+    assert [one.gain is not None for one in found] == [True] * 3
+    assert fits["EASE"] == 3  # two folds and the training events, for four trainings
 
 
-def test_training_that_is_refused_says_why(bundle_with_tree, world):
-    sample = sample_users(world.split().test, len(world.catalog), 40, 0)
-    recipe = bundle_with_tree.recipe
-    bad = replace(recipe.stages["tree"], train={**recipe.stages["tree"].train, "branch": 1})
-    variant = Variant("tree", "branch", "1", replace(recipe, stages={**recipe.stages, "tree": bad}))
-    (result,) = retrain_variants((variant,), bundle_with_tree, world, world.split(), sample)
+def test_candidates_of_fewer_nominators_are_those_of_a_training_without_the_others(funnel, world, sample):
+    variant = named(funnel.recipe, "removed", "popular")
+    (result,) = retrain_variants((variant,), funnel, world, world.split(), sample)
+    made = train_pipeline(variant.changed, world, 0)
+    difference = hits_per_request(made.pipeline, sample) - hits_per_request(funnel.pipeline, sample)
+    assert result.gain.mean == pytest.approx(sample.recall(difference).mean, abs=0.02)
+
+
+def test_stage_fitted_on_old_events_is_named_by_fitting_it_again(funnel, world, sample):
+    old = replace(world, events=world.events.where(np.arange(len(world.events)) % 20 == 0))
+    stale = {leaf.title: leaf for leaf in leaves(train_pipeline(funnel.recipe, old, 0).pipeline)}
+    pipeline = map_leaves(funnel.pipeline, lambda leaf: stale["ease"] if leaf.title == "ease" else leaf)
+    found = retrain_variants((), replace(funnel, pipeline=pipeline), world, world.split(), sample)
+    assert [(one.stage, one.knob) for one in found] == [("ease", "fit"), (ALL, "fit")]
+    assert found[0].gain == found[1].gain
+    assert found[0].gain.mean > 0
+
+
+def test_bundle_that_is_up_to_date_gains_nothing_by_training_again(funnel, world, sample):
+    assert retrain_variants((), funnel, world, world.split(), sample) == ()
+
+
+def test_changes_without_time_are_reported(funnel, world, sample):
+    tried = variants(funnel.recipe)
+    found = retrain_variants(tried, funnel, world, world.split(), sample, minutes=0.0)
+    assert [one.why for one in found] == [f"{NO_TIME} within --minutes 0"] * len(tried)
+
+
+def test_training_that_is_refused_says_why(bundle_with_tree, world, sample):
+    variant = Variant("tree", "branch", "1", {"stages.tree.train.branch": 1}, bundle_with_tree.recipe)
+    (result,) = retrain_variants((variant,), bundle_with_tree.as_measured(), world, world.split(), sample)
     assert result.gain is None
     assert "branch" in result.why

@@ -19,7 +19,7 @@ def test_page_begins_with_the_largest_loss_its_knob_and_the_gain(found):
     page = diagnosis_page(found)
     order = [
         "Summary",
-        "largest avoidable loss is at &#x27;pool&#x27;",
+        "Most avoidable losses are decided by &#x27;pool&#x27;",
         "Findings in words",
         "1. &#x27;pool&#x27; (candidate generation) loses 300",
         "limit = 400 at &#x27;covisit&#x27; gave +0.2 points",

@@ -19,9 +19,10 @@ from shortlist.report.diagnosis.budget import budget_lines
 
 FURTHEST = 3  # segments that are shown
 
-STAGES_CAPTION = """> largest avoidable loss. in: relevant items that entered. lost: % of all relevant items
-[95 % interval]. of in: % of those that entered. avoidable: % of all relevant items lost here although the slate
-had a place for them. oracle: gain of recall in points if this stage alone were perfect, the others as trained
+STAGES_CAPTION = """> most avoidable losses. in: relevant items that entered. lost: % of all relevant items
+[95 % interval]. of in: % of those that entered. avoidable: % of all relevant items lost although the slate had a
+place for them, counted at the stage whose choice, rule or order decides it; below 0: it keeps more than the order
+before it. oracle: gain of recall in points if this stage alone were perfect, the others as trained
 (an upper bound that uses the held-out answers). out: candidates per request after the stage."""
 
 LEVELS_CAPTION = """* no more nodes than the beam: nothing is lost. wrong: pairs that violate the max-heap order.
@@ -91,7 +92,7 @@ def stages_table(diagnosis: Diagnosis) -> Table:
             f"{stage.entered:,}",
             _hundreds(stage.share),
             "–" if stage.conditional is None else f"{100 * stage.conditional:.1f}",
-            f"{100 * stage.avoidable / relevant:.1f}",
+            f"{100 * diagnosis.decided[stage.name] / relevant:.1f}",
             "–" if oracle is None else _hundreds(oracle),
             f"{stage.candidates:,.0f}",
         )

@@ -1,10 +1,16 @@
-"""The findings of a diagnosis: the largest avoidable loss first, its reason, and the measured gain of a knob."""
+"""The findings of a diagnosis: what retraining gains, then the losses, each with the stage that decides them.
+
+Losses and the gains of knobs that need no training are exactly known for the users measured. What a stage would gain if
+it were trained in another way is known only after training it. Findings say so, and advise only what was measured to
+gain.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from shortlist.diagnose.diagnosis import Diagnosis, Finding, StageReport
 from shortlist.diagnose.findings.notes import SMALL, notes
+from shortlist.diagnose.findings.retrained import retrained_findings, retrained_sentences
 from shortlist.diagnose.findings.summary import best_knob, kind_of, n_measured, setting
 from shortlist.diagnose.findings.text import (
     NOISE,
@@ -21,14 +27,10 @@ from shortlist.diagnose.tree.diagnosis import TreeDiagnosis
 
 TENTH = 0.001  # a tenth of a point: smaller differences are not reported
 
-KNOBS = {
-    "catalogue": "Train again on data with these items; no stage can return an item outside the catalogue.",
-    "nominator": "Raise the limit of a nominator (the number after % in the recipe), or add a nominator.",
-    "filter": "Change the rule of the filter: what it removes, and how much of the history it uses. The rule may "
-    "have other reasons.",
-    "hydrator": "It only adds columns; see the stage before it.",
-    "scorer": "Raise its cut (the number after % in the recipe), or change what it is trained on.",
-    "selector": "Lower its strength of diversity, or return more items.",
+UNKNOWN = {
+    "catalogue": "No stage can return an item outside the catalogue; train on data with these items.",
+    "nominator": "whether other nominators, or the same ones trained longer, would gain",
+    "scorer": "whether longer training, another type or a wider cut with later stages trained for it would gain",
 }
 REASONS = {
     "catalogue": "They are not in the catalogue of the bundle.",
@@ -46,12 +48,13 @@ def with_findings(diagnosis: Diagnosis) -> Diagnosis:
 
 
 def findings_of(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """Losses by what could be avoided of them, then other findings."""
-    least = SMALL * max(diagnosis.relevant, 1)
-    stages = sorted(diagnosis.stages, key=lambda stage: -stage.avoidable)
-    losses = [_loss(stage, diagnosis) for stage in stages if stage.avoidable >= least]
-    small = [stage for stage in stages if 0 < stage.avoidable < least]
-    return (*losses, *([_small(small, diagnosis.relevant)] if small else []), *notes(diagnosis))
+    """Gains of retraining, then losses by the stage that decides them, then other findings."""
+    least, decided = SMALL * max(diagnosis.relevant, 1), diagnosis.decided
+    stages = sorted(diagnosis.stages, key=lambda stage: -decided[stage.name])
+    losses = [_loss(stage, diagnosis) for stage in stages if decided[stage.name] >= least]
+    small = [stage for stage in stages if 0 < decided[stage.name] < least]
+    rest = [_small(small, diagnosis)] if small else []
+    return (*retrained_findings(diagnosis), *losses, *rest, *notes(diagnosis))
 
 
 def knobs_of(stage: StageReport, diagnosis: Diagnosis) -> list[KnobResult]:
@@ -67,16 +70,18 @@ def _loss(stage: StageReport, diagnosis: Diagnosis) -> Finding:
     best = best_knob(knobs)
     return Finding(
         stage.name,
-        _what(stage, diagnosis.relevant),
+        _what(stage, diagnosis),
         " ".join(_why(stage, diagnosis)),
-        " ".join(_advice(stage, knobs, best)),
+        " ".join(_advice(stage, knobs, diagnosis)),
         best.gain if best else None,
-        stage.avoidable / diagnosis.relevant,
+        diagnosis.decided[stage.name] / diagnosis.relevant,
         setting(best) if best else "",
+        advised=best is not None and best.gain is not None and rises(best.gain) and stage.kind != "filter",
     )
 
 
-def _what(stage: StageReport, relevant: int) -> str:
+def _what(stage: StageReport, diagnosis: Diagnosis) -> str:
+    relevant = diagnosis.relevant
     text = (
         f"{stage.name!r} ({kind_of(stage)}) loses {stage.lost:,} of {counted(relevant, 'relevant item')} "
         f"({with_interval(stage.share)})"
@@ -88,7 +93,17 @@ def _what(stage: StageReport, relevant: int) -> str:
             f"; {stage.unavoidable:,} of them are unavoidable, because their users have more relevant items than the "
             "slate has places"
         )
-    return text + "."
+    return f"{text}.{_by_its_order(stage, diagnosis)}"
+
+
+def _by_its_order(stage: StageReport, diagnosis: Diagnosis) -> str:
+    """The losses of later stages that only follow the order of this one."""
+    later = [one for one in diagnosis.stages if one.ordered_by == stage.name and one.by_order]
+    if not later:
+        return ""
+    count = sum(one.by_order for one in later)
+    names = listed([one.name for one in later])
+    return f" Its order also decides {counted(count, 'avoidable loss', 'avoidable losses')} at {names}."
 
 
 def _why(stage: StageReport, diagnosis: Diagnosis) -> list[str]:
@@ -98,8 +113,10 @@ def _why(stage: StageReport, diagnosis: Diagnosis) -> list[str]:
     if stage.kind != "filter" and stage.removed:
         sentences.append(f"A filter inside of it removed {stage.removed:,} of them.")
     if stage.kind == "selector" and stage.ordered_by and stage.ordered_by != stage.name:
+        own = stage.avoidable - stage.by_order
         sentences.append(
-            f"It selects by the scores of {stage.ordered_by!r}, so a better order there matters most."
+            f"The best by the scores of {stage.ordered_by!r} would lose {stage.by_order:,} of the avoidable ones as "
+            f"well; its own choice loses {own:,}."
         )
     sentences += _what_if(stage, diagnosis)
     if stage.kind == "nominator":
@@ -131,12 +148,19 @@ def _what_if(stage: StageReport, diagnosis: Diagnosis) -> list[str]:
     names = [one.name for one in diagnosis.stages]
     later = diagnosis.stages[names.index(stage.name) + 1 :]
     if gain < (then.ceiling or 0.0) / 2 and later:
-        worst = max(later, key=lambda one: one.conditional or 0.0)
         much = "Nothing" if gain <= NOISE else "Less than half"
-        sentences.append(
-            f"{much} of what it loses would be returned: later stages, {worst.name!r} most of all, would lose it again."
-        )
+        again = _loses_again(stage, max(later, key=lambda one: one.conditional or 0.0))
+        sentences.append(f"{much} of what it loses would be returned: {again}.")
     return sentences
+
+
+def _loses_again(stage: StageReport, worst: StageReport) -> str:
+    """The later stage that loses most, or the one whose order it follows."""
+    if 2 * worst.by_order < worst.avoidable or worst.ordered_by is None:
+        return f"later stages, {worst.name!r} most of all, would lose it again"
+    if worst.ordered_by == stage.name:
+        return f"its order puts them below the places of {worst.name!r}"
+    return f"the order of {worst.ordered_by!r} would lose it again"
 
 
 def _tree_losses(name: str, tree: TreeDiagnosis) -> str:
@@ -151,22 +175,20 @@ def _tree_losses(name: str, tree: TreeDiagnosis) -> str:
     return text + (" A larger beam will not help." if losses.beam < SMALL * relevant else "")
 
 
-def _advice(stage: StageReport, knobs: Sequence[KnobResult], best: KnobResult | None) -> list[str]:
-    advice = [KNOBS.get(stage.kind, "")]
+def _advice(stage: StageReport, knobs: Sequence[KnobResult], diagnosis: Diagnosis) -> list[str]:
+    """The measured knobs, and what is not known."""
+    untrained = [knob for knob in knobs if not knob.needs_training]
+    best = best_knob(untrained)
     if stage.kind == "filter" and best is not None and best.gain is not None:
         end = ": the filter raises recall" if falls(best.gain) else ""
-        if 2 * stage.removed < stage.lost:
-            advice = [
-                "Improve the order before it (a ranker with a cut), or raise the cut; its rule loses little."
-            ]
-        return [*advice, f"Measured: {setting(best)} gave {points(best.gain)}{end}."]
-    return [*advice, _gain(stage, knobs, best), *_needs_training(knobs)]
+        return [f"Measured: {setting(best)} gave {points(best.gain)}{end}. The rule may have other reasons."]
+    return [_gain(stage, untrained, best), *_not_known(stage, diagnosis)]
 
 
 def _gain(stage: StageReport, knobs: Sequence[KnobResult], best: KnobResult | None) -> str:
     """The measured effect of the best knob."""
     if best is None or best.gain is None:
-        return "No setting of this stage was measured."
+        return "It has no setting that can be changed without training."
     tried = n_measured(knobs)
     of = f" (the best of {tried} settings)" if tried > 1 else ""
     if rises(best.gain):
@@ -174,16 +196,21 @@ def _gain(stage: StageReport, knobs: Sequence[KnobResult], best: KnobResult | No
     if best.gain.low is None:
         return f"Measured: {setting(best)} gave {points(best.gain)}{of}."
     if falls(best.gain):
-        return f"Every measured setting lowers recall; the smallest drop is {points(best.gain)} with {setting(best)}."
-    return f"No significant gain: {setting(best)} gave {points(best.gain)}{of}."
+        return (
+            "With all stages as trained, every measured setting lowers recall; the smallest drop is "
+            f"{points(best.gain)} with {setting(best)}."
+        )
+    return f"Without training no setting gains significantly: {setting(best)} gave {points(best.gain)}{of}."
 
 
-def _needs_training(knobs: Sequence[KnobResult]) -> list[str]:
-    waiting = [knob for knob in knobs if knob.needs_training and knob.gain is None and not knob.why]
-    if not waiting:
-        return []
-    settings = ", ".join(f"{knob.knob} = {knob.setting}" for knob in waiting)
-    return [f"Not measured: {settings}; they need training, add --retrain."]
+def _not_known(stage: StageReport, diagnosis: Diagnosis) -> list[str]:
+    """What only training can show."""
+    text = UNKNOWN.get(stage.kind, "")
+    if not text.startswith("whether"):
+        return [text] if text else []
+    if any(knob.needs_training and knob.gain is not None for knob in diagnosis.knobs):
+        return retrained_sentences(knobs_of(stage, diagnosis))
+    return [f"Not known without training: {text}; --retrain measures it."]
 
 
 def _cost(knob: KnobResult, stage: StageReport) -> str:
@@ -193,15 +220,17 @@ def _cost(knob: KnobResult, stage: StageReport) -> str:
     return f", with {after:,.0f} candidates per request after this stage instead of {before:,.0f}"
 
 
-def _small(stages: Sequence[StageReport], relevant: int) -> Finding:
+def _small(stages: Sequence[StageReport], diagnosis: Diagnosis) -> Finding:
     names = listed([stage.name for stage in stages])
-    share = sum(stage.avoidable for stage in stages) / relevant
+    share = sum(diagnosis.decided[stage.name] for stage in stages) / diagnosis.relevant
     single = len(stages) == 1
+    trained = any(stage.kind in ("nominator", "scorer") for stage in stages)
     return Finding(
         stages[0].name,
         f"{names} {'loses' if single else 'together lose'} {share:.2%} of the relevant items avoidably.",
         "That is less than 1 %." if single else "Each loses less than 1 %.",
-        "No change needed.",
+        "Keeping these items would gain little."
+        + (" Not known without training: whether other candidates or scores from here would gain." * trained),
         None,
         share,
     )

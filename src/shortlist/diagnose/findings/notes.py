@@ -67,17 +67,23 @@ def _noise(diagnosis: Diagnosis) -> Iterator[Finding]:
     yield Finding(
         stage or diagnosis.stages[-1].name,
         what,
-        "Among more candidates the ranker picks irrelevant ones more often: they are unlike its training candidates.",
+        "Among more candidates the ranker, as trained, picks irrelevant ones more often.",
         _negatives(diagnosis, stage),
     )
 
 
 def _negatives(diagnosis: Diagnosis, stage: str | None) -> str:
-    """Which negatives a ranker should be trained on, unless it is already."""
+    """What is not known: a ranker that is trained for other candidates."""
     history = diagnosis.about.training.get(stage or "")
     if history is not None and history.negatives in ("candidates", "all-candidates", "both"):
-        return "It is trained with candidates as negatives already: keep the stages before it as narrow as they are."
-    return 'Train it with candidates as negatives (negatives = "candidates" or "both"); wider stages will not help.'
+        return (
+            "It is trained with candidates as negatives already. Not known without training: whether other nominators, "
+            "or a ranker trained for more candidates, would gain; --retrain measures it."
+        )
+    return (
+        'Not known without training: whether candidates as negatives (negatives = "candidates" or "both") would gain; '
+        "--retrain measures it."
+    )
 
 
 def _widened(diagnosis: Diagnosis) -> list[tuple[Estimate, KnobResult]]:
@@ -182,65 +188,55 @@ def _underfilled(diagnosis: Diagnosis) -> Iterator[Finding]:
                 stage.name,
                 f"{stage.name!r} has fewer candidates than places in {counted(stage.underfilled, 'request')}.",
                 "The stages before it pass on too few candidates.",
-                "Raise the limits of the nominators, or add one that always has candidates (popular).",
+                "Higher limits of the nominators fill them, or one more that always has candidates (popular); whether "
+                "that gains is measured above.",
             )
             return  # the first of them explains the others
 
 
 def _idle(diagnosis: Diagnosis) -> Iterator[Finding]:
-    """Nominators without a measurable effect; one that another stage needs stays."""
+    """Nominators without a measurable effect that no other stage uses."""
     if len(diagnosis.nominators) < 2:
         return
     least = -REDUNDANT * (diagnosis.recall.mean or 0.0)
     without = {name: one.without for name, one in diagnosis.nominators.items()}
-    idle = [name for name, change in without.items() if _redundant(change, least)]
+    idle = [
+        name
+        for name, change in without.items()
+        if _redundant(change, least) and not diagnosis.dependents.get(name)
+    ]
     if not idle:
         return
     changes = "; ".join(f"without {name!r} {points(without[name])}" for name in idle)
     better = [name for name in idle if rises(without[name])]
     more = f" Recall is higher without {listed(better)}." if better else ""
-    every = len(idle) == len(without)
-    what = (
-        "Every nominator is redundant on its own"
-        if every
-        else f"{listed(idle)} {'are' if idle[1:] else 'is'} redundant"
-    )
-    first, gain, setting = _best_removal(idle, diagnosis)
+    best = max(idle, key=lambda name: without[name].mean or 0.0)
     yield Finding(
-        first,
-        f"{what}: {changes}.{more}",
+        best,
+        f"{_redundant_names(idle, len(without))}: {changes}.{more}",
         "Other nominators nominate the same relevant items, or later stages lose them.",
-        _removal(idle, diagnosis),
-        gain,
-        setting=setting,
+        _removal(idle),
+        without[best],
+        setting=f"leaving out {best!r}",
+        advised=rises(without[best]),
     )
 
 
-def _best_removal(idle: list[str], diagnosis: Diagnosis) -> tuple[str, Estimate | None, str]:
-    """The nominator that can go at the least cost, the change of recall without it, and the setting in words."""
-    free = [name for name in idle if not diagnosis.dependents.get(name)]
-    if not free:
-        return idle[0], None, ""
-    best = max(free, key=lambda name: diagnosis.nominators[name].without.mean or 0.0)
-    return best, diagnosis.nominators[best].without, f"leaving out {best!r}"
+def _redundant_names(idle: list[str], count: int) -> str:
+    if len(idle) == count:
+        return "Every nominator is redundant on its own"
+    return f"{listed(idle)} {'are' if idle[1:] else 'is'} redundant"
 
 
-def _removal(idle: list[str], diagnosis: Diagnosis) -> str:
-    """Which nominators can go: none that another stage needs."""
-    needed = [name for name in idle if diagnosis.dependents.get(name)]
-    free = [name for name in idle if name not in needed]
-    keep = " ".join(
-        f"Keep {name!r}: {listed([*diagnosis.dependents[name]])} cannot be trained without it."
-        for name in needed
-    )
-    if not free:
-        return keep
+def _removal(idle: list[str]) -> str:
+    """What leaving out nominators brings, and what it does not show."""
     together = (
-        " Remove one at a time and measure again: nominators of the same items replace each other."
-        if free[1:]
+        " Leave out one at a time and measure again: nominators of the same items replace each other."
+        if idle[1:]
         else ""
     )
-    return f"Remove {listed(free)} to lower latency.{together}{' ' if keep else ''}{keep}"
+    names = listed(idle)
+    return f"With later stages as trained, leaving out {names} saves time and costs no measurable recall.{together}"
 
 
 def _redundant(without: Estimate, least: float) -> bool:

@@ -18,6 +18,12 @@ KINDS = {
     "scorer": "a ranker",
     "selector": "selects the slate",
 }
+SENTENCES = {
+    "nominator": "adding {setting} to {stage!r}",
+    "limits": "twice the limit of every nominator of {stage!r}",
+    "fit": "fitting {stage!r} again with the same settings",
+    "settings": "{setting}",
+}
 
 
 def plain_text(diagnosis: "Diagnosis") -> str:
@@ -38,7 +44,7 @@ def _rows(diagnosis: "Diagnosis") -> list[str]:
     for stage in diagnosis.stages:
         mark = "> " if stage is worst else "  "
         counts = f"{stage.entered:>9,}{stage.survived:>10,}{stage.lost:>9,}"
-        shares = f"{stage.lost / relevant:>8.1%}{stage.avoidable / relevant:>11.1%}"
+        shares = f"{stage.lost / relevant:>8.1%}{diagnosis.decided[stage.name] / relevant:>11.1%}"
         rows.append(f"{mark}{stage.name:<{width}}{counts}{shares}")
     return rows
 
@@ -51,9 +57,10 @@ def summary(diagnosis: "Diagnosis") -> list[str]:
     worst = diagnosis.largest_loss
     if worst is None:
         return [*sentences, "No stage has avoidable losses."]
+    decided = diagnosis.decided[worst.name]
     sentences.append(
-        f"The largest avoidable loss is at {worst.name!r} ({kind_of(worst)}{_by_scores_of(worst)}): "
-        f"{counted(worst.avoidable, 'relevant item')}, {percent(worst.avoidable / diagnosis.relevant)}. "
+        f"Most avoidable losses are decided by {worst.name!r} ({kind_of(worst)}): "
+        f"{counted(decided, 'relevant item')}, {percent(decided / diagnosis.relevant)}. "
         f"{_potential(diagnosis)}"
     )
     coverage = diagnosis.coverage
@@ -96,8 +103,10 @@ def best_knob(knobs: Sequence[KnobResult]) -> KnobResult | None:
 
 def setting(knob: KnobResult) -> str:
     """A knob with its setting, in a sentence."""
-    if knob.knob == "rule":
+    if knob.knob in ("rule", "removed"):
         return f"leaving out {knob.stage!r}"
+    if knob.knob in SENTENCES:
+        return SENTENCES[knob.knob].format(stage=knob.stage, setting=knob.setting)
     if knob.knob == "candidates":
         return f"the whole catalogue as candidates of {knob.stage!r}"
     if knob.setting == "none":
@@ -133,26 +142,24 @@ def _potential(diagnosis: "Diagnosis") -> str:
 
 
 def _best_knob(diagnosis: "Diagnosis") -> str:
+    retrained = any(knob.needs_training and knob.gain is not None for knob in diagnosis.knobs)
+    unknown = (
+        "" if retrained else " What training another way would gain is not known; --retrain measures it."
+    )
     best = best_knob(diagnosis.knobs)
     if best is None or best.gain is None:
-        return "No setting was measured on these users."
+        return f"No setting was measured on these users.{unknown}"
     if rises(best.gain):
         return (
             f"Of {n_measured(diagnosis.knobs)} settings measured, {setting(best)} gained most: {points(best.gain)} of "
-            "recall. The best of several is overestimated: measure it on other users."
+            f"recall. The best of several is overestimated: measure it on other users.{unknown}"
         )
-    return "None of the measured settings has a significant gain."
+    return f"None of the measured settings has a significant gain.{unknown}"
 
 
 def n_measured(knobs: Sequence[KnobResult]) -> int:
     """The number of settings that were measured."""
     return sum(knob.gain is not None for knob in knobs)
-
-
-def _by_scores_of(stage: "StageReport") -> str:
-    """The stage whose scores a selector uses."""
-    by = stage.ordered_by
-    return f" by the scores of {by!r}" if stage.kind == "selector" and by and by != stage.name else ""
 
 
 def kind_of(stage: "StageReport") -> str:

@@ -8,7 +8,7 @@ import torch
 
 from shortlist.diagnose.knobs.rewritten import Change, Open, replace_stage, replace_step, with_full_catalog
 from shortlist.diagnose.sample import UserSample, count_hits, sample_users
-from shortlist.evaluate.evaluation import BATCH
+from shortlist.evaluate.batches import BATCH
 from shortlist.evaluate.losses import Ints
 from shortlist.grammar import Nominator, Pipeline, Stage, Top, as_pipeline, kind_of, leaves
 from shortlist.metrics.estimate import Estimate
@@ -31,6 +31,9 @@ class KnobResult:
     candidates: float | None  # per request after the stage in this setting; for a nominator, after the pool
     needs_training: bool = False
     why: str | None = None  # why it could not be measured
+    seconds: float | None = None  # of its training; stages that did not change were not fitted again
+    p_value: float | None = None  # of a sign-flip test over users, of those that need training
+    options: str = ""  # of `shortlist train`, to train with this setting
 
 
 @dataclass(frozen=True, eq=False)

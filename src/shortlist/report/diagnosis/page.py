@@ -6,18 +6,16 @@ from shortlist.diagnose.diagnosis import Diagnosis, Finding
 from shortlist.diagnose.findings.summary import sample_note, summary
 from shortlist.diagnose.findings.text import (
     counted,
-    falls,
     percent,
     points,
-    rises,
     signed,
     unbroken,
     with_interval,
 )
-from shortlist.diagnose.knobs.knobs import KnobResult
 from shortlist.evaluate.lookup import UserLookup
 from shortlist.metrics.estimate import Estimate
 from shortlist.report.diagnosis.budget import budget_section
+from shortlist.report.diagnosis.knobs import knobs
 from shortlist.report.diagnosis.parts import calibration, coverage, nominators, segments, verdict
 from shortlist.report.diagnosis.plots import gains, waterfall
 from shortlist.report.diagnosis.shift import shift
@@ -50,7 +48,7 @@ def diagnosis_page(diagnosis: Diagnosis, users: UserLookup | None = None) -> str
             _words(diagnosis),
             _losses(diagnosis),
             _gains(diagnosis),
-            _knobs(diagnosis),
+            knobs(diagnosis),
             verdict(diagnosis),
             nominators(diagnosis),
             segments(diagnosis),
@@ -69,7 +67,7 @@ def diagnosis_page(diagnosis: Diagnosis, users: UserLookup | None = None) -> str
 
 
 def _summary(diagnosis: Diagnosis) -> Section:
-    dark = "the largest avoidable loss"
+    dark = "the stage that decides most avoidable losses"
     drawn = [funnel_figure(funnel_of(diagnosis), sample_note(diagnosis), dark)] if diagnosis.relevant else []
     found: list[Html | str] = [findings_table(diagnosis), POINTS] if diagnosis.findings else []
     warnings = [f"Warning: {text}" for text in diagnosis.warnings]
@@ -151,6 +149,7 @@ def _losses(diagnosis: Diagnosis) -> Section | None:
         "items lost",
         "of all relevant",
         "avoidable",
+        "decided here",
         "of those entered",
         "candidates",
     ]
@@ -162,6 +161,7 @@ def _losses(diagnosis: Diagnosis) -> Section | None:
             stage.lost,
             unbroken(with_interval(stage.share)),
             percent(stage.avoidable / relevant),
+            percent(diagnosis.decided[stage.name] / relevant),
             percent(stage.conditional),
             f"{stage.candidates:,.0f}",
         ]
@@ -174,11 +174,14 @@ def _losses(diagnosis: Diagnosis) -> Section | None:
                 waterfall(stages, relevant, worst),
                 "From top to bottom: each coloured bar is the share of all relevant items that a stage loses, with "
                 "its interval; grey is what it passes on. Hatched: unavoidable, because the user has more relevant "
-                f"items than the slate has places. Orange: the largest avoidable loss. {_counts(diagnosis)}",
+                "items than the slate has places. Orange: the stage that decides most avoidable losses. "
+                f"{_counts(diagnosis)}",
             ),
             table(heads, rows),
-            "Avoidable: lost here although the slate had a place for the item. Candidates: per request, after the "
-            f"stage. With slates of {diagnosis.k} recall is at most {percent(diagnosis.max_recall)}.",
+            "Avoidable: lost here although the slate had a place for the item. Decided here: avoidable losses by the "
+            "choice, the rule or the order of this stage, also where a later stage only cuts in its order; negative: "
+            "it keeps more relevant items than the order before it. Candidates: per request, after the stage. "
+            f"With slates of {diagnosis.k} recall is at most {percent(diagnosis.max_recall)}.",
             f"The account is exact: {relevant:,} relevant = {relevant - diagnosis.returned:,} lost + "
             f"{diagnosis.returned:,} returned. Precision@1 is {with_interval(diagnosis.precision_at_1)}.",
         ],
@@ -224,54 +227,6 @@ def _or_dash(gain: Estimate | None) -> str:
 
 def _signed(gain: float | None) -> str:
     return "–" if gain is None else signed(gain)
-
-
-def _knobs(diagnosis: Diagnosis) -> Section | None:
-    if not diagnosis.knobs:
-        return None
-    measured = [(knob.gain, knob) for knob in diagnosis.knobs if knob.gain is not None]
-    rows = [
-        [
-            knob.stage,
-            unbroken(f"{knob.knob} = {knob.setting}"),
-            unbroken(points(gain)),
-            "–" if knob.candidates is None else f"{knob.candidates:,.0f}",
-            _significance(gain),
-        ]
-        for gain, knob in sorted(measured, key=lambda pair: -(pair[0].mean or 0.0))
-    ]
-    return Section(
-        "Knobs",
-        [
-            "Each setting was changed alone, and the whole funnel was run again for the same users. Unlike an oracle, "
-            "these settings can be deployed. The best of many is overestimated: expect a little less than its gain.",
-            *([table(["stage", "setting", "gain of recall", "candidates", ""], rows)] if rows else []),
-            *_not_measured(diagnosis.knobs),
-        ],
-    )
-
-
-def _significance(gain: Estimate) -> str:
-    if gain.low is None:
-        return ""
-    return "better" if rises(gain) else "worse" if falls(gain) else "not significant"
-
-
-def _not_measured(knobs: Sequence[KnobResult]) -> list[str]:
-    """Settings without a gain, and why."""
-    missing = [knob for knob in knobs if knob.gain is None]
-    texts = [
-        f"{knob.knob} = {knob.setting} at {knob.stage!r} could not be trained: {knob.why}"
-        for knob in missing
-        if knob.why
-    ]
-    waiting = [f"{knob.knob} = {knob.setting} at {knob.stage!r}" for knob in missing if not knob.why]
-    if waiting:
-        listed = "; ".join(waiting)
-        texts.append(
-            f"Not measured, because it needs training: {listed}. --retrain trains and measures each."
-        )
-    return texts
 
 
 def _measured(diagnosis: Diagnosis) -> Section:

@@ -1,10 +1,20 @@
 """The smaller sections of a diagnosis' page: the verdict, nominators, segments, calibration, the catalogue."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from shortlist.diagnose.calibration import Calibration
 from shortlist.diagnose.diagnosis import Diagnosis
-from shortlist.diagnose.findings.text import counted, falls, percent, points, rises, unbroken, with_interval
+from shortlist.diagnose.findings.text import (
+    counted,
+    falls,
+    listed,
+    percent,
+    points,
+    rises,
+    unbroken,
+    with_interval,
+)
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.segments import Segment
@@ -73,7 +83,7 @@ def nominators(diagnosis: Diagnosis) -> Section | None:
             f"{report.nominated:,} ({percent(report.nominated / relevant)})",
             f"{report.unique:,} ({percent(report.unique / relevant)})",
             unbroken(points(report.without)),
-            _missed(report.without),
+            _missed(report.without, diagnosis.dependents.get(name, ())),
         ]
         for name, report in diagnosis.nominators.items()
     ]
@@ -88,7 +98,9 @@ def nominators(diagnosis: Diagnosis) -> Section | None:
     )
 
 
-def _missed(without: Estimate) -> str:
+def _missed(without: Estimate, dependents: Sequence[str]) -> str:
+    if dependents:
+        return f"used by {listed([*dependents])}"
     if falls(without):
         return "needed"
     return "better without it" if rises(without) else "no significant effect"
