@@ -12,7 +12,7 @@ from shortlist.evaluate.evaluation import evaluate
 from shortlist.evaluate.measures import choose_measures
 from shortlist.evaluate.paired_tests import Pair, PairedTests, compare_scores, comparison_warnings
 from shortlist.evaluate.scores import Scores
-from shortlist.metrics.significance import PairedTest, holm, paired
+from shortlist.metrics.significance import PairedTest, holm, p_text, paired
 from shortlist.pipeline.about import About, TrainingHistory
 from shortlist.simulate import embedded
 
@@ -136,7 +136,8 @@ def comparison(world, recommender):
 
 def test_bundles_are_compared_on_the_held_out_users_of_their_split(comparison, world, recommender):
     assert comparison.users == len(world.split().test)
-    assert list(comparison.metrics) == ["one", "two", "popularity", "popular in window", "last click"]
+    counted = ["popularity", "popular in window", "last click"]
+    assert list(comparison.metrics) == ["one", "two", *counted, "ease", "item-knn"]
     assert comparison.systems["one"].scores == evaluate_like(world, recommender, comparison)
     assert comparison.systems["one"].about is recommender.about
 
@@ -230,9 +231,12 @@ def test_too_few_users_are_warned_of_with_the_needed_number():
 
 def test_difference_that_holm_rejects_is_warned_of_with_its_adjusted_p_value():
     abouts = {name: about(version=name) for name in "abcdef"}
-    texts = comparison_warnings(random_systems(2), abouts)
+    tests = random_systems(2)
+    (pair,) = [one for one in tests.pairs if (one.system, one.against) == ("c", "popularity")]
+    assert pair.test.p_value < 0.05 < pair.p_holm
+    texts = comparison_warnings(tests, abouts)
     (few,) = [text for text in texts if text.startswith("c and popularity: too few users")]
-    assert ", Holm's p-value 0.099; about " in few
+    assert f", Holm's p-value {p_text(pair.p_holm)}; about " in few
     assert int(few.split()[-4].replace(",", "")) > 200
 
 

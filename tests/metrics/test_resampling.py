@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from shortlist.metrics.resampling import flipped_sums, resampled_means
+from shortlist.metrics.resampling import flipped_sums, resampled_means, whole_numbers
 
 
 def test_means_of_samples_are_those_of_a_loop_over_samples() -> None:
@@ -16,3 +16,13 @@ def test_every_sign_is_flipped_independently_in_half_of_the_samples() -> None:
     assert set(np.unique(signs)) == {-1.0, 1.0}
     assert abs(signs.mean(axis=0)).max() < 0.08
     assert abs(np.corrcoef(signs.T) - np.eye(37)).max() < 0.08
+
+
+@pytest.mark.parametrize("users", [1, 7, 1000])
+def test_sums_of_whole_numbers_are_exact_and_close(users):
+    values = np.random.default_rng(0).normal(size=(users, 4)) * [1.0, 1e-9, 1e6, 0.0]
+    whole, unit = whole_numbers(values)
+    assert (whole == whole.round()).all()
+    assert abs(whole).sum(axis=0).max() < 2**53
+    assert whole * unit == pytest.approx(values, rel=1e-9, abs=1e-12 * abs(values).max())
+    assert (whole_numbers(-values)[0] == -whole).all()

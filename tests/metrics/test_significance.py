@@ -23,8 +23,7 @@ def test_columns_that_share_samples_have_the_intervals_they_have_alone() -> None
     with_gaps[:7] = math.nan
     columns = [normal(0, 50), with_gaps, normal(1, 50), torch.full((50,), math.nan)]
     together = bootstraps(columns, seed=3, samples=200)
-    for one, column in zip(together, columns, strict=True):
-        assert vars(one) == pytest.approx(vars(bootstrap(column, 3, 200)), nan_ok=True)
+    assert [repr(one) for one in together] == [repr(bootstrap(one, 3, 200)) for one in columns]
     assert together[0] != together[2]
     alone = np.random.default_rng([3, 0]).integers(0, 50, (200, 50))
     means = columns[2].numpy()[alone].mean(axis=1)
@@ -37,8 +36,7 @@ def test_pairs_that_share_samples_and_flips_have_the_results_they_have_alone() -
     nobody = torch.full((50,), math.nan)
     pairs = [(normal(0, 50, 0.2), normal(1, 50)), (with_gaps, normal(1, 50)), (nobody, nobody)]
     together = paired_tests(pairs, seed=3, samples=200)
-    for one, (a, b) in zip(together, pairs, strict=True):
-        assert vars(one) == pytest.approx(vars(paired(a, b, 3, 200)), nan_ok=True)
+    assert [repr(one) for one in together] == [repr(paired(a, b, 3, 200)) for a, b in pairs]
     assert together[0].p_value != together[1].p_value
 
 
@@ -63,7 +61,7 @@ def test_chunked_sampling_gives_the_same_interval(monkeypatch: pytest.MonkeyPatc
     values, others = normal(0, 50), normal(1, 50)
     whole = paired(values, others, seed=4)
     monkeypatch.setattr(resampling, "CELLS", 170)  # three samples at a time
-    assert vars(paired(values, others, seed=4)) == pytest.approx(vars(whole))
+    assert paired(values, others, seed=4) == whole
 
 
 def test_95_percent_interval_has_nominal_coverage() -> None:

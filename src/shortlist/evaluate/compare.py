@@ -9,25 +9,22 @@ import pyarrow as pa
 from shortlist import __version__
 from shortlist.data import Dataset, HeldOut, Split, open_dataset
 from shortlist.errors import ConfigError
-from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW, baselines
+from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW
+from shortlist.evaluate.batches import slates_of
 from shortlist.evaluate.evaluation import (
     check_not_empty,
     held_out_part,
     limit_warnings,
     slate_scorer,
-    slates_of,
     split_of,
 )
-from shortlist.evaluate.headline import (
-    Headline,
-    headline,
-    part_name,
-)
+from shortlist.evaluate.fitted_baselines import EASE, ITEM_KNN, Baselines, check_choice, collect_baselines
+from shortlist.evaluate.headline import Against, Headline, headline_of, part_name
 from shortlist.evaluate.latency import Latency, latencies
 from shortlist.evaluate.measures import Measures, choose_measures
-from shortlist.evaluate.paired_tests import Pair, compare_scores, comparison_warnings
+from shortlist.evaluate.paired_tests import Pair, PairedTests, compare_scores, comparison_warnings
 from shortlist.evaluate.protocol import Protocol, protocol_of
-from shortlist.evaluate.scores import Scores, SystemMetrics
+from shortlist.evaluate.scores import Scores, SystemMetrics, summaries
 from shortlist.evaluate.table import metrics_to_arrow
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import About, Recommender, open_recommender
@@ -100,6 +97,7 @@ def compare(
     metric: str | None = None,
     metrics: str | Sequence[str] | None = None,
     at: str | int | Sequence[int] | None = None,
+    baselines: str = "auto",
     seed: int = 0,
     progress: Progress = silent,
 ) -> Comparison:
@@ -107,11 +105,12 @@ def compare(
 
     `bundles` and `data` are objects or their folders. Bundles in a sequence get the names of `bundle_names`. `on` is
     "test" or "valid"; `metric` decides which baseline is best and what is tested, recall@20 by default. `metrics`
-    ("recall,ndcg") and the cut-offs `at` ("5,10,50") are chosen as in `evaluate`.
+    ("recall,ndcg"), the cut-offs `at` ("5,10,50") and the `baselines` are chosen as in `evaluate`.
     """
     measures = choose_measures(metrics, at, metric)  # refuse a wrong metric before anything is loaded
+    check_choice(baselines)
     opened = {name: open_recommender(bundle).as_measured() for name, bundle in bundle_names(bundles).items()}
-    return _comparison(opened, open_dataset(data), on, measures, seed, progress)
+    return _comparison(opened, open_dataset(data), on, measures, baselines, seed, progress)
 
 
 def bundle_names(bundles: Bundles) -> dict[str, Recommender | Path | str]:
@@ -126,7 +125,7 @@ def bundle_names(bundles: Bundles) -> dict[str, Recommender | Path | str]:
     names: dict[str, Recommender | Path | str] = {}
     for bundle, name in zip(listed, short, strict=True):
         chosen = name if short.count(name) == 1 else _own_names(bundle)[1]
-        taken = {*names, POPULARITY, WINDOW, LAST}
+        taken = {*names, POPULARITY, WINDOW, LAST, EASE, ITEM_KNN}
         choices = (chosen, *(f"{chosen} ({number})" for number in range(2, len(listed) + 3)))
         names[next(choice for choice in choices if choice not in taken)] = bundle
     return names
@@ -145,6 +144,7 @@ def _comparison(
     data: Dataset,
     on: str,
     measures: Measures,
+    choice: str,
     seed: int,
     progress: Progress,
 ) -> Comparison:
@@ -152,8 +152,11 @@ def _comparison(
     held_out = held_out_part(split, on)
     check_not_empty(held_out)
     pipelines = {name: resized(bundle.pipeline, measures.slate) for name, bundle in bundles.items()}
-    scores, known = _scores(pipelines, held_out, split, measures, data.clock, progress)
-    tests = compare_scores(scores, known, metric, seed)
+    found = collect_baselines(
+        [*bundles.values()], held_out, split.train, on, measures.slate, data.clock, choice, progress
+    )
+    scores, known = _scores(pipelines, found, held_out, split, measures, progress)
+    values, tests = summaries({**known, **scores}, seed), compare_scores(scores, known, metric, seed)
     times = latencies(pipelines, held_out, progress=progress)
     abouts = {name: bundle.about for name, bundle in bundles.items()}
     return Comparison(
@@ -162,19 +165,19 @@ def _comparison(
         tests.best_baseline,
         {
             name: System(
-                headline(own, known, metric, on, measures.slate, seed),
-                own.summary(seed),
+                _headline(name, values, tests, on, measures.slate),
+                values[name],
                 times[name],
                 repr(pipelines[name]),
                 abouts[name],
             )
-            for name, own in scores.items()
+            for name in scores
         },
-        {name: own.summary(seed) for name, own in known.items()},
+        {name: values[name] for name in known},
         tests.pairs,
         tuple(pair.sentence(metric) for pair in tests.pairs),
         (*comparison_warnings(tests, abouts), *_limits(pipelines)),
-        protocol_of(split.settings, on, len(held_out), pipelines),
+        protocol_of(split.settings, on, len(held_out), pipelines, found.rule),
         data.name,
         data.fingerprint,
         seed,
@@ -210,16 +213,27 @@ def _check_trained_like(leader: About, first: str, about: About, name: str) -> N
 
 def _scores(
     pipelines: Mapping[str, Pipeline],
+    found: Baselines,
     held_out: HeldOut,
     split: Split,
     measures: Measures,
-    clock: str,
     progress: Progress,
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
     """Scores of the systems and of the baselines."""
     score, k = slate_scorer(held_out, split.train, measures), measures.slate
     systems = {name: score(slates_of(offline(one), held_out, k, progress)) for name, one in pipelines.items()}
-    return systems, {name: score(own) for name, own in baselines(held_out, split.train, k, clock).items()}
+    return systems, {name: score(own) for name, own in found.slates.items()}
+
+
+def _headline(
+    name: str, values: Mapping[str, SystemMetrics], tests: PairedTests, on: str, slate: int
+) -> Headline:
+    """The headline of one system, as `evaluate` gives it beside the same baselines."""
+    metric, own = tests.metric, tests.baselines[name]
+    best, popularity = (
+        Against.of(one, values[one].metrics[metric], own[one]) for one in (tests.best_baseline, POPULARITY)
+    )
+    return headline_of(metric, values[name].metrics[metric], on, values[name].users, slate, best, popularity)
 
 
 def _limits(pipelines: Mapping[str, Pipeline]) -> Iterator[str]:

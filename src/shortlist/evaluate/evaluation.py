@@ -13,25 +13,36 @@ from torch import Tensor
 from shortlist.data import Dataset, HeldOut, Interactions, Split, open_dataset
 from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError, ConservationError, DataError
-from shortlist.evaluate.baselines import POPULARITY, baselines
+from shortlist.evaluate.baselines import POPULARITY
+from shortlist.evaluate.baselines import baselines as counted
+from shortlist.evaluate.batches import batches, in_order, slates_of
 from shortlist.evaluate.example import WorkedExample, typical_request, worked_example
-from shortlist.evaluate.headline import SAMPLES, Headline, headline
+from shortlist.evaluate.fitted_baselines import check_choice, collect_baselines
+from shortlist.evaluate.headline import (
+    SAMPLES,
+    Against,
+    Headline,
+    below_warning,
+    best_baseline,
+    headline,
+    headline_of,
+)
 from shortlist.evaluate.losses import BatchLosses, Losses, StageLosses, batch_losses, total_losses
 from shortlist.evaluate.measures import KS, Measures, choose_measures
 from shortlist.evaluate.protocol import Protocol, protocol_of
-from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
+from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates, summaries
 from shortlist.evaluate.segments import segments
 from shortlist.evaluate.table import metrics_to_arrow
 from shortlist.grammar import Pipeline, Stage, as_pipeline
-from shortlist.metrics.significance import Interval, PairedTest
+from shortlist.metrics.ranking import Relevant
+from shortlist.metrics.significance import Interval, PairedTest, paired_tests
 from shortlist.pipeline import About, Recommender, open_recommender, run
 from shortlist.pipeline.offline import offline, time_limited
 from shortlist.pipeline.recommender import resized
-from shortlist.progress import Progress, silent, tracked
+from shortlist.progress import Progress, silent
 
 PIPELINE = "pipeline"
 PARTS = ("test", "valid")
-BATCH = 128
 
 
 @dataclass(frozen=True)
@@ -102,33 +113,30 @@ class PipelineEvaluation:
 
     def metrics(self, seed: int = 0) -> dict[str, SystemMetrics]:
         """Metrics with intervals of the pipeline and the baselines."""
-        systems = {PIPELINE: self.scores, **self.baselines}
-        return {name: scores.summary(seed) for name, scores in systems.items()}
+        return summaries({PIPELINE: self.scores, **self.baselines}, seed)
 
     def differences(self, seed: int = 0) -> dict[str, dict[str, PairedTest]]:
         """Paired tests of the pipeline against every baseline."""
         tested = self.measures.tested
-        return {
-            name: {metric: self.scores.against(scores, metric, seed, SAMPLES) for metric in tested}
-            for name, scores in self.baselines.items()
-        }
-
-    def headline(self, on: str, seed: int = 0) -> Headline:
-        """The metric that decides; `on` is the part of the split the requests come from."""
-        measures = self.measures
-        return headline(self.scores, self.baselines, measures.metric, on, measures.slate, seed)
+        columns = [(self.scores[one], own[one]) for own in self.baselines.values() for one in tested]
+        tests = iter(paired_tests(columns, seed, SAMPLES))
+        return {name: {metric: next(tests) for metric in tested} for name in self.baselines}
 
     def by_segment(self, seed: int = 0) -> dict[str, Segment]:
         """Metrics of every segment that has users."""
         return {
-            name: Segment(
-                int(mask.sum()),
-                self.scores.segment(mask).intervals(seed),
-                self.popularity.segment(mask).intervals(seed),
-            )
+            name: Segment(int(mask.sum()), *self._intervals(mask, seed))
             for name, mask in self.segments.items()
             if bool(mask.any())
         }
+
+    def _intervals(self, mask: Tensor, seed: int) -> tuple[Mapping[str, Interval], Mapping[str, Interval]]:
+        """Metrics of the pipeline and of popularity for some users."""
+        systems = {
+            name: own.segment(mask) for name, own in ((PIPELINE, self.scores), (POPULARITY, self.popularity))
+        }
+        found = summaries(systems, seed)
+        return found[PIPELINE].metrics, found[POPULARITY].metrics
 
 
 def evaluate(
@@ -138,6 +146,7 @@ def evaluate(
     on: str = "test",
     metrics: str | Sequence[str] | None = None,
     at: str | int | Sequence[int] | None = None,
+    baselines: str = "auto",
     seed: int = 0,
     progress: Progress = silent,
 ) -> Evaluation:
@@ -145,39 +154,76 @@ def evaluate(
 
     `bundle` and `data` are objects or their folders; `on` is "test" or "valid". `metrics` ("recall,ndcg") and the
     cut-offs `at` ("5,10,50") replace all metrics at 10 and 20; the first metric at the largest cut-off decides.
+    `baselines`: "counts" are the counted ones; "all" also fits EASE and item neighbours that the bundle does not store,
+    "auto" only where that is cheap.
     """
     measures = choose_measures(metrics, at)  # refuse a wrong choice before anything is loaded
+    check_choice(baselines)
     opened = open_recommender(bundle).as_measured()
-    return _evaluation(opened, open_dataset(data), on, measures, seed, progress)
+    return _evaluation(opened, open_dataset(data), on, measures, baselines, seed, progress)
 
 
 def _evaluation(
-    bundle: Recommender, data: Dataset, on: str, measures: Measures, seed: int, progress: Progress
+    bundle: Recommender,
+    data: Dataset,
+    on: str,
+    measures: Measures,
+    choice: str,
+    seed: int,
+    progress: Progress,
 ) -> Evaluation:
     split = split_of(bundle, data)
     held_out = held_out_part(split, on)
+    check_not_empty(held_out)
+    known = collect_baselines(
+        [bundle], held_out, split.train, on, measures.slate, data.clock, choice, progress
+    )
     found = evaluate_pipeline(
         offline(bundle.pipeline),
         held_out,
         split.train,
         progress=progress,
-        clock=data.clock,
         measures=measures,
+        baselines=known.slates,
     )
     row = typical_request(found.scores[measures.metric])
+    values, tests = found.metrics(seed), found.differences(seed)
     return Evaluation(
         len(held_out),
-        found.headline(on, seed),
+        _headline(found, values, tests, on),
         repr(resized(bundle.pipeline, measures.slate)),
-        found.metrics(seed),
-        found.differences(seed),
+        values,
+        tests,
         found.by_segment(seed),
         found.losses,
         worked_example(bundle, data, held_out, row),
-        protocol_of(split.settings, on, len(held_out), {bundle.about.name: bundle.pipeline}),
+        protocol_of(split.settings, on, len(held_out), {bundle.about.name: bundle.pipeline}, known.rule),
         bundle.about,
-        (*training_warnings(bundle.about), *limit_warnings(bundle.pipeline)),
+        (
+            *training_warnings(bundle.about),
+            *below_warning(
+                PIPELINE, measures.metric, {name: own[measures.metric] for name, own in tests.items()}
+            ),
+            *limit_warnings(bundle.pipeline),
+        ),
     )
+
+
+def _headline(
+    found: PipelineEvaluation,
+    values: Mapping[str, SystemMetrics],
+    tests: Mapping[str, Mapping[str, PairedTest]],
+    on: str,
+) -> Headline:
+    """The headline from the metrics and tests of an evaluation."""
+    measures = found.measures
+    metric, best = measures.metric, best_baseline(found.baselines, measures.metric)
+    known = {
+        name: Against.of(name, values[name].metrics[metric], tests[name][metric])
+        for name in (best, POPULARITY)
+    }
+    value, users = values[PIPELINE].metrics[metric], len(found.scores)
+    return headline_of(metric, value, on, users, measures.slate, known[best], known[POPULARITY])
 
 
 def evaluate_pipeline(
@@ -189,19 +235,22 @@ def evaluate_pipeline(
     check: bool = True,
     clock: str = "ms",
     measures: Measures | None = None,
+    baselines: Mapping[str, Tensor] | None = None,
 ) -> PipelineEvaluation:
     """Evaluate a bare pipeline on held-out requests; baselines, novelty and segments are counted over `train`.
 
     Slates have as many items as the largest cut. The `clock` of the log is "ms" or "order". `check` verifies the
-    conservation of candidates in every batch. `measures` replace all metrics at `ks`.
+    conservation of candidates in every batch. `measures` replace all metrics at `ks`; slates of other `baselines`,
+    popularity first, replace the counted ones.
     """
     check_not_empty(held_out)
     measures = measures or choose_measures(at=ks)
+    known = counted(held_out, train, measures.slate, clock) if baselines is None else baselines
     slates, batches = _run_batches(resized(as_pipeline(pipeline), measures.slate), held_out, progress, check)
     score, (user_losses, losses) = slate_scorer(held_out, train, measures), total_losses(batches)
     return PipelineEvaluation(
         score(slates),
-        {name: score(own) for name, own in baselines(held_out, train, measures.slate, clock).items()},
+        {name: score(own) for name, own in known.items()},
         losses,
         user_losses,
         segments(held_out, train),
@@ -224,7 +273,8 @@ def measure_headline(
     """The headline of a bundle without the rest of an evaluation: the same numbers as in `evaluate`."""
     score = slate_scorer(held_out, train, measures)
     scores = score(slates_of(offline(bundle.pipeline), held_out, measures.slate, progress))
-    known = {name: score(own) for name, own in baselines(held_out, train, measures.slate, clock).items()}
+    slates = collect_baselines([bundle], held_out, train, on, measures.slate, clock, progress=progress).slates
+    known = {name: score(own) for name, own in slates.items()}
     return headline(scores, known, measures.metric, on, measures.slate, seed)
 
 
@@ -274,22 +324,9 @@ def training_warnings(about: About) -> tuple[str, ...]:
 
 def slate_scorer(held_out: HeldOut, train: Interactions, measures: Measures) -> Callable[[Tensor], Scores]:
     """A function from slates [C, k] to scores against the relevant items of the held-out requests."""
-    relevant, popularity = held_out.relevant(), torch.from_numpy(users_per_item(train))
+    relevant, popularity = Relevant.of(held_out.relevant()), torch.from_numpy(users_per_item(train))
     n_users = int((train.lengths > 0).sum())
     return lambda slates: score_slates(slates, relevant, measures.ks, popularity, n_users, measures.names)
-
-
-@torch.no_grad()
-def slates_of(pipeline: Stage, held_out: HeldOut, k: int, progress: Progress = silent) -> Tensor:
-    """The slates of a pipeline for all held-out requests, k items each [C, k], -1 = an empty place."""
-    sized = resized(as_pipeline(pipeline), k)
-    parts = [held_out.take(slice(start, start + BATCH)) for start in range(0, len(held_out), BATCH)]
-    return _stacked(
-        [
-            run(sized, part.query(width=longest_history(part))).items
-            for part in tracked(parts, "evaluate", progress)
-        ]
-    )
 
 
 @torch.no_grad()
@@ -297,15 +334,14 @@ def _run_batches(
     pipeline: Pipeline, held_out: HeldOut, progress: Progress, check: bool
 ) -> tuple[Tensor, list[BatchLosses]]:
     """Slates and losses of all requests; only one batch of traces is in memory at a time."""
-    slates, batches = [], []
-    for start in tracked(range(0, len(held_out), BATCH), "evaluate", progress):
-        part = held_out.take(slice(start, start + BATCH))
-        slate, relevant = run(pipeline, part.query(width=longest_history(part))), part.relevant()
+    slates, losses = [], []
+    for rows, part, query in batches(held_out, progress):
+        slate, relevant = run(pipeline, query), part.relevant()
         trace = slate.trace.check() if check else slate.trace
-        batches.append(batch_losses(trace, relevant, part.users))
-        slates.append(slate.items)
-        _check_returned(slate.items, relevant, batches[-1])
-    return _stacked(slates), batches
+        losses.append(batch_losses(trace, relevant, part.users))
+        slates.append((rows, slate.items))
+        _check_returned(slate.items, relevant, losses[-1])
+    return in_order(slates), losses
 
 
 def _check_returned(slates: Tensor, relevant: Tensor, batch: BatchLosses) -> None:
@@ -317,16 +353,6 @@ def _check_returned(slates: Tensor, relevant: Tensor, batch: BatchLosses) -> Non
         )
 
 
-def _stacked(parts: list[Tensor]) -> Tensor:
-    width = max(part.shape[1] for part in parts)
-    return torch.cat([torch.nn.functional.pad(part, (0, width - part.shape[1]), value=-1) for part in parts])
-
-
 def users_per_item(train: Interactions) -> NDArray[np.int64]:
     """How many users interacted with each item [N]."""
     return np.bincount(train.matrix().indices, minlength=train.n_items).astype(np.int64)
-
-
-def longest_history(held_out: HeldOut) -> int:
-    """The width of histories that truncates none of them."""
-    return int(held_out.history_lengths().max(initial=1))

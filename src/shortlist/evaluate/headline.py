@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shortlist.evaluate.baselines import POPULARITY
 from shortlist.evaluate.scores import Scores
-from shortlist.metrics.significance import Interval, PairedTest
+from shortlist.metrics.significance import Interval, PairedTest, bootstraps, paired_tests
 
 ALPHA = 0.05  # significance level of p-values
 SAMPLES = 2000  # bootstrap samples and sign flips; no p-value is below 1 / (SAMPLES + 1)
@@ -24,6 +24,11 @@ class Against:
     value: Interval
     test: PairedTest  # the pipeline less the baseline
     verdict: str  # BETTER, SAME or WORSE
+
+    @classmethod
+    def of(cls, baseline: str, value: Interval, test: PairedTest) -> "Against":
+        """A baseline whose verdict follows from its test."""
+        return cls(baseline, value, test, verdict_of(test))
 
     def text(self, addition: str = "") -> str:
         """The verdict with its numbers; `addition` follows the name of the baseline."""
@@ -52,18 +57,37 @@ def headline(
     scores: Scores, baselines: Mapping[str, Scores], metric: str, on: str, slate: int, seed: int = 0
 ) -> Headline:
     """The headline of a system with these scores; the first of the baselines is popularity."""
-    value = scores.interval(metric, seed)
-    name = best_baseline(baselines, metric)
-    best = _against(scores, name, baselines[name], metric, seed)
-    popularity = (
-        best if name == POPULARITY else _against(scores, POPULARITY, baselines[POPULARITY], metric, seed)
-    )
+    names = tuple(dict.fromkeys((best_baseline(baselines, metric), POPULARITY)))
+    ours, theirs = scores[metric], [baselines[name][metric] for name in names]
+    value, *values = bootstraps([ours, *theirs], seed)
+    tests = paired_tests([(ours, one) for one in theirs], seed, SAMPLES)
+    known = {name: Against.of(*row) for name, *row in zip(names, names, values, tests, strict=True)}
+    return headline_of(metric, value, on, len(scores), slate, known[names[0]], known[POPULARITY])
+
+
+def headline_of(
+    metric: str, value: Interval, on: str, users: int, slate: int, best: Against, popularity: Against
+) -> Headline:
+    """The headline from results that are known; `best` is `popularity` where that is the best baseline."""
+    best = popularity if best.baseline == POPULARITY else best
     also = "" if best is popularity else f", and {popularity.text()}"
     sentence = (
-        f"{metric} is {value.mean:.4f} [{value.low:.4f}, {value.high:.4f}] on all {len(scores):,} {part_name(on)}, "
+        f"{metric} is {value.mean:.4f} [{value.low:.4f}, {value.high:.4f}] on all {users:,} {part_name(on)}, "
         f"slates of {slate}: {best.text(', the best baseline')}{also}."
     )
-    return Headline(metric, value, on, len(scores), slate, best, popularity, sentence)
+    return Headline(metric, value, on, users, slate, best, popularity, sentence)
+
+
+def below_warning(system: str, metric: str, tests: Mapping[str, PairedTest]) -> tuple[str, ...]:
+    """A warning that lists the baselines a system is below; `tests` are the system less each baseline."""
+    below = {name: bounds(test) for name, test in tests.items() if test.difference < 0}
+    differences = "; ".join(below.values())
+    return (f"{system}: is below {', '.join(below)} by {metric} ({differences})",) if below else ()
+
+
+def bounds(test: PairedTest) -> str:
+    """A difference with its interval."""
+    return f"{test.difference:+.4f}, [{test.low:+.4f}, {test.high:+.4f}]"
 
 
 def best_baseline(baselines: Mapping[str, Scores], metric: str) -> str:
@@ -81,8 +105,3 @@ def verdict_of(test: PairedTest, p_value: float | None = None) -> str:
 def part_name(on: str) -> str:
     """A part of a split in words."""
     return PARTS.get(on, "held-out users")
-
-
-def _against(scores: Scores, name: str, baseline: Scores, metric: str, seed: int) -> Against:
-    test = scores.against(baseline, metric, seed, SAMPLES)
-    return Against(name, baseline.interval(metric, seed), test, verdict_of(test))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from shortlist.data import HeldOut, Query
-from shortlist.evaluate.evaluation import longest_history
+from shortlist.evaluate.batches import longest_history
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import run
 from shortlist.progress import Progress, silent

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from shortlist.errors import DataError
@@ -13,11 +13,13 @@ from shortlist.evaluate.headline import (
     ALPHA,
     SAME,
     SAMPLES,
+    below_warning,
     best_baseline,
+    bounds,
     verdict_of,
 )
 from shortlist.evaluate.scores import Scores
-from shortlist.metrics.significance import PairedTest, holm, p_text
+from shortlist.metrics.significance import PairedTest, holm, p_text, paired_tests
 from shortlist.pipeline import About
 
 POWER = 0.8  # of the sample size in warnings
@@ -55,6 +57,9 @@ class PairedTests:
     best_baseline: str
     pairs: tuple[Pair, ...]
     popularity: tuple[Pair, ...]  # every system against the first baseline; not part of the correction
+    baselines: Mapping[str, Mapping[str, PairedTest]] = field(
+        default_factory=dict
+    )  # by system, every baseline
 
 
 def compare_scores(
@@ -66,17 +71,24 @@ def compare_scores(
 ) -> PairedTests:
     """Test every system against the first, and each against the baseline that is best by the metric."""
     _check_scores(systems, baselines)
-    scores = {**baselines, **systems}
     first, *others = systems
-    best = best_baseline(baselines, metric)
+    best, popularity = best_baseline(baselines, metric), next(iter(baselines))
+    names = [(name, first) for name in others] + [(name, one) for name in systems for one in baselines]
+    scores = {**baselines, **systems}
+    found = paired_tests([(scores[a][metric], scores[b][metric]) for a, b in names], seed, samples)
+    tests = dict(zip(names, found, strict=True))
 
-    def tested(system: str, against: str) -> Pair:
-        test = scores[system].against(scores[against], metric, seed, samples)
-        return Pair.of(system, against, test, test.p_value)
+    def pairs(*chosen: tuple[str, str]) -> list[Pair]:
+        return [Pair.of(*names, tests[names], tests[names].p_value) for names in chosen]
 
-    pairs = [tested(name, first) for name in others] + [tested(name, best) for name in systems]
-    popularity = tuple(tested(name, next(iter(baselines))) for name in systems)
-    return PairedTests(metric, best, _adjusted(pairs), popularity)
+    corrected = pairs(*((name, first) for name in others), *((name, best) for name in systems))
+    return PairedTests(
+        metric,
+        best,
+        _adjusted(corrected),
+        tuple(pairs(*((name, popularity) for name in systems))),
+        {name: {one: tests[name, one] for one in baselines} for name in systems},
+    )
 
 
 def _check_scores(systems: Mapping[str, Scores], baselines: Mapping[str, Scores]) -> None:
@@ -99,7 +111,7 @@ def comparison_warnings(tests: PairedTests, abouts: Mapping[str, About]) -> tupl
     """Reasons not to trust a comparison, the most serious first."""
     return (
         *(f"{name}: {text}" for name, about in abouts.items() for text in training_warnings(about)),
-        *_below_popularity(tests),
+        *_not_above(tests),
         *_too_few_users(tests),
         *_same_model(abouts),
         *_different({name: about.seed for name, about in abouts.items()}, "with different seeds"),
@@ -107,11 +119,13 @@ def comparison_warnings(tests: PairedTests, abouts: Mapping[str, About]) -> tupl
     )
 
 
-def _below_popularity(tests: PairedTests) -> Iterator[str]:
+def _not_above(tests: PairedTests) -> Iterator[str]:
+    """Systems below any baseline, and those that are not significantly above popularity."""
     for pair in tests.popularity:
-        if not (pair.significant and pair.test.above):
-            verb = "is below" if pair.test.difference < 0 else "is not significantly above"
-            yield f"{pair.system}: {verb} {pair.against} by {tests.metric} ({_difference(pair.test)})"
+        if not (pair.significant and pair.test.above) and pair.test.difference >= 0:
+            yield f"{pair.system}: is not significantly above {pair.against} by {tests.metric} ({bounds(pair.test)})"
+    for name, own in tests.baselines.items():
+        yield from below_warning(name, tests.metric, own)
 
 
 def _too_few_users(tests: PairedTests) -> Iterator[str]:
@@ -119,7 +133,7 @@ def _too_few_users(tests: PairedTests) -> Iterator[str]:
         if not pair.significant and pair.test.difference:
             yield (
                 f"{pair.system} and {pair.against}: too few users to separate them by {tests.metric}: the difference "
-                f"is {_difference(pair.test)}, Holm's p-value {p_text(pair.p_holm)}{_needed(pair, len(tests.pairs))}"
+                f"is {bounds(pair.test)}, Holm's p-value {p_text(pair.p_holm)}{_needed(pair, len(tests.pairs))}"
             )
 
 
@@ -141,7 +155,3 @@ def _different(values: Mapping[str, int | str], how: str) -> Iterator[str]:
     if len(set(values.values())) > 1:
         listed = ", ".join(f"{name} {value}" for name, value in values.items())
         yield f"the systems were trained {how}: {listed}"
-
-
-def _difference(test: PairedTest) -> str:
-    return f"{test.difference:+.4f}, [{test.low:+.4f}, {test.high:+.4f}]"

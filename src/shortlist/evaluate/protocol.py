@@ -49,12 +49,16 @@ class Protocol:
 
 
 def protocol_of(
-    settings: Mapping[str, Any], on: str, users: int, pipelines: Mapping[str, Pipeline]
+    settings: Mapping[str, Any],
+    on: str,
+    users: int,
+    pipelines: Mapping[str, Pipeline],
+    baselines: str = Protocol.baselines,
 ) -> Protocol:
     """The protocol of an evaluation of some pipelines; `settings` are those of the split."""
     split = str(settings.get("protocol", "half-history"))
     rest = {key: value for key, value in settings.items() if key != "protocol"}
-    return Protocol(split, rest, on, users, _seen_rules(pipelines))
+    return Protocol(split, rest, on, users, _seen_rules(pipelines), baselines=baselines)
 
 
 def _seen_rules(pipelines: Mapping[str, Pipeline]) -> str:

@@ -175,7 +175,7 @@ def _by_length(columns: Sequence[Floats], results: Callable[[Floats], list[R]], 
 
 def _p_values(differences: Floats, seed: int, samples: int) -> list[float]:
     """Two-sided p-values of the columns of differences [U, M]."""
-    observed = abs(differences.sum(axis=0)) * (1 - 1e-12)  # equal sums may differ in their last bits
+    observed = abs(differences.sum(axis=0)) * (1 - NOISE)  # equal sums may differ in their last bits
     far = (abs(flipped_sums(differences, seed, samples)) >= observed).sum(axis=0)
     return [(int(count) + 1) / (samples + 1) for count in far]
 

@@ -4,7 +4,7 @@ import pytest
 
 from shortlist.artifact.as_json import as_json
 from shortlist.errors import DataError
-from shortlist.evaluate.evaluation import longest_history
+from shortlist.evaluate.batches import longest_history
 from shortlist.grammar import leaves
 from shortlist.index.tree import search
 from shortlist.lab.theory.tree_theory import LevelLead, leads, tree_theory

@@ -10,7 +10,7 @@ from torch import Tensor
 from shortlist.data import HeldOut, Interactions
 from shortlist.diagnose.tree.max_heap import level_scores
 from shortlist.errors import DataError
-from shortlist.evaluate.evaluation import longest_history
+from shortlist.evaluate.batches import longest_history
 from shortlist.index.tree import TreeIndex
 from shortlist.lab.theory.bounds_compare import BoundTable, compare_branches
 from shortlist.lab.theory.bounds_inputs import BoundInputs
