@@ -5,6 +5,7 @@ from typer.testing import CliRunner
 
 from shortlist.cli import app
 from shortlist.lab.bench import bench_pipeline
+from shortlist.lab.processor import Processor
 from shortlist.lab.result import result, start
 
 bench = import_module("shortlist.cli.bench")
@@ -16,7 +17,11 @@ def test_a_benchmark_prints_a_result(monkeypatch):
     printed = json.loads(CliRunner().invoke(app, ["bench", "pipeline", "--json"]).stdout)
     assert {"name", "machine", "commit", "package", "seeds", "seconds", "rows", "claims"} <= set(printed)
     assert printed["overhead_ms"] > 0
-    assert "overhead_ms" in CliRunner().invoke(app, ["bench", "pipeline"]).stdout
+    assert set(printed["processor"]) == {"name", "cores", "threads"}
+    assert printed["processor"]["threads"] == 1
+    table = CliRunner().invoke(app, ["bench", "pipeline"]).stdout
+    assert "overhead_ms" in table
+    assert table.startswith(f"processor: {Processor(**printed['processor'])}; ")
 
 
 def test_skipped_parts_are_printed_with_the_reason(monkeypatch):

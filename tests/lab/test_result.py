@@ -66,7 +66,7 @@ def test_absent_fields_are_left_out_of_the_json():
     )
     assert plain["rows"] == [{"method": "m", "metric": "s", "mean": 1.0, "sd": 0.0, "values": [1.0]}]
     assert plain["claims"] == [{"id": "c", "source": "here", "holds": True, "estimate": 1.0, "note": ""}]
-    keys = "name profile machine commit dirty package seeds seconds rows claims"
+    keys = "name profile machine commit dirty package seeds seconds rows claims processor"
     assert list(plain) == keys.split()
 
 

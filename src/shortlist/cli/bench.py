@@ -25,6 +25,7 @@ def bench(
     if json:
         emit(result_json(result))
         return
+    echo(f"processor: {result.processor}; {result.profile}")
     for claim in result.claims:
         holds = "holds" if claim.holds else "FAILS"
         echo(f"{holds}  {claim.id} = {claim.estimate:.3g} ({claim.note})")

@@ -49,9 +49,9 @@ def bench_index(
             rows += against_exact(kind, world, repeats, seed)
         progress("bench index: ranking for all users", len(kinds) + 1, len(kinds) + 2)
         more_rows, more_claims = all_users(users, items, seed)
-    profile = f"{items} items of width {WIDTH}, k {K}, one thread"
-    claims += more_claims
-    return result("index", profile, [seed], began, rows + more_rows, claims, figures=estimates(claims))
+        profile = f"{items} items of width {WIDTH}, k {K}, one thread"
+        claims += more_claims
+        return result("index", profile, [seed], began, rows + more_rows, claims, figures=estimates(claims))
 
 
 def grouped(items: int, width: int, seed: int) -> World:

@@ -72,13 +72,13 @@ def bench_pipeline(seed: int = 0, requests: int = 300, progress: Progress = sile
     began = start()
     with one_thread():
         overhead, whole = _measured(six_stages(seed), real_stages(seed), requests, progress)
-    shares = [own / (total or 1.0) for own, total in zip(overhead, whole, strict=True)]
-    rows = [row("run", "overhead_ms", overhead), row("real stages", "request_ms", whole)]
-    rows.append(row("run", "overhead_share", shares))
-    medians = {"overhead_ms": statistics.median(overhead), "overhead_share": statistics.median(shares)}
-    claims = [at_most("overhead_ms", "foundation", medians["overhead_ms"], 1.0)]
-    profile = f"B=1, K={CANDIDATES}, 6 stages"
-    return result("pipeline", profile, [seed], began, rows, claims, figures=medians)
+        shares = [own / (total or 1.0) for own, total in zip(overhead, whole, strict=True)]
+        rows = [row("run", "overhead_ms", overhead), row("real stages", "request_ms", whole)]
+        rows.append(row("run", "overhead_share", shares))
+        medians = {"overhead_ms": statistics.median(overhead), "overhead_share": statistics.median(shares)}
+        claims = [at_most("overhead_ms", "foundation", medians["overhead_ms"], 1.0)]
+        profile = f"B=1, K={CANDIDATES}, 6 stages"
+        return result("pipeline", profile, [seed], began, rows, claims, figures=medians)
 
 
 def _measured(

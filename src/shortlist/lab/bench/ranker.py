@@ -129,18 +129,18 @@ def bench_ranker(
                 rows += [row(label, "ratio", own), row(label, "largest difference", [comparison.differ])]
                 claims.append(comparison.claim(ratio))
                 ratios[label] = {"ratio": ratio, "means": comparison.meaning}
-    profile = f"{size.candidates} candidates, history {size.history}, {size.trees} trees, one thread"
-    return result(
-        "ranker",
-        profile,
-        [seed],
-        began,
-        rows,
-        claims,
-        figures=estimates(claims),
-        ratios=ratios,
-        skipped=skipped,
-    )
+        profile = f"{size.candidates} candidates, history {size.history}, {size.trees} trees, one thread"
+        return result(
+            "ranker",
+            profile,
+            [seed],
+            began,
+            rows,
+            claims,
+            figures=estimates(claims),
+            ratios=ratios,
+            skipped=skipped,
+        )
 
 
 def _din(size: Size, seed: int) -> Iterator[Comparison]:

@@ -74,8 +74,8 @@ def bench_tree(
             progress(f"bench tree: {part.__name__.strip('_').replace('_', ' ')}", step, 5)
             more_rows, more_claims = part(sizes, changes, repeats, seed)
             rows, claims = rows + more_rows, claims + more_claims
-    profile = f"batch 1, beam {BEAM}, history {HISTORY}, width 24, k {K}, one thread"
-    return result("tree", profile, [seed], began, rows, claims, figures=estimates(claims))
+        profile = f"batch 1, beam {BEAM}, history {HISTORY}, width 24, k {K}, one thread"
+        return result("tree", profile, [seed], began, rows, claims, figures=estimates(claims))
 
 
 def against_naive(items: int, repeats: int, seed: int) -> tuple[Rows, Claims]:
