@@ -9,8 +9,8 @@ from torch import Tensor
 
 from shortlist.data import HeldOut, Interactions
 from shortlist.data.held_out import Positions
-from shortlist.evaluate.count_kernels import first_unseen, next_items
 from shortlist.models.counts.last_click import LastClick
+from shortlist.models.counts.slates import first_unseen, next_items
 from shortlist.train.context import DAY
 from shortlist.train.models.last_click import LastClickTrainer
 

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 CELLS = 1 << 22  # weights held in memory at a time
@@ -24,17 +23,9 @@ def resampled_means(values: Floats, seed: int, samples: int) -> Floats:
 
 def repeats(rng: np.random.Generator, samples: int, users: int) -> Floats:
     """How often each user is in each sample of `users` users with replacement [samples, U]."""
-    counts: Floats = _counted(rng.integers(0, users, (samples, users), np.int32))
-    return counts
-
-
-@njit(cache=True, nogil=True)
-def _counted(rows):  # type: ignore[no-untyped-def]
-    """How often each number below U is in each row of `rows` [samples, U]."""
-    counts = np.zeros(rows.shape)
-    for sample in range(len(rows)):
-        for row in rows[sample]:
-            counts[sample, row] += 1.0
+    counts = np.empty((samples, users))
+    for own, rows in zip(counts, rng.integers(0, users, (samples, users)), strict=True):
+        own[:] = np.bincount(rows, minlength=users)  # one sample at a time stays in the cache
     return counts
 
 
