@@ -82,3 +82,9 @@ def test_stage_keeps_the_contract_and_is_rebuilt_from_settings_and_tensors():
 def test_settings_outside_their_range_are_refused(settings_, message):
     with pytest.raises(ConfigError, match=message):
         HAND.renewed(**settings_)
+
+
+def test_exclude_seen_leaves_out_the_history():
+    nominated = HAND.renewed(exclude_seen=True).nominate(query_of([0, 1], [0]))
+    assert nominated.items.tolist() == [[2, -1, -1], [1, 2, -1]]
+    check_stage(HAND.renewed(exclude_seen=True), 3)

@@ -45,3 +45,12 @@ def test_empty_catalogue_gives_no_nominations():
 def test_negative_days_are_refused(days):
     with pytest.raises(ConfigError, match="trending: days must be at least 0, got"):
         Popular(ORDER, torch.ones(5), days, name="trending")
+
+
+@pytest.mark.parametrize("kind", [Popular, Recent])
+def test_exclude_seen_fills_the_places_of_history_items(kind):
+    values = torch.linspace(1, 0, 5) if kind is Popular else torch.arange(5.0)
+    stage = kind(ORDER, values, exclude_seen=True)
+    assert (stage % 3).nominate(query_of([2, 4], [])).items.tolist() == [[0, 1, 3], [4, 2, 0]]
+    assert (stage % 5).nominate(query_of([2, 4, 2])).items[0].tolist() == [0, 1, 3, -1, -1]
+    check_stage(stage % 3, 5)

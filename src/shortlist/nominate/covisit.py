@@ -11,6 +11,7 @@ from shortlist.data import Candidates, Query
 from shortlist.data.membership import sums_of
 from shortlist.grammar import Nominator
 from shortlist.index import top
+from shortlist.index.exact import mask_rows
 from shortlist.settings import setting
 
 
@@ -22,6 +23,7 @@ class CoVisit(Nominator):
     likeness: Tensor  # [N, M] their cosine similarity, 0 where none
     last: int = setting(30, "History items that count, the most recent ones.", least=1)
     history_decay: float = setting(0.95, "Weight factor per step back in the history.", least=1e-9, most=1)
+    exclude_seen: bool = setting(False, "Leave out the request's history before the best items are taken.")
 
     def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
         check_shape("neighbour", self.neighbour, n_items, None)
@@ -34,8 +36,9 @@ class CoVisit(Nominator):
         # One extra column: places without a neighbour add to it, and it is dropped.
         total = likeness.new_zeros((len(query), len(self.neighbour) + 1))
         total.scatter_add_(1, neighbours.masked_fill(neighbours < 0, len(self.neighbour)), likeness)
-        scores, items = top(total[:, :-1], self.limit)
-        return Candidates.of(items.masked_fill(scores <= 0, -1), scores)
+        total = mask_rows(total[:, :-1], query.history) if self.exclude_seen else total[:, :-1]
+        scores, items = top(total, self.limit)
+        return Candidates.of(items.masked_fill(scores <= 0, -1), scores.clamp(min=0))
 
     def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
         return {"score": sums_of(items, *self._neighbours(query.history))}

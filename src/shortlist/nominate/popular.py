@@ -9,6 +9,7 @@ from torch import Tensor
 
 from shortlist.artifact.tensor_checks import check_distinct, check_floats, check_shape, check_whole
 from shortlist.data import Candidates, Query
+from shortlist.data.membership import is_in
 from shortlist.grammar import Nominator
 from shortlist.settings import setting
 
@@ -22,14 +23,13 @@ class Popular(Nominator):
     days: float = setting(
         0.0, "Length of the window before the end of the log in days; 0 = all time.", least=0
     )
+    exclude_seen: bool = setting(False, "Leave out the request's history before the best items are taken.")
 
     def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
         _check_order(self.order, "share", self.share, n_items)
 
     def nominate(self, query: Query) -> Candidates:
-        width = min(self.limit, len(self.order))
-        items = self.order[:width].expand(len(query), width)
-        return Candidates.of(items, self.share[:width].expand(len(query), width))
+        return _first(self.order, self.share, query, self.limit, self.exclude_seen)
 
     def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
         return {"score": _looked_up(self._by_item, items)}
@@ -45,14 +45,13 @@ class Recent(Nominator):
 
     order: Tensor  # [N] item rows, newest first
     age: Tensor  # [N] days between the item's first event and the end of the log, by position in `order`
+    exclude_seen: bool = setting(False, "Leave out the request's history before the best items are taken.")
 
     def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
         _check_order(self.order, "age", self.age, n_items)
 
     def nominate(self, query: Query) -> Candidates:
-        width = min(self.limit, len(self.order))
-        items = self.order[:width].expand(len(query), width)
-        return Candidates.of(items, -torch.log1p(self.age[:width]).expand(len(query), width))
+        return _first(self.order, -torch.log1p(self.age), query, self.limit, self.exclude_seen)
 
     def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
         return {"score": _looked_up(self._by_item, items)}
@@ -60,6 +59,17 @@ class Recent(Nominator):
     @cached_property
     def _by_item(self) -> Tensor:
         return _by_item(self.order, -torch.log1p(self.age))
+
+
+def _first(order: Tensor, values: Tensor, query: Query, limit: int, exclude_seen: bool) -> Candidates:
+    """The first items of an order with their values, for every request; without its history if `exclude_seen`."""
+    width = min(limit + (query.history.shape[1] if exclude_seen else 0), len(order))
+    items, scores = (one[:width].expand(len(query), width) for one in (order, values))
+    if not exclude_seen:
+        return Candidates.of(items, scores)
+    seen = is_in(items, query.history)
+    at = seen.to(torch.uint8).sort(dim=1, stable=True).indices[:, :limit]
+    return Candidates.of(items.masked_fill(seen, -1).gather(1, at), scores.gather(1, at))
 
 
 def _by_item(order: Tensor, values: Tensor) -> Tensor:
