@@ -144,6 +144,14 @@ def _with_warnings(run: TrainedPipeline, warnings: tuple[str, ...]) -> TrainedPi
     return replace(run, recommender=replace(run.recommender, about=about))
 
 
+def _describe_plan(about: About) -> str:
+    """What auto saved and why; empty for a recipe of the user."""
+    if about.plan is None:
+        return ""
+    dropped = "".join(f" Dropped: {name}, {reason}." for name, reason in about.plan.dropped.items())
+    return f"\n\nComposed for this log: {about.plan.verdict}.{dropped}"
+
+
 def save_trained(trained: Recommender, dataset: Dataset, out: Path, force: bool) -> Recommender:
     """Write a bundle with its recipe and a card for whoever finds it."""
     about, recipe = trained.about, trained.recipe
@@ -163,7 +171,7 @@ def _card(about: About, pipeline: str, dataset: Dataset) -> str:
         f"{len(dataset.events):,} events, {len(dataset.users):,} users, {len(dataset.items):,} items, "
         f"seed {about.seed}.\n\n"
         f"    {pipeline}\n\n"
-        f"{describe_training(about)}\n\n"
+        f"{describe_training(about)}{_describe_plan(about)}\n\n"
         "`recipe.toml` is the recipe, `pipeline.toml` the served pipeline.\n\n"
         "Answer a request with `shortlist recommend`, follow an item with `shortlist explain`.\n"
     )

@@ -15,7 +15,7 @@ from shortlist.train.registry import train_settings
 
 SLATE = 20  # items of a slate
 MIN_REQUESTS = 100  # training requests that a ranker needs
-MIN_USERS = 20  # users with two events or more that a sequence model needs
+MIN_SEQUENCES = 50  # histories with a next item that a sequence model needs
 MIN_EPOCHS = 4  # of a sequence model; fewer are not worth their time
 ENOUGH_EPOCHS = 25  # with the exact loss; where fewer fit, the sampled loss is cheaper
 MAX_EPOCHS = 60
@@ -191,9 +191,9 @@ class Composer:
     def _sequence(self, plan: Composed) -> Composed:
         """SASRec with the exact loss, or the sampled one where too few epochs of the exact one fit."""
         profile = self.profile
-        if profile.users < MIN_USERS or profile.median_history < 2:
-            lengths = f"{profile.users:,} users with a median of {profile.median_history:g} events"
-            return plan.without("sasrec", f"{lengths}: no sequences to learn from")
+        if profile.rankable < MIN_SEQUENCES:
+            why = f"{profile.rankable} histories with a next item are too few (at least {MIN_SEQUENCES})"
+            return plan.without("sasrec", why)
         most = MAX_EPOCHS if profile.validation else EPOCHS_WITHOUT_VALIDATION
         loss, epoch, fitting = self._loss(plan, most)
         if fitting < MIN_EPOCHS:

@@ -1,0 +1,169 @@
+"""The rules of a plan, with given seconds instead of measured ones."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from shortlist.train.auto.compose import LARGE, MIN_REQUESTS, SLATE, Composed, Composer
+from shortlist.train.auto.log_profile import LogProfile
+from shortlist.train.models.ease import MAX_ITEMS
+
+USUAL = LogProfile(
+    events=100_000,
+    users=10_000,
+    items=5_000,
+    median_history=8.0,
+    timed=True,
+    protocol="leave-last-out",
+    rankable=10_000,
+    validation=1_000,
+    new_users=0.0,
+    categories=1,
+    columns=(),
+    gpu=False,
+    cores=2,
+    memory=16_000_000_000,
+    lightgbm=True,
+)
+
+
+@dataclass(frozen=True)
+class GivenSeconds:
+    """Seconds of one fit, of one epoch by loss, and of one request of a ranker."""
+
+    fit: float = 1.0
+    softmax: float = 1.0
+    sampled: float = 0.5
+    towers: float = 0.1
+    request: float = 0.001
+
+    def ease(self) -> float:
+        return self.fit
+
+    def neighbours(self, kind: str) -> float:
+        return self.fit
+
+    def counts(self, kind: str) -> float:
+        return 0.01
+
+    def epoch(self, kind: str, loss: str = "softmax") -> float:
+        return self.towers if kind == "two-tower" else getattr(self, loss)
+
+    def ranker(self, kind: str) -> float:
+        return self.request
+
+
+def composed(seconds: float = 600.0, meter: GivenSeconds = GivenSeconds(), **changes: object) -> Composed:  # noqa: B008
+    return Composer(replace(USUAL, **changes), meter, seconds).composed()  # type: ignore[arg-type]
+
+
+def test_usual_log_gets_all_cheap_nominators_a_sequence_model_ease_and_a_ranker():
+    made = composed()
+    assert list(made.limits) == ["sasrec", "ease", "covisit", "last_click", "popular"]
+    assert made.expression.endswith(f">> rank % {SLATE}")
+    assert made.stages["sasrec"].train["loss"] == "softmax"
+    assert "left out" not in " ".join(made.left_out.values())
+
+
+def test_every_stage_has_a_reason():
+    made = composed(categories=12, protocol="global-time")
+    assert {f"stages.{name}.type" for name in made.stages} <= set(made.reasons)
+    assert not set(made.stages) & set(made.left_out)
+
+
+@pytest.mark.parametrize("seconds", [5.0, 60.0, 600.0, 6000.0])
+@pytest.mark.parametrize("fit", [0.1, 30.0, 1000.0])
+@pytest.mark.parametrize("epoch", [0.2, 20.0, 3000.0])
+def test_planned_seconds_stay_within_the_budget(seconds: float, fit: float, epoch: float):
+    made = composed(seconds, GivenSeconds(fit, epoch, epoch / 2, epoch, 0.01), categories=5)
+    assert sum(made.seconds.values()) <= seconds
+
+
+def test_sampled_loss_where_few_epochs_of_the_exact_one_fit():
+    made = composed(meter=GivenSeconds(softmax=100.0, sampled=5.0))
+    assert made.stages["sasrec"].train["loss"] == "sampled"
+    assert "exact loss" in made.reasons["stages.sasrec.train.loss"]
+
+
+def test_sequence_model_that_does_not_fit_is_left_out_with_its_estimate():
+    made = composed(60.0, GivenSeconds(softmax=100.0, sampled=90.0))
+    assert "sasrec" not in made.stages
+    assert "raise --minutes" in made.left_out["sasrec"]
+    assert "4 epochs would take about" in made.left_out["sasrec"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "meter", "why"),
+    [
+        ({"items": MAX_ITEMS + 1}, GivenSeconds(), f"at most {MAX_ITEMS:,}"),
+        ({"memory": 100_000_000}, GivenSeconds(), "of memory"),
+    ],
+)
+def test_item_neighbours_replace_ease_where_it_is_too_large(changes, meter, why):
+    made = composed(meter=meter, **changes)
+    assert why in made.left_out["ease"]
+    assert made.stages["item_knn"].type == "item-knn"
+
+
+def test_slow_closed_forms_are_left_out():
+    made = composed(60.0, GivenSeconds(fit=1000.0))
+    assert {"ease", "item_knn", "covisit"} <= set(made.left_out)
+    assert "last_click" in made.stages
+
+
+def test_users_with_one_event_get_popular_items_only():
+    made = composed(rankable=0, median_history=1.0)
+    assert made.expression == f"popular % {SLATE}"
+    assert "no user has events before and after a cut" in made.left_out["rank"]
+
+
+def test_few_requests_fuse_ranks_without_a_ranker():
+    made = composed(rankable=MIN_REQUESTS - 1)
+    assert "too few" in made.left_out["rank"]
+    assert made.expression.endswith(f") % {SLATE}")
+    made.recipe()
+
+
+def test_trending_needs_times_and_a_split_by_time():
+    assert "no times" in composed(timed=False, protocol="global-time").left_out["trending"]
+    assert "leave-last-out" in composed().left_out["trending"]
+    assert composed(protocol="global-time").stages["trending"].settings["days"] == 14.0
+
+
+def test_two_towers_for_categories_or_many_new_users():
+    assert "towers" in composed().left_out
+    assert "12 categories" in composed(categories=12).reasons["stages.towers.type"]
+    assert "30%" in composed(new_users=0.3).reasons["stages.towers.type"]
+
+
+def test_small_catalogue_has_small_limits_that_fill_a_slate():
+    made = composed(items=50)
+    assert set(made.limits.values()) == {SLATE}
+
+
+def test_large_catalogue_has_larger_limits_and_says_why_no_tree():
+    made = composed(items=5 * LARGE)
+    assert made.limits["popular"] == 40
+    assert "bounded" in made.left_out["tree"]
+    assert made.stages["sasrec"].train["loss"] == "sampled"
+
+
+def test_network_ranks_alone_without_lightgbm():
+    made = composed(lightgbm=False)
+    assert made.stages["rank"].type == "feature-ranker"
+    assert "LightGBM is not installed" in made.reasons["stages.rank.type"]
+
+
+def test_requests_of_the_ranker_follow_the_budget():
+    made = composed(60.0, GivenSeconds(request=0.1))
+    assert made.training["requests"] == 105
+    assert "per 1,000 requests" in made.reasons["train.requests"]
+    assert "rank" in composed(6.0, GivenSeconds(request=1.0)).left_out
+
+
+def test_sequence_model_without_validation_runs_few_epochs():
+    assert composed(validation=0).stages["sasrec"].train["epochs"] == 10
+
+
+def test_few_histories_have_no_sequence_model():
+    assert "too few" in composed(rankable=49).left_out["sasrec"]

@@ -1,0 +1,84 @@
+"""A plan as TOML, and its budget."""
+
+import tomllib
+
+import numpy as np
+import pytest
+
+import shortlist
+from shortlist.errors import ConfigError
+from shortlist.pipeline.recipe import parse_recipe
+from shortlist.simulate import embedded
+from shortlist.train.auto.estimates import EASE_ITEMS, Meter, some_items
+from shortlist.train.auto.log_profile import log_profile
+from shortlist.train.auto.plan import plan
+from tests.train.logs import tastes
+
+
+@pytest.fixture(scope="module")
+def world():
+    return embedded(0, "small")
+
+
+@pytest.fixture(scope="module")
+def made(world):
+    return plan(world, minutes=0.05)
+
+
+def test_toml_with_comments_is_the_recipe(made):
+    read = parse_recipe(made.toml, "auto")
+    assert (read.expression, dict(read.stages)) == (made.recipe.expression, dict(made.recipe.stages))
+    assert dict(read.training) == dict(made.recipe.training)
+
+
+def test_every_line_with_a_type_has_a_comment_and_what_was_left_out_is_listed(made):
+    lines = made.toml.splitlines()
+    assert all("  # " in line for line in lines if line.startswith(("type = ", "pipeline = ")))
+    for name in made.left_out:
+        assert any(line.startswith(f"# left out: {name}: ") for line in lines)
+    assert set(tomllib.loads(made.toml)["stages"]) == set(made.recipe.stages)
+
+
+def test_estimates_stay_within_the_budget(made):
+    assert sum(made.estimates.values()) <= 60 * made.minutes
+
+
+@pytest.mark.parametrize("minutes", [0, -1.0, float("nan"), float("inf")])
+def test_budget_that_is_no_positive_number_is_refused(world, minutes):
+    with pytest.raises(ConfigError, match="--minutes must be a positive number"):
+        shortlist.plan(world, minutes=minutes)
+
+
+def test_unknown_protocol_is_refused(world):
+    with pytest.raises(ConfigError, match="--protocol must be one of"):
+        shortlist.plan(world, protocol="weekly")
+
+
+def test_profile_counts_what_training_sees(world):
+    split = world.split()
+    profile = log_profile(world, split)
+    assert profile.events == len(split.train)
+    assert profile.users == len(np.unique(split.train.users))
+    assert (profile.items, profile.validation) == (200, len(split.valid))
+    assert profile.categories == 12
+    assert profile.timed
+
+
+def test_closed_form_is_scaled_with_the_third_power_of_items(world):
+    ticks = iter(range(100))
+    events = world.split().train
+    meter = Meter(events, world.catalog, {}, clock=lambda: float(next(ticks)))
+    assert meter.ease() == pytest.approx(max(events.n_items / EASE_ITEMS, 1) ** 3)
+
+
+def test_epoch_is_scaled_with_the_number_of_steps(world):
+    ticks = iter(range(100))
+    meter = Meter(world.split().train, world.catalog, {}, clock=lambda: float(next(ticks)))
+    assert meter.epoch("sasrec", batch_size=16, width=8) >= 1.0
+
+
+def test_sampled_items_keep_all_their_events():
+    events = tastes()
+    few = some_items(events, 5, 0)
+    assert few.n_items == 5
+    assert sorted(few.popularity) == sorted(events.popularity[np.random.default_rng(0).permutation(20)[:5]])

@@ -1,0 +1,128 @@
+"""Training without a recipe: what is saved, and logs that leave little to train on."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import shortlist
+from shortlist.data import Dataset
+from shortlist.pipeline import load_recommender
+from shortlist.simulate import embedded
+from shortlist.train import train
+from shortlist.train.auto import train as auto_training
+
+SECONDS = 1 / 60  # minutes
+FAST = {"minutes": 3 * SECONDS}
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    out = tmp_path_factory.mktemp("auto") / "bundle"
+    train("auto", embedded(0, "small"), out, **FAST)
+    return out
+
+
+def log(users: np.ndarray, items: np.ndarray, **columns: np.ndarray) -> Dataset:
+    table = pa.table({"user": users, "item": items, **columns})
+    named = {name: name for name in ("time", "weight") if name in columns}
+    return shortlist.read(table, user="user", item="item", **named)
+
+
+def random_log(n_users: int, n_items: int, length: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    users = np.repeat(np.arange(n_users), length)
+    items = (n_items * random.random(len(users)) ** 2 * 0.5 + n_items * 0.5 * (users % 2)).astype(int)
+    return users, items
+
+
+def test_bundle_records_the_plan_and_slates_of_single_models(bundle):
+    saved = load_recommender(bundle)
+    report = saved.about.plan
+    assert report is not None
+    assert report.verdict
+    assert {"ease", "item_knn", "last_click"} <= {one.name for one in report.compared}
+    assert report.requests == saved.about.measured["valid"].users
+    assert set(saved.baselines["test"]) == {one.name for one in report.compared}
+    assert saved.about.refit is not None
+    assert saved.recommend(shortlist.Request(user=saved.users.id(0))).items.shape[1] == 20
+
+
+def test_card_says_what_was_saved_and_why(bundle):
+    assert load_recommender(bundle).about.plan.verdict in (bundle / "README.md").read_text()
+
+
+def test_saved_recipe_trains_again_without_dropped_nominators(bundle):
+    saved = load_recommender(bundle)
+    assert not set(saved.recipe.stages) & set(saved.about.plan.dropped)
+    again = train(saved.recipe, embedded(0, "small"), refit=False)
+    assert repr(again.pipeline) == repr(saved.as_measured().pipeline)
+
+
+def test_pipeline_is_not_saved_where_a_single_model_is_not_below(monkeypatch):
+    monkeypatch.setattr(auto_training, "winner", lambda report: "item_knn")
+    saved = train("auto", embedded(0, "small"), refit=False, **FAST)
+    assert repr(saved.pipeline) == "item_knn % 20"
+    assert set(saved.recipe.stages) == {"item_knn"}
+    recall = next(one.recall for one in saved.about.plan.compared if one.name == "item_knn")
+    assert saved.about.measured["valid"].metrics["recall@20"].mean == pytest.approx(recall)
+
+
+def test_single_model_is_fitted_again_on_all_events(monkeypatch):
+    monkeypatch.setattr(auto_training, "winner", lambda report: "ease")
+    saved = train("auto", embedded(0, "small"), **FAST)
+    assert saved.about.refit is not None
+    assert saved.about.refit.events == len(embedded(0, "small").events)
+
+
+def test_settings_change_the_plan():
+    saved = train("auto", embedded(0, "small"), refit=False, settings={"train.requests": 120}, **FAST)
+    assert saved.about.out_of_fold.requests == 120 or len(saved.recipe.stages) == 1
+
+
+def test_log_without_times():
+    saved = train("auto", log(*random_log(150, 80, 8)), **FAST)
+    assert "no times" in saved.about.plan.left_out["trending"]
+
+
+def test_one_event_per_user_gives_popular_items():
+    saved = train("auto", log(np.arange(60), np.arange(60) % 7), **FAST)
+    assert repr(saved.pipeline) == "popular % 20"
+    assert "no user has events before and after a cut" in saved.about.plan.left_out["ease"]
+    assert "no validation requests" in saved.about.plan.verdict or saved.about.measured
+
+
+def test_catalogue_of_50_items():
+    saved = train("auto", log(*random_log(200, 50, 7)), **FAST)
+    assert saved.recommend(shortlist.Request(user=0)).items.shape[1] == 20
+
+
+def test_few_users_fuse_ranks_without_a_ranker():
+    saved = train("auto", log(*random_log(12, 30, 6)), **FAST)
+    assert "too few" in saved.about.plan.left_out["rank"]
+
+
+def test_only_new_users_in_the_test_part():
+    users, items = random_log(300, 60, 6)
+    times = (
+        users * 1000 + np.tile(np.arange(6), 300)
+    ) * 60_000 + 1_600_000_000_000  # one user after the other
+    data = log(users, items, time=times)
+    saved = train("auto", data, protocol="global-time", **FAST)
+    assert saved.about.plan.verdict
+    slate = saved.recommend(shortlist.Request(history=[]))
+    assert bool((slate.items >= 0).all())
+
+
+def test_log_with_weights():
+    users, items = random_log(150, 60, 7)
+    weights = np.random.default_rng(1).integers(1, 6, len(users)).astype(float)
+    assert train("auto", log(users, items, weight=weights), **FAST).about.plan is not None
+
+
+def test_large_catalogue_with_few_events():
+    random = np.random.default_rng(0)
+    users = np.repeat(np.arange(400), 5)
+    items = random.integers(0, 40_000, len(users))
+    items[:40_000:4] = random.integers(0, 50, len(items[:40_000:4]))
+    saved = train("auto", log(users, items), **FAST)
+    assert saved.about.plan.verdict
