@@ -14,7 +14,9 @@ from shortlist.index.simd_products import LANES, SIDE, square_tile, tall_tile
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
-TILES = 2  # version of `simd_products.py`: another text of this file is compiled again, not read from the cache
+TILES = (
+    2  # version of `simd_products.py`: another text of this file is compiled again, not read from the cache
+)
 MINUS_ZERO = -(2**31)  # bit pattern
 LOW = 2**32 - 1  # the low half of a key holds the row
 MIN_SLACK = 64  # free places for new keys before the top k are selected again, at least

@@ -6,6 +6,7 @@ import torch
 
 from shortlist.models.nodes import ScorerConfig, attention, make_scorer, triton_attention
 from shortlist.models.nodes.attention import plain_weights
+from shortlist.models.nodes.blocked_attention import blocked_weights
 from shortlist.models.nodes.triton_attention import HAS_TRITON, _chunks, _pair, _tiles, fused_weights
 
 CUDA = torch.cuda.is_available()
@@ -103,19 +104,22 @@ def test_without_triton_only_the_plain_form_exists():
     assert not hasattr(triton_attention, "_forward")
 
 
-def test_the_plain_form_runs_on_a_cpu(monkeypatch):
+def test_on_a_cpu_gradients_are_blocked_and_scores_without_them_are_plain(monkeypatch):
     used = []
 
-    def plain(*arguments):
-        used.append("plain")
-        return plain_weights(*arguments)
+    def noted(name, weights):
+        return lambda *arguments: used.append(name) or weights(*arguments)
 
-    monkeypatch.setattr(attention, "plain_weights", plain)
+    monkeypatch.setattr(attention, "plain_weights", noted("plain", plain_weights))
+    monkeypatch.setattr(attention, "blocked_weights", noted("blocked", blocked_weights))
     monkeypatch.setattr(attention, "fused_weights", lambda *arguments: pytest.fail("the kernel needs a GPU"))
     monkeypatch.setattr(attention, "HAS_TRITON", True)
     scorer = make_scorer(ScorerConfig(50, windows=(3, 2, 1)), 0)
-    scorer.score(scorer.prepare(torch.tensor([[4, 9, -1, 3, 8, 1]])), torch.arange(10)[None])
-    assert used == ["plain"]
+    inputs = torch.tensor([[4, 9, -1, 3, 8, 1]]), torch.arange(10)[None]
+    with_gradients = scorer(*inputs)
+    with torch.no_grad():
+        torch.testing.assert_close(scorer(*inputs), with_gradients.detach())
+    assert used == ["blocked", "plain"]
 
 
 def test_a_pair_of_powers_of_two_pads_little():

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from shortlist.models.nodes.blocked_attention import blocked_weights
 from shortlist.models.nodes.config import ScorerConfig
 from shortlist.models.nodes.cpu_kernel import KernelInputs, fill_state, score_rows
 from shortlist.models.nodes.mlp import Layers
@@ -104,14 +105,19 @@ class AttentionScorer(NodeScorer):
         a, there, pa, first = state
         _, wp, wn = torch.split(self.unit1.weight, self.config.width, dim=1)
         pn = F.linear(w, wn, self.unit1.bias)  # [U, C, h]
-        weights = fused_weights if _uses_triton(w) else plain_weights
-        s = weights(
+        s = self.unit_weights(
             a, there, pa, w, pn, wp, self.unit2.weight[0], self.unit2.bias, self.act1.slope, self.act2.slope
         )  # [U, C, K]
         layer = self.layers.first
         return self.layers.after(
             s @ first.mT + F.linear(w, layer.weight[:, -self.config.width :], layer.bias)
         )
+
+    def unit_weights(self, *inputs: Tensor) -> Tensor:
+        """`plain_weights` in its fastest form for these tensors."""
+        if _uses_triton(inputs[0]):
+            return fused_weights(*inputs)
+        return (blocked_weights if _needs_blocks(inputs[0]) else plain_weights)(*inputs)
 
     def _uses_cpu_kernel(self) -> bool:
         """Whether the CPU kernel applies: inference in float32."""
@@ -184,6 +190,11 @@ class AttentionScorer(NodeScorer):
 def _uses_triton(x: Tensor) -> bool:
     """Whether the GPU kernel applies; it has no float64."""
     return x.is_cuda and HAS_TRITON and x.dtype != torch.float64
+
+
+def _needs_blocks(x: Tensor) -> bool:
+    """Whether gradients are computed block by block; with autocast, tensors differ in dtype."""
+    return x.is_cpu and torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
 
 
 def plain_weights(

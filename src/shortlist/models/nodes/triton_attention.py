@@ -79,13 +79,32 @@ class _Unit(torch.autograd.Function):
         da = da[0] if chunks == 1 else da.sum(0).to(a.dtype)
         above_a = above_a[0] if chunks == 1 else above_a.sum(0)
         across = part.sum((0, 1))[:, :width]
-        # Sums of dt * bracket [h]: where it is positive, and everywhere.
-        above = _dots(pa, above_a[..., :-1]) + _dots(pn, above_n[..., :-1]) + (wp * across[:-1]).sum(1)
-        all_in = _dots(pa, above_a[..., -1:]) + _dots(pn, above_n[..., -1:]) + wp @ across[-1]
-        dw2, dslope = slope * all_in + (1 - slope) * above, (w2 * (all_in - above)).sum()
-        dpa, dpn = _mixed(above_a, slope, w2).to(pa.dtype), _mixed(above_n, slope, w2).to(pn.dtype)
-        dwp = w2[:, None] * (slope * across[-1:] + (1 - slope) * across[:-1])
-        return da, dpa, dw, dpn, dwp, dw2, dslope[None]
+        return da, *unit_gradients(pa, pn, wp, w2, slope, above_a, above_n, across, dw)
+
+
+def unit_gradients(
+    pa: Tensor,
+    pn: Tensor,
+    wp: Tensor,
+    w2: Tensor,
+    slope: Tensor,
+    above_a: Tensor,
+    above_n: Tensor,
+    across: Tensor,
+    dw: Tensor,
+) -> tuple[Tensor, ...]:
+    """Gradients of pa, w, pn, wp, w2 and slope from sums of dt where a bracket is positive, last over all of them.
+
+    above_a [U, K, h + 1] is summed over nodes, above_n [U, C, h + 1] over history items, across [h + 1, D] is that of
+    dt a w over both; dw [U, C, D] is complete already.
+    """
+    # Sums of dt * bracket [h]: where it is positive, and everywhere.
+    above = _dots(pa, above_a[..., :-1]) + _dots(pn, above_n[..., :-1]) + (wp * across[:-1]).sum(1)
+    all_in = _dots(pa, above_a[..., -1:]) + _dots(pn, above_n[..., -1:]) + wp @ across[-1]
+    dw2, dslope = slope * all_in + (1 - slope) * above, (w2 * (all_in - above)).sum()
+    dpa, dpn = _mixed(above_a, slope, w2).to(pa.dtype), _mixed(above_n, slope, w2).to(pn.dtype)
+    dwp = w2[:, None] * (slope * across[-1:] + (1 - slope) * across[:-1])
+    return dpa, dw, dpn, dwp, dw2, dslope[None]
 
 
 def _mixed(sums: Tensor, slope: Tensor, w2: Tensor) -> Tensor:
@@ -95,8 +114,8 @@ def _mixed(sums: Tensor, slope: Tensor, w2: Tensor) -> Tensor:
 
 
 def _dots(x: Tensor, y: Tensor) -> Tensor:
-    """Products summed over all but the last axis."""
-    return (x * y).sum((0, 1), dtype=torch.float32)
+    """Products summed over all but the last axis, at least in float32."""
+    return (x * y).sum((0, 1), dtype=torch.promote_types(x.dtype, torch.float32))
 
 
 def _arguments(a: Tensor, pa: Tensor, w: Tensor, pn: Tensor, wp: Tensor) -> tuple[Any, ...]:
