@@ -9,6 +9,7 @@ from shortlist.diagnose.knobs.variants import Variant, variants
 from shortlist.diagnose.sample import hits_per_request, sample_users
 from shortlist.grammar import leaves, map_leaves
 from shortlist.pipeline import load_recommender, parse_recipe
+from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.pipeline import train_pipeline
 
@@ -88,9 +89,11 @@ def test_candidates_of_fewer_nominators_are_those_of_a_training_without_the_othe
 
 
 def test_stage_fitted_on_old_events_is_named_by_fitting_it_again(funnel, world, sample):
-    old = replace(world, events=world.events.where(np.arange(len(world.events)) % 20 == 0))
-    stale = {leaf.title: leaf for leaf in leaves(train_pipeline(funnel.recipe, old, 0).pipeline)}
-    pipeline = map_leaves(funnel.pipeline, lambda leaf: stale["ease"] if leaf.title == "ease" else leaf)
+    split = world.split()
+    few = replace(split, in_train=split.in_train & (np.arange(len(split.events)) % 20 == 0))
+    alone = with_settings(funnel.recipe, {"pipeline": "ease % 40"})
+    (stale,) = leaves(train_pipeline(alone, world, 0, few).pipeline)
+    pipeline = map_leaves(funnel.pipeline, lambda leaf: stale if leaf.title == "ease" else leaf)
     found = retrain_variants((), replace(funnel, pipeline=pipeline), world, world.split(), sample)
     assert [(one.stage, one.knob) for one in found] == [("ease", "fit"), (ALL, "fit")]
     assert found[0].gain == found[1].gain
