@@ -31,7 +31,7 @@ from shortlist.train.registry import make_trainer
 METRICS = ("recall@20", "recall@10", "ndcg@10")
 DEPTH = 20  # items of a slate
 AUTO, CLASSIC = "auto", "classic"
-MINUTES, QUICK_MINUTES = 3.0, 0.1  # budget of `auto`
+MINUTES, QUICK_MINUTES = 5.0, 0.1  # budget of `auto`
 HASHED = ", hashed ties"  # after the name of a protocol
 
 # The same for every model that is trained in epochs; BERT4Rec sees a fifth of the targets per epoch.
@@ -98,12 +98,9 @@ def has_horizon(model: str) -> bool:
 
 
 def seeds_of(setup: Setup, system: str, seeds: Sequence[int]) -> Sequence[int]:
-    """The seeds of a system: the first one for counts on the same split, for slow models and for the next item."""
-    return (
-        seeds[:1]
-        if is_counted(setup, system) or system in ("bert4rec", "din") or system.endswith(NEXT)
-        else seeds
-    )
+    """The seeds of a system: the first one for counts on the same split, slow systems and the next item."""
+    once = is_counted(setup, system) or system in SLOW or system.endswith(NEXT)
+    return seeds[:1] if once else seeds
 
 
 def is_counted(setup: Setup, system: str) -> bool:
@@ -188,10 +185,10 @@ def _plan_facts(trained: Recommender) -> dict[str, Any]:
     return {"pipeline": repr(trained.pipeline), "single": single, "plan": as_json(trained.about.plan)}
 
 
-@lru_cache(maxsize=2)
 def dataset_of(setup: Setup, seed: int, folder: Path | None, is_quick: bool = False) -> Dataset:
     """The log of a setup, with its split; a simulated log is another one for every seed."""
-    dataset = _log(setup.data, seed, folder, "small" if is_quick else "full")
+    world = 0 if setup.data in REAL else seed
+    dataset = _log(setup.data, world, folder, "small" if is_quick else "full")
     if setup.protocol.endswith(HASHED):
         dataset = order_ties(dataset, "hash")
     protocol = setup.protocol.removesuffix(HASHED)
@@ -199,6 +196,7 @@ def dataset_of(setup: Setup, seed: int, folder: Path | None, is_quick: bool = Fa
     return replace(dataset, split_settings={"protocol": protocol, **own_seed})
 
 
+@lru_cache(maxsize=16)
 def _log(name: str, seed: int, folder: Path | None, size: str) -> Dataset:
     if name in REAL:
         if folder is None:

@@ -67,12 +67,15 @@ def _in_processes(
 ) -> Iterator[tuple[Cell, Answer | str]]:
     threads = max((os.cpu_count() or 1) // jobs, 1)
     # A forked process cannot use a GPU that its parent has used.
-    with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (threads,))
+    try:
         futures: dict[Future[Answer | str], Cell] = {
             pool.submit(_tried, cell, folder, is_quick): cell for cell in cells
         }
         for future in as_completed(futures):
             yield futures[future], future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # an interrupted run does not start the cells that wait
 
 
 def _tried(cell: Cell, folder: Path | None, is_quick: bool) -> Answer | str:

@@ -19,6 +19,7 @@ from shortlist.metrics.significance import paired
 from shortlist.progress import Progress, silent
 
 SYSTEMS = (AUTO, "sasrec", "last-click", "ease")
+ORDERED = ("sasrec", "last-click")  # they use the order of a history
 PROTOCOL = "leave-last-out"
 
 
@@ -111,4 +112,5 @@ def _claims(changes: Sequence[Difference]) -> list[Claim]:
             [one.low, one.high],
         )
         for one in changes
+        if one.where.endswith(ORDERED)
     ]
