@@ -48,6 +48,7 @@ MODELS = (
     *("sasrec", "gru4rec", "fmlp", "youtube-dnn", "sum-pooling", "mf", "lightgcn"),
     *("bert4rec", "din"),
 )
+SLOW = (CLASSIC, "bert4rec", "din")  # run with one seed
 NEXT = (
     ", next item"  # after the name of a model: its targets are the next items, not those of a chosen horizon
 )
