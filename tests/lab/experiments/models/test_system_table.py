@@ -89,3 +89,18 @@ def test_only_the_matching_cells_are_run():
     found = SystemTable.filled(cache, [WORLD], (0,), ("ease", "last-click"), is_quick=True, only=["*/ease/*"])
     assert list(cache.tensors) == ["demo/half-history/ease/0"]
     assert list(found.skipped()) == ["demo/half-history/last-click/0"]
+
+
+def test_trees_are_run_only_where_a_pattern_names_them(monkeypatch):
+    ran = []
+
+    def stub(cell, folder, is_quick):
+        ran.append(str(cell))
+        return values(0.1, 0), {"seconds": 1.0}
+
+    monkeypatch.setattr("shortlist.lab.experiments.models.parallel.run_cell", stub)
+    SystemTable.filled(AnswerCache(), [WORLD], (0, 1), ("ease",), only=["demo/*"])
+    assert ran == ["demo/half-history/ease/0", "demo/half-history/ease/1"]
+    found = SystemTable.filled(AnswerCache(), [WORLD], (0, 1), only=["*/tdm/*"])
+    assert ran[2:] == ["demo/half-history/tdm/0"]
+    assert found.systems_on(WORLD) == ["tdm"]

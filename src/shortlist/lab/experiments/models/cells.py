@@ -48,10 +48,9 @@ MODELS = (
     *("sasrec", "gru4rec", "fmlp", "youtube-dnn", "sum-pooling", "mf", "lightgcn"),
     *("bert4rec", "din"),
 )
-SLOW = (CLASSIC, "bert4rec", "din")  # run with one seed
-NEXT = (
-    ", next item"  # after the name of a model: its targets are the next items, not those of a chosen horizon
-)
+SLOW = (CLASSIC, "bert4rec", "din", "dtr-t", "tdm")  # run with one seed
+NEXT = ", next item"  # after the name of a model that predicts the next item, without a chosen horizon
+TREES = ("dtr-t", "tdm")  # run with one seed, and only where `--only` names them
 CHOSEN = 0  # value of `ahead` that means: chosen on validation
 REAL = ("ml-1m", "mind")
 
@@ -130,15 +129,15 @@ def settings_for(system: str, is_quick: bool = False) -> dict[str, Any]:
     """What decides how a system is trained, for the record and for the check of a cache."""
     if system == AUTO:
         return {"minutes": QUICK_MINUTES if is_quick else MINUTES}
-    if system == CLASSIC:
-        return {"recipe": CLASSIC}
+    if system in (CLASSIC, *TREES):
+        return {"recipe": system}
     return settings_without_device(trainer_for(system, is_quick))
 
 
 def run_cell(cell: Cell, folder: Path | None, is_quick: bool = False) -> tuple[Tensor, dict[str, Any]]:
     """The metrics of every test request [metrics, C], and facts about the training."""
     dataset = dataset_of(cell.setup, cell.seed, folder, is_quick)
-    work = _composed if cell.system in (AUTO, CLASSIC) else _single
+    work = _composed if cell.system in (AUTO, CLASSIC, *TREES) else _single
     began = time.perf_counter()
     ranked, facts = work(cell, dataset, is_quick, lambda: time.perf_counter() - began)
     test = dataset.split().test
@@ -163,7 +162,8 @@ def _composed(cell: Cell, dataset: Dataset, is_quick: bool, clock: Clock) -> tup
         minutes = QUICK_MINUTES if is_quick else MINUTES
         trained = train(AUTO, dataset, seed=cell.seed, refit=False, minutes=minutes)
     else:
-        trained = train(classic_for(dataset), dataset, seed=cell.seed, refit=False)
+        recipe = classic_for(dataset) if cell.system == CLASSIC else shipped_recipe(cell.system)
+        trained = train(recipe, dataset, seed=cell.seed, refit=False)
     facts = {"seconds": clock(), **_plan_facts(trained)}
     return answers(trained.pipeline, dataset.split().test), facts
 

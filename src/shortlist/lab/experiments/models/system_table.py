@@ -15,6 +15,7 @@ from shortlist.lab.experiments.models.cells import (
     AUTO,
     CLASSIC,
     METRICS,
+    TREES,
     Cell,
     Setup,
     cells_of,
@@ -56,7 +57,8 @@ class SystemTable:
         progress: Progress = silent,
     ) -> "SystemTable":
         """Run the cells that the cache does not have, of those under the patterns `only`."""
-        cells = list(cells_of(setups, systems, seeds))
+        trees = [tree for tree in TREES if any(f"/{tree}/" in one for one in only)]
+        cells = [*cells_of(setups, systems, seeds), *(cells_of(setups, trees, seeds) if trees else ())]
         chosen = [cell for cell in cells if not only or any(fnmatch(str(cell), one) for one in only)]
         if not chosen:
             raise ConfigError(f"--only: expected patterns of cells like {cells[0]}, got {', '.join(only)}")
@@ -65,7 +67,8 @@ class SystemTable:
 
     def systems_on(self, setup: Setup) -> list[str]:
         """The systems of a setup that have been measured."""
-        return [name for name in self.systems or systems_of(setup) if self.values(setup, name)]
+        known = self.systems or (*systems_of(setup), *TREES)
+        return [name for name in known if self.values(setup, name)]
 
     def values(self, setup: Setup, system: str) -> dict[int, Tensor]:
         """The metrics of all test users by seed [metrics, U]; counts on the same split stand for all seeds."""
