@@ -39,6 +39,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench startup --json
 	$(BIN)/shortlist bench serve --json
 	$(BIN)/shortlist bench batch --json
+	$(BIN)/shortlist bench evaluate --json
 
 docs: $(VENV)/.ready-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs site

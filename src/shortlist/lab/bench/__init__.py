@@ -5,11 +5,13 @@ from typing import Protocol
 
 from shortlist.lab.bench.batch import bench_batch
 from shortlist.lab.bench.data import bench_data
+from shortlist.lab.bench.evaluate import bench_evaluate
 from shortlist.lab.bench.index import bench_index
 from shortlist.lab.bench.pipeline import bench_pipeline
 from shortlist.lab.bench.ranker import bench_ranker
 from shortlist.lab.bench.serve import bench_serve
 from shortlist.lab.bench.startup import bench_startup
+from shortlist.lab.bench.train import bench_train
 from shortlist.lab.bench.tree import bench_tree
 from shortlist.lab.result import Result
 from shortlist.progress import Progress
@@ -24,11 +26,13 @@ class Bench(Protocol):
 BENCHES: Mapping[str, Bench] = {
     "batch": bench_batch,
     "data": bench_data,
+    "evaluate": bench_evaluate,
     "index": bench_index,
     "pipeline": bench_pipeline,
     "ranker": bench_ranker,
     "serve": bench_serve,
     "startup": bench_startup,
+    "train": bench_train,
     "tree": bench_tree,
 }
 
@@ -36,10 +40,12 @@ __all__ = [
     "BENCHES",
     "bench_batch",
     "bench_data",
+    "bench_evaluate",
     "bench_index",
     "bench_pipeline",
     "bench_ranker",
     "bench_serve",
     "bench_startup",
+    "bench_train",
     "bench_tree",
 ]
