@@ -34,6 +34,12 @@ def test_an_unknown_benchmark_is_refused():
     answer = CliRunner().invoke(app, ["bench", "speed"])
     assert answer.exit_code == 2
     assert (
-        "expected one of batch, data, index, pipeline, ranker, serve, startup, tree, got 'speed'"
+        "expected one of batch, data, evaluate, index, pipeline, ranker, serve, startup, train, tree, got 'speed'"
         in answer.stderr
     )
+
+
+def test_budget_of_another_benchmark_is_refused():
+    answer = CliRunner().invoke(app, ["bench", "index", "--minutes", "1"])
+    assert answer.exit_code == 2
+    assert "--minutes is an option of `shortlist bench train`" in answer.stderr

@@ -1,5 +1,6 @@
 """shortlist bench: speed as ratios measured in one run."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -7,21 +8,30 @@ import typer
 from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError
-from shortlist.lab.bench import BENCHES
+from shortlist.lab.bench import BENCHES, bench_train
 from shortlist.lab.result import result_json
+from shortlist.train.auto.plan import MINUTES
 
 
 @errors_to_exit_codes()
 def bench(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(BENCHES)}.")],
     seed: Seed = 0,
+    minutes: Annotated[
+        float | None, typer.Option(help=f"Time budget of the benchmark train; {MINUTES:g} if not given.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Measure speed, and report which of our claims hold on this machine."""
     if name not in BENCHES:
         raise ConfigError(f"bench: expected one of {', '.join(BENCHES)}, got {name!r}")
+    if minutes is not None and name != "train":
+        raise ConfigError(
+            f"--minutes is an option of `shortlist bench train`, got it for {name}; leave it out"
+        )
+    run = BENCHES[name] if minutes is None else partial(bench_train, minutes=minutes)
     with progress() as report:
-        result = BENCHES[name](seed=seed, progress=report)
+        result = run(seed=seed, progress=report)
     if json:
         emit(result_json(result))
         return

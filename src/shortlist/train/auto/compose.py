@@ -16,7 +16,7 @@ from shortlist.train.registry import train_settings
 SLATE = 20  # items of a slate
 MIN_REQUESTS = 100  # training requests that a ranker needs
 MIN_SEQUENCES = 50  # histories with a next item that a sequence model needs
-MIN_EPOCHS = 4  # of a sequence model; fewer are not worth their time
+MIN_EPOCHS = 8  # of a sequence model; with fewer it is below counts
 ENOUGH_EPOCHS = 25  # with the exact loss; where fewer fit, the sampled loss is cheaper
 MAX_EPOCHS = 60
 EPOCHS_WITHOUT_VALIDATION = 10

@@ -16,7 +16,8 @@ from shortlist.train.registry import TRAINERS, make_trainer
 
 Clock = Callable[[], float]  # seconds
 
-EASE_ITEMS = 500  # of the small inversion
+EASE_ITEMS = 2000  # of the small inversion
+WARMUP_ITEMS = 50
 NEIGHBOUR_ITEMS = 1000  # of the sampled product of items, at least
 NEIGHBOUR_SHARE = 0.05
 STEPS = 2  # measured training steps
@@ -37,13 +38,10 @@ class Meter:
     clock: Clock = time.perf_counter
 
     def seconds(self, work: Callable[[], Any]) -> float:
-        """The time of one call, the shorter of two: the first one may load code."""
-        times = []
-        for _ in range(2):
-            began = self.clock()
-            work()
-            times.append(self.clock() - began)
-        return min(times)
+        """The time of one call."""
+        began = self.clock()
+        work()
+        return self.clock() - began
 
     def ease(self) -> float:
         """A small inversion, scaled with the third power of the number of items."""
@@ -85,6 +83,7 @@ class Meter:
         return (self.clock() - began) / max(len(folds), 1)
 
     def _of_items(self, kind: str, items: int, power: int) -> float:
+        _fitted(kind, some_items(self.events, WARMUP_ITEMS, self.seed), self.catalog)  # loads code
         few = some_items(self.events, items, self.seed)
         scale = (self.events.n_items / few.n_items) ** power
         return self.seconds(lambda: _fitted(kind, few, self.catalog)) * scale

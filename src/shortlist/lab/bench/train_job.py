@@ -1,0 +1,73 @@
+"""The job of the training benchmark, in a separate process that has few cores and whose peak memory is read."""
+
+import json
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import Any
+
+from shortlist.data import Dataset
+from shortlist.grammar import Stage
+from shortlist.lab.bench.data_job import peak_bytes
+from shortlist.pipeline import TYPES, Recipe
+from shortlist.simulate.shaped_like import amazon_like
+from shortlist.train import train
+from shortlist.train.folds import Fold, Folds
+from shortlist.train.pipeline import PipelineTrainer, context_of
+from shortlist.train.rankers.out_of_fold import request_batches
+from shortlist.train.registry import TRAINERS
+
+PROTOCOL = "leave-last-out"
+
+
+def job(seed: int, minutes: float, size: str = "full") -> dict[str, Any]:
+    """Seconds of `train` without a recipe, and of one fit of each part of the pipeline that it planned."""
+    data = replace(amazon_like(seed, size), split_settings={"protocol": PROTOCOL})
+    began = time.perf_counter()
+    trained = train("auto", data, minutes=minutes, seed=seed)
+    seconds, peak = time.perf_counter() - began, peak_bytes()
+    assert trained.about.plan is not None
+    report, recipe = trained.about.plan, trained.recipe
+    assert recipe is not None
+    return {
+        "seconds": seconds,
+        "peak_bytes": peak,
+        "events": len(data.events),
+        "items": len(data.items),
+        "users": len(data.users),
+        "pipeline": repr(trained.pipeline),
+        "sequence": "stages.sasrec.type" in report.reasons,
+        "recall": report.recall,
+        "compared": {one.name: one.recall for one in report.compared},
+        "parts": part_seconds(recipe, data, seed),
+    }
+
+
+def part_seconds(recipe: Recipe, data: Dataset, seed: int) -> dict[str, float]:
+    """One fit of each nominator on the training events, from the start, and one of the ranker on its requests."""
+    split, work = data.split(), PipelineTrainer.of(recipe, TYPES, TRAINERS)
+    context, stages = context_of(data, split, seed), dict[str, Stage]()
+    seconds: dict[str, float] = {}
+    for name in work.early:
+        began = time.perf_counter()
+        stages |= work.fit([name], context)
+        seconds[name] = time.perf_counter() - began
+    if not work.later:
+        return seconds
+    past, ((_, requests), *_) = work.out_of_fold_parts(context, split)
+    folds = work.nominated(Folds((Fold(stages, tuple(request_batches(requests))),), past))
+    began = time.perf_counter()
+    work.fit_later(folds, context)
+    return {**seconds, "rank": time.perf_counter() - began}
+
+
+def main(seed: str, minutes: str, size: str, cores: str) -> None:
+    """Run the job on some cores and print its result as JSON."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
+    sys.stdout.write(json.dumps(job(int(seed), float(minutes), size)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
