@@ -11,7 +11,7 @@ from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.console.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import Console, Table, echo
-from shortlist.cli.evaluate import CutOffs, Metrics
+from shortlist.cli.evaluate import Baselines, CutOffs, Metrics
 from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
 from shortlist.evaluate.headline import part_name
@@ -33,6 +33,7 @@ def compare(
     ] = None,
     metrics: Metrics = None,
     at: CutOffs = None,
+    baselines: Baselines = "auto",
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
     drawing: Annotated[Path | None, typer.Option(help="Write the plot alone to this SVG file.")] = None,
     seed: Seed = 0,
@@ -44,7 +45,15 @@ def compare(
     check_file(drawing, "--drawing")
     with progress() as show_progress:
         found = compare_bundles(
-            bundles, data, on=on, metric=metric, metrics=metrics, at=at, seed=seed, progress=show_progress
+            bundles,
+            data,
+            on=on,
+            metric=metric,
+            metrics=metrics,
+            at=at,
+            baselines=baselines,
+            seed=seed,
+            progress=show_progress,
         )
     seconds = time.perf_counter() - start
     if report is not None:

@@ -14,12 +14,15 @@ from shortlist.cli.console.output import Console, Table, echo
 from shortlist.data import open_dataset
 from shortlist.evaluate.evaluation import PIPELINE, Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
+from shortlist.evaluate.fitted_baselines import check_choice
 from shortlist.evaluate.headline import part_name
 from shortlist.evaluate.lookup import look_up_users
 from shortlist.evaluate.measures import KS, choose_measures
 from shortlist.pipeline import load_recommender
-from shortlist.report.page import interval
+from shortlist.report.page import difference, interval
 from shortlist.report.run import run_page
+
+SHOWN = 3  # baselines beside the pipeline: more do not fit into a terminal
 
 Metrics = Annotated[
     str | None,
@@ -30,6 +33,14 @@ CutOffs = Annotated[
     typer.Option(help="Cut-offs, like 5,10,50; slates have as many items as the largest. Default: 10,20."),
 ]
 
+Baselines = Annotated[
+    str,
+    typer.Option(
+        help="counts: only counted baselines. all: also EASE and item neighbours, fitted where the bundle does not "
+        "store them. auto: fitted only where that is cheap."
+    ),
+]
+
 
 @errors_to_exit_codes()
 def evaluate(
@@ -38,6 +49,7 @@ def evaluate(
     on: Annotated[str, typer.Option(help="Which held-out users: test or valid.")] = "test",
     metrics: Metrics = None,
     at: CutOffs = None,
+    baselines: Baselines = "auto",
     report: Annotated[Path | None, typer.Option(help="Write the report to this HTML file.")] = None,
     seed: Seed = 0,
     json: Json = False,
@@ -47,9 +59,17 @@ def evaluate(
     with progress() as show_progress:
         check_file(report, "--report")
         choose_measures(metrics, at)  # refuse a wrong choice before anything is loaded
+        check_choice(baselines)
         recommender, dataset = load_recommender(bundle), open_dataset(data)
         found = evaluate_bundle(
-            recommender, dataset, on=on, metrics=metrics, at=at, seed=seed, progress=show_progress
+            recommender,
+            dataset,
+            on=on,
+            metrics=metrics,
+            at=at,
+            baselines=baselines,
+            seed=seed,
+            progress=show_progress,
         )
     seconds = time.perf_counter() - start
     if report is not None:
@@ -69,6 +89,8 @@ def show(found: Evaluation) -> None:
     console = Console()
     console.print(found.headline.sentence)
     console.print(metrics_table(found))
+    if len(found.differences) > SHOWN:
+        console.print(baselines_table(found))
     console.print(stages_table(found))
     for name, rule in found.protocol.rows().items():
         console.print(f"{name}: {rule}")
@@ -77,17 +99,32 @@ def show(found: Evaluation) -> None:
 
 
 def metrics_table(found: Evaluation) -> Table:
-    """The pipeline with intervals beside the means of the baselines on the same users."""
+    """The pipeline with intervals beside the means of the best baselines on the same users."""
     title = f"{found.users:,} {part_name(found.headline.on)}"
     table = Table(title=title, title_justify="left")
-    for name in ("metric", *found.metrics):
+    shown = sorted(found.differences, key=lambda name: -found.mean(name))[:SHOWN]
+    systems = {name: own for name, own in found.metrics.items() if name == PIPELINE or name in shown}
+    for name in ("metric", *systems):
         table.add_column(name.replace(" ", "\n", 1), no_wrap=True)
-    pipeline, *baselines = found.metrics.values()
+    pipeline, *baselines = systems.values()
     for name in filter(_is_shown(found), pipeline.metrics):
         means = (interval(own.metrics[name]).partition(" ")[0] for own in baselines)
         table.add_row(name, interval(pipeline.metrics[name]), *means)
     for name in filter(_is_shown(found), pipeline.catalog):
         table.add_row(name, *(f"{own.catalog[name]:.4f}" for own in (pipeline, *baselines)))
+    return table
+
+
+def baselines_table(found: Evaluation) -> Table:
+    """Every baseline by the metric that decides, the best first, and the difference of the pipeline to it."""
+    metric = found.headline.metric
+    table = Table(title=f"{metric} of every baseline", title_justify="left")
+    for name in ("baseline", metric, "pipeline less baseline"):
+        table.add_column(name, no_wrap=True)
+    for name in sorted(found.differences, key=lambda name: -found.mean(name)):
+        table.add_row(
+            name, interval(found.metrics[name].metrics[metric]), difference(found.differences[name][metric])
+        )
     return table
 
 
