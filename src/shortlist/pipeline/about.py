@@ -36,6 +36,9 @@ class TrainingHistory:
     negatives: str | None = None  # rankers: where negatives are sampled from
     retrieved: RetrievedTargets | None = None
     warnings: tuple[str, ...] = ()
+    network_weight: float | None = None  # blend-ranker: weight of the network, the rest is that of the trees
+    ahead: int | None = None  # label horizon: the target is one of this many next events
+    stopped: str = ""  # what ended the training before its epochs, if not early stopping
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from shortlist.pipeline.about import TrainingHistory
 from shortlist.pipeline.bundle import history_from
 from shortlist.train.context import TrainContext
 from shortlist.train.fingerprint import fingerprint
+from shortlist.train.loop.horizon import with_horizon
 
 KIND = "stage"
 WEIGHTS, FACTS = "weights.safetensors", "stage.json"
@@ -77,9 +78,10 @@ def _loaded(folder: Path, kind: type[Stage], name: str, context: TrainContext) -
     facts = saved.json(FACTS)
     # Copies, because mapped tensors are aligned in another way, and sums of floats could then differ in the last bit.
     tensors = {key: tensor.clone() for key, tensor in saved.tensors(WEIGHTS).items()}
-    _forward({key: history_from(one) for key, one in facts["training"].items()}, context)
+    notes = {key: history_from(one) for key, one in facts["training"].items()}
+    _forward(notes, context)
     context.progress(name, 1, 1)
-    return kind.build({**facts["settings"], "name": name}, tensors)
+    return with_horizon(kind.build({**facts["settings"], "name": name}, tensors), notes.get(name))
 
 
 def _forward(notes: Mapping[str, TrainingHistory], context: TrainContext) -> None:

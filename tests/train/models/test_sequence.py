@@ -14,12 +14,14 @@ from shortlist.models.sequence.model import SequenceModel
 from shortlist.train.loop import trainer as loop_trainer
 from shortlist.train.loop.negatives import NegativeSampler
 from shortlist.train.loop.validation import validation_metric
+from shortlist.train.models import sequence
 from shortlist.train.models.sequence import (
     LOSSES,
     SequenceTrainer,
     ahead_of,
     mean_where,
     pieces,
+    similar_lengths,
     softmax_where,
 )
 from shortlist.train.registry import make_trainer
@@ -72,9 +74,11 @@ def test_softmax_loss_equals_a_loop_over_positions():
 @pytest.mark.parametrize("loss", ["sampled", "bce"])
 def test_losses_with_sampled_negatives_equal_a_loop_over_positions(loss):
     users, items, target, sampler = vectors_and_targets()
-    shape = (6,) if loss == "sampled" else (target.numel(), 6)
+    used = target >= 0  # only positions with a target have negatives
+    shape = (6,) if loss == "sampled" else (int(used.sum()), 6)
     torch.manual_seed(4)
-    sampled = sampler.sample(shape).expand(target.numel(), 6).view(*target.shape, 6)
+    sampled = torch.zeros(*target.shape, 6, dtype=torch.int64)
+    sampled[used] = sampler.sample(shape).expand(int(used.sum()), 6)
     losses = []
     for user, row in enumerate(target.tolist()):
         for position, item in enumerate(row):
@@ -187,10 +191,46 @@ def test_batches_contain_the_pieces_of_an_epoch_padded_at_the_end(monkeypatch):
         steps = [loss() for loss in batches(epoch)]
         assert len(steps) <= trainer._steps(events)
         rows = [row.tolist() for piece in batch_pieces for row in piece]
-        assert all(len(row) == 4 for row in rows)
+        assert all(max(map(len, piece.tolist())) <= 4 and (piece >= 0).any(0).all() for piece in batch_pieces)
         assert all(not (a < 0 <= b) for row in rows for a, b in pairwise(row))
         items = sorted(item for row in rows for item in row if item >= 0)
         assert items == sorted(events.items.tolist())
+
+
+@pytest.mark.parametrize("size", [1, 4, 50])
+def test_batches_have_pieces_of_similar_lengths_and_about_the_same_number_of_events(size):
+    lengths = np.random.default_rng(size).integers(1, 60, 200)
+    batches = similar_lengths(lengths, size, np.random.default_rng(0))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(200))
+    assert len(batches) <= -(-200 // size)
+    for rows in batches:
+        assert lengths[rows].sum() <= lengths.mean() * size + 2 * 60
+        assert np.ptp(lengths[rows]) <= 60 * min(1.0, 0.5 + size / 100)
+    other = similar_lengths(lengths, size, np.random.default_rng(1))
+    assert [one.tolist() for one in other] != [one.tolist() for one in batches]
+
+
+def test_auto_loss_samples_negatives_only_where_a_softmax_takes_too_long(monkeypatch):
+    events = log([0, 1, 2], [3], n_items=8)
+    assert TINY.loss_for(events) == "softmax"
+    assert TINY.resolved(events).loss == "softmax"
+    monkeypatch.setattr(sequence, "AFFORDABLE", 4 * 8 - 1)
+    assert TINY.loss_for(events) == "sampled"
+    monkeypatch.setattr(sequence, "AFFORDABLE", 4 * 8)
+    assert TINY.loss_for(events) == "softmax"
+    monkeypatch.setattr(sequence, "LAZY_ROWS", 7)
+    assert TINY.loss_for(events) == "sampled"
+    assert TINY.with_settings(loss="bce").resolved(events).loss == "bce"
+
+
+def test_padding_of_a_trimmed_batch_changes_no_loss():
+    """On a CPU a batch ends with its longest piece; the loss is that of the batch with more padding."""
+    torch.manual_seed(0)
+    model = make_trainer("sasrec", **FAST, dropout=0.0).begin(log([0, 1, 2, 3], n_items=9), None)
+    piece = torch.tensor([[1, 2, 3], [4, 5, -1]])
+    wide = torch.cat([piece, torch.full((2, 5), -1)], dim=1)
+    sampler = NegativeSampler.of(np.ones(9), 0.0, CPU)
+    assert torch.allclose(*(SMALL_SASREC.loss_of(model, one, sampler) for one in (piece, wide)))
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
@@ -250,7 +290,7 @@ def test_sequence_models_share_one_trainer_and_take_sizes_from_their_config(name
 
 def test_youtube_dnn_is_trained_with_a_sampled_softmax_by_default():
     assert make_trainer("youtube-dnn").loss == "sampled"
-    assert make_trainer("sasrec").loss == "softmax"
+    assert make_trainer("sasrec").loss == "auto"
 
 
 def test_sasrec_is_better_than_popularity(world):
@@ -328,10 +368,10 @@ def test_model_trained_on_no_events_has_finite_scores():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "hinge"}, "loss must be one of softmax, sampled, bce, got 'hinge'"),
+        ({"loss": "hinge"}, "loss must be one of auto, softmax, sampled, bce, got 'hinge'"),
         ({"early_stop_metric": "auc"}, "early_stop_metric must be recall@k or ndcg@k"),
         ({"negatives": 0}, "negatives must lie between"),
-        ({"ahead": 0}, "ahead must lie between"),
+        ({"ahead": -1}, "ahead must lie between"),
         ({"device": "tpu"}, "device must be one of auto, cpu, cuda, got 'tpu'"),
         ({"max_history": 0}, "max_history must lie between"),
         ({"depth": 3}, "unknown key 'depth'"),
@@ -344,7 +384,8 @@ def test_invalid_settings_are_refused(settings, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"), [("sasrec", {}), ("bert4rec", {}), ("fmlp", {"batch_size": 2048})]
+    ("name", "settings"),
+    [("sasrec", {"loss": "softmax"}), ("bert4rec", {"loss": "softmax"}), ("fmlp", {"batch_size": 2048})],
 )
 def test_softmax_that_does_not_fit_into_memory_is_refused_with_advice(name, settings):
     events = Interactions.of(np.array([0, 0]), np.array([0, 1]), n_items=2_000_000)

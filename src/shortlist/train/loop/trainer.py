@@ -1,10 +1,12 @@
 """Base class of trainers that run epochs of gradient steps."""
 
+import math
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 
@@ -13,12 +15,57 @@ from shortlist.progress import Progress, silent
 from shortlist.settings import setting
 from shortlist.train.context import TrainContext
 from shortlist.train.fingerprint import fingerprint
+from shortlist.train.loop.checkpoint import LoopState
+from shortlist.train.loop.convergence import FitSummary
 from shortlist.train.loop.device import DEVICES, device_of
-from shortlist.train.loop.loop import Batches, Loop
+from shortlist.train.loop.horizon import TRIAL_EPOCHS, TRIAL_TIME, horizons
+from shortlist.train.loop.lazy_adamw import use_sparse_gradients
+from shortlist.train.loop.loop import Batches, Clock, Loop
 from shortlist.train.loop.validation import parse_metric, validation_metric
 from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
 VALUE_COPIES = 3  # of a number of a batch: itself, a temporary one and its gradient
+CONTINUED = 0.2  # share of the epochs of a training without validation that continues from fitted weights
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The input of one training of a model."""
+
+    events: Interactions
+    valid: HeldOut | None = None
+    seed: int = 0
+    progress: Progress = silent
+    on_validation: OnValidation = no_callback
+    catalog: Catalog | None = None
+    folder: Path | None = None  # of checkpoints
+    warm: Any | None = None  # a model of the same kind to continue from, fitted on fewer events
+    clock: Clock = time.monotonic
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A trained model and the state of its training; no state where there is nothing to train on."""
+
+    model: Any
+    state: LoopState | None
+    ahead: int | None  # label horizon
+
+    @property
+    def best(self) -> float:
+        """The best value of the validation metric."""
+        return max(self.state.validation if self.state else (), default=0.0)
+
+    def finished(self) -> Any:
+        """The model with the facts of its training history."""
+        state, model = self.state, self.model.eval()
+        model.validation = state.validation if state else []
+        model.summary = FitSummary(
+            epochs=state.epoch if state else 0,
+            out_of_time=bool(state and state.out_of_time),
+            ahead=self.ahead,
+        )
+        return model
 
 
 @dataclass(frozen=True)
@@ -40,7 +87,11 @@ class LoopTrainer(ModelTrainer):
         1000, "Largest number of validation users per evaluation.", least=1, most=1e9
     )
     device: str = setting("auto", "Device to train on; auto takes a GPU if there is one.", choices=DEVICES)
+    minutes: float = setting(
+        0.0, "Training stops at the first step after this time; 0 = no limit.", least=0, most=1e6
+    )
 
+    sparse_gradients: ClassVar[bool] = False  # whether a step reads few rows of large embedding tables
     memory_advice: ClassVar[str] = (
         "set a smaller width or batch_size, or leave out rare items with data prepare --min-item-events"
     )
@@ -103,42 +154,105 @@ class LoopTrainer(ModelTrainer):
         on_validation: OnValidation = no_callback,
         catalog: Catalog | None = None,
         folder: Path | None = None,
+        warm: Any | None = None,
+        clock: Clock = time.monotonic,
     ) -> Any:
-        """A trained model; with a `folder`, checkpoints are written there and the same training continues from them."""
-        self.check(events)
-        device = device_of(self.device)
-        torch.manual_seed(seed)
-        model = self.begin(events, catalog).to(device)
-        if not self._steps(events):
-            return model.eval()  # nothing to train on
-        validate = self._validate(model, events, self._metric(model, valid, seed), on_validation)
-        loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
-        batches = self._batches(model, events, seed, device)
-        model.validation = loop.run(
-            model,
-            batches,
-            self._steps(events),
-            self.title,
-            progress,
-            validate,
-            self.early_stop_metric,
-            folder,
-        )
-        self.finish(model, events)
-        return model
+        """A trained model; with a `folder`, checkpoints are written there and the same training continues from them.
 
-    def learned(self, context: TrainContext) -> Any:
-        folder = context.checkpoint_folder(
-            self.title, self.settings(), fingerprint(context.valid), device_of(self.device).type
-        )
+        It continues from the weights of `warm`, if that has the same sizes; without validation, a fifth of the epochs.
+        """
+        self.check(events)
+        data = Fit(events, valid, seed, progress, on_validation, catalog, folder, warm, clock)
+        run = self.resolved(events)._run(data)
+        if run.state is not None:
+            self.finish(run.model, events)
+        return run.finished()
+
+    def resolved(self, events: Interactions) -> Self:
+        """The same trainer with the settings that depend on the size of the data."""
+        return self
+
+    def learned(self, context: TrainContext, name: str = "") -> Any:
+        warm = getattr(context.warm.get(name), "model", None)
+        start = None if warm is None else fingerprint(warm.state_dict())
+        parts = (self.settings(), fingerprint(context.valid), device_of(self.device).type)
         return self.learn(
             context.events,
             context.valid,
             context.seed,
             context.progress,
             catalog=context.catalog,
-            folder=folder,
+            folder=context.checkpoint_folder(self.title, *parts, *([] if start is None else [start])),
+            warm=warm,
         )
+
+    def _run(self, data: Fit) -> Run:
+        """A training with these settings; a label horizon of 0 is chosen on the validation users first."""
+        if getattr(self, "ahead", None) != 0:
+            return self._continued(data, self._begun(data))
+        choices = horizons(data.valid)
+        if len(choices) == 1:
+            return self._with(ahead=choices[0])._run(data)
+        best = self._best_horizon(data, choices)
+        return self._with(ahead=best.ahead)._continued(data, best)
+
+    def _best_horizon(self, data: Fit, choices: tuple[int, ...]) -> Run:
+        """A few epochs with every label horizon: the run with the best validation metric."""
+        limit = TRIAL_TIME * self.minutes / len(choices)
+        few = self._with(epochs=min(TRIAL_EPOCHS, self.epochs), minutes=limit)
+        best: Run | None = None
+        seconds = 0.0
+        for ahead in choices:
+            folder = data.folder and data.folder.with_name(f"{data.folder.name}-ahead-{ahead}")
+            run = few._with(ahead=ahead)._run(replace(data, folder=folder))
+            seconds += run.state.seconds if run.state else 0.0
+            best = run if best is None or run.best > best.best else best
+        assert best is not None
+        if best.state is not None:
+            best.state.seconds, best.state.out_of_time = seconds, False
+        return best
+
+    def _with(self, **changes: Any) -> Self:
+        return replace(self, **changes)
+
+    def _begun(self, data: Fit) -> Run:
+        """A new model, or one with the weights of `warm` if all sizes are the same."""
+        torch.manual_seed(data.seed)
+        device = device_of(self.device)
+        model = self.begin(data.events, data.catalog).to(device)
+        if data.warm is not None and _same_sizes(model, data.warm):
+            model.load_state_dict(data.warm.state_dict())
+        if self.sparse_gradients and device.type == "cpu":
+            use_sparse_gradients(model)
+        state = LoopState(model, self._loop(0).optimizer(model)) if self._steps(data.events) else None
+        return Run(model, state, getattr(self, "ahead", None))
+
+    def _continued(self, data: Fit, run: Run) -> Run:
+        """The same run after all epochs."""
+        model, state = run.model, run.state
+        if state is None:
+            return run
+        metric = self._metric(model, data.valid, data.seed)
+        state = self._loop(self._epochs(data, model)).train(
+            state,
+            self._batches(model, data.events, data.seed, device_of(self.device)),
+            self._steps(data.events),
+            self.title,
+            data.progress,
+            self._validate(model, data.events, metric, data.on_validation),
+            self.early_stop_metric,
+            data.folder,
+            data.clock,
+        )
+        return Run(model, state, run.ahead)
+
+    def _epochs(self, data: Fit, model: Any) -> int:
+        """All epochs; a fifth of them without validation and with weights that were fitted before."""
+        short = data.valid is None and data.warm is not None and _same_sizes(model, data.warm)
+        return max(1, math.ceil(CONTINUED * self.epochs)) if short else self.epochs
+
+    def _loop(self, epochs: int) -> Loop:
+        return Loop(epochs, self.learning_rate, self.weight_decay, self.patience, self.minutes)
 
     def _metric(self, model: Any, valid: HeldOut | None, seed: int) -> Callable[[], float] | None:
         """The early-stopping metric of the model as it is now."""
@@ -162,3 +276,10 @@ class LoopTrainer(ModelTrainer):
             return value
 
         return validate
+
+
+def _same_sizes(model: torch.nn.Module, other: Any) -> bool:
+    """Whether two models are of one class, with weights of the same names and shapes."""
+    mine, theirs = model.state_dict(), other.state_dict()
+    same = type(model) is type(other) and mine.keys() == theirs.keys()
+    return same and all(one.shape == theirs[name].shape for name, one in mine.items())

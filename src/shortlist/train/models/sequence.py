@@ -1,8 +1,8 @@
 """The trainer of sequence models: predict every event of every user from the events before it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -14,13 +14,19 @@ from shortlist.data import UNKNOWN, Interactions
 from shortlist.errors import ConfigError
 from shortlist.models.model import VectorModel
 from shortlist.settings import setting
+from shortlist.train.loop.blocked_softmax import BLOCK, blocked_softmax_loss
+from shortlist.train.loop.device import device_of
+from shortlist.train.loop.lazy_adamw import LAZY_ROWS
 from shortlist.train.loop.losses import binary_loss, sampled_softmax_loss
 from shortlist.train.loop.negatives import NegativeSampler
 from shortlist.train.loop.trainer import LoopTrainer
 from shortlist.train.models.trainer import strengths_on
 
-LOSSES = ("softmax", "sampled", "bce")
+LOSSES = ("auto", "softmax", "sampled", "bce")
+FULL = ("auto", "softmax")  # over all items; `auto` is resolved with the events
 MAX_LOGITS = 1 << 30  # of a batch, about 12 bytes each with their gradient
+AFFORDABLE = 1_000_000_000  # logits of an epoch on a CPU; "auto" samples negatives for more
+LENGTH_NOISE = 0.2  # pieces of a batch on a CPU have about the same length, up to this share
 
 
 @dataclass(frozen=True)
@@ -28,14 +34,17 @@ class SequenceTrainer(LoopTrainer):
     """Trains any `SequenceModel`: every position of a sequence predicts the next item.
 
     An epoch contains every event once, in pieces of up to `max_history` + 1 events. Longer sequences are cut at other
-    positions in every epoch.
+    positions in every epoch. On a CPU a batch has pieces of similar lengths and as many events as `batch_size` pieces
+    have on average.
     """
 
     uses_weights: ClassVar[bool | None] = True
+    sparse_gradients: ClassVar[bool] = True
 
     loss: str = setting(
-        "softmax",
-        "softmax over all items, sampled softmax over negatives, or bce against negatives of every position.",
+        "auto",
+        "softmax over all items, sampled softmax over negatives, or bce against negatives of every position; "
+        "auto: softmax where it is affordable, else sampled.",
         choices=LOSSES,
     )
     negatives: int = setting(
@@ -44,7 +53,22 @@ class SequenceTrainer(LoopTrainer):
     alpha: float = setting(
         0.5, "Negatives are sampled by popularity to this power; 0 is uniform.", least=0, most=1000
     )
-    ahead: int = setting(1, "The target is one of the next `ahead` events, at random.", least=1, most=10_000)
+    ahead: int = setting(
+        1,
+        "The target is one of the next `ahead` events, at random; 0: chosen on validation.",
+        least=0,
+        most=10_000,
+    )
+
+    def resolved(self, events: Interactions) -> Self:
+        return replace(self, loss=self.loss_for(events)) if self.loss == "auto" else self
+
+    def loss_for(self, events: Interactions) -> str:
+        """The loss of `auto`: softmax if its logits fit into a GPU, or take little time on a CPU."""
+        if device_of(self.device).type == "cpu":
+            small = events.n_items <= LAZY_ROWS and len(events) * events.n_items <= AFFORDABLE
+            return "softmax" if small else "sampled"
+        return "softmax" if self.batch_size * self._targets() * events.n_items <= MAX_LOGITS else "sampled"
 
     @property
     def piece_length(self) -> int:
@@ -78,16 +102,25 @@ class SequenceTrainer(LoopTrainer):
         """
         users, target = users.flatten(0, 1), target.flatten()  # [P, D], [P]
         weights = None if weights is None else weights.flatten()
+        if (
+            not users.is_cuda
+        ):  # a recorded step needs fixed shapes; here, positions without a target cost time
+            used = (target >= 0).nonzero()[:, 0]
+            users, target = users[used], target[used]
+            weights = None if weights is None else weights[used]
+            if self.loss in FULL:
+                return blocked_softmax_loss(users, items, target, weights)
+        sparse = len(items) > LAZY_ROWS and not users.is_cuda
         with torch.autocast(users.device.type, torch.bfloat16, enabled=users.is_cuda):
-            if self.loss == "softmax":
+            if self.loss in FULL:
                 return softmax_where((users @ items.T).float(), target, weights)
-            positive = (users * F.embedding(target.clamp(min=0), items)).sum(1).float()  # [P]
+            positive = (users * F.embedding(target.clamp(min=0), items, sparse=sparse)).sum(1).float()  # [P]
             if self.loss == "sampled":
                 return mean_where(
                     self._sampled(users, items, target, positive, sampler), target >= 0, weights
                 )
             sampled = sampler.sample((len(target), self.negatives))
-            negatives = torch.einsum("pd,pmd->pm", users, F.embedding(sampled, items)).float()
+            negatives = torch.einsum("pd,pmd->pm", users, F.embedding(sampled, items, sparse=sparse)).float()
             losses = binary_loss(positive, negatives, sampled != target[:, None])
             return mean_where(losses, target >= 0, weights)
 
@@ -96,7 +129,8 @@ class SequenceTrainer(LoopTrainer):
     ) -> Tensor:
         """Softmax against negatives that the batch shares, corrected for their sampling probabilities [P]."""
         sampled = sampler.sample((self.negatives,))
-        negatives = (users @ F.embedding(sampled, items).T).float()  # [P, M]
+        sparse = len(items) > LAZY_ROWS and not users.is_cuda
+        negatives = (users @ F.embedding(sampled, items, sparse=sparse).T).float()  # [P, M]
         negatives = negatives - sampler.log_expected(sampled, self.negatives)
         negatives = negatives.masked_fill(sampled[None, :] == target[:, None], -torch.inf)
         return sampled_softmax_loss(positive, negatives)
@@ -109,8 +143,10 @@ class SequenceTrainer(LoopTrainer):
         if not len(events):
             return 0
         gathered = self.negatives * (1 + self.vector_width)  # bce: every position has negatives of its own
-        values = {"softmax": events.n_items, "sampled": self.negatives, "bce": gathered}[self.loss]
-        return self.batch_size * min(self._targets(), int(events.lengths.max())) * values
+        loss, positions = self.resolved(events).loss, self.batch_size * min(self._targets(), _longest(events))
+        if loss == "softmax" and device_of(self.device).type == "cpu":
+            return BLOCK + positions * self.vector_width
+        return positions * {"softmax": events.n_items, "sampled": self.negatives, "bce": gathered}[loss]
 
     def _targets(self) -> int:
         """The largest number of positions of a piece that have a target."""
@@ -127,28 +163,30 @@ class SequenceTrainer(LoopTrainer):
         items = torch.from_numpy(events.items.astype(np.int64)).to(device)  # [E]
         sampler = NegativeSampler.of(events.popularity, self.alpha, device)
         weights = strengths_on(events, device)
-        positions = torch.arange(min(self.piece_length, int(events.lengths.max())), device=device)
+        positions = torch.arange(min(self.piece_length, _longest(events)), device=device)
         edges = torch.zeros((2, self.batch_size), dtype=torch.int64, device=device)  # starts and stops
 
-        def loss(starts: Tensor, stops: Tensor) -> Tensor:
+        def loss(starts: Tensor, stops: Tensor, positions: Tensor) -> Tensor:
             piece = _cut(items, starts, stops, positions)
             own = () if weights is None else (_cut(weights, starts, stops, positions),)
             return self.loss_of(model, piece, sampler, *own)
 
         def recorded() -> Tensor:
-            return loss(edges[0], edges[1])
+            return loss(edges[0], edges[1], positions)
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             generator = np.random.default_rng((seed, epoch))
             starts, stops = pieces(events.lengths, self.piece_length, generator)
-            order = generator.permutation(len(starts))
-            shuffled = torch.from_numpy(np.stack([starts[order], stops[order]])).to(device)
-            for part in torch.split(shuffled, self.batch_size, dim=1):
-                if device.type == "cuda":  # one function on the same tensors can be recorded
-                    edges.zero_()[:, : part.shape[1]] = part  # the last batch is filled up with empty pieces
-                    yield recorded
-                else:
-                    yield lambda part=part: loss(part[0], part[1])  # type: ignore[misc]
+            edge = torch.from_numpy(np.stack([starts, stops])).to(device)
+            if device.type == "cpu":
+                for rows in similar_lengths(stops - starts, self.batch_size, generator):
+                    own = edge[:, rows]
+                    yield lambda own=own: loss(*own, positions[: int((own[1] - own[0]).max())])  # type: ignore[misc]
+                return
+            order = torch.from_numpy(generator.permutation(len(starts))).to(device)
+            for part in torch.split(edge[:, order], self.batch_size, dim=1):
+                edges.zero_()[:, : part.shape[1]] = part  # the last batch is filled up with empty pieces
+                yield recorded  # one function on the same tensors can be recorded
 
         return batches
 
@@ -192,6 +230,25 @@ def pieces(
     starts = nth * longest - shift[owner]
     stops = np.minimum(starts + longest, lengths[owner])
     return begin[owner] + np.maximum(starts, 0), begin[owner] + stops
+
+
+def similar_lengths(
+    lengths: NDArray[np.int64], size: int, generator: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Random batches of pieces of similar lengths, with as many events as `size` pieces have on average.
+
+    So no batch has much padding, and every event has about the same weight in the mean loss of its batch.
+    """
+    noise = 1.0 + LENGTH_NOISE * generator.random(len(lengths))
+    order = np.argsort(lengths * noise, kind="stable")
+    before = np.cumsum(lengths[order]) - lengths[order]
+    number = before // max(-(-int(lengths.sum()) * size // max(len(lengths), 1)), 1)  # [pieces] of its batch
+    batches = np.split(order, np.flatnonzero(np.diff(number)) + 1)
+    return [batches[at] for at in generator.permutation(len(batches))]
+
+
+def _longest(events: Interactions) -> int:
+    return int(events.lengths.max())
 
 
 def _cut(events: Tensor, starts: Tensor, stops: Tensor, positions: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from shortlist.progress import Progress, silent
 from shortlist.settings import Setting, check_fields, check_settings, settings_of
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.convergence import history_of
+from shortlist.train.loop.horizon import horizon_of
 
 OnValidation = Callable[[float], None]
 """Is called with the validation metric after every epoch."""
@@ -92,8 +93,8 @@ class ModelTrainer(ABC):
         """Refuse an index that cannot be built, and events that cannot be trained on, before anything is fitted."""
         check_index(self.model, settings)
 
-    def learned(self, context: TrainContext) -> Any:
-        """A model trained on the events of a context."""
+    def learned(self, context: TrainContext, name: str = "") -> Any:
+        """A model trained on the events of a context, for the stage of this name."""
         return self.learn(
             context.events, context.valid, context.seed, context.progress, catalog=context.catalog
         )
@@ -102,10 +103,16 @@ class ModelTrainer(ABC):
         """A nominator of the items with the best scores of the trained model."""
         self.check_data(settings, context)
         name = str(settings.get("name", "model"))
-        best = context.best_epochs.get(name)
-        trainer = self if best is None else self.with_settings(epochs=best)
-        model = trainer.learned(context)
+        trainer = self.with_settings(**self._chosen_before(name, context))
+        model = trainer.learned(context, name)
         max_epochs, patience = getattr(trainer, "epochs", 0), getattr(trainer, "patience", 0)
         if max_epochs:  # closed-form and counting trainers have no epochs
-            context.note(name, history_of(model.validation, max_epochs, patience))
+            summary = getattr(model, "summary", None)
+            context.note(name, history_of(model.validation, max_epochs, patience, summary))
         return ModelNominator(model.cpu(), **settings)
+
+    def _chosen_before(self, name: str, context: TrainContext) -> dict[str, int]:
+        """Epochs and label horizon that a run with validation chose for this stage."""
+        epochs, ahead = context.best_epochs.get(name), horizon_of(context.warm.get(name))
+        chosen = {"epochs": epochs, "ahead": ahead if getattr(self, "ahead", None) == 0 else None}
+        return {key: value for key, value in chosen.items() if value is not None}
