@@ -19,6 +19,7 @@ from shortlist.pipeline.recommender import UserHistories
 from shortlist.pipeline.registry import TYPES
 from shortlist.stages import (
     Available,
+    BlendScorer,
     BoostedScorer,
     DINScorer,
     Diverse,
@@ -120,6 +121,12 @@ def _boosted() -> BoostedScorer:
     return BoostedScorer(_features(True), trees, name="it")
 
 
+def _blend() -> BlendScorer:
+    boosted, network = _boosted(), FeatureMLP([len(_features(True).names), 8]).eval()
+    factors = torch.tensor([0.5, 2.0], dtype=torch.float64)
+    return BlendScorer(boosted.features, network, boosted.trees, factors, name="it")
+
+
 def _mlp() -> MLPScorer:
     features = _features(True)
     sizes = MLPRankerConfig(
@@ -147,6 +154,7 @@ MAKE = {
     "din-ranker": lambda: DINScorer(DINRanker(DINRankerConfig(N, 5, 4, (4,), (4,))).eval(), name="it"),
     "mlp-ranker": _mlp,
     "boosted-ranker": _boosted,
+    "blend-ranker": _blend,
     "diverse": lambda: Diverse(torch.nn.functional.normalize(torch.randn(N, 4)), name="it", k=10),
     "explore": lambda: Explore(name="it", k=10),
 }

@@ -40,6 +40,7 @@ OWN: dict[str, dict[str, Any]] = {
     "din-ranker": {"attention": [4], "layers": [8]},
     "two-tower-scorer": {"start": "towers"},
     "boosted-ranker": {"epochs": 3, "min_leaf_size": 2},
+    "blend-ranker": {"epochs": 1, "trees": 3, "min_leaf_size": 2},
 }  # fmt: skip
 CASES: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in (*MODELS, *TRAINERS) if name not in NO_EFFECT | {"mf", "sasrec", "tree"}),

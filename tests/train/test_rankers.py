@@ -27,6 +27,7 @@ RANKERS = {
     "two-tower-scorer": "width = 4\n",
     "mlp-ranker": "width = 4\nhidden = [8]\n",
     "boosted-ranker": "leaves = 4\n",
+    "blend-ranker": "leaves = 4\nhidden = [8]\ntrees = 3\n",
 }
 
 

@@ -9,6 +9,7 @@ from shortlist.models.registry import MODELS, model_name
 from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Popular, Recent, TreeNominator
 from shortlist.stages import (
     Available,
+    BlendScorer,
     BoostedScorer,
     DINScorer,
     Diverse,
@@ -35,6 +36,7 @@ TYPES: dict[str, type[Stage]] = {
     "din-ranker": DINScorer,
     "mlp-ranker": MLPScorer,
     "boosted-ranker": BoostedScorer,
+    "blend-ranker": BlendScorer,
     "diverse": Diverse,
     "explore": Explore,
 }

@@ -1,5 +1,6 @@
 """Stages from hundreds of candidates to ten: filters, scorers and selectors."""
 
+from shortlist.stages.blend_ranker import BlendScorer
 from shortlist.stages.boosted_ranker import BoostedScorer
 from shortlist.stages.din_ranker import DINScorer
 from shortlist.stages.diverse import Diverse
@@ -13,6 +14,7 @@ from shortlist.stages.two_tower_scorer import TowerScorer
 
 __all__ = [
     "Available",
+    "BlendScorer",
     "BoostedScorer",
     "DINScorer",
     "Diverse",

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from torch import Tensor
 
@@ -10,9 +10,8 @@ from shortlist.artifact.json_tensor import with_prefix, without_prefix
 from shortlist.artifact.tensor_checks import check_shape
 from shortlist.data import Candidates, Query
 from shortlist.models.ranking.mlp import FeatureMLP
-from shortlist.settings import Setting
 from shortlist.stages.calibrated import Calibration
-from shortlist.stages.ranking_features import NOMINATORS, FeatureScorer, RankingFeatures
+from shortlist.stages.ranking_features import FeatureScorer, RankingFeatures
 
 PREFIX = "network."
 
@@ -20,8 +19,6 @@ PREFIX = "network."
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureRanker(FeatureScorer):
     """Scores candidates by a network over features, every nominator's score and rank among them."""
-
-    feature_settings: ClassVar[tuple[Setting, ...]] = (NOMINATORS,)
 
     network: FeatureMLP
 

@@ -37,6 +37,7 @@ from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.models.two_tower import TwoTowerTrainer
 from shortlist.train.models.untrained import UntrainedModel, has_weights
 from shortlist.train.models.window import WindowTrainer
+from shortlist.train.rankers.blend_ranker import BlendRankerTrainer
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
 from shortlist.train.rankers.din_ranker import DINRankerTrainer
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
@@ -100,6 +101,7 @@ TRAINERS: dict[str, type[Trainer]] = {
     "din-ranker": DINRankerTrainer,
     "mlp-ranker": MLPRankerTrainer,
     "boosted-ranker": BoostedRankerTrainer,
+    "blend-ranker": BlendRankerTrainer,
     "diverse": DiverseTrainer,
 }
 """Trainers of stages. A type that is not here fits itself (`own_fit`) or is built from its settings alone."""

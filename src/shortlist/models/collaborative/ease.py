@@ -34,7 +34,7 @@ class EASE(Model):
         scores = items @ self.weights
         return torch.where(items.any(1, keepdim=True), scores, self.default_scores)
 
-    def similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
+    def history_similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
         """The weights from the items of the history to the given ones."""
         return self.weights[history[:, None, :], rows[:, :, None]]
 

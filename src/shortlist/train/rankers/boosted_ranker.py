@@ -35,7 +35,9 @@ class BoostedRankerTrainer(RankerTrainer):
     """
 
     title: ClassVar[str] = "boosted-ranker"
+    targets_per_item: ClassVar[float] = 0.0  # no parameter belongs to an item
 
+    negatives: str = "all-candidates"
     epochs: int = 300
     learning_rate: float = 0.05
     weight_decay: float = 1.0
@@ -68,7 +70,7 @@ class BoostedRankerTrainer(RankerTrainer):
         train = _table(features, _training_lists(training_set))
         valid = _table(features, _validation_lists(training_set))
         data = library.Dataset(
-            train.features, train.targets, group=train.groups, weight=train.weights, params=QUIET
+            train.features, train.targets, group=train.groups, weight=train.weights, params=_quiet()
         )
         recorded: dict[str, Any] = {}
         report = _progress(context, training_set.what, self.epochs)
@@ -90,7 +92,7 @@ class BoostedRankerTrainer(RankerTrainer):
         return trees_of(dump["tree_info"]), values
 
     def _params(self, seed: int) -> dict[str, Any]:
-        return QUIET | {
+        return _quiet() | {
             "objective": "lambdarank",
             "metric": "ndcg",
             "eval_at": [CUT],
@@ -102,13 +104,10 @@ class BoostedRankerTrainer(RankerTrainer):
         }
 
 
-QUIET = {
-    "verbosity": -1,
-    "num_threads": 1,
-    "deterministic": True,
-    "force_row_wise": True,
-    "feature_pre_filter": False,
-}
+def _quiet() -> dict[str, Any]:
+    """Parameters of data and training; the trees do not depend on the number of threads."""
+    threads = {"num_threads": torch.get_num_threads(), "deterministic": True, "force_row_wise": True}
+    return threads | {"verbosity": -1, "feature_pre_filter": False}
 
 
 def lightgbm() -> Any:

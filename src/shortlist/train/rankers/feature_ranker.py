@@ -12,10 +12,12 @@ from shortlist.data import Candidates, Query
 from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.settings import setting
 from shortlist.stages import FeatureRanker
-from shortlist.train.context import TrainContext
+from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.rankers.ranker import NetworkRankerTrainer, Score
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
 from shortlist.train.rankers.training_set import TrainingSet
+
+ENOUGH = 40  # batches that features are standardised by
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,10 @@ class FeatureRankerTrainer(NetworkRankerTrainer):
     def untrained(
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
     ) -> FeatureRanker:
-        features = ranking_features(settings, context, self.days, training_set.what, with_columns=False)
+        features = ranking_features(settings, context, self.days, training_set.what)
         network = FeatureMLP([len(features.names), *self.hidden], self.dropout)
         network.fit_scale(
-            torch.cat([features(one.query, one.found)[one.found.valid] for one in training_set.batches])
+            torch.cat([features(one.query, one.found)[one.found.valid] for one in _some(training_set)])
         )
         return FeatureRanker(features, network, **FeatureRanker.own_settings(settings))
 
@@ -61,3 +63,8 @@ class FeatureRankerTrainer(NetworkRankerTrainer):
     def renew(self, stage: FeatureRanker, context: TrainContext) -> FeatureRanker:
         """The same ranker with the counts of all events."""
         return stage.renewed(features=renewed_features(stage.features, context, self.days))
+
+
+def _some(training_set: TrainingSet) -> list[RequestBatch]:
+    """Enough batches to standardise features by."""
+    return training_set.training[:ENOUGH]

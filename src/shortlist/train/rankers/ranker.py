@@ -70,7 +70,7 @@ class RankerTrainer(ListSampling):
             mode=self.mode,
             negatives=self.negatives,
             retrieved=training_set.retrieved,
-            warnings=training_set.warnings,
+            warnings=(*history.warnings, *training_set.warnings),
         )
         context.note(what, history)
         return calibrated(stage, self.calibrate, training_set.validation, what)
