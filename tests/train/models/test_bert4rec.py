@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from shortlist.models.sequence.bert4rec import BERT4Rec
-from shortlist.train.models.bert4rec import BERT4RecTrainer, masked_positions, padding_first
+from shortlist.train.models.bert4rec import BERT4RecTrainer, cut_last, masked_positions, padding_first
 from shortlist.train.registry import make_trainer
 from tests.train.logs import chains, log
 
@@ -121,3 +121,18 @@ def test_it_learns_a_cycle_of_items():
     with torch.no_grad():
         scores = model.scores(torch.tensor([[5, 6, 7, 8, 9, 0, 1, 2], [12, 13, 14, 15, 16, 17, 18, 19]]))
     assert scores.argmax(1).tolist() == [3, 10]
+
+
+def test_cut_sequences_keep_the_events_before_the_mask_and_predict_one_of_the_next():
+    sequence = torch.tensor([[-1, 1, 2, 3, 4], [5, 6, 7, 8, 9], [-1, -1, -1, -1, 3]])
+    chosen = torch.tensor([[4, 0], [2, 4], [4, 1]])
+    counts = torch.tensor([[True, False], [True, True], [True, False]])
+    torch.manual_seed(0)
+    pairs = set()
+    for _ in range(200):
+        moved, answer = cut_last(sequence, chosen, counts, ahead=3)
+        assert moved[1].tolist() == [0, 1, 2, 3, 4]  # two positions are masked: nothing is cut
+        assert (moved[2].tolist(), answer.tolist()[1:]) == ([0, 1, 2, 3, 4], [2, 4])
+        masked = int(moved[0, 4])  # the old position that is masked now
+        pairs.add((int(sequence[0, masked]), int(sequence[0, answer[0]])))
+    assert pairs == {(4, 4), (3, 3), (3, 4), (2, 2), (2, 3), (2, 4)}

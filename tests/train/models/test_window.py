@@ -8,7 +8,7 @@ from shortlist.errors import ConfigError
 from shortlist.models.model import VectorModel
 from shortlist.models.sequence.fmlp import FMLP, FMLPConfig
 from shortlist.train.loop import trainer as loop_trainer
-from shortlist.train.models.window import WindowTrainer, _windows
+from shortlist.train.models.window import WindowTrainer, _windows, target_events
 from shortlist.train.registry import make_trainer
 from tests.train.logs import chains, log, nothing
 
@@ -38,7 +38,8 @@ def windows_of(events, at, max_history):
     """The histories before events, and the items of the events."""
     items = torch.from_numpy(events.items.astype(np.int64))
     first = torch.from_numpy(events.starts[events.users].astype(np.int64))
-    return _windows(items, first, torch.as_tensor(at), torch.arange(-max_history, 0))
+    at = torch.as_tensor(at)
+    return _windows(items, first, at, at, torch.arange(-max_history, 0))
 
 
 @pytest.mark.parametrize("max_history", [1, 4, 30])
@@ -158,3 +159,12 @@ def test_fmlp_learns_a_cycle_of_items():
     with torch.no_grad():
         scores = model.scores(torch.tensor([[5, 6, 7, 8, 9, 0, 1, 2], [12, 13, 14, 15, 16, 17, 18, 19]]))
     assert scores.argmax(1).tolist() == [3, 10]
+
+
+def test_target_is_one_of_the_next_events_of_the_same_user():
+    last = torch.tensor([2, 2, 2, 4, 4])  # two users with three and two events
+    at = torch.tensor([0, 1, 2, 3, 4, -1])
+    torch.manual_seed(0)
+    drawn = torch.stack([target_events(at, last, 2) for _ in range(100)])
+    assert [set(one.tolist()) for one in drawn.T] == [{0, 1}, {1, 2}, {2}, {3, 4}, {4}, {-1}]
+    assert target_events(at, last, 1) is at

@@ -15,7 +15,8 @@ from shortlist.train.models.sequence import SequenceTrainer
 class BERT4RecTrainer(SequenceTrainer):
     """Masks random positions of every piece, at least one, and predicts their items.
 
-    With probability `mask_last_share` only the last position is masked, as when recommending.
+    With probability `mask_last_share` only the last position is masked, as when recommending. With `ahead` above 1
+    such a sequence loses up to `ahead` - 1 of its last events, and the target is one of them or the masked one.
     """
 
     mask_share: float = setting(0.2, "Share of the positions that are masked.", least=0.001, most=1)
@@ -34,11 +35,17 @@ class BERT4RecTrainer(SequenceTrainer):
         chosen, counts = masked_positions(sequence, self.mask_share, self.mask_last_share)  # [B, M]
         # Added, not assigned: a position may be chosen twice and counts once.
         masked = torch.zeros_like(sequence).scatter_add(1, chosen, counts.long()) > 0
-        target = sequence.gather(1, chosen).masked_fill(~counts, -1)
+        answers = chosen  # [B, M] positions of the targets
+        before = sequence
+        if self.ahead > 1:
+            moved, answer = cut_last(sequence, chosen, counts, self.ahead)
+            sequence = sequence.gather(1, moved.clamp(min=0)).masked_fill(moved < 0, -1)
+            answers = torch.cat([answer[:, None], chosen[:, 1:]], dim=1)
+        target = before.gather(1, answers).masked_fill(~counts, -1)
         with torch.autocast(piece.device.type, torch.bfloat16, enabled=piece.is_cuda):
             outputs = model(sequence, masked)  # [B, L, D]
         outputs = outputs.gather(1, chosen[..., None].expand(-1, -1, outputs.shape[-1]))  # [B, M, D]
-        weights = None if weights is None else weights.gather(1, order).gather(1, chosen)
+        weights = None if weights is None else weights.gather(1, order).gather(1, answers)
         return self.position_loss(outputs, model.vectors(), target, sampler, weights)
 
 
@@ -58,6 +65,21 @@ def masked_positions(sequence: Tensor, share: float, last_share: float) -> tuple
     first = torch.arange(most, device=sequence.device)[None, :] == 0
     chosen = torch.where(only_last & first, sequence.shape[1] - 1, chosen)
     return chosen, torch.where(only_last, first & (lengths > 0), counts)
+
+
+def cut_last(sequence: Tensor, chosen: Tensor, counts: Tensor, ahead: int) -> tuple[Tensor, Tensor]:
+    """Of sequences with the last position masked only, up to `ahead` - 1 last events are cut off.
+
+    Returns the old position of every new one [B, L], negative = none, and the old position of the first target [B]: the
+    event that is masked now, or a random one of those cut off.
+    """
+    last = sequence.shape[1] - 1
+    alone = (chosen[:, 0] == last) & (counts.sum(1) == 1)  # [B]
+    length = (sequence >= 0).sum(1).clamp(1, ahead)
+    cut = torch.where(alone, torch.randint(1 << 31, length.shape, device=sequence.device) % length, 0)
+    moved = torch.arange(last + 1, device=sequence.device) - cut[:, None]
+    answer = last - torch.randint(1 << 31, length.shape, device=sequence.device) % (cut + 1)
+    return moved, torch.where(alone, answer, chosen[:, 0])
 
 
 def most_masked(length: int, share: float) -> int:

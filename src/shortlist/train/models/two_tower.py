@@ -34,7 +34,12 @@ class TwoTowerTrainer(LoopTrainer):
     learning_rate: float = 3e-3
     patience: int = 2
     device: str = "cpu"
-    ahead: int = setting(10, "The target is one of the next `ahead` events, at random.", least=1, most=10_000)
+    ahead: int = setting(
+        10,
+        "The target is one of the next `ahead` events, at random; 0: chosen on validation.",
+        least=0,
+        most=10_000,
+    )
     min_history: int = setting(2, "Fewest events before a target.", least=1, most=10_000)
     instances: int = setting(120_000, "Largest number of training examples in an epoch.", least=1, most=1e12)
     negatives: int = setting(

@@ -31,6 +31,12 @@ class WindowTrainer(LoopTrainer):
     epochs: int = 40
     batch_size: int = 512
     instances: int = setting(200_000, "Largest number of training examples in an epoch.", least=1, most=1e12)
+    ahead: int = setting(
+        1,
+        "The target is one of the next `ahead` events, at random; 0: chosen on validation.",
+        least=0,
+        most=10_000,
+    )
 
     def check(self, events: Interactions) -> None:
         check_softmax(self.title, self.batch_size, events.n_items)
@@ -62,13 +68,15 @@ class WindowTrainer(LoopTrainer):
         first = torch.from_numpy(events.starts[events.users].astype(np.int64)).to(
             device
         )  # [E] of the same user
+        last = torch.from_numpy(events.starts[events.users.astype(np.int64) + 1] - 1).to(device)  # [E]
         loss_of, weights = self.loss_function(model, events, device), strengths_on(events, device)
         offsets = torch.arange(-self._longest(events), 0, device=device)
         targets = torch.zeros(self.batch_size, dtype=torch.int64, device=device)  # events, -1 = none
 
         def loss(at: Tensor) -> Tensor:
-            own = () if weights is None else (weights[at.clamp(min=0)],)
-            return loss_of(*_windows(items, first, at, offsets), *own)
+            event = target_events(at, last, self.ahead)
+            own = () if weights is None else (weights[event.clamp(min=0)],)
+            return loss_of(*_windows(items, first, at, event, offsets), *own)
 
         def recorded() -> Tensor:
             return loss(targets)
@@ -87,10 +95,22 @@ class WindowTrainer(LoopTrainer):
         return batches
 
 
-def _windows(items: Tensor, first: Tensor, at: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """Histories before events [B, K], padding first, and the events' items [B]; all -1 where `at` is -1."""
+def target_events(at: Tensor, last: Tensor, ahead: int) -> Tensor:
+    """A random one of the `ahead` events from each event `at` on, of the same user [B]; -1 stays."""
+    if ahead <= 1:
+        return at
+    left = (last[at.clamp(min=0)] - at + 1).clamp(1, ahead)
+    offset = torch.randint(1 << 31, at.shape, device=at.device) % left
+    return torch.where(at >= 0, at + offset, at)
+
+
+def _windows(
+    items: Tensor, first: Tensor, at: Tensor, target: Tensor, offsets: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Histories before events [B, K], padding first, and the items of targets [B]; all -1 where `at` is -1."""
     valid = at >= 0
     event = at.clamp(min=0)
     before = event[:, None] + offsets
     inside = (before >= first[event][:, None]) & valid[:, None]
-    return torch.where(inside, items[before.clamp(min=0)], UNKNOWN), torch.where(valid, items[event], UNKNOWN)
+    history = torch.where(inside, items[before.clamp(min=0)], UNKNOWN)
+    return history, torch.where(valid, items[target.clamp(min=0)], UNKNOWN)
