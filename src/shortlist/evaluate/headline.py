@@ -61,8 +61,8 @@ def headline(
     ours, theirs = scores[metric], [baselines[name][metric] for name in names]
     value, *values = bootstraps([ours, *theirs], seed)
     tests = paired_tests([(ours, one) for one in theirs], seed, SAMPLES)
-    known = {name: Against.of(*row) for name, *row in zip(names, names, values, tests, strict=True)}
-    return headline_of(metric, value, on, len(scores), slate, known[names[0]], known[POPULARITY])
+    known = [Against.of(*row) for row in zip(names, values, tests, strict=True)]
+    return headline_of(metric, value, on, len(scores), slate, known[0], known[-1])
 
 
 def headline_of(

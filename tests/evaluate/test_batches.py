@@ -1,0 +1,48 @@
+import numpy as np
+import torch
+
+from shortlist.evaluate import batches as module
+from shortlist.evaluate.batches import batches, in_order, slates_of
+from shortlist.pipeline import run
+from shortlist.pipeline.recommender import resized
+
+
+def test_batches_have_every_request_once_with_its_whole_history(world, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 7)
+    held_out = world.split(protocol="leave-last-out").test
+    found = list(batches(held_out))
+    assert sorted(np.concatenate([rows for rows, _, _ in found]).tolist()) == list(range(len(held_out)))
+    assert max(len(rows) for rows, _, _ in found) == 7
+    for rows, part, query in found:
+        assert (held_out.users[rows] == part.users).all()
+        assert ((query.history >= 0).sum(1).numpy() == held_out.history_lengths()[rows]).all()
+
+
+def test_little_of_a_batch_is_padding(world, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 5)
+    held_out = world.split(protocol="leave-last-out").test
+    widths = [query.history.shape[1] for _, _, query in batches(held_out)]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1]
+
+
+def test_scores_of_a_batch_against_the_catalogue_are_bounded(world, monkeypatch):
+    held_out = world.split().test
+    monkeypatch.setattr(module, "CELLS", 3 * held_out.events.n_items)
+    assert max(len(rows) for rows, _, _ in batches(held_out)) == 3
+
+
+def test_slates_in_batches_are_those_of_single_requests(world, recommender, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 7)
+    held_out = world.split().test.take(slice(0, 20))
+    pipeline = recommender.as_measured().pipeline
+    found, sized = slates_of(pipeline, held_out, 10), resized(pipeline, 10)
+    for row in range(20):
+        one = held_out.take(slice(row, row + 1))
+        alone = run(sized, one.query(width=max(int(one.history_lengths()[0]), 1))).items[0]
+        assert found[row].tolist() == alone.tolist()
+
+
+def test_slates_of_different_widths_are_padded():
+    parts = [(np.array([1]), torch.tensor([[5, 6]])), (np.array([0]), torch.tensor([[7]]))]
+    assert in_order(parts).tolist() == [[7, -1], [5, 6]]
