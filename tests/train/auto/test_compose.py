@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from shortlist.train.auto.compose import LARGE, MIN_REQUESTS, SLATE, Composed, Composer
+from shortlist.train.auto.estimates import RankerSeconds
 from shortlist.train.auto.log_profile import LogProfile
 from shortlist.train.models.ease import MAX_ITEMS
 
@@ -17,6 +18,7 @@ USUAL = LogProfile(
     protocol="leave-last-out",
     rankable=10_000,
     validation=1_000,
+    test=1_000,
     new_users=0.0,
     categories=1,
     columns=(),
@@ -49,8 +51,8 @@ class GivenSeconds:
     def epoch(self, kind: str, loss: str = "softmax") -> float:
         return self.towers if kind == "two-tower" else getattr(self, loss)
 
-    def ranker(self, kind: str) -> float:
-        return self.request
+    def ranker(self, kind: str) -> RankerSeconds:
+        return RankerSeconds(self.request, self.request / 100)
 
 
 def composed(seconds: float = 600.0, meter: GivenSeconds = GivenSeconds(), **changes: object) -> Composed:  # noqa: B008
@@ -155,8 +157,8 @@ def test_network_ranks_alone_without_lightgbm():
 
 
 def test_requests_of_the_ranker_follow_the_budget():
-    made = composed(60.0, GivenSeconds(request=0.1))
-    assert made.training["requests"] == 105
+    made = composed(60.0, GivenSeconds(request=0.03))
+    assert made.training["requests"] == 116
     assert "per 1,000 requests" in made.reasons["train.requests"]
     assert "rank" in composed(6.0, GivenSeconds(request=1.0)).left_out
 

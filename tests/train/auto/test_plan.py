@@ -9,7 +9,7 @@ import shortlist
 from shortlist.errors import ConfigError
 from shortlist.pipeline.recipe import parse_recipe
 from shortlist.simulate import embedded
-from shortlist.train.auto.estimates import EASE_ITEMS, Meter, some_items
+from shortlist.train.auto.estimates import EASE_ITEMS, LEAST_SHARE, Meter, slope, some_items
 from shortlist.train.auto.log_profile import log_profile
 from shortlist.train.auto.plan import plan
 from tests.train.logs import tastes
@@ -71,10 +71,19 @@ def test_closed_form_is_scaled_with_the_third_power_of_items(world):
     assert meter.ease() == pytest.approx(max(events.n_items / EASE_ITEMS, 1) ** 3)
 
 
-def test_epoch_is_scaled_with_the_number_of_steps(world):
-    ticks = iter(range(100))
-    meter = Meter(world.split().train, world.catalog, {}, clock=lambda: float(next(ticks)))
-    assert meter.epoch("sasrec", batch_size=16, width=8) >= 1.0
+def test_seconds_per_unit_leave_out_what_both_runs_take_alike():
+    assert slope((10, 50), (3.0, 7.0)) == pytest.approx(0.1)
+    assert slope((10, 50), (8.0, 7.0)) == pytest.approx(LEAST_SHARE * 7 / 50)
+    assert slope((10, 10), (1.0, 1.0)) == pytest.approx(0.1)
+
+
+def test_ranker_and_epoch_are_measured(world):
+    ticks = iter(range(1000))
+    split = world.split()
+    meter = Meter(split.train, world.catalog, split.settings, clock=lambda: float(next(ticks)))
+    assert meter.ranker("feature-ranker").train > 0
+    assert meter.ranker("feature-ranker").answer > 0
+    assert meter.epoch("sasrec", batch_size=16, width=8) > 0
 
 
 def test_sampled_items_keep_all_their_events():

@@ -7,11 +7,10 @@ from typing import Any
 from shortlist.pipeline import TYPES, Recipe
 from shortlist.pipeline.recipe import StageConfig
 from shortlist.train.auto.budget import Budget
-from shortlist.train.auto.estimates import Meter
+from shortlist.train.auto.estimates import Meter, RankerSeconds
 from shortlist.train.auto.log_profile import MOST_REQUESTS, LogProfile
 from shortlist.train.memory import in_words
 from shortlist.train.models.ease import MAX_ITEMS, TRAINING_BYTES
-from shortlist.train.registry import train_settings
 
 SLATE = 20  # items of a slate
 MIN_REQUESTS = 100  # training requests that a ranker needs
@@ -27,6 +26,7 @@ EASE_SHARE = 0.4  # of the budget
 TOWER_EPOCHS = 10
 TOWER_SHARE = 0.15  # of the budget
 RANKER_SHARE = 0.35  # of the budget
+MORE_NOMINATORS = 3  # times as many in a plan as in the trial of a ranker, and features with them
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,10 @@ class Composed:
     def without(self, name: str, reason: str) -> "Composed":
         """One more stage that is left out."""
         return replace(self, left_out={**self.left_out, name: reason})
+
+    def spending(self, name: str, seconds: float) -> "Composed":
+        """Time that belongs to no stage."""
+        return replace(self, seconds={**self.seconds, name: seconds}, budget=self.budget.less(seconds))
 
     def because(self, key: str, reason: str) -> "Composed":
         """One more reason."""
@@ -149,12 +153,15 @@ class Composer:
             return plan.without("rank", why)
         kind, why = _ranker_type(profile)
         most = min(profile.rankable, MOST_REQUESTS)
-        each = self.meter.ranker(kind) if most > RANKER_REQUESTS_UNMEASURED else 0.0
+        measured = self.meter.ranker(kind) if most > RANKER_REQUESTS_UNMEASURED else RankerSeconds(0.0, 0.0)
+        each = MORE_NOMINATORS * measured.train
         affordable = int(RANKER_SHARE * self.seconds / (each * plan.budget.rankers)) if each else most
         if affordable < MIN_REQUESTS:
             return plan.without("rank", self._too_slow(MIN_REQUESTS * each * plan.budget.rankers))
         requests = min(most, affordable)
         plan = plan.with_stage("rank", StageConfig(kind), why, seconds=requests * each * plan.budget.rankers)
+        answered = profile.validation + profile.test + plan.budget.rankers * requests
+        plan = plan.spending("answers", answered * MORE_NOMINATORS * measured.answer)
         if affordable >= MOST_REQUESTS:
             return plan
         plan = replace(plan, training={"requests": max(requests, MIN_REQUESTS)})
@@ -202,7 +209,9 @@ class Composer:
         epochs = min(most, fitting)
         seconds = min(epochs * epoch * plan.budget.epochs, plan.budget.left)
         minutes = round(seconds / plan.budget.epochs / 60, 2)
-        config = _nominator("sasrec", {"loss": loss, "epochs": epochs, "minutes": max(minutes, 0.01)})
+        config = _nominator(
+            "sasrec", {"loss": loss, "epochs": epochs, "minutes": max(minutes, 0.01), "ahead": 0}
+        )
         return plan.with_stage(
             "sasrec",
             config,
@@ -211,6 +220,7 @@ class Composer:
             seconds,
             loss=self._why_loss(loss),
             epochs=f"an epoch takes about {epoch:.2g} s on {profile.machine}",
+            ahead="chosen on validation, where requests have several later items",
             minutes=f"of each fit from the start; {seconds:.0f} s in all",
         )
 
@@ -302,9 +312,7 @@ def _nominator(kind: str, train: Mapping[str, Any] | None = None, **settings: An
     """A nominator that leaves out the history, and scores the whole pool where it can."""
     known = {one.name for one in TYPES[kind].declared()}
     pool = {name: value for name, value in POOL_SETTINGS.items() if name in known}
-    trained = {one.name for one in train_settings(kind)}  # TODO minutes
-    train = {name: value for name, value in (train or {}).items() if name in trained}
-    return StageConfig(kind, {**pool, **settings}, train)
+    return StageConfig(kind, {**pool, **settings}, train or {})
 
 
 def _ranker_type(profile: LogProfile) -> tuple[str, str]:
@@ -313,5 +321,4 @@ def _ranker_type(profile: LogProfile) -> tuple[str, str]:
     uses = f"scores and ranks of all nominators, counts and histories{columns}"
     if not profile.lightgbm:
         return "feature-ranker", f"{uses}; a network, because LightGBM is not installed"
-    kind = "blend-ranker" if "blend-ranker" in TYPES else "boosted-ranker"
-    return kind, f"{uses}; a network and boosted trees"
+    return "blend-ranker", f"{uses}; a network and boosted trees"

@@ -30,6 +30,7 @@ class LogProfile:
     protocol: str
     rankable: int  # training requests for rankers, 20,000 at most
     validation: int  # requests
+    test: int  # requests
     new_users: float  # share of test requests without a history
     categories: int
     columns: tuple[str, ...]  # of the catalogue, that rankers use as features
@@ -56,6 +57,7 @@ def log_profile(dataset: Dataset, split: Split) -> LogProfile:
         protocol=str(split.settings["protocol"]),
         rankable=_rankable(train, split.settings),
         validation=len(split.valid),
+        test=len(split.test),
         new_users=_new_users(split.test),
         categories=len(dataset.catalog.categories),
         columns=CatalogColumns.of(dataset.catalog, train.popularity > 0).names,
