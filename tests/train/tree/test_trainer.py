@@ -9,12 +9,14 @@ from shortlist.data import Catalog, Interactions, Query, Vocabulary
 from shortlist.errors import ConfigError, DataError
 from shortlist.models.sequence.sasrec import SASRecConfig
 from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
+from shortlist.pipeline.recipe import read_recipe
 from shortlist.pipeline.recommender import Request
 from shortlist.pipeline.shipped import FOLDER
 from shortlist.simulate import embedded
 from shortlist.testing.stages import check_stage
 from shortlist.train import train
 from shortlist.train.context import TrainContext
+from shortlist.train.loop.horizon import horizons
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.tree import trainer as trees
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
@@ -58,7 +60,7 @@ def test_every_shipped_recipe_of_a_tree_trains_saves_and_recommends(name, world,
     text = (FOLDER / f"{name}.toml").read_text()
     assert "epochs = 5\n" in text
     sizes = {**SMALL, "layers": [12], "windows": [3, 2, 1], "batch_size": 512}
-    lines = "\n".join(f"{key} = {value!r}" for key, value in sizes.items())
+    lines = "\n".join(f"{key} = {value!r}" for key, value in sizes.items() if f"\n{key} = " not in text)
     recommender = train(parse_recipe(text.replace("epochs = 5\n", f"epochs = 1\n{lines}\n")), world)
     save_recommender(recommender, tmp_path / "bundle", Lineage())
     back = load_recommender(tmp_path / "bundle")
@@ -243,3 +245,32 @@ def test_refit_with_fewer_rounds_does_not_continue_from_one_with_more(tmp_path):
     fewer = tensors(1, tmp_path)
     assert not same(fewer, more)
     assert same(fewer, tensors(1))
+
+
+def test_shipped_trees_train_on_short_histories():
+    for name in SHIPPED:
+        recipe = read_recipe(FOLDER / f"{name}.toml")
+        assert recipe.stages["tree"].train["min_history"] == 1
+
+
+def test_label_horizon_of_zero_is_chosen_on_validation_and_kept_when_the_tree_is_fitted_again(monkeypatch):
+    notes, tried = {}, []
+    run = trees.TreeTraining.run
+
+    def recorded(self, until=None):
+        tried.append(self.plan.ahead)
+        return run(self, until)
+
+    monkeypatch.setattr(trees.TreeTraining, "run", recorded)
+    given = replace(context(), note=notes.__setitem__)
+    settings = {**SMALL, "scorer": "linear", "epochs": 1, "ahead": 0}
+    stage = TreeTrainer("dtr-u", **settings).fit({"name": "tree"}, given)
+    assert tried[:-1] == list(horizons(given.valid))
+    assert tried[-1] == notes["tree"].ahead
+    tried.clear()
+    again = replace(given, valid=None, warm={"tree": stage})
+    TreeTrainer("dtr-u", **settings).fit({"name": "tree"}, again)
+    assert tried == [notes["tree"].ahead]
+    tried.clear()
+    TreeTrainer("dtr-u", **settings).fit({"name": "tree"}, replace(given, valid=None))
+    assert tried == [1]

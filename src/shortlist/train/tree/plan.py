@@ -48,7 +48,12 @@ class TreePlan(ScorerSettings):
         "every", "Training instances of a user: every position or the last.", choices=("every", "last")
     )
     min_history: int = setting(14, "Shortest history of a training instance.", least=1, most=10_000)
-    ahead: int = setting(1, "The target is sampled from this many next events.", least=1, most=10_000)
+    ahead: int = setting(
+        1,
+        "The target is sampled from this many next events; 0: chosen on validation.",
+        least=0,
+        most=10_000,
+    )
     history_dropout: float = setting(
         0.0, "Share of history items dropped at random in training.", least=0, most=0.95
     )

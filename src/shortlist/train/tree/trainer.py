@@ -17,14 +17,16 @@ from shortlist.nominate import TreeNominator
 from shortlist.settings import Setting, check_settings, setting, settings_of
 from shortlist.train.context import TrainContext
 from shortlist.train.fingerprint import fingerprint
-from shortlist.train.loop.convergence import history_of
+from shortlist.train.loop.convergence import FitSummary, history_of
 from shortlist.train.loop.device import DEVICES, device_of
+from shortlist.train.loop.horizon import horizon_of, horizons
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
 from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
 CHECKPOINT_SECONDS = 30.0  # between two checkpoints
+TRIAL = 0.1  # share of all steps that every label horizon is tried for
 VECTORS = 64  # width of the item vectors that the order "vectors" clusters
 OF_THE_STAGE = ("beam", "product")  # settings of a plan that the nominator holds
 
@@ -89,10 +91,13 @@ class TreeTrainer:
         if plan.labels == "rectified":
             estimator = self._estimator(context, plan.sasrec_width, f"{name}.sasrec")
             training_set = replace(training_set, estimator=estimator)
+        if plan.ahead == 0:
+            plan = replace(plan, ahead=self._horizon(plan, training_set, context, name))
         if plan.labels == "model" and plan.update == "none":
             order, weights = self._pretrained(plan, training_set, context, f"{name}.jtm")
             training_set = replace(training_set, order=order, weights=weights)
         index = self._train(plan, training_set, context, name).to("cpu")
+        index.scorer.summary = FitSummary(0, ahead=plan.ahead)
         return TreeNominator(index, **{"product": plan.product, **settings})
 
     def _with_epochs(self, context: TrainContext, plan: TreePlan) -> TreePlan:
@@ -110,6 +115,26 @@ class TreeTrainer:
             return plan
         steps = max(1, self.epochs * count // (min(plan.batch_size, count) * plan.rounds))
         return replace(plan, steps=steps, eval_every=steps, warmup=min(plan.warmup, steps))
+
+    def _horizon(
+        self, plan: TreePlan, training_set: TreeTrainingSet, context: TrainContext, name: str
+    ) -> int:
+        """The label horizon of the fit that this one continues, or the one with the best F1 after short trainings."""
+        before, choices = horizon_of(context.warm.get(name)), horizons(context.valid)
+        if before or len(choices) == 1:
+            return before or choices[0]
+        steps = max(1, int(TRIAL * plan.total))
+        # A tree that labels with its own scores is trained from another one: it is tried with plain labels.
+        labels = "plain" if plan.labels == "model" else plan.labels
+        short = replace(plan, labels=labels, eval_every=steps, patience=0)
+        scores = {}
+        for ahead in choices:
+            trial = TreeTraining(
+                replace(short, ahead=ahead), training_set, context.seed, self.device, context.progress
+            )
+            trial.run(until=steps)
+            scores[ahead] = max(trial.validation, default=0.0)
+        return max(scores, key=scores.__getitem__)
 
     def _estimator(self, context: TrainContext, width: int, name: str) -> Estimator:
         """A small SASRec model whose scores rectify labels."""
@@ -145,7 +170,9 @@ class TreeTrainer:
             checkpoint_seconds=CHECKPOINT_SECONDS,
         )
         index = training.run(until=None if best is None else best * plan.eval_every)
-        context.note(name, history_of(training.validation, -(-plan.total // plan.eval_every), plan.patience))
+        evaluations = -(-plan.total // plan.eval_every)
+        summary = FitSummary(evaluations, ahead=plan.ahead)
+        context.note(name, history_of(training.validation, evaluations, plan.patience, summary))
         return index
 
     def _pretrained(
