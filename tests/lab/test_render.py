@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shortlist.lab.render import claims_page, result_drawing, result_page
-from shortlist.lab.result import Result, claim, read_result, result, result_json, row, start
+from shortlist.lab.result import Difference, Result, claim, read_result, result, result_json, row, start
 
 ROOT = Path(__file__).parents[2]
 SPREAD = r"\d\.\d{4} ± \d\.\d{4}"
@@ -24,6 +24,20 @@ def test_a_page_shows_every_row_with_its_values():
     assert "| a | recall@20 | 0.1500 |" in page
     assert "0.1000, 0.2000" in page
     assert "| c | yes | 0.5000 |  |  |" in page
+
+
+def test_a_page_has_a_table_of_systems_where_differences_were_measured():
+    rows = [row(f"{name} on log, split", "recall@20", [0.25]) for name in ("a", "b")]
+    differences = (Difference("log, split", "a", "b", "recall@20", 0.1, 0.05, 0.15, 9),)
+    page = result_page(replace(example(), rows=tuple(rows), differences=differences))
+    assert "**log, split**\n\n| system | recall@20 | a - system, recall@20 |\n|---|---|---|" in page
+    assert "| a | 0.25 |  |\n| b | 0.25 | +0.1000 [+0.0500, +0.1500] |" in page
+
+
+def test_differences_are_read_back(tmp_path):
+    found = replace(example(), differences=(Difference("log", "a", "b", "recall@20", 0.1, 0.05, 0.15, 9),))
+    (tmp_path / "x.json").write_text(json.dumps(result_json(found)))
+    assert read_result(tmp_path / "x.json").differences == found.differences
 
 
 def test_a_page_reports_uncommitted_changes():

@@ -1,6 +1,5 @@
 """A result for readers: a Markdown page, an SVG drawing, and the list of all claims."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from shortlist.lab.result import Claim, Difference, Result, Row, read_result
@@ -25,7 +24,7 @@ def result_page(result: Result) -> str:
             *claims,
             *map(_claim, result.claims),
             "",
-            *_differences(result.differences),
+            *_tables(result),
             *rows,
             *map(_row, result.rows),
             "",
@@ -60,15 +59,34 @@ def claims_page(folder: Path) -> str:
     return "\n".join([*table, ""])
 
 
-def _differences(differences: Sequence[Difference]) -> list[str]:
-    """A table per data set and metric; empty without differences."""
-    table = ["| on | difference | metric | estimate | interval | users |", "|---|---|---|---|---|---|"]
-    table += [
-        f"| {one.where} | {one.one} - {one.other} | {one.metric} | {one.estimate:.4f} | "
-        f"[{one.low:.4f}, {one.high:.4f}] | {one.users} |"
-        for one in differences
+def _tables(result: Result) -> list[str]:
+    """A table for each place with paired differences."""
+    places = dict.fromkeys(one.where for one in result.differences)
+    return [line for where in places for line in _table(result, where)]
+
+
+def _table(result: Result, where: str) -> list[str]:
+    """Systems by metrics, with the difference of the first metric from each system."""
+    end = f" on {where}"
+    rows = [row for row in result.rows if row.method.endswith(end)]
+    means = {(row.method.removesuffix(end), row.metric): f"{row.mean:.4g}" for row in rows}
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    own = [one for one in result.differences if one.where == where]
+    differences = {one.other: _interval(one) for one in own if one.metric == own[0].metric}
+    head = [
+        f"**{where}**",
+        "",
+        f"| {' | '.join(['system', *metrics])} | {own[0].one} - system, {own[0].metric} |",
     ]
-    return [*table, ""] if differences else []
+    lines = []
+    for system in dict.fromkeys([*(name for name, _ in means), *differences]):
+        cells = [system, *(means.get((system, metric), "") for metric in metrics)]
+        lines.append(f"| {' | '.join(cells)} | {differences.get(system, '')} |")
+    return [*head, "|---" * (len(metrics) + 2) + "|", *lines, ""]
+
+
+def _interval(one: Difference) -> str:
+    return f"{one.estimate:+.4f} [{one.low:+.4f}, {one.high:+.4f}]"
 
 
 def _row(row: Row) -> str:

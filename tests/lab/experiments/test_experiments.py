@@ -13,6 +13,7 @@ WITHOUT_DATA = (
     "dtr-table7",
     "dtr-table9",
     "planted-stage",
+    "planted-trained",
     "tree-speed-h200",
 )
 

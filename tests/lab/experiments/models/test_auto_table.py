@@ -33,7 +33,7 @@ def test_the_quick_profile_has_rows_differences_and_claims(tmp_path):
     assert [one.rpartition(" on ")[2] for one in claims] == setups
     assert claims[-1].startswith("auto > ease")
     assert result.settings["demo/half-history/auto/0"]["single"]
-    assert "| auto - ease | recall@20 |" in result_page(result)
+    assert "| auto - system, recall@20 |" in result_page(result)
     assert result.skipped == {}
 
 
