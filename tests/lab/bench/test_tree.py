@@ -7,6 +7,7 @@ from shortlist.lab.bench.tree import Naive, _child, against_naive, bench_tree, b
 from shortlist.lab.bench.tree_job import large_index
 
 CLAIMS = {
+    "attention_step_over_plain",
     "cpu_fast_over_naive",
     "growth",
     "exhaustive_over_beam",

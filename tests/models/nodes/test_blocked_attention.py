@@ -1,5 +1,7 @@
 """The blocked attention unit has the values and the gradients of the plain one, in the memory of a block."""
 
+from itertools import chain
+
 import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -41,6 +43,21 @@ def test_weights_and_gradients_equal_the_plain_ones(nodes, block, monkeypatch):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
+def test_threads_do_not_change_a_gradient_and_keep_their_number(monkeypatch):
+    monkeypatch.setattr(blocked_attention, "BLOCK", 300)
+    given, before = arguments(), torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            found.append(with_gradients(blocked_weights, given))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-13, atol=1e-13)
+
+
 def test_gradients_equal_finite_differences():
     a, there, *rest = arguments(nodes=2)
     assert torch.autograd.gradcheck(lambda a, *rest: blocked_weights(a, there, *rest), (a, *rest))
@@ -72,10 +89,9 @@ def test_no_bracket_is_kept_for_the_backward_pass():
 
 def test_blocks_cover_every_pair_once_and_stay_below_the_size(monkeypatch):
     monkeypatch.setattr(blocked_attention, "BLOCK", 1000)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     _, _, pa, w, *_ = arguments()
     times = torch.zeros(USERS, NODES)
-    for users, nodes in blocks(pa, w):
+    for users, nodes in chain.from_iterable(blocks(pa, w)):
         times[users, nodes] += 1
         assert times[users, nodes].numel() * HISTORY * HIDDEN * pa.element_size() <= 1000
     assert (times == 1).all()

@@ -1,4 +1,4 @@
-"""Time of beam search on one CPU core, its growth with the catalogue, and the memory of a large tree."""
+"""Time of beam search on one CPU core, its growth with the catalogue, of a training step, and a large tree's memory."""
 
 import json
 import statistics
@@ -16,6 +16,7 @@ from shortlist.index.tree import TreeIndex, delete, exhaustive, insert, random_o
 from shortlist.index.tree.local_search import improve
 from shortlist.lab.bench.timing import Job, alternating, estimates
 from shortlist.lab.bench.tree_job import large_index
+from shortlist.lab.bench.tree_step import steps_compared
 from shortlist.lab.result import Claim, Result, Row, at_least, at_most, result, row, start
 from shortlist.models.nodes import NodeScorer, State
 from shortlist.progress import Progress, silent
@@ -65,13 +66,16 @@ def bench_tree(
     repeats: int = 30,
     progress: Progress = silent,
 ) -> Result:
-    """Searches at batch 1 on one thread, alternating; the larger tree runs in a separate process."""
+    """Searches at batch 1 and training steps on one thread, alternating; the larger tree is a separate process."""
     began = start()
     with one_thread():
-        progress("bench tree: naive form", 0, 5)
+        progress("bench tree: naive form", 0, 6)
         rows, claims = against_naive(items, repeats, seed)
-        for step, part in enumerate((_sizes_compared, _after_updates, _reassigned, _large_tree), start=1):
-            progress(f"bench tree: {part.__name__.strip('_').replace('_', ' ')}", step, 5)
+        progress("bench tree: training step", 1, 6)
+        step_rows, step_claims = steps_compared(items, min(repeats, 3), seed)
+        rows, claims = rows + step_rows, claims + step_claims
+        for step, part in enumerate((_sizes_compared, _after_updates, _reassigned, _large_tree), start=2):
+            progress(f"bench tree: {part.__name__.strip('_').replace('_', ' ')}", step, 6)
             more_rows, more_claims = part(sizes, changes, repeats, seed)
             rows, claims = rows + more_rows, claims + more_claims
         profile = f"batch 1, beam {BEAM}, history {HISTORY}, width 24, k {K}, one thread"

@@ -4,8 +4,11 @@ The formula is that of `triton_attention`: a backward pass computes the brackets
 them, and only the positive part of prelu is inside the loop over h.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,7 +17,9 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.models.nodes.triton_attention import unit_gradients
 
-BLOCK = 2**20  # bytes of brackets per block and thread: about the second-level cache
+BLOCK = 2**21  # bytes of brackets per block: with their factors they fit the cache
+
+Made = TypeVar("Made")
 
 
 def blocked_weights(
@@ -42,23 +47,27 @@ class _Unit(torch.autograd.Function):
         ctx: Any, a: Tensor, pa: Tensor, w: Tensor, pn: Tensor, wp: Tensor, w2: Tensor, slope: Tensor
     ) -> Tensor:
         ctx.save_for_backward(a, pa, w, pn, wp, w2, slope)
-        out = w.new_empty(len(w), w.shape[1], a.shape[1])
-        for users, nodes in blocks(pa, w):
+        out, share = w.new_empty(len(w), w.shape[1], a.shape[1]), (1 - slope) * w2
+
+        def positive_part(users: slice, nodes: slice) -> None:
             x = _brackets(a[users], pa[users], w[users, nodes], pn[users, nodes], wp).clamp_(min=0)
-            out[users, nodes] = torch.matmul((1 - slope) * w2, x.flatten(2)).view(out[users, nodes].shape)
+            out[users, nodes] = torch.matmul(share, x.flatten(2)).view(out[users, nodes].shape)
+
+        _side_by_side(positive_part, pa, w)
         out += ((slope * (w2 @ wp)) * w) @ a.mT  # the linear part, for all h at once
         return out.add_(slope * (pn @ w2)[:, :, None]).add_(slope * (pa @ w2)[:, None])
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
         a, pa, w, pn, wp, w2, slope = ctx.saved_tensors
         # One more h, with a bracket of 1, has all of the gradient: the linear part needs it.
         wp1, pa1, pn1 = F.pad(wp, (0, 0, 0, 1)), F.pad(pa, (0, 1)), F.pad(pn, (0, 1), value=1.0)
         scale = torch.cat([(1 - slope) * w2[:, None] * wp, (slope * (w2 @ wp))[None]])  # [h + 1, D]
         da, dw = torch.zeros_like(a), torch.empty_like(w)
-        above_a, above_n, across = torch.zeros_like(pa1), torch.empty_like(pn1), torch.zeros_like(wp1)
-        for users, nodes in blocks(pa, w):
+        above_a, above_n = torch.zeros_like(pa1), torch.empty_like(pn1)
+
+        def sums(users: slice, nodes: slice) -> Tensor:
             x = _brackets(a[users], pa1[users], w[users, nodes], pn1[users, nodes], wp1)
             dt = grads[0][users, nodes][:, None].expand_as(x)
             own = torch.ops.aten.threshold_backward(dt, x, 0, grad_input=x)  # dt where x > 0
@@ -68,19 +77,42 @@ class _Unit(torch.autograd.Function):
             more, above = _summed(to_a, scale)
             da[users] += more
             above_a[users] += above
-            across += (to_a[..., :-1] * a[users, None]).sum((0, 2))
+            products: Tensor = to_a[..., :-1] * a[users, None]
+            return products.sum((0, 2))
+
+        across = torch.stack(_side_by_side(sums, pa, w)).sum(0)  # [h + 1, D]
         return da, *unit_gradients(pa, pn, wp, w2, slope, above_a, above_n, across, dw)
 
 
-def blocks(pa: Tensor, w: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Slices of users and nodes per block."""
-    size = BLOCK * torch.get_num_threads()
+def blocks(pa: Tensor, w: Tensor) -> list[list[tuple[slice, slice]]]:
+    """Slices of users and nodes per block; one list for the blocks of the same users."""
     pair = pa.shape[1] * pa.shape[2] * pa.element_size()
-    nodes = max(1, min(w.shape[1], size // pair))
-    users = max(1, size // (nodes * pair))
-    for user in range(0, len(w), users):
-        for node in range(0, w.shape[1], nodes):
-            yield slice(user, user + users), slice(node, node + nodes)
+    nodes = max(1, min(w.shape[1], BLOCK // pair))
+    users = max(1, BLOCK // (nodes * pair))
+    return [
+        [(slice(user, user + users), slice(node, node + nodes)) for node in range(0, w.shape[1], nodes)]
+        for user in range(0, len(w), users)
+    ]
+
+
+def _side_by_side(work: Callable[[slice, slice], Made], pa: Tensor, w: Tensor) -> list[Made]:
+    """The results of all blocks, in order; users are spread over threads, whose arithmetic uses one thread each.
+
+    Threads inside every operation would wait for each other after each of them.
+    """
+
+    @torch.no_grad()
+    def done(own: list[tuple[slice, slice]]) -> list[Made]:
+        return [work(users, nodes) for users, nodes in own]
+
+    tasks, threads = blocks(pa, w), torch.get_num_threads()
+    if min(threads, len(tasks)) == 1:
+        return list(chain.from_iterable(map(done, tasks)))
+    try:
+        with ThreadPoolExecutor(threads, initializer=partial(torch.set_num_threads, 1)) as pool:
+            return list(chain.from_iterable(pool.map(done, tasks)))
+    finally:
+        torch.set_num_threads(threads)  # a worker has changed it for the arithmetic library of all threads
 
 
 def _brackets(a: Tensor, pa: Tensor, w: Tensor, pn: Tensor, wp: Tensor) -> Tensor:
@@ -91,7 +123,8 @@ def _brackets(a: Tensor, pa: Tensor, w: Tensor, pn: Tensor, wp: Tensor) -> Tenso
 
 def _times(left: Tensor, right: Tensor, hidden: int) -> Tensor:
     """[u, h * c, X] times [u, X, Y] as [u, h, c, Y]."""
-    return torch.bmm(left, right).unflatten(1, (hidden, -1))
+    product = torch.bmm(left, right)
+    return product.view(len(product), hidden, -1, product.shape[2])
 
 
 def _with_ones(vectors: Tensor) -> Tensor:
