@@ -92,7 +92,8 @@ def _features(with_columns: bool) -> RankingFeatures:
     if with_columns:
         tags = torch.stack([counts % 3, counts % 5 - 1], dim=1)
         columns = CatalogColumns(("a", "b"), torch.randn(N, 2), torch.stack([counts % 4], dim=1), tags)
-    return RankingFeatures(("popular",), counts, counts.flip(0), counts % 4, columns)
+    extras = ("popular.z", "n_nominators", "category_recency", "age")
+    return RankingFeatures(("popular",), counts, counts.flip(0), counts % 4, columns, extras, counts.float())
 
 
 def _calibration() -> Calibration:

@@ -11,7 +11,7 @@ from shortlist.artifact.json_tensor import with_prefix, without_prefix
 from shortlist.data import Candidates, Query
 from shortlist.models.ranking.boosted_trees import Trees
 from shortlist.stages.calibrated import Calibration
-from shortlist.stages.ranking_features import FeatureScorer, RankingFeatures
+from shortlist.stages.ranking_features import EXTRAS, FeatureScorer, RankingFeatures
 
 PREFIX = "trees."
 
@@ -31,7 +31,8 @@ class BoostedScorer(FeatureScorer):
     @classmethod
     def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
         features = RankingFeatures.build({"columns": (), **settings}, tensors)
-        trees = Trees.build(without_prefix(PREFIX, tensors), n_tree_features(features))
+        nodes, nan_is_0 = without_prefix(PREFIX, tensors), EXTRAS not in tensors
+        trees = Trees.build(nodes, n_tree_features(features), nan_is_0)
         return cls(features, trees, calibration=Calibration.of(tensors), **cls.own_settings(settings))
 
 

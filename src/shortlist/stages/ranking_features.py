@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor
-from shortlist.artifact.tensor_checks import check_shape, check_whole
+from shortlist.artifact.tensor_checks import check_floats, check_shape, check_whole
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
 from shortlist.errors import ArtifactError
@@ -22,7 +22,8 @@ POOL = ("z", "last", "max", "mean")  # columns of nominators with score_pool tha
 CLIP = 5.0  # largest standardised score that enters a mean
 SCORED = "scored"  # whether a nominator with score_pool could score the candidate
 ITEMS = ("n_nominators", "mean_z", "trend", "category_recency", "in_history", "history_popularity")
-EXTRAS = "extras"  # names of the further features, as JSON bytes
+EXTRAS = "extras"  # names of the further features, as JSON bytes; bundles before version 0.4.0 have none
+NEW = {"age", "factors", "trees.nan_left"}  # tensors that no bundle before version 0.4.0 has
 
 NOMINATORS = Setting(
     "nominators", list[str], None, "Nominators whose scores and ranks are features; default: all."
@@ -81,7 +82,7 @@ class RankingFeatures:
         return own if self.columns is None else own | {"columns": list(self.columns.names)}
 
     def tensors(self) -> dict[str, Tensor]:
-        further = {EXTRAS: json_to_tensor({EXTRAS: self.extras})} if self.extras else {}
+        further = {EXTRAS: json_to_tensor({EXTRAS: self.extras})}
         further |= {} if self.age is None else {"age": self.age}
         return self._counts() | further | ({} if self.columns is None else self.columns.tensors())
 
@@ -109,6 +110,7 @@ class RankingFeatures:
         check_shape("popularity", self.popularity, n_items)
         if self.age is not None:
             check_shape("age", self.age, n_items)
+            check_floats("age", self.age)
         # As many categories as entries at most: the number of categories is a size of memory.
         check_whole("category", self.category, -1, self.category.numel())
         if self.columns is not None:
@@ -228,7 +230,7 @@ class RankingFeatures:
 
 def _stored_extras(tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     """The names of the further features among the tensors of a stage."""
-    if EXTRAS not in tensors:
+    if EXTRAS not in tensors and not NEW & set(tensors):
         return ()
     names = json_from_tensor(tensors, EXTRAS, "ranker").get(EXTRAS)
     known = {*ITEMS, "age"}

@@ -74,7 +74,9 @@ def test_threshold_goes_left_and_nan_to_its_own_side():
 
 def test_nan_counts_as_0_in_trees_that_say_nothing_of_it():
     stored = {name: one for name, one in trees_of_three().tensors().items() if name != "nan_left"}
-    trees = Trees.build(stored, 3)
+    with pytest.raises(ArtifactError, match="tensor 'nan_left' is missing"):
+        Trees.build(stored, 3)
+    trees = Trees.build(stored, 3, nan_is_0=True)
     assert trees(torch.full((3,), torch.nan)).item() == trees(torch.zeros(3)).item()
 
 

@@ -77,12 +77,12 @@ class Trees:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @classmethod
-    def build(cls, tensors: Mapping[str, Tensor], n_features: int) -> Self:
+    def build(cls, tensors: Mapping[str, Tensor], n_features: int, nan_is_0: bool = False) -> Self:
         """Rebuild the trees from their tensors; refuses nodes that do not lead to a leaf.
 
-        Trees of bundles before version 0.4.0 have no `nan_left`: there, NaN counted as 0.
+        Trees of bundles before version 0.4.0 have no `nan_left`: with `nan_is_0`, NaN counts as 0.
         """
-        if "nan_left" not in tensors and "threshold" in tensors:
+        if nan_is_0 and "threshold" in tensors:
             tensors = {**tensors, "nan_left": tensors["threshold"] >= 0}
         try:
             made = cls(**{one.name: tensors[one.name] for one in fields(cls)})
