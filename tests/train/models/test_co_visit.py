@@ -1,3 +1,4 @@
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -5,7 +6,7 @@ import numpy as np
 from shortlist.data import Catalog, Interactions, Vocabulary
 from shortlist.testing.stages import check_stage
 from shortlist.train.context import TrainContext
-from shortlist.train.models.co_visit import CoVisitTrainer
+from shortlist.train.models.co_visit import CoVisitTrainer, item_blocks
 
 
 def context(users, items, n_items):
@@ -57,3 +58,27 @@ def test_weights_are_the_values_of_the_cosine():
     cosine = dense.T @ dense / np.outer(np.linalg.norm(dense, axis=0), np.linalg.norm(dense, axis=0))
     np.fill_diagonal(cosine, 0.0)
     assert np.allclose(stage.likeness, np.sort(cosine, axis=1)[:, :0:-1], atol=1e-5)
+
+
+def test_blocks_of_items_hold_no_more_similarities_than_allowed():
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 30, 200), rng.integers(0, 40, 200)
+    matrix = Interactions.of(users, items, n_items=40).weighted_matrix().tocsc()
+    shared = matrix.T @ matrix
+    for cells in (1, 50, 200, 10_000):
+        blocks = item_blocks(matrix, cells)
+        assert [row for block in blocks for row in range(40)[block]] == list(range(40))
+        for block in blocks:
+            several = np.count_nonzero(np.diff(shared[block].indptr)) > 1
+            assert not several or shared[block].nnz <= cells
+
+
+def test_many_items_take_memory_by_events_not_by_pairs_of_items():
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 500, 2000), rng.integers(0, 200_000, 2000)
+    tracemalloc.start()
+    stage = CoVisitTrainer(neighbours=5).fit({}, context(users, items, 200_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert stage.neighbour.shape == (200_000, 5)
+    assert peak < 150e6  # all pairs of 1,024 items would be 800 MB

@@ -6,7 +6,14 @@ import torch
 
 from shortlist.data import Interactions
 from shortlist.errors import ConfigError
-from shortlist.train.models.ease import MAX_ITEMS, EASETrainer, weights_of
+from shortlist.train.models.ease import (
+    MAX_ITEMS,
+    SAFE_CONDITION,
+    EASETrainer,
+    _co_occurrences,
+    precision_for,
+    weights_of,
+)
 from tests.train.logs import log, nothing, tastes
 
 
@@ -92,3 +99,16 @@ def test_matrix_holds_the_largest_weight_of_each_pair():
     assert torch.allclose(model.weights, expected, atol=1e-5)
     share = torch.from_numpy(dense.sum(0) / dense.sum()).float()
     assert torch.allclose(model.default_scores, share @ expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0, 250.0])
+def test_float32_is_used_for_a_small_condition_and_is_as_good_as_float64(ridge):
+    random = np.random.default_rng(0)
+    events = log(*(random.choice(40, 9, replace=False) for _ in range(120)), n_items=40)
+    matrix = events.weighted_matrix()
+    exact = weights_of(_co_occurrences(matrix), ridge)
+    values = np.linalg.eigvalsh(_co_occurrences(matrix) + ridge * np.eye(40))
+    precision = precision_for(matrix, ridge)
+    assert precision is np.float64 or values[-1] / values[0] <= SAFE_CONDITION
+    assert (precision is np.float32) == (ridge >= 1)
+    assert torch.allclose(weights_of(_co_occurrences(matrix, precision), ridge), exact, atol=1e-4)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from shortlist.progress import tracked
 from shortlist.settings import setting
 from shortlist.train.context import TrainContext
 
-CELLS = 1 << 25  # similarities in memory at a time
+CELLS = 1 << 23  # similarities in memory at a time
 USUAL_WEIGHT = (
     np.log2(2.0 + 20.0) ** -2
 )  # what one shared user with 20 events adds to a pair: the unit of `shrink`
@@ -38,10 +39,9 @@ class CoVisitTrainer:
         matrix = _weighted(context.events, self.last)  # [U, N]
         norms = np.sqrt(np.asarray(matrix.power(2).sum(0))).ravel()
         width = max(min(self.neighbours, matrix.shape[1] - 1), 1)
-        block = max(min(CELLS // max(matrix.shape[1], 1), 1024), 1)
         blocks = [
-            nearest_items(matrix, norms, slice(start, start + block), width, self.shrink)
-            for start in tracked(range(0, matrix.shape[1], block), "co-visit", context.progress)
+            nearest_items(matrix, norms, block, width, self.shrink)
+            for block in tracked(item_blocks(matrix, CELLS), "co-visit", context.progress)
         ]
         neighbours, similarities = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return CoVisit(torch.from_numpy(neighbours), torch.from_numpy(similarities), **settings)
@@ -55,23 +55,36 @@ def _weighted(events: Interactions, last: int) -> sparse.csc_matrix:
     return (sparse.diags_array(1.0 / np.log2(2.0 + counts)).astype(np.float32) @ matrix).tocsc()
 
 
+def item_blocks(matrix: sparse.csc_matrix, cells: int) -> list[slice]:
+    """Blocks of items of which each has at most `cells` similarities above 0 with other items, or is one item.
+
+    An item has at most as many as its users have items: memory grows with events, not with pairs of items.
+    """
+    per_user = np.bincount(matrix.indices, minlength=matrix.shape[0])
+    most = np.minimum(matrix.astype(bool).astype(np.int64).T @ per_user, matrix.shape[1])  # [N]
+    room = max(cells - int(most.max(initial=0)), 1)
+    number = (np.cumsum(most) - most) // room  # [N] of its block, ascending
+    edges = np.flatnonzero(np.diff(number)) + 1
+    return [slice(start, stop) for start, stop in pairwise([0, *edges.tolist(), matrix.shape[1]])]
+
+
 def nearest_items(
     matrix: sparse.csc_matrix, norms: NDArray[np.float32], block: slice, width: int, shrink: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The `width` most similar items of each item of a block, and their similarities; -1 and 0 if there are fewer."""
-    shared = (matrix[:, block].T @ matrix).toarray()  # [n, N]
-    shared /= np.maximum(norms[block, None] * norms[None, :] + shrink * USUAL_WEIGHT, 1e-12)
-    own = np.arange(block.start, block.start + len(shared))
-    shared[np.arange(len(shared)), own] = 0.0
-    rows = _largest(shared, width)
-    similarities = np.take_along_axis(shared, rows, axis=1).astype(np.float32)
-    return np.where(similarities > 0, rows, -1).astype(np.int64), similarities
+    """The `width` most similar items of each item of a block, and their similarities; -1 and 0 if there are fewer.
 
-
-def _largest(values: NDArray[np.float32], width: int) -> NDArray[np.int64]:
-    """The columns of the `width` largest values of each row, largest first, equal ones by column."""
-    if values.shape[1] <= 4 * width:
-        return np.argsort(-values, axis=1, kind="stable")[:, :width]
-    some = np.sort(np.argpartition(-values, width, axis=1)[:, :width], axis=1)
-    order = np.argsort(-np.take_along_axis(values, some, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(some, order, axis=1)
+    Largest first, equal ones by row. Only items with a common user are looked at.
+    """
+    shared = (matrix[:, block].T @ matrix).tocoo()  # [n, N]
+    own, other = shared.row.astype(np.int64) + block.start, shared.col.astype(np.int64)
+    values = shared.data / np.maximum(norms[own] * norms[other] + shrink * USUAL_WEIGHT, 1e-12)
+    kept = np.flatnonzero((own != other) & (values > 0))
+    order = kept[np.lexsort((other[kept], -values[kept], own[kept]))]
+    rows = own[order] - block.start
+    place = np.arange(len(order)) - np.searchsorted(rows, rows)  # among the neighbours of the same item
+    first = place < width
+    shape = (block.stop - block.start, width)
+    neighbours, similarities = np.full(shape, -1, np.int64), np.zeros(shape, np.float32)
+    neighbours[rows[first], place[first]] = other[order[first]]
+    similarities[rows[first], place[first]] = values[order[first]]
+    return neighbours, similarities

@@ -10,7 +10,7 @@ from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.models.collaborative.item_knn import ItemKNN
 from shortlist.progress import Progress, silent, tracked
 from shortlist.settings import setting
-from shortlist.train.models.co_visit import CELLS, USUAL_WEIGHT, nearest_items
+from shortlist.train.models.co_visit import CELLS, USUAL_WEIGHT, item_blocks, nearest_items
 from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
 
@@ -41,10 +41,9 @@ class ItemKNNTrainer(ModelTrainer):
             return model.eval()
         matrix = events.weighted_matrix().tocsc()
         norms = np.sqrt(np.asarray(matrix.power(2).sum(0))).ravel()
-        block = max(min(CELLS // events.n_items, 1024), 1)
         blocks = [
-            nearest_items(matrix, norms, slice(start, start + block), width, self.shrink / USUAL_WEIGHT)
-            for start in tracked(range(0, events.n_items, block), "item-knn", progress)
+            nearest_items(matrix, norms, block, width, self.shrink / USUAL_WEIGHT)
+            for block in tracked(item_blocks(matrix, CELLS), "item-knn", progress)
         ]
         neighbours, similarities = (np.concatenate(part) for part in zip(*blocks, strict=True))
         model.neighbours.copy_(torch.from_numpy(neighbours))
