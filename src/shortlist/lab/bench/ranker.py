@@ -30,7 +30,7 @@ from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.progress import Progress, silent
 from shortlist.stages import DINScorer
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.boosted_ranker import QUIET, lightgbm, trees_of
+from shortlist.train.rankers.boosted_ranker import lightgbm, quiet, trees_of
 from shortlist.train.rankers.calibrate import isotonic, platt
 from shortlist.train.rankers.training_set import ListSampling, RankingLists, TrainingSet
 
@@ -167,8 +167,8 @@ def _trees(size: Size, seed: int) -> Iterator[Comparison]:
     count = 100 * size.candidates
     features = random.normal(size=(count, size.features)).astype(np.float32)
     targets = features[:, 0] * features[:, 1] + features[:, 2] + random.normal(size=count) > 1
-    data = library.Dataset(features, targets.astype(int), group=np.full(100, size.candidates), params=QUIET)
-    booster = library.train(QUIET | {"objective": "lambdarank", "num_leaves": 31}, data, size.trees)
+    data = library.Dataset(features, targets.astype(int), group=np.full(100, size.candidates), params=quiet())
+    booster = library.train(quiet() | {"objective": "lambdarank", "num_leaves": 31}, data, size.trees)
     trees = trees_of(booster.dump_model()["tree_info"])
     for batch, name in ((1, "lightgbm_over_ours"), (size.requests, "lightgbm_over_ours_batch")):
         some = features[: batch * size.candidates]

@@ -70,7 +70,7 @@ class BoostedRankerTrainer(RankerTrainer):
         train = _table(features, _training_lists(training_set))
         valid = _table(features, _validation_lists(training_set))
         data = library.Dataset(
-            train.features, train.targets, group=train.groups, weight=train.weights, params=_quiet()
+            train.features, train.targets, group=train.groups, weight=train.weights, params=quiet()
         )
         recorded: dict[str, Any] = {}
         report = _progress(context, training_set.what, self.epochs)
@@ -92,7 +92,7 @@ class BoostedRankerTrainer(RankerTrainer):
         return trees_of(dump["tree_info"]), values
 
     def _params(self, seed: int) -> dict[str, Any]:
-        return _quiet() | {
+        return quiet() | {
             "objective": "lambdarank",
             "metric": "ndcg",
             "eval_at": [CUT],
@@ -104,7 +104,7 @@ class BoostedRankerTrainer(RankerTrainer):
         }
 
 
-def _quiet() -> dict[str, Any]:
+def quiet() -> dict[str, Any]:
     """Parameters of data and training; the trees do not depend on the number of threads."""
     threads = {"num_threads": torch.get_num_threads(), "deterministic": True, "force_row_wise": True}
     return threads | {"verbosity": -1, "feature_pre_filter": False}
