@@ -1,12 +1,16 @@
 """Ranking features worked out by hand: nominations, popularity, match with the history, catalogue columns."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
+from shortlist.artifact.json_tensor import json_to_tensor
+from shortlist.data import Candidates
 from shortlist.errors import ArtifactError
 from shortlist.stages import RankingFeatures
+from shortlist.stages.ranking_features import ITEMS
 from tests.stages.small_features import small_features
 from tests.worlds import N_ITEMS, listed, query_of, run_checked
 
@@ -142,3 +146,105 @@ def test_category_share_of_an_item_with_several_categories_is_the_mean_over_them
     single = RankingFeatures((), FEATURES.popularity, FEATURES.recent_popularity, FEATURES.category[:, None])
     one = RankingFeatures((), FEATURES.popularity, FEATURES.recent_popularity, FEATURES.category)
     assert torch.equal(single(query_of(*histories), pooled()), one(query_of(*histories), pooled()))
+
+
+SCORED = replace(
+    FEATURES,
+    extras=("a.z", "a.max", "a.scored", "b.z", *ITEMS, "age"),
+    age=torch.tensor([10.0, 0.0, 3.0, -1.0]),
+)
+
+
+def with_scores():
+    """The pool with scores of nominator a for all candidates; b does not score the pool."""
+    candidates = pooled()
+    z = torch.tensor([[1.0, -1.0, 7.0, -2.0], [2.0, -2.0, 7.0, torch.nan]])
+    return candidates.add({"a.z": z, "a.max": z / 10})
+
+
+def named(features, query, candidates):
+    return dict(zip(features.names, features(query, candidates).unbind(-1), strict=True))
+
+
+def test_scores_of_the_pool_are_features_and_nan_where_there_is_none():
+    values = named(SCORED, query_of([], []), with_scores())
+    assert values["a.z"][0].tolist() == [1, -1, 7, -2]
+    assert values["a.scored"][1].tolist() == [1, 1, 1, 0]
+    assert values["a.max"][1, 3].isnan()
+    assert values["b.z"].isnan().all(), "a column that the pool does not have"
+    assert values["mean_z"][0].tolist() == [1, -1, 5, -2], "clipped, the mean over those that exist"
+    assert values["mean_z"][1, 3].isnan()
+
+
+def test_number_of_nominators_is_a_share():
+    values = named(SCORED, query_of([], []), with_scores())
+    valid = pooled().valid[0]
+    by_row = dict(
+        zip(pooled().items[0][valid].tolist(), values["n_nominators"][0][valid].tolist(), strict=True)
+    )
+    assert by_row == {0: 0.5, 1: 1.0, 2: 0.5}
+
+
+def test_trend_age_and_popularity_of_the_history_by_hand():
+    values = named(SCORED, query_of([0, 1], []), with_scores())
+    rows = pooled().items[0].tolist()
+    log = lambda share: math.log(share + 1e-6)  # noqa: E731
+    trends = {0: log(0) - log(0.6), 1: log(0.5) - log(0.3), 2: log(0.5) - log(0.1)}
+    assert values["trend"][0].tolist() == pytest.approx([trends[row] for row in rows], rel=1e-4)
+    ages = {0: math.log1p(10), 1: 0.0, 2: math.log1p(3)}
+    assert values["age"][0].tolist() == pytest.approx([ages[row] for row in rows])
+    assert values["history_popularity"][0, 0].item() == pytest.approx((log(0.6) + log(0.3)) / 2, rel=1e-4)
+    assert values["history_popularity"][1].isnan().all()
+    assert values["in_history"][0].tolist() == [float(row in (0, 1)) for row in rows]
+
+
+def test_item_without_events_has_no_age():
+    found = Candidates.of(
+        torch.tensor([[3]]),
+        torch.zeros(1, 1),
+        {f"{a}.{b}": torch.zeros(1, 1) for a in "ab" for b in ("score", "rank")},
+    )
+    assert named(SCORED, query_of([]), found)["age"].isnan().all()
+
+
+def test_category_recency_is_one_over_the_steps_back_to_the_same_category():
+    histories = [[0, 2, 1, 3], [2, 2]]
+    values = named(SCORED, query_of(*histories), with_scores())
+    category = FEATURES.category.tolist()
+    for row, history in enumerate(histories):
+        for place, item in enumerate(pooled().items[row].tolist()):
+            steps = [at for at, past in enumerate(reversed(history), 1) if category[past] == category[item]]
+            expected = 1 / min(steps) if steps else 0.0
+            assert values["category_recency"][row, place].item() == pytest.approx(expected)
+
+
+def test_further_features_do_not_depend_on_other_candidates():
+    candidates, query = with_scores(), query_of([1], [2])
+    second = torch.tensor([[1], [1]])
+    alone = SCORED(query, candidates.take(second))[:, 0]
+    torch.testing.assert_close(alone, SCORED(query, candidates)[:, 1], equal_nan=True)
+
+
+def test_further_features_are_the_same_when_rebuilt():
+    rebuilt = RankingFeatures.build(SCORED.settings(), SCORED.tensors())
+    assert rebuilt.names == SCORED.names
+    query = query_of([1, 2], [])
+    torch.testing.assert_close(rebuilt(query, with_scores()), SCORED(query, with_scores()), equal_nan=True)
+
+
+def test_features_of_earlier_bundles_have_no_further_ones():
+    stored = {name: one for name, one in FEATURES.tensors().items() if name != "extras"}
+    assert RankingFeatures.build(FEATURES.settings(), stored).names == FEATURES.names
+
+
+@pytest.mark.parametrize("extras", [["nothing"], "age", [3], ["a.size"]])
+def test_unknown_further_features_are_refused(extras):
+    with pytest.raises(ArtifactError, match="extras has unknown features"):
+        RankingFeatures.build({}, SCORED.tensors() | {"extras": json_to_tensor({"extras": extras})})
+
+
+@pytest.mark.parametrize("name", ["extras", "age"])
+def test_missing_tensors_of_further_features_are_refused(name):
+    stored = {key: one for key, one in SCORED.tensors().items() if key != name}
+    with pytest.raises(ArtifactError, match=f"'{name}' is missing"):
+        RankingFeatures.build({}, stored)

@@ -1,11 +1,14 @@
 """Ranking features are counted from events and the catalogue, and counted again when renewed."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.stages import MLPScorer
+from shortlist.stages.ranking_features import ITEMS
 from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
 
@@ -54,3 +57,25 @@ def test_without_timestamps_all_events_are_recent(context):
 
 def test_settings_of_features_are_not_fields_of_the_stage():
     assert MLPScorer.own_settings({"name": "rank", "nominators": ["a"], "columns": []}) == {"name": "rank"}
+
+
+def test_columns_of_nominators_that_score_the_pool_are_features(context):
+    empty = torch.full((1, 2), torch.nan)
+    batch = context.batches[0]
+    scored = replace(batch, found=batch.found.add({"n.z": empty, "n.max": empty, "other.z": empty}))
+    made = ranking_features({}, replace(context, batches=(scored,)), 30.0, "rank")
+    assert made.extras == ("n.z", "n.max", "n.scored", *ITEMS, "age")
+    assert "mean_z" not in ranking_features({}, context, 30.0, "rank").extras
+    renewed = renewed_features(made, context, 30.0)
+    assert renewed.extras == made.extras
+
+
+def test_age_is_the_time_since_the_first_event_and_needs_times(world, context):
+    made = ranking_features({}, context, 30.0, "rank")
+    events = context.events
+    for item in range(0, events.n_items, 7):
+        times = events.times[events.items == item]
+        expected = (context.ends - times.min()) / 86_400_000 if len(times) else -1.0
+        assert float(made.age[item]) == pytest.approx(expected, rel=1e-5)
+    order = replace(context, clock="order")
+    assert {"age", "trend"}.isdisjoint(ranking_features({}, order, 30.0, "rank").extras)

@@ -10,10 +10,12 @@ from shortlist.data import Candidates, Query
 from shortlist.train.context import RequestBatch
 from shortlist.train.rankers.training_set import (
     MODES,
+    NEGATIVES,
     ListSampling,
     RankingLists,
     TrainingSet,
     candidates_of,
+    with_fewer_negatives,
 )
 
 N = 40
@@ -236,3 +238,74 @@ def test_weights_of_events_multiply_those_of_targets(negatives: str) -> None:
         assert torch.equal(plain.found.items, weighted.found.items)
         expected = plain.weight * item_weights[plain.found.items.clamp(min=0)]
         assert torch.allclose(weighted.weight, expected)
+
+
+@pytest.mark.parametrize("negatives", NEGATIVES)
+def test_targets_and_later_items_are_never_negatives(negatives: str) -> None:
+    batches = []
+    for seed in range(10):
+        one = batch_of(seed)
+        candidates = one.found.items.masked_fill(~one.found.valid, -1)
+        later = torch.cat([candidates[:, :3], torch.full((len(candidates), 1), 39)], dim=1)
+        batches.append(replace(one, later=later))
+    sampling = ListSampling(negatives=negatives, n_negatives=20, negatives_per_request=4)
+    one = TrainingSet(sampling, batches, N, 0)
+    excluded = {
+        tuple(history): ({*targets} - {-1}, {*later} - {-1})
+        for batch in batches
+        for history, targets, later in zip(
+            batch.query.history.tolist(), batch.targets.tolist(), batch.later.tolist(), strict=True
+        )
+    }
+    checked = 0
+    for number in range(len(one.training)):
+        lists = one.lists(number, 0)
+        assert lists is not None
+        negative = (lists.found.valid & ~lists.is_target).tolist()
+        for (history, items), flags in zip(rows_of(lists), negative, strict=True):
+            targets, later = excluded[tuple(history)]
+            own = {item for item, flag in zip(items, flags, strict=True) if flag}
+            assert own.isdisjoint(targets | later)
+            checked += len(own)
+    assert checked
+    for batch in one.validation:
+        for row, history in enumerate(batch.query.history.tolist()):
+            targets, later = excluded[tuple(history)]
+            assert {*batch.found.items[row][batch.found.valid[row]].tolist()}.isdisjoint(later - targets)
+
+
+def test_history_is_never_sampled_from_the_catalogue() -> None:
+    one = training_set(negatives="catalogue", n_negatives=60)
+    for epoch in range(5):
+        lists = one.lists(0, epoch)
+        assert lists is not None
+        for history, items in rows_of(lists):
+            assert {*items[1:]}.isdisjoint(history)
+
+
+@pytest.mark.parametrize("most", [1, 3, 4, 20])
+def test_fewer_negatives_keep_all_targets_and_the_best_half(most: int) -> None:
+    batch = batch_of(3)
+    fewer = with_fewer_negatives(batch, most, seed=0)
+    for row in range(len(batch.targets)):
+        valid = batch.found.valid[row] & ~batch.is_target[row]
+        order = batch.found.scores[row].masked_fill(~valid, -1).argsort(descending=True)
+        ranked = [int(batch.found.items[row, at]) for at in order if valid[at]]
+        kept = fewer.found.items[row][fewer.found.valid[row]].tolist()
+        targets = batch.found.items[row][batch.is_target[row]].tolist()
+        negatives = [item for item in kept if item not in targets]
+        assert {*targets} <= {*kept}
+        assert len(kept) == len({*kept})
+        assert len(negatives) == min(most, len(ranked))
+        assert {*ranked[: -(-most // 2)]} <= {*negatives}
+        assert {*negatives} <= {*ranked}
+
+
+def test_number_of_negatives_of_a_request_is_limited() -> None:
+    lists = training_set(negatives="all-candidates", negatives_per_request=3).lists(0, 0)
+    whole = training_set(negatives="all-candidates", negatives_per_request=0).lists(0, 0)
+    assert lists is not None
+    assert whole is not None
+    assert int((lists.found.valid & ~lists.is_target).sum(1).max()) == 3
+    assert int((whole.found.valid & ~whole.is_target).sum(1).max()) > 3
+    assert torch.equal(lists.is_target.sum(1), whole.is_target.sum(1))
