@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.index.simd_products import SIDE
@@ -29,7 +30,7 @@ def search(
     """
     k = min(k, len(vectors))
     if k and len(queries) and _fits_scan(vectors, queries):
-        return _scanned(vectors.detach(), queries.detach(), k, exclude)
+        return _scanned(vectors, queries, k, exclude)
     return in_blocks(vectors, queries, k, block, exclude)
 
 
@@ -94,13 +95,17 @@ def _first_ties(scores: Tensor, edge: Tensor, k: int) -> Tensor:
 
 
 def _fits_scan(vectors: Tensor, queries: Tensor) -> bool:
-    both = (vectors, queries)
-    plain = all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in both)
-    return plain and not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in both))
+    return _is_plain(vectors) and _is_plain(queries)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Few and cheap questions: with the caches full of vectors, each takes microseconds."""
+    plain = tensor.is_cpu and tensor.dtype is torch.float32
+    return plain and not (tensor.requires_grad and torch.is_grad_enabled())
 
 
 def _scanned(vectors: Tensor, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
-    items, users = vectors.contiguous().numpy(), queries.contiguous().numpy()
+    items, users = _array(vectors), _array(queries)
     excluded = np.empty((len(users), 0), np.int64) if exclude is None else exclude.long().numpy(force=True)
     threads = torch.get_num_threads() if len(items) * len(users) >= MIN_PRODUCTS_FOR_THREADS else 1
     size = _queries_per_scan(len(users), k, threads)
@@ -112,6 +117,10 @@ def _scanned(vectors: Tensor, queries: Tensor, k: int, exclude: Tensor | None) -
             found = list(pool.map(lambda part: scan(items, users[part], k, excluded[part]), parts))
         rows, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     return torch.from_numpy(rows), torch.from_numpy(scores)
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    return tensor.contiguous().numpy(force=tensor.requires_grad)
 
 
 def _queries_per_scan(count: int, k: int, threads: int) -> int:

@@ -136,18 +136,19 @@ def _installed() -> list[str]:
 
 def _search(index: VectorIndex, queries: Tensor, batch: int, k: int) -> Job:
     """A search with other queries in every round."""
-    return lambda number: index.search(_batch(queries, number, batch), k)
+    batches = _batches(queries, batch)
+    return lambda number: index.search(batches[number % len(batches)], k)
 
 
 def _bare(flat: Any, queries: Tensor, batch: int, k: int) -> Job:
     """The search of FAISS alone, without our interface."""
-    vectors = queries.numpy()
-    return lambda number: flat.inner.search(_batch(vectors, number, batch), k)
+    batches = _batches(queries.numpy(), batch)
+    return lambda number: flat.inner.search(batches[number % len(batches)], k)
 
 
-def _batch(queries: Any, number: int, batch: int) -> Any:
-    begin = number * batch % len(queries)
-    return queries[begin : begin + batch]
+def _batches(queries: Any, batch: int) -> list[Any]:
+    """All queries in batches, before the clock starts: slicing them is the caller's work."""
+    return [queries[begin : begin + batch] for begin in range(0, len(queries), batch)]
 
 
 def _child(users: int, items: int, seed: int) -> dict[str, float]:
