@@ -16,6 +16,7 @@ from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Progress, silent
 from shortlist.train.auto.plan import MINUTES, Plan, plan_for
+from shortlist.train.auto.remembered import remembered
 from shortlist.train.auto.train import AutoTraining
 from shortlist.train.checks import check_before_training, check_free_space, only_training
 from shortlist.train.pipeline import TrainedPipeline, fit_pipeline
@@ -61,7 +62,11 @@ def train(
         refit = refit and not unmeasured  # the only pipeline is fitted on all events already
         plan = None
         if given is None:
-            plan = plan_for(dataset, split, MINUTES if minutes is None else minutes, seed, refit, progress)
+            budget = MINUTES if minutes is None else minutes
+            key = (dataset.fingerprint, dict(split.settings), budget, seed, refit)
+            plan = remembered(
+                checkpoints, key, lambda: plan_for(dataset, split, budget, seed, refit, progress)
+            )
             given = with_settings(plan.recipe, settings or {})
         if folder is not None:
             check_free_space(folder, given, dataset, refit)

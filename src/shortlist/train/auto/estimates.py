@@ -20,7 +20,7 @@ Clock = Callable[[], float]  # seconds
 
 EASE_ITEMS = 2000  # of the small inversion
 WARMUP_ITEMS = 50
-NEIGHBOUR_ITEMS = 1000  # of the sampled product of items, at least
+NEIGHBOUR_ITEMS = (1000, 8000)  # of the sampled product of items, at least and at most
 NEIGHBOUR_SHARE = 0.05
 STEPS = (1, 4)  # of the two measured trainings
 COUNTED_EVENTS = 50_000  # of the sampled counts
@@ -60,7 +60,8 @@ class Meter:
 
     def neighbours(self, kind: str) -> float:
         """The product of a sample of the items, scaled with the second power of their number."""
-        return self._of_items(kind, max(NEIGHBOUR_ITEMS, round(NEIGHBOUR_SHARE * self.events.n_items)), 2)
+        share = round(NEIGHBOUR_SHARE * self.events.n_items)
+        return self._of_items(kind, min(max(share, NEIGHBOUR_ITEMS[0]), NEIGHBOUR_ITEMS[1]), 2)
 
     def counts(self, kind: str) -> float:
         """The counts of some users, scaled with the number of events."""
