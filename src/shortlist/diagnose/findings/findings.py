@@ -67,7 +67,9 @@ def knobs_of(stage: StageReport, diagnosis: Diagnosis) -> list[KnobResult]:
 
 def _loss(stage: StageReport, diagnosis: Diagnosis) -> Finding:
     knobs = knobs_of(stage, diagnosis)
-    best = best_knob(knobs)
+    best = best_knob(
+        [knob for knob in knobs if not knob.needs_training]
+    )  # retraining has findings of its own
     return Finding(
         stage.name,
         _what(stage, diagnosis),

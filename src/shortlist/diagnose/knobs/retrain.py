@@ -44,15 +44,18 @@ def retrain_variants(
     progress: Progress = silent,
     k: int | None = None,
     minutes: float = MINUTES,
+    folder: Path | None = None,
 ) -> tuple[KnobResult, ...]:
     """Train on the split and with the seed of the bundle, and measure on the same users; slates have `k` items.
 
     First the recipe as it is, whose stages are put into the bundle one by one; then every variant for which there is
-    time. The intervals are over users; they do not include the variation between training seeds.
+    time. The intervals are over users; they do not include the variation between training seeds. Fitted stages are kept
+    in `folder`, for later calls, or in a temporary one.
     """
     assert bundle.recipe is not None
-    with TemporaryDirectory(prefix="shortlist-") as folder:
-        work = _Retraining(bundle, data, split, sample, progress, k, Path(folder), minutes)
+    with TemporaryDirectory(prefix="shortlist-") as temporary:
+        own = Path(temporary) if folder is None else folder
+        work = _Retraining(bundle, data, split, sample, progress, k, own, minutes)
         began = time.perf_counter()
         base = work.fit(bundle.recipe, "training as it is: ")
         results = [*work.fitted_again(base)]
@@ -110,16 +113,18 @@ class _Retraining:
     def fitted_again(self, base: _Base) -> Iterator[KnobResult]:
         """The bundle with each of its stages fitted again, and with all of them; only those that change something."""
         before = self.hits(self.bundle.pipeline)
+        hits = {leaf.title: self.hits(self._with(leaf)) for leaf in leaves(base.pipeline)}
+        hits = {name: one for name, one in hits.items() if (one != before).any()}
+        if len(hits) > 1:
+            hits[ALL] = base.hits
         assert self.bundle.recipe is not None
-        for leaf in leaves(base.pipeline):
-            again = replace_stage(self.bundle.pipeline, leaf.title, lambda _, leaf=leaf: leaf)  # type: ignore[misc]
-            hits = self.hits(again)
-            if (hits != before).any():
-                variant = Variant(leaf.title, "fit", "again", {}, self.bundle.recipe)
-                yield self._compared(variant, hits, before, base.seconds)
-        if (base.hits != before).any():
-            variant = Variant(ALL, "fit", "again", {}, self.bundle.recipe)
-            yield self._compared(variant, base.hits, before, base.seconds)
+        for name, one in hits.items():
+            variant = Variant(name, "fit", "again", {}, self.bundle.recipe)
+            yield self._compared(variant, one, before, base.seconds)
+
+    def _with(self, leaf: Stage) -> Pipeline:
+        """The pipeline of the bundle with this stage in the place of its own."""
+        return replace_stage(self.bundle.pipeline, leaf.title, lambda _: leaf)
 
     def measured(self, variant: Variant, base: _Base, spent: float, label: str) -> KnobResult:
         """A variant against the recipe as it is, if there is time for it."""

@@ -23,6 +23,7 @@ from shortlist.lab.experiments.trees.table9 import dtr_table9
 from shortlist.lab.experiments.trees.tree_speed import tree_speed
 from shortlist.lab.experiments.two_stage.bounds_trend import bounds_trend
 from shortlist.lab.experiments.two_stage.planted import planted_stage
+from shortlist.lab.experiments.two_stage.planted_trained import planted_trained
 from shortlist.lab.experiments.two_stage.sampler_trend import bounds_sampler
 from shortlist.lab.experiments.two_stage.table1 import bounds_table1
 from shortlist.lab.result import Result
@@ -59,6 +60,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "dtr-time": dtr_time,
     "global-time": partial(auto_table, name="global-time", protocol="global-time"),
     "planted-stage": planted_stage,
+    "planted-trained": planted_trained,
     "sasrec-time": sasrec_time,
     "ties": ties,
     "tree-speed-h200": tree_speed,
@@ -91,6 +93,7 @@ __all__ = [
     "dtr_table9",
     "dtr_time",
     "planted_stage",
+    "planted_trained",
     "sasrec_time",
     "ties",
     "tree_speed",
