@@ -9,6 +9,7 @@ from torch import nn
 
 from shortlist.errors import ShortlistError
 from shortlist.train.loop import loop
+from shortlist.train.loop.checkpoint import LoopState
 from shortlist.train.loop.convergence import best_of
 from shortlist.train.loop.cuda_graph import Recorded
 from shortlist.train.loop.loop import Loop, shuffled
@@ -159,3 +160,58 @@ def test_on_a_gpu_a_recorded_loss_gives_the_same_weights_as_an_eager_one():
         short_loop(epochs=3).run(model, batches, 20, "line", lambda *_: None)
         weights.append(model.weight.detach().clone())
     assert torch.equal(*weights)
+
+
+class Ticks:
+    """A clock that goes on by one minute whenever it is read."""
+
+    def __init__(self):
+        self.minutes = -1
+
+    def __call__(self):
+        self.minutes += 1
+        return 60.0 * self.minutes
+
+
+@pytest.mark.parametrize(("minutes", "steps"), [(3, 3), (10, 10), (0, 50)])
+def test_training_stops_at_the_first_step_after_the_time_limit_and_validates_once_more(minutes, steps):
+    model, batches = line(5.0)
+    done, values = [], iter([0.1, 0.2, 0.3, 0.4, 0.5])
+
+    def counted(epoch):
+        for loss_of in batches(epoch):
+            done.append(epoch)
+            yield loss_of
+
+    limited = Loop(5, 0.05, weight_decay=0.0, patience=2, minutes=minutes)
+    state = LoopState(model, limited.optimizer(model))
+    state = limited.train(
+        state, counted, 10, "line", lambda *report: None, lambda: next(values), clock=Ticks()
+    )
+    assert len(done) == steps
+    assert state.out_of_time == (minutes > 0)
+    assert len(state.validation) == state.epoch == (5 if not minutes else 1)
+    assert not model.training
+
+
+def test_weights_of_the_best_epoch_are_kept_when_the_time_is_over():
+    model, batches = line(5.0)
+    weights, values = [], iter([0.9, 0.1])
+
+    def validate():
+        weights.append(model.weight.item())
+        return next(values)
+
+    limited = Loop(9, 0.05, weight_decay=0.0, patience=5, minutes=13)
+    state = limited.train(
+        LoopState(model, limited.optimizer(model)),
+        batches,
+        10,
+        "line",
+        lambda *report: None,
+        validate,
+        clock=Ticks(),
+    )
+    assert state.out_of_time
+    assert len(weights) == 2
+    assert model.weight.item() == weights[0] != weights[1]

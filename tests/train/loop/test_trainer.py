@@ -1,14 +1,20 @@
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
-from shortlist.data import half_history
+from shortlist.data import Catalog, Vocabulary, half_history
 from shortlist.errors import ConfigError
 from shortlist.models.collaborative.ease import EASE
+from shortlist.train.context import TrainContext
+from shortlist.train.loop import trainer as loop_trainer
+from shortlist.train.loop.lazy_adamw import use_sparse_gradients
 from shortlist.train.loop.trainer import LoopTrainer
+from shortlist.train.models import sequence
+from shortlist.train.registry import make_trainer
 from tests.train.logs import chains, nothing
 
 
@@ -71,3 +77,71 @@ def test_invalid_settings_are_refused_when_the_trainer_is_made():
         CallTrainer(epochs=0)
     with pytest.raises(ConfigError, match="early_stop_metric must be"):
         CallTrainer(early_stop_metric="auc")
+
+
+SMALL = {"width": 8, "max_history": 8, "heads": 1, "blocks": 1, "batch_size": 32, "device": "cpu"}
+
+
+def context(split, **changes: Any) -> TrainContext:
+    catalog = Catalog.bare(Vocabulary.of([f"i{row}" for row in range(split.train.n_items)]))
+    return TrainContext(split.train, catalog, **changes)
+
+
+def test_fit_continues_from_the_weights_of_a_stage_of_the_same_name():
+    split, trainer = half_history(chains(), seed=0, held_out=0.2), make_trainer("sasrec", epochs=2, **SMALL)
+    first = trainer.fit({"name": "s"}, context(split))
+    still = trainer.with_settings(learning_rate=1e-9, weight_decay=0.0)
+    again = still.fit({"name": "s"}, context(split, warm={"s": first}, seed=7))
+    assert torch.allclose(again.model.items.weight, first.model.items.weight, atol=1e-5)
+    other = still.fit({"name": "s"}, context(split, warm={"t": first}, seed=7))
+    assert not torch.allclose(other.model.items.weight, first.model.items.weight, atol=1e-2)
+
+
+def test_weights_of_another_size_are_not_continued():
+    split, trainer = half_history(chains(), seed=0, held_out=0.2), make_trainer("sasrec", epochs=2, **SMALL)
+    first = trainer.fit({"name": "s"}, context(split))
+    wide = make_trainer("sasrec", epochs=2, **{**SMALL, "width": 16})
+    scratch = wide.fit({"name": "s"}, context(split))
+    again = wide.fit({"name": "s"}, context(split, warm={"s": first}))
+    assert torch.equal(scratch.model.items.weight, again.model.items.weight)
+
+
+@pytest.mark.parametrize(("best", "epochs"), [(1, 1), (5, 1), (6, 2), (20, 4)])
+def test_without_validation_a_continued_training_runs_a_fifth_of_the_best_epochs(best, epochs):
+    split, notes = half_history(chains(), seed=0, held_out=0.2), {}
+    trainer = make_trainer("sasrec", epochs=2, **SMALL)
+    first = trainer.fit({"name": "s"}, context(split))
+    given = context(split, warm={"s": first}, best_epochs={"s": best}, note=notes.__setitem__)
+    trainer.fit({"name": "s"}, given)
+    assert notes["s"].epochs == epochs
+    trainer.fit({"name": "s"}, replace(given, warm={}))
+    assert notes["s"].epochs == best
+
+
+def test_checkpoint_of_a_training_from_scratch_is_not_read_by_one_that_continues(tmp_path):
+    split, trainer = half_history(chains(), seed=0, held_out=0.2), make_trainer("sasrec", epochs=2, **SMALL)
+    first = trainer.fit({"name": "s"}, context(split, checkpoint_dir=tmp_path))
+    again = trainer.fit({"name": "s"}, context(split, checkpoint_dir=tmp_path, warm={"s": first}))
+    assert not torch.equal(again.model.items.weight, first.model.items.weight)
+    assert len(list(tmp_path.glob("sasrec-*"))) >= 2
+
+
+def test_training_history_says_that_the_time_limit_stopped_it():
+    split, notes = half_history(chains(), seed=0, held_out=0.2), {}
+    given = context(split, valid=split.valid, note=notes.__setitem__)
+    make_trainer("sasrec", epochs=3, minutes=1e-9, **SMALL).fit({"name": "s"}, given)
+    assert notes["s"].stopped == "stopped by the time limit"
+    assert (notes["s"].epochs, notes["s"].converged) == (1, False)
+    make_trainer("sasrec", epochs=3, **SMALL).fit({"name": "s"}, given)
+    assert (notes["s"].epochs, notes["s"].stopped) == (3, "")
+
+
+def test_large_tables_are_trained_with_sparse_gradients(monkeypatch):
+    monkeypatch.setattr(loop_trainer, "use_sparse_gradients", partial(use_sparse_gradients, rows=4))
+    monkeypatch.setattr(sequence, "LAZY_ROWS", 4)
+    learning = {"loss": "sampled", "negatives": 30, "epochs": 40, "learning_rate": 1e-2, "dropout": 0.0}
+    model = make_trainer("sasrec", **{**SMALL, "width": 16}, **learning).learn(chains())
+    assert model.items.sparse
+    with torch.no_grad():
+        scores = model.scores(torch.tensor([[0, 1, 2], [-1, 5, 6], [17, 18, 19]]))
+    assert scores.argmax(1).tolist() == [3, 7, 10]

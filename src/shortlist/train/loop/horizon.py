@@ -28,10 +28,15 @@ def horizon_of(stage: Stage | None) -> int | None:
 
 def with_horizon(stage: Stage, history: TrainingHistory | None) -> Stage:
     """A stage that was read from a file, with the label horizon of its training history."""
-    module = _module(stage)
-    if module is not None and history is not None:
-        module.summary = FitSummary(history.epochs, ahead=history.ahead)
+    if history is not None:
+        remember(_module(stage), FitSummary(history.epochs, ahead=history.ahead))
     return stage
+
+
+def remember(module: nn.Module | None, summary: FitSummary) -> None:
+    """Keep the summary of a training beside the weights; it is not one of them."""
+    if module is not None:
+        object.__setattr__(module, "summary", summary)
 
 
 def _module(stage: Stage | None) -> nn.Module | None:

@@ -23,7 +23,8 @@ class LazyAdamW(torch.optim.AdamW):
                 if weights.grad is not None and weights.grad.is_sparse:
                     self._update_rows(weights, group)
                     weights.grad = None
-        return super().step(closure)
+        loss: float | None = super().step(closure)
+        return loss
 
     def _update_rows(self, weights: Tensor, group: dict[str, Any]) -> None:
         gradient = weights.grad.coalesce()  # type: ignore[union-attr]

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from shortlist.data import Catalog, Interactions
 from shortlist.models.collaborative.mf import MF
@@ -21,6 +20,7 @@ class MFTrainer(PairTrainer):
     """Every event against sampled negatives."""
 
     uses_weights: ClassVar[bool | None] = True
+    sparse_gradients: ClassVar[bool] = True
 
     model: type[Any] = field(default=MF, kw_only=True)
     loss: str = setting(
@@ -48,7 +48,7 @@ class MFTrainer(PairTrainer):
             negatives = negatives.masked_fill(sampled[None, :] == items[:, None], -torch.inf)
             return weighted_mean(sampled_softmax_loss(positive, negatives), weights)
         sampled, valid = pairs.negatives(users, 1 if self.loss == "bpr" else self.negatives)
-        negatives = torch.einsum("bd,bmd->bm", user_vectors, F.embedding(sampled, model.items.weight))
+        negatives = torch.einsum("bd,bmd->bm", user_vectors, model.items(sampled))
         if self.loss == "bpr":
             return weighted_mean(bpr_loss(positive, negatives[:, 0]) * valid[:, 0], weights)
         return weighted_mean(offer_loss(positive, negatives, valid), weights)

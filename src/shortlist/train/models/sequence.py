@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -182,8 +183,8 @@ class SequenceTrainer(LoopTrainer):
             edge = torch.from_numpy(np.stack([starts, stops])).to(device)
             if device.type == "cpu":
                 for rows in similar_lengths(stops - starts, self.batch_size, generator):
-                    own = edge[:, rows]
-                    yield lambda own=own: loss(*own, positions[: int((own[1] - own[0]).max())])  # type: ignore[misc]
+                    begin, end = edge[0, rows], edge[1, rows]
+                    yield partial(loss, begin, end, positions[: int((end - begin).max())])
                 return
             order = torch.from_numpy(generator.permutation(len(starts))).to(device)
             for part in torch.split(edge[:, order], self.batch_size, dim=1):

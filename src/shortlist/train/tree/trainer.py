@@ -19,7 +19,7 @@ from shortlist.train.context import TrainContext
 from shortlist.train.fingerprint import fingerprint
 from shortlist.train.loop.convergence import FitSummary, history_of
 from shortlist.train.loop.device import DEVICES, device_of
-from shortlist.train.loop.horizon import horizon_of, horizons
+from shortlist.train.loop.horizon import horizon_of, horizons, remember
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
@@ -97,7 +97,7 @@ class TreeTrainer:
             order, weights = self._pretrained(plan, training_set, context, f"{name}.jtm")
             training_set = replace(training_set, order=order, weights=weights)
         index = self._train(plan, training_set, context, name).to("cpu")
-        index.scorer.summary = FitSummary(0, ahead=plan.ahead)
+        remember(index.scorer, FitSummary(0, ahead=plan.ahead))
         return TreeNominator(index, **{"product": plan.product, **settings})
 
     def _with_epochs(self, context: TrainContext, plan: TreePlan) -> TreePlan:
