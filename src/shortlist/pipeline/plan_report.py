@@ -28,7 +28,6 @@ class PlanReport:
     recall: float | None = None  # recall@20 of the pipeline on those; None: not compared
     compared: tuple[ComparedModel, ...] = ()
     verdict: str = ""
-    seconds: Mapping[str, float] = field(default_factory=dict)  # by step of the training
 
 
 def plan_report_from(stored: Mapping[str, Any]) -> PlanReport:

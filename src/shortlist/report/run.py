@@ -8,6 +8,7 @@ from shortlist.evaluate.lookup import UserLookup
 from shortlist.evaluate.protocol import Protocol
 from shortlist.metrics.significance import Interval
 from shortlist.pipeline.about import About
+from shortlist.pipeline.plan_report import PlanReport
 from shortlist.report.funnel import Funnel, FunnelStage, funnel_figure
 from shortlist.report.lookup import SCRIPT, lookup_section
 from shortlist.report.page import (
@@ -229,8 +230,19 @@ def _about(about: About) -> Section:
         "seed": about.seed,
         "package": about.package,
         "trained on": f"{about.events:,} events",
+        **({} if about.plan is None else {"composed": about.plan.verdict}),
     }
-    return Section("About the bundle", [facts(named)])
+    plan = [] if about.plan is None else [_plan(about.plan)]
+    return Section("About the bundle", [facts(named), *plan])
+
+
+def _plan(plan: PlanReport) -> Html:
+    """What a composed pipeline contains, leaves out and dropped, with the reasons."""
+    kept = {key.split(".")[1]: why for key, why in plan.reasons.items() if key.endswith(".type")}
+    rows = [(name, "planned", why) for name, why in kept.items()]
+    rows += [(name, "left out", why) for name, why in plan.left_out.items()]
+    rows += [(name, "dropped", why) for name, why in plan.dropped.items()]
+    return table(["stage", "plan", "why"], rows)
 
 
 def _share(count: int, found: Evaluation) -> str:

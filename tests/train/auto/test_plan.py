@@ -81,8 +81,8 @@ def test_ranker_and_epoch_are_measured(world):
     ticks = iter(range(1000))
     split = world.split()
     meter = Meter(split.train, world.catalog, split.settings, clock=lambda: float(next(ticks)))
-    assert meter.ranker("feature-ranker").train > 0
-    assert meter.ranker("feature-ranker").answer > 0
+    ranker = meter.ranker("feature-ranker")
+    assert min(ranker.train, ranker.answer) > 0
     assert meter.epoch("sasrec", batch_size=16, width=8) > 0
 
 

@@ -7,6 +7,7 @@ import pytest
 import shortlist
 from shortlist.data import Dataset
 from shortlist.pipeline import load_recommender
+from shortlist.report import run_page
 from shortlist.simulate import embedded
 from shortlist.train import train
 from shortlist.train.auto import train as auto_training
@@ -126,3 +127,10 @@ def test_large_catalogue_with_few_events():
     items[:40_000:4] = random.integers(0, 50, len(items[:40_000:4]))
     saved = train("auto", log(users, items), **FAST)
     assert saved.about.plan.verdict
+
+
+def test_report_page_lists_the_plan(bundle):
+    saved = load_recommender(bundle)
+    page = run_page(shortlist.evaluate(saved, embedded(0, "small")))
+    assert "left out" in page
+    assert "is saved" in page
