@@ -58,7 +58,8 @@ def metrics(found):
 
 def test_json_has_all_systems_and_baselines(found, world):
     assert list(found["systems"]) == ["bundle", "counted", "repeating"]
-    assert list(found["baselines"]) == ["popularity", "popular in window", "last click"]
+    counted = ["popularity", "popular in window", "last click"]
+    assert list(found["baselines"]) == [*counted, "ease", "item-knn"]
     assert found["users"] == len(world.split().test)
     for own in metrics(found).values():
         for name in ("recall@10", "recall@20", "ndcg@20", "precision@20", "f1@20", "hit_rate@20", "mrr@10"):

@@ -1,14 +1,31 @@
 import numpy as np
 import pytest
+import torch
 
+from shortlist.metrics import resampling
 from shortlist.metrics.resampling import flipped_sums, resampled_means, whole_numbers
 
 
 def test_means_of_samples_are_those_of_a_loop_over_samples() -> None:
     values = np.random.default_rng(0).normal(size=(40, 3))
-    rng = np.random.default_rng([5, 0])
-    slow = [values[rng.integers(0, 40, 40)].mean(axis=0) for _ in range(30)]
+    slow = [values[rows].mean(axis=0) for rows in samples_of(40, seed=5, count=30)]
     assert resampled_means(values, 5, 30) == pytest.approx(np.array(slow))
+
+
+def samples_of(users, seed, count):
+    """Rows of each bootstrap sample: eight samples from every generator."""
+    blocks = (np.random.default_rng([seed, 0, start]) for start in range(0, count, 8))
+    return np.concatenate([rng.integers(0, users, (8, users)) for rng in blocks])[:count]
+
+
+def test_samples_do_not_depend_on_threads_memory_or_number_of_samples(monkeypatch):
+    values = np.random.default_rng(0).normal(size=(40, 3))
+    one = resampled_means(values, 5, 50)
+    assert (resampled_means(values, 5, 30) == one[:30]).all()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert (resampled_means(values, 5, 50) == one).all()
+    monkeypatch.setattr(resampling, "CELLS", 170)
+    assert (resampled_means(values, 5, 50) == one).all()
 
 
 def test_every_sign_is_flipped_independently_in_half_of_the_samples() -> None:

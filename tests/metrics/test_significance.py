@@ -13,6 +13,8 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.metrics import resampling
 from shortlist.metrics.significance import bootstrap, bootstraps, holm, p_text, paired, paired_tests
 
+from .test_resampling import samples_of
+
 
 def normal(seed: int, count: int, mean: float = 0.0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(mean, 1.0, count))
@@ -25,8 +27,7 @@ def test_columns_that_share_samples_have_the_intervals_they_have_alone() -> None
     together = bootstraps(columns, seed=3, samples=200)
     assert [repr(one) for one in together] == [repr(bootstrap(one, 3, 200)) for one in columns]
     assert together[0] != together[2]
-    alone = np.random.default_rng([3, 0]).integers(0, 50, (200, 50))
-    means = columns[2].numpy()[alone].mean(axis=1)
+    means = columns[2].numpy()[samples_of(50, seed=3, count=200)].mean(axis=1)
     assert [together[2].low, together[2].high] == pytest.approx(np.quantile(means, [0.025, 0.975]))
 
 
@@ -156,14 +157,14 @@ def thirds(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_bound_within_rounding_error_of_zero_counts_as_zero() -> None:
     """The lower bound in whole thirds, which has no rounding error, is the oracle."""
-    rows, zero = np.random.default_rng([0, 0]).integers(0, 12, (200, 12)), 0
+    rows, zero = samples_of(12, seed=0, count=200), 0
     for seed in range(100):
         a, b = thirds(seed)
         there, back = paired(a, b, seed=0, samples=200), paired(b, a, seed=0, samples=200)
         exact = np.quantile((3 * (a - b)).round().numpy()[rows].sum(axis=1), 0.025)
         assert there.above == back.below == (exact > 1e-9)
         zero += abs(exact) < 1e-9
-    assert zero > 5
+    assert zero > 3
 
 
 def test_small_systematic_difference_is_significant() -> None:

@@ -1,6 +1,7 @@
 """Held-out requests in batches of similar histories, and the slates of a pipeline for all of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -10,35 +11,45 @@ from shortlist.data import HeldOut, Query
 from shortlist.data.held_out import Positions
 from shortlist.grammar import Stage, as_pipeline
 from shortlist.pipeline import run
+from shortlist.pipeline.batch.job import workers
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent, tracked
 
+Answer = TypeVar("Answer")
+
 BATCH = 128
-MOST = 512  # requests of a batch
-CELLS = 1 << 25  # scores of a batch against the whole catalogue
+LEAST, MOST = 16, 256  # requests of a batch
+CELLS = 1 << 23  # scores of a batch against the whole catalogue
 
 
-def batches(
-    held_out: HeldOut, progress: Progress = silent, task: str = "evaluate"
-) -> Iterator[tuple[Positions, HeldOut, Query]]:
-    """Positions and requests with their whole histories; histories of similar length, so that little is padding.
+def batches(held_out: HeldOut) -> Iterator[Positions]:
+    """Positions of requests with histories of similar length, so that little is padding.
 
-    A model that scores all items has at most CELLS scores per batch.
+    A model that scores all items has at most CELLS scores per batch, except for LEAST requests.
     """
-    size = int(np.clip(CELLS // max(held_out.events.n_items, 1), 1, MOST))
+    size = int(np.clip(CELLS // max(held_out.events.n_items, 1), LEAST, MOST))
     order = np.argsort(held_out.history_lengths(), kind="stable")
-    for start in tracked(range(0, len(order), size), task, progress):
-        rows = np.sort(order[start : start + size])
-        part = held_out.take(rows)
-        yield rows, part, part.query(width=longest_history(part))
+    return (np.sort(order[start : start + size]) for start in range(0, len(order), size))
+
+
+def in_batches(
+    work: Callable[[HeldOut, Query], Answer], held_out: HeldOut, progress: Progress = silent
+) -> list[tuple[Positions, Answer]]:
+    """Work on all requests with their whole histories, batches side by side, and the positions of each batch."""
+    with workers() as pool:
+        jobs = [(rows, pool.submit(_answer, work, held_out.take(rows))) for rows in batches(held_out)]
+        return [(rows, job.result()) for rows, job in tracked(jobs, "evaluate", progress)]
 
 
 @torch.no_grad()
+def _answer(work: Callable[[HeldOut, Query], Answer], part: HeldOut) -> Answer:
+    return work(part, part.query(width=longest_history(part)))
+
+
 def slates_of(pipeline: Stage, held_out: HeldOut, k: int, progress: Progress = silent) -> Tensor:
     """The slates of a pipeline for all held-out requests, k items each [C, k], -1 = an empty place."""
     sized = resized(as_pipeline(pipeline), k)
-    parts = [(rows, run(sized, query).items) for rows, _, query in batches(held_out, progress)]
-    return in_order(parts)
+    return in_order(in_batches(lambda _, query: run(sized, query).items, held_out, progress))
 
 
 def in_order(parts: Sequence[tuple[Positions, Tensor]]) -> Tensor:

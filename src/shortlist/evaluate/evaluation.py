@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.data import Dataset, HeldOut, Interactions, Split, open_dataset
+from shortlist.data import Dataset, HeldOut, Interactions, Query, Split, open_dataset
 from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError, ConservationError, DataError
 from shortlist.evaluate.baselines import POPULARITY
 from shortlist.evaluate.baselines import baselines as counted
-from shortlist.evaluate.batches import batches, in_order, slates_of
+from shortlist.evaluate.batches import in_batches, in_order, slates_of
 from shortlist.evaluate.example import WorkedExample, typical_request, worked_example
 from shortlist.evaluate.fitted_baselines import check_choice, collect_baselines
 from shortlist.evaluate.headline import (
@@ -329,19 +329,19 @@ def slate_scorer(held_out: HeldOut, train: Interactions, measures: Measures) -> 
     return lambda slates: score_slates(slates, relevant, measures.ks, popularity, n_users, measures.names)
 
 
-@torch.no_grad()
 def _run_batches(
     pipeline: Pipeline, held_out: HeldOut, progress: Progress, check: bool
 ) -> tuple[Tensor, list[BatchLosses]]:
-    """Slates and losses of all requests; only one batch of traces is in memory at a time."""
-    slates, losses = [], []
-    for rows, part, query in batches(held_out, progress):
+    """Slates and losses of all requests; a trace is in memory only while its batch is counted."""
+
+    def answer(part: HeldOut, query: Query) -> tuple[Tensor, BatchLosses]:
         slate, relevant = run(pipeline, query), part.relevant()
-        trace = slate.trace.check() if check else slate.trace
-        losses.append(batch_losses(trace, relevant, part.users))
-        slates.append((rows, slate.items))
-        _check_returned(slate.items, relevant, losses[-1])
-    return in_order(slates), losses
+        losses = batch_losses(slate.trace.check() if check else slate.trace, relevant, part.users)
+        _check_returned(slate.items, relevant, losses)
+        return slate.items, losses
+
+    found = in_batches(answer, held_out, progress)
+    return in_order([(rows, items) for rows, (items, _) in found]), [losses for _, (_, losses) in found]
 
 
 def _check_returned(slates: Tensor, relevant: Tensor, batch: BatchLosses) -> None:

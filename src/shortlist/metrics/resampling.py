@@ -1,11 +1,14 @@
 """Resampled sums of many columns at once: one set of bootstrap samples or sign flips, and one matrix product."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 CELLS = 1 << 22  # weights held in memory at a time
+BLOCK = 8  # bootstrap samples of one random generator
 
 Floats = NDArray[np.float64]
 
@@ -16,16 +19,28 @@ def resampled_means(values: Floats, seed: int, samples: int) -> Floats:
     The same seed and number of rows give the same samples, so columns of different calls are paired.
     """
     users, (whole, unit) = len(values), whole_numbers(values)
-    rng = np.random.default_rng([seed, 0])
-    sums = [repeats(rng, size, users) @ whole for size in chunks(samples, users)]
-    return np.concatenate(sums) * (unit / users)
+    starts = range(0, samples, BLOCK)
+    at_once = max(1, CELLS // (BLOCK * users))
+    sums = []
+    # Blocks have generators of their own, so that threads can count them side by side.
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        for at in range(0, len(starts), at_once):
+            blocks = pool.map(lambda start: _block(seed, start, users), starts[at : at + at_once])
+            sums.append(np.concatenate([*blocks]) @ whole)
+    return np.concatenate(sums)[:samples] * (unit / users)
+
+
+def _block(seed: int, start: int, users: int) -> Floats:
+    """How often each user is in each of BLOCK bootstrap samples [BLOCK, U]."""
+    return repeats(np.random.default_rng([seed, 0, start]), BLOCK, users)
 
 
 def repeats(rng: np.random.Generator, samples: int, users: int) -> Floats:
     """How often each user is in each sample of `users` users with replacement [samples, U]."""
     counts = np.empty((samples, users))
-    for own, rows in zip(counts, rng.integers(0, users, (samples, users)), strict=True):
-        own[:] = np.bincount(rows, minlength=users)  # one sample at a time stays in the cache
+    for own in counts:
+        rows = torch.from_numpy(rng.integers(0, users, users))
+        own[:] = torch.bincount(rows, minlength=users)  # one sample at a time stays in the cache
     return counts
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import Dataset, HeldOut
-from shortlist.evaluate.batches import batches
+from shortlist.data import Dataset, HeldOut, Query
+from shortlist.evaluate.batches import in_batches, in_order
 from shortlist.evaluate.compare import compare
 from shortlist.evaluate.evaluation import evaluate
 from shortlist.evaluate.measures import SLATE
@@ -84,15 +84,14 @@ def _random_slates(requests: int, items: int, seed: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng(seed).integers(0, items, (requests, SLATE)))
 
 
-@torch.no_grad()
 def top_k(bundle: Recommender, held_out: HeldOut, k: int) -> Tensor:
     """The k best items of every request, those of the history left out."""
     nominator = bundle.pipeline.nominators[0]
     assert isinstance(nominator, ModelNominator)
     assert isinstance(nominator.model, TwoTower)
     model, vectors = nominator.model, nominator.model.vectors()
-    parts = [
-        search(vectors, model.users(query.history, query.user), k, exclude=query.history)[0]
-        for _, _, query in batches(held_out)
-    ]
-    return torch.cat(parts)
+
+    def best(_: HeldOut, query: Query) -> Tensor:
+        return search(vectors, model.users(query.history, query.user), k, exclude=query.history)[0]
+
+    return in_order(in_batches(best, held_out))
