@@ -256,19 +256,19 @@ def without_later(one: RequestBatch) -> RequestBatch:
 
 
 def with_fewer_negatives(one: RequestBatch, most: int, seed: int) -> RequestBatch:
-    """The same requests with all targets and at most `most` other candidates: half the best ones, half random."""
+    """The same requests with all targets and at most `most` other candidates, chosen at random.
+
+    Candidates that earlier stages rank high must not be preferred: a ranker would learn that a high rank is bad.
+    """
     negative = one.found.valid & ~one.is_target
     if not bool((negative.sum(1) > most).any()):
         return one
-    scores = one.found.sort_keys().masked_fill(~negative, -torch.inf)
-    place = scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)  # [B, K] from 0 for the best
-    random = torch.rand(place.shape, generator=torch.Generator().manual_seed(seed))
-    priority = torch.where(place < -(-most // 2), 2.0, random).masked_fill(~negative, -1.0)
-    priority = priority.masked_fill(one.is_target, 3.0)
-    width = min(most + int(one.is_target.sum(1).max()), priority.shape[1])
-    chosen = priority.topk(width, dim=1)
+    random = torch.rand(negative.shape, generator=torch.Generator().manual_seed(seed))
+    priority = random.masked_fill(~negative, -1.0).masked_fill(one.is_target, 2.0)
+    targets = one.is_target.sum(1, keepdim=True)
+    chosen = priority.topk(min(most + int(targets.max()), priority.shape[1]), dim=1)
     # A request with fewer targets than others would get more negatives.
-    extra = torch.arange(width) >= most + one.is_target.sum(1, keepdim=True)
+    extra = torch.arange(chosen.indices.shape[1]) >= most + targets
     return replace(one, found=one.found.take(chosen.indices.masked_fill((chosen.values < 0) | extra, -1)))
 
 
