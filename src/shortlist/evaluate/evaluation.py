@@ -37,6 +37,7 @@ from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.metrics.ranking import Relevant
 from shortlist.metrics.significance import Interval, PairedTest, paired_tests
 from shortlist.pipeline import About, Recommender, open_recommender, run
+from shortlist.pipeline.batch.job import workers
 from shortlist.pipeline.offline import offline, time_limited
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent
@@ -124,11 +125,13 @@ class PipelineEvaluation:
 
     def by_segment(self, seed: int = 0) -> dict[str, Segment]:
         """Metrics of every segment that has users."""
-        return {
-            name: Segment(int(mask.sum()), *self._intervals(mask, seed))
-            for name, mask in self.segments.items()
-            if bool(mask.any())
-        }
+        masks = {name: mask for name, mask in self.segments.items() if bool(mask.any())}
+        with workers() as pool:
+            found = pool.map(lambda mask: self._intervals(mask, seed), masks.values())
+            return {
+                name: Segment(int(mask.sum()), *own)
+                for (name, mask), own in zip(masks.items(), found, strict=True)
+            }
 
     def _intervals(self, mask: Tensor, seed: int) -> tuple[Mapping[str, Interval], Mapping[str, Interval]]:
         """Metrics of the pipeline and of popularity for some users."""
@@ -248,9 +251,11 @@ def evaluate_pipeline(
     known = counted(held_out, train, measures.slate, clock) if baselines is None else baselines
     slates, batches = _run_batches(resized(as_pipeline(pipeline), measures.slate), held_out, progress, check)
     score, (user_losses, losses) = slate_scorer(held_out, train, measures), total_losses(batches)
+    with workers() as pool:  # systems side by side, as batches are
+        scores, *others = pool.map(score, [slates, *known.values()])
     return PipelineEvaluation(
-        score(slates),
-        {name: score(own) for name, own in known.items()},
+        scores,
+        dict(zip(known, others, strict=True)),
         losses,
         user_losses,
         segments(held_out, train),
