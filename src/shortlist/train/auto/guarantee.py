@@ -19,6 +19,7 @@ from shortlist.progress import Progress, silent
 from shortlist.train.measure import CUT, MEASURED, SEED, request_batches
 
 PIPELINE = "pipeline"
+STORED = {"item_knn": "item-knn"}  # name of the stage -> of the baseline in an evaluation
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +37,8 @@ class PartSlates:
 
     @property
     def baselines(self) -> dict[str, Tensor]:
-        """The slates of the single models."""
-        return {name: one for name, one in self.slates.items() if name != PIPELINE}
+        """The slates of the single models, under the names that `shortlist evaluate` gives them."""
+        return {STORED.get(name, name): one for name, one in self.slates.items() if name != PIPELINE}
 
 
 @torch.no_grad()
