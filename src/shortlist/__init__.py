@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shortlist.train.auto.plan import plan as plan
     from shortlist.train.refresh import refresh as refresh
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 # Rooms that share their name with a function (train, evaluate, diagnose) are callable modules.
 _FUNCTIONS = {

@@ -16,7 +16,9 @@ def shipped_names() -> list[str]:
 def shipped_recipe(name: str) -> Recipe:
     """The shipped recipe of this name."""
     if name == "auto":
-        raise ConfigError("recipe 'auto' is composed for a data set; print it with: shortlist plan --data DATA")
+        raise ConfigError(
+            "recipe 'auto' is composed for a data set; print it with: shortlist plan --data DATA"
+        )
     if name not in shipped_names():
         hint = did_you_mean(name, shipped_names())
         raise ConfigError(

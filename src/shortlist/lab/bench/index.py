@@ -23,7 +23,7 @@ ITEMS, USERS, WIDTH = 100_000, 100_000, 64
 BATCHES = (1, 64)
 K, SMALL_K = 100, 10
 QUERIES = 256  # distinct queries
-SOURCE = "issue 4"
+SOURCE = "target of this project"
 GIB = 2**30
 
 Rows = list[Row]

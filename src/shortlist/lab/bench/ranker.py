@@ -34,7 +34,7 @@ from shortlist.train.rankers.boosted_ranker import lightgbm, quiet, trees_of
 from shortlist.train.rankers.calibrate import isotonic, platt
 from shortlist.train.rankers.training_set import ListSampling, RankingLists, TrainingSet
 
-SOURCE = "issue 5"
+SOURCE = "target of this project"
 CLOSE = 1e-5  # largest difference of results, which is rounding
 MAX_CALLS = 50  # calls of the faster side per round
 MAX_ROUNDS = 300

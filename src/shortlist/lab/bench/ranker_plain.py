@@ -92,15 +92,20 @@ def _items(
     far: Sequence[Sequence[int]],
     near: int,
 ) -> list[list[int]]:
-    """The target, the non-target candidates with the largest random numbers, then random non-target items."""
+    """The target, the non-target candidates with the largest random numbers, then random items that may be negatives.
+
+    Targets, later items and items of the history are never sampled.
+    """
     targets, items, valid = batch.targets.tolist(), batch.found.items.tolist(), batch.found.valid.tolist()
+    history, never = batch.query.history.tolist(), batch.no_negative.tolist()
     lists = []
     for (row, place), numbers, sampled in zip(chosen, random, far, strict=True):
         own = {item for item in targets[row] if item >= 0}
         allowed = [at for at in range(len(items[row])) if valid[row][at] and items[row][at] not in own]
         close = [items[row][at] for at in sorted(allowed, key=lambda at: -numbers[at])[:near]]
         close += [-1] * (near - len(close))
-        lists.append([targets[row][place], *close, *(-1 if item in own else item for item in sampled)])
+        left_out = {*never[row], *history[row]}
+        lists.append([targets[row][place], *close, *(-1 if item in left_out else item for item in sampled)])
     return lists
 
 

@@ -22,7 +22,7 @@ from shortlist.progress import Progress, silent
 from shortlist.simulate import embedded
 from shortlist.train import train
 
-SOURCE = "issue 14"
+SOURCE = "target of this project"
 RECIPE = "classic"
 REQUESTS = 2000
 CONCURRENCY = 8

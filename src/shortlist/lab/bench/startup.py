@@ -14,7 +14,7 @@ from shortlist.progress import Progress, silent
 from shortlist.simulate import embedded
 from shortlist.train import train
 
-SOURCE = "issue 13"
+SOURCE = "target of this project"
 RECIPE = "classic"
 REPEATS = 7
 TYPER_PROGRAM = '''

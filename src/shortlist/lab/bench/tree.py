@@ -27,7 +27,7 @@ BEAM, HISTORY, K = 150, 69, 20
 BRANCHES = (2, 8)
 CHANGES = 10_000
 SAMPLE = 2000  # items of the tree that is searched with a full beam after updates
-SOURCE = "issue 3"
+SOURCE = "target of this project"
 GIB = 2**30
 
 Rows = list[Row]

@@ -14,7 +14,7 @@ from shortlist.train.tree.plan import TreePlan
 from shortlist.train.tree.step import TrainStep, first_trained_level
 
 BATCH = 64
-SOURCE = "issue 15"
+SOURCE = "target of this project"
 
 
 class Unblocked(AttentionScorer):

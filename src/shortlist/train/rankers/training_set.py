@@ -51,7 +51,7 @@ class ListSampling:
     )
     negatives_per_request: int = setting(
         80,
-        "Most negatives of a request, with all-candidates: half the best ones; 0 = all.",
+        "Most negatives of a request, chosen at random, with all-candidates; 0 = all.",
         least=0,
         most=1e9,
     )

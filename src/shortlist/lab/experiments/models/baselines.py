@@ -26,7 +26,7 @@ from shortlist.simulate import embedded
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer
 
-SOURCE = "issue 4"
+SOURCE = "target of this project"
 METRICS = ("recall@10", "ndcg@10", "recall@20", "ndcg@20", "mrr@10")
 LEAVE_LAST_OUT: Mapping[str, Any] = {"protocol": "leave-last-out"}
 VALIDATION: Mapping[str, Any] = {"early_stop_metric": "ndcg@10", "validation_users": 10_000}

@@ -13,7 +13,7 @@ from shortlist.lab.experiments.models.trials import ModelTrial
 from shortlist.lab.result import Result, Row, at_least, at_most, result, row, start
 from shortlist.progress import Progress, silent
 
-SOURCE = "issue 4"
+SOURCE = "target of this project"
 METRICS = ("recall@10", "ndcg@10")
 ALONE = "sasrec, alone on its machine"  # its name in the cache
 

@@ -28,7 +28,7 @@ from shortlist.lab.result import Claim, Difference, Row, claim, row
 from shortlist.metrics.significance import PairedTest, paired
 from shortlist.progress import Progress, silent
 
-SOURCE = "issue 15"
+SOURCE = "guarantee of train without a recipe"
 DECIDES = METRICS[0]
 
 

@@ -15,7 +15,7 @@ from shortlist.lab.experiments.trees.trial import Trial, data_setups, rows_of
 from shortlist.lab.result import Result, Row, at_most, result, row, start
 from shortlist.progress import Progress, silent
 
-SOURCE = "issue 3"
+SOURCE = "target of this project"
 SIMPLE = ("ease", "item-knn", "popularity")
 METHOD = "dtr-u"
 LONGER = "dtr-u, longer"  # its name in the cache: table 2 has a shorter training

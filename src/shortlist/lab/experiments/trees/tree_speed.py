@@ -26,7 +26,7 @@ from shortlist.train.tree.update import updated_tree
 FULL: dict[str, Any] = {"items": 10_677, "users": 4000, "batches": (1000, 4000), "repeats": 15}
 FULL["answers"] = (1, 50, 500, 2000, 4000)
 QUICK: dict[str, Any] = {"items": 300, "users": 40, "batches": (32,), "repeats": 2, "answers": (1, 20)}
-SOURCE = "issue 3; the authors' code on the same chip is in tree.md, section 9"
+SOURCE = "target of this project; the authors' code on the same chip is in tree.md, section 9"
 Times = dict[tuple[str, str], list[float]]
 
 
