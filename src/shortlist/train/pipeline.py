@@ -301,10 +301,12 @@ class PipelineTrainer:
         self, context: TrainContext, split: Split
     ) -> tuple[Interactions, list[tuple[Interactions, Requests]]]:
         """The events before each user's cut, and for every fold the events its nominators may see, with requests."""
-        data = out_of_fold_data(context.events, split.settings, context.seed, self.config.requests)
-        if not self.config.from_others(split.settings):
+        others, most = self.config.from_others(split.settings), self.config.requests
+        data = out_of_fold_data(context.events, split.settings, context.seed, most, several=others)
+        if not others:
             return data.past, [(data.past, data.requests)]
-        return data.past, list(folds_of(data, self.config.folds, context.seed))
+        parts = list(folds_of(data, self.config.folds, context.seed))
+        return data.before(parts), parts
 
     def fit(self, names: list[str], context: TrainContext, label: str = "") -> Stages:
         """Fit stages in turn, each with access to those before it."""

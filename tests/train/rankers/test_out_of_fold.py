@@ -101,6 +101,49 @@ def test_nominators_of_a_fold_are_trained_on_other_users(world):
     assert sorted(users) == sorted(data.requests.held_out.users.tolist())
 
 
+def test_other_users_are_asked_at_quarters_of_their_histories_too(world):
+    events = world.events
+    one, three = (out_of_fold_data(events, {}, 0, MOST, several=several) for several in (False, True))
+    held_out = three.every.held_out
+    shares = held_out.history_lengths() / events.lengths[held_out.users]
+    middle = len(one.every)
+    assert (held_out.cuts[:middle] == one.every.held_out.cuts).all()  # those at half come first
+    assert (np.minimum(abs(shares[middle:] - 0.25), abs(shares[middle:] - 0.75)) < 0.1).all()
+    assert held_out.history_lengths()[middle:].min() >= 2
+    assert (held_out.stops > held_out.cuts).all()
+    assert len(set(zip(held_out.users.tolist(), held_out.cuts.tolist(), strict=True))) == len(held_out)
+    assert len(three.past) < len(one.past)
+
+
+def test_short_histories_are_not_asked_at_quarters():
+    events = Interactions.of(np.repeat([0, 1, 2], [2, 3, 8]), np.arange(13))
+    held_out = out_of_fold_data(events, {}, 0, MOST, several=True).every.held_out
+    found = sorted(zip(held_out.users.tolist(), held_out.history_lengths().tolist(), strict=True))
+    assert found == [(0, 1), (1, 1), (1, 2), (2, 2), (2, 4), (2, 6)]
+
+
+def test_folds_end_when_there_are_enough_requests(world):
+    data = out_of_fold_data(world.events, {}, 0, MOST, several=True)
+    every = list(folds_of(data, 4, 0))
+    for most, count in ((len(every[0][1]), 1), (len(every[0][1]) + 1, 2), (MOST, 4)):
+        parts = list(folds_of(replace(data, most=most), 4, 0))
+        assert len(parts) == count
+        assert sum(len(own) for _, own in parts) == min(most, len(data.every))
+        assert (parts[0][0].users == every[0][0].users).all()
+
+
+def test_counts_of_rankers_contain_all_events_of_users_without_requests(world):
+    data = out_of_fold_data(world.events, {}, 0, 10, several=True)
+    parts = list(folds_of(data, 4, 0))
+    asked = set(parts[0][1].held_out.users.tolist())
+    expected = [
+        at
+        for at, user in enumerate(world.events.users.tolist())
+        if user not in asked or at < data.first[user]
+    ]
+    assert data.before(parts).items.tolist() == world.events.items[expected].tolist()
+
+
 def test_with_global_time_other_users_contribute_no_later_events(world):
     data = out_of_fold_data(world.events, {"protocol": "global-time"}, 0, MOST)
     for events, requests in folds_of(data, 3, 0):
@@ -109,7 +152,8 @@ def test_with_global_time_other_users_contribute_no_later_events(world):
 
 
 def test_more_folds_than_users_are_refused(world):
-    data = out_of_fold_data(world.events, {}, 0, most=2)
+    few = world.events.where(world.events.users < 3)
+    data = out_of_fold_data(few, {}, 0, MOST)
     with pytest.raises(DataError, match="use fewer folds"):
         list(folds_of(data, 50, 0))
 

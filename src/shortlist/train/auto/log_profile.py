@@ -13,7 +13,7 @@ from shortlist.data import Dataset, HeldOut, Interactions, Split
 from shortlist.errors import DataError
 from shortlist.stages.catalog_columns import CatalogColumns
 from shortlist.train.memory import available_memory
-from shortlist.train.rankers.out_of_fold import out_of_fold_data
+from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, out_of_fold_data
 
 MOST_REQUESTS = 20_000  # the default of [train] requests
 
@@ -28,7 +28,7 @@ class LogProfile:
     median_history: float  # training events of a user
     timed: bool  # False: the log has only the order of events
     protocol: str
-    rankable: int  # training requests for rankers, 20,000 at most
+    rankable: int  # training requests for rankers
     validation: int  # requests
     test: int  # requests
     new_users: float  # share of test requests without a history
@@ -71,7 +71,8 @@ def log_profile(dataset: Dataset, split: Split) -> LogProfile:
 def _rankable(train: Interactions, settings: Mapping[str, Any]) -> int:
     """Training requests for rankers, counted as the training of a pipeline makes them."""
     try:
-        return len(out_of_fold_data(train, settings, 0, MOST_REQUESTS).requests)
+        others = OutOfFoldConfig().from_others(settings)
+        return len(out_of_fold_data(train, settings, 0, MOST_REQUESTS, several=others).every)
     except DataError:
         return 0
 

@@ -3,7 +3,8 @@
 The events of every training user are cut, as the split's protocol cuts them: the part before a cut is the history of a
 request, the items after it are its targets. `earlier`: nominators are fitted on all events before the first cuts.
 `other-users`: users are split into folds, and the candidates of a fold come from nominators that were fitted on the
-users of all other folds, as for users who are new in service. `auto` takes the one that the protocol measures.
+users of all other folds, as for users who are new in service; folds are used one after the other until there are enough
+requests. `auto` takes the one that the protocol measures.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ BATCH = 128
 BATCHES = 20  # fewer requests per batch where there would be fewer batches
 MOST_PER_USER = 5  # requests of a user under leave-last-out, where users are fewer than requests
 LATE = 0.85  # share of the events before the cut of "global-time"
+QUARTERS = (1, 3)  # further cuts of half-history, where candidates come from other users
+MIN_BEFORE = 2  # events before a further cut
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,11 @@ class OutOfFoldConfig:
     )
     requests: int = setting(20_000, "Largest number of training requests for rankers.", least=1, most=1e9)
     folds: int = setting(
-        2, "Folds of requests: a stage before another ranker is trained without each fold.", least=2, most=100
+        2,
+        "Folds of requests: a stage before another ranker is trained without each fold. Candidates from other users: "
+        "nominators know all other folds, and are fitted for one fold after the other until there are enough requests.",
+        least=2,
+        most=100,
     )
 
     def from_others(self, protocol: Mapping[str, Any]) -> bool:
@@ -64,6 +71,15 @@ class Requests:
         """A subset of the requests."""
         return Requests(self.held_out.take(rows), self.ends[rows])
 
+    def and_then(self, others: "Requests") -> "Requests":
+        """These requests, then others of the same events."""
+        mine, theirs = self.held_out, others.held_out
+        columns = [
+            np.concatenate([getattr(mine, name), getattr(theirs, name)])
+            for name in ("starts", "cuts", "stops")
+        ]
+        return Requests(HeldOut(mine.events, *columns), np.concatenate([self.ends, others.ends]))
+
 
 @dataclass(frozen=True, eq=False)
 class OutOfFoldData:
@@ -71,15 +87,33 @@ class OutOfFoldData:
 
     past: Interactions  # events before each user's first cut
     others: Interactions  # events that users of other folds may contribute: all, or the past under one cut in time
-    requests: Requests
+    first: Positions  # where each user's first request is [U]
+    every: Requests  # in random order
+    most: int  # of them that are used
+
+    @property
+    def requests(self) -> Requests:
+        """The requests that are used."""
+        return self.every.take(slice(self.most))
+
+    def before(self, parts: Sequence[tuple[Interactions, Requests]]) -> Interactions:
+        """All events but those after the first cut of users whose requests are in these folds."""
+        if self.others is self.past:
+            return self.past
+        used = np.zeros(self.others.n_users, bool)
+        for _, requests in parts:
+            used[requests.held_out.users] = True
+        users = self.others.users
+        return self.others.where((np.arange(len(users)) < self.first[users]) | ~used[users])
 
 
 def out_of_fold_data(
-    events: Interactions, protocol: Mapping[str, Any], seed: int, most: int
+    events: Interactions, protocol: Mapping[str, Any], seed: int, most: int, several: bool = False
 ) -> OutOfFoldData:
     """Cut the training events as the protocol does; `most` random requests at most.
 
-    Under leave-last-out a user with many events has several requests, each with the next event as its target.
+    Under leave-last-out a user with many events has several requests, each with the next event as its target. With
+    `several`, users have requests at a quarter, half and three quarters under half-history; those at half come first.
     """
     name = protocol_name(protocol)
     cuts = _cuts(events, name)
@@ -91,11 +125,28 @@ def out_of_fold_data(
         raise DataError(
             "out-of-fold candidates: expected users with events before and after a cut, got none; the log is too short"
         )
-    requests = _requests(events, users, first, cuts, name)
+    every = _shuffled(_requests(events, users, first, cuts, name), seed)
+    if several and name == "half-history":
+        further = _further_requests(events, users, cuts)
+        first = first.copy()
+        np.minimum.at(first, further.held_out.users, further.held_out.cuts)
+        every = every.and_then(_shuffled(further, seed))
     past = events.where(np.arange(len(events)) < first[events.users])
-    sampled = np.random.default_rng(seed).permutation(len(requests))[:most]
-    others = past if name == "global-time" else events
-    return OutOfFoldData(past, others, requests.take(sampled))
+    return OutOfFoldData(past, past if name == "global-time" else events, first, every, most)
+
+
+def _shuffled(requests: Requests, seed: int) -> Requests:
+    return requests.take(np.random.default_rng(seed).permutation(len(requests)))
+
+
+def _further_requests(events: Interactions, users: Positions, cuts: Positions) -> Requests:
+    """Requests at other quarters of a history than half, with some events before them and one after."""
+    starts, stops = events.starts[:-1], events.starts[1:]
+    at = np.stack([starts[users] + events.lengths[users] * one // 4 for one in QUARTERS])
+    owner = np.broadcast_to(users, at.shape)
+    used = (at - starts[owner] >= MIN_BEFORE) & (at < stops[owner]) & (at != cuts[owner])
+    owner, at = owner[used], at[used]
+    return Requests(HeldOut(events, starts[owner], at, stops[owner]), stops[owner])
 
 
 def held_out_requests(parts: Sequence[HeldOut], seed: int, most: int) -> Requests:
@@ -133,11 +184,11 @@ def _requests(
 
 
 def folds_of(data: OutOfFoldData, folds: int, seed: int) -> Iterator[tuple[Interactions, Requests]]:
-    """For every fold of users: the events of all other users, and the requests of its own users."""
-    events, requests = data.others, data.requests
+    """For one fold of users after the other, until there are enough requests: events of other users, own requests."""
+    events, left = data.others, data.most
     fold = fold_of(events.n_users, folds, seed)
     for number in range(folds):
-        own = requests.take(np.flatnonzero(fold[requests.held_out.users] == number))
+        own = data.every.take(np.flatnonzero(fold[data.every.held_out.users] == number)[:left])
         others = events.where(fold[events.users] != number)
         if not len(own) or not len(others):
             raise DataError(
@@ -145,6 +196,9 @@ def folds_of(data: OutOfFoldData, folds: int, seed: int) -> Iterator[tuple[Inter
                 "events of other users; use fewer folds"
             )
         yield others, own
+        left -= len(own)
+        if not left:
+            return
 
 
 def _cuts(events: Interactions, protocol: str) -> Positions:
@@ -170,25 +224,27 @@ def request_batches(requests: Requests) -> list[RequestBatch]:
         rows = slice(start, start + size)
         query = held_out.query(rows, int(held_out.take(rows).history_lengths().max(initial=1)))
         targets = held_out.relevant(rows)
-        weights = None if strengths is None else _looked_up(strengths, query.user, targets)
+        weights = None if strengths is None else _looked_up(strengths[rows], targets)
         later = after.relevant(rows) if has_later else None
         batches.append(RequestBatch(query, Candidates.none(len(query)), targets, weights, later))
     return batches
 
 
 def _target_strengths(requests: HeldOut) -> sparse.csr_matrix | None:
-    """Users x items with the largest strength of an item among the events after the cut; None: all are equal."""
-    edges = np.zeros(
-        len(requests.events) + 1, np.int64
-    )  # +1 where the targets of a request begin, -1 at their end
-    np.add.at(edges, requests.cuts, 1)
-    np.add.at(edges, requests.stops, -1)
-    targets = requests.events.where(edges[:-1].cumsum() > 0)
+    """Requests x items with the largest strength of an item among the events after the cut; None: all are equal."""
+    events, lengths = requests.events, requests.stops - requests.cuts
+    if events.strengths is None:
+        return None
+    request = np.repeat(np.arange(len(requests)), lengths)
+    at = np.arange(len(request)) - np.repeat(lengths.cumsum() - lengths - requests.cuts, lengths)
+    targets = Interactions.of(
+        request, events.items[at], weights=events.weights[at], n_users=len(requests), n_items=events.n_items
+    )
     return None if targets.strengths is None else targets.weighted_matrix()
 
 
-def _looked_up(strengths: sparse.csr_matrix, users: Tensor, targets: Tensor) -> Tensor:
+def _looked_up(strengths: sparse.csr_matrix, targets: Tensor) -> Tensor:
     """The strength of each target [B, R]; 0 for padding."""
-    rows = np.broadcast_to(users.numpy()[:, None], targets.shape)
+    rows = np.broadcast_to(np.arange(len(targets))[:, None], targets.shape)
     found = np.asarray(strengths[rows.ravel(), targets.clamp(min=0).numpy().ravel()])
     return torch.from_numpy(found.reshape(targets.shape)).masked_fill(targets < 0, 0.0)
