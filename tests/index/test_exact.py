@@ -57,13 +57,44 @@ def test_search_equals_a_full_sort_for_any_block_size(
         assert (rows.dtype, scores.dtype) == (torch.int64, torch.float32)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 10), st.integers(0, 12), st.integers(0, 2**31))
-def test_top_equals_a_stable_sort(width, k, seed):
-    scores = torch.randint(0, 4, (4, width), generator=torch.Generator().manual_seed(seed)).float()
-    values, at = top(scores, k)
-    assert torch.equal(at, full_sort(scores, k))
-    assert torch.equal(values, scores.gather(1, at))
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(st.integers(0, 10), st.integers(100, 300)),
+    st.one_of(st.integers(0, 12), st.integers(60, 80)),
+    st.integers(1, 60),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2**31),
+)
+def test_top_equals_a_stable_sort(width, k, spread, is_view, with_exclude, seed):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randint(-spread, spread, (4, width), generator=generator).float() * 0.5
+    scores = scores.masked_fill(scores < -0.4 * spread, -torch.inf)
+    if is_view:  # a view whose rows are not side by side in memory
+        scores = torch.nn.functional.pad(scores, (0, 1))[:, :-1]
+    exclude = torch.randint(-1, width + 2, (4, 9), generator=generator) if with_exclude else None
+    masked = scores if exclude is None else mask_rows(scores, exclude)
+    for answer in (top(scores, k, exclude), top(scores.double(), k, exclude)):  # compiled, and by torch
+        assert torch.equal(answer[1], full_sort(masked, k))
+        assert torch.equal(answer[0].float(), masked.gather(1, answer[1]))
+
+
+def test_top_of_ascending_scores_and_of_many_ties_considers_every_position():
+    rising = torch.arange(5000.0)
+    scores = torch.stack([rising, -rising, torch.zeros(5000), (rising >= 4990).float()])
+    assert top(scores, 3)[1].tolist() == [[4999, 4998, 4997], [0, 1, 2], [0, 1, 2], [4990, 4991, 4992]]
+
+
+def test_nan_is_above_every_score_in_top():
+    scores = torch.full((1, 300), torch.inf)
+    scores[0, [7, 250]] = torch.tensor([torch.nan, -torch.nan])
+    assert top(scores, 3)[1].tolist() == [[7, 250, 0]]
+
+
+def test_top_of_scores_with_a_gradient_keeps_it():
+    scores = torch.tensor([[1.0, 3.0, 2.0]], requires_grad=True)
+    top(scores, 2)[0].sum().backward()
+    assert scores.grad.tolist() == [[0.0, 1.0, 1.0]]
 
 
 @pytest.mark.parametrize("width", [1, 8, 16, 17, 24, 50, 64, 100])

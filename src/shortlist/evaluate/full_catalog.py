@@ -10,7 +10,6 @@ from shortlist.data import HeldOut, Query
 from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.scores import Scores, score_slates
 from shortlist.index import search, top
-from shortlist.index.exact import mask_rows
 from shortlist.models.model import Model, VectorModel
 from shortlist.progress import Progress, silent, tracked
 
@@ -57,7 +56,7 @@ def _by_scores(model: Model, k: int) -> Best:
     def best(history: Tensor, user: Tensor, seen: Tensor | None) -> Tensor:
         scores = model.scores(history, user)  # [B, N]
         scores = scores.masked_fill(scores.isnan(), -torch.inf)
-        scores, items = top(scores if seen is None else mask_rows(scores, seen), k)
+        scores, items = top(scores, k, seen)
         return items.masked_fill(scores == -torch.inf, -1)
 
     return best

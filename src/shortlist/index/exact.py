@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.index.row_top import row_top
 from shortlist.index.simd_products import SIDE
 from shortlist.index.topk_kernel import MIN_SLACK, scan
 
@@ -67,12 +68,21 @@ def mask_rows(scores: Tensor, rows: Tensor) -> Tensor:
     return wide.scatter(1, at, -torch.inf)[:, :-1]
 
 
-def top(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest [B, k], best first, with their positions; equal values are ordered by position.
+def top(scores: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The k largest [B, min(k, N)] of `scores` [B, N], best first, with their positions; ties are ordered by position.
 
-    `topk` is fast but leaves the order of ties open: ties at the k-th value are selected again by position.
+    Scores at `exclude` [B, H] count as -inf; other rows than 0..N-1 are ignored there. NaN is above every other score.
+    On a CPU, float32 goes through a compiled pass, everything else through torch.
     """
     k = min(k, scores.shape[1])
+    if not _is_plain(scores):
+        return _top_by_torch(scores if exclude is None else mask_rows(scores, exclude), k)
+    at, values = row_top(scores.numpy(force=scores.requires_grad), k, _rows(exclude, len(scores)))
+    return torch.from_numpy(values), torch.from_numpy(at)
+
+
+def _top_by_torch(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """`topk` is fast but leaves the order of ties open: ties at the k-th value are selected again by position."""
     values, at = scores.topk(k, dim=1)
     if k == 0:
         return values, at
@@ -106,7 +116,7 @@ def _is_plain(tensor: Tensor) -> bool:
 
 def _scanned(vectors: Tensor, queries: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
     items, users = _array(vectors), _array(queries)
-    excluded = np.empty((len(users), 0), np.int64) if exclude is None else exclude.long().numpy(force=True)
+    excluded = _rows(exclude, len(users))
     threads = torch.get_num_threads() if len(items) * len(users) >= MIN_PRODUCTS_FOR_THREADS else 1
     size = _queries_per_scan(len(users), k, threads)
     if len(users) <= size:
@@ -117,6 +127,10 @@ def _scanned(vectors: Tensor, queries: Tensor, k: int, exclude: Tensor | None) -
             found = list(pool.map(lambda part: scan(items, users[part], k, excluded[part]), parts))
         rows, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     return torch.from_numpy(rows), torch.from_numpy(scores)
+
+
+def _rows(exclude: Tensor | None, count: int) -> NDArray[np.int64]:
+    return np.empty((count, 0), np.int64) if exclude is None else exclude.long().numpy(force=True)
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

@@ -137,7 +137,7 @@ def _insert(score, row, query, side, thresholds, k, exclude, keys, fill):  # typ
     own[fill[query]] = key_of(score, row)
     fill[query] += 1
     if fill[query] == len(own):
-        _set_threshold(thresholds, side, query, _score(_select(own, k)))
+        _set_threshold(thresholds, side, query, score_of(select(own, k)))
         fill[query] = k
 
 
@@ -172,13 +172,13 @@ def key_of(score, row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _score(key):  # type: ignore[no-untyped-def]
+def score_of(key):  # type: ignore[no-untyped-def]
     bits = key >> 32
     return np.int32(bits if bits >= 0 else bits ^ 0x7FFFFFFF).view(np.float32)
 
 
 @compiled
-def _select(keys, k):  # type: ignore[no-untyped-def]
+def select(keys, k):  # type: ignore[no-untyped-def]
     """The k-th largest key, moved with all larger ones to the front (Hoare's quickselect)."""
     low, high = 0, len(keys) - 1
     while low < high:
@@ -204,6 +204,6 @@ def write_best(keys, fill, rows, scores):  # type: ignore[no-untyped-def]
     for place in range(len(rows)):
         if place < fill:
             key = best[fill - 1 - place]
-            rows[place], scores[place] = LOW - (key & LOW), _score(key)
+            rows[place], scores[place] = LOW - (key & LOW), score_of(key)
         else:
             rows[place], scores[place] = -1, -np.inf

@@ -11,7 +11,6 @@ from shortlist.data import Candidates, Query
 from shortlist.data.membership import sums_of
 from shortlist.grammar import Nominator
 from shortlist.index import top
-from shortlist.index.exact import mask_rows
 from shortlist.settings import setting
 
 
@@ -36,8 +35,7 @@ class CoVisit(Nominator):
         # One extra column: places without a neighbour add to it, and it is dropped.
         total = likeness.new_zeros((len(query), len(self.neighbour) + 1))
         total.scatter_add_(1, neighbours.masked_fill(neighbours < 0, len(self.neighbour)), likeness)
-        total = mask_rows(total[:, :-1], query.history) if self.exclude_seen else total[:, :-1]
-        scores, items = top(total, self.limit)
+        scores, items = top(total[:, :-1], self.limit, query.history if self.exclude_seen else None)
         return Candidates.of(items.masked_fill(scores <= 0, -1), scores.clamp(min=0))
 
     def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:

@@ -13,7 +13,6 @@ from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Knob, Nominator
 from shortlist.index import INDEXES, VectorIndex, index_from_tensors, index_to_tensors, make_index, top
-from shortlist.index.exact import mask_rows
 from shortlist.index.registry import index_type
 from shortlist.models.model import Model, VectorModel
 from shortlist.models.registry import packed, unpacked
@@ -52,8 +51,7 @@ class ModelNominator(Nominator):
         if self.built is not None:
             items, scores = self.built.search(answer, self.limit, exclude)
         else:
-            scores = answer
-            scores, items = top(scores if exclude is None else mask_rows(scores, exclude), self.limit)
+            scores, items = top(answer, self.limit, exclude)
             items = items.masked_fill(scores == -torch.inf, -1)
         if self.model.needs_history:
             items = items.masked_fill(~(query.history >= 0).any(1, keepdim=True), -1)
