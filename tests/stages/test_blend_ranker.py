@@ -1,8 +1,11 @@
-"""The blend ranker as a stage: a weighted sum of a network and trees, unchanged by saving."""
+"""The blend ranker as a stage: a weighted sum of network, trees and nominators, unchanged by saving."""
+
+from dataclasses import replace
 
 import pytest
 import torch
 
+from shortlist.data import Candidates
 from shortlist.errors import ArtifactError
 from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.stages import BlendScorer
@@ -12,16 +15,15 @@ from tests.stages.small_features import small_features
 from tests.stages.test_boosted_ranker import POOL, scorer
 from tests.worlds import N_ITEMS, query_of, run_checked
 
-FACTORS = torch.tensor([0.5, 2.0], dtype=torch.float64)
+WEIGHTS, DEVIATIONS = (torch.tensor(one, dtype=torch.float64) for one in ([0.5, 1.0], [1.0, 0.5]))
 
 
 def blend(network: bool = True, trees: bool = True) -> BlendScorer:
     torch.manual_seed(0)
     features = small_features()
     parts = FeatureMLP([len(features.names), 8]).eval(), scorer().trees
-    return BlendScorer(
-        features, parts[0] if network else None, parts[1] if trees else None, FACTORS, name="rank"
-    )
+    kept = (parts[0] if network else None, parts[1] if trees else None)
+    return BlendScorer(features, *kept, WEIGHTS, DEVIATIONS, name="rank")
 
 
 @pytest.mark.parametrize("kept", [(True, True), (True, False), (False, True)])
@@ -47,9 +49,26 @@ def test_stage_keeps_its_contract_and_its_scores_when_rebuilt(kept):
     assert torch.equal(run_checked(POOL >> rebuilt, query).scores, run_checked(POOL >> stage, query).scores)
 
 
-@pytest.mark.parametrize("factors", [None, torch.ones(2), torch.full((2,), torch.nan, dtype=torch.float64)])
-def test_damaged_factors_are_refused(factors):
+@pytest.mark.parametrize("name", ["weights", "deviations"])
+@pytest.mark.parametrize(
+    "damaged",
+    [None, torch.ones(2), torch.full((2,), torch.nan, dtype=torch.float64), -torch.ones(2).double()],
+)
+def test_damaged_weights_are_refused(name, damaged):
     stage = blend()
-    tensors = {name: one for name, one in stage.tensors().items() if name != "factors"}
-    with pytest.raises(ArtifactError, match="blend-ranker"):
-        BlendScorer.build(stage.settings(), tensors if factors is None else tensors | {"factors": factors})
+    tensors = {key: one for key, one in stage.tensors().items() if key != f"blend.{name}"}
+    with pytest.raises(ArtifactError, match=f"blend-ranker.*{name}"):
+        BlendScorer.build(
+            stage.settings(), tensors if damaged is None else tensors | {f"blend.{name}": damaged}
+        )
+
+
+def test_nominator_with_a_scored_pool_is_a_component():
+    features = replace(small_features(), extras=("a.z",))
+    stage = BlendScorer(
+        features, None, None, torch.tensor([0, 0, 2.0]).double(), torch.tensor([1, 1, 0.5]).double()
+    )
+    assert stage.components == ("network", "trees", "a")
+    items = torch.tensor([[3, 4, 5]])
+    found = Candidates.of(items, torch.zeros(1, 3), {"a.z": torch.tensor([[1.0, torch.nan, -1.0]])})
+    assert stage.raw(query_of([1]), found).tolist() == [[4.0, -12.0, -4.0]]

@@ -29,5 +29,5 @@ def test_scores_are_the_same_when_rebuilt():
 
 
 def test_missing_column_of_a_nominator_is_named():
-    with pytest.raises(KeyError, match=r"b\.score"):
+    with pytest.raises(KeyError, match=r"b\.rank"):
         run_checked(listed("a", [1]) >> ranker(("a", "b")), query_of())

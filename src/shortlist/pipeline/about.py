@@ -36,7 +36,7 @@ class TrainingHistory:
     negatives: str | None = None  # rankers: where negatives are sampled from
     retrieved: RetrievedTargets | None = None
     warnings: tuple[str, ...] = ()
-    network_weight: float | None = None  # blend-ranker: weight of the network, the rest is that of the trees
+    weights: Mapping[str, float] = field(default_factory=dict)  # blend-ranker: of each component above 0
     ahead: int | None = None  # label horizon: the target is one of this many next events
     stopped: str = ""  # what ended the training before its epochs, if not early stopping
 

@@ -20,6 +20,7 @@ from shortlist.stages.catalog_columns import MAX_TAGS, MAX_VALUES, CatalogColumn
 RECENT = 5  # length of the recent history
 POOL = ("z", "last", "max", "mean")  # columns of nominators with score_pool that are features; may be NaN
 CLIP = 5.0  # largest standardised score that enters a mean
+NOT_SCORED = -3.0  # standardised score of a candidate that a nominator cannot score
 SCORED = "scored"  # whether a nominator with score_pool could score the candidate
 ITEMS = ("n_nominators", "mean_z", "trend", "category_recency", "in_history", "history_popularity")
 EXTRAS = "extras"  # names of the further features, as JSON bytes; bundles before version 0.4.0 have none
@@ -54,7 +55,10 @@ class RankingFeatures:
     def names(self) -> tuple[str, ...]:
         """The name of each feature; those of the catalogue are numbered."""
         nominations = (
-            f"{name}.{what}" for name in self.nominators for what in ("nominated", "score", "rank")
+            f"{name}.{what}"
+            for name in self.nominators
+            for what in ("nominated", "score", "rank")
+            if what != "score" or name not in self.scored
         )
         counts = ("score", "popularity", "recent_popularity")
         history = ("category_share", "recent_category_share", "history_length")
@@ -62,7 +66,9 @@ class RankingFeatures:
 
     def __call__(self, query: Query, found: Candidates) -> Tensor:
         rows = found.items.clamp(min=0)  # [B, K]
-        features = [column for name in self.nominators for column in _nomination(found, name)]
+        features = [
+            column for name in self.nominators for column in _nomination(found, name, name not in self.scored)
+        ]
         features.append(torch.nan_to_num(found.scores, nan=0.0, posinf=0.0, neginf=0.0))
         features += [self._log_share[rows], self._recent_log_share[rows]]
         features += [self._category_share(query.history, rows)]
@@ -116,7 +122,7 @@ class RankingFeatures:
         if self.columns is not None:
             check_whole("columns.codes", self.columns.codes, 0, MAX_VALUES + 1)
             check_whole("columns.tags", self.columns.tags, -1, MAX_TAGS)
-        if missing := sorted({*self.nominators, *self._scored} - set(nominators)):
+        if missing := sorted({*self.nominators, *self.scored} - set(nominators)):
             raise ArtifactError(f"nominators: {missing[0]!r} is not a nominator of the pipeline")
 
     def _counts(self) -> dict[str, Tensor]:
@@ -160,7 +166,7 @@ class RankingFeatures:
 
     def _mean_z(self, query: Query, found: Candidates, rows: Tensor) -> Tensor:
         """The mean of the standardised scores that exist, NaN where none does."""
-        scores = [_column(found, f"{name}.z").clamp(-CLIP, CLIP) for name in self._scored]
+        scores = [_column(found, f"{name}.z").clamp(-CLIP, CLIP) for name in self.scored]
         return torch.stack(scores).nanmean(0) if scores else torch.full(rows.shape, torch.nan)
 
     def _trend(self, query: Query, found: Candidates, rows: Tensor) -> Tensor:
@@ -190,8 +196,8 @@ class RankingFeatures:
         return shared.amax(-1)
 
     @cached_property
-    def _scored(self) -> tuple[str, ...]:
-        """The nominators with `score_pool`."""
+    def scored(self) -> tuple[str, ...]:
+        """The nominators with `score_pool`: their standardised scores are features, which have no scale."""
         return tuple(name.removesuffix(".z") for name in self.extras if name.endswith(".z"))
 
     def _category_share(self, history: Tensor, rows: Tensor) -> Tensor:
@@ -246,15 +252,16 @@ def _column(found: Candidates, name: str) -> Tensor:
     return found.columns[name] if name in found.columns else torch.full_like(found.scores, torch.nan)
 
 
-def _nomination(found: Candidates, name: str) -> tuple[Tensor, Tensor, Tensor]:
+def _nomination(found: Candidates, name: str, with_score: bool) -> tuple[Tensor, ...]:
     """Whether a nominator nominated the candidate, its score, and its rank as 1 / (1 + rank / 10) [B, K] each."""
-    score, rank = found.columns[f"{name}.score"], found.columns[f"{name}.rank"]
-    nominated = ~torch.isnan(rank)
-    return (
-        nominated.float(),
-        torch.nan_to_num(score, nan=0.0),
-        torch.nan_to_num(1.0 / (1.0 + rank / 10.0), nan=0.0),
-    )
+    rank = found.columns[f"{name}.rank"]
+    score = (torch.nan_to_num(found.columns[f"{name}.score"], nan=0.0),) if with_score else ()
+    return (~rank.isnan()).float(), *score, torch.nan_to_num(1.0 / (1.0 + rank / 10.0), nan=0.0)
+
+
+def standardised(found: Candidates, name: str) -> Tensor:
+    """The standardised score of a nominator with `score_pool` [B, K]; low where it cannot score a candidate."""
+    return _column(found, f"{name}.z").nan_to_num(NOT_SCORED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

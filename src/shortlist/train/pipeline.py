@@ -36,12 +36,13 @@ from shortlist.train.rankers.out_of_fold import (
     request_batches,
 )
 from shortlist.train.rankers.sample import training_sample
-from shortlist.train.registry import TRAINERS, Renewer, Trainer, trainer_of
+from shortlist.train.registry import TRAINERS, Renewer, Trainer, Tuner, trainer_of
 
 Stages = dict[str, Stage]
 Tensors = dict[str, Tensor]
 
 MODEL_KEYS = ("start", "by")  # settings that name a stage whose model is used
+TUNING = 4000  # validation requests that stages are tuned on, at most
 COLUMN_KEYS = ("nominators",)  # settings that name stages whose scores and ranks are used
 
 
@@ -99,7 +100,7 @@ def fit_pipeline(
     check_event_weights(recipe, work.trainers, split.events)
     histories: dict[str, TrainingHistory] = {}
     context = context_of(dataset, split, seed, progress, checkpoint_dir, best_epochs)
-    context = replace(context, note=histories.__setitem__)
+    context = replace(context, note=histories.__setitem__, warm=warm or {})
     if work.later and folds is None:
         folds = work.folds(context, split)
     later, sample = work.fit_later(folds, context) if folds is not None else ({}, {})
@@ -107,6 +108,9 @@ def fit_pipeline(
     stages = work.fit(work.early, replace(context, warm={**first, **(warm or {})}))
     fitted = replace(context, fitted=stages)
     later = {name: work.renewed(name, stage, fitted) for name, stage in later.items()}
+    for name, (stage, weights) in work.tuned({**stages, **later}, split, seed).items():
+        later[name] = stage
+        histories[name] = replace(histories[name], weights=weights)
     about = About(
         name=recipe.name,
         data=dataset.name,
@@ -221,7 +225,7 @@ class PipelineTrainer:
         """
         before, parts = self.out_of_fold_parts(context, split)
         # These nominators are not served, so their training histories are not recorded.
-        quiet, folds = replace(context, note=no_history), list[Fold]()
+        quiet, folds = replace(context, note=no_history, warm={}), list[Fold]()
         for number, (events, requests) in enumerate(parts, start=1):
             label = f"out-of-fold {number} of {len(parts)}: " if len(parts) > 1 else "out-of-fold: "
             stages = self.fit(self.early, replace(quiet, events=events), label)
@@ -343,6 +347,22 @@ class PipelineTrainer:
         trainer = self.trainers[name]
         context = with_weights(context, self.recipe, name)
         return trainer.renew(stage, context) if isinstance(trainer, Renewer) else stage
+
+    def tuned(self, stages: Stages, split: Split, seed: int) -> dict[str, tuple[Stage, Mapping[str, float]]]:
+        """Stages whose trainers tune them on the validation requests, with the candidates that they get there."""
+        tuners = {name: one for name, one in self.trainers.items() if isinstance(one, Tuner)}
+        if not tuners or not len(split.valid):
+            return {}
+        requests = held_out_requests((split.valid,), seed, TUNING)
+        fold, made = Fold(stages, tuple(request_batches(requests))), {}
+        for position, step in enumerate(self.parsed(stages).stages):
+            for name in [leaf.title for leaf in leaves(step) if leaf.title in tuners]:
+                made[name] = tuners[name].tune(fold.stages[name], fold.batches, name)
+                fold = replace(fold, stages={**fold.stages, name: made[name][0]})
+            if len(made) == len(tuners):
+                break
+            fold = fold.through(self._offline(fold.stages)[position])
+        return made
 
     def parsed(self, stages: Stages) -> Pipeline:
         """The pipeline, with a placeholder for every stage that is not trained yet."""

@@ -1,6 +1,6 @@
 """The trainer of every stage type, and all settings of a type."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Protocol, get_type_hints, runtime_checkable
 
@@ -20,7 +20,7 @@ from shortlist.models.sequence.two_tower import TwoTower
 from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.registry import TYPES
 from shortlist.settings import Setting, check_settings, is_plain, settings_of
-from shortlist.train.context import TrainContext
+from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.event_weights import WEIGHTS, uses_weights
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.models.bert4rec import BERT4RecTrainer
@@ -64,6 +64,15 @@ class Renewer(Protocol):
     """A trainer that updates the counts in its stage to all events, after training on out-of-fold candidates."""
 
     def renew(self, stage: Any, context: TrainContext) -> Stage: ...
+
+
+@runtime_checkable
+class Tuner(Protocol):
+    """A trainer that chooses some numbers of its stage on the validation requests, with the measured nominators."""
+
+    def tune(
+        self, stage: Any, batches: Sequence[RequestBatch], what: str
+    ) -> tuple[Stage, Mapping[str, float]]: ...
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""The trainer of the blend ranker: a network, trees, and the weight of each by the validation requests."""
+"""The trainer of the blend ranker: a network, trees, and weights of these and of the nominators."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,30 +8,28 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import MissingExtraError
-from shortlist.metrics.ranking import ndcg
 from shortlist.models.ranking.boosted_trees import Trees
-from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.settings import setting, settings_of
-from shortlist.stages import BlendScorer, FeatureRanker, RankingFeatures
-from shortlist.stages.boosted_ranker import tree_features
+from shortlist.stages import BlendScorer, FeatureRanker
+from shortlist.stages.blend_ranker import MIN_DEVIATION
 from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
+from shortlist.train.rankers.calibrate import calibrated
+from shortlist.train.rankers.ensemble import ensemble
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.rankers.ranking_features import renewed_features
 from shortlist.train.rankers.training_set import ListSampling, TrainingSet
 
-WEIGHTS = (0.5, 0.25, 0.75, 0.0, 1.0)  # of the network; of equally good ones the first is chosen
-DEPTH = 20  # the weight is chosen by NDCG@20
-
 
 @dataclass(frozen=True)
 class BlendRankerTrainer(RankerTrainer):
-    """Trains a network and boosted trees on the same requests, then chooses their weights by NDCG@20.
+    """Trains a network and boosted trees on the same requests, then chooses weights of these and of the nominators.
 
-    `epochs`, `learning_rate`, `weight_decay` and `patience` are those of the network. Without LightGBM the network is
-    trained alone, and the training history says so.
+    The weights are chosen on the validation requests of the split, with the candidates of the nominators that are
+    measured; without any, on those of the ranker. A refit keeps them. `epochs`, `learning_rate`, `weight_decay` and
+    `patience` are those of the network. Without LightGBM there are no trees, and the training history says so.
     """
 
     title: ClassVar[str] = "blend-ranker"
@@ -55,18 +53,42 @@ class BlendRankerTrainer(RankerTrainer):
     def fit_stage(
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
     ) -> tuple[BlendScorer, TrainingHistory]:
+        known = self._known(context, training_set.what)
         ranker, history = self._network().fit_stage(settings, context, training_set)
         assert isinstance(ranker, FeatureRanker)
-        trees, reason = self._trees(settings, context, training_set)
-        parts = (ranker.network, trees)
-        weight, factors = chosen_weight(ranker.features, *parts, training_set.validation)
-        kept = (ranker.network if weight > 0 else None, trees if weight < 1 else None)
-        stage = BlendScorer(ranker.features, *kept, factors, **BlendScorer.own_settings(settings))
-        return stage, replace(history, network_weight=weight, warnings=reason)
+        trees, reason = (
+            self._trees(settings, context, training_set) if known.get("trees", 1.0) else (None, ())
+        )
+        features = ranker.features
+        count = 2 + len(features.scored)
+        ones = torch.ones(count, dtype=torch.float64)
+        stage = BlendScorer(
+            features, ranker.network, trees, ones / count, ones, **BlendScorer.own_settings(settings)
+        )
+        stage = _weighted(stage, training_set.validation or training_set.training, known)
+        return stage, replace(history, weights=weights_of(stage), warnings=reason)
+
+    def tune(
+        self, stage: BlendScorer, batches: Sequence[RequestBatch], what: str
+    ) -> tuple[BlendScorer, Mapping[str, float]]:
+        """The stage with weights chosen on these requests; parts with weight 0 are removed."""
+        tuned = _weighted(stage, batches, {})
+        network, trees, *_ = tuned.weights.tolist()
+        tuned = tuned.renewed(
+            network=tuned.network if network else None, trees=tuned.trees if trees else None, calibration=None
+        )
+        return calibrated(tuned, self.calibrate, batches, what), weights_of(tuned)
 
     def renew(self, stage: BlendScorer, context: TrainContext) -> BlendScorer:
         """The same ranker with the counts of all events."""
         return stage.renewed(features=renewed_features(stage.features, context, self.days))
+
+    def _known(self, context: TrainContext, what: str) -> dict[str, float]:
+        """The weights of the stage that this one continues; empty without one."""
+        before = context.warm.get(what)
+        if not isinstance(before, BlendScorer):
+            return {}
+        return dict(zip(before.components, before.weights.tolist(), strict=True))
 
     def _network(self) -> FeatureRankerTrainer:
         own = ("epochs", "learning_rate", "weight_decay", "patience", "hidden", "dropout", "days")
@@ -87,42 +109,38 @@ class BlendRankerTrainer(RankerTrainer):
         return {one.name: getattr(self, one.name) for one in settings_of(ListSampling)}
 
 
+def weights_of(stage: BlendScorer) -> dict[str, float]:
+    """The weights of the components that have one."""
+    pairs = zip(stage.components, stage.weights.tolist(), strict=True)
+    return {name: round(weight, 4) for name, weight in pairs if weight > 0}
+
+
 @torch.no_grad()
-def chosen_weight(
-    features: RankingFeatures, network: FeatureMLP, trees: Trees | None, validation: Sequence[RequestBatch]
-) -> tuple[float, Tensor]:
-    """The weight of the network with the best NDCG, and the factors of both scores; 1 without trees."""
-    if trees is None:
-        return 1.0, torch.tensor([1.0, 0.0], dtype=torch.float64)
-    inputs = [tree_features(features, one.query, one.found) for one in validation]
-    scores = [(network(one[..., : len(features.names)]), trees(one)) for one in inputs]
-    deviations = [_deviation([one[part] for one in scores], validation) for part in (0, 1)]
-    choices = {one: _factors(one, deviations) for one in WEIGHTS}
-    weight = max(WEIGHTS, key=lambda one: _quality(scores, validation, choices[one]))
-    return weight, choices[weight]
+def _weighted(stage: BlendScorer, batches: Sequence[RequestBatch], known: Mapping[str, float]) -> BlendScorer:
+    """The stage with the weights of the same components in `known`, or else with those chosen on these requests."""
+    scores = [_scores(stage, one) for one in batches]
+    deviations = _deviations(scores, batches)
+    if set(known) == set(stage.components):
+        weights = torch.tensor([known[name] for name in stage.components], dtype=torch.float64)
+    else:
+        usable = [score is not None for score in stage.component_scores(batches[0].query, batches[0].found)]
+        weights = ensemble([one / deviations.float() for one in scores], batches, usable)
+    return stage.renewed(weights=weights, deviations=deviations)
 
 
-def _factors(weight: float, deviations: Sequence[float]) -> Tensor:
-    return torch.tensor([weight / deviations[0], (1 - weight) / deviations[1]], dtype=torch.float64)
+def _scores(stage: BlendScorer, batch: RequestBatch) -> Tensor:
+    """The scores of all components [B, K, C], 0 for one that does not exist."""
+    parts = stage.component_scores(batch.query, batch.found)
+    empty = torch.zeros(batch.found.shape)
+    return torch.stack([empty if score is None else score().float() for score in parts], dim=-1)
 
 
-def _deviation(scores: Sequence[Tensor], validation: Sequence[RequestBatch]) -> float:
-    """The standard deviation of scores around the mean of their request, 1 where they do not differ."""
-    squares, count = 0.0, 0
-    for one, own in zip(validation, scores, strict=True):
-        known = own.double().masked_fill(~one.found.valid, torch.nan)
-        squares += float((known - known.nanmean(1, keepdim=True)).square().nansum())
+def _deviations(scores: Sequence[Tensor], batches: Sequence[RequestBatch]) -> Tensor:
+    """The standard deviation of each component around the mean of its request [C], 1 where it does not differ."""
+    squares, count = torch.zeros(scores[0].shape[-1], dtype=torch.float64), 0
+    for one, own in zip(batches, scores, strict=True):
+        known = own.double().masked_fill(~one.found.valid[..., None], torch.nan)
+        squares += (known - known.nanmean(1, keepdim=True)).square().nansum((0, 1))
         count += int(one.found.valid.sum())
-    return (squares / max(count, 1)) ** 0.5 or 1.0
-
-
-def _quality(
-    scores: Sequence[tuple[Tensor, Tensor]], validation: Sequence[RequestBatch], factors: Tensor
-) -> float:
-    """The sum of NDCG over the validation requests."""
-    total = 0.0
-    for one, (network, trees) in zip(validation, scores, strict=True):
-        ranked = one.found.score(network * float(factors[0]) + trees * float(factors[1])).best(DEPTH)
-        items = ranked.items.masked_fill(~ranked.valid, -1)
-        total += float(ndcg(items, one.targets, DEPTH).nansum())
-    return total
+    deviations = (squares / max(count, 1)).sqrt()
+    return deviations.where(deviations > MIN_DEVIATION, 1.0)
