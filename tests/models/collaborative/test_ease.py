@@ -78,8 +78,15 @@ def test_empty_history_gets_the_popularity_weighted_mean_row(model, log):
     assert np.allclose(trained.default_scores.numpy(), expected, atol=1e-6)
 
 
-def test_multi_hot_has_a_one_for_every_history_item(model):
-    assert model.multi_hot(torch.tensor([[4, -1, 4, 0], [-1, -1, -1, -1]])).tolist() == [
-        [1, 0, 0, 0, 1],
-        [0] * 5,
-    ]
+def test_scores_equal_the_product_of_a_multi_hot_matrix_and_the_weights():
+    torch.manual_seed(0)
+    model = EASE(EASEConfig(60)).eval()
+    model.weights.data = torch.randn(60, 60)
+    history = torch.randint(-1, 62, (30, 40))  # with repeats, padding and unknown items
+    expected = torch.zeros(30, 60)
+    for row, items in enumerate(history.tolist()):
+        expected[row, sorted({item for item in items if 0 <= item < 60})] = 1.0
+    scores = model.scores(history)
+    assert torch.allclose(scores, expected @ model.weights, atol=1e-4)
+    alone = torch.cat([model.scores(history[row : row + 1]) for row in range(30)])
+    assert torch.equal(alone, scores)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
 
 from shortlist.models.model import Model, ModelConfig
 
@@ -30,16 +31,14 @@ class EASE(Model):
         self.default_scores = nn.Parameter(torch.zeros(config.n_items), requires_grad=False)
 
     def scores(self, history: Tensor, user: Tensor | None = None) -> Tensor:
-        items = self.multi_hot(self.read(history))  # [U, N]
-        scores = items @ self.weights
-        return torch.where(items.any(1, keepdim=True), scores, self.default_scores)
+        """Rows are summed one by one: for histories of less than a tenth of the items faster than a dense product."""
+        ordered = self.read(history).sort(dim=1).values  # [U, K]
+        is_first = ordered >= 0  # of every item: it counts once
+        is_first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+        counts = is_first.sum(1)
+        scores = embedding_bag(ordered[is_first], self.weights, counts.cumsum(0) - counts, mode="sum")
+        return torch.where(counts[:, None] > 0, scores, self.default_scores)
 
     def history_similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
         """The weights from the items of the history to the given ones."""
         return self.weights[history[:, None, :], rows[:, :, None]]
-
-    def multi_hot(self, history: Tensor) -> Tensor:
-        """1 for every item of a history [U, N]."""
-        items = self.weights.new_zeros(len(history), self.config.n_items + 1)  # the last column takes padding
-        items.scatter_(1, torch.where(history < 0, self.config.n_items, history), 1.0)
-        return items[:, :-1]
