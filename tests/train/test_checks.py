@@ -173,7 +173,7 @@ NEGATIVES = {
     "sasrec, bce": ("sasrec", {"batch_size": 8, "loss": "bce", "negatives": 500}),
     "mf, softmax": ("mf", {"batch_size": 512, "negatives": 5000}),
     "mf, ccf": ("mf", {"batch_size": 256, "loss": "ccf", "negatives": 300}),
-    "din": ("din", {"batch_size": 4, "negatives": 150, "instances": 20}),
+    "din": ("din", {"batch_size": 4, "negatives": 800, "instances": 20}),
     "two-tower": ("two-tower", {"full": 0, "negatives": 9000}),
 }
 

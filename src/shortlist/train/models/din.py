@@ -8,7 +8,6 @@ from torch import Tensor
 from shortlist.data import Interactions
 from shortlist.models.sequence.din import DIN
 from shortlist.settings import setting
-from shortlist.train.loop.device import device_of
 from shortlist.train.loop.losses import sampled_softmax_loss
 from shortlist.train.loop.negatives import NegativeSampler
 from shortlist.train.models.sequence import mean_where
@@ -28,9 +27,10 @@ class DINTrainer(WindowTrainer):
         """A sampled softmax fits into memory for any catalogue."""
 
     def batch_values(self, events: Interactions) -> int:
-        fused = device_of(self.device).type == "cuda"  # there, no layer of the attention is stored
-        layers = 0 if fused or not len(events) else self._longest(events) * self.config.hidden
-        return self.batch_size * (1 + self.negatives) * (1 + self.vector_width + layers)
+        """Of every example and item: score, vector, attention weights and layers; the first layer of every window."""
+        sizes, longest = self.config, self._longest(events) if len(events) else 0
+        pair = 1 + sizes.width + sizes.hidden + longest + 2 * sum(sizes.layers)  # before and after the norm
+        return self.batch_size * (1 + self.negatives) * pair + longest * sizes.width * sizes.layers[0]
 
     def loss_function(self, model: DIN, events: Interactions, device: torch.device) -> LossOf:
         sampler = NegativeSampler.of(events.popularity, self.alpha, device)
