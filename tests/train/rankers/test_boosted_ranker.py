@@ -92,3 +92,27 @@ def test_missing_lightgbm_is_reported_with_the_extra_to_install(monkeypatch):
     monkeypatch.setattr(boosted, "import_module", other)
     with pytest.raises(ModuleNotFoundError, match="narwhals"):
         boosted.lightgbm()
+
+
+def test_time_limit_ends_with_the_best_trees_so_far_and_the_history_says_so(context, monkeypatch):
+    ticks = iter(range(10_000))
+    monkeypatch.setattr(boosted.TimeLimit, "__init__", _with_clock(lambda: float(next(ticks))))
+    stage, history = _fitted(replace(QUICK, minutes=4 / 60), context)
+    assert history.epochs == 4
+    assert history.stopped
+    assert len(stage.trees.roots) == history.best_epoch <= 4
+    _, unlimited = _fitted(QUICK, context)
+    assert not unlimited.stopped
+
+
+def _with_clock(clock):
+    def init(self, minutes: float) -> None:
+        self.minutes, self.clock, self.reached = minutes, clock, False
+
+    return init
+
+
+def _fitted(trainer, context):
+    histories = {}
+    stage = trainer.fit({"name": "rank"}, replace(context, note=histories.__setitem__))
+    return stage, histories["rank"]

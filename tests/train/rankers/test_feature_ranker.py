@@ -67,3 +67,11 @@ def test_features_of_the_same_candidates_are_computed_once(context, monkeypatch)
     FeatureRankerTrainer(epochs=5).fit({"name": "rank"}, context)
     # Once for training or validation, and those to train on once more for the scale.
     assert len(calls) == len(context.batches) + 8
+
+
+def test_time_limit_ends_the_training_and_the_history_says_so(context):
+    histories = {}
+    trainer = FeatureRankerTrainer(epochs=10, minutes=1e-6)
+    trainer.fit({"name": "rank"}, replace(context, note=histories.__setitem__))
+    assert histories["rank"].epochs == 1
+    assert histories["rank"].stopped

@@ -15,6 +15,7 @@ from shortlist.artifact.staging import current_folder
 from shortlist.artifact.store import Lineage, load, save
 from shortlist.errors import ArtifactError
 from shortlist.train.fingerprint import fingerprint
+from shortlist.train.loop.convergence import FitSummary
 
 KIND = "training-loop"
 TENSORS, FACTS = "state.safetensors", "state.json"
@@ -32,6 +33,11 @@ class LoopState:
     best: dict[str, Tensor] = field(default_factory=dict)  # weights of the best epoch
     seconds: float = 0.0  # of training before this process, or this part of it
     out_of_time: bool = False  # the time limit stopped it
+
+    @property
+    def summary(self) -> FitSummary:
+        """Epochs that were run, and whether the time limit stopped it."""
+        return FitSummary(self.epoch, self.out_of_time)
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors of the state, and the state of torch's generators."""

@@ -60,11 +60,7 @@ class Run:
         """The model with the facts of its training history."""
         state, model = self.state, self.model.eval()
         model.validation = state.validation if state else []
-        model.summary = FitSummary(
-            epochs=state.epoch if state else 0,
-            out_of_time=bool(state and state.out_of_time),
-            ahead=self.ahead,
-        )
+        model.summary = replace(state.summary if state else FitSummary(0), ahead=self.ahead)
         return model
 
 

@@ -29,7 +29,8 @@ class BlendRankerTrainer(RankerTrainer):
 
     The weights are chosen on the validation requests of the split, with the candidates of the nominators that are
     measured; without any, on those of the ranker. A refit keeps them. `epochs`, `learning_rate`, `weight_decay` and
-    `patience` are those of the network. Without LightGBM there are no trees, and the training history says so.
+    `patience` are those of the network; `minutes` is for both. Without LightGBM there are no trees, and the training
+    history says so.
     """
 
     title: ClassVar[str] = "blend-ranker"
@@ -92,7 +93,8 @@ class BlendRankerTrainer(RankerTrainer):
 
     def _network(self) -> FeatureRankerTrainer:
         own = ("epochs", "learning_rate", "weight_decay", "patience", "hidden", "dropout", "days")
-        return FeatureRankerTrainer(**self._sampling(), **{name: getattr(self, name) for name in own})
+        settings = {name: getattr(self, name) for name in own} | {"minutes": self.minutes / 2}
+        return FeatureRankerTrainer(**self._sampling(), **settings)
 
     def _trees(
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
@@ -100,7 +102,8 @@ class BlendRankerTrainer(RankerTrainer):
         """The trees, or None and the reason why there are none."""
         own = {name: getattr(self, name) for name in ("leaves", "min_leaf_size", "days")}
         try:
-            trainer = BoostedRankerTrainer(**self._sampling(), epochs=self.trees, **own)
+            limit = self.minutes / 2
+            trainer = BoostedRankerTrainer(**self._sampling(), epochs=self.trees, minutes=limit, **own)
         except MissingExtraError as error:
             return None, (f"{training_set.what}: the network was trained without boosted trees: {error}",)
         return trainer.fit_stage(settings, context, training_set)[0].trees, ()

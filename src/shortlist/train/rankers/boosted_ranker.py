@@ -1,5 +1,6 @@
 """The trainer of the boosted ranker: LightGBM trains the trees and is not needed afterwards."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,7 +20,7 @@ from shortlist.stages import BoostedScorer
 from shortlist.stages.boosted_ranker import n_tree_features, tree_features
 from shortlist.stages.ranking_features import RankingFeatures
 from shortlist.train.context import TrainContext
-from shortlist.train.loop.convergence import history_of
+from shortlist.train.loop.convergence import FitSummary, best_of, history_of
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
 from shortlist.train.rankers.training_set import RankingLists, TrainingSet
@@ -54,16 +55,18 @@ class BoostedRankerTrainer(RankerTrainer):
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
     ) -> tuple[BoostedScorer, TrainingHistory]:
         features = ranking_features(settings, context, self.days, training_set.what)
-        trees, values = self._trees(features, context, training_set)
+        limit = TimeLimit(self.minutes)
+        trees, values = self._trees(features, context, training_set, limit)
         stage = BoostedScorer(features, trees, **BoostedScorer.own_settings(settings))
-        return stage, history_of(values, self.epochs, self.patience)
+        summary = FitSummary(len(trees.roots), limit.reached)
+        return stage, history_of(values, self.epochs, self.patience, summary)
 
     def renew(self, stage: BoostedScorer, context: TrainContext) -> BoostedScorer:
         """The same trees with the counts of all events."""
         return stage.renewed(features=renewed_features(stage.features, context, self.days))
 
     def _trees(
-        self, features: RankingFeatures, context: TrainContext, training_set: TrainingSet
+        self, features: RankingFeatures, context: TrainContext, training_set: TrainingSet, limit: "TimeLimit"
     ) -> tuple[Trees, list[float]]:
         """The trees up to the best iteration, and NDCG on the validation requests after each."""
         library = lightgbm()
@@ -79,6 +82,7 @@ class BoostedRankerTrainer(RankerTrainer):
         if valid.targets.any():
             valid_sets["validation"] = data.create_valid(valid.features, valid.targets, group=valid.groups)
             callbacks.append(library.early_stopping(self.patience, verbose=False))
+        callbacks.append(limit.callback(library, lambda: _values(recorded)))
         booster = library.train(
             self._params(context.seed),
             data,
@@ -87,7 +91,7 @@ class BoostedRankerTrainer(RankerTrainer):
             valid_names=list(valid_sets),
             callbacks=callbacks,
         )
-        values = [float(one) for one in recorded.get("validation", {}).get(f"ndcg@{CUT}", [])]
+        values = _values(recorded)
         dump = booster.dump_model(num_iteration=booster.best_iteration or None)
         return trees_of(dump["tree_info"]), values
 
@@ -102,6 +106,33 @@ class BoostedRankerTrainer(RankerTrainer):
             "lambda_l2": self.weight_decay,
             "seed": seed,
         }
+
+
+def _values(recorded: Mapping[str, Any]) -> list[float]:
+    """NDCG on the validation requests after each tree."""
+    return [float(one) for one in recorded.get("validation", {}).get(f"ndcg@{CUT}", [])]
+
+
+@dataclass
+class TimeLimit:
+    """Ends a training of LightGBM at the first tree after some minutes, with the best trees so far; 0 = no limit."""
+
+    minutes: float
+    clock: Callable[[], float] = time.monotonic
+    reached: bool = False
+
+    def callback(self, library: Any, values: Callable[[], Sequence[float]]) -> Callable[[Any], None]:
+        """To call after each tree; the clock begins now."""
+        until = self.clock() + 60 * self.minutes
+
+        def stop(state: Any) -> None:
+            if self.minutes and self.clock() >= until:
+                self.reached = True
+                best = best_of(values()) if values() else state.iteration
+                raise library.callback.EarlyStopException(best, state.evaluation_result_list or [])
+
+        stop.order = 40  # type: ignore[attr-defined]  # after the metric is recorded
+        return stop
 
 
 def quiet() -> dict[str, Any]:

@@ -22,6 +22,7 @@ from shortlist.stages.calibrated import Calibrated
 from shortlist.stages.catalog_columns import CatalogColumns
 from shortlist.train.context import TrainContext
 from shortlist.train.fingerprint import fingerprint
+from shortlist.train.loop.checkpoint import LoopState
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Loop
@@ -50,6 +51,9 @@ class RankerTrainer(ListSampling):
     weight_decay: float = setting(1e-4, "Weight decay.", least=0, most=10)
     patience: int = setting(3, "Epochs without improvement before training stops.", least=1, most=100_000)
     calibrate: str = setting("none", "How scores are calibrated to probabilities.", choices=CALIBRATIONS)
+    minutes: float = setting(
+        0.0, "Training stops at the first step after this time; 0 = no limit.", least=0, most=1e6
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, self.title)
@@ -136,12 +140,11 @@ class NetworkRankerTrainer(RankerTrainer):
                 if lists is not None:
                     yield lambda lists=lists: ranking_loss(score, lists)  # type: ignore[misc]
 
-        loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience)
+        loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience, self.minutes)
         validate = _validation(score, training_set) if training_set.validation else None
-        values = loop.run(
-            network, batches, steps, training_set.what, context.progress, validate, folder=folder
-        )
-        return history_of(values, self.epochs, self.patience)
+        state = LoopState(network, loop.optimizer(network))
+        loop.train(state, batches, steps, training_set.what, context.progress, validate, folder=folder)
+        return history_of(state.validation, self.epochs, self.patience, state.summary)
 
 
 def ranking_loss(score: Score, lists: RankingLists) -> Tensor:
