@@ -6,8 +6,8 @@ import torch
 from shortlist.diagnose.coverage import coverage_of, measure_coverage
 from shortlist.diagnose.sample import sample_users
 from shortlist.errors import DataError
-from shortlist.evaluate.batches import slates_of
 from shortlist.pipeline import run
+from shortlist.pipeline.batch.held_out import slates_of
 from shortlist.pipeline.recommender import slate_size
 
 

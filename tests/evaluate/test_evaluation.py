@@ -10,7 +10,6 @@ from shortlist.data import HeldOut
 from shortlist.errors import ConfigError, ConservationError, DataError
 from shortlist.evaluate import evaluation as module
 from shortlist.evaluate.baselines import baselines
-from shortlist.evaluate.batches import slates_of
 from shortlist.evaluate.evaluation import (
     evaluate,
     evaluate_pipeline,
@@ -22,6 +21,7 @@ from shortlist.evaluate.segments import segments
 from shortlist.grammar import as_pipeline
 from shortlist.metrics.ranking import recall
 from shortlist.pipeline.about import About, TrainingHistory
+from shortlist.pipeline.batch.held_out import slates_of
 from shortlist.simulate import embedded
 from shortlist.stages import Seen
 from shortlist.train import TrainContext

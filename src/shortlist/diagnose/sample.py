@@ -13,10 +13,10 @@ from torch import Tensor
 from shortlist.data import Candidates, HeldOut, Query
 from shortlist.data.membership import is_in
 from shortlist.errors import DataError
-from shortlist.evaluate.batches import BATCH, longest_history
 from shortlist.evaluate.losses import Ints
 from shortlist.grammar import Stage, as_pipeline
 from shortlist.metrics.estimate import Estimate, Floats, share
+from shortlist.pipeline.batch.held_out import BATCH, longest_history
 
 SLATE = 10  # items, for a pipeline without a size of its own
 

@@ -10,7 +10,6 @@ from shortlist import __version__
 from shortlist.data import Dataset, HeldOut, Split, open_dataset
 from shortlist.errors import ConfigError
 from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW
-from shortlist.evaluate.batches import slates_of
 from shortlist.evaluate.evaluation import (
     check_not_empty,
     held_out_part,
@@ -28,6 +27,7 @@ from shortlist.evaluate.scores import Scores, SystemMetrics, summaries
 from shortlist.evaluate.table import metrics_to_arrow
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import About, Recommender, open_recommender
+from shortlist.pipeline.batch.held_out import slates_of
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent

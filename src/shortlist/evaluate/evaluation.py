@@ -15,7 +15,6 @@ from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError, ConservationError, DataError
 from shortlist.evaluate.baselines import POPULARITY
 from shortlist.evaluate.baselines import baselines as counted
-from shortlist.evaluate.batches import in_batches, in_order, slates_of
 from shortlist.evaluate.example import WorkedExample, typical_request, worked_example
 from shortlist.evaluate.fitted_baselines import check_choice, collect_baselines
 from shortlist.evaluate.headline import (
@@ -37,6 +36,7 @@ from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.metrics.ranking import Relevant
 from shortlist.metrics.significance import Interval, PairedTest, paired_tests
 from shortlist.pipeline import About, Recommender, open_recommender, run
+from shortlist.pipeline.batch.held_out import in_batches, in_order, slates_of
 from shortlist.pipeline.batch.job import workers
 from shortlist.pipeline.offline import offline, time_limited
 from shortlist.pipeline.recommender import resized

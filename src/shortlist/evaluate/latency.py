@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from shortlist.data import HeldOut, Query
-from shortlist.evaluate.batches import longest_history
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import run
+from shortlist.pipeline.batch.held_out import longest_history
 from shortlist.progress import Progress, silent
 
 Clock = Callable[[], float]  # seconds

@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data import Dataset, HeldOut, open_dataset
-from shortlist.evaluate.batches import BATCH, longest_history
 from shortlist.evaluate.evaluation import held_out_part, split_of
 from shortlist.evaluate.losses import Fates, fates
 from shortlist.evaluate.measures import SLATE
 from shortlist.pipeline import Recommender, Slate, open_recommender, run
+from shortlist.pipeline.batch.held_out import BATCH, longest_history
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import Item, resized
 from shortlist.pipeline.trace import RETURNED

@@ -14,10 +14,13 @@ from shortlist.data import UNKNOWN, Dataset, HeldOut, Query
 from shortlist.errors import DataError
 from shortlist.metrics.ranking import recall
 from shortlist.metrics.significance import PairedTest, paired
-from shortlist.pipeline import Recommender
+from shortlist.pipeline import Recommender, run
+from shortlist.pipeline.batch.held_out import in_batches, in_order
+from shortlist.pipeline.offline import offline
+from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent
 from shortlist.train.bundle_rows import in_rows_of, trained_events
-from shortlist.train.measure import CUT, request_batches, slates
+from shortlist.train.measure import CUT, slates
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,11 @@ def compared(
 ) -> Retrained:
     """Compare the measured pipelines of two bundles; the new one was trained on a split with these requests."""
     rows = _Rows.of(old, dataset)
-    before, now = list[Tensor](), list[Tensor]()
-    pipelines = new.as_measured().pipeline, old.as_measured().pipeline
-    for query, relevant in request_batches(requests, "compare", progress):
-        now.append(recall(slates(pipelines[0], query), relevant, CUT))
-        before.append(recall(rows.back(slates(pipelines[1], rows.query(query))), relevant, CUT))
-    a, b = (torch.cat(values) for values in (now, before))
+    now = slates(new.as_measured().pipeline, requests, "compare", progress)
+    pipeline = resized(offline(old.as_measured().pipeline), CUT)
+    found = in_batches(lambda _, query: run(pipeline, rows.query(query)).items, requests, progress, "compare")
+    relevant = requests.relevant()
+    a, b = (recall(one, relevant, CUT) for one in (now, rows.back(in_order(found))))
     return Retrained(len(requests), float(b.mean()), float(a.mean()), paired(a, b, new.about.seed))
 
 

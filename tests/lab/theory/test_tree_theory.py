@@ -4,12 +4,12 @@ import pytest
 
 from shortlist.artifact.as_json import as_json
 from shortlist.errors import DataError
-from shortlist.evaluate.batches import longest_history
 from shortlist.grammar import leaves
 from shortlist.index.tree import search
 from shortlist.lab.theory.tree_theory import LevelLead, leads, tree_theory
 from shortlist.nominate import TreeNominator
 from shortlist.pipeline import load_recommender
+from shortlist.pipeline.batch.held_out import longest_history
 from shortlist.train.tree.plan import plan_of
 
 PLAN = plan_of("dtr-u", windows=(4, 2, 1, 1), negatives=8, min_history=1)

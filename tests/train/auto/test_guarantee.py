@@ -10,9 +10,11 @@ from shortlist.data.split import leave_last_out
 from shortlist.grammar import Pipeline
 from shortlist.metrics.ranking import recall
 from shortlist.metrics.significance import Interval
+from shortlist.pipeline import run
 from shortlist.pipeline.plan_report import ComparedModel, PlanReport
+from shortlist.pipeline.recommender import resized
 from shortlist.train.auto.guarantee import compared, part_slates, verdict, winner
-from shortlist.train.measure import measure, request_batches, slates
+from shortlist.train.measure import measure
 from tests.train.logs import chains
 from tests.worlds import listed
 
@@ -34,8 +36,8 @@ def test_slates_of_nominators_in_one_run_are_those_of_each_alone(pipeline, reque
     found = part_slates(pipeline, {"other": other}, requests)
     assert set(found.slates) == {"pipeline", "even", "odd", "other"}
     for name, stage in {**{one.title: one for one in pipeline.nominators}, "other": other}.items():
-        alone = [slates(Pipeline((stage,)), query) for query, _ in request_batches(requests, "oracle")]
-        own = torch.cat(alone)
+        query = requests.query(width=int(requests.history_lengths().max()))  # all in one batch, in order
+        own = run(resized(Pipeline((stage,)), 20), query).items
         expected = torch.nn.functional.pad(own, (0, 20 - own.shape[1]), value=-1)
         assert found.slates[name].tolist() == expected.tolist(), name
 

@@ -8,11 +8,11 @@ import torch
 
 from shortlist.diagnose.knobs.rewritten import Change, Open, replace_stage, replace_step, with_full_catalog
 from shortlist.diagnose.sample import UserSample, count_hits, sample_users
-from shortlist.evaluate.batches import BATCH
 from shortlist.evaluate.losses import Ints
 from shortlist.grammar import Nominator, Pipeline, Stage, Top, as_pipeline, kind_of, leaves
 from shortlist.metrics.estimate import Estimate
 from shortlist.pipeline import run
+from shortlist.pipeline.batch.held_out import BATCH
 from shortlist.progress import Progress, silent, tracked
 
 FACTORS = {"limit": (2, 4)}  # of a nominator's knobs; the others are doubled

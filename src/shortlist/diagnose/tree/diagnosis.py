@@ -16,8 +16,8 @@ from shortlist.diagnose.tree.level_sums import BatchDiagnosis, BatchResult, Leve
 from shortlist.diagnose.tree.max_heap import OTHERS
 from shortlist.diagnose.tree.purity import dominant, purity
 from shortlist.errors import DataError
-from shortlist.evaluate.batches import longest_history
 from shortlist.index.tree import TreeIndex
+from shortlist.pipeline.batch.held_out import longest_history
 from shortlist.progress import Progress, silent, tracked
 from shortlist.train.tree.rectify import ScoreAll
 

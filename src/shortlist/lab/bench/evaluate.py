@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, HeldOut, Query
-from shortlist.evaluate.batches import in_batches, in_order
 from shortlist.evaluate.compare import compare
 from shortlist.evaluate.evaluation import evaluate
 from shortlist.evaluate.measures import SLATE
@@ -19,6 +18,7 @@ from shortlist.lab.result import Result, at_most, result, row, start
 from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig
 from shortlist.nominate import ModelNominator
 from shortlist.pipeline import About, Recommender
+from shortlist.pipeline.batch.held_out import in_batches, in_order
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
 from shortlist.simulate import make_world, simulate_log

@@ -10,13 +10,13 @@ from torch import Tensor
 from shortlist.data import HeldOut, Interactions
 from shortlist.diagnose.tree.max_heap import level_scores
 from shortlist.errors import DataError
-from shortlist.evaluate.batches import longest_history
 from shortlist.index.tree import TreeIndex
 from shortlist.lab.theory.bounds_compare import BoundTable, compare_branches
 from shortlist.lab.theory.bounds_inputs import BoundInputs
 from shortlist.lab.theory.bounds_measured import Measured, held_out, train_test_gap, tree_losses
 from shortlist.lab.theory.bounds_sampler import LevelGap, sampler_levels
 from shortlist.lab.theory.margin import beam_candidates, level_margins
+from shortlist.pipeline.batch.held_out import longest_history
 from shortlist.train.tree.instances import Instances, instances_of
 from shortlist.train.tree.plan import TreePlan
 

@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from shortlist.data import HeldOut
+from shortlist.data import HeldOut, Query
 from shortlist.grammar import Pipeline, Stage, bare
-from shortlist.metrics.ranking import METRICS
+from shortlist.metrics.ranking import Relevant
 from shortlist.metrics.significance import Interval, bootstrap, paired
 from shortlist.pipeline import run
 from shortlist.pipeline.about import Measured
+from shortlist.pipeline.batch.held_out import in_batches, in_order
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.plan_report import ComparedModel, PlanReport
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent
-from shortlist.train.measure import CUT, MEASURED, SEED, request_batches
+from shortlist.train.measure import CUT, MEASURED, SEED
 
 PIPELINE = "pipeline"
 STORED = {"item_knn": "item-knn"}  # name of the stage -> of the baseline in an evaluation
@@ -41,27 +42,26 @@ class PartSlates:
         return {STORED.get(name, name): one for name, one in self.slates.items() if name != PIPELINE}
 
 
-@torch.no_grad()
 def part_slates(
     pipeline: Pipeline, others: Mapping[str, Stage], requests: HeldOut, progress: Progress = silent
 ) -> PartSlates:
     """Run the pipeline once: it and each of its nominators alone; `others` are run beside it."""
     sized = resized(offline(pipeline), CUT)
     single = {name: Pipeline((stage % CUT,)) for name, stage in others.items()}
-    slates, metrics = dict[str, list[Tensor]](), {name: dict[str, list[Tensor]]() for name in MEASURED}
-    for query, relevant in request_batches(requests, "measure", progress):
+
+    def answer(_: HeldOut, query: Query) -> dict[str, Tensor]:
         slate = run(sized, query)
         alone = {part.name: part.nominated.best(CUT) for part in slate.trace.steps[0].parts}
         items = {name: one.items.masked_fill(~one.valid, -1) for name, one in alone.items()}
         items |= {name: run(one, query).items for name, one in single.items()}
-        for name, found in {PIPELINE: slate.items, **items}.items():
-            slates.setdefault(name, []).append(_filled(found))
-            for metric in MEASURED:
-                metrics[metric].setdefault(name, []).append(METRICS[metric](found, relevant, CUT))
-    return PartSlates(
-        {name: torch.cat(one) for name, one in slates.items()},
-        {metric: {name: torch.cat(one) for name, one in own.items()} for metric, own in metrics.items()},
-    )
+        return {name: _filled(one) for name, one in {PIPELINE: slate.items, **items}.items()}
+
+    found = in_batches(answer, requests, progress, "measure")
+    slates = {name: in_order([(rows, items[name]) for rows, items in found]) for name in found[0][1]}
+    relevant = Relevant.of(requests.relevant())
+    values = {name: relevant.metrics(one, MEASURED, (CUT,)) for name, one in slates.items()}
+    metrics = {one: {name: own[f"{one}@{CUT}"] for name, own in values.items()} for one in MEASURED}
+    return PartSlates(slates, metrics)
 
 
 def _filled(items: Tensor) -> Tensor:

@@ -21,10 +21,11 @@ from shortlist.grammar import Pipeline, Scorer, leaves
 from shortlist.lab.experiments.models.baselines import quick
 from shortlist.lab.experiments.trees.trial import settings_without_device, training_facts
 from shortlist.pipeline import Recommender, shipped_recipe
+from shortlist.pipeline.batch.held_out import slates_of
+from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recipe import Recipe
 from shortlist.simulate import amazon_like, embedded, power_law
 from shortlist.train import train
-from shortlist.train.measure import request_batches, slates
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer
 
@@ -175,8 +176,7 @@ def classic_for(dataset: Dataset) -> Recipe:
 
 def answers(pipeline: Pipeline, requests: HeldOut) -> Tensor:
     """The slates of all requests [C, DEPTH]."""
-    found = [slates(pipeline, query) for query, _ in request_batches(requests, "answers")]
-    return torch.cat(found)[:, :DEPTH]
+    return slates_of(offline(pipeline), requests, DEPTH)
 
 
 def _plan_facts(trained: Recommender) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from torch import Tensor
 from shortlist.data import HeldOut, Query
 from shortlist.data.held_out import Positions
 from shortlist.grammar import Stage, as_pipeline
-from shortlist.pipeline import run
 from shortlist.pipeline.batch.job import workers
 from shortlist.pipeline.recommender import resized
+from shortlist.pipeline.run import run
 from shortlist.progress import Progress, silent, tracked
 
 Answer = TypeVar("Answer")
@@ -33,12 +33,15 @@ def batches(held_out: HeldOut) -> Iterator[Positions]:
 
 
 def in_batches(
-    work: Callable[[HeldOut, Query], Answer], held_out: HeldOut, progress: Progress = silent
+    work: Callable[[HeldOut, Query], Answer],
+    held_out: HeldOut,
+    progress: Progress = silent,
+    task: str = "evaluate",
 ) -> list[tuple[Positions, Answer]]:
     """Work on all requests with their whole histories, batches side by side, and the positions of each batch."""
     with workers() as pool:
         jobs = [(rows, pool.submit(_answer, work, held_out.take(rows))) for rows in batches(held_out)]
-        return [(rows, job.result()) for rows, job in tracked(jobs, "evaluate", progress)]
+        return [(rows, job.result()) for rows, job in tracked(jobs, task, progress)]
 
 
 @torch.no_grad()
@@ -46,10 +49,12 @@ def _answer(work: Callable[[HeldOut, Query], Answer], part: HeldOut) -> Answer:
     return work(part, part.query(width=longest_history(part)))
 
 
-def slates_of(pipeline: Stage, held_out: HeldOut, k: int, progress: Progress = silent) -> Tensor:
+def slates_of(
+    pipeline: Stage, held_out: HeldOut, k: int, progress: Progress = silent, task: str = "evaluate"
+) -> Tensor:
     """The slates of a pipeline for all held-out requests, k items each [C, k], -1 = an empty place."""
     sized = resized(as_pipeline(pipeline), k)
-    return in_order(in_batches(lambda _, query: run(sized, query).items, held_out, progress))
+    return in_order(in_batches(lambda _, query: run(sized, query).items, held_out, progress, task))
 
 
 def in_order(parts: Sequence[tuple[Positions, Tensor]]) -> Tensor:

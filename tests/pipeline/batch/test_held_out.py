@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.evaluate import batches as module
-from shortlist.evaluate.batches import batches, in_batches, in_order, slates_of
 from shortlist.pipeline import run
+from shortlist.pipeline.batch import held_out as module
+from shortlist.pipeline.batch.held_out import batches, in_batches, in_order, slates_of
 from shortlist.pipeline.recommender import resized
 
 
