@@ -1,6 +1,7 @@
 """CUDA graphs: work that is recorded once and replayed, because launching hundreds of small kernels takes longer than
 running them."""
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -36,10 +37,23 @@ class Recorded:
             graph = torch.cuda.CUDAGraph()
             if self.generator is not None:
                 graph.register_generator_state(self.generator)
-            with torch.cuda.graph(graph, stream=self.stream):
+            with no_collection(), torch.cuda.graph(graph, stream=self.stream):
                 self.work()
             self.graph = graph
         self.graph.replay()
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Collect garbage now and not inside: an earlier graph that is freed while another one is recorded spoils it."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def stream_for(device: torch.device) -> torch.cuda.Stream | None:

@@ -18,7 +18,7 @@ VOTES = 24  # added at most
 
 @torch.no_grad()
 def ensemble(scores: Sequence[Tensor], batches: Sequence[RequestBatch], usable: Sequence[bool]) -> Tensor:
-    """Weights [C] with sum 1 of standardised scores [B, K, C] by the mean of recall@20 and NDCG@20.
+    """Weights [C] with sum 1 of standardised scores [B, K, C] by recall@20 times NDCG@20.
 
     Only `usable` components get a weight. Without a request that has a target among its candidates they share it.
     """
@@ -45,17 +45,15 @@ def ensemble(scores: Sequence[Tensor], batches: Sequence[RequestBatch], usable: 
 
 
 def _quality(scores: Sequence[Tensor], batches: Sequence[RequestBatch]) -> float:
-    """The mean of recall@20 and NDCG@20 over the requests with targets, in this order of candidates."""
-    total, count = 0.0, 0
+    """Recall@20 times NDCG@20, means over the requests with targets: a gain in percent of either counts the same."""
+    totals, count = torch.zeros(2, dtype=torch.float64), 0
     for one, own in zip(batches, scores, strict=True):
         order = own.masked_fill(~one.found.valid, -torch.inf).topk(min(DEPTH, own.shape[1]), dim=1).indices
         hits = one.is_target.gather(1, order).double()  # [B, <= 20]
         relevant = (one.targets >= 0).sum(1)
-        asked = relevant > 0
         gains = 1 / torch.log2(torch.arange(DEPTH, dtype=torch.float64) + 2)
         ideal = gains.cumsum(0)[relevant.clamp(1, DEPTH) - 1]
-        ndcg = hits @ gains[: hits.shape[1]] / ideal
-        recall = hits.sum(1) / relevant.clamp(min=1)
-        total += float((0.5 * (recall + ndcg))[asked].sum())
-        count += int(asked.sum())
-    return total / max(count, 1)
+        recall, ndcg = hits.sum(1) / relevant.clamp(min=1), hits @ gains[: hits.shape[1]] / ideal
+        totals += torch.stack([recall, ndcg])[:, relevant > 0].sum(1)
+        count += int((relevant > 0).sum())
+    return float((totals / max(count, 1)).prod())

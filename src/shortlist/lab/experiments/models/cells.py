@@ -32,7 +32,7 @@ from shortlist.train.registry import make_trainer
 METRICS = ("recall@20", "recall@10", "ndcg@10")
 DEPTH = 20  # items of a slate
 AUTO, CLASSIC = "auto", "classic"
-MINUTES, QUICK_MINUTES = 5.0, 0.1  # budget of `auto`
+MINUTES, QUICK_MINUTES = 3.0, 0.1  # budget of `auto`
 HASHED = ", hashed ties"  # after the name of a protocol
 
 # The same for every model that is trained in epochs; BERT4Rec sees a fifth of the targets per epoch.
@@ -50,6 +50,7 @@ MODELS = (
     *("bert4rec", "din"),
 )
 SLOW = (CLASSIC, "bert4rec", "din", "dtr-t", "tdm")  # run with one seed
+BOTH_HORIZONS = ("sasrec", "gru4rec")  # also run without a chosen horizon
 NEXT = ", next item"  # after the name of a model that predicts the next item, without a chosen horizon
 TREES = ("dtr-t", "tdm")  # run with one seed, and only where `--only` names them
 CHOSEN = 0  # value of `ahead` that means: chosen on validation
@@ -85,17 +86,12 @@ class Cell:
 
 
 def systems_of(setup: Setup) -> tuple[str, ...]:
-    """`auto`, `classic` and the single models; sequence models with both label horizons where a request has many items.
+    """`auto`, `classic` and the single models; two of them with both label horizons where a request has many items.
 
     With leave-last-out a request has one relevant item, so the next item is the only horizon.
     """
-    horizons = () if setup.protocol.startswith("leave-last-out") else tuple(filter(has_horizon, MODELS))
+    horizons = () if setup.protocol.startswith("leave-last-out") else BOTH_HORIZONS
     return (AUTO, CLASSIC, *MODELS, *(f"{name}{NEXT}" for name in horizons))
-
-
-def has_horizon(model: str) -> bool:
-    """Whether a model has the setting `ahead`."""
-    return "ahead" in make_trainer(model).settings()
 
 
 def seeds_of(setup: Setup, system: str, seeds: Sequence[int]) -> Sequence[int]:

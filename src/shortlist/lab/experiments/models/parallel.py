@@ -19,6 +19,7 @@ from shortlist.progress import Progress, silent
 
 Answer = tuple[NDArray[np.float32], dict[str, Any]]  # tensors do not travel well between processes
 COSTS: Mapping[str, int] = {"auto": 9, "classic": 8, "bert4rec": 7, "din": 7, "sasrec": 5, "gru4rec": 5}
+LAST = ("bert4rec", "din")
 EVENTS: Mapping[str, int] = {"ml-1m": 10, "mind": 10, "power-law": 4, "amazon-like": 3, "demo": 1}
 
 
@@ -33,7 +34,7 @@ def fill_cache(
     """Run the cells that the cache does not have; those that cannot be trained are returned with the reason.
 
     Seeds follow each other, so that an interrupted run has whole tables of fewer seeds; within a seed, long cells come
-    first.
+    first. The slowest models come last of all.
     """
     missing = [cell for cell in cells if not cache.has(str(cell), settings_for(cell.system, is_quick))]
     missing.sort(key=_order)
@@ -50,9 +51,9 @@ def fill_cache(
     return failed
 
 
-def _order(cell: Cell) -> tuple[int, int, str]:
+def _order(cell: Cell) -> tuple[bool, int, int, str]:
     cost = COSTS.get(cell.system.partition(",")[0], 3) * EVENTS.get(cell.setup.data, 1)
-    return cell.seed, -cost, str(cell)
+    return cell.system in LAST, cell.seed, -cost, str(cell)
 
 
 def _in_turn(
@@ -79,9 +80,9 @@ def _in_processes(
 
 
 def _tried(cell: Cell, folder: Path | None, is_quick: bool) -> Answer | str:
-    """The answer of a cell, or why there is none: a refused setting, or memory."""
+    """The answer of a cell, or why there is none: a refused setting, memory, or an error of the device."""
     try:
         values, facts = run_cell(cell, folder, is_quick)
         return values.float().numpy(), as_json(facts)
-    except (ShortlistError, torch.OutOfMemoryError) as error:
+    except (ShortlistError, RuntimeError) as error:
         return f"{type(error).__name__}: {error}"
