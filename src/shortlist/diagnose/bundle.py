@@ -25,7 +25,7 @@ from shortlist.evaluate.latency import one_thread
 from shortlist.evaluate.measures import SLATE, choose_measures
 from shortlist.pipeline import Recipe, Recommender, open_recommender
 from shortlist.progress import Progress, silent
-from shortlist.train.pipeline import stages_used
+from shortlist.train.references import stages_used
 
 SECONDS = 30.0  # for measuring settings within a budget
 

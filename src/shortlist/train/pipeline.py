@@ -1,6 +1,6 @@
 """Train a recipe on a log: every stage is trained on the candidates that the stages before it pass on."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -41,9 +41,7 @@ from shortlist.train.registry import TRAINERS, Renewer, Trainer, Tuner, trainer_
 Stages = dict[str, Stage]
 Tensors = dict[str, Tensor]
 
-MODEL_KEYS = ("start", "by")  # settings that name a stage whose model is used
 TUNING = 4000  # validation requests that stages are tuned on, at most
-COLUMN_KEYS = ("nominators",)  # settings that name stages whose scores and ranks are used
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,21 +149,6 @@ def context_of(
         checkpoint_dir=checkpoint_dir,
         best_epochs=best_epochs or {},
     )
-
-
-def stages_used(recipe: Recipe, name: str) -> tuple[str, ...]:
-    """The other stages that the settings of a stage name; it cannot be trained without them."""
-    return tuple(dict.fromkeys(used for _, used in references(recipe, name, (*MODEL_KEYS, *COLUMN_KEYS))))
-
-
-def references(recipe: Recipe, name: str, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs (setting, stage): the settings of a stage, of those in `keys`, that name other stages of the recipe."""
-    config = recipe.stages[name]
-    for settings in (config.train, config.settings):
-        for key in keys:
-            value = settings.get(key, ())
-            names = value if isinstance(value, list | tuple) else (value,)
-            yield from ((key, used) for used in names if used in recipe.stages and used != name)
 
 
 def user_histories(split: Split) -> UserHistories:

@@ -15,8 +15,8 @@ from shortlist.pipeline.about import TrainingHistory
 from shortlist.pipeline.expression import names_in
 from shortlist.pipeline.recipe import toml_value
 from shortlist.pipeline.recipe_settings import with_settings
-from shortlist.train.pipeline import stages_used
 from shortlist.train.rankers.ranker import RankerTrainer
+from shortlist.train.references import stages_used
 from shortlist.train.registry import TRAINERS, trainer_of
 from shortlist.train.tree.trainer import TreeTrainer
 
