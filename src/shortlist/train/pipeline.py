@@ -36,6 +36,7 @@ from shortlist.train.rankers.out_of_fold import (
     request_batches,
 )
 from shortlist.train.rankers.sample import training_sample
+from shortlist.train.references import MODEL_KEYS, references
 from shortlist.train.registry import TRAINERS, Renewer, Trainer, Tuner, trainer_of
 
 Stages = dict[str, Stage]
