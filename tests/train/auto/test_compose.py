@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from shortlist.train.auto.compose import LARGE, MIN_REQUESTS, SLATE, Composed, Composer
+from shortlist.train.auto.compose import ENOUGH_REQUESTS, FOLDS, LARGE, MIN_REQUESTS, Composer
+from shortlist.train.auto.composed import SLATE, Composed
 from shortlist.train.auto.estimates import RankerSeconds
 from shortlist.train.auto.log_profile import LogProfile
 from shortlist.train.models.ease import MAX_ITEMS
@@ -38,6 +39,7 @@ class GivenSeconds:
     sampled: float = 0.5
     towers: float = 0.1
     request: float = 0.001
+    gru4rec: float = 1e9
 
     def ease(self) -> float:
         return self.fit
@@ -49,10 +51,11 @@ class GivenSeconds:
         return 0.01
 
     def epoch(self, kind: str, loss: str = "softmax") -> float:
-        return self.towers if kind == "two-tower" else getattr(self, loss)
+        own = {"two-tower": self.towers, "gru4rec": self.gru4rec}
+        return own[kind] if kind in own else getattr(self, loss)
 
     def ranker(self, kind: str) -> RankerSeconds:
-        return RankerSeconds(self.request, self.request / 100)
+        return RankerSeconds(self.request / 10, self.request, self.request / 100)
 
 
 def composed(seconds: float = 600.0, meter: GivenSeconds = GivenSeconds(), **changes: object) -> Composed:  # noqa: B008
@@ -158,9 +161,39 @@ def test_network_ranks_alone_without_lightgbm():
 
 def test_requests_of_the_ranker_follow_the_budget():
     made = composed(60.0, GivenSeconds(request=0.03))
-    assert made.training["requests"] == 116
-    assert "per 1,000 requests" in made.reasons["train.requests"]
+    assert made.training["requests"] == 999  # 9 s a fit: half of them for one pass over the requests
+    assert made.stages["rank"].train["minutes"] == pytest.approx(0.08, abs=0.005)
+    assert "in time" in made.reasons["train.requests"]
+    assert composed(600.0).training["requests"] == USUAL.rankable
     assert "rank" in composed(6.0, GivenSeconds(request=1.0)).left_out
+
+
+def test_requests_come_before_epochs_of_the_ranker():
+    made = composed(600.0, GivenSeconds(request=0.02), rankable=50_000)
+    assert made.training["requests"] >= ENOUGH_REQUESTS * 0.99
+
+
+def test_half_histories_use_one_or_two_of_four_folds():
+    made = composed(protocol="half-history")
+    assert made.training == {"folds": FOLDS, "requests": USUAL.rankable // 2}
+    assert "2 folds are enough" in made.reasons["train.folds"]
+    large = composed(protocol="half-history", rankable=FOLDS * ENOUGH_REQUESTS)
+    assert large.training["requests"] == ENOUGH_REQUESTS
+    assert "one fold is enough" in large.reasons["train.folds"]
+
+
+def test_one_fold_is_used_where_a_second_leaves_no_time_for_a_model():
+    slow = GivenSeconds(softmax=30.0, sampled=24.0)
+    made = composed(protocol="half-history", meter=slow)
+    assert "sasrec" in made.stages
+    assert made.training["requests"] == USUAL.rankable // FOLDS
+
+
+def test_gru4rec_where_sasrec_does_not_fit():
+    made = composed(60.0, GivenSeconds(softmax=100.0, sampled=90.0, gru4rec=0.5))
+    assert "raise --minutes" in made.left_out["sasrec"]
+    assert made.stages["gru4rec"].train["ahead"] == 0
+    assert made.expression.startswith("gru4rec % 100")
 
 
 def test_sequence_model_without_validation_runs_few_epochs():

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import shortlist
+from shortlist.data import Catalog, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.pipeline.recipe import parse_recipe
 from shortlist.simulate import embedded
-from shortlist.train.auto.estimates import EASE_ITEMS, LEAST_SHARE, Meter, slope, some_items
+from shortlist.train.auto import estimates
+from shortlist.train.auto.estimates import LEAST_SHARE, Meter, slope, some_items
 from shortlist.train.auto.log_profile import log_profile
 from shortlist.train.auto.plan import plan
 from tests.train.logs import tastes
@@ -64,11 +66,13 @@ def test_profile_counts_what_training_sees(world):
     assert profile.timed
 
 
-def test_closed_form_is_scaled_with_the_third_power_of_items(world):
-    ticks = iter(range(100))
-    events = world.split().train
-    meter = Meter(events, world.catalog, {}, clock=lambda: float(next(ticks)))
-    assert meter.ease() == pytest.approx(max(events.n_items / EASE_ITEMS, 1) ** 3)
+def test_closed_form_grows_with_the_third_power_of_items_after_a_fixed_part(world, monkeypatch):
+    monkeypatch.setattr(estimates, "EASE_ITEMS", (5, 10))
+    ticks = iter([0.0, 3.0, 3.0, 13.0])  # 2 s, and 1 s or 8 s
+    events = tastes()
+    meter = Meter(events, Catalog.bare(Vocabulary.of(list(range(20)))), {}, clock=lambda: next(ticks))
+    assert meter.ease() == pytest.approx(2 + (events.n_items / 5) ** 3)
+    assert meter.ease() == pytest.approx(66)  # measured once
 
 
 def test_seconds_per_unit_leave_out_what_both_runs_take_alike():
@@ -82,7 +86,8 @@ def test_ranker_and_epoch_are_measured(world):
     split = world.split()
     meter = Meter(split.train, world.catalog, split.settings, clock=lambda: float(next(ticks)))
     ranker = meter.ranker("feature-ranker")
-    assert min(ranker.train, ranker.answer) > 0
+    assert ranker.train >= ranker.once > 0
+    assert ranker.answer > 0
     assert meter.epoch("sasrec", batch_size=16, width=8) > 0
 
 

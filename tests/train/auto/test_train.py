@@ -5,12 +5,15 @@ import pyarrow as pa
 import pytest
 
 import shortlist
-from shortlist.data import Dataset
-from shortlist.pipeline import load_recommender
+from shortlist.data import Dataset, Interactions
+from shortlist.data.split import leave_last_out
+from shortlist.pipeline import load_recommender, parse_recipe
 from shortlist.report import run_page
 from shortlist.simulate import embedded
 from shortlist.train import train
 from shortlist.train.auto import train as auto_training
+from shortlist.train.auto.budget import Deadline
+from shortlist.train.auto.train import DECIDING, parted, within
 
 SECONDS = 1 / 60  # minutes
 FAST = {"minutes": 3 * SECONDS}
@@ -19,7 +22,9 @@ FAST = {"minutes": 3 * SECONDS}
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory):
     out = tmp_path_factory.mktemp("auto") / "bundle"
-    train("auto", embedded(0, "small"), out, **FAST)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Deadline, "late", False)  # on a slow machine too
+        train("auto", embedded(0, "small"), out, **FAST)
     return out
 
 
@@ -44,7 +49,10 @@ def test_bundle_records_the_plan_and_slates_of_single_models(bundle):
     assert {"ease", "item_knn", "last_click"} <= {one.name for one in report.compared}
     assert report.requests == saved.about.measured["valid"].users
     assert {"ease", "item-knn"} <= set(saved.baselines["test"])  # as an evaluation calls them
-    assert len(saved.baselines["test"]) == len(report.compared)
+    single = {one.name for one in report.compared}
+    assert len(saved.baselines["test"]) == len(
+        single - {"last_click", "popular"}
+    )  # an evaluation counts these
     assert saved.about.refit is not None
     assert saved.recommend(shortlist.Request(user=saved.users.id(0))).items.shape[1] == 20
 
@@ -62,6 +70,7 @@ def test_saved_recipe_trains_again_without_dropped_nominators(bundle):
 
 def test_pipeline_is_not_saved_where_a_single_model_is_not_below(monkeypatch):
     monkeypatch.setattr(auto_training, "winner", lambda report: "item_knn")
+    monkeypatch.setattr(Deadline, "late", False)
     saved = train("auto", embedded(0, "small"), refit=False, **FAST)
     assert repr(saved.pipeline) == "item_knn % 20"
     assert set(saved.recipe.stages) == {"item_knn"}
@@ -79,6 +88,47 @@ def test_single_model_is_fitted_again_on_all_events(monkeypatch):
 def test_settings_change_the_plan():
     saved = train("auto", embedded(0, "small"), refit=False, settings={"train.requests": 120}, **FAST)
     assert saved.about.out_of_fold.requests == 120 or len(saved.recipe.stages) == 1
+
+
+def test_without_time_nothing_is_dropped_and_no_further_model_is_compared(monkeypatch):
+    monkeypatch.setattr(Deadline, "late", True)
+    saved = train("auto", embedded(0, "small"), refit=False, **FAST)
+    plan = saved.about.plan
+    assert plan.dropped == {}
+    assert "no time was left" in plan.left_out["item_knn"]
+    assert plan.verdict
+
+
+def test_time_limits_of_later_fits_shrink_to_what_is_left():
+    text = """name = "x"
+pipeline = "sasrec % 20 >> rank % 20"
+[stages.sasrec]
+type = "sasrec"
+[stages.sasrec.train]
+minutes = 1.0
+[stages.rank]
+type = "feature-ranker"
+[stages.rank.train]
+minutes = 0.4
+"""
+    recipe = parse_recipe(text, "x")
+    assert within(recipe, 120.0, refit=True) is recipe  # 1.2 + 2 * 0.4 minutes at most
+    shorter = within(recipe, 60.0, refit=True)
+    assert shorter.stages["sasrec"].train["minutes"] == 0.5
+    assert shorter.stages["rank"].train["minutes"] == 0.2
+    assert within(recipe, 0.0, refit=True).stages["rank"].train["minutes"] == 0.01
+
+
+def test_requests_that_decide_are_not_those_of_the_training_where_there_are_enough():
+    events = Interactions.of(np.repeat(np.arange(2 * DECIDING), 3), np.arange(6 * DECIDING) % 7)
+    valid = leave_last_out(events).valid
+    some, rows = parted(valid, 0)
+    assert len(some) == len(rows) == DECIDING
+    assert not set(some.users) & set(valid.users[rows])
+    few = valid.take(slice(0, 2 * DECIDING - 1))
+    same, all_rows = parted(few, 0)
+    assert same is few
+    assert len(all_rows) == len(few)
 
 
 def test_log_without_times():

@@ -1,9 +1,12 @@
 """How often each part of a pipeline is fitted in one training, and what of the time budget is left for epochs."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 RESERVE = 0.15  # share of the budget for reading, measuring, comparing and writing
 CHOICE = 0.05  # share of the budget for the choice of nominators
+LATE = 0.85  # share of the budget after which optional steps are left out
 CONTINUED = (
     0.5  # of a fit from the start: the fit on all training events, which continues from the out-of-fold one
 )
@@ -42,3 +45,22 @@ class Budget:
     def less(self, seconds: float) -> "Budget":
         """The budget after one more part."""
         return Budget(self.seconds, self.folds, self.refit, self.spent + seconds)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The budget of a training that runs."""
+
+    seconds: float
+    began: float
+    clock: Callable[[], float] = time.perf_counter
+
+    @property
+    def left(self) -> float:
+        """Seconds until the budget is spent."""
+        return max(self.seconds - (self.clock() - self.began), 0.0)
+
+    @property
+    def late(self) -> bool:
+        """Whether optional steps are left out."""
+        return self.left < (1 - LATE) * self.seconds

@@ -1,18 +1,21 @@
 """Choose the stages of a pipeline by the profile of a log and the seconds that each of them takes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from shortlist.pipeline import TYPES, Recipe
+from shortlist.pipeline import TYPES
 from shortlist.pipeline.recipe import StageConfig
 from shortlist.train.auto.budget import Budget
+from shortlist.train.auto.composed import SLATE, Composed
 from shortlist.train.auto.estimates import Meter, RankerSeconds
 from shortlist.train.auto.log_profile import MOST_REQUESTS, LogProfile
 from shortlist.train.memory import in_words
 from shortlist.train.models.ease import MAX_ITEMS, TRAINING_BYTES
+from shortlist.train.rankers.out_of_fold import OutOfFoldConfig
 
-SLATE = 20  # items of a slate
+SEQUENCE = ("sasrec", "gru4rec")  # the better first
+MORE_TIME = "raise --minutes"
 MIN_REQUESTS = 100  # training requests that a ranker needs
 MIN_SEQUENCES = 50  # histories with a next item that a sequence model needs
 MIN_EPOCHS = 8  # of a sequence model; with fewer it is below counts
@@ -23,63 +26,15 @@ LARGE = 100_000  # items of a large catalogue: limits of the pool are doubled
 NEW_USERS = 0.2  # share of requests without a history from which they are many
 WIDE = 1000  # candidates from which a pre-ranker pays
 EASE_SHARE = 0.4  # of the budget
+FOLDS = 4  # of users under half-history; one or two of them are used
+ENOUGH_REQUESTS = 10_000  # with fewer, a ranker is trained longer rather than on fewer requests
 TOWER_EPOCHS = 10
 TOWER_SHARE = 0.15  # of the budget
-RANKER_SHARE = 0.35  # of the budget
-MORE_NOMINATORS = 3  # times as many in a plan as in the trial of a ranker, and features with them
-
-
-@dataclass(frozen=True)
-class Composed:
-    """The nominators and the ranker so far, and the reason of each choice."""
-
-    stages: Mapping[str, StageConfig] = field(default_factory=dict)
-    limits: Mapping[str, int] = field(default_factory=dict)  # by nominator
-    training: Mapping[str, Any] = field(default_factory=dict)  # the table [train]
-    reasons: Mapping[str, str] = field(default_factory=dict)  # by key
-    left_out: Mapping[str, str] = field(default_factory=dict)  # by stage
-    seconds: Mapping[str, float] = field(default_factory=dict)  # by stage, in the whole training
-    budget: Budget = field(default_factory=lambda: Budget(0.0))
-
-    def with_stage(
-        self, name: str, config: StageConfig, reason: str, limit: int = 0, seconds: float = 0.0, **more: str
-    ) -> "Composed":
-        """One more stage; `more` are reasons of its training settings."""
-        because = {f"stages.{name}.type": reason} | {
-            f"stages.{name}.train.{k}": one for k, one in more.items()
-        }
-        return replace(
-            self,
-            stages={**self.stages, name: config},
-            limits={**self.limits, **({name: limit} if limit else {})},
-            reasons={**self.reasons, **because},
-            seconds={**self.seconds, name: seconds},
-            budget=self.budget.less(seconds),
-        )
-
-    def without(self, name: str, reason: str) -> "Composed":
-        """One more stage that is left out."""
-        return replace(self, left_out={**self.left_out, name: reason})
-
-    def spending(self, name: str, seconds: float) -> "Composed":
-        """Time that belongs to no stage."""
-        return replace(self, seconds={**self.seconds, name: seconds}, budget=self.budget.less(seconds))
-
-    def because(self, key: str, reason: str) -> "Composed":
-        """One more reason."""
-        return replace(self, reasons={**self.reasons, key: reason})
-
-    @property
-    def expression(self) -> str:
-        """The pipeline in one line: the pool, then the ranker if there is one."""
-        pool = " + ".join(f"{name} % {limit}" for name, limit in self.limits.items())
-        if "rank" in self.stages:
-            return f"{pool} >> rank % {SLATE}"
-        return f"({pool}) % {SLATE}" if len(self.limits) > 1 else pool
-
-    def recipe(self) -> Recipe:
-        """The recipe that is trained."""
-        return Recipe("auto", self.expression, dict(self.stages), dict(self.training), "auto")
+RANKER_SHARE = 0.3  # of the budget
+UNMEASURED = 2000  # requests: so few train a ranker in seconds
+TINY = 1e-6  # seconds
+MORE_FEATURES = 1.5  # times the time of a ranker in the trial, which has fewer nominators
+MORE_NOMINATORS = 3  # times as many in a plan as in the trial of a ranker
 
 
 @dataclass(frozen=True)
@@ -92,9 +47,24 @@ class Composer:
     refit: bool = True
 
     def composed(self) -> Composed:
+        """The plan with as many out-of-fold fits as its requests need, with fewer if that leaves room for a model."""
+        plans = [self._composed(folds) for folds in self._fits()]
+        return min(plans, key=lambda one: sum(MORE_TIME in reason for reason in one.left_out.values()))
+
+    def _fits(self) -> tuple[int, ...]:
+        """Out-of-fold fits of each nominator, the better first: the past is one, other users are folds."""
+        if not self.from_others or self.profile.rankable // FOLDS >= ENOUGH_REQUESTS:
+            return (1,)
+        return (2, 1)
+
+    @property
+    def from_others(self) -> bool:
+        """Whether out-of-fold candidates come from nominators of other users."""
+        return OutOfFoldConfig().from_others({"protocol": self.profile.protocol})
+
+    def _composed(self, folds: int) -> Composed:
         """Cheap nominators first, then the ranker, then models by what the budget allows."""
         profile = self.profile
-        folds = 2 if profile.protocol == "half-history" else 1
         plan = Composed(budget=Budget(self.seconds, folds, self.refit and profile.validation > 0))
         if not profile.rankable:
             return self._popular_only(plan)
@@ -106,7 +76,7 @@ class Composer:
     def _popular_only(self, plan: Composed) -> Composed:
         why = "no user has events before and after a cut, so nothing can be learned from histories"
         plan = self._popular(plan, f"{why}; the most popular items are all there is", SLATE)
-        for name in ("sasrec", "ease", "covisit", "last_click", "rank"):
+        for name in (SEQUENCE[0], "ease", "covisit", "last_click", "rank"):
             plan = plan.without(name, why)
         return plan
 
@@ -152,21 +122,41 @@ class Composer:
             )
             return plan.without("rank", why)
         kind, why = _ranker_type(profile)
-        most = min(profile.rankable, MOST_REQUESTS)
-        measured = self.meter.ranker(kind) if most > RANKER_REQUESTS_UNMEASURED else RankerSeconds(0.0, 0.0)
-        each = MORE_NOMINATORS * measured.train
-        affordable = int(RANKER_SHARE * self.seconds / (each * plan.budget.rankers)) if each else most
-        if affordable < MIN_REQUESTS:
-            return plan.without("rank", self._too_slow(MIN_REQUESTS * each * plan.budget.rankers))
-        requests = min(most, affordable)
-        plan = plan.with_stage("rank", StageConfig(kind), why, seconds=requests * each * plan.budget.rankers)
+        most, share = self._most_requests(plan), RANKER_SHARE * self.seconds / plan.budget.rankers
+        cost = self.meter.ranker(kind) if most > UNMEASURED else RankerSeconds(TINY, TINY, TINY)
+        once, each = MORE_FEATURES * cost.once, MORE_FEATURES * cost.train
+        requests = min(most, max(int(share / each), min(ENOUGH_REQUESTS, int(share / (2 * once)))))
+        if requests < MIN_REQUESTS:
+            seconds = MIN_REQUESTS * 2 * once * plan.budget.rankers
+            return plan.without("rank", self._too_slow(seconds, limit=RANKER_SHARE * self.seconds))
+        seconds = min(requests * each, share)
+        minutes = max(round((share - requests * once) / 60, 2), 0.01)
+        plan = plan.with_stage(
+            "rank",
+            StageConfig(kind, {}, {"minutes": minutes}),
+            why,
+            seconds=seconds * plan.budget.rankers,
+            minutes=f"of each fit; about {seconds:.0f} s are expected for {requests:,} requests",
+        )
         answered = profile.validation + profile.test + plan.budget.rankers * requests
-        plan = plan.spending("answers", answered * MORE_NOMINATORS * measured.answer)
-        if affordable >= MOST_REQUESTS:
+        plan = plan.spending("answers", answered * MORE_NOMINATORS * cost.answer)
+        return self._requests(plan, requests, most)
+
+    def _most_requests(self, plan: Composed) -> int:
+        """Training requests that the out-of-fold fits of this plan give."""
+        share = plan.budget.folds / FOLDS if self.from_others else 1.0
+        return max(min(round(share * self.profile.rankable), MOST_REQUESTS), 1)
+
+    def _requests(self, plan: Composed, requests: int, most: int) -> Composed:
+        """The table [train]."""
+        cut = "as many as can be trained on in time" if requests < most else "all there are"
+        plan = replace(plan, training={"requests": requests}).because("train.requests", cut)
+        if not self.from_others:
             return plan
-        plan = replace(plan, training={"requests": max(requests, MIN_REQUESTS)})
-        fitting = f"{each * 1000:.1f} s per 1,000 requests" if requests < most else "all there are"
-        return plan.because("train.requests", fitting)
+        fits = "one fold is" if plan.budget.folds == 1 else f"{plan.budget.folds} folds are"
+        why = f"nominators of a fold know the other {FOLDS - 1}; {fits} enough for the requests"
+        plan = replace(plan, training={"folds": FOLDS, **plan.training}).because("train.folds", why)
+        return plan if requests < most else plan.because("train.requests", f"of {plan.budget.folds} folds")
 
     def _neighbours(self, plan: Composed) -> Composed:
         """EASE, or item neighbours where EASE is too large or too slow."""
@@ -196,41 +186,43 @@ class Composer:
         return plan.with_stage("item_knn", _nominator("item-knn"), why, self.limit(100), seconds)
 
     def _sequence(self, plan: Composed) -> Composed:
-        """SASRec with the exact loss, or the sampled one where too few epochs of the exact one fit."""
+        """SASRec with the exact loss, or the sampled one where too few epochs of the exact one fit; else GRU4Rec."""
         profile = self.profile
         if profile.rankable < MIN_SEQUENCES:
             why = f"{profile.rankable} histories with a next item are too few (at least {MIN_SEQUENCES})"
             return plan.without("sasrec", why)
         most = MAX_EPOCHS if profile.validation else EPOCHS_WITHOUT_VALIDATION
-        loss, epoch, fitting = self._loss(plan, most)
-        if fitting < MIN_EPOCHS:
+        for kind in SEQUENCE:
+            loss, epoch, fitting = self._loss(kind, plan, most)
+            if fitting >= MIN_EPOCHS:
+                return self._sequence_model(plan, kind, loss, epoch, min(most, fitting))
             seconds = MIN_EPOCHS * epoch * plan.budget.epochs
-            return plan.without("sasrec", self._too_slow(seconds, f"{MIN_EPOCHS} epochs", plan.budget.left))
-        epochs = min(most, fitting)
+            plan = plan.without(kind, self._too_slow(seconds, f"{MIN_EPOCHS} epochs", plan.budget.left))
+        return plan
+
+    def _sequence_model(self, plan: Composed, kind: str, loss: str, epoch: float, epochs: int) -> Composed:
         seconds = min(epochs * epoch * plan.budget.epochs, plan.budget.left)
         minutes = round(seconds / plan.budget.epochs / 60, 2)
-        config = _nominator(
-            "sasrec", {"loss": loss, "epochs": epochs, "minutes": max(minutes, 0.01), "ahead": 0}
-        )
+        train = {"loss": loss, "epochs": epochs, "minutes": max(minutes, 0.01), "ahead": 0}
         return plan.with_stage(
-            "sasrec",
-            config,
+            kind,
+            _nominator(kind, train),
             "the order of histories",
             self.limit(100),
             seconds,
             loss=self._why_loss(loss),
-            epochs=f"an epoch takes about {epoch:.2g} s on {profile.machine}",
+            epochs=f"an epoch takes about {epoch:.2g} s on {self.profile.machine}",
             ahead="chosen on validation, where requests have several later items",
             minutes=f"of each fit from the start; {seconds:.0f} s in all",
         )
 
-    def _loss(self, plan: Composed, most: int) -> tuple[str, float, int]:
+    def _loss(self, kind: str, plan: Composed, most: int) -> tuple[str, float, int]:
         """The loss, the seconds of an epoch and the number of epochs that fit."""
-        epoch = self.meter.epoch("sasrec", loss="softmax") if self._softmax_fits() else float("inf")
+        epoch = self.meter.epoch(kind, loss="softmax") if self._softmax_fits() else float("inf")
         fitting = int(plan.budget.left / (epoch * plan.budget.epochs))
         if fitting >= min(ENOUGH_EPOCHS, most):
             return "softmax", epoch, fitting
-        sampled = self.meter.epoch("sasrec", loss="sampled")
+        sampled = self.meter.epoch(kind, loss="sampled")
         if sampled >= epoch:
             return "softmax", epoch, fitting
         return "sampled", sampled, int(plan.budget.left / (sampled * plan.budget.epochs))
@@ -279,7 +271,7 @@ class Composer:
     def _ordered(self, plan: Composed) -> Composed:
         """Personal nominators first: an item that two nominate belongs to the first."""
         order = (
-            "sasrec",
+            *SEQUENCE,
             "ease",
             "item_knn",
             "towers",
@@ -301,10 +293,9 @@ class Composer:
 
     def _too_slow(self, seconds: float, what: str = "its fits", limit: float | None = None) -> str:
         limit = EASE_SHARE * self.seconds if limit is None else limit
-        return f"{what} would take about {seconds:,.0f} s, {limit:,.0f} s are left for it; raise --minutes"
+        return f"{what} would take about {seconds:,.0f} s, {limit:,.0f} s are left for it; {MORE_TIME}"
 
 
-RANKER_REQUESTS_UNMEASURED = 2000  # so few requests train a ranker in seconds
 POOL_SETTINGS = {"exclude_seen": True, "score_pool": True}
 
 

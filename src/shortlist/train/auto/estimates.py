@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,24 +17,29 @@ from shortlist.train.pipeline import PipelineTrainer
 from shortlist.train.registry import TRAINERS, make_trainer
 
 Clock = Callable[[], float]  # seconds
+Measured = TypeVar("Measured")
 
-EASE_ITEMS = 2000  # of the small inversion
+EASE_ITEMS = (1000, 3000)  # of the two small inversions
 WARMUP_ITEMS = 50
 NEIGHBOUR_ITEMS = (1000, 8000)  # of the sampled product of items, at least and at most
 NEIGHBOUR_SHARE = 0.05
-STEPS = (1, 4)  # of the two measured trainings
+STEPS = (1, 6, 36)  # of the measured trainings; the last one is skipped where the one before was long
+LONG = 1.0  # seconds
 COUNTED_EVENTS = 50_000  # of the sampled counts
-TRIAL = "last_click % 100 + popular % 50 >> rank % 20"
+TRIAL = "last_click % 50 + popular % 250 >> rank % 20"
 TRIAL_STAGES = {"last_click": StageConfig("last-click"), "popular": StageConfig("popular")}
-TRIAL_REQUESTS = (128, 640)  # of the two measured trainings of a ranker
-LEAST_SHARE = 0.25  # of the seconds per unit of the longer run: a difference below it is noise
+TRIAL_REQUESTS = (256, 1280)  # of the two measured trainings of a ranker
+SHORT, LONGER = (1, 5), (3, 15)  # epochs and trees of two measured trainings
+REPEATS = 7  # times the difference between those: about a whole training, with early stopping
+LEAST_SHARE = 0.05  # of the seconds per unit of the longer run: a difference below it is noise
 
 
 @dataclass(frozen=True)
 class RankerSeconds:
     """Seconds per request."""
 
-    train: float
+    once: float  # features and the first epoch
+    train: float  # a whole training
     answer: float
 
 
@@ -47,6 +52,14 @@ class Meter:
     settings: Mapping[str, Any]  # of the split
     seed: int = 0
     clock: Clock = time.perf_counter
+    known: dict[tuple[object, ...], Any] = field(default_factory=dict)  # what was measured already
+
+    def once(self, key: tuple[object, ...], work: Callable[[], Measured]) -> Measured:
+        """The result of a measurement that is made once."""
+        if key not in self.known:
+            self.known[key] = work()
+        measured: Measured = self.known[key]
+        return measured
 
     def seconds(self, work: Callable[[], Any]) -> float:
         """The time of one call."""
@@ -55,44 +68,74 @@ class Meter:
         return self.clock() - began
 
     def ease(self) -> float:
-        """A small inversion, scaled with the third power of the number of items."""
-        return self._of_items("ease", EASE_ITEMS, 3)
+        """Two small inversions; their difference grows with the third power of the number of items."""
+        return self.once(("ease",), self._ease)
+
+    def _ease(self) -> float:
+        _fitted("ease", some_items(self.events, WARMUP_ITEMS, self.seed), self.catalog)  # loads code
+        parts = [some_items(self.events, items, self.seed) for items in EASE_ITEMS]
+        times = [self.seconds(lambda few=few: _fitted("ease", few, self.catalog)) for few in parts]  # type: ignore[misc]
+        cubes = [one.n_items**3 for one in parts]
+        return times[1] + (self.events.n_items**3 - cubes[1]) * slope(cubes, times)
 
     def neighbours(self, kind: str) -> float:
         """The product of a sample of the items, scaled with the second power of their number."""
+        return self.once((kind,), lambda: self._neighbours(kind))
+
+    def _neighbours(self, kind: str) -> float:
         share = round(NEIGHBOUR_SHARE * self.events.n_items)
         return self._of_items(kind, min(max(share, NEIGHBOUR_ITEMS[0]), NEIGHBOUR_ITEMS[1]), 2)
 
     def counts(self, kind: str) -> float:
         """The counts of some users, scaled with the number of events."""
+        return self.once((kind,), lambda: self._counts(kind))
+
+    def _counts(self, kind: str) -> float:
         few = self._users(COUNTED_EVENTS)
         return self.seconds(lambda: _fitted(kind, few, self.catalog)) * len(self.events) / max(len(few), 1)
 
     def epoch(self, kind: str, **settings: Any) -> float:
-        """The seconds of an epoch, from the difference between trainings of one and of a few steps."""
+        """The seconds of an epoch, from the difference between trainings of one and of more steps."""
+        return self.once((kind, *sorted(settings.items())), lambda: self._epoch(kind, settings))
+
+    def _epoch(self, kind: str, settings: Mapping[str, Any]) -> float:
         trainer = make_trainer(kind, **{**settings, "epochs": 1})
         steps = max(int(trainer._steps(self.events)), 1)
         parts = [self._users(round(count * len(self.events) / steps)) for count in (0.3, *STEPS)]
         trainer.learn(parts[0], seed=self.seed, catalog=self.catalog)  # loads code
-        counts = [max(int(trainer._steps(few)), 1) for few in parts[1:]]
-        times = [
-            self.seconds(lambda few=few: trainer.learn(few, seed=self.seed, catalog=self.catalog))  # type: ignore[misc]
-            for few in parts[1:]
-        ]
-        return steps * slope(counts, times)
+        counts, times = list[int](), list[float]()
+        for few in parts[1:]:
+            if times and times[-1] > LONG and len(times) > 1:
+                break
+            counts.append(max(int(trainer._steps(few)), 1))
+            times.append(
+                self.seconds(lambda few=few: trainer.learn(few, seed=self.seed, catalog=self.catalog))  # type: ignore[misc]
+            )
+        return steps * slope((counts[0], counts[-1]), (times[0], times[-1]))
 
     def ranker(self, kind: str) -> RankerSeconds:
         """The training of a ranker and its answers, with candidates of two cheap nominators."""
-        work, few = _trial(kind), self._users(COUNTED_EVENTS)
+        return self.once((kind,), lambda: self._ranker(kind))
+
+    def _ranker(self, kind: str) -> RankerSeconds:
+        short, longer = (_trial(kind, *lengths) for lengths in (SHORT, LONGER))
+        few = self._users(COUNTED_EVENTS)
         context = TrainContext(few, self.catalog, seed=self.seed)
-        folds = work.folds(context, _all_of(few, self.settings))
+        folds = short.folds(context, _all_of(few, self.settings))
         parts = [_first(folds, count) for count in TRIAL_REQUESTS]
-        _, times = zip(*(self._fit_later(work, part, context) for part in (parts[0], *parts)), strict=True)
-        trained, _ = self._fit_later(work, parts[0], context)
-        pipeline = work.parsed({**folds.parts[0].stages, **trained})
+        runs = (
+            (short, parts[0]),
+            (short, parts[0]),
+            (short, parts[1]),
+            (longer, parts[1]),
+        )  # one to load code
+        stages, times = zip(*(self._fit_later(work, part, context) for work, part in runs), strict=True)
+        pipeline = short.parsed({**folds.parts[0].stages, **stages[0]})
         answers = self.seconds(lambda: [run(pipeline, one.query) for one in parts[1].batches(self.seed)])
-        counts = [len(one) for one in parts]
-        return RankerSeconds(slope(counts, times[1:]), answers / max(counts[1], 1))
+        counts = [max(len(one), 1) for one in parts]
+        once = slope(counts, times[1:3])
+        rest = REPEATS * max(times[3] - times[2], 0.0) / counts[1]
+        return RankerSeconds(once, once + rest, answers / counts[1])
 
     def _fit_later(
         self, work: PipelineTrainer, folds: Folds, context: TrainContext
@@ -140,12 +183,12 @@ def slope(counts: Sequence[int], times: Sequence[float]) -> float:
     return max((times[1] - times[0]) / (counts[1] - counts[0]), LEAST_SHARE * share)
 
 
-def _trial(kind: str) -> PipelineTrainer:
-    """A pipeline of two cheap nominators and a ranker."""
-    stages = {**TRIAL_STAGES, "rank": StageConfig(kind)}
-    return PipelineTrainer.of(
-        Recipe("trial", TRIAL, stages, {"requests": TRIAL_REQUESTS[1]}), TYPES, TRAINERS
-    )
+def _trial(kind: str, epochs: int, trees: int) -> PipelineTrainer:
+    """A pipeline of two cheap nominators and a ranker with a short training."""
+    train = {"epochs": epochs} | ({"trees": trees} if kind == "blend-ranker" else {})
+    stages = {**TRIAL_STAGES, "rank": StageConfig(kind, {}, train)}
+    training = {"requests": TRIAL_REQUESTS[1]}
+    return PipelineTrainer.of(Recipe("trial", TRIAL, stages, training), TYPES, TRAINERS)
 
 
 def _first(folds: Folds, count: int) -> Folds:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import HeldOut, Query
+from shortlist.data.held_out import Positions
 from shortlist.grammar import Pipeline, Stage, bare
 from shortlist.metrics.ranking import Relevant
 from shortlist.metrics.significance import Interval, bootstrap, paired
@@ -21,6 +22,7 @@ from shortlist.train.measure import CUT, MEASURED, SEED
 
 PIPELINE = "pipeline"
 STORED = {"item_knn": "item-knn"}  # name of the stage -> of the baseline in an evaluation
+COUNTED = (PIPELINE, "last_click", "popular")  # an evaluation counts these itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class PartSlates:
     @property
     def baselines(self) -> dict[str, Tensor]:
         """The slates of the single models, under the names that `shortlist evaluate` gives them."""
-        return {STORED.get(name, name): one for name, one in self.slates.items() if name != PIPELINE}
+        return {STORED.get(name, name): one for name, one in self.slates.items() if name not in COUNTED}
 
 
 def part_slates(
@@ -68,9 +70,12 @@ def _filled(items: Tensor) -> Tensor:
     return torch.nn.functional.pad(items[:, :CUT], (0, CUT - min(items.shape[1], CUT)), value=-1)
 
 
-def compared(report: PlanReport, found: PartSlates, seed: int) -> PlanReport:
-    """The report with the recall@20 of the pipeline, of every single model, and paired differences."""
-    recalls = found.metrics["recall"]
+def compared(report: PlanReport, found: PartSlates, seed: int, rows: Positions | None = None) -> PlanReport:
+    """The report with the recall@20 of the pipeline, of every single model, and paired differences.
+
+    `rows` are the requests that decide; all without it.
+    """
+    recalls = {name: own if rows is None else own[rows] for name, own in found.metrics["recall"].items()}
     whole = recalls[PIPELINE]
     models = []
     for name, own in recalls.items():

@@ -1,6 +1,7 @@
 """The pipeline that `auto` composes for a log, with the reason of every choice."""
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ class Plan:
     reasons: Mapping[str, str] = field(default_factory=dict)  # by key of the recipe, like "stages.ease.type"
     left_out: Mapping[str, str] = field(default_factory=dict)  # by stage
     estimates: Mapping[str, float] = field(default_factory=dict)  # by stage: seconds in the whole training
+    seconds: float = 0.0  # that planning took
 
     @property
     def toml(self) -> str:
@@ -76,12 +78,14 @@ def plan_for(
 ) -> Plan:
     """The plan for a split."""
     check_minutes(minutes)
+    began = time.perf_counter()
     profile = log_profile(dataset, split)
     progress("plan", 0, 1)
     meter = Meter(split.train, dataset.catalog, split.settings, seed)
     composed = Composer(profile, meter, minutes * 60, refit).composed()
     progress("plan", 1, 1)
-    return Plan(composed.recipe(), profile, minutes, composed.reasons, composed.left_out, composed.seconds)
+    facts = (composed.reasons, composed.left_out, composed.seconds, time.perf_counter() - began)
+    return Plan(composed.recipe(), profile, minutes, *facts)
 
 
 def check_minutes(minutes: float) -> None:

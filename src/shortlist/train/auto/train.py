@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shortlist.data import Dataset, Split
+import numpy as np
+
+from shortlist.data import Dataset, HeldOut, Split
+from shortlist.data.held_out import Positions
 from shortlist.grammar import Pipeline, Stage
 from shortlist.pipeline import TYPES, Recipe, Recommender
 from shortlist.pipeline.expression import parse
@@ -14,9 +17,10 @@ from shortlist.pipeline.plan_report import PlanReport
 from shortlist.pipeline.recipe import StageConfig
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Labelled, Progress, silent
-from shortlist.train.auto.budget import CHOICE
+from shortlist.train.auto.budget import CHOICE, REFITTED, Deadline
 from shortlist.train.auto.choose import choose
-from shortlist.train.auto.compose import SLATE
+from shortlist.train.auto.compose import MORE_TIME
+from shortlist.train.auto.composed import SLATE
 from shortlist.train.auto.guarantee import PartSlates, compared, nominator_named, part_slates, verdict, winner
 from shortlist.train.auto.plan import Plan
 from shortlist.train.checks import check_before_training
@@ -28,7 +32,8 @@ from shortlist.train.registry import TRAINERS
 BASELINES = {"ease": "ease", "item_knn": "item-knn", "last_click": "last-click"}
 """Single models that every pipeline is compared with: name of the stage -> type."""
 
-SINGLE = 200  # candidates of a single model
+DECIDING = 1000  # validation requests that decide what is saved, at least, if others are used in training
+FAR = 0.8  # of the time limits: less time than that shortens them
 
 
 @dataclass(frozen=True)
@@ -48,36 +53,43 @@ class AutoTraining:
     def run(self) -> TrainedPipeline:
         """The measured pipeline or single model, with slates of all single models and the report of the plan."""
         warnings = check_before_training(self.recipe, self.dataset, self.split, self.seed, refit=self.refit)
-        recipe, folds, dropped = self._chosen(self.recipe)
+        deadline = Deadline(60 * self.plan.minutes, self.clock() - self.plan.seconds, self.clock)
+        stopping, deciding = parted(self.split.valid, self.seed)
+        split = replace(self.split, valid=stopping)
+        recipe, folds, dropped = self._chosen(self.recipe, split, deadline)
         made = fit_pipeline(
-            recipe,
+            within(recipe, deadline.left, self.refit),
             self.dataset,
             self.seed,
-            self.split,
+            split,
             self.progress,
             checkpoint_dir=self.checkpoints,
             folds=folds,
         )
         made = _with(made, size_warnings=warnings)
-        return self._guaranteed(made, replace(self.plan.report, dropped=dropped))
+        return self._guaranteed(made, replace(self.plan.report, dropped=dropped), deciding, deadline)
 
-    def _chosen(self, recipe: Recipe) -> tuple[Recipe, Folds | None, Mapping[str, str]]:
+    def _chosen(
+        self, recipe: Recipe, split: Split, deadline: Deadline
+    ) -> tuple[Recipe, Folds | None, Mapping[str, str]]:
         """The recipe without nominators that add nothing, and the out-of-fold candidates of those left."""
         work = PipelineTrainer.of(recipe, TYPES, TRAINERS)
         if not work.later:
             return recipe, None, {}
-        context = context_of(self.dataset, self.split, self.seed, self.progress, self.checkpoints)
-        folds = work.folds(context, self.split)
-        if recipe.expression != self.plan.recipe.expression:
-            return recipe, folds, {}  # the user chose the nominators
-        choice = choose(folds, self.seed, CHOICE * 60 * self.plan.minutes, self.clock)
+        context = context_of(self.dataset, split, self.seed, self.progress, self.checkpoints)
+        folds = work.folds(context, split)
+        if recipe.expression != self.plan.recipe.expression or deadline.late:
+            return recipe, folds, {}  # the user chose the nominators, or there is no time
+        choice = choose(folds, self.seed, CHOICE * deadline.seconds, self.clock)
         if not choice.dropped:
             return recipe, folds, {}
         return without_stages(recipe, tuple(choice.dropped)), folds.restricted(choice.kept), choice.dropped
 
-    def _guaranteed(self, made: TrainedPipeline, report: PlanReport) -> TrainedPipeline:
+    def _guaranteed(
+        self, made: TrainedPipeline, report: PlanReport, deciding: Positions, deadline: Deadline
+    ) -> TrainedPipeline:
         """The better of the pipeline and the best single model, both measured."""
-        others, missing = self._others(made.recommender.pipeline)
+        others, missing = self._others(made.recommender.pipeline, deadline)
         parts = {
             name: one for name, one in (("valid", self.split.valid), ("test", self.split.test)) if len(one)
         }
@@ -89,7 +101,7 @@ class AutoTraining:
         }
         report = replace(report, left_out={**report.left_out, **missing})
         if "valid" in found:
-            report = compared(report, found["valid"], self.seed)
+            report = compared(report, found["valid"], self.seed, deciding)
         report = replace(report, verdict=verdict(report))
         best = winner(report)
         made = _with(made, plan=report, measured={name: one.measured for name, one in found.items()})
@@ -97,15 +109,19 @@ class AutoTraining:
         made = replace(made, recommender=replace(made.recommender, baselines=slates))
         return made if best is None else self._single(made, best, others, found)
 
-    def _others(self, pipeline: Pipeline) -> tuple[dict[str, Stage], dict[str, str]]:
+    def _others(self, pipeline: Pipeline, deadline: Deadline) -> tuple[dict[str, Stage], dict[str, str]]:
         """Baselines that are no nominators of the pipeline, fitted on the training events; and why others are not."""
-        known = {stage.title for stage in pipeline.nominators}
+        known = {stage.title for stage in pipeline.nominators} | set(self.plan.left_out)
         context = context_of(self.dataset, self.split, self.seed, self.progress, self.checkpoints)
-        fitted: dict[str, Stage] = {}
+        fitted, missing = dict[str, Stage](), dict[str, str]()
         for name, kind in BASELINES.items():
-            if name not in known and name not in self.plan.left_out and len(self.split.valid):
+            if name in known or not len(self.split.valid):
+                continue
+            if deadline.late:
+                missing[name] = f"no time was left to compare with it; {MORE_TIME}"
+            else:
                 fitted |= _baseline(name, kind, context)
-        return fitted, {}
+        return fitted, missing
 
     def _single(
         self, made: TrainedPipeline, name: str, others: Mapping[str, Stage], found: Mapping[str, PartSlates]
@@ -119,6 +135,33 @@ class AutoTraining:
         figures = {part: _alone(one, name).measured for part, one in found.items()}
         single = replace(trained, pipeline=pipeline, recipe=recipe, training_sample={})
         return _with(replace(made, recommender=single, folds=None), training=history, measured=figures)
+
+
+def parted(requests: HeldOut, seed: int) -> tuple[HeldOut, Positions]:
+    """Validation requests of the training, and the rows of those that decide what is saved.
+
+    These are other ones where there are enough, because the training chose what is best on its own.
+    """
+    rows = np.arange(len(requests))
+    if len(requests) < 2 * DECIDING:
+        return requests, rows
+    shuffled = np.random.default_rng((seed, 79)).permutation(rows)
+    half = len(rows) // 2
+    return requests.take(np.sort(shuffled[:half])), np.sort(shuffled[half:])
+
+
+def within(recipe: Recipe, seconds: float, refit: bool) -> Recipe:
+    """The recipe with shorter time limits, if those of the fits to come are together far above these seconds."""
+    limits = {
+        name: 60 * one.train["minutes"] for name, one in recipe.stages.items() if "minutes" in one.train
+    }
+    fits = {name: 1.0 + refit * (1.0 if name == "rank" else REFITTED) for name in limits}
+    longest = sum(fits[name] * limits[name] for name in limits)
+    if seconds >= FAR * longest:
+        return recipe
+    shorter = {name: max(round(limits[name] * seconds / longest / 60, 2), 0.01) for name in limits}
+    changed = with_settings(recipe, {f"stages.{name}.train.minutes": one for name, one in shorter.items()})
+    return replace(changed, path=recipe.path)
 
 
 def _alone(found: PartSlates, name: str) -> PartSlates:
