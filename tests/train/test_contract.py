@@ -160,7 +160,9 @@ def tolerance(name) -> float:
 
 def test_every_model_and_every_loss_has_small_settings():
     assert set(SMALL) == set(MODELS)
-    assert set(SMALL["sasrec"]) == set(SEQUENCE_LOSSES)
+    assert set(SMALL["sasrec"]) == set(SEQUENCE_LOSSES) - {
+        "auto"
+    }  # one of the others, by the size of the data
     assert set(SMALL["mf"]) == set(MF_LOSSES)
 
 

@@ -1,5 +1,6 @@
 """Training ends with a refit on all events; the measured pipeline stays beside the served one."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from shortlist.pipeline import Recommender, load_recommender, parse_recipe
 from shortlist.pipeline.offline import time_limited
 from shortlist.pipeline.recommender import Request
 from shortlist.train.bundle import describe_training
+from shortlist.train.loop.trainer import CONTINUED
 from shortlist.train.tree.training import TreeTraining
 from tests.train.epochs import CountedEpochs
 
@@ -210,8 +212,12 @@ def test_refit_continues_for_a_share_of_the_best_epochs_or_trains_for_all_of_the
     assert {"sequence", "grove", "tree", "prerank towers", *rounds} == best.keys()
     tasks = {"gru4rec": "sequence", "sasrec": "grove", "two-tower": "prerank towers"}
     tasks |= {f"jtr {number}": f"grove.round-{number}" for number in (1, 2, 3)}
+    continued = best | {
+        "sequence": math.ceil(CONTINUED * best["sequence"])
+    }  # from the weights of the measured model
+    assert continued["sequence"] < best["sequence"]
     for task, name in tasks.items():
-        assert epochs.of[f"refit: {task}"] == best.get(name, 0), name
+        assert epochs.of[f"refit: {task}"] == continued.get(name, 0), name
     assert rounds_of_trees[-1] == best["tree"]
     assert any(epochs.of[f"refit: {task}"] < epochs.of[task] for task in tasks)
     assert about.refit.stages == tuple(WITH_EPOCHS.stages)
