@@ -37,11 +37,10 @@ def _block(seed: int, start: int, users: int) -> Floats:
 
 def repeats(rng: np.random.Generator, samples: int, users: int) -> Floats:
     """How often each user is in each sample of `users` users with replacement [samples, U]."""
-    counts = np.empty((samples, users))
-    for own in counts:
-        rows = torch.from_numpy(rng.integers(0, users, users))
-        own[:] = torch.bincount(rows, minlength=users)  # one sample at a time stays in the cache
-    return counts
+    counts = torch.empty(samples, users, dtype=torch.float64)
+    for own, rows in zip(counts, torch.from_numpy(rng.integers(0, users, (samples, users))), strict=True):
+        own.copy_(rows.bincount(minlength=users))  # one sample at a time stays in the cache
+    return np.asarray(counts.numpy(), np.float64)
 
 
 def flipped_sums(values: Floats, seed: int, samples: int) -> Floats:

@@ -9,7 +9,16 @@ def test_a_small_profile_measures_the_ratio():
     assert found["peak_mib"] > 10
     assert found["processor"]
     seconds = {one["method"]: one["mean"] for one in found["rows"] if one["metric"] == "seconds"}
-    assert found["evaluate_over_topk"] == seconds["evaluate"] / seconds["top-k"]
+    assert found["k"] == 200
+    assert found["evaluate_over_topk"] == seconds["evaluate, k = 200"] / seconds["top-200"]
+    assert found["evaluate_over_top20"] == seconds["evaluate, k = 20"] / seconds["top-20"]
+    assert found["evaluate_over_topk_cpu"] > 0
+
+
+def test_denominator_searches_as_many_items_as_the_pipeline_nominates():
+    data = embedded(size="small")
+    for k in (20, 200):
+        assert random_bundle(data, 0, k).pipeline.nominators[0].limit == k
 
 
 def test_scoring_alone_leaves_out_the_history():
