@@ -26,10 +26,10 @@ def test_summary_comes_first_then_stages_findings_and_details():
     text = shown(full_diagnosis())
     order = [
         "the mean over 400 validation users",
-        "largest avoidable loss is at 'pool'",
+        "Most avoidable losses are decided by 'pool'",
         "which stage loses what: 400 validation users, 1,000 relevant items",
         "1. 'pool'",
-        "-> Raise the limit of a nominator",
+        "-> Without training no setting gains significantly",
         "2. 'rank'",
         "recall without it",
         "whole catalogue:",
@@ -42,12 +42,12 @@ def test_summary_comes_first_then_stages_findings_and_details():
     assert "items, tail" not in text  # too few users
 
 
-def test_largest_loss_is_marked_and_nothing_else():
+def test_stage_with_the_most_avoidable_losses_is_marked_and_nothing_else():
     lines = [line.strip() for line in shown(full_diagnosis()).splitlines() if line.strip().startswith("> ")]
     assert len(lines) == 2
     assert lines[0].startswith("> pool")
     assert "30.0 [29.0, 31.0]" in lines[0]
-    assert lines[1].startswith("> largest avoidable loss")  # the meaning of the mark
+    assert lines[1].startswith("> most avoidable losses")  # the meaning of the mark
 
 
 def test_names_are_not_interpreted_as_markup():
