@@ -73,6 +73,14 @@ def test_best_epoch_is_kept_and_patience_stops_training():
     assert model.weight.item() == kept[1]
 
 
+@pytest.mark.parametrize(("settle", "evaluations"), [(0, 4), (3, 5), (6, 8)])
+def test_first_epochs_of_a_new_model_do_not_count_as_waiting(settle, evaluations):
+    model, batches = line(1.0)
+    values = iter([0.1, 0.5, *[0.2] * 20])
+    loop = Loop(20, 0.05, weight_decay=0.0, patience=2, settle=settle)
+    assert len(loop.run(model, batches, 10, "line", lambda *_: None, lambda: next(values))) == evaluations
+
+
 @pytest.mark.parametrize(
     ("values", "best", "evaluations"),
     [

@@ -8,7 +8,10 @@ from shortlist.grammar import Stage
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.train.loop.convergence import FitSummary
 
-TRIAL_EPOCHS = 3  # of every label horizon
+TRIAL_EPOCHS = 4  # of every label horizon
+BETTER = (
+    1.03  # how many times as good a longer horizon must be: after a few epochs small differences are noise
+)
 TRIAL_TIME = 0.5  # share of a time limit that all of them may take
 
 

@@ -38,6 +38,7 @@ class Loop:
     weight_decay: float
     patience: int
     minutes: float = 0.0
+    settle: int = 0  # first epochs that do not count as epochs without improvement
 
     def run(
         self,
@@ -127,9 +128,12 @@ class Loop:
         )
 
     def _ended(self, state: LoopState) -> bool:
-        """Whether all epochs are done, the time is over, or the metric has not improved for `patience` epochs."""
+        """Whether all epochs are done, the time is over, or the metric has not improved for `patience` epochs.
+
+        The first `settle` epochs do not count: some models stand still before they learn more than popularity.
+        """
         values = state.validation
-        waited = len(values) - 1 - best_of(values) if values else 0
+        waited = len(values) - 1 - max(best_of(values), self.settle - 1) if values else 0
         over = state.epoch >= self.epochs or state.out_of_time
         return over or (waited > 0 and waited >= self.patience)
 

@@ -18,13 +18,14 @@ from shortlist.train.fingerprint import fingerprint
 from shortlist.train.loop.checkpoint import LoopState
 from shortlist.train.loop.convergence import FitSummary
 from shortlist.train.loop.device import DEVICES, device_of
-from shortlist.train.loop.horizon import TRIAL_EPOCHS, TRIAL_TIME, horizons
+from shortlist.train.loop.horizon import BETTER, TRIAL_EPOCHS, TRIAL_TIME, horizons
 from shortlist.train.loop.lazy_adamw import use_sparse_gradients
 from shortlist.train.loop.loop import Batches, Clock, Loop
 from shortlist.train.loop.validation import parse_metric, validation_metric
 from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
 VALUE_COPIES = 3  # of a number of a batch: itself, a temporary one and its gradient
+SETTLE = 10  # first epochs of a new model that early stopping does not count
 CONTINUED = 0.2  # share of the epochs of a training without validation that continues from fitted weights
 
 
@@ -193,7 +194,7 @@ class LoopTrainer(ModelTrainer):
         return self._with(ahead=best.ahead)._continued(data, best)
 
     def _best_horizon(self, data: Fit, choices: tuple[int, ...]) -> Run:
-        """A few epochs with every label horizon: the run with the best validation metric."""
+        """A few epochs with every label horizon: the run with the best validation metric, or a shorter one near it."""
         limit = TRIAL_TIME * self.minutes / len(choices)
         few = self._with(epochs=min(TRIAL_EPOCHS, self.epochs), minutes=limit)
         best: Run | None = None
@@ -202,7 +203,7 @@ class LoopTrainer(ModelTrainer):
             folder = data.folder and data.folder.with_name(f"{data.folder.name}-ahead-{ahead}")
             run = few._with(ahead=ahead)._run(replace(data, folder=folder))
             seconds += run.state.seconds if run.state else 0.0
-            best = run if best is None or run.best > best.best else best
+            best = run if best is None or run.best > BETTER * best.best else best
         assert best is not None
         if best.state is not None:
             best.state.seconds, best.state.out_of_time = seconds, False
@@ -229,7 +230,8 @@ class LoopTrainer(ModelTrainer):
         if state is None:
             return run
         metric = self._metric(model, data.valid, data.seed)
-        state = self._loop(self._epochs(data, model)).train(
+        settle = 0 if data.warm is not None and _same_sizes(model, data.warm) else SETTLE
+        state = self._loop(self._epochs(data, model), settle).train(
             state,
             self._batches(model, data.events, data.seed, device_of(self.device)),
             self._steps(data.events),
@@ -247,8 +249,8 @@ class LoopTrainer(ModelTrainer):
         short = data.valid is None and data.warm is not None and _same_sizes(model, data.warm)
         return max(1, math.ceil(CONTINUED * self.epochs)) if short else self.epochs
 
-    def _loop(self, epochs: int) -> Loop:
-        return Loop(epochs, self.learning_rate, self.weight_decay, self.patience, self.minutes)
+    def _loop(self, epochs: int, settle: int = 0) -> Loop:
+        return Loop(epochs, self.learning_rate, self.weight_decay, self.patience, self.minutes, settle)
 
     def _metric(self, model: Any, valid: HeldOut | None, seed: int) -> Callable[[], float] | None:
         """The early-stopping metric of the model as it is now."""
