@@ -228,8 +228,8 @@ def test_models_are_not_trained_on_held_out_events(result, world):
 
 
 def test_an_interval_end_of_0_up_to_rounding_is_not_above():
-    """Recalls that are thirds, as the mean over three seeds makes them; 33 is a seed whose interval begins at 0."""
-    rng = np.random.default_rng(33)
+    """Recalls that are thirds, as the mean over three seeds makes them; 148 is a seed whose interval begins at 0."""
+    rng = np.random.default_rng(148)
     sampled = [torch.from_numpy(rng.integers(0, most, 12) / 3) for most in (4, 3)]
     ours, theirs = (Scores({"recall@10": one}, {}) for one in sampled)
     result = baselines._above("ours", {"ours": [ours], POPULARITY: [theirs]})

@@ -103,8 +103,8 @@ class SystemTable:
         return [
             Difference(str(setup), one, other, metric, test.difference, test.low, test.high, users)
             for setup in self.setups
-            for other in self.systems_on(setup)
-            if other != one and self.values(setup, one)
+            for other in (CLASSIC, *self._models(setup, one))
+            if other != one and self.values(setup, one).keys() & self.values(setup, other).keys()
             for metric in METRICS
             for test, users in [self.compared(setup, one, other, metric)]
         ]
@@ -127,17 +127,25 @@ class SystemTable:
         return torch.stack(values).mean(0) if setup.same_users else torch.cat(values)
 
     def claims(self, one: str = AUTO) -> list[Claim]:
-        """By setup: one system is clearly above every single model, or a single model was saved and none is better."""
-        return [self._claim(setup, one) for setup in self.setups if self._complete(setup, one)]
+        """By setup: one system is clearly above every single model, or a single model was saved and none is better.
 
-    def _complete(self, setup: Setup, one: str) -> bool:
-        needed = cells_of([setup], self.systems, self.seeds)
-        known = all(self.cache.has(str(cell)) or str(cell) in self.failed for cell in needed)
-        return known and bool(self.values(setup, one))
+        Models that were not run are named in the note.
+        """
+        return [self._claim(setup, one) for setup in self.setups if self._compares(setup, one)]
+
+    def _compares(self, setup: Setup, one: str) -> bool:
+        return bool(self.values(setup, one)) and bool(self._models(setup, one))
+
+    def _models(self, setup: Setup, one: str) -> list[str]:
+        """The single models of a setup that share a seed with one system."""
+        own = self.values(setup, one)
+        others = (name for name in self.systems_on(setup) if name not in (one, CLASSIC))
+        return [name for name in others if own.keys() & self.values(setup, name).keys()]
 
     def _claim(self, setup: Setup, one: str) -> Claim:
         saved = sum(bool(facts.get("single")) for facts in self.facts(setup, one).values())
-        models = [name for name in self.systems_on(setup) if name not in (one, CLASSIC)]
+        models = self._models(setup, one)
+        missing = [name for name in self.systems or systems_of(setup) if name not in (*models, one, CLASSIC)]
         tests = {name: self.compared(setup, one, name)[0] for name in models}
         closest = min(tests, key=lambda name: tests[name].low)
         test, above = tests[closest], sum(each.above for each in tests.values())
@@ -146,6 +154,7 @@ class SystemTable:
             f"{DECIDES}, above {above} of {len(tests)} models; the interval is that of the closest, {closest}"
         )
         note += f"; clearly below {', '.join(better)}" if better else ""
+        note += f"; not run: {', '.join(missing)}" if missing else ""
         if saved:
             note += (
                 f"; a single model saved on {saved} of {len(self.seeds)} seeds: {self._verdict(setup, one)}"
