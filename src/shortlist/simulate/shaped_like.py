@@ -23,7 +23,11 @@ SUCCESSORS = 6
 LIFETIMES = (0.1, 0.9)  # shortest and longest time a user is active, as a share of the log
 LATER = 0.35  # share of the events of shoppers that are at least a day after the one before
 SIZES = {  # users, items, categories, events that are simulated
-    "amazon-like": {"full": (24_600, 16_300, 24, 194_000), "small": (500, 220, 12, 4_100)},
+    "amazon-like": {
+        "full": (24_600, 16_300, 24, 194_000),
+        "medium": (2_500, 1_650, 16, 20_500),
+        "small": (500, 220, 12, 4_100),
+    },
     "power-law": {"full": (6_000, 10_000, 24, 250_000), "small": (300, 400, 12, 9_000)},
 }
 SHOPPERS = ChoiceModel(
