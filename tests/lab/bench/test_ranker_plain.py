@@ -16,7 +16,7 @@ from shortlist.lab.bench.ranker_plain import (
     plain_resampled,
     plain_weights,
 )
-from shortlist.metrics import estimate
+from shortlist.metrics import resampling
 from shortlist.metrics.estimate import resampled
 from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.stages.calibrated import Calibration
@@ -69,7 +69,7 @@ def test_another_kind_of_din_is_refused(options):
 
 @pytest.mark.parametrize("cells", [50, 1 << 22])
 def test_resamples_equal_the_bootstrap(cells, monkeypatch):
-    monkeypatch.setattr(estimate, "CELLS", cells)
+    monkeypatch.setattr(resampling, "CELLS", cells)
     values = np.random.default_rng(0).integers(0, 9, (37, 3))
     assert np.array_equal(plain_resampled(values, 5, 41), resampled(values, 5, 41))
 
