@@ -18,7 +18,7 @@ def run(*arguments: object) -> dict:
 
 
 def test_movielens_100k_from_files_to_an_explained_slate(real_data, tmp_path):
-    (tmp_path / "tiny.toml").write_text(TINY)
+    (tmp_path / "tiny.toml").write_text(TINY + "\n[train]\nrequests = 1000\n")
     data, bundle = tmp_path / "data", tmp_path / "bundle"
     assert (
         run("data", "prepare", "movielens", real_data / "ml-100k", "--out", data)["rows"]["kept"] == 100_000

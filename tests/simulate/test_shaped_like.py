@@ -28,7 +28,7 @@ def test_the_log_depends_only_on_the_seed(make: Callable[[int, str], Dataset]) -
 
 @pytest.mark.parametrize("make", [amazon_like, power_law])
 def test_an_unknown_size_is_refused(make: Callable[[int, str], Dataset]) -> None:
-    with pytest.raises(ConfigError, match="expected a size of full, (medium, )?small, got 'demo'"):
+    with pytest.raises(ConfigError, match=r"expected a size of full, (medium, )?small, got 'demo'"):
         make(0, "demo")
 
 
