@@ -222,6 +222,12 @@ def test_system_that_does_not_beat_popularity_is_warned_of(system, verb):
     assert any(f"a: {verb} popularity by recall@20" in text for text in warned({"a": system}, {"a": about()}))
 
 
+def test_lower_mean_whose_interval_contains_0_is_not_called_below_popularity():
+    texts = warned({"a": of([0.0, 0.2] * 10)}, {"a": about()}, of([0.21, 0.0] * 10))
+    assert any("a: is not significantly above popularity by recall@20 (-0.0050" in text for text in texts)
+    assert not any("is below" in text for text in texts)
+
+
 def test_too_few_users_are_warned_of_with_the_needed_number():
     texts = warned({"a": HIGH, "b": MIXED}, {"a": about(), "b": about(version="bb")})
     (few,) = [text for text in texts if "too few users" in text]

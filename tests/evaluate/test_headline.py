@@ -5,7 +5,7 @@ import torch
 
 from shortlist.diagnose import diagnose
 from shortlist.evaluate import compare, evaluate
-from shortlist.evaluate.headline import BETTER, SAME, WORSE, headline, verdict_of
+from shortlist.evaluate.headline import BETTER, SAME, WORSE, below_warning, headline, verdict_of
 from shortlist.evaluate.scores import Scores
 from shortlist.metrics.significance import PairedTest, paired
 
@@ -52,6 +52,14 @@ def test_interval_that_reaches_0_and_p_values_from_005_are_not_significant(low):
     assert verdict_of(test) == SAME
     clear = dataclasses.replace(test, low=0.05)
     assert (verdict_of(clear), verdict_of(clear, 0.05)) == (BETTER, SAME)
+
+
+def test_only_baselines_whose_interval_lies_below_0_are_called_better_than_the_system():
+    clear = PairedTest(-0.1, -0.15, -0.05, 0.001, -0.5, 1, 0, 10)
+    unclear = dataclasses.replace(clear, difference=-0.01, low=-0.03, high=0.01)
+    assert below_warning("a", "recall@20", {"ease": unclear}) == ()
+    (text,) = below_warning("a", "recall@20", {"ease": unclear, "item-knn": clear})
+    assert text == "a: is below item-knn by recall@20 (-0.1000, [-0.1500, -0.0500])"
 
 
 @pytest.mark.parametrize("on", ["test", "valid"])

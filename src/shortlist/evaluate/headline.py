@@ -79,8 +79,8 @@ def headline_of(
 
 
 def below_warning(system: str, metric: str, tests: Mapping[str, PairedTest]) -> tuple[str, ...]:
-    """A warning that lists the baselines a system is below; `tests` are the system less each baseline."""
-    below = {name: bounds(test) for name, test in tests.items() if test.difference < 0}
+    """A warning that lists the baselines a system is below: the interval of the system less the baseline is below 0."""
+    below = {name: bounds(test) for name, test in tests.items() if test.below}
     differences = "; ".join(below.values())
     return (f"{system}: is below {', '.join(below)} by {metric} ({differences})",) if below else ()
 

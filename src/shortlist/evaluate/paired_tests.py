@@ -122,7 +122,7 @@ def comparison_warnings(tests: PairedTests, abouts: Mapping[str, About]) -> tupl
 def _not_above(tests: PairedTests) -> Iterator[str]:
     """Systems below any baseline, and those that are not significantly above popularity."""
     for pair in tests.popularity:
-        if not (pair.significant and pair.test.above) and pair.test.difference >= 0:
+        if not (pair.significant and pair.test.above) and not pair.test.below:
             yield f"{pair.system}: is not significantly above {pair.against} by {tests.metric} ({bounds(pair.test)})"
     for name, own in tests.baselines.items():
         yield from below_warning(name, tests.metric, own)
