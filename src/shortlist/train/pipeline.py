@@ -1,6 +1,6 @@
 """Train a recipe on a log: every stage is trained on the candidates that the stages before it pass on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -215,9 +215,14 @@ class PipelineTrainer:
             stages = self.fit(self.early, replace(quiet, events=events), label)
             folds.append(Fold(stages, tuple(request_batches(requests))))
         if len(folds) == 1:
-            count = self.config.folds
-            folds = [replace(folds[0], batches=folds[0].batches[at::count]) for at in range(count)]
+            folds = list(self._dealt(folds[0]))
         return self.nominated(Folds(tuple(folds), before))
+
+    def _dealt(self, fold: Fold) -> Iterator[Fold]:
+        """The requests of one fit dealt out to folds; each has all requests of its users."""
+        count = self.config.folds
+        parts = (replace(fold, batches=fold.batches[at::count]) for at in range(count))
+        yield from (one for one in parts if one.batches)
 
     def nominated(self, folds: Folds) -> Folds:
         """The folds with the candidates of the pool, unless it contains stages that are trained on candidates."""
@@ -242,7 +247,8 @@ class PipelineTrainer:
         left = (most - len(new)) // len(folds.parts)
         kept = [one for one in (part.first(left) for part in folds.parts) if one.batches]
         # Counts of items must not contain the targets of any request.
-        return replace(new, parts=(*kept, *new.parts), events=folds.events if kept else split.train)
+        parts = (*kept, *self._dealt(new.parts[0]))
+        return replace(new, parts=parts, events=folds.events if kept else split.train)
 
     def fit_later(self, folds: Folds, context: TrainContext) -> tuple[Stages, Tensors]:
         """The stages after the nominators, each trained on all requests; and a sample of the candidates of each.
@@ -270,7 +276,7 @@ class PipelineTrainer:
     ) -> Folds:
         """The folds after one more step, whose trained stages never saw the requests they pass on."""
         parts = []
-        quiet = replace(base, note=no_history)
+        quiet = replace(base, note=no_history, warm={})
         for number, fold in enumerate(folds.parts):
             batches = folds.batches(base.seed, without=number)
             known = {**{name: trained[name] for name in names}, **fold.stages}

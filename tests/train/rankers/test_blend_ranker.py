@@ -54,6 +54,10 @@ def test_refit_keeps_the_weights_of_the_stage_it_continues(context):
     assert isinstance(again, BlendScorer)
     assert again.weights.tolist() == chosen.tolist()
     assert again.trees is None  # its weight is 0, so it was not trained
+    alone = torch.zeros(len(stage.components), dtype=torch.float64)
+    alone[1] = 1.0
+    trees = QUICK.fit({"name": "rank"}, replace(context, warm={"rank": stage.renewed(weights=alone)}))
+    assert (trees.network is None, trees.trees is None) == (True, False)
 
 
 def test_without_lightgbm_the_network_is_trained_alone_and_the_history_says_so(context, monkeypatch):

@@ -5,7 +5,13 @@ import pytest
 
 from shortlist.data import Interactions
 from shortlist.errors import DataError
-from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, folds_of, out_of_fold_data, request_batches
+from shortlist.train.rankers.out_of_fold import (
+    OutOfFoldConfig,
+    by_user,
+    folds_of,
+    out_of_fold_data,
+    request_batches,
+)
 
 MOST = OutOfFoldConfig.requests
 PROTOCOLS = [{"protocol": name} for name in ("half-history", "leave-last-out", "global-time")]
@@ -40,7 +46,7 @@ def test_with_leave_last_out_long_histories_have_several_requests_with_one_targe
 
 def test_items_after_the_targets_are_no_negatives(world):
     requests = out_of_fold_data(world.events, {"protocol": "leave-last-out"}, seed=0, most=MOST).requests
-    some = requests.take(slice(0, 8))
+    some = by_user(requests.take(slice(0, 8)))
     at = 0
     for batch in request_batches(some):
         for row in range(len(batch.targets)):
@@ -125,7 +131,7 @@ def test_short_histories_are_not_asked_at_quarters():
 def test_folds_end_when_there_are_enough_requests(world):
     data = out_of_fold_data(world.events, {}, 0, MOST, several=True)
     every = list(folds_of(data, 4, 0))
-    for most, count in ((len(every[0][1]), 1), (len(every[0][1]) + 1, 2), (MOST, 4)):
+    for most, count in ((len(every[0][1]), 1), (len(every[0][1]) + 40, 2), (MOST, 4)):
         parts = list(folds_of(replace(data, most=most), 4, 0))
         assert len(parts) == count
         assert sum(len(own) for _, own in parts) == min(most, len(data.every))
@@ -172,3 +178,19 @@ def test_targets_have_the_largest_weight_of_their_events_after_the_cut():
     assert found[1] == pytest.approx({0: 3, 1: 1, 2: 5})
     held_out = replace(requests.held_out, events=events.unweighted())
     assert all(one.weights is None for one in request_batches(replace(requests, held_out=held_out)))
+
+
+def test_all_requests_of_a_user_are_in_one_batch(world):
+    requests = out_of_fold_data(world.events, {"protocol": "half-history"}, 0, MOST, several=True).requests
+    batches = request_batches(requests)
+    users = [set(one.query.user.tolist()) for one in batches]
+    assert sum(map(len, users)) == len(set.union(*users)) == len(set(requests.held_out.users.tolist()))
+    assert sum(len(one.query) for one in batches) == len(requests)
+    assert len(batches) >= 10
+
+
+def test_no_fold_is_fitted_for_a_few_requests(world):
+    data = out_of_fold_data(world.events, {"protocol": "half-history"}, 0, MOST)
+    first = next(folds_of(data, 4, 0))[1]
+    almost = replace(data, most=len(first) + 2)
+    assert len(list(folds_of(almost, 4, 0))) == 1

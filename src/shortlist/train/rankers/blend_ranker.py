@@ -9,9 +9,10 @@ from torch import Tensor
 
 from shortlist.errors import MissingExtraError
 from shortlist.models.ranking.boosted_trees import Trees
+from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.settings import setting, settings_of
-from shortlist.stages import BlendScorer, FeatureRanker
+from shortlist.stages import BlendScorer, FeatureRanker, RankingFeatures
 from shortlist.stages.blend_ranker import MIN_DEVIATION
 from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
@@ -19,7 +20,7 @@ from shortlist.train.rankers.calibrate import calibrated
 from shortlist.train.rankers.ensemble import ensemble
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
 from shortlist.train.rankers.ranker import RankerTrainer
-from shortlist.train.rankers.ranking_features import renewed_features
+from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
 from shortlist.train.rankers.training_set import ListSampling, TrainingSet
 
 
@@ -55,16 +56,14 @@ class BlendRankerTrainer(RankerTrainer):
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
     ) -> tuple[BlendScorer, TrainingHistory]:
         known = self._known(context, training_set.what)
-        ranker, history = self._network().fit_stage(settings, context, training_set)
-        assert isinstance(ranker, FeatureRanker)
+        features, network, history = self._network(settings, context, training_set, known)
         trees, reason = (
             self._trees(settings, context, training_set) if known.get("trees", 1.0) else (None, ())
         )
-        features = ranker.features
         count = 2 + len(features.scored)
         ones = torch.ones(count, dtype=torch.float64)
         stage = BlendScorer(
-            features, ranker.network, trees, ones / count, ones, **BlendScorer.own_settings(settings)
+            features, network, trees, ones / count, ones, **BlendScorer.own_settings(settings)
         )
         stage = _weighted(stage, training_set.validation or training_set.training, known)
         return stage, replace(history, weights=weights_of(stage), warnings=reason)
@@ -91,7 +90,22 @@ class BlendRankerTrainer(RankerTrainer):
             return {}
         return dict(zip(before.components, before.weights.tolist(), strict=True))
 
-    def _network(self) -> FeatureRankerTrainer:
+    def _network(
+        self,
+        settings: Mapping[str, Any],
+        context: TrainContext,
+        training_set: TrainingSet,
+        known: Mapping[str, float],
+    ) -> tuple[RankingFeatures, FeatureMLP | None, TrainingHistory]:
+        """The features, and the trained network unless its weight is known to be 0."""
+        if not known.get("network", 1.0):
+            features = ranking_features(settings, context, self.days, training_set.what)
+            return features, None, TrainingHistory(0, self.epochs)
+        ranker, history = self._network_trainer().fit_stage(settings, context, training_set)
+        assert isinstance(ranker, FeatureRanker)
+        return ranker.features, ranker.network, history
+
+    def _network_trainer(self) -> FeatureRankerTrainer:
         own = ("epochs", "learning_rate", "weight_decay", "patience", "hidden", "dropout", "days")
         settings = {name: getattr(self, name) for name in own} | {"minutes": self.minutes / 2}
         return FeatureRankerTrainer(**self._sampling(), **settings)

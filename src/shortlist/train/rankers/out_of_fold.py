@@ -24,6 +24,8 @@ from shortlist.train.context import RequestBatch
 from shortlist.train.rankers.retrieved import fold_of
 
 BATCH = 128
+CELLS = 1 << 25  # scores of a batch, for all items, at most
+FEW = 0.05  # share of the requests for which no further fold is fitted
 BATCHES = 20  # fewer requests per batch where there would be fewer batches
 MOST_PER_USER = 5  # requests of a user under leave-last-out, where users are fewer than requests
 LATE = 0.85  # share of the events before the cut of "global-time"
@@ -197,8 +199,8 @@ def folds_of(data: OutOfFoldData, folds: int, seed: int) -> Iterator[tuple[Inter
             )
         yield others, own
         left -= len(own)
-        if not left:
-            return
+        if left < FEW * data.most:
+            return  # one more fit would not be worth the few requests that are missing
 
 
 def _cuts(events: Interactions, protocol: str) -> Positions:
@@ -214,20 +216,41 @@ def _cuts(events: Interactions, protocol: str) -> Positions:
 
 
 def request_batches(requests: Requests) -> list[RequestBatch]:
-    """Requests in batches, without candidates yet; small enough that there are some to validate on."""
-    size = min(max(len(requests) // BATCHES, 1), BATCH)
+    """Requests in batches, without candidates yet; small enough that there are some to validate on.
+
+    All requests of a user are in one batch: whoever divides batches divides users, whose requests share targets.
+    """
+    requests = by_user(requests)
     held_out = requests.held_out
     batches, strengths = [], _target_strengths(held_out)
     after = HeldOut(held_out.events, held_out.cuts, held_out.stops, requests.ends)
     has_later = bool(np.any(requests.ends > held_out.stops))
-    for start in range(0, len(requests), size):
-        rows = slice(start, start + size)
+    for rows in _blocks(held_out):
         query = held_out.query(rows, int(held_out.take(rows).history_lengths().max(initial=1)))
         targets = held_out.relevant(rows)
         weights = None if strengths is None else _looked_up(strengths[rows], targets)
         later = after.relevant(rows) if has_later else None
         batches.append(RequestBatch(query, Candidates.none(len(query)), targets, weights, later))
     return batches
+
+
+def by_user(requests: Requests) -> Requests:
+    """The requests of a user one after the other, users in the order of their first request."""
+    _, first, user = np.unique(requests.held_out.users, return_index=True, return_inverse=True)
+    return requests.take(np.argsort(first[user], kind="stable"))
+
+
+def _blocks(requests: HeldOut) -> Iterator[slice]:
+    """Slices of about equal size that end where a user ends."""
+    widest = max(min(BATCH, CELLS // max(requests.events.n_items, 1)), 1)
+    size = min(max(len(requests) // BATCHES, 1), widest)
+    users = requests.users
+    ends = np.append(np.flatnonzero(users[1:] != users[:-1]) + 1, len(users))  # where users end
+    start = 0
+    while start < len(users):
+        stop = int(ends[np.searchsorted(ends, min(start + size, len(users)))])
+        yield slice(start, stop)
+        start = stop
 
 
 def _target_strengths(requests: HeldOut) -> sparse.csr_matrix | None:
