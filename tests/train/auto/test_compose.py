@@ -40,6 +40,10 @@ class GivenSeconds:
     towers: float = 0.1
     request: float = 0.001
     gru4rec: float = 1e9
+    accepted: bool = True
+
+    def accepts(self, kind: str, loss: str) -> bool:
+        return self.accepted
 
     def ease(self) -> float:
         return self.fit
@@ -88,6 +92,12 @@ def test_sampled_loss_where_few_epochs_of_the_exact_one_fit():
     made = composed(meter=GivenSeconds(softmax=100.0, sampled=5.0))
     assert made.stages["sasrec"].train["loss"] == "sampled"
     assert "exact loss" in made.reasons["stages.sasrec.train.loss"]
+
+
+def test_exact_loss_that_the_trainer_refuses_is_not_measured():
+    made = composed(items=5_000, meter=GivenSeconds(softmax=0.01, accepted=False), gpu=True)
+    assert made.stages["sasrec"].train["loss"] == "sampled"
+    assert "too many for the exact loss on a GPU" in made.reasons["stages.sasrec.train.loss"]
 
 
 def test_sequence_model_that_does_not_fit_is_left_out_with_its_estimate():

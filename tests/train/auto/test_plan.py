@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shortlist
-from shortlist.data import Catalog, Vocabulary
+from shortlist.data import Catalog, Interactions, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.pipeline.recipe import parse_recipe
 from shortlist.simulate import embedded
@@ -89,6 +89,23 @@ def test_ranker_and_epoch_are_measured(world):
     assert ranker.train >= ranker.once > 0
     assert ranker.answer > 0
     assert meter.epoch("sasrec", batch_size=16, width=8) > 0
+
+
+def meter_of(events: Interactions) -> Meter:
+    return Meter(events, Catalog.bare(Vocabulary.of(list(range(events.n_items)))), {}, log_clock="order")
+
+
+def test_ranker_is_measured_where_no_target_is_retrieved():
+    events = Interactions.of(np.repeat(np.arange(300), 4), np.arange(1200))  # no item occurs twice
+    assert meter_of(events).ranker("feature-ranker").train > 0
+
+
+def test_exact_loss_over_a_large_catalogue_is_not_accepted():
+    small, large = (Interactions.of([0, 0], [0, 1], n_items=count) for count in (100, 500_000))
+    catalog = Catalog.bare(Vocabulary.of([0, 1]))
+    assert Meter(small, catalog, {}).accepts("sasrec", loss="softmax")
+    assert not Meter(large, catalog, {}).accepts("sasrec", loss="softmax")
+    assert Meter(large, catalog, {}).accepts("sasrec", loss="sampled")
 
 
 def test_sampled_items_keep_all_their_events():

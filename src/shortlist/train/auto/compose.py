@@ -210,7 +210,7 @@ class Composer:
             "the order of histories",
             self.limit(100),
             seconds,
-            loss=self._why_loss(loss),
+            loss=self._why_loss(kind, loss),
             epochs=f"an epoch takes about {epoch:.2g} s on {self.profile.machine}",
             ahead="chosen on validation, where requests have several later items",
             minutes=f"of each fit from the start; {seconds:.0f} s in all",
@@ -218,7 +218,7 @@ class Composer:
 
     def _loss(self, kind: str, plan: Composed, most: int) -> tuple[str, float, int]:
         """The loss, the seconds of an epoch and the number of epochs that fit."""
-        epoch = self.meter.epoch(kind, loss="softmax") if self._softmax_fits() else float("inf")
+        epoch = self.meter.epoch(kind, loss="softmax") if self._softmax_fits(kind) else float("inf")
         fitting = int(plan.budget.left / (epoch * plan.budget.epochs))
         if fitting >= min(ENOUGH_EPOCHS, most):
             return "softmax", epoch, fitting
@@ -227,12 +227,15 @@ class Composer:
             return "softmax", epoch, fitting
         return "sampled", sampled, int(plan.budget.left / (sampled * plan.budget.epochs))
 
-    def _softmax_fits(self) -> bool:
-        return self.profile.gpu or self.profile.items <= LARGE
+    def _softmax_fits(self, kind: str) -> bool:
+        small = self.profile.gpu or self.profile.items <= LARGE
+        return small and self.meter.accepts(kind, loss="softmax")
 
-    def _why_loss(self, loss: str) -> str:
+    def _why_loss(self, kind: str, loss: str) -> str:
         if loss == "softmax":
             return f"exact over {self.profile.items:,} items"
+        if not self._softmax_fits(kind):
+            return f"{self.profile.items:,} items are too many for the exact loss on {self.profile.machine}"
         return f"fewer than {ENOUGH_EPOCHS} epochs of the exact loss over {self.profile.items:,} items fit"
 
     def _towers(self, plan: Composed) -> Composed:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from shortlist.data import Catalog, HeldOut, Interactions, Split
+from shortlist.errors import ConfigError
 from shortlist.grammar import Stage
 from shortlist.pipeline import TYPES, Recipe, run
 from shortlist.pipeline.recipe import StageConfig
@@ -52,6 +53,7 @@ class Meter:
     settings: Mapping[str, Any]  # of the split
     seed: int = 0
     clock: Clock = time.perf_counter
+    log_clock: str = "ms"  # of the data set, or "order"
     known: dict[tuple[object, ...], Any] = field(default_factory=dict)  # what was measured already
 
     def once(self, key: tuple[object, ...], work: Callable[[], Measured]) -> Measured:
@@ -72,9 +74,9 @@ class Meter:
         return self.once(("ease",), self._ease)
 
     def _ease(self) -> float:
-        _fitted("ease", some_items(self.events, WARMUP_ITEMS, self.seed), self.catalog)  # loads code
+        self._fitted("ease", some_items(self.events, WARMUP_ITEMS, self.seed))  # loads code
         parts = [some_items(self.events, items, self.seed) for items in EASE_ITEMS]
-        times = [self.seconds(lambda few=few: _fitted("ease", few, self.catalog)) for few in parts]  # type: ignore[misc]
+        times = [self.seconds(lambda few=few: self._fitted("ease", few)) for few in parts]  # type: ignore[misc]
         cubes = [one.n_items**3 for one in parts]
         return times[1] + (self.events.n_items**3 - cubes[1]) * slope(cubes, times)
 
@@ -92,11 +94,19 @@ class Meter:
 
     def _counts(self, kind: str) -> float:
         few = self._users(COUNTED_EVENTS)
-        return self.seconds(lambda: _fitted(kind, few, self.catalog)) * len(self.events) / max(len(few), 1)
+        return self.seconds(lambda: self._fitted(kind, few)) * len(self.events) / max(len(few), 1)
 
     def epoch(self, kind: str, **settings: Any) -> float:
         """The seconds of an epoch, from the difference between trainings of one and of more steps."""
         return self.once((kind, *sorted(settings.items())), lambda: self._epoch(kind, settings))
+
+    def accepts(self, kind: str, **settings: Any) -> bool:
+        """Whether a trainer with epochs accepts these settings for the log."""
+        try:
+            make_trainer(kind, **settings).check(self.events)
+        except ConfigError:
+            return False
+        return True
 
     def _epoch(self, kind: str, settings: Mapping[str, Any]) -> float:
         trainer = make_trainer(kind, **{**settings, "epochs": 1})
@@ -120,7 +130,7 @@ class Meter:
     def _ranker(self, kind: str) -> RankerSeconds:
         short, longer = (_trial(kind, *lengths) for lengths in (SHORT, LONGER))
         few = self._users(COUNTED_EVENTS)
-        context = TrainContext(few, self.catalog, seed=self.seed)
+        context = TrainContext(few, self.catalog, self.log_clock, self.seed)
         folds = short.folds(context, _all_of(few, self.settings))
         parts = [_first(folds, count) for count in TRIAL_REQUESTS]
         runs = (
@@ -145,11 +155,15 @@ class Meter:
         trained, _ = work.fit_later(folds, context)
         return trained, self.clock() - began
 
+    def _fitted(self, kind: str, events: Interactions) -> Any:
+        """A nominator without epochs."""
+        return make_trainer(kind).fit({"name": kind}, TrainContext(events, self.catalog, self.log_clock))
+
     def _of_items(self, kind: str, items: int, power: int) -> float:
-        _fitted(kind, some_items(self.events, WARMUP_ITEMS, self.seed), self.catalog)  # loads code
+        self._fitted(kind, some_items(self.events, WARMUP_ITEMS, self.seed))  # loads code
         few = some_items(self.events, items, self.seed)
         scale = (self.events.n_items / few.n_items) ** power
-        return self.seconds(lambda: _fitted(kind, few, self.catalog)) * scale
+        return self.seconds(lambda: self._fitted(kind, few)) * scale
 
     def _users(self, events: int) -> Interactions:
         """The events of random users, about this many."""
@@ -170,11 +184,6 @@ def some_items(events: Interactions, count: int, seed: int) -> Interactions:
     return Interactions.of(kept.users, row[kept.items], kept.times, kept.weights, events.n_users, count)
 
 
-def _fitted(kind: str, events: Interactions, catalog: Catalog) -> Any:
-    """A nominator without epochs."""
-    return make_trainer(kind).fit({"name": kind}, TrainContext(events, catalog))
-
-
 def slope(counts: Sequence[int], times: Sequence[float]) -> float:
     """Seconds per unit, from a short and a long run: what both take alike is not counted."""
     share = times[1] / max(counts[1], 1)
@@ -184,8 +193,8 @@ def slope(counts: Sequence[int], times: Sequence[float]) -> float:
 
 
 def _trial(kind: str, epochs: int, trees: int) -> PipelineTrainer:
-    """A pipeline of two cheap nominators and a ranker with a short training."""
-    train = {"epochs": epochs} | ({"trees": trees} if kind == "blend-ranker" else {})
+    """A pipeline of two cheap nominators and a ranker with a short training, also where no target is retrieved."""
+    train = {"epochs": epochs, "mode": "original"} | ({"trees": trees} if kind == "blend-ranker" else {})
     stages = {**TRIAL_STAGES, "rank": StageConfig(kind, {}, train)}
     training = {"requests": TRIAL_REQUESTS[1]}
     return PipelineTrainer.of(Recipe("trial", TRIAL, stages, training), TYPES, TRAINERS)

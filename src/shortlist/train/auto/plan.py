@@ -81,7 +81,7 @@ def plan_for(
     began = time.perf_counter()
     profile = log_profile(dataset, split)
     progress("plan", 0, 1)
-    meter = Meter(split.train, dataset.catalog, split.settings, seed)
+    meter = Meter(split.train, dataset.catalog, split.settings, seed, log_clock=dataset.clock)
     composed = Composer(profile, meter, minutes * 60, refit).composed()
     progress("plan", 1, 1)
     facts = (composed.reasons, composed.left_out, composed.seconds, time.perf_counter() - began)
