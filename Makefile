@@ -40,6 +40,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench serve --json
 	$(BIN)/shortlist bench batch --json
 	$(BIN)/shortlist bench evaluate --json
+	$(BIN)/shortlist bench train --json
 
 docs: $(VENV)/.ready-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs site

@@ -1,4 +1,4 @@
-"""Time of `train` without a recipe over its budget, and over one fit of each part, on a log with short histories."""
+"""Time of `train` without a recipe over its budget, and over one fit of each planned part, on short histories."""
 
 import json
 import os
@@ -19,7 +19,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 def bench_train(
     seed: int = 0, minutes: float = MINUTES, size: str = "full", progress: Progress = silent
 ) -> Result:
-    """One training in a process of its own on two cores, then one fit of each part of the pipeline that it saved."""
+    """One training in a process of its own on two cores, then one fit of each part of the pipeline that it planned."""
     began = start()
     progress("bench train", 0, 1)
     run = _child(seed, minutes, size)
