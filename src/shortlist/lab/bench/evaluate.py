@@ -46,10 +46,7 @@ def bench_evaluate(
     data = simulate_log(make_world(users, items, seed=seed), EVENTS * users, seed, progress)
     held_out = data.split(protocol=PROTOCOL).test
     bundles = {k: random_bundle(data, seed, k) for k in (CANDIDATES, SLATE)}
-    jobs: dict[str, Job] = {}
-    for k, bundle in bundles.items():
-        jobs[f"evaluate, k = {k}"] = lambda _, bundle=bundle: evaluate(bundle, data)
-        jobs[f"top-{k}"] = lambda _, bundle=bundle, k=k: top_k(bundle, held_out, k)
+    jobs = {name: job for k, one in bundles.items() for name, job in _jobs(one, data, held_out, k).items()}
     wide = bundles[CANDIDATES]
     jobs["compare"] = lambda _: compare({"one": wide, "two": wide}, data)
     clocks = {"seconds": time.perf_counter, "cpu_seconds": time.process_time}
@@ -66,6 +63,13 @@ def bench_evaluate(
     }
     profile = f"{users} users, {items} items, {CANDIDATES} candidates, {torch.get_num_threads()} threads"
     return result("evaluate", profile, [seed], began, rows, claims, figures=figures)
+
+
+def _jobs(bundle: Recommender, data: Dataset, held_out: HeldOut, k: int) -> dict[str, Job]:
+    return {
+        f"evaluate, k = {k}": lambda _: evaluate(bundle, data),
+        f"top-{k}": lambda _: top_k(bundle, held_out, k),
+    }
 
 
 def _ratios(best: Mapping[str, float]) -> dict[str, float]:
