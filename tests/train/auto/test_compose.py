@@ -4,17 +4,17 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from shortlist.train.auto.compose import ENOUGH_REQUESTS, FOLDS, LARGE, MIN_REQUESTS, Composer
+from shortlist.simulate import embedded
+from shortlist.train.auto.compose import ENOUGH_REQUESTS, FOLDS, LARGE, MIN_REQUESTS, SURE, Composer
 from shortlist.train.auto.composed import SLATE, Composed
 from shortlist.train.auto.estimates import RankerSeconds
 from shortlist.train.auto.log_profile import LogProfile
 from shortlist.train.models.ease import MAX_ITEMS
+from shortlist.train.rankers.out_of_fold import folds_of, out_of_fold_data
 
 USUAL = LogProfile(
-    events=100_000,
-    users=10_000,
     items=5_000,
-    median_history=8.0,
+    histories=10_000,
     timed=True,
     protocol="leave-last-out",
     rankable=10_000,
@@ -127,9 +127,17 @@ def test_slow_closed_forms_are_left_out():
 
 
 def test_users_with_one_event_get_popular_items_only():
-    made = composed(rankable=0, median_history=1.0)
+    made = composed(rankable=0, histories=0)
     assert made.expression == f"popular % {SLATE}"
-    assert "no user has events before and after a cut" in made.left_out["rank"]
+    assert "no user has two training events" in made.left_out["rank"]
+
+
+def test_without_training_requests_counts_and_closed_forms_are_fused():
+    made = composed(rankable=0, protocol="global-time", new_users=0.1)
+    assert list(made.limits) == ["ease", "covisit", "last_click", "trending", "popular"]
+    assert made.expression.endswith(f") % {SLATE}")
+    for name in ("rank", "sasrec"):
+        assert "no user has training events before and after a cut" in made.left_out[name]
 
 
 def test_few_requests_fuse_ranks_without_a_ranker():
@@ -185,10 +193,10 @@ def test_requests_come_before_epochs_of_the_ranker():
 
 def test_half_histories_use_one_or_two_of_four_folds():
     made = composed(protocol="half-history")
-    assert made.training == {"folds": FOLDS, "requests": USUAL.rankable // 2}
+    assert made.training == {"folds": FOLDS, "requests": int(SURE * USUAL.rankable / 2)}
     assert "2 folds are enough" in made.reasons["train.folds"]
     large = composed(protocol="half-history", rankable=FOLDS * ENOUGH_REQUESTS)
-    assert large.training["requests"] == ENOUGH_REQUESTS
+    assert large.training["requests"] == int(SURE * ENOUGH_REQUESTS)
     assert "one fold is enough" in large.reasons["train.folds"]
 
 
@@ -196,7 +204,7 @@ def test_one_fold_is_used_where_a_second_leaves_no_time_for_a_model():
     slow = GivenSeconds(softmax=30.0, sampled=24.0)
     made = composed(protocol="half-history", meter=slow)
     assert "sasrec" in made.stages
-    assert made.training["requests"] == USUAL.rankable // FOLDS
+    assert made.training["requests"] == int(SURE * USUAL.rankable / FOLDS)
 
 
 def test_gru4rec_where_sasrec_does_not_fit():
@@ -212,3 +220,12 @@ def test_sequence_model_without_validation_runs_few_epochs():
 
 def test_few_histories_have_no_sequence_model():
     assert "too few" in composed(rankable=49).left_out["sasrec"]
+
+
+def test_planned_folds_have_enough_requests():
+    split = embedded(0, "small").split()
+    rankable = len(out_of_fold_data(split.train, split.settings, 0, 20_000, several=True).every)
+    made = composed(protocol="half-history", rankable=rankable)
+    for seed in range(5):
+        data = out_of_fold_data(split.train, split.settings, seed, made.training["requests"], several=True)
+        assert len(list(folds_of(data, FOLDS, seed))) <= 2

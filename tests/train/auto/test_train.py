@@ -139,7 +139,7 @@ def test_log_without_times():
 def test_one_event_per_user_gives_popular_items():
     saved = train("auto", log(np.arange(60), np.arange(60) % 7), **FAST)
     assert repr(saved.pipeline) == "popular % 20"
-    assert "no user has events before and after a cut" in saved.about.plan.left_out["ease"]
+    assert "no user has two training events" in saved.about.plan.left_out["ease"]
     assert "no validation requests" in saved.about.plan.verdict or saved.about.measured
 
 
@@ -160,7 +160,10 @@ def test_only_new_users_in_the_test_part():
     ) * 60_000 + 1_600_000_000_000  # one user after the other
     data = log(users, items, time=times)
     saved = train("auto", data, protocol="global-time", **FAST)
-    assert saved.about.plan.verdict
+    plan = saved.about.plan
+    assert plan.verdict
+    assert "training requests are too few" in plan.left_out["rank"]
+    assert {"last_click", "trending", "popular"} <= {one.name for one in plan.compared}
     slate = saved.recommend(shortlist.Request(history=[]))
     assert bool((slate.items >= 0).all())
 

@@ -17,7 +17,7 @@ from shortlist.train.rankers.out_of_fold import OutOfFoldConfig
 SEQUENCE = ("sasrec", "gru4rec")  # the better first
 MORE_TIME = "raise --minutes"
 MIN_REQUESTS = 100  # training requests that a ranker needs
-MIN_SEQUENCES = 50  # histories with a next item that a sequence model needs
+MIN_SEQUENCES = 50  # training requests that a sequence model needs
 MIN_EPOCHS = 8  # of a sequence model; with fewer it is below counts
 ENOUGH_EPOCHS = 25  # with the exact loss; where fewer fit, the sampled loss is cheaper
 MAX_EPOCHS = 60
@@ -27,6 +27,9 @@ NEW_USERS = 0.2  # share of requests without a history from which they are many
 WIDE = 1000  # candidates from which a pre-ranker pays
 EASE_SHARE = 0.4  # of the budget
 FOLDS = 4  # of users under half-history; one or two of them are used
+SURE = (
+    0.9  # of the expected requests of some folds: their sizes are random, and one more fold is one more fit
+)
 ENOUGH_REQUESTS = 10_000  # with fewer, a ranker is trained longer rather than on fewer requests
 TOWER_EPOCHS = 10
 TOWER_SHARE = 0.15  # of the budget
@@ -66,7 +69,7 @@ class Composer:
         """Cheap nominators first, then the ranker, then models by what the budget allows."""
         profile = self.profile
         plan = Composed(budget=Budget(self.seconds, folds, self.refit and profile.validation > 0))
-        if not profile.rankable:
+        if not profile.histories:
             return self._popular_only(plan)
         parts = (self._counts, self._ranker, self._neighbours, self._sequence, self._towers, self._refused)
         for part in parts:
@@ -74,9 +77,9 @@ class Composer:
         return self._ordered(plan)
 
     def _popular_only(self, plan: Composed) -> Composed:
-        why = "no user has events before and after a cut, so nothing can be learned from histories"
+        why = "no user has two training events, so nothing can be learned from histories"
         plan = self._popular(plan, f"{why}; the most popular items are all there is", SLATE)
-        for name in (SEQUENCE[0], "ease", "covisit", "last_click", "rank"):
+        for name in (SEQUENCE[0], "ease", "item_knn", "covisit", "last_click", "rank"):
             plan = plan.without(name, why)
         return plan
 
@@ -117,10 +120,7 @@ class Composer:
     def _ranker(self, plan: Composed) -> Composed:
         profile = self.profile
         if profile.rankable < MIN_REQUESTS:
-            why = (
-                f"{profile.rankable} training requests are too few (at least {MIN_REQUESTS}); ranks are fused"
-            )
-            return plan.without("rank", why)
+            return plan.without("rank", f"{self._few(MIN_REQUESTS)}; ranks are fused")
         kind, why = _ranker_type(profile)
         most, share = self._most_requests(plan), RANKER_SHARE * self.seconds / plan.budget.rankers
         cost = self.meter.ranker(kind) if most > UNMEASURED else RankerSeconds(TINY, TINY, TINY)
@@ -142,9 +142,14 @@ class Composer:
         plan = plan.spending("answers", answered * MORE_NOMINATORS * cost.answer)
         return self._requests(plan, requests, most)
 
+    def _few(self, least: int) -> str:
+        count = self.profile.rankable
+        where = "" if count else ": no user has training events before and after a cut"
+        return f"{count} training requests are too few (at least {least}){where}"
+
     def _most_requests(self, plan: Composed) -> int:
-        """Training requests that the out-of-fold fits of this plan give."""
-        share = plan.budget.folds / FOLDS if self.from_others else 1.0
+        """Training requests that the out-of-fold fits of this plan give, also where folds are small."""
+        share = SURE * plan.budget.folds / FOLDS if self.from_others else 1.0
         return max(min(round(share * self.profile.rankable), MOST_REQUESTS), 1)
 
     def _requests(self, plan: Composed, requests: int, most: int) -> Composed:
@@ -189,8 +194,7 @@ class Composer:
         """SASRec with the exact loss, or the sampled one where too few epochs of the exact one fit; else GRU4Rec."""
         profile = self.profile
         if profile.rankable < MIN_SEQUENCES:
-            why = f"{profile.rankable} histories with a next item are too few (at least {MIN_SEQUENCES})"
-            return plan.without("sasrec", why)
+            return plan.without("sasrec", self._few(MIN_SEQUENCES))
         most = MAX_EPOCHS if profile.validation else EPOCHS_WITHOUT_VALIDATION
         for kind in SEQUENCE:
             loss, epoch, fitting = self._loss(kind, plan, most)

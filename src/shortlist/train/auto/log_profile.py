@@ -22,10 +22,8 @@ MOST_REQUESTS = 20_000  # the default of [train] requests
 class LogProfile:
     """Sizes of the training part of a log, what can be measured on it, and what the machine has."""
 
-    events: int
-    users: int  # with training events
     items: int  # of the catalogue
-    median_history: float  # training events of a user
+    histories: int  # users with two or more training events
     timed: bool  # False: the log has only the order of events
     protocol: str
     rankable: int  # training requests for rankers
@@ -47,12 +45,10 @@ class LogProfile:
 
 def log_profile(dataset: Dataset, split: Split) -> LogProfile:
     """The profile of a data set under a split, on this machine."""
-    train, lengths = split.train, split.train.lengths[split.train.lengths > 0]
+    train = split.train
     return LogProfile(
-        events=len(train),
-        users=len(lengths),
         items=train.n_items,
-        median_history=float(np.median(lengths)) if len(lengths) else 0.0,
+        histories=int(np.count_nonzero(train.lengths > 1)),
         timed=dataset.clock == "ms",
         protocol=str(split.settings["protocol"]),
         rankable=_rankable(train, split.settings),
