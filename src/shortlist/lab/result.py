@@ -176,7 +176,7 @@ def result_json(result: Result) -> dict[str, Any]:
         if one.name in ("rows", "claims"):
             plain[one.name] = [_without_none(part) for part in value]
         elif one.name == "training":
-            histories = {name: _without_none(part, "") for name, part in value.items()}
+            histories = {name: _without_none(part, "", {}) for name, part in value.items()}
             plain |= {"training": histories} if histories else {}
         elif one.name == "figures":
             plain |= value
@@ -186,7 +186,7 @@ def result_json(result: Result) -> dict[str, Any]:
     return written
 
 
-def _without_none(value: Any, *empty: str) -> dict[str, Any]:
+def _without_none(value: Any, *empty: object) -> dict[str, Any]:
     """The fields of a dataclass that are neither None nor one of `empty`."""
     assert is_dataclass(value)
     every = {one.name: getattr(value, one.name) for one in fields(value)}
