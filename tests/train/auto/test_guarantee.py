@@ -69,7 +69,8 @@ def _against(difference: float, low: float, high: float) -> PlanReport:
 
 def test_pipeline_above_every_model_is_saved():
     assert winner(_against(0.1, 0.05, 0.15)) is None
-    assert "the pipeline is saved" in verdict(_against(0.1, 0.05, 0.15))
+    assert "above every single model compared" in verdict(_against(0.1, 0.05, 0.15))
+    assert "not compared: item_knn, last_click" in verdict(_against(0.1, 0.05, 0.15))
     assert "contains 0" in verdict(_against(0.1, -0.05, 0.15))
 
 
@@ -83,3 +84,8 @@ def test_single_model_that_is_not_below_is_saved(difference):
 def test_without_validation_requests_the_pipeline_is_saved():
     assert winner(PlanReport()) is None
     assert "no validation requests" in verdict(PlanReport())
+
+
+def test_verdict_says_that_there_is_one_nominator():
+    assert "one nominator is all there is" in verdict(_against(0.0, 0.0, 0.0), only="ease")
+    assert "the single model ease" in verdict(_against(-0.1, -0.2, 0.0), only="popular")

@@ -5,15 +5,21 @@ import pyarrow as pa
 import pytest
 
 import shortlist
-from shortlist.data import Dataset, Interactions
+from shortlist.data import Catalog, Dataset, Interactions, Vocabulary
 from shortlist.data.split import leave_last_out
-from shortlist.pipeline import load_recommender, parse_recipe
+from shortlist.pipeline import TYPES, load_recommender, parse_recipe
+from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.report import run_page
 from shortlist.simulate import embedded
 from shortlist.train import train
 from shortlist.train.auto import train as auto_training
 from shortlist.train.auto.budget import Deadline
-from shortlist.train.auto.train import DECIDING, parted, within
+from shortlist.train.auto.train import DECIDING, nothing_to_rank, parted, within
+from shortlist.train.context import TrainContext
+from shortlist.train.pipeline import PipelineTrainer
+from shortlist.train.registry import TRAINERS
+from tests.train.auto.test_choose import ITEMS, folds_of
+from tests.train.logs import nothing
 
 SECONDS = 1 / 60  # minutes
 FAST = {"minutes": 3 * SECONDS}
@@ -74,6 +80,7 @@ def test_pipeline_is_not_saved_where_a_single_model_is_not_below(monkeypatch):
     saved = train("auto", embedded(0, "small"), refit=False, **FAST)
     assert repr(saved.pipeline) == "item_knn % 20"
     assert set(saved.recipe.stages) == {"item_knn"}
+    assert not saved.pipeline.nominators[0].score_pool
     recall = next(one.recall for one in saved.about.plan.compared if one.name == "item_knn")
     assert saved.about.measured["valid"].metrics["recall@20"].mean == pytest.approx(recall)
 
@@ -95,12 +102,13 @@ def test_without_time_nothing_is_dropped_and_no_further_model_is_compared(monkey
     saved = train("auto", embedded(0, "small"), refit=False, **FAST)
     plan = saved.about.plan
     assert plan.dropped == {}
+    assert "no time was left" in plan.left_out["choice of nominators"]
+    assert "not compared: " in plan.verdict
     assert "no time was left" in plan.left_out["item_knn"]
     assert plan.verdict
 
 
-def test_time_limits_of_later_fits_shrink_to_what_is_left():
-    text = """name = "x"
+LIMITED = """name = "x"
 pipeline = "sasrec % 20 >> rank % 20"
 [stages.sasrec]
 type = "sasrec"
@@ -111,12 +119,24 @@ type = "feature-ranker"
 [stages.rank.train]
 minutes = 0.4
 """
-    recipe = parse_recipe(text, "x")
-    assert within(recipe, 120.0, refit=True) is recipe  # 1.2 + 2 * 0.4 minutes at most
-    shorter = within(recipe, 60.0, refit=True)
+
+
+def test_time_limits_of_later_fits_shrink_to_what_is_left():
+    recipe = parse_recipe(LIMITED, "x")
+    assert within(recipe, recipe, 120.0, refit=True) is recipe  # 1.2 + 2 * 0.4 minutes at most
+    shorter = within(recipe, recipe, 60.0, refit=True)
     assert shorter.stages["sasrec"].train["minutes"] == 0.5
     assert shorter.stages["rank"].train["minutes"] == 0.2
-    assert within(recipe, 0.0, refit=True).stages["rank"].train["minutes"] == 0.01
+    assert within(recipe, recipe, 0.0, refit=True).stages["rank"].train["minutes"] == 0.01
+
+
+@pytest.mark.parametrize("given", [0, 2.0])
+def test_time_limits_of_the_user_do_not_shrink(given):
+    planned = parse_recipe(LIMITED, "x")
+    recipe = with_settings(planned, {"stages.sasrec.train.minutes": given})
+    shorter = within(recipe, planned, 10.0, refit=True)
+    assert shorter.stages["sasrec"].train["minutes"] == given
+    assert shorter.stages["rank"].train["minutes"] < 0.4
 
 
 def test_requests_that_decide_are_not_those_of_the_training_where_there_are_enough():
@@ -140,12 +160,30 @@ def test_one_event_per_user_gives_popular_items():
     saved = train("auto", log(np.arange(60), np.arange(60) % 7), **FAST)
     assert repr(saved.pipeline) == "popular % 20"
     assert "no user has two training events" in saved.about.plan.left_out["ease"]
-    assert "no validation requests" in saved.about.plan.verdict or saved.about.measured
+    assert "popular is saved: one nominator is all there is" in saved.about.plan.verdict
 
 
 def test_catalogue_of_50_items():
     saved = train("auto", log(*random_log(200, 50, 7)), **FAST)
     assert saved.recommend(shortlist.Request(user=0)).items.shape[1] == 20
+
+
+def test_ranker_needs_a_retrieved_target():
+    recipe = parse_recipe(LIMITED, "x")
+    work = PipelineTrainer.of(recipe, TYPES, TRAINERS)
+    context = TrainContext(nothing(2, ITEMS), Catalog.bare(Vocabulary.of(list(range(ITEMS)))))
+    assert nothing_to_rank(work, folds_of("left", "noise"), context) is None
+    assert "no target of 400 training requests" in nothing_to_rank(work, folds_of("noise"), context)
+    original = with_settings(recipe, {"stages.rank.train.mode": "original"})
+    work = PipelineTrainer.of(original, TYPES, TRAINERS)
+    assert nothing_to_rank(work, folds_of("noise"), context) is None
+
+
+def test_without_retrieved_targets_ranks_are_fused(monkeypatch):
+    monkeypatch.setattr(auto_training, "nothing_to_rank", lambda *_: "no target was retrieved")
+    saved = train("auto", embedded(0, "small"), **FAST)
+    assert saved.about.plan.left_out["rank"] == "no target was retrieved; ranks are fused"
+    assert "rank" not in saved.recipe.stages
 
 
 def test_few_users_fuse_ranks_without_a_ranker():

@@ -55,10 +55,13 @@ class Composed:
     def expression(self) -> str:
         """The pipeline in one line: the pool, then the ranker if there is one."""
         pool = " + ".join(f"{name} % {limit}" for name, limit in self.limits.items())
-        if "rank" in self.stages:
-            return f"{pool} >> rank % {SLATE}"
-        return f"({pool}) % {SLATE}" if len(self.limits) > 1 else pool
+        return f"{pool} >> rank % {SLATE}" if "rank" in self.stages else fused(pool)
 
     def recipe(self) -> Recipe:
         """The recipe that is trained."""
         return Recipe("auto", self.expression, dict(self.stages), dict(self.training), "auto")
+
+
+def fused(pool: str) -> str:
+    """A slate of a pool without a ranker: ranks are fused."""
+    return f"({pool}) % {SLATE}" if " + " in pool else pool

@@ -22,6 +22,9 @@ from shortlist.train.measure import CUT, MEASURED, SEED
 
 PIPELINE = "pipeline"
 STORED = {"item_knn": "item-knn"}  # name of the stage -> of the baseline in an evaluation
+BASELINES = {"ease": "ease", "item_knn": "item-knn", "last_click": "last-click"}
+"""Single models that every pipeline is compared with: name of the stage -> type."""
+
 COUNTED = (PIPELINE, "last_click", "popular")  # an evaluation counts these itself
 
 
@@ -93,20 +96,32 @@ def winner(report: PlanReport) -> str | None:
     return best.name if best is not None and best.difference.mean <= 0 else None
 
 
-def verdict(report: PlanReport) -> str:
-    """What is saved and why, in one sentence."""
+def verdict(report: PlanReport, only: str | None = None) -> str:
+    """What is saved and why, in one sentence; `only` is the nominator of a pipeline that has no other stage."""
     if not report.compared:
-        return "the pipeline is saved; there are no validation requests to compare it with single models"
+        what = f"{only} is saved: one nominator is all there is" if only else "the pipeline is saved"
+        return f"{what}; there are no validation requests to compare it with single models"
     best = report.compared[0]
+    if best.name == only:
+        figures = f"recall@{CUT} {best.recall:.4f} on {report.requests:,} validation requests"
+        return f"{only} is saved: one nominator is all there is ({figures}{_not_compared(report)})"
     low, high = best.difference.low, best.difference.high
     figures = (
         f"recall@{CUT} {report.recall:.4f} against {best.recall:.4f} of {best.name} on {report.requests:,} validation "
         f"requests, difference {best.difference.mean:+.4f} [{low:+.4f}, {high:+.4f}]"
     )
     if winner(report) is not None:
+        figures += _not_compared(report)
         return f"the single model {best.name} is saved: the pipeline is not above it ({figures})"
     shown = "" if low > 0 else "; the interval contains 0"
-    return f"the pipeline is saved: it is above every single model ({figures}{shown})"
+    figures = f"{figures}{shown}{_not_compared(report)}"
+    return f"the pipeline is saved: it is above every single model compared ({figures})"
+
+
+def _not_compared(report: PlanReport) -> str:
+    """The usual single models that were not compared."""
+    missing = [name for name in BASELINES if name not in {one.name for one in report.compared}]
+    return f"; not compared: {', '.join(missing)}" if missing else ""
 
 
 def nominator_named(pipeline: Pipeline, name: str) -> Stage | None:

@@ -10,29 +10,37 @@ import numpy as np
 
 from shortlist.data import Dataset, HeldOut, Split
 from shortlist.data.held_out import Positions
-from shortlist.grammar import Pipeline, Stage
+from shortlist.errors import DataError
+from shortlist.grammar import Pipeline, Stage, leaves
 from shortlist.pipeline import TYPES, Recipe, Recommender
 from shortlist.pipeline.expression import parse
 from shortlist.pipeline.plan_report import PlanReport
 from shortlist.pipeline.recipe import StageConfig
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Labelled, Progress, silent
-from shortlist.train.auto.budget import CHOICE, REFITTED, Deadline
+from shortlist.train.auto.budget import CHOICE, REFITTED, RESERVE, Deadline
 from shortlist.train.auto.choose import choose
 from shortlist.train.auto.compose import MORE_TIME
-from shortlist.train.auto.composed import SLATE
-from shortlist.train.auto.guarantee import PartSlates, compared, nominator_named, part_slates, verdict, winner
+from shortlist.train.auto.composed import SLATE, fused
+from shortlist.train.auto.guarantee import (
+    BASELINES,
+    PartSlates,
+    compared,
+    nominator_named,
+    part_slates,
+    verdict,
+    winner,
+)
 from shortlist.train.auto.plan import Plan
 from shortlist.train.checks import check_before_training
 from shortlist.train.context import TrainContext
 from shortlist.train.folds import Folds
 from shortlist.train.pipeline import PipelineTrainer, TrainedPipeline, context_of, fit_pipeline
+from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.registry import TRAINERS
 
 CHEAP = ("last_click",)  # compared even when the time is up
-BASELINES = {"ease": "ease", "item_knn": "item-knn", "last_click": "last-click"}
-"""Single models that every pipeline is compared with: name of the stage -> type."""
-
+RANK = "rank"  # the ranker of a plan
 DECIDING = 1000  # validation requests that decide what is saved, at least, if others are used in training
 FAR = 0.8  # of the time limits: less time than that shortens them
 
@@ -57,9 +65,10 @@ class AutoTraining:
         deadline = Deadline(60 * self.plan.minutes, self.clock() - self.plan.seconds, self.clock)
         stopping, deciding = parted(self.split.valid, self.seed)
         split = replace(self.split, valid=stopping)
-        recipe, folds, dropped = self._chosen(self.recipe, split, deadline)
+        recipe, folds, report = self._chosen(split, deadline)
+        left = deadline.left - RESERVE * deadline.seconds
         made = fit_pipeline(
-            within(recipe, deadline.left, self.refit),
+            within(recipe, self.plan.recipe, left, self.refit),
             self.dataset,
             self.seed,
             split,
@@ -68,23 +77,32 @@ class AutoTraining:
             folds=folds,
         )
         made = _with(made, size_warnings=warnings)
-        return self._guaranteed(made, replace(self.plan.report, dropped=dropped), deciding, deadline)
+        return self._guaranteed(made, report, deciding, deadline)
 
-    def _chosen(
-        self, recipe: Recipe, split: Split, deadline: Deadline
-    ) -> tuple[Recipe, Folds | None, Mapping[str, str]]:
-        """The recipe without nominators that add nothing, and the out-of-fold candidates of those left."""
+    def _chosen(self, split: Split, deadline: Deadline) -> tuple[Recipe, Folds | None, PlanReport]:
+        """The recipe without nominators that add nothing, the out-of-fold candidates of those left, and the reasons.
+
+        Without a retrieved target the ranker is left out too.
+        """
+        recipe, report = self.recipe, self.plan.report
         work = PipelineTrainer.of(recipe, TYPES, TRAINERS)
         if not work.later:
-            return recipe, None, {}
+            return recipe, None, report
         context = context_of(self.dataset, split, self.seed, self.progress, self.checkpoints)
         folds = work.folds(context, split)
-        if recipe.expression != self.plan.recipe.expression or deadline.late:
-            return recipe, folds, {}  # the user chose the nominators, or there is no time
+        if recipe.expression != self.plan.recipe.expression:
+            return recipe, folds, _noted(report, "the pipeline was given")
+        useless = nothing_to_rank(work, folds, context)
+        if useless:
+            left_out = {**report.left_out, RANK: f"{useless}; ranks are fused"}
+            return without_ranker(recipe), None, replace(report, left_out=left_out)
+        if deadline.late:
+            return recipe, folds, _noted(report, f"no time was left for it; {MORE_TIME}")
         choice = choose(folds, self.seed, CHOICE * deadline.seconds, self.clock)
+        report = replace(report, dropped=choice.dropped)
         if not choice.dropped:
-            return recipe, folds, {}
-        return without_stages(recipe, tuple(choice.dropped)), folds.restricted(choice.kept), choice.dropped
+            return recipe, folds, report
+        return without_stages(recipe, tuple(choice.dropped)), folds.restricted(choice.kept), report
 
     def _guaranteed(
         self, made: TrainedPipeline, report: PlanReport, deciding: Positions, deadline: Deadline
@@ -103,7 +121,7 @@ class AutoTraining:
         report = replace(report, left_out={**report.left_out, **missing})
         if "valid" in found:
             report = compared(report, found["valid"], self.seed, deciding)
-        report = replace(report, verdict=verdict(report))
+        report = replace(report, verdict=verdict(report, only_nominator(made.recommender.pipeline)))
         best = winner(report)
         made = _with(made, plan=report, measured={name: one.measured for name, one in found.items()})
         slates = {name: one.baselines for name, one in found.items()}
@@ -130,6 +148,7 @@ class AutoTraining:
         """The single model as a recommender: it was fitted and measured already."""
         trained = made.recommender
         stage = nominator_named(trained.pipeline, name) or others[name]
+        stage = stage.renewed(score_pool=False)  # there is no pool
         recipe = single_recipe(name, made.recommender.recipe, BASELINES.get(name, name))
         pipeline = parse(recipe.expression, {name: stage}, "auto: pipeline")
         history = {key: one for key, one in trained.about.training.items() if key == name}
@@ -151,18 +170,50 @@ def parted(requests: HeldOut, seed: int) -> tuple[HeldOut, Positions]:
     return requests.take(np.sort(shuffled[:half])), np.sort(shuffled[half:])
 
 
-def within(recipe: Recipe, seconds: float, refit: bool) -> Recipe:
-    """The recipe with shorter time limits, if those of the fits to come are together far above these seconds."""
-    limits = {
-        name: 60 * one.train["minutes"] for name, one in recipe.stages.items() if "minutes" in one.train
-    }
-    fits = {name: 1.0 + refit * (1.0 if name == "rank" else REFITTED) for name in limits}
-    longest = sum(fits[name] * limits[name] for name in limits)
+def within(recipe: Recipe, planned: Recipe, seconds: float, refit: bool) -> Recipe:
+    """The recipe with shorter time limits, if those of the fits to come are together far above these seconds.
+
+    Limits that differ from the planned ones were given by the user and stay.
+    """
+    limits = {name: 60 * one.train.get("minutes", 0) for name, one in recipe.stages.items()}
+    fits = {name: 1.0 + refit * (1.0 if name == RANK else REFITTED) for name in limits}
+    ours = [name for name, limit in limits.items() if limit and limit == _planned(planned, name)]
+    seconds -= sum(fits[name] * limit for name, limit in limits.items() if name not in ours)
+    longest = sum(fits[name] * limits[name] for name in ours)
     if seconds >= FAR * longest:
         return recipe
-    shorter = {name: max(round(limits[name] * seconds / longest / 60, 2), 0.01) for name in limits}
+    shorter = {name: max(round(limits[name] * seconds / longest / 60, 2), 0.01) for name in ours}
     changed = with_settings(recipe, {f"stages.{name}.train.minutes": one for name, one in shorter.items()})
     return replace(changed, path=recipe.path)
+
+
+def _planned(planned: Recipe, name: str) -> float | None:
+    """Seconds of the time limit in a plan."""
+    return 60 * planned.stages[name].train.get("minutes", 0) if name in planned.stages else None
+
+
+def nothing_to_rank(work: PipelineTrainer, folds: Folds, context: TrainContext) -> str | None:
+    """Why the ranker cannot be trained: no target of its requests is among the candidates."""
+    trainer = work.trainers.get(RANK)
+    if not isinstance(trainer, RankerTrainer):
+        return None
+    requests = replace(context, batches=folds.batches(context.seed))
+    try:
+        _ = trainer.training_set(requests, RANK).weights
+    except DataError:
+        return f"no target of {len(folds):,} training requests is among the candidates of the nominators"
+    return None
+
+
+def only_nominator(pipeline: Pipeline) -> str | None:
+    """The nominator of a pipeline that has no other stage."""
+    names = [stage.title for stage in leaves(pipeline)]
+    return names[0] if len(names) == 1 else None
+
+
+def _noted(report: PlanReport, why: str) -> PlanReport:
+    """The report of a training without the choice of nominators."""
+    return replace(report, left_out={**report.left_out, "choice of nominators": why})
 
 
 def _alone(found: PartSlates, name: str) -> PartSlates:
@@ -186,7 +237,7 @@ def single_recipe(name: str, recipe: Recipe | None, kind: str) -> Recipe:
     config = recipe.stages[name] if recipe is not None and name in recipe.stages else StageConfig(kind)
     known = {one.name for one in TYPES[config.type].declared()}
     settings = {key: value for key, value in config.settings.items() if key != "score_pool"}
-    settings |= {"exclude_seen": True} if "exclude_seen" in known else {}
+    settings = {**({"exclude_seen": True} if "exclude_seen" in known else {}), **settings}
     return Recipe("auto", f"{name} % {SLATE}", {name: replace(config, settings=settings)}, {}, "auto")
 
 
@@ -196,3 +247,10 @@ def without_stages(recipe: Recipe, names: tuple[str, ...]) -> Recipe:
     kept = [part for part in pool.split(" + ") if part.split(" % ")[0].strip() not in names]
     made = with_settings(recipe, {"pipeline": " >> ".join([" + ".join(kept), *rest])})
     return replace(made, path=recipe.path)
+
+
+def without_ranker(recipe: Recipe) -> Recipe:
+    """The recipe without its ranker and the settings of its training."""
+    made = with_settings(recipe, {"pipeline": fused(recipe.expression.split(" >> ")[0])})
+    stages = {name: one for name, one in made.stages.items() if name != RANK}
+    return replace(made, path=recipe.path, stages=stages, training={})
