@@ -26,7 +26,7 @@ from shortlist.train import train
 from shortlist.train.bundle import AUTO
 
 RECIPE = AUTO
-MINUTES = 0.7  # time budget of the training
+MINUTES = 1.0  # time budget of the training
 
 
 @errors_to_exit_codes()
