@@ -17,6 +17,12 @@ from shortlist.pipeline import parse_recipe
 from shortlist.pipeline.recipe_settings import with_settings
 from tests.lab.experiments.results import check_result
 
+SHORT = (
+    HEALTHY.replace("epochs = 10", "epochs = 3")
+    .replace("epochs = 25", "epochs = 8")
+    .replace("0.00002", "0.00006")
+)
+
 
 @pytest.fixture(scope="module")
 def quick():
@@ -24,6 +30,7 @@ def quick():
     patch = pytest.MonkeyPatch()
     patch.setattr(module, "PLANTS", chosen)
     patch.setattr(module, "KNOBS", ("nominator", "cut"))
+    patch.setattr(module, "HEALTHY", SHORT)
     yield planted_trained(None, "quick", [0])
     patch.undo()
 
