@@ -104,7 +104,7 @@ def test_sequence_model_that_does_not_fit_is_left_out_with_its_estimate():
     made = composed(60.0, GivenSeconds(softmax=100.0, sampled=90.0))
     assert "sasrec" not in made.stages
     assert "raise --minutes" in made.left_out["sasrec"]
-    assert "8 epochs would take about" in made.left_out["sasrec"]
+    assert "20 epochs would take about" in made.left_out["sasrec"]
 
 
 @pytest.mark.parametrize(
