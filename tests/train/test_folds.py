@@ -87,7 +87,9 @@ def test_refit_trains_rankers_on_held_out_requests_first(world):
     assert len(made) == 60  # as many as the recipe allows, so none of the measured run
     assert len(held_out) == 2  # a stage before another ranker is trained without the requests it passes on
     assert not held_out[0] & held_out[1]
-    assert all(one.stages["nearest"] is stages["nearest"] for one in made.parts)  # fitted without their events
+    assert all(
+        one.stages["nearest"] is stages["nearest"] for one in made.parts
+    )  # fitted without their events
 
 
 def test_refit_fits_no_nominator_out_of_fold(world, monkeypatch):
