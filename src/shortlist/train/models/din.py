@@ -30,8 +30,7 @@ class DINTrainer(WindowTrainer):
         """Of every example and item: score, vector, attention weights and layers; the first layer of every window."""
         sizes, longest = self.config, self._longest(events) if len(events) else 0
         pair = 1 + sizes.width + sizes.hidden + longest + 2 * sum(sizes.layers)  # before and after the norm
-        first: int = longest * sizes.width * sizes.layers[0]
-        return self.batch_size * (1 + self.negatives) * pair + first
+        return int(self.batch_size * (1 + self.negatives) * pair + longest * sizes.width * sizes.layers[0])
 
     def loss_function(self, model: DIN, events: Interactions, device: torch.device) -> LossOf:
         sampler = NegativeSampler.of(events.popularity, self.alpha, device)
