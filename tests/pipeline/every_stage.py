@@ -124,8 +124,8 @@ def _boosted() -> BoostedScorer:
 
 def _blend() -> BlendScorer:
     boosted, network = _boosted(), FeatureMLP([len(_features(True).names), 8]).eval()
-    factors = torch.tensor([0.5, 2.0], dtype=torch.float64)
-    return BlendScorer(boosted.features, network, boosted.trees, factors, name="it")
+    ones = torch.ones(2 + len(boosted.features.scored), dtype=torch.float64)
+    return BlendScorer(boosted.features, network, boosted.trees, ones / len(ones), ones, name="it")
 
 
 def _mlp() -> MLPScorer:

@@ -193,7 +193,7 @@ def test_trainer_that_does_not_use_weights_is_refused_before_any_training(world,
     assert Plain.fits == []
     tensors_of(IMPLICIT, rated, trainers=trainers)
     tensors_of(RECIPE, world, trainers=trainers)
-    assert Plain.fits == ["popular"] * 4  # with and without the targets of requests
+    assert Plain.fits == ["popular"] * 6  # in two folds without the targets of requests, and on all events
 
 
 @pytest.mark.parametrize("name", shipped_names())

@@ -201,7 +201,7 @@ def test_half_histories_use_one_or_two_of_four_folds():
 
 
 def test_one_fold_is_used_where_a_second_leaves_no_time_for_a_model():
-    slow = GivenSeconds(softmax=30.0, sampled=24.0)
+    slow = GivenSeconds(softmax=12.0, sampled=9.6)
     made = composed(protocol="half-history", meter=slow)
     assert "sasrec" in made.stages
     assert made.training["requests"] == int(SURE * USUAL.rankable / FOLDS)

@@ -105,6 +105,7 @@ def test_model_is_finished_before_every_validation_and_at_the_end(monkeypatch):
 
     monkeypatch.setattr(PlainTrainer, "finish", recorded)
     monkeypatch.setattr(loop_trainer, "validation_metric", metric_of)
+    monkeypatch.setattr(loop_trainer, "SETTLE", 0)
     model = TINY.with_settings(epochs=5, patience=2).learn(tastes(), on_validation=reported.append)
     assert finished == [0, 1, 2, 3, 4]
     assert reported == list(model.validation) == [0.1, 0.4, 0.2, 0.3]

@@ -97,6 +97,7 @@ def test_weights_of_the_best_epoch_are_kept_and_every_validation_is_reported(mon
         return metric
 
     monkeypatch.setattr(loop_trainer, "validation_metric", metric_of)
+    monkeypatch.setattr(loop_trainer, "SETTLE", 0)
     trainer = TINY.with_settings(epochs=5, patience=2, batch_size=64)
     model = trainer.learn(chains(), on_validation=reported.append)
     assert reported == list(model.validation) == [0.1, 0.4, 0.2, 0.3]

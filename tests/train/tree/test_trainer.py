@@ -213,7 +213,7 @@ def test_settings_of_the_stage_outrank_those_of_the_plan():
 
 def test_a_ranker_after_several_nominators_uses_the_tree_score():
     """The recipe `deep` with a shorter training."""
-    shorter = "epochs = 1\nmin_history = 4\nwindows = [4, 2, 1, 1]"
+    shorter = "epochs = 1\nwindows = [4, 2, 1, 1]"
     text = (FOLDER / "deep.toml").read_text().replace("epochs = 3", shorter)
     world = embedded(size="small")
     pipeline = train(parse_recipe(text), world, seed=0).pipeline
