@@ -1,42 +1,19 @@
-"""The grammar of pipelines: five kinds of stages, and three operators to put them together.
-
-    tree % 500 + popular % 50 >> Seen() >> rank % 50 >> Diverse(0.3) % 10
-
-`a + b` pools nominators, `a % k` lets at most k through, `a >> b` is a then b. Python binds `%` tighter than `+`
-and `+` tighter than `>>`, so a pipeline needs no parentheses.
-
-A kind returns only what it owns: a filter returns a mask, a scorer returns scores, a selector returns positions.
-A filter therefore cannot reorder candidates, and a scorer cannot drop them.
-"""
+"""A stage, and what the operators make of stages: a cut, a pool, a pipeline."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
-import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query, merge
-from shortlist.data.candidates import repeats
 from shortlist.errors import GrammarError
-from shortlist.settings import Setting, check_fields, setting, settings_of
+from shortlist.grammar.knob import Knob
+from shortlist.settings import Setting, check_fields, settings_of
 
 KINDS = "Nominator, Filter, Hydrator, Scorer or Selector"
-
-
-@dataclass(frozen=True)
-class Knob:
-    """A setting of a stage that can be changed without training, its current value and which others to try.
-
-    "scale": any size from `least` on, smaller or larger; "double": only larger; "off": only `Stage.switched_off`.
-    """
-
-    name: str
-    value: float
-    rule: Literal["scale", "double", "off"]
-    least: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +78,11 @@ class Stage:
         """This stage without the effect of one of its knobs."""
         return self.renewed(**{knob: 0})
 
+    def pool_scores(self, name: str) -> "Stage | None":
+        """The stage that scores the pool with the nominator inside this one; None where it does not score the pool."""
+        made = [one for child in self.children() if (one := child.pool_scores(name)) is not None]
+        return self.map(lambda _: made[0]) if len(made) == 1 else None
+
     def expression(self) -> str:
         """This stage in the repr of a pipeline."""
         sized = f" % {self.__dict__[self.size_field]}" if self.size_field else ""
@@ -143,120 +125,6 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Nominator(Stage):
-    """Candidate generator: nominates at most `limit` items of the whole catalogue per request."""
-
-    kind: ClassVar[str] = "nominator"
-    size_field: ClassVar[str] = "limit"
-
-    _: KW_ONLY
-    limit: int = setting(100, "Largest number of candidates per request.", least=1)
-    score_pool: bool = setting(False, "Also score the candidates that other nominators of the pool found.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.score_pool and not self.can_score():
-            raise GrammarError(f"{self.title}: this type cannot score the pool; remove score_pool")
-
-    @abstractmethod
-    def nominate(self, query: Query) -> Candidates:
-        """Items with scores, best first; a negative item is an empty place."""
-
-    def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
-        """`score` of the given items [B, K], NaN where there is none, and further columns about them."""
-        raise NotImplementedError
-
-    @classmethod
-    def can_score(cls) -> bool:
-        """Whether the type scores given items, which `score_pool` needs."""
-        return cls.item_columns is not Nominator.item_columns
-
-    @classmethod
-    def declared(cls) -> tuple[Setting, ...]:
-        return tuple(one for one in super().declared() if one.name != "score_pool" or cls.can_score())
-
-    def settings(self) -> dict[str, Any]:
-        left_out = () if self.can_score() else ("score_pool",)
-        return {name: value for name, value in super().settings().items() if name not in left_out}
-
-    def __call__(self, query: Query, found: Candidates) -> Candidates:
-        nominated = self.nominate(query)
-        ordered = nominated.nonfinite_last(self.title)
-        in_order = ordered is nominated and ordered.shape[1] <= self.limit
-        return ordered if in_order else ordered.best(self.limit)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Filter(Stage):
-    """Removes candidates; it cannot add, score or reorder them."""
-
-    kind: ClassVar[str] = "filter"
-
-    @abstractmethod
-    def keep(self, query: Query, found: Candidates) -> Tensor:
-        """True where a candidate is kept [B, K]."""
-
-    def __call__(self, query: Query, found: Candidates) -> Candidates:
-        return found.keep(self.keep(query, found))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Hydrator(Stage):
-    """Adds columns to candidates; it cannot add, drop or reorder them."""
-
-    kind: ClassVar[str] = "hydrator"
-
-    @abstractmethod
-    def columns(self, query: Query, found: Candidates) -> Mapping[str, Tensor]:
-        """New columns by name, each [B, K]."""
-
-    def __call__(self, query: Query, found: Candidates) -> Candidates:
-        return found.add(self.columns(query, found))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Scorer(Stage):
-    """Scores every candidate, higher is better; it cannot drop or reorder them."""
-
-    kind: ClassVar[str] = "scorer"
-
-    @abstractmethod
-    def score(self, query: Query, found: Candidates) -> Tensor:
-        """One score per candidate [B, K]; scores at invalid places are ignored."""
-
-    def __call__(self, query: Query, found: Candidates) -> Candidates:
-        return found.score(self.score(query, found).to(torch.float32)).nonfinite_last(self.title)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Selector(Stage):
-    """Selects at most `k` candidates and their order."""
-
-    kind: ClassVar[str] = "selector"
-    size_field: ClassVar[str] = "k"
-
-    _: KW_ONLY
-    k: int = setting(10, "Largest number of selected candidates.", least=1)
-
-    @property
-    def capacity(self) -> int:
-        return self.k
-
-    @abstractmethod
-    def select(self, query: Query, found: Candidates) -> Tensor:
-        """Positions of the selected candidates, best first [B, k]; negative for an empty place."""
-
-    def selection_columns(self, query: Query, found: Candidates, positions: Tensor) -> Mapping[str, Tensor]:
-        """Columns about the selected candidates [B, k], such as a propensity."""
-        return {}
-
-    def __call__(self, query: Query, found: Candidates) -> Candidates:
-        positions = self.select(query, found)[:, : self.k if found.shape[1] else 0]
-        positions = positions.masked_fill(repeats(positions), -1)
-        return found.take(positions).add(self.selection_columns(query, found, positions))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Top(Stage):
     """A stage, then only the k best by score."""
 
@@ -281,6 +149,9 @@ class Top(Stage):
 
     def switched_off(self, knob: str) -> Stage:
         return bare(self)
+
+    def pool_scores(self, name: str) -> Stage | None:
+        return self.inner.pool_scores(name)
 
     @property
     def title(self) -> str:
@@ -322,29 +193,14 @@ class Pool(Stage):
     @cached_property
     def _scorers(self) -> tuple[Stage, ...]:
         """The stages that score the whole pool, each with the guards of its nominator."""
-        made = (_pool_scores(part, part.title) for part in self.parts)
+        made = (part.pool_scores(part.title) for part in self.parts)
         return tuple(one for one in made if one is not None)
+
+    def pool_scores(self, name: str) -> None:
+        """Several stages make the scores of a pool."""
 
     def expression(self) -> str:
         return " + ".join(part.expression() for part in self.parts)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PoolScores(Hydrator):
-    """A nominator's scores of all candidates of the pool, in the columns `NAME.score`, `NAME.z` and its own ones.
-
-    `NAME.z` is standardised by the scores of the items that this nominator nominated, so it depends neither on other
-    nominators nor on later cuts.
-    """
-
-    nominator: Nominator
-
-    def columns(self, query: Query, found: Candidates) -> Mapping[str, Tensor]:
-        own, rank = found.columns[f"{self.name}.score"], found.columns[f"{self.name}.rank"]
-        made = dict(self.nominator.item_columns(query, found.items.clamp(min=0)))
-        made["score"] = torch.where(rank.isnan(), made["score"].to(own.dtype), own)
-        made["z"] = _standardised(made["score"], rank)
-        return {f"{self.name}.{what}": one.masked_fill(~found.valid, torch.nan) for what, one in made.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -382,6 +238,9 @@ class Pipeline(Stage):
         first = bare(self.stages[0])
         return first.parts if isinstance(first, Pool) else ()
 
+    def pool_scores(self, name: str) -> None:
+        """Several stages make the scores of a pipeline."""
+
     def expression(self) -> str:
         return f"({self!r})"
 
@@ -398,24 +257,6 @@ def kind_of(stage: Stage) -> str:
     return stage.kind
 
 
-def as_pipeline(stage: Stage) -> Pipeline:
-    """The stage as a pipeline that can run: it begins with a pool."""
-    pipeline = stage if isinstance(stage, Pipeline) else Pipeline((stage,))
-    if (kind := kind_of(pipeline.stages[0])) != "nominator":
-        raise GrammarError(f"{pipeline!r} begins with a {kind}; begin with a nominator")
-    return pipeline
-
-
-def leaves(stage: Stage) -> list[Stage]:
-    """The stages without children, in order."""
-    return [leaf for child in stage.children() for leaf in leaves(child)] or [stage]
-
-
-def map_leaves(stage: Stage, change: Callable[[Stage], Stage]) -> Stage:
-    """The same stage with `change` applied to every leaf."""
-    return stage.map(lambda child: map_leaves(child, change)) if stage.children() else change(stage)
-
-
 def bare(stage: Stage) -> Stage:
     """The stage without the cuts around it."""
     return bare(stage.inner) if isinstance(stage, Top) else stage
@@ -426,25 +267,6 @@ def _stage(value: object) -> Stage:
         return value
     hint = f"; make one with {value.__name__}(...)" if isinstance(value, type) else ""
     raise GrammarError(f"expected a stage beside + or >>, got {value!r}{hint}")
-
-
-def _pool_scores(part: Stage, name: str) -> Stage | None:
-    """The stage that scores the pool with the nominator of a part, None where it does not score the pool."""
-    if isinstance(part, Nominator):
-        return PoolScores(part, name=name) if part.score_pool else None
-    if isinstance(part, Pool | Pipeline):
-        return None  # several stages make its scores
-    (inner,) = part.children()
-    made = _pool_scores(inner, name)
-    return None if made is None else made if isinstance(part, Top) else part.map(lambda _: made)
-
-
-def _standardised(scores: Tensor, rank: Tensor) -> Tensor:
-    """Scores [B, K] minus the mean over nominated items, over their standard deviation; NaN where that is 0."""
-    own = scores.masked_fill(rank.isnan() | ~scores.isfinite(), torch.nan)
-    mean = own.nanmean(1, keepdim=True)
-    deviation = (own - mean).square().nanmean(1, keepdim=True).sqrt()
-    return (scores - mean) / deviation.masked_fill(deviation <= 0, torch.nan)
 
 
 def _flat(stage: Stage) -> tuple[Stage, ...]:
