@@ -13,7 +13,7 @@ from tests.train.logs import nothing
 ITEMS, WIDTH = 60, 12
 
 
-def folds_of(*kinds: str, requests: int = 400, seed: int = 0) -> Folds:
+def folds_of(*kinds: str, requests: int = 2000, seed: int = 0) -> Folds:
     """Requests with two targets each; `left` and `right` nominate one of them, `copy` is `left`, `noise` is random."""
     random = np.random.default_rng(seed)
     batches = [_batch(random, kinds, 40) for _ in range(requests // 40)]
@@ -56,13 +56,13 @@ def test_popular_items_stay_for_users_without_history():
 
 
 def test_one_of_two_equal_nominators_stays():
-    choice = choose(folds_of("left", "right", "copy", requests=800))
+    choice = choose(folds_of("left", "right", "copy", requests=2000))
     assert {"right"} < set(choice.kept)
     assert len({"left", "copy"} & set(choice.kept)) >= 1
 
 
 def test_few_requests_drop_nothing():
-    assert choose(folds_of("left", "right", "noise", requests=80)).dropped == {}
+    assert choose(folds_of("left", "right", "noise", requests=800)).dropped == {}
 
 
 def test_time_limit_drops_nothing_more():

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 from shortlist.simulate import embedded
-from shortlist.train.auto.compose import ENOUGH_REQUESTS, FOLDS, LARGE, MIN_REQUESTS, SURE, Composer
+from shortlist.train.auto.compose import ENOUGH_REQUESTS, FOLDS, MIN_REQUESTS, SURE, Composer
 from shortlist.train.auto.composed import SLATE, Composed
 from shortlist.train.auto.estimates import RankerSeconds
 from shortlist.train.auto.log_profile import LogProfile
+from shortlist.train.auto.parts import LARGE
 from shortlist.train.models.ease import MAX_ITEMS
 from shortlist.train.rankers.out_of_fold import folds_of, out_of_fold_data
 
@@ -40,6 +41,7 @@ class GivenSeconds:
     towers: float = 0.1
     request: float = 0.001
     gru4rec: float = 1e9
+    lightgcn: float = 1e9
     accepted: bool = True
 
     def accepts(self, kind: str, loss: str) -> bool:
@@ -57,6 +59,9 @@ class GivenSeconds:
     def epoch(self, kind: str, loss: str = "softmax") -> float:
         own = {"two-tower": self.towers, "gru4rec": self.gru4rec}
         return own[kind] if kind in own else getattr(self, loss)
+
+    def whole_epoch(self, kind: str) -> float:
+        return self.lightgcn
 
     def ranker(self, kind: str) -> RankerSeconds:
         return RankerSeconds(self.request / 10, self.request, self.request / 100)
@@ -98,6 +103,23 @@ def test_exact_loss_that_the_trainer_refuses_is_not_measured():
     made = composed(items=5_000, meter=GivenSeconds(softmax=0.01, accepted=False), gpu=True)
     assert made.stages["sasrec"].train["loss"] == "sampled"
     assert "too many for the exact loss on a GPU" in made.reasons["stages.sasrec.train.loss"]
+
+
+def test_second_sequence_model_where_the_first_one_has_all_its_epochs():
+    meter = GivenSeconds(gru4rec=1.0)
+    made = composed(meter=meter)
+    assert list(made.limits)[:2] == ["sasrec", "gru4rec"]
+    assert made.stages["sasrec"].train["epochs"] == 60
+    short = composed(150.0, meter=meter)
+    assert short.stages["sasrec"].train["epochs"] < 60
+    assert "raise --minutes" in short.left_out["gru4rec"]
+
+
+def test_graph_model_only_where_users_ask_after_one_cut_in_time():
+    meter = GivenSeconds(lightgcn=1.0)
+    assert "lightgcn" in composed(meter=meter, protocol="global-time").limits
+    assert "under leave-last-out" in composed(meter=meter).left_out["lightgcn"]
+    assert "20 epochs" in composed(protocol="global-time").left_out["lightgcn"]
 
 
 def test_sequence_model_that_does_not_fit_is_left_out_with_its_estimate():
@@ -171,9 +193,9 @@ def test_large_catalogue_has_larger_limits_and_says_why_no_tree():
     assert made.stages["sasrec"].train["loss"] == "sampled"
 
 
-def test_network_ranks_alone_without_lightgbm():
+def test_network_ranks_without_trees_where_lightgbm_is_missing():
     made = composed(lightgbm=False)
-    assert made.stages["rank"].type == "feature-ranker"
+    assert made.stages["rank"].type == "blend-ranker"
     assert "LightGBM is not installed" in made.reasons["stages.rank.type"]
 
 

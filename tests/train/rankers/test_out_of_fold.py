@@ -77,6 +77,18 @@ def test_with_global_time_all_training_events_precede_all_targets(world):
     assert data.past.times.max() < first
 
 
+def test_with_global_time_users_ask_again_after_new_events(world):
+    requests = out_of_fold_data(
+        world.events, {"protocol": "global-time"}, seed=0, most=MOST
+    ).requests.held_out
+    pairs = list(zip(requests.users.tolist(), requests.cuts.tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs) > len(set(requests.users.tolist()))
+    late = np.sort(world.events.times)[int(0.95 * len(world.events))]
+    users = {user for user, cut in pairs if world.events.times[cut] >= late}
+    after = np.bincount(world.events.users[world.events.times >= late], minlength=world.events.n_users)
+    assert users <= set(np.flatnonzero(after).tolist())
+
+
 def test_seed_samples_at_most_the_given_number_of_requests(world):
     one, two = (
         out_of_fold_data(world.events, {}, seed, most=10).requests.held_out.users.tolist() for seed in (0, 1)

@@ -21,10 +21,10 @@ from shortlist.train.folds import Folds, nominators_of
 from shortlist.train.measure import CUT
 
 MOST = 4000  # requests of both halves
-FEWEST = 200
+FEWEST = 2000  # with fewer, no interval is short enough
 NEGATIVES = 30  # candidates of a request that the cheap ranker is trained on, beside its targets
 KEPT = ("popular",)  # users without a history need it
-TINY = 0.001  # loss of recall, as a share of it, that counts as none
+TINY = 0.01  # loss of recall, as a share of it, that the interval must exclude
 RIDGE, STEPS, TOLERANCE = 1.0, 20, 1e-3  # of the logistic regression
 
 
@@ -39,7 +39,7 @@ class Choice:
 def choose(
     folds: Folds, seed: int = 0, seconds: float = float("inf"), clock: Callable[[], float] = time.perf_counter
 ) -> Choice:
-    """Drop nominators one at a time, the one with the smallest loss first, while no loss can be shown.
+    """Drop nominators one at a time, the one with the smallest loss first, while a loss of 1 % can be excluded.
 
     It stops after `seconds`; nominators that were not tried stay.
     """
@@ -73,7 +73,7 @@ def _least_needed(
         test = paired(whole, requests.recalls([one for one in names if one != name]), seed)
         if best is None or test.difference < best[1].difference:
             best = name, test, float(whole.nanmean())
-    none = best is not None and not best[1].above and best[1].difference <= TINY * best[2]
+    none = best is not None and best[1].difference <= 0 and best[1].high <= TINY * best[2]
     return best if none else None
 
 

@@ -1,11 +1,13 @@
 """Seconds of one fit of each part of a pipeline on this log and machine, from short measured runs."""
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 
 from shortlist.data import Catalog, HeldOut, Interactions, Split
 from shortlist.errors import ConfigError
@@ -14,6 +16,7 @@ from shortlist.pipeline import TYPES, Recipe, run
 from shortlist.pipeline.recipe import StageConfig
 from shortlist.train.context import TrainContext
 from shortlist.train.folds import Folds
+from shortlist.train.loop.device import device_of
 from shortlist.train.pipeline import PipelineTrainer
 from shortlist.train.registry import TRAINERS, make_trainer
 
@@ -26,6 +29,7 @@ NEIGHBOUR_ITEMS = (1000, 8000)  # of the sampled product of items, at least and 
 NEIGHBOUR_SHARE = 0.05
 STEPS = (1, 6, 36)  # of the measured trainings; the last one is skipped where the one before was long
 LONG = 1.0  # seconds
+WHOLE_STEPS = 3  # of a model whose every step reads all events
 COUNTED_EVENTS = 50_000  # of the sampled counts
 TRIAL = "last_click % 50 + popular % 250 >> rank % 20"
 TRIAL_STAGES = {"last_click": StageConfig("last-click"), "popular": StageConfig("popular")}
@@ -99,6 +103,25 @@ class Meter:
     def epoch(self, kind: str, **settings: Any) -> float:
         """The seconds of an epoch, from the difference between trainings of one and of more steps."""
         return self.once((kind, *sorted(settings.items())), lambda: self._epoch(kind, settings))
+
+    def whole_epoch(self, kind: str) -> float:
+        """The seconds of an epoch of a model whose every step reads all events, from a few steps."""
+        return self.once((kind, "whole"), lambda: self._whole_epoch(kind))
+
+    def _whole_epoch(self, kind: str) -> float:
+        trainer = make_trainer(kind)
+        device = device_of(trainer.device)
+        model = trainer.begin(self.events, self.catalog).to(device)
+        losses = itertools.cycle(trainer._batches(model, self.events, self.seed, device)(0))
+
+        def steps(count: int) -> None:
+            for loss in itertools.islice(losses, count):
+                loss().backward()
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+
+        steps(1)  # loads code
+        return self.seconds(lambda: steps(WHOLE_STEPS)) / WHOLE_STEPS * int(trainer._steps(self.events))
 
     def accepts(self, kind: str, **settings: Any) -> bool:
         """Whether a trainer with epochs accepts these settings for the log."""

@@ -20,7 +20,6 @@ from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Labelled, Progress, silent
 from shortlist.train.auto.budget import CHOICE, REFITTED, RESERVE, Deadline
 from shortlist.train.auto.choose import choose
-from shortlist.train.auto.compose import MORE_TIME
 from shortlist.train.auto.composed import SLATE, fused
 from shortlist.train.auto.guarantee import (
     BASELINES,
@@ -31,6 +30,7 @@ from shortlist.train.auto.guarantee import (
     verdict,
     winner,
 )
+from shortlist.train.auto.parts import MORE_TIME
 from shortlist.train.auto.plan import Plan
 from shortlist.train.checks import check_before_training
 from shortlist.train.context import TrainContext

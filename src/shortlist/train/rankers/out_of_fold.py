@@ -28,7 +28,8 @@ CELLS = 1 << 25  # scores of a batch, for all items, at most
 FEW = 0.05  # share of the requests for which no further fold is fitted
 BATCHES = 20  # fewer requests per batch where there would be fewer batches
 MOST_PER_USER = 5  # requests of a user under leave-last-out, where users are fewer than requests
-LATE = 0.85  # share of the events before the cut of "global-time"
+LATE = 0.85  # share of the events before the first cut of "global-time"
+LATER = (0.9, 0.95)  # and before its further cuts
 QUARTERS = (1, 3)  # further cuts of half-history, where candidates come from other users
 MIN_BEFORE = 2  # events before a further cut
 
@@ -116,6 +117,7 @@ def out_of_fold_data(
 
     Under leave-last-out a user with many events has several requests, each with the next event as its target. With
     `several`, users have requests at a quarter, half and three quarters under half-history; those at half come first.
+    Under one cut in time there are requests at two later times too: nominators in service are older than the history.
     """
     name = protocol_name(protocol)
     cuts = _cuts(events, name)
@@ -133,6 +135,8 @@ def out_of_fold_data(
         first = first.copy()
         np.minimum.at(first, further.held_out.users, further.held_out.cuts)
         every = every.and_then(_shuffled(further, seed))
+    if name == "global-time":
+        every = every.and_then(_shuffled(_later_requests(events, cuts), seed))
     past = events.where(np.arange(len(events)) < first[events.users])
     return OutOfFoldData(past, past if name == "global-time" else events, first, every, most)
 
@@ -149,6 +153,18 @@ def _further_requests(events: Interactions, users: Positions, cuts: Positions) -
     used = (at - starts[owner] >= MIN_BEFORE) & (at < stops[owner]) & (at != cuts[owner])
     owner, at = owner[used], at[used]
     return Requests(HeldOut(events, starts[owner], at, stops[owner]), stops[owner])
+
+
+def _later_requests(events: Interactions, cuts: Positions) -> Requests:
+    """Requests at later times, of users with events since the cut before and after it."""
+    starts, stops = events.starts[:-1], events.starts[1:]
+    owners, at, before = list[Positions](), list[Positions](), cuts
+    for share in LATER:
+        now = _cuts_at(events, share)
+        users = np.flatnonzero((now > before) & (now < stops))
+        owners, at, before = [*owners, users], [*at, now[users]], now
+    owner, cut = np.concatenate(owners), np.concatenate(at)
+    return Requests(HeldOut(events, starts[owner], cut, stops[owner]), stops[owner])
 
 
 def held_out_requests(parts: Sequence[HeldOut], seed: int, most: int) -> Requests:
@@ -208,11 +224,14 @@ def _cuts(events: Interactions, protocol: str) -> Positions:
     starts, lengths = events.starts[:-1], events.lengths
     if protocol == "leave-last-out":
         return starts + np.maximum(lengths - 1, 0)
-    if protocol == "global-time":
-        when = np.sort(events.times)[int(LATE * len(events))]
-        before = np.bincount(events.users, weights=events.times < when, minlength=events.n_users)
-        return starts + before.astype(np.int64)
-    return starts + lengths // 2
+    return _cuts_at(events, LATE) if protocol == "global-time" else starts + lengths // 2
+
+
+def _cuts_at(events: Interactions, share: float) -> Positions:
+    """The position of each user's first event after this share of all events in time [U]."""
+    when = np.sort(events.times)[int(share * len(events))]
+    before = np.bincount(events.users, weights=events.times < when, minlength=events.n_users)
+    return events.starts[:-1] + before.astype(np.int64)
 
 
 def request_batches(requests: Requests) -> list[RequestBatch]:

@@ -1,0 +1,136 @@
+"""Nominators of a plan that are trained in epochs: as many models and epochs as the budget allows."""
+
+from dataclasses import dataclass
+
+from shortlist.train.auto.composed import Composed
+from shortlist.train.auto.parts import LARGE, Parts, minutes_of, nominator
+
+SEQUENCE = ("sasrec", "gru4rec")  # the better first
+MIN_SEQUENCES = 50  # training requests that a sequence model needs
+MIN_EPOCHS = 20  # of a sequence model; with fewer it may not have learned more than popularity
+ENOUGH_EPOCHS = 25  # with the exact loss; where fewer fit, the sampled loss is cheaper
+MAX_EPOCHS = 60
+EPOCHS_WITHOUT_VALIDATION = 10
+NEW_USERS = 0.2  # share of requests without a history from which they are many
+TOWER_EPOCHS = 10
+TOWER_SHARE = 0.15  # of the budget
+
+
+@dataclass(frozen=True)
+class ModelParts(Parts):
+    """The parts of a plan that are trained in epochs."""
+
+    def sequence(self, plan: Composed) -> Composed:
+        """SASRec with the exact loss, or the sampled one where too few epochs of the exact one fit; else GRU4Rec."""
+        profile = self.profile
+        if profile.rankable < MIN_SEQUENCES:
+            return plan.without("sasrec", self.few(MIN_SEQUENCES))
+        most = MAX_EPOCHS if profile.validation else EPOCHS_WITHOUT_VALIDATION
+        for kind in SEQUENCE:
+            loss, epoch, fitting = self._loss(kind, plan, most)
+            if fitting >= MIN_EPOCHS:
+                fits = epoch, min(most, fitting)
+                return self._sequence_model(plan, kind, loss, *fits, "the order of histories", 100)
+            plan = self._without(plan, kind, epoch)
+        return plan
+
+    def second_sequence(self, plan: Composed) -> Composed:
+        """The other sequence model, where the first one has all its epochs and time is left."""
+        first, second = SEQUENCE
+        if first not in plan.stages or not self.profile.validation:
+            return plan
+        loss = str(plan.stages[first].train["loss"])
+        epoch = self.meter.epoch(second, loss=loss)
+        fitting = _fitting(plan, epoch)
+        if fitting < MIN_EPOCHS:
+            return self._without(plan, second, epoch)
+        why = "a second model of the order of histories: its errors are others"
+        return self._sequence_model(plan, second, loss, epoch, min(MAX_EPOCHS, fitting), why, 60)
+
+    def graph(self, plan: Composed) -> Composed:
+        """LightGCN, where users of the training data have many later items and their order counts less."""
+        if self.profile.protocol != "global-time" or not self.profile.validation:
+            why = f"under {self.profile.protocol} EASE and the order of histories say more of a user"
+            return plan.without("lightgcn", why)
+        epoch = self.meter.whole_epoch("lightgcn")
+        epochs = min(_fitting(plan, epoch), MAX_EPOCHS)
+        if epochs < MIN_EPOCHS:
+            return self._without(plan, "lightgcn", epoch)
+        seconds = epochs * epoch * plan.budget.epochs
+        train = {"epochs": epochs, "minutes": minutes_of(seconds / plan.budget.epochs)}
+        return plan.with_stage(
+            "lightgcn",
+            nominator("lightgcn", train),
+            "users of the training data, by what similar users took",
+            self.limit(60),
+            seconds,
+            epochs=f"an epoch takes about {epoch:.2g} s on {self.profile.machine}",
+            minutes=f"of each fit from the start; {seconds:.0f} s in all",
+        )
+
+    def _without(self, plan: Composed, name: str, epoch: float) -> Composed:
+        """The plan without a model whose least number of epochs does not fit."""
+        seconds = MIN_EPOCHS * epoch * plan.budget.epochs
+        return plan.without(name, self.too_slow(seconds, f"{MIN_EPOCHS} epochs", plan.budget.left))
+
+    def _sequence_model(
+        self, plan: Composed, kind: str, loss: str, epoch: float, epochs: int, why: str, limit: int
+    ) -> Composed:
+        seconds = min(epochs * epoch * plan.budget.epochs, plan.budget.left)
+        minutes = minutes_of(seconds / plan.budget.epochs)
+        train = {"loss": loss, "epochs": epochs, "minutes": minutes, "ahead": 0}
+        return plan.with_stage(
+            kind,
+            nominator(kind, train),
+            why,
+            self.limit(limit),
+            seconds,
+            loss=self._why_loss(kind, loss),
+            epochs=f"an epoch takes about {epoch:.2g} s on {self.profile.machine}",
+            ahead="chosen on validation, where requests have several later items",
+            minutes=f"of each fit from the start; {seconds:.0f} s in all",
+        )
+
+    def _loss(self, kind: str, plan: Composed, most: int) -> tuple[str, float, int]:
+        """The loss, the seconds of an epoch and the number of epochs that fit."""
+        epoch = self.meter.epoch(kind, loss="softmax") if self._softmax_fits(kind) else float("inf")
+        fitting = _fitting(plan, epoch)
+        if fitting >= min(ENOUGH_EPOCHS, most):
+            return "softmax", epoch, fitting
+        sampled = self.meter.epoch(kind, loss="sampled")
+        if sampled >= epoch:
+            return "softmax", epoch, fitting
+        return "sampled", sampled, _fitting(plan, sampled)
+
+    def _softmax_fits(self, kind: str) -> bool:
+        small = self.profile.gpu or self.profile.items <= LARGE
+        return small and self.meter.accepts(kind, loss="softmax")
+
+    def _why_loss(self, kind: str, loss: str) -> str:
+        if loss == "softmax":
+            return f"exact over {self.profile.items:,} items"
+        if not self._softmax_fits(kind):
+            return f"{self.profile.items:,} items are too many for the exact loss on {self.profile.machine}"
+        return f"fewer than {ENOUGH_EPOCHS} epochs of the exact loss over {self.profile.items:,} items fit"
+
+    def towers(self, plan: Composed) -> Composed:
+        """Two towers for catalogues with categories, and for many users without a history."""
+        profile = self.profile
+        described, many_new = profile.categories > 1, profile.new_users >= NEW_USERS
+        if not described and not many_new:
+            return plan.without("towers", "the catalogue has no categories, and few test users are new")
+        seconds = TOWER_EPOCHS * self.meter.epoch("two-tower") * plan.budget.epochs
+        if seconds > min(TOWER_SHARE * self.seconds, plan.budget.left):
+            limit = min(TOWER_SHARE * self.seconds, plan.budget.left)
+            return plan.without("towers", self.too_slow(seconds, f"{TOWER_EPOCHS} epochs", limit))
+        why = (
+            f"items have {profile.categories} categories"
+            if described
+            else f"{profile.new_users:.0%} of the test users are new"
+        )
+        return plan.with_stage("towers", nominator("two-tower"), why, self.limit(60), seconds)
+
+
+def _fitting(plan: Composed, epoch: float) -> int:
+    """The epochs that fit into what is left of the budget, with `epoch` seconds each."""
+    return int(plan.budget.left / (epoch * plan.budget.epochs))
