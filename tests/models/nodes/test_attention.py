@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from shortlist.models.nodes import attention, plain_weights
+from shortlist.models.nodes import UnitInputs, attention, plain_weights, unit
 from tests.models.nodes.worlds import OPTIONS, SIZES, perturbed, rows_of, small
 
 
@@ -48,7 +48,7 @@ def test_blocked_attention_weights_equal_unblocked_ones(options, monkeypatch):
     history, rows = rows_of(config, users=7, candidates=11)
     whole = scorer.score(scorer.prepare(history), rows)
     for block in (1, 700, 2000, 5000):  # bytes: one pair, some candidates, some users
-        monkeypatch.setattr(attention, "CPU_BLOCK", block)
+        monkeypatch.setattr(unit, "CPU_BLOCK", block)
         with torch.no_grad():
             assert close(scorer.score(scorer.prepare(history), rows), whole, 1e-12)
 
@@ -57,9 +57,8 @@ def test_plain_weights_of_a_hand_computed_case():
     a, w = torch.tensor([[[2.0], [3.0]]]), torch.tensor([[[1.0], [-1.0]]])  # one user, width 1
     there, zero = torch.tensor([[True, False]]), torch.zeros(1)
     pa, pn = torch.tensor([[[1.0], [1.0]]]), torch.tensor([[[0.5], [0.5]]])
-    s = plain_weights(
-        a, there, pa, w, pn, torch.ones(1, 1), torch.full((1,), 2.0), zero, zero + 0.5, zero + 0.1
-    )
+    weights = torch.ones(1, 1), torch.full((1,), 2.0), zero, zero + 0.5, zero + 0.1
+    s = plain_weights(UnitInputs(a, there, pa, w, pn, *weights))
     # node 1: 1 + 0.5 + 2 = 3.5, times 2; node 2: 1.5 - 2 = -0.5, halved, times 2, a tenth of that
     assert torch.allclose(s, torch.tensor([[[7.0, 0.0], [-0.05, 0.0]]]))
 

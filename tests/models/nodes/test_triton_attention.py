@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from shortlist.models.nodes import ScorerConfig, attention, make_scorer, triton_attention
-from shortlist.models.nodes.attention import plain_weights
+from shortlist.models.nodes import ScorerConfig, UnitInputs, attention, make_scorer, triton_kernels
 from shortlist.models.nodes.blocked_attention import blocked_weights
 from shortlist.models.nodes.triton_attention import HAS_TRITON, _chunks, _pair, _tiles, fused_weights
+from shortlist.models.nodes.unit import plain_weights
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -39,7 +39,7 @@ def weights_and_gradients(weights, arguments, there, half=False):
     leaves = [part.detach().requires_grad_() for part in arguments]
     a, *rest = leaves
     with torch.autocast("cuda", torch.bfloat16, enabled=half):
-        found = weights(a, there, *rest)
+        found = weights(UnitInputs(a, there, *rest))
     # All positive: a sum of thousands that cancel would mostly be rounding error.
     up = 0.5 + torch.rand(found.shape, generator=torch.Generator().manual_seed(2)).to(DEVICE)
     (found * up).sum().backward()
@@ -100,19 +100,19 @@ def test_gpu_scores_equal_the_naive_form():
 
 @pytest.mark.skipif(HAS_TRITON, reason="triton is installed")
 def test_without_triton_only_the_plain_form_exists():
-    assert triton_attention.triton is None
-    assert not hasattr(triton_attention, "_forward")
+    assert triton_kernels.triton is None
+    assert not hasattr(triton_kernels, "forward")
 
 
 def test_on_a_cpu_gradients_are_blocked_and_scores_without_them_are_plain(monkeypatch):
     used = []
 
     def noted(name, weights):
-        return lambda *arguments: used.append(name) or weights(*arguments)
+        return lambda unit: used.append(name) or weights(unit)
 
     monkeypatch.setattr(attention, "plain_weights", noted("plain", plain_weights))
     monkeypatch.setattr(attention, "blocked_weights", noted("blocked", blocked_weights))
-    monkeypatch.setattr(attention, "fused_weights", lambda *arguments: pytest.fail("the kernel needs a GPU"))
+    monkeypatch.setattr(attention, "fused_weights", lambda unit: pytest.fail("the kernel needs a GPU"))
     monkeypatch.setattr(attention, "HAS_TRITON", True)
     scorer = make_scorer(ScorerConfig(50, windows=(3, 2, 1)), 0)
     inputs = torch.tensor([[4, 9, -1, 3, 8, 1]]), torch.arange(10)[None]

@@ -8,7 +8,7 @@ from torch import Tensor
 from shortlist.index.tree import TreeIndex, grow, n_rows, random_order
 from shortlist.lab.bench.timing import Job, alternating
 from shortlist.lab.result import Claim, Row, at_most, row
-from shortlist.models.nodes import AttentionScorer, ScorerConfig, make_scorer, plain_weights
+from shortlist.models.nodes import AttentionScorer, ScorerConfig, UnitInputs, make_scorer, plain_weights
 from shortlist.models.nodes.config import ScorerSettings, values_of
 from shortlist.train.tree.plan import TreePlan
 from shortlist.train.tree.step import TrainStep, first_trained_level
@@ -20,8 +20,8 @@ SOURCE = "target of this project"
 class Unblocked(AttentionScorer):
     """The same scorer whose attention keeps every value for the backward pass."""
 
-    def unit_weights(self, *inputs: Tensor) -> Tensor:
-        return plain_weights(*inputs)
+    def unit_weights(self, unit: UnitInputs) -> Tensor:
+        return plain_weights(unit)
 
 
 def steps_compared(items: int, repeats: int, seed: int) -> tuple[list[Row], list[Claim]]:

@@ -22,11 +22,10 @@ from shortlist.models.nodes.scorer import (
     zero_bias,
 )
 from shortlist.models.nodes.triton_attention import HAS_TRITON, fused_weights
+from shortlist.models.nodes.unit import UnitInputs, plain_weights
 from shortlist.models.nodes.weight_views import WeightViews, array, weight_views
 
-CPU_BLOCK = 2**20  # bytes of pre-activations per block, without gradients: the second-level cache
 MULTIPLE = 8  # histories are padded to a multiple of this on a GPU, for the matrix units
-GPU_BLOCK = 2**26  # the same on a GPU, where only memory is the limit
 
 
 class AttentionState(NamedTuple):
@@ -105,19 +104,18 @@ class AttentionScorer(NodeScorer):
         a, there, pa, first = state
         _, wp, wn = torch.split(self.unit1.weight, self.config.width, dim=1)
         pn = F.linear(w, wn, self.unit1.bias)  # [U, C, h]
-        s = self.unit_weights(
-            a, there, pa, w, pn, wp, self.unit2.weight[0], self.unit2.bias, self.act1.slope, self.act2.slope
-        )  # [U, C, K]
+        unit = self.unit2.weight[0], self.unit2.bias, self.act1.slope, self.act2.slope
+        s = self.unit_weights(UnitInputs(a, there, pa, w, pn, wp, *unit))  # [U, C, K]
         layer = self.layers.first
         return self.layers.after(
             s @ first.mT + F.linear(w, layer.weight[:, -self.config.width :], layer.bias)
         )
 
-    def unit_weights(self, *inputs: Tensor) -> Tensor:
+    def unit_weights(self, unit: UnitInputs) -> Tensor:
         """`plain_weights` in its fastest form for these tensors."""
-        if _uses_triton(inputs[0]):
-            return fused_weights(*inputs)
-        return (blocked_weights if _needs_blocks(inputs[0]) else plain_weights)(*inputs)
+        if _uses_triton(unit.a):
+            return fused_weights(unit)
+        return (blocked_weights if _needs_blocks(unit.a) else plain_weights)(unit)
 
     def _uses_cpu_kernel(self) -> bool:
         """Whether the CPU kernel applies: inference in float32."""
@@ -195,65 +193,6 @@ def _uses_triton(x: Tensor) -> bool:
 def _needs_blocks(x: Tensor) -> bool:
     """Whether gradients are computed block by block; with autocast, tensors differ in dtype."""
     return x.is_cpu and torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
-
-
-def plain_weights(
-    a: Tensor,
-    there: Tensor,
-    pa: Tensor,
-    w: Tensor,
-    pn: Tensor,
-    wp: Tensor,
-    w2: Tensor,
-    b2: Tensor,
-    slope1: Tensor,
-    slope2: Tensor,
-) -> Tensor:
-    """Attention weights s [U, C, K] = prelu2(w2 . prelu1(pa + pn + (a * wp) w) + b2), 0 at padding.
-
-    a [U, K, D], there [U, K] bool, pa [U, K, h], w [U, C, D], pn [U, C, h] including the bias, wp [h, D],
-    w2 [h], b2 [1], slopes [1]. Without gradients it runs block by block, so memory stays bounded.
-    """
-    unit = (wp, w2, b2, slope1, slope2)
-    if torch.is_grad_enabled():
-        return _block_weights(a, there, pa, w, pn, *unit)
-    s = w.new_empty(len(w), w.shape[1], pa.shape[1])  # [U, C, K]
-    for users, nodes in _blocks(pa, w):
-        s[users, nodes] = _block_weights(
-            a[users], there[users], pa[users], w[users, nodes], pn[users, nodes], *unit
-        )
-    return s
-
-
-def _blocks(pa: Tensor, w: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Slices of users and candidates per block."""
-    size = GPU_BLOCK if w.is_cuda else CPU_BLOCK
-    pair = pa.shape[1] * pa.shape[2] * pa.element_size()
-    candidates = max(1, min(w.shape[1], size // pair))
-    users = max(1, size // (candidates * pair))
-    for user in range(0, len(w), users):
-        for candidate in range(0, w.shape[1], candidates):
-            yield slice(user, user + users), slice(candidate, candidate + candidates)
-
-
-def _block_weights(
-    a: Tensor,
-    there: Tensor,
-    pa: Tensor,
-    w: Tensor,
-    pn: Tensor,
-    wp: Tensor,
-    w2: Tensor,
-    b2: Tensor,
-    slope1: Tensor,
-    slope2: Tensor,
-) -> Tensor:
-    users, k, hidden = pa.shape
-    bilinear = (a[:, :, None] * wp).view(users, k * hidden, -1)  # [U, K*h, D]
-    x = (w @ bilinear.transpose(1, 2)).view(users, -1, k, hidden)  # [U, C, K, h]
-    x = F.prelu(x.add_(pa[:, None]).add_(pn[:, :, None]), slope1.to(x.dtype))
-    s = F.linear(x, w2[None], b2).squeeze(-1)
-    return F.prelu(s, slope2.to(s.dtype)).masked_fill(~there[:, None], 0)  # [U, C, K]
 
 
 def row_array(rows: Tensor) -> Any:

@@ -1,6 +1,6 @@
 """The attention unit with gradients on a CPU, block by block: memory is that of one block, and a block fits the cache.
 
-The formula is that of `triton_attention`: a backward pass computes the brackets of a block again instead of reading
+As in `triton_attention`, a backward pass computes the brackets of a block again instead of reading
 them, and only the positive part of prelu is inside the loop over h.
 """
 
@@ -15,26 +15,16 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F  # noqa: N812
 
-from shortlist.models.nodes.triton_attention import unit_gradients
+from shortlist.models.nodes.unit import Block, UnitInputs, blocks, unit_gradients
 
 BLOCK = 2**21  # bytes of brackets per block: with their factors they fit the cache
 
 Made = TypeVar("Made")
 
 
-def blocked_weights(
-    a: Tensor,
-    there: Tensor,
-    pa: Tensor,
-    w: Tensor,
-    pn: Tensor,
-    wp: Tensor,
-    w2: Tensor,
-    b2: Tensor,
-    slope1: Tensor,
-    slope2: Tensor,
-) -> Tensor:
+def blocked_weights(unit: UnitInputs) -> Tensor:
     """Attention weights [U, C, K] as in `plain_weights`, whose brackets [U, C, K, h] are never stored as a whole."""
+    a, there, pa, w, pn, wp, w2, b2, slope1, slope2 = unit
     bare = _Unit.apply(a, pa, w, pn, wp, w2, slope1)  # type: ignore[no-untyped-call]
     return F.prelu(bare + b2, slope2).masked_fill(~there[:, None], 0)
 
@@ -84,17 +74,6 @@ class _Unit(torch.autograd.Function):
         return da, *unit_gradients(pa, pn, wp, w2, slope, above_a, above_n, across, dw)
 
 
-def blocks(pa: Tensor, w: Tensor) -> list[list[tuple[slice, slice]]]:
-    """Slices of users and nodes per block; one list for the blocks of the same users."""
-    pair = pa.shape[1] * pa.shape[2] * pa.element_size()
-    nodes = max(1, min(w.shape[1], BLOCK // pair))
-    users = max(1, BLOCK // (nodes * pair))
-    return [
-        [(slice(user, user + users), slice(node, node + nodes)) for node in range(0, w.shape[1], nodes)]
-        for user in range(0, len(w), users)
-    ]
-
-
 def _side_by_side(work: Callable[[slice, slice], Made], pa: Tensor, w: Tensor) -> list[Made]:
     """The results of all blocks, in order; users are spread over threads, whose arithmetic uses one thread each.
 
@@ -102,10 +81,10 @@ def _side_by_side(work: Callable[[slice, slice], Made], pa: Tensor, w: Tensor) -
     """
 
     @torch.no_grad()
-    def done(own: list[tuple[slice, slice]]) -> list[Made]:
+    def done(own: list[Block]) -> list[Made]:
         return [work(users, nodes) for users, nodes in own]
 
-    tasks, threads = blocks(pa, w), torch.get_num_threads()
+    tasks, threads = list(blocks(pa, w, BLOCK)), torch.get_num_threads()
     if min(threads, len(tasks)) == 1:
         return list(chain.from_iterable(map(done, tasks)))
     try:
