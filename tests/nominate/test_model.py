@@ -3,17 +3,20 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from shortlist.data import Query
+from shortlist.data import Catalog, Interactions, Query, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.grammar import Pipeline
-from shortlist.index import INDEXES
+from shortlist.index import INDEXES, top
 from shortlist.models.collaborative.ease import EASE
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
 from shortlist.nominate import ModelNominator
 from shortlist.pipeline import assemble, parse_recipe, to_recipe, to_toml
+from shortlist.train.context import TrainContext
+from shortlist.train.registry import make_trainer
 from tests.worlds import query_of
 
 N_ITEMS = 300
@@ -126,3 +129,25 @@ def test_invalid_settings_are_refused_with_their_line(line, message):
     text = f'pipeline = "near % 5"\n\n[stages.near]\ntype = "sasrec"\n{line}\n'
     with pytest.raises(ConfigError, match=rf"pipeline:5: \[stages.near\]: {message}"):
         parse_recipe(text)
+
+
+@pytest.mark.parametrize("kind", ["item-knn", "last-click"])
+def test_counts_of_a_large_catalogue_are_searched_without_the_scores_of_all_items(kind, monkeypatch):
+    rng = np.random.default_rng(3)
+    events = Interactions.of(np.repeat(np.arange(200), 8), rng.integers(0, 60, 1600) * 9, n_items=600)
+    context = TrainContext(events, Catalog.bare(Vocabulary.of(range(600))), "ms")
+    stage = make_trainer(kind).fit({"exclude_seen": True, "score_pool": True, "limit": 50}, context)
+    query = query_of(*rng.integers(0, 600, (30, 6)).tolist(), [], [9, 9, 18])
+    slow_items, slow_scores = dense(stage.model, query, 50)
+    monkeypatch.setattr(type(stage.model), "scores", None)
+    found = stage.nominate(query)
+    assert found.items.tolist() == slow_items.tolist()
+    torch.testing.assert_close(found.scores, slow_scores)
+    pool = stage.item_columns(query, slow_items)
+    torch.testing.assert_close(pool["score"], slow_scores)
+
+
+def dense(model, query, k):
+    """The best items and their scores by the scores of all items."""
+    scores, items = top(model.scores(query.history, query.user), k, query.history)
+    return items, scores

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.errors import ArtifactError, ConfigError
+from shortlist.models.sparse_scores import SparseScores
 from shortlist.models.stored_weights import with_weights
 from shortlist.settings import check_fields, setting
 
@@ -63,6 +64,10 @@ class Model(nn.Module, ABC):
     def score_rows(self, history: Tensor, rows: Tensor, user: Tensor | None = None) -> Tensor:
         """Scores of the given items of each user [U, K]; overridden where that is cheaper than all scores."""
         return self.scores(history, user).gather(1, rows)
+
+    def sparse_scores(self, history: Tensor) -> SparseScores | None:
+        """The same scores where few items differ from one common order; None where a model has no such form."""
+        return None
 
     def history_similarities(self, history: Tensor, rows: Tensor) -> Tensor | None:
         """How similar each given item is to each item of its history [U, K, H]; None where a model has no measure."""

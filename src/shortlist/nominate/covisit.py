@@ -11,6 +11,7 @@ from shortlist.data import Candidates, Query
 from shortlist.data.membership import sums_of
 from shortlist.grammar import Nominator
 from shortlist.index import top
+from shortlist.index.sparse_top import sparse_top
 from shortlist.settings import setting
 
 
@@ -32,10 +33,9 @@ class CoVisit(Nominator):
 
     def nominate(self, query: Query) -> Candidates:
         neighbours, likeness = self._neighbours(query.history)
-        # One extra column: places without a neighbour add to it, and it is dropped.
-        total = likeness.new_zeros((len(query), len(self.neighbour) + 1))
-        total.scatter_add_(1, neighbours.masked_fill(neighbours < 0, len(self.neighbour)), likeness)
-        scores, items = top(total[:, :-1], self.limit, query.history if self.exclude_seen else None)
+        seen = query.history if self.exclude_seen else None
+        best = sparse_top if likeness.is_cpu else dense_top
+        items, scores = best(neighbours, likeness, len(self.neighbour), self.limit, seen)
         return Candidates.of(items.masked_fill(scores <= 0, -1), scores.clamp(min=0))
 
     def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
@@ -47,4 +47,16 @@ class CoVisit(Nominator):
         age = torch.arange(history.shape[1] - 1, -1, -1, device=history.device)
         weight = (self.history_decay**age) * (history >= 0)  # [B, H]
         rows = history.clamp(min=0)
-        return self.neighbour[rows].flatten(1), (self.likeness[rows] * weight[:, :, None]).flatten(1)
+        neighbours = self.neighbour[rows].masked_fill((history < 0)[:, :, None], -1)
+        return neighbours.flatten(1), (self.likeness[rows] * weight[:, :, None]).flatten(1)
+
+
+def dense_top(
+    keys: Tensor, values: Tensor, n_items: int, k: int, exclude: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """`sparse_top` by a matrix of requests by items, on any device."""
+    # One extra column: places without a neighbour add to it, and it is dropped.
+    total = values.new_zeros((len(keys), n_items + 1))
+    total.scatter_add_(1, keys.masked_fill(keys < 0, n_items), values)
+    scores, items = top(total[:, :-1], k, exclude)
+    return items, scores

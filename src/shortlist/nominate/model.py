@@ -14,8 +14,10 @@ from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Knob, Nominator
 from shortlist.index import INDEXES, VectorIndex, index_from_tensors, index_to_tensors, make_index, top
 from shortlist.index.registry import index_type
+from shortlist.index.sparse_top import sparse_top
 from shortlist.models.model import Model, VectorModel
 from shortlist.models.registry import packed, unpacked
+from shortlist.models.sparse_scores import SparseScores
 from shortlist.settings import setting
 
 RECENT = 50  # last items of a history that candidates are compared with
@@ -48,11 +50,7 @@ class ModelNominator(Nominator):
         answer = self._answer(query)
         if self.score_pool:
             self._answers[query] = answer
-        if self.built is not None:
-            items, scores = self.built.search(answer, self.limit, exclude)
-        else:
-            scores, items = top(answer, self.limit, exclude)
-            items = items.masked_fill(scores == -torch.inf, -1)
+        items, scores = self._best(answer, exclude)
         if self.model.needs_history:
             items = items.masked_fill(~(query.history >= 0).any(1, keepdim=True), -1)
         return Candidates.of(items, scores.masked_fill(items < 0, 0.0))
@@ -61,22 +59,47 @@ class ModelNominator(Nominator):
     def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
         answer = self._answers.pop(query, None)
         answer = self._answer(query) if answer is None else answer
-        if isinstance(self.model, VectorModel):
-            scores = self.model.score_vectors(answer, items)
-        else:
-            scores = answer.gather(1, items)
+        scores = self._of(answer, items)
         if self.model.needs_history:
             scores = scores.masked_fill(~(query.history >= 0).any(1, keepdim=True), torch.nan)
         return {"score": scores, **history_match(self.model, query.history, items)}
 
-    def _answer(self, query: Query) -> Tensor:
-        """User vectors [B, D], or the scores of all items [B, N] of a model without vectors."""
+    def _answer(self, query: Query) -> Tensor | SparseScores:
+        """User vectors [B, D]; for a model without vectors its sparse scores, or the scores of all items [B, N]."""
         if isinstance(self.model, VectorModel):
             return self.model.users(query.history, query.user)
-        return self.model.scores(query.history, query.user)
+        sparse = self.model.sparse_scores(query.history)
+        return self.model.scores(query.history, query.user) if sparse is None else sparse
+
+    def _best(self, answer: Tensor | SparseScores, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The best items of each request [B, K], -1 = none, and their scores."""
+        if isinstance(answer, SparseScores):
+            n_items = len(answer.base)
+            return sparse_top(
+                answer.keys,
+                answer.values,
+                n_items,
+                self.limit,
+                exclude,
+                answer.base,
+                answer.order,
+                answer.scale,
+            )
+        if self.built is not None:
+            return self.built.search(answer, self.limit, exclude)
+        scores, items = top(answer, self.limit, exclude)
+        return items.masked_fill(scores == -torch.inf, -1), scores
+
+    def _of(self, answer: Tensor | SparseScores, items: Tensor) -> Tensor:
+        """The scores of given items [B, K]."""
+        if isinstance(answer, SparseScores):
+            return answer.of(items)
+        if isinstance(self.model, VectorModel):
+            return self.model.score_vectors(answer, items)
+        return answer.gather(1, items)
 
     @cached_property
-    def _answers(self) -> "WeakKeyDictionary[Query, Tensor]":
+    def _answers(self) -> "WeakKeyDictionary[Query, Tensor | SparseScores]":
         """What the model computed for requests that are nominated and not scored yet: it runs once per request."""
         return WeakKeyDictionary()
 

@@ -1,14 +1,17 @@
 """Item-kNN: every item of a history adds the similarities of its nearest neighbours."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
 from shortlist.artifact.tensor_checks import check_whole
 from shortlist.models.model import Model, ModelConfig, without_repeats
+from shortlist.models.sparse_scores import SparseScores, pays
 from shortlist.settings import setting
 
+POPULARITY = 1e-6  # weight of popularity beside similarities
 BLOCK = 64  # positions of a history at a time: all neighbours of a long history would not fit into memory
 
 
@@ -55,5 +58,24 @@ class ItemKNN(Model):
                 (neighbours < 0) | ~valid, self.config.n_items, neighbours
             )  # the last: padding
             scores.scatter_add_(1, columns.flatten(1), self.similarities[rows].flatten(1))
-        # Popularity is below every similarity that counts: it orders the items without any.
-        return scores[:, :-1] + 1e-6 * self.popularity
+        return scores[:, :-1] + self._base
+
+    def sparse_scores(self, history: Tensor) -> SparseScores | None:
+        history = self.read(history)
+        pairs = history.shape[1] * self.neighbours.shape[1]
+        if not pays(pairs, self.config.n_items, self.similarities):
+            return None
+        history = without_repeats(history)
+        rows = history.clamp(min=0)
+        keys = self.neighbours[rows].masked_fill((history < 0)[..., None], -1).flatten(1)
+        values = self.similarities[rows].flatten(1)
+        return SparseScores(keys, values, self._base, self._order, values.new_ones(len(history)))
+
+    @property
+    def _base(self) -> Tensor:
+        """Popularity is below every similarity that counts: it orders the items without any."""
+        return POPULARITY * self.popularity
+
+    @cached_property
+    def _order(self) -> Tensor:
+        return self._base.sort(descending=True, stable=True).indices

@@ -1,6 +1,7 @@
 """LastClick: counts of which item follows which; a baseline for models that read whole histories."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch.nn.functional import pad
 
 from shortlist.artifact.tensor_checks import check_starts, check_whole
 from shortlist.models.model import Model, ModelConfig
+from shortlist.models.sparse_scores import SparseScores, pays
 from shortlist.settings import setting
 
 
@@ -59,6 +61,17 @@ class LastClick(Model):
         )  # the last column takes padding
         scores.scatter_add_(1, torch.where(rows < 0, self.config.n_items, rows), counts)
         return scores[:, :-1] / (total + backoff)[:, None]
+
+    def sparse_scores(self, history: Tensor) -> SparseScores | None:
+        rows, counts, total = self.followed(history)
+        if not pays(rows.shape[1], self.config.n_items, self.popularity):
+            return None
+        backoff = self.config.backoff
+        return SparseScores(rows, counts, backoff * self.popularity, self._order, total + backoff)
+
+    @cached_property
+    def _order(self) -> Tensor:
+        return self.popularity.sort(descending=True, stable=True).indices
 
     def followed(self, history: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Items that followed each last item [U, M], -1 = padding, their counts [U, M], and the count of all [U]."""
