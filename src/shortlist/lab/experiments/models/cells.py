@@ -32,7 +32,7 @@ from shortlist.train.registry import make_trainer
 METRICS = ("recall@20", "recall@10", "ndcg@10")
 DEPTH = 20  # items of a slate
 AUTO, CLASSIC = "auto", "classic"
-MINUTES, QUICK_MINUTES = 3.0, 0.1  # budget of `auto`
+MINUTES, QUICK_MINUTES = 8.0, 0.1  # budget of `auto`
 HASHED = ", hashed ties"  # after the name of a protocol
 
 # The same for every model that is trained in epochs; BERT4Rec sees a fifth of the targets per epoch.
