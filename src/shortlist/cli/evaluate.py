@@ -12,12 +12,13 @@ from shortlist.artifact.staging import write_whole
 from shortlist.cli.console.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import Console, Table, echo
 from shortlist.data import open_dataset
-from shortlist.evaluate.evaluation import PIPELINE, Evaluation
+from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
 from shortlist.evaluate.fitted_baselines import check_choice
 from shortlist.evaluate.headline import part_name
 from shortlist.evaluate.lookup import look_up_users
 from shortlist.evaluate.measures import KS, choose_measures
+from shortlist.evaluate.pipeline_evaluation import PIPELINE
 from shortlist.pipeline import load_recommender
 from shortlist.report.page import difference, interval
 from shortlist.report.run import run_page

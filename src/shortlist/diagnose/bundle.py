@@ -20,7 +20,8 @@ from shortlist.diagnose.sample import sample_users
 from shortlist.diagnose.shift import training_candidates
 from shortlist.diagnose.tree.bundle import diagnose_trees, trees_of
 from shortlist.errors import ConfigError
-from shortlist.evaluate.evaluation import check_not_empty, held_out_part, measure_headline, split_of
+from shortlist.evaluate.evaluation import measure_headline
+from shortlist.evaluate.held_out import check_not_empty, held_out_part, split_of
 from shortlist.evaluate.latency import one_thread
 from shortlist.evaluate.measures import SLATE, choose_measures
 from shortlist.pipeline import Recipe, Recommender, open_recommender

@@ -2,15 +2,11 @@
 
 from shortlist.callable_room import make_callable
 from shortlist.evaluate.compare import Comparison, compare
-from shortlist.evaluate.evaluation import (
-    Evaluation,
-    PipelineEvaluation,
-    evaluate,
-    evaluate_pipeline,
-)
+from shortlist.evaluate.evaluation import Evaluation, evaluate
 from shortlist.evaluate.headline import Headline
 from shortlist.evaluate.losses import Losses, StageLoss, StageLosses, StageTrace, decompose
 from shortlist.evaluate.paired_tests import compare_scores
+from shortlist.evaluate.pipeline_evaluation import PipelineEvaluation, evaluate_pipeline
 from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates
 from shortlist.evaluate.segments import segments
 

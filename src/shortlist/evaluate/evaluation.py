@@ -1,24 +1,17 @@
 """Evaluation of one bundle: metrics with intervals beside those of baselines, and the losses of every stage."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from shortlist.data import Dataset, HeldOut, Interactions, Query, Split, open_dataset
-from shortlist.data.membership import is_in
-from shortlist.errors import ConfigError, ConservationError, DataError
+from shortlist.data import Dataset, HeldOut, Interactions, open_dataset
 from shortlist.evaluate.baselines import POPULARITY
-from shortlist.evaluate.baselines import baselines as counted
 from shortlist.evaluate.example import WorkedExample, typical_request, worked_example
 from shortlist.evaluate.fitted_baselines import check_choice, collect_baselines
 from shortlist.evaluate.headline import (
-    SAMPLES,
     Against,
     Headline,
     below_warning,
@@ -26,33 +19,26 @@ from shortlist.evaluate.headline import (
     headline,
     headline_of,
 )
-from shortlist.evaluate.losses import BatchLosses, Losses, StageLosses, batch_losses, total_losses
-from shortlist.evaluate.measures import KS, Measures, choose_measures
+from shortlist.evaluate.held_out import check_not_empty, held_out_part, split_of
+from shortlist.evaluate.losses import StageLosses
+from shortlist.evaluate.measures import Measures, choose_measures
+from shortlist.evaluate.pipeline_evaluation import (
+    PIPELINE,
+    PipelineEvaluation,
+    Segment,
+    evaluate_pipeline,
+    slate_scorer,
+)
 from shortlist.evaluate.protocol import Protocol, protocol_of
-from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates, summaries
-from shortlist.evaluate.segments import segments
+from shortlist.evaluate.run_warnings import limit_warnings, training_warnings
+from shortlist.evaluate.scores import SystemMetrics
 from shortlist.evaluate.table import metrics_to_arrow
-from shortlist.grammar import Pipeline, Stage, as_pipeline
-from shortlist.metrics.ranking import Relevant
-from shortlist.metrics.significance import Interval, PairedTest, paired_tests
-from shortlist.pipeline import About, Recommender, open_recommender, run
-from shortlist.pipeline.batch.held_out import in_batches, in_order, slates_of
-from shortlist.pipeline.batch.job import workers
-from shortlist.pipeline.offline import offline, time_limited
+from shortlist.metrics.significance import PairedTest
+from shortlist.pipeline import About, Recommender, open_recommender
+from shortlist.pipeline.batch.held_out import slates_of
+from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent
-
-PIPELINE = "pipeline"
-PARTS = ("test", "valid")
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Metrics of the users of one segment."""
-
-    users: int
-    pipeline: Mapping[str, Interval]
-    popularity: Mapping[str, Interval]
 
 
 @dataclass(frozen=True)
@@ -93,53 +79,6 @@ class Evaluation:
         means = (f"{name} {self.mean(name):.4f}" for name in self.metrics)
         lines = [f"{self.about.name}: {self.headline}", f"{self.headline.metric}: {', '.join(means)}"]
         return "\n".join([*lines, str(self.losses)])
-
-
-@dataclass(frozen=True, eq=False)
-class PipelineEvaluation:
-    """The result of `evaluate_pipeline`, with the values of every user."""
-
-    scores: Scores
-    baselines: Mapping[str, Scores]  # popularity first
-    losses: StageLosses
-    user_losses: Losses
-    segments: Mapping[str, Tensor]  # masks over the held-out requests, each [C] bool
-    slates: Tensor  # [C, k] item rows
-    measures: Measures
-
-    @property
-    def popularity(self) -> Scores:
-        """The scores of the popularity baseline."""
-        return self.baselines[POPULARITY]
-
-    def metrics(self, seed: int = 0) -> dict[str, SystemMetrics]:
-        """Metrics with intervals of the pipeline and the baselines."""
-        return summaries({PIPELINE: self.scores, **self.baselines}, seed)
-
-    def differences(self, seed: int = 0) -> dict[str, dict[str, PairedTest]]:
-        """Paired tests of the pipeline against every baseline."""
-        tested = self.measures.tested
-        columns = [(self.scores[one], own[one]) for own in self.baselines.values() for one in tested]
-        tests = iter(paired_tests(columns, seed, SAMPLES))
-        return {name: {metric: next(tests) for metric in tested} for name in self.baselines}
-
-    def by_segment(self, seed: int = 0) -> dict[str, Segment]:
-        """Metrics of every segment that has users."""
-        masks = {name: mask for name, mask in self.segments.items() if bool(mask.any())}
-        with workers() as pool:
-            found = pool.map(lambda mask: self._intervals(mask, seed), masks.values())
-            return {
-                name: Segment(int(mask.sum()), *own)
-                for (name, mask), own in zip(masks.items(), found, strict=True)
-            }
-
-    def _intervals(self, mask: Tensor, seed: int) -> tuple[Mapping[str, Interval], Mapping[str, Interval]]:
-        """Metrics of the pipeline and of popularity for some users."""
-        systems = {
-            name: own.segment(mask) for name, own in ((PIPELINE, self.scores), (POPULARITY, self.popularity))
-        }
-        found = summaries(systems, seed)
-        return found[PIPELINE].metrics, found[POPULARITY].metrics
 
 
 def evaluate(
@@ -229,41 +168,6 @@ def _headline(
     return headline_of(metric, value, on, users, measures.slate, known[best], known[POPULARITY])
 
 
-def evaluate_pipeline(
-    pipeline: Stage,
-    held_out: HeldOut,
-    train: Interactions,
-    ks: Sequence[int] = KS,
-    progress: Progress = silent,
-    check: bool = True,
-    clock: str = "ms",
-    measures: Measures | None = None,
-    baselines: Mapping[str, Tensor] | None = None,
-) -> PipelineEvaluation:
-    """Evaluate a bare pipeline on held-out requests; baselines, novelty and segments are counted over `train`.
-
-    Slates have as many items as the largest cut. The `clock` of the log is "ms" or "order". `check` verifies the
-    conservation of candidates in every batch. `measures` replace all metrics at `ks`; slates of other `baselines`,
-    popularity first, replace the counted ones.
-    """
-    check_not_empty(held_out)
-    measures = measures or choose_measures(at=ks)
-    known = counted(held_out, train, measures.slate, clock) if baselines is None else baselines
-    slates, batches = _run_batches(resized(as_pipeline(pipeline), measures.slate), held_out, progress, check)
-    score, (user_losses, losses) = slate_scorer(held_out, train, measures), total_losses(batches)
-    with workers() as pool:  # systems side by side, as batches are
-        scores, *others = pool.map(score, [slates, *known.values()])
-    return PipelineEvaluation(
-        scores,
-        dict(zip(known, others, strict=True)),
-        losses,
-        user_losses,
-        segments(held_out, train),
-        slates,
-        measures,
-    )
-
-
 @torch.no_grad()
 def measure_headline(
     bundle: Recommender,
@@ -281,83 +185,3 @@ def measure_headline(
     slates = collect_baselines([bundle], held_out, train, on, measures.slate, clock, progress=progress).slates
     known = {name: score(own) for name, own in slates.items()}
     return headline(scores, known, measures.metric, on, measures.slate, seed)
-
-
-def split_of(bundle: Recommender, data: Dataset) -> Split:
-    """The split a bundle was trained with; the data set must be the one it was trained on."""
-    about = bundle.about
-    if about.fingerprint != data.fingerprint:
-        raise ConfigError(
-            f"{about.name}: was trained on other data ({about.fingerprint or 'unknown'}) than {data.name} "
-            f"({data.fingerprint}); its training events could be among the held-out ones; give --data the data set it "
-            "was trained on, after `shortlist data append` a copy from before, or train it on these events: "
-            "shortlist refresh BUNDLE --data DATA --retrain"
-        )
-    return data.split(**about.split)
-
-
-def held_out_part(split: Split, on: str = "test") -> HeldOut:
-    """The held-out requests of one part of a split."""
-    if on not in PARTS:
-        raise ConfigError(f"--on: expected test or valid, got {on!r}")
-    return split.test if on == "test" else split.valid
-
-
-def check_not_empty(held_out: HeldOut) -> None:
-    """Refuse a split without held-out requests."""
-    if not len(held_out):
-        raise DataError(
-            "evaluate: expected held-out users, got none; train with another --protocol, such as leave-last-out"
-        )
-
-
-def limit_warnings(pipeline: Pipeline) -> tuple[str, ...]:
-    """That time limits are off: a batch would exceed a limit meant for one request, and get another answer."""
-    limited = ", ".join(time_limited(pipeline))
-    return (f"time limits are off, because requests run in batches: {limited}",) if limited else ()
-
-
-def training_warnings(about: About) -> tuple[str, ...]:
-    """Stages whose training did not converge, and what their trainers warned of."""
-    unfinished = (
-        f"stage {stage!r} did not converge: its validation metric was still improving when training ended "
-        f"(best epoch {about.training[stage].best_epoch} of {about.training[stage].max_epochs}); train it for longer"
-        for stage in about.not_converged
-    )
-    return (*unfinished, *about.warnings)
-
-
-def slate_scorer(held_out: HeldOut, train: Interactions, measures: Measures) -> Callable[[Tensor], Scores]:
-    """A function from slates [C, k] to scores against the relevant items of the held-out requests."""
-    relevant, popularity = Relevant.of(held_out.relevant()), torch.from_numpy(users_per_item(train))
-    n_users = int((train.lengths > 0).sum())
-    return lambda slates: score_slates(slates, relevant, measures.ks, popularity, n_users, measures.names)
-
-
-def _run_batches(
-    pipeline: Pipeline, held_out: HeldOut, progress: Progress, check: bool
-) -> tuple[Tensor, list[BatchLosses]]:
-    """Slates and losses of all requests; a trace is in memory only while its batch is counted."""
-
-    def answer(part: HeldOut, query: Query) -> tuple[Tensor, BatchLosses]:
-        slate, relevant = run(pipeline, query), part.relevant()
-        losses = batch_losses(slate.trace.check() if check else slate.trace, relevant, part.users)
-        _check_returned(slate.items, relevant, losses)
-        return slate.items, losses
-
-    found = in_batches(answer, held_out, progress)
-    return in_order([(rows, items) for rows, (items, _) in found]), [losses for _, (_, losses) in found]
-
-
-def _check_returned(slates: Tensor, relevant: Tensor, batch: BatchLosses) -> None:
-    """The relevant items that survive the last stage must be those in the slates."""
-    in_slates, survived = int(is_in(relevant, slates).sum()), int(batch.trace.alive[:, -1].sum())
-    if in_slates != survived:
-        raise ConservationError(
-            f"evaluate: {survived} relevant items survive the last stage but {in_slates} are in the slates"
-        )
-
-
-def users_per_item(train: Interactions) -> NDArray[np.int64]:
-    """How many users interacted with each item [N]."""
-    return np.bincount(train.matrix().indices, minlength=train.n_items).astype(np.int64)

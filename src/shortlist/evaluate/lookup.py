@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data import Dataset, HeldOut, open_dataset
-from shortlist.evaluate.evaluation import held_out_part, split_of
+from shortlist.evaluate.held_out import held_out_part, split_of
 from shortlist.evaluate.losses import Fates, fates
 from shortlist.evaluate.measures import SLATE
 from shortlist.pipeline import Recommender, Slate, open_recommender, run

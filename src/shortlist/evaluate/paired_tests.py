@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from shortlist.errors import DataError
-from shortlist.evaluate.evaluation import (
-    training_warnings,
-)
 from shortlist.evaluate.headline import (
     ALPHA,
     SAME,
@@ -18,6 +15,7 @@ from shortlist.evaluate.headline import (
     bounds,
     verdict_of,
 )
+from shortlist.evaluate.run_warnings import training_warnings
 from shortlist.evaluate.scores import Scores
 from shortlist.metrics.significance import PairedTest, holm, p_text, paired_tests
 from shortlist.pipeline import About

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from shortlist.evaluate.evaluation import PIPELINE, Evaluation
+from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.headline import part_name
 from shortlist.evaluate.lookup import UserLookup
+from shortlist.evaluate.pipeline_evaluation import PIPELINE
 from shortlist.evaluate.protocol import Protocol
 from shortlist.metrics.significance import Interval
 from shortlist.pipeline.about import About

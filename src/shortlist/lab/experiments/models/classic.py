@@ -11,7 +11,7 @@ from typing import Any
 from shortlist.data import Dataset, Split
 from shortlist.data.read import read
 from shortlist.errors import ConfigError
-from shortlist.evaluate.evaluation import PipelineEvaluation, evaluate_pipeline
+from shortlist.evaluate.pipeline_evaluation import PipelineEvaluation, evaluate_pipeline
 from shortlist.grammar import Pipeline, Pool, Stage, Top, as_pipeline
 from shortlist.lab.experiments.claims import better
 from shortlist.lab.result import Claim, Result, Row, result, row, start
