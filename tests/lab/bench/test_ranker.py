@@ -9,10 +9,10 @@ import torch
 
 from shortlist.errors import MissingExtraError, ShortlistError
 from shortlist.evaluate.losses import StageTrace, decompose
-from shortlist.lab.bench import ranker
+from shortlist.lab.bench import comparison, ranker
+from shortlist.lab.bench.comparison import CLOSE, Comparison
 from shortlist.lab.bench.ranker import (
     PARTS,
-    Comparison,
     Size,
     bench_ranker,
     lists_difference,
@@ -62,7 +62,7 @@ def test_every_ratio_has_a_claim_and_a_meaning():
         assert math.isfinite(ratio["ratio"])
         assert ratio["ratio"] > 0
         assert result.figures[name] == ratio["ratio"]
-        assert rows[name, "largest difference"].mean <= ranker.CLOSE
+        assert rows[name, "largest difference"].mean <= CLOSE
         assert len(rows[name, "ratio"].values) == 2
     assert all(result.ratios[claim.id]["means"] in claim.note for claim in result.claims)
     assert torch.get_num_threads() == threads
@@ -84,7 +84,7 @@ def test_a_missing_library_is_reported_and_the_rest_is_measured(monkeypatch):
 def test_both_sides_give_equal_results_for_other_seeds(name, seed):
     if name == "trees":
         pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    assert [comparison.differ <= ranker.CLOSE for comparison in PARTS[name](SMALL, seed)] in (
+    assert [comparison.differ <= CLOSE for comparison in PARTS[name](SMALL, seed)] in (
         [True],
         [True, True],
     )
@@ -107,10 +107,10 @@ def test_a_claim_holds_on_the_right_side_of_its_limit():
 
 
 def test_fast_work_has_more_rounds_if_time_allows(monkeypatch):
-    monkeypatch.setattr(ranker, "MAX_ROUNDS", 7)
-    comparison = Comparison("one", "so", ("plain", no_work), ("ours", no_work), 0.0, least=1.0)
-    assert len(comparison.measured(2, 0.0)[0]) == 2
-    assert len(comparison.measured(2, 60.0)[0]) == 7
+    monkeypatch.setattr(comparison, "MAX_ROUNDS", 7)
+    one = Comparison("one", "so", ("plain", no_work), ("ours", no_work), 0.0, least=1.0)
+    assert len(one.measured(2, 0.0)[0]) == 2
+    assert len(one.measured(2, 60.0)[0]) == 7
 
 
 def test_lists_difference_ignores_the_order_of_negatives():

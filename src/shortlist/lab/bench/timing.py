@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from shortlist.lab.result import Claim
 
-Job = Callable[[int], object]
+Job = Callable[[int], Any]
 
 
 def alternating(
