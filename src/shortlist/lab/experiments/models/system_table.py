@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from shortlist.errors import ConfigError
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.models.cells import (
     AUTO,
@@ -24,6 +22,7 @@ from shortlist.lab.experiments.models.cells import (
     systems_of,
 )
 from shortlist.lab.experiments.models.parallel import fill_cache
+from shortlist.lab.experiments.parallel import chosen_cells
 from shortlist.lab.result import Claim, Difference, Row, claim, row
 from shortlist.metrics.significance import PairedTest, paired
 from shortlist.progress import Progress, silent
@@ -59,10 +58,7 @@ class SystemTable:
         """Run the cells that the cache does not have, of those under the patterns `only`."""
         trees = [tree for tree in TREES if any(f"/{tree}/" in one for one in only)]
         cells = [*cells_of(setups, systems, seeds), *(cells_of(setups, trees, seeds) if trees else ())]
-        chosen = [cell for cell in cells if not only or any(fnmatch(str(cell), one) for one in only)]
-        if not chosen:
-            raise ConfigError(f"--only: expected patterns of cells like {cells[0]}, got {', '.join(only)}")
-        failed = fill_cache(chosen, cache, folder, is_quick, jobs, progress)
+        failed = fill_cache(chosen_cells(cells, only), cache, folder, is_quick, jobs, progress)
         return cls(cache, setups, seeds, systems, failed)
 
     def systems_on(self, setup: Setup) -> list[str]:
