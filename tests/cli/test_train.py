@@ -118,7 +118,7 @@ def test_ctrl_c_leaves_no_partial_files(recipe_file, data_folder, tmp_path, monk
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shortlist.train.bundle.fit_pipeline", interrupted)
+    monkeypatch.setattr("shortlist.train.bundle.train_pipeline", interrupted)
     answer = run("train", recipe_file, "--data", data_folder, "--out", tmp_path / "out")
     assert answer.exit_code == 130
     assert "no partial file was left" in answer.stderr

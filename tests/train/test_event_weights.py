@@ -149,7 +149,7 @@ IMPLICIT = RECIPE.replace("epochs = 2", 'epochs = 2\nweights = "implicit"') + ""
 
 
 def tensors_of(recipe: str, dataset, **more) -> dict[str, torch.Tensor]:
-    pipeline = train_pipeline(parse_recipe(recipe), dataset, **more).pipeline
+    pipeline = train_pipeline(parse_recipe(recipe), dataset, **more).recommender.pipeline
     stages = {stage.title: stage for stage in leaves(pipeline)}
     return {
         f"{title}.{name}": one for title, stage in stages.items() for name, one in stage.tensors().items()

@@ -7,7 +7,8 @@ from shortlist.data import Candidates, Dataset
 from shortlist.grammar import leaves
 from shortlist.pipeline import TYPES, Recipe, parse_recipe
 from shortlist.train.folds import compact, nominators_of, restricted
-from shortlist.train.pipeline import PipelineTrainer, context_of, fit_pipeline, train_pipeline
+from shortlist.train.pipeline import context_of, train_pipeline
+from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.refit import refit
 from shortlist.train.registry import TRAINERS
 from tests.train.test_pipeline import SMALL
@@ -65,11 +66,11 @@ def test_compact_keeps_candidates_and_their_order(world):
 def test_training_with_given_folds_equals_training_without(world):
     recipe = parse_recipe(THREE)
     split = world.split()
-    given = fit_pipeline(recipe, world, split=split, folds=folds_of(recipe, world)).recommender
+    given = train_pipeline(recipe, world, split=split, folds=folds_of(recipe, world)).recommender
     query = split.test.query()
     assert torch.equal(
         given.pipeline(query, _nothing(query)).items,
-        train_pipeline(recipe, world, split=split).pipeline(query, _nothing(query)).items,
+        train_pipeline(recipe, world, split=split).recommender.pipeline(query, _nothing(query)).items,
     )
 
 
@@ -78,7 +79,7 @@ def _nothing(query):
 
 
 def test_refit_trains_rankers_on_held_out_requests_first(world):
-    run = fit_pipeline(parse_recipe(THREE), world)
+    run = train_pipeline(parse_recipe(THREE), world)
     split = world.split()
     stages = {stage.title: stage for stage in leaves(run.recommender.pipeline)}
     made = work(parse_recipe(THREE)).with_held_out(run.folds, stages, split, 0)
@@ -93,7 +94,7 @@ def test_refit_trains_rankers_on_held_out_requests_first(world):
 
 
 def test_refit_fits_no_nominator_out_of_fold(world, monkeypatch):
-    run = fit_pipeline(parse_recipe(THREE), world)
+    run = train_pipeline(parse_recipe(THREE), world)
     fitted = []
     fit = PipelineTrainer._fitted
 

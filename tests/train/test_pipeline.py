@@ -47,7 +47,9 @@ def test_every_stage_of_a_trained_pipeline_keeps_its_contract(recommender):
 def test_seed_determines_the_slates(world):
     recipe = parse_recipe(SMALL)
     query = world.split().test.query()
-    slates = [run_checked(train_pipeline(recipe, world, seed).pipeline, query) for seed in (0, 0, 1)]
+    slates = [
+        run_checked(train_pipeline(recipe, world, seed).recommender.pipeline, query) for seed in (0, 0, 1)
+    ]
     assert torch.equal(slates[0].items, slates[1].items)
     assert torch.equal(slates[0].scores, slates[1].scores)
     assert not torch.equal(slates[0].scores, slates[2].scores)
@@ -60,27 +62,29 @@ def test_held_out_events_do_not_change_any_stage(world):
     for cut, stop in zip(split.test.cuts, split.test.stops, strict=True):
         items[cut:stop] = 0
     changed = dataclasses.replace(world, events=dataclasses.replace(world.events, items=items))
-    one_pipeline, other = (train_pipeline(parse_recipe(SMALL), one).pipeline for one in (world, changed))
+    one_pipeline, other = (
+        train_pipeline(parse_recipe(SMALL), one).recommender.pipeline for one in (world, changed)
+    )
     for one, two in zip(leaves(one_pipeline), leaves(other), strict=True):
         assert all(torch.equal(tensor, two.tensors()[name]) for name, tensor in one.tensors().items())
 
 
 @pytest.mark.parametrize("protocol", ["global-time", "leave-last-out"])
 def test_pipeline_trains_under_every_protocol(world, protocol):
-    trained = train_pipeline(parse_recipe(SMALL), world, split=world.split(protocol=protocol))
+    trained = train_pipeline(parse_recipe(SMALL), world, split=world.split(protocol=protocol)).recommender
     run_checked(trained.pipeline, world.split(protocol=protocol).test.query())
 
 
 def test_pipeline_of_nominators_alone_needs_no_out_of_fold_candidates(world):
     recipe = parse_recipe('pipeline = "popular % 5"\n[stages.popular]\ntype = "popular"')
-    assert len(train_pipeline(recipe, world).recommend(Request()).items[0]) == 5
+    assert len(train_pipeline(recipe, world).recommender.recommend(Request()).items[0]) == 5
 
 
 def test_guarded_stages_are_trained(world):
     guarded = SMALL.replace("rank % 10", "Within(rank, ms=1000) % 10").replace(
         "covisit % 40", "Optional(covisit % 40)"
     )
-    trained = train_pipeline(parse_recipe(guarded), world)
+    trained = train_pipeline(parse_recipe(guarded), world).recommender
     assert (
         repr(trained.pipeline)
         == "popular % 30 + Optional(covisit % 40) >> seen >> Within(rank, ms=1000) % 10"
@@ -123,7 +127,7 @@ def test_trained_events_of_a_user_are_the_first_of_the_history(world: Dataset, p
 def test_served_ranker_has_the_counts_of_all_training_events(world):
     rank = next(
         stage
-        for stage in leaves(train_pipeline(parse_recipe(SMALL), world).pipeline)
+        for stage in leaves(train_pipeline(parse_recipe(SMALL), world).recommender.pipeline)
         if stage.title == "rank"
     )
     assert rank.features.popularity.tolist() == world.split().train.popularity.tolist()
@@ -210,7 +214,7 @@ def test_recommender_holds_the_training_history_of_every_trained_stage(recommend
 
 def test_about_holds_the_data_the_split_and_the_seed(world):
     split = world.split()
-    about = train_pipeline(parse_recipe(SMALL, "small.toml"), world, seed=3).about
+    about = train_pipeline(parse_recipe(SMALL, "small.toml"), world, seed=3).recommender.about
     assert (about.name, about.data, about.seed) == ("small", world.name, 3)
     assert (about.fingerprint, about.clock) == (world.fingerprint, world.clock)
     assert about.events == len(split.train)
@@ -242,7 +246,9 @@ def test_nominators_of_a_fold_are_trained_on_the_users_of_other_folds(world):
             users.append(set(context.events.users.tolist()))
             return super().fit(settings, context)
 
-    trained = train_pipeline(parse_recipe(OTHERS), world, trainers={**TRAINERS, "popular": Watched})
+    trained = train_pipeline(
+        parse_recipe(OTHERS), world, trainers={**TRAINERS, "popular": Watched}
+    ).recommender
     *folds, everyone = users
     assert len(folds) == 3
     assert not set.intersection(*folds) & everyone  # every user is left out of one fold
@@ -286,7 +292,7 @@ def test_selector_uses_the_vectors_of_a_nominator_with_other_users(world):
         '[stages.diverse]\ntype = "diverse"\n[stages.diverse.train]\nby = "nearest"\n'
         "[stages.nearest.train]\nepochs = 1\nwidth = 4\n"
     )
-    trained = train_pipeline(parse_recipe(recipe), world)
+    trained = train_pipeline(parse_recipe(recipe), world).recommender
     run_checked(trained.pipeline, world.split().test.query())
 
 
@@ -300,7 +306,7 @@ def test_unknown_and_renamed_out_of_fold_settings_are_refused(world):
 
 
 def test_bundle_holds_a_sample_of_the_training_candidates(world, tmp_path):
-    trained = train_pipeline(parse_recipe(SMALL), world)
+    trained = train_pipeline(parse_recipe(SMALL), world).recommender
     assert set(trained.training_sample) == {
         f"rank.{what}" for what in ("items", "scores", "target", "pool", "request", "recall")
     }

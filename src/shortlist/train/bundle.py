@@ -19,7 +19,7 @@ from shortlist.train.auto.plan import MINUTES, Plan, plan_for
 from shortlist.train.auto.remembered import remembered
 from shortlist.train.auto.train import AutoTraining
 from shortlist.train.checks import check_before_training, check_free_space, only_training
-from shortlist.train.pipeline import TrainedPipeline, fit_pipeline
+from shortlist.train.pipeline import TrainedPipeline, train_pipeline
 from shortlist.train.refit import measured
 from shortlist.train.refit import refit as refitted
 from shortlist.train.split_of import check_protocol, split_of
@@ -93,7 +93,7 @@ def train_measured(
     if plan is not None:
         return AutoTraining(plan, recipe, dataset, split, seed, checkpoints, progress, refit).run()
     warnings = check_before_training(recipe, dataset, split, seed, refit=refit)
-    trained = fit_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
+    trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
     return measured(_with_warnings(trained, warnings), split, progress)
 
 

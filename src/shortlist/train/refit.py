@@ -13,7 +13,8 @@ from shortlist.pipeline.about import Refit
 from shortlist.progress import Labelled, Progress, silent
 from shortlist.train.folds import Folds
 from shortlist.train.measure import measure
-from shortlist.train.pipeline import PipelineTrainer, TrainedPipeline, train_pipeline
+from shortlist.train.pipeline import TrainedPipeline, train_pipeline
+from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.registry import TRAINERS
 
 
@@ -55,7 +56,7 @@ def refit(
         best_epochs=epochs,
         folds=_folds(run, dataset, stages),
         warm=stages,
-    )
+    ).recommender
     pipeline, users = trained.pipeline, int(np.count_nonzero(dataset.events.lengths))
     facts = Refit(served.about.events, users, tuple(recipe.stages), epochs)
     return replace(

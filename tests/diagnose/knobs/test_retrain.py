@@ -41,7 +41,7 @@ def bundle_with_tree(tree_bundle):
 
 @pytest.fixture(scope="module")
 def funnel(world):
-    return train_pipeline(parse_recipe(FUNNEL), world, 0)
+    return train_pipeline(parse_recipe(FUNNEL), world, 0).recommender
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def named(recipe, knob, stage):
 def test_variant_is_trained_like_the_bundle_and_measured_on_the_same_users(bundle_with_tree, world, sample):
     variant = named(bundle_with_tree.recipe, "branch", "tree")
     (result,) = retrain_variants((variant,), bundle_with_tree.as_measured(), world, world.split(), sample)
-    made = train_pipeline(variant.changed, world, 0)
+    made = train_pipeline(variant.changed, world, 0).recommender
     measured = bundle_with_tree.as_measured().pipeline
     difference = hits_per_request(made.pipeline, sample) - hits_per_request(measured, sample)
     assert result.gain.mean == pytest.approx(np.mean(difference / sample.n_relevant))
@@ -83,7 +83,7 @@ def test_nominators_that_did_not_change_are_not_fitted_again(funnel, world, samp
 def test_candidates_of_fewer_nominators_are_those_of_a_training_without_the_others(funnel, world, sample):
     variant = named(funnel.recipe, "removed", "popular")
     (result,) = retrain_variants((variant,), funnel, world, world.split(), sample)
-    made = train_pipeline(variant.changed, world, 0)
+    made = train_pipeline(variant.changed, world, 0).recommender
     difference = hits_per_request(made.pipeline, sample) - hits_per_request(funnel.pipeline, sample)
     assert result.gain.mean == pytest.approx(sample.recall(difference).mean, abs=0.02)
 
@@ -92,7 +92,7 @@ def test_stage_fitted_on_old_events_is_named_by_fitting_it_again(funnel, world, 
     split = world.split()
     few = replace(split, in_train=split.in_train & (np.arange(len(split.events)) % 20 == 0))
     alone = with_settings(funnel.recipe, {"pipeline": "ease % 40"})
-    (stale,) = leaves(train_pipeline(alone, world, 0, few).pipeline)
+    (stale,) = leaves(train_pipeline(alone, world, 0, few).recommender.pipeline)
     pipeline = map_leaves(funnel.pipeline, lambda leaf: stale if leaf.title == "ease" else leaf)
     found = retrain_variants((), replace(funnel, pipeline=pipeline), world, world.split(), sample)
     assert [(one.stage, one.knob) for one in found] == [("ease", "fit")]

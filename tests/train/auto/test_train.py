@@ -16,7 +16,7 @@ from shortlist.train.auto import train as auto_training
 from shortlist.train.auto.budget import Deadline
 from shortlist.train.auto.train import DECIDING, nothing_to_rank, parted, within
 from shortlist.train.context import TrainContext
-from shortlist.train.pipeline import PipelineTrainer
+from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.registry import TRAINERS
 from tests.train.auto.test_choose import ITEMS, folds_of
 from tests.train.logs import nothing

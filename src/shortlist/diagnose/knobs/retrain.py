@@ -28,7 +28,7 @@ from shortlist.pipeline.recipe import StageConfig
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Labelled, Progress, silent
 from shortlist.train.folds import Folds
-from shortlist.train.pipeline import TrainedPipeline, fit_pipeline
+from shortlist.train.pipeline import TrainedPipeline, train_pipeline
 
 MINUTES = 10.0
 ALL = "all stages"
@@ -94,7 +94,7 @@ class _Retraining:
     def fit(self, recipe: Recipe, label: str, folds: Folds | None = None) -> _Base:
         """The pipeline of a recipe."""
         began = time.perf_counter()
-        trained = fit_pipeline(
+        trained = train_pipeline(
             recipe,
             self.data,
             self.bundle.about.seed,

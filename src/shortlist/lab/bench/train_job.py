@@ -16,7 +16,8 @@ from shortlist.simulate.shaped_like import amazon_like
 from shortlist.train.auto.plan import Plan, plan_for
 from shortlist.train.bundle import train_measured
 from shortlist.train.folds import Fold, Folds
-from shortlist.train.pipeline import PipelineTrainer, context_of
+from shortlist.train.pipeline import context_of
+from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.rankers.out_of_fold import request_batches
 from shortlist.train.refit import refit
 from shortlist.train.registry import TRAINERS

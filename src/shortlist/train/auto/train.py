@@ -35,7 +35,8 @@ from shortlist.train.auto.plan import Plan
 from shortlist.train.checks import check_before_training
 from shortlist.train.context import TrainContext
 from shortlist.train.folds import Folds
-from shortlist.train.pipeline import PipelineTrainer, TrainedPipeline, context_of, fit_pipeline
+from shortlist.train.pipeline import TrainedPipeline, context_of, train_pipeline
+from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.registry import TRAINERS
 
@@ -67,7 +68,7 @@ class AutoTraining:
         split = replace(self.split, valid=stopping)
         recipe, folds, report = self._chosen(split, deadline)
         left = deadline.left - RESERVE * deadline.seconds
-        made = fit_pipeline(
+        made = train_pipeline(
             within(recipe, self.plan.recipe, left, self.refit),
             self.dataset,
             self.seed,

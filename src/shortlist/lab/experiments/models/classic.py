@@ -40,7 +40,7 @@ def classic_ml1m(
     training: dict[str, TrainingHistory] = {}
     for seed in seeds:
         split = dataset.split(protocol="half-history", seed=seed)
-        bundle = train_pipeline(recipe, dataset, seed, split, progress)
+        bundle = train_pipeline(recipe, dataset, seed, split, progress).recommender
         training |= {f"{stage}/{seed}": history for stage, history in bundle.about.training.items()}
         for name, evaluation in _evaluated(bundle.pipeline, split).items():
             found.setdefault(name, []).append(evaluation)

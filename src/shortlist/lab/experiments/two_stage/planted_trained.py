@@ -179,7 +179,8 @@ class _World:
         )
 
     def trained(self, recipe: Recipe) -> Recommender:
-        return train_pipeline(recipe, self.dataset, self.seed, self.split, checkpoint_dir=self.folder)
+        made = train_pipeline(recipe, self.dataset, self.seed, self.split, checkpoint_dir=self.folder)
+        return made.recommender
 
     def with_stale(self, bundle: Recommender, name: str) -> Recommender:
         """The bundle with a nominator that was fitted on the oldest events only."""
@@ -189,7 +190,8 @@ class _World:
         assert bundle.recipe is not None
         size = sizes_of(bundle.recipe.expression)[name]
         alone = with_settings(bundle.recipe, {"pipeline": f"{name} % {size}"})
-        stale: Stage = leaves(train_pipeline(alone, self.dataset, self.seed, old).pipeline)[0]
+        trained = train_pipeline(alone, self.dataset, self.seed, old).recommender
+        stale: Stage = leaves(trained.pipeline)[0]
         return replace(bundle, pipeline=replace_stage(bundle.pipeline, name, lambda _: stale))
 
     def diagnosed(self, bundle: Recommender, tried: Sequence[Variant]) -> Diagnosis:
