@@ -229,3 +229,55 @@ def test_split_that_leaves_out_users_is_named_in_the_facts(data):
     assert bundle.about.split_warning.startswith("the split half-history leaves out")
     assert bundle.about.split_warning in bundle.about.warnings
     assert bundle.about.split_warning in evaluate(bundle, data).warnings
+
+
+def log_with_late_items(n_users=120) -> Dataset:
+    """Users visit old items, and new ones after the cut of a split in time: no nominator can retrieve those."""
+    rng = np.random.default_rng(0)
+    old = np.stack([rng.permutation(30)[:7] for _ in range(n_users)])
+    items = np.column_stack([old, 30 + rng.integers(0, 10, (n_users, 3))])
+    users, times = np.repeat(np.arange(n_users), 10), np.tile(np.arange(10), n_users) * 1000
+    events = Interactions.of(users, items.ravel(), times, n_users=n_users, n_items=40)
+    return Dataset("late", pa_ids("u", n_users), events, Catalog(pa_ids("i", 40), pa.table({})))
+
+
+FUNNEL = """
+pipeline = "popular % 20 + covisit % 20 >> seen >> first % 15 >> rank % 10"
+[stages.popular]
+type = "popular"
+[stages.covisit]
+type = "co-visit"
+[stages.seen]
+type = "seen"
+[stages.first]
+type = "feature-ranker"
+[stages.first.train]
+epochs = 1
+[stages.rank]
+type = "feature-ranker"
+[stages.rank.train]
+epochs = 1
+[train]
+requests = 60
+"""
+
+
+def test_refit_without_a_retrieved_target_keeps_the_measured_rankers_and_says_so(tmp_path):
+    data = log_with_late_items()
+    bundle = shortlist.train(parse_recipe(FUNNEL), data, tmp_path / "bundle", protocol="global-time")
+    refit = bundle.about.refit
+    assert refit.stages == ("popular", "covisit", "seen")
+    assert refit.kept.keys() == {"first", "rank"}
+    assert "targets was retrieved" in refit.kept["rank"]
+    served, measured = (
+        {one.title: one for one in leaves(pipeline)}
+        for pipeline in (bundle.pipeline, bundle.as_measured().pipeline)
+    )
+    for name in refit.kept:
+        assert served[name].network is measured[name].network
+        assert served[name].features.popularity.tolist() == data.events.popularity.tolist()
+    assert "Served: all stages but first, rank fitted again on 1,200 events" in describe_training(
+        bundle.about
+    )
+    assert any("'rank' was not fitted again on all events" in text for text in bundle.about.warnings)
+    assert load_recommender(tmp_path / "bundle").about == bundle.about

@@ -39,6 +39,7 @@ class TrainingHistory:
     weights: Mapping[str, float] = field(default_factory=dict)  # blend-ranker: of each component above 0
     ahead: int | None = None  # label horizon: the target is one of this many next events
     stopped: str = ""  # what ended the training before its epochs, if not early stopping
+    kept: str = ""  # why the stage of an earlier run was kept
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Refit:
     epochs: Mapping[str, int] = field(
         default_factory=dict
     )  # of those with epochs: the best of the measured run
+    kept: Mapping[str, str] = field(default_factory=dict)  # stages that stay as measured, and why
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,9 @@ class About:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the split leaves out, cuts that cut nothing, and warnings of all trainers."""
+        """What the split leaves out, cuts that cut nothing, warnings of trainers, stages not fitted again."""
         trainers = tuple(text for history in self.training.values() for text in history.warnings)
         split = (self.split_warning,) if self.split_warning else ()
-        return (*split, *self.size_warnings, *trainers)
+        kept = self.refit.kept.items() if self.refit is not None else ()
+        stay = (f"stage {name!r} was not fitted again on all events: {reason}" for name, reason in kept)
+        return (*split, *self.size_warnings, *trainers, *stay)

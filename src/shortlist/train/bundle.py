@@ -91,7 +91,7 @@ def train_measured(
     With a `plan`, nominators that add nothing are dropped, and the best single model is kept if it is not below.
     """
     if plan is not None:
-        return AutoTraining(plan, recipe, dataset, split, seed, checkpoints, progress, refit).run()
+        return AutoTraining(plan, recipe, dataset, plan.sampled(split), seed, checkpoints, progress, refit).run()
     warnings = check_before_training(recipe, dataset, split, seed, refit=refit)
     trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
     return measured(_with_warnings(trained, warnings), split, progress)
@@ -132,7 +132,11 @@ def describe_training(about: About) -> str:
     if about.refit is None:
         again = "; it was not fitted again on all events" if about.measured else ""
         return f"{first} This pipeline is served{again}."
-    return f"{first} Served: all stages fitted again on {about.refit.events:,} events of {about.refit.users:,} users."
+    but = f" but {', '.join(about.refit.kept)}" if about.refit.kept else ""
+    return (
+        f"{first} Served: all stages{but} fitted again on {about.refit.events:,} events of "
+        f"{about.refit.users:,} users."
+    )
 
 
 def _describe_refresh(refresh: Refresh) -> str:

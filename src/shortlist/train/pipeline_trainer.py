@@ -10,7 +10,7 @@ from shortlist.data import Interactions, Split
 from shortlist.errors import ConfigError, DataError
 from shortlist.grammar import Filter, Nominator, Pipeline, Scorer, Stage, leaves
 from shortlist.pipeline import Recipe
-from shortlist.pipeline.about import OutOfFold
+from shortlist.pipeline.about import OutOfFold, TrainingHistory
 from shortlist.pipeline.expression import parse
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.placeholders import placeholder
@@ -30,6 +30,7 @@ from shortlist.train.rankers.out_of_fold import (
     request_batches,
 )
 from shortlist.train.rankers.sample import training_sample
+from shortlist.train.rankers.weights import NothingRetrievedError
 from shortlist.train.references import MODEL_KEYS, references
 from shortlist.train.registry import Renewer, Trainer, Tuner, trainer_of
 
@@ -143,12 +144,23 @@ class PipelineTrainer:
             for name in names:
                 batches = folds.batches(context.seed)
                 known = {**folds.parts[0].stages, **trained}
-                trained |= self.fit([name], replace(base, batches=batches, fitted=known))
+                trained[name] = self._trained_or_kept(name, replace(base, batches=batches, fitted=known))
                 if self.ranks(name):
                     sample |= training_sample(name, trained[name], batches, context.seed)
             if any(self.ranks(leaf.title) for step in steps[position + 1 :] for leaf in leaves(step)):
-                folds = self._passed(folds, names, position, trained, base)
+                again = [name for name in names if trained[name] is not context.warm.get(name)]
+                folds = self._passed(folds, again, position, trained, base)
         return trained, sample
+
+    def _trained_or_kept(self, name: str, context: TrainContext) -> Stage:
+        """A stage trained on the requests of the context; that of an earlier run where no target was retrieved."""
+        try:
+            return self.fit([name], context)[name]
+        except NothingRetrievedError as error:
+            if name not in context.warm:
+                raise
+            context.note(name, TrainingHistory(0, 0, kept=str(error)))
+            return context.warm[name]
 
     def _passed(
         self, folds: Folds, names: list[str], position: int, trained: Stages, base: TrainContext
@@ -158,7 +170,7 @@ class PipelineTrainer:
         quiet = replace(base, note=no_history, warm={})
         for number, fold in enumerate(folds.parts):
             batches = folds.batches(base.seed, without=number)
-            known = {**{name: trained[name] for name in names}, **fold.stages}
+            known = {**trained, **fold.stages}
             if batches and names:
                 label = f"cross-fit {number + 1} of {len(folds.parts)}: "
                 own = self.fit(names, replace(quiet, batches=batches, fitted=fold.stages), label)

@@ -39,7 +39,8 @@ def refit(
 
     Nominators continue from the measured ones where they have epochs; there are no validation requests, so the epochs
     of the measured run say for how long. Later stages are trained on the requests of the measured run and on the
-    held-out ones, with the candidates of the measured nominators, which were fitted without their targets.
+    held-out ones, with the candidates of the measured nominators, which were fitted without their targets. A ranker
+    stays as measured, with the counts of all events, where none of these targets is among the candidates.
     """
     trained = run.recommender
     about, recipe = trained.about, trained.recipe
@@ -58,7 +59,9 @@ def refit(
         warm=stages,
     ).recommender
     pipeline, users = trained.pipeline, int(np.count_nonzero(dataset.events.lengths))
-    facts = Refit(served.about.events, users, tuple(recipe.stages), epochs)
+    kept = {name: one.kept for name, one in served.about.training.items() if one.kept}
+    again = tuple(name for name in recipe.stages if name not in kept)
+    facts = Refit(served.about.events, users, again, epochs, kept)
     return replace(
         trained,
         pipeline=served.pipeline,

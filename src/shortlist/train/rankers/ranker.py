@@ -68,12 +68,15 @@ class RankerTrainer(ListSampling):
         """The trained stage."""
         what = str(settings.get("name", self.title))
         training_set = self.training_set(context, what)
+        retrieved = (
+            training_set.retrieved
+        )  # refuse requests without retrieved targets before anything is trained
         stage, history = self.fit_stage(settings, context, training_set)
         history = replace(
             history,
             mode=self.mode,
             negatives=self.negatives,
-            retrieved=training_set.retrieved,
+            retrieved=retrieved,
             warnings=(*history.warnings, *training_set.warnings),
         )
         context.note(what, history)

@@ -20,11 +20,16 @@ from torch.nn.functional import pad
 
 from shortlist.data import Candidates, Query
 from shortlist.data.membership import is_in
-from shortlist.errors import DataError
 from shortlist.pipeline.about import RetrievedTargets
 from shortlist.settings import setting
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.weights import Guard, Weights, retrieval_probability, weigh
+from shortlist.train.rankers.weights import (
+    Guard,
+    NothingRetrievedError,
+    Weights,
+    retrieval_probability,
+    weigh,
+)
 
 MODES = ("original", "harmonised", "weighted", "mixed")
 NEGATIVES = ("catalogue", "candidates", "both", "all-candidates")
@@ -113,8 +118,8 @@ class TrainingSet:
         near = retrieval_probability(self._retrieved, self._features) if weighted else self._retrieved
         try:
             return weigh(near, self._blend)
-        except DataError as error:
-            raise DataError(f"{self.what}: {error}") from error
+        except NothingRetrievedError as error:
+            raise NothingRetrievedError(f"{self.what}: {error}") from error
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -23,6 +23,10 @@ MAX_WEIGHT = 20.0
 RIDGE = 1e-3
 
 
+class NothingRetrievedError(DataError):
+    """No target of a ranker's training requests is among its candidates."""
+
+
 @dataclass(frozen=True, eq=False)
 class Weights:
     """A weight for every instance, mean 1; `clipped_share` is the share whose weight was clipped."""
@@ -42,7 +46,7 @@ def weigh(retrieved: NDArray[Any], blend: float, most: float = MAX_WEIGHT) -> We
         raise ConfigError(f"weights: lambda must lie between 0 and 1, got {blend}")
     retrieved = np.asarray(retrieved, np.float64)
     if not len(retrieved) or (blend < 1 and not retrieved.any()):
-        raise DataError(
+        raise NothingRetrievedError(
             f"weights: none of {len(retrieved)} targets was retrieved, so there is nothing to train on; "
             "use more candidates, a better nominator, or mode = 'original'"
         )
