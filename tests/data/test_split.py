@@ -183,3 +183,25 @@ def test_global_time_refuses_a_log_with_too_few_distinct_times(times):
     )
     with pytest.raises(DataError, match="expected events at many different times"):
         global_time(events)
+
+
+@pytest.mark.parametrize("protocol", ["half-history", "global-time", "leave-last-out"])
+def test_a_sample_of_requests_keeps_the_training_events_and_is_part_of_a_larger_sample(protocol):
+    events = busy_log(users=200)
+    whole = split(events, protocol)
+    small, large = (whole.sampled(count) for count in (5, 9))
+    assert [len(small.valid), len(small.test), len(large.test)] == [5, 5, 9]
+    assert set(small.test.cuts) < set(large.test.cuts) < set(whole.test.cuts)
+    assert (small.in_train == whole.in_train).all()
+    assert small.left_out == whole.left_out, "they are held out, not lost"
+    again = split(events, **small.settings)
+    assert again.test.cuts.tolist() == small.test.cuts.tolist()
+    assert large.sampled(5).valid.cuts.tolist() == small.valid.cuts.tolist()
+
+
+def test_a_sample_as_large_as_the_split_is_the_split():
+    whole = split(busy_log(), "leave-last-out")
+    assert whole.sampled(len(whole.test)) is whole
+    assert whole.sampled(3).sampled(len(whole.test)) is whole
+    with pytest.raises(ConfigError, match="requests must be 1 or more, got 0"):
+        whole.sampled(0)

@@ -163,6 +163,16 @@ def test_comparison_as_json_has_pairs_systems_and_no_nan(comparison):
     assert values["protocol"]["split"] == "half-history"
 
 
+def test_bundles_measured_on_samples_are_compared_on_the_smallest_one(world, recommender):
+    about = recommender.about
+    sampled = replace(recommender, about=replace(about, split={**about.split, "requests": 7}))
+    split = common_split({"one": recommender, "two": sampled}, world)
+    assert len(split.test) == 7
+    found = compare({"one": recommender, "two": sampled}, world, baselines="counts")
+    assert found.users == 7
+    assert found.protocol.rows()["users"] == "7 users of the test part, a random sample of its requests"
+
+
 def test_other_data_and_other_splits_are_refused(world, recommender):
     other = replace(
         recommender, about=replace(recommender.about, split={**recommender.about.split, "seed": 9})

@@ -1,7 +1,7 @@
 """Train, validation and test splits of a log."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,8 @@ from shortlist.errors import ConfigError, DataError, did_you_mean
 
 SplitSettings = Mapping[str, str | int | float | bool]
 MAX_LEFT_OUT = 0.05  # share of users or events that a split may leave out without a warning
+REQUESTS = "requests"  # setting of a split: requests of each part that are measured, at most
+SAMPLE_SEED = 83  # of the requests that are measured
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,22 @@ class Split:
     valid: HeldOut
     test: HeldOut
     settings: SplitSettings
+    whole: "Split | None" = None  # the split with all its requests, if these are a sample
+
+    def sampled(self, requests: int) -> "Split":
+        """The same training events with at most `requests` random requests of each part.
+
+        A smaller sample is part of a larger one. The others stay held out: they are neither trained on nor measured.
+        """
+        if requests < 1:
+            raise ConfigError(f"split: requests must be 1 or more, got {requests}")
+        whole = self.whole or self
+        if max(len(whole.valid), len(whole.test)) <= requests:
+            return whole
+        valid, test = (_sample(one, requests) for one in (whole.valid, whole.test))
+        return replace(
+            whole, valid=valid, test=test, settings={**whole.settings, REQUESTS: requests}, whole=whole
+        )
 
     @cached_property
     def train(self) -> Interactions:
@@ -49,7 +67,9 @@ class Split:
 
     @cached_property
     def left_out(self) -> LeftOut:
-        """What is neither trained on nor measured."""
+        """What is neither trained on nor measured; requests outside a sample count as measured."""
+        if self.whole is not None:
+            return self.whole.left_out
         edges = np.zeros(
             len(self.events) + 1, np.int64
         )  # +1 where the events of a request begin, -1 where they end
@@ -155,13 +175,22 @@ PROTOCOLS: Mapping[str, Callable[..., Split]] = {
 }
 
 
-def split(events: Interactions, protocol: str = "half-history", **settings: Any) -> Split:
-    """The split of a protocol, given by name, with its settings."""
+def split(
+    events: Interactions, protocol: str = "half-history", requests: int | None = None, **settings: Any
+) -> Split:
+    """The split of a protocol, given by name, with its settings; `requests` of each part are measured at most."""
     check_protocol(protocol)
     try:
-        return PROTOCOLS[protocol](events, **settings)
+        whole = PROTOCOLS[protocol](events, **settings)
     except TypeError as error:
         raise ConfigError(f"split {protocol}: {error}") from error
+    return whole if requests is None else whole.sampled(requests)
+
+
+def _sample(held_out: HeldOut, requests: int) -> HeldOut:
+    """At most `requests` random requests, in order."""
+    order = np.random.default_rng(SAMPLE_SEED).permutation(len(held_out))
+    return held_out.take(np.sort(order[:requests]))
 
 
 def check_protocol(protocol: str, *more: str) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from shortlist import __version__
 from shortlist.data import Dataset, HeldOut, Split, open_dataset
+from shortlist.data.split import REQUESTS
 from shortlist.errors import ConfigError
 from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW
 from shortlist.evaluate.fitted_baselines import EASE, ITEM_KNN, Baselines, check_choice, collect_baselines
@@ -148,9 +149,8 @@ def _comparison(
     held_out = held_out_part(split, on)
     check_not_empty(held_out)
     pipelines = {name: resized(bundle.pipeline, measures.slate) for name, bundle in bundles.items()}
-    found = collect_baselines(
-        [*bundles.values()], held_out, split.train, on, measures.slate, data.clock, choice, progress
-    )
+    stored = [bundle for bundle in bundles.values() if _requests(bundle) == split.settings.get(REQUESTS)]
+    found = collect_baselines(stored, held_out, split.train, on, measures.slate, data.clock, choice, progress)
     scores, known = _scores(pipelines, found, held_out, split, measures, progress)
     values, tests = summaries({**known, **scores}, seed), compare_scores(scores, known, metric, seed)
     times = latencies(pipelines, held_out, progress=progress)
@@ -182,20 +182,31 @@ def _comparison(
 
 
 def common_split(bundles: Mapping[str, Recommender], data: Dataset) -> Split:
-    """The split of all bundles; refused where they were trained on other data or with another split."""
+    """The split of all bundles; refused where they were trained on other data or with another split.
+
+    Of bundles that were measured on samples of the same requests, the smallest sample counts: it is part of the others.
+    """
     if not bundles:
         raise ConfigError("compare: expected one bundle or more, got none")
     (first, leader), *_ = bundles.items()
     split = split_of(leader, data)
     for name, bundle in bundles.items():
         _check_trained_like(leader.about, first, bundle.about, name)
-    return split
+    samples = [count for bundle in bundles.values() if (count := _requests(bundle)) is not None]
+    return split.sampled(min(samples)) if samples else split
+
+
+def _requests(bundle: Recommender) -> int | None:
+    """The size of the sample of requests that a bundle was measured on, None for all of them."""
+    count = bundle.about.split.get(REQUESTS)
+    return None if count is None else int(count)
 
 
 def _check_trained_like(leader: About, first: str, about: About, name: str) -> None:
     if about.fingerprint != leader.fingerprint:
         raise ConfigError(f"{name}: was trained on other data ({about.fingerprint}) than {first}")
     keys = [key for key in {**leader.split, **about.split} if leader.split.get(key) != about.split.get(key)]
+    keys = [key for key in keys if key != REQUESTS]  # a sample of the same requests
     keys = ["protocol"] if "protocol" in keys else keys  # other protocols have other settings anyway
     if keys:
         differences = ", ".join(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shortlist.data.split import REQUESTS
 from shortlist.grammar import Pipeline, Stage, leaves
 from shortlist.stages import Seen
 
@@ -39,13 +40,18 @@ class Protocol:
         return {
             "protocol": f"{self.split}: {SPLITS.get(self.split, 'a custom protocol')}",
             "settings": settings or "none",
-            "users": f"{self.users:,} users of the {self.on} part",
+            "users": f"{self.users:,} users of the {self.on} part{self._sample}",
             "ties": self.ties,
             "duplicates": self.duplicates,
             "catalogue": self.catalog,
             "baselines": self.baselines,
             "seen items": self.seen_items,
         }
+
+    @property
+    def _sample(self) -> str:
+        """Where only some of the requests are measured, that they are."""
+        return ", a random sample of its requests" if self.settings.get(REQUESTS) == self.users else ""
 
 
 def protocol_of(

@@ -9,6 +9,7 @@ from shortlist.train.auto.compose import ENOUGH_REQUESTS, FOLDS, MIN_REQUESTS, S
 from shortlist.train.auto.composed import SLATE, Composed
 from shortlist.train.auto.estimates import RankerSeconds
 from shortlist.train.auto.log_profile import LogProfile
+from shortlist.train.auto.measured import LEAST, MOST
 from shortlist.train.auto.parts import LARGE
 from shortlist.train.models.ease import MAX_ITEMS
 from shortlist.train.rankers.out_of_fold import folds_of, out_of_fold_data
@@ -191,6 +192,20 @@ def test_large_catalogue_has_larger_limits_and_says_why_no_tree():
     assert made.limits["popular"] == 40
     assert "bounded" in made.left_out["tree"]
     assert made.stages["sasrec"].train["loss"] == "sampled"
+
+
+def test_more_requests_than_the_budget_can_answer_are_sampled_and_said():
+    slow = GivenSeconds(request=0.1)
+    made = composed(meter=slow, validation=180_000, test=170_000)
+    assert made.measured == LEAST
+    assert made.left_out["requests"].startswith(
+        "10,000 random ones of each part of 180,000 validation and 170,000"
+    )
+    assert composed(1200.0, meter=slow, validation=180_000, test=170_000).measured == 2 * LEAST
+    assert composed(60_000.0, meter=slow, validation=180_000, test=170_000).measured == MOST
+    few = composed(meter=slow, validation=LEAST, test=5)
+    assert few.measured is None
+    assert "requests" not in few.left_out
 
 
 def test_network_ranks_without_trees_where_lightgbm_is_missing():

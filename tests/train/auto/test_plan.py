@@ -90,6 +90,18 @@ def test_ranker_and_epoch_are_measured(world):
     assert meter.epoch("sasrec", batch_size=16, width=8) > 0
 
 
+def test_epoch_far_above_the_budget_is_measured_by_one_step(world):
+    split, settings = world.split(), {"batch_size": 16, "width": 8}
+    calls = {}
+    for budget in (1.0, float("inf")):
+        ticks = iter(range(1000))
+        facts = (world.catalog, split.settings)
+        meter = Meter(split.train, *facts, clock=lambda ticks=ticks: float(next(ticks)), budget=budget)
+        assert meter.epoch("gru4rec", **settings) > 0
+        calls[budget] = next(ticks) // 2
+    assert calls == {1.0: 1, float("inf"): 3}
+
+
 def meter_of(events: Interactions) -> Meter:
     return Meter(events, Catalog.bare(Vocabulary.of(list(range(events.n_items)))), {}, log_clock="order")
 

@@ -12,6 +12,7 @@ from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.report import run_page
 from shortlist.simulate import embedded
 from shortlist.train import train
+from shortlist.train.auto import measured
 from shortlist.train.auto import train as auto_training
 from shortlist.train.auto.budget import Deadline
 from shortlist.train.auto.train import DECIDING, nothing_to_rank, parted, within
@@ -226,3 +227,18 @@ def test_report_page_lists_the_plan(bundle):
     page = run_page(shortlist.evaluate(saved, embedded(0, "small")))
     assert "left out" in page
     assert "is saved" in page
+
+
+def test_more_requests_than_can_be_measured_are_sampled_and_evaluated_alike(monkeypatch):
+    monkeypatch.setattr(measured, "LEAST", 8)
+    monkeypatch.setattr(measured, "SHARE", 0.0)
+    world = log(*random_log(150, 40, 6))
+    saved = train("auto", world, refit=False, **FAST)
+    assert saved.about.split["requests"] == 8
+    assert {part: one.users for part, one in saved.about.measured.items()} == {"valid": 8, "test": 8}
+    assert (
+        "8 random ones of each part of 150 validation and 150 test" in saved.about.plan.left_out["requests"]
+    )
+    found = shortlist.evaluate(saved, world, baselines="counts")
+    assert found.users == 8
+    assert found.metrics["pipeline"].metrics["recall@20"] == saved.about.measured["test"].metrics["recall@20"]

@@ -7,6 +7,7 @@ from shortlist.train.auto.budget import Budget
 from shortlist.train.auto.composed import SLATE, Composed
 from shortlist.train.auto.estimates import RankerSeconds
 from shortlist.train.auto.log_profile import MOST_REQUESTS, LogProfile
+from shortlist.train.auto.measured import measured_requests, why_sampled
 from shortlist.train.auto.models import SEQUENCE, ModelParts
 from shortlist.train.auto.parts import EASE_SHARE, LARGE, MORE_TIME, minutes_of, nominator
 from shortlist.train.memory import in_words
@@ -120,9 +121,17 @@ class Composer(ModelParts):
             seconds=seconds * plan.budget.rankers,
             minutes=f"of each fit; about {seconds:.0f} s are expected for {requests:,} requests",
         )
-        answered = profile.validation + profile.test + plan.budget.rankers * requests
-        plan = plan.spending("answers", answered * MORE_NOMINATORS * cost.answer)
+        plan = self._answers(plan, requests, MORE_NOMINATORS * cost.answer)
         return self._requests(plan, requests, most)
+
+    def _answers(self, plan: Composed, requests: int, answer: float) -> Composed:
+        """The time of all answers, and how many held-out requests are measured."""
+        profile, measured = self.profile, measured_requests(self.profile, self.seconds, answer)
+        held_out = min(profile.validation, measured) + min(profile.test, measured)
+        plan = plan.spending("answers", (held_out + plan.budget.rankers * requests) * answer)
+        for name, why in why_sampled(profile, measured).items():
+            plan = replace(plan.without(name, why), measured=measured)
+        return plan
 
     def _most_requests(self, plan: Composed) -> int:
         """Training requests that the out-of-fold fits of this plan give, also where folds are small."""

@@ -21,6 +21,7 @@ class Composed:
     reasons: Mapping[str, str] = field(default_factory=dict)  # by key
     left_out: Mapping[str, str] = field(default_factory=dict)  # by stage
     seconds: Mapping[str, float] = field(default_factory=dict)  # by stage, in the whole training
+    measured: int | None = None  # held-out requests of each part at most; None: all
     budget: Budget = field(default_factory=lambda: Budget(0.0))
 
     def with_stage(

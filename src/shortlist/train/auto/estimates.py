@@ -59,6 +59,7 @@ class Meter:
     clock: Clock = time.perf_counter
     log_clock: str = "ms"  # of the data set, or "order"
     known: dict[tuple[object, ...], Any] = field(default_factory=dict)  # what was measured already
+    budget: float = float("inf")  # seconds of the training: an epoch that is longer is not measured exactly
 
     def once(self, key: tuple[object, ...], work: Callable[[], Measured]) -> Measured:
         """The result of a measurement that is made once."""
@@ -144,6 +145,8 @@ class Meter:
             times.append(
                 self.seconds(lambda few=few: trainer.learn(few, seed=self.seed, catalog=self.catalog))  # type: ignore[misc]
             )
+            if steps / counts[0] * times[0] > self.budget:
+                break
         return steps * slope((counts[0], counts[-1]), (times[0], times[-1]))
 
     def ranker(self, kind: str) -> RankerSeconds:

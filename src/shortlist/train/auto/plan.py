@@ -30,6 +30,11 @@ class Plan:
     left_out: Mapping[str, str] = field(default_factory=dict)  # by stage
     estimates: Mapping[str, float] = field(default_factory=dict)  # by stage: seconds in the whole training
     seconds: float = 0.0  # that planning took
+    measured: int | None = None  # held-out requests of each part at most; None: all
+
+    def sampled(self, split: Split) -> Split:
+        """The split with the requests that are measured."""
+        return split if self.measured is None else split.sampled(self.measured)
 
     @property
     def toml(self) -> str:
@@ -81,10 +86,17 @@ def plan_for(
     began = time.perf_counter()
     profile = log_profile(dataset, split)
     progress("plan", 0, 1)
-    meter = Meter(split.train, dataset.catalog, split.settings, seed, log_clock=dataset.clock)
+    facts = (dataset.catalog, split.settings, seed)
+    meter = Meter(split.train, *facts, log_clock=dataset.clock, budget=minutes * 60)
     composed = Composer(profile, meter, minutes * 60, refit).composed()
     progress("plan", 1, 1)
-    facts = (composed.reasons, composed.left_out, composed.seconds, time.perf_counter() - began)
+    facts = (
+        composed.reasons,
+        composed.left_out,
+        composed.seconds,
+        time.perf_counter() - began,
+        composed.measured,
+    )
     return Plan(composed.recipe(), profile, minutes, *facts)
 
 
