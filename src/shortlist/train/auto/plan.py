@@ -86,9 +86,9 @@ def plan_for(
     began = time.perf_counter()
     profile = log_profile(dataset, split)
     progress("plan", 0, 1)
-    facts = (dataset.catalog, split.settings, seed)
-    meter = Meter(split.train, *facts, log_clock=dataset.clock, budget=minutes * 60)
-    composed = Composer(profile, meter, minutes * 60, refit).composed()
+    settings, seconds = split.settings, minutes * 60
+    meter = Meter(split.train, dataset.catalog, settings, seed, log_clock=dataset.clock, budget=seconds)
+    composed = Composer(profile, meter, seconds, refit).composed()
     progress("plan", 1, 1)
     facts = (
         composed.reasons,
