@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from shortlist.data import Catalog, Dataset, Interactions, Vocabulary
 from shortlist.errors import ConfigError, DataError, ShortlistError
@@ -192,6 +193,19 @@ def test_estimated_memory_covers_the_largest_tensor_of_a_batch(world, name, sett
     with torch.autograd.graph.saved_tensors_hooks(record, lambda tensor: tensor):
         trainer.learn(events, catalog=world.catalog)
     assert trainer.memory(events, world.catalog) > largest > 5 * trainer.size(events, world.catalog)
+
+
+@pytest.mark.parametrize(("batch_size", "negatives"), [(2, 70), (16, 5)])
+def test_estimated_memory_of_din_covers_small_batches(batch_size, negatives):
+    users, random = np.repeat(np.arange(20), 80), np.random.default_rng(0)
+    events = Interactions.of(users, random.integers(0, 300, len(users)), np.arange(len(users)))
+    sizes = {"batch_size": batch_size, "negatives": negatives, "instances": 2 * batch_size}
+    trainer = make_trainer("din", epochs=1, device="cpu", **sizes)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as recorded:
+        trainer.learn(events)
+    found = recorded.profiler.kineto_results.events()
+    changes = sorted((one.start_ns(), one.nbytes()) for one in found if one.name() == "[memory]")
+    assert trainer.memory(events, None) > max(np.cumsum([size for _, size in changes]))
 
 
 def test_model_that_cannot_be_made_without_memory_has_no_estimate(world, monkeypatch):

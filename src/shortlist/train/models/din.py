@@ -6,12 +6,15 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Interactions
+from shortlist.models.nodes.blocked_attention import BLOCK
 from shortlist.models.sequence.din import DIN
 from shortlist.settings import setting
 from shortlist.train.loop.losses import sampled_softmax_loss
 from shortlist.train.loop.negatives import NegativeSampler
 from shortlist.train.models.sequence import mean_where
 from shortlist.train.models.window import LossOf, WindowTrainer
+
+FLOAT = 4  # bytes
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,18 @@ class DINTrainer(WindowTrainer):
         """A sampled softmax fits into memory for any catalogue."""
 
     def batch_values(self, events: Interactions) -> int:
-        """Of every example and item: score, vector, attention weights and layers; the first layer of every window."""
-        sizes, longest = self.config, self._longest(events) if len(events) else 0
+        """Of every example, of its history and its items; of a position, its first layer; of a thread, its brackets."""
+        sizes, longest, items = self.config, self._longest(events) if len(events) else 0, 1 + self.negatives
+        history = longest * (sizes.width + sizes.hidden + sizes.layers[0])
         pair = 1 + sizes.width + sizes.hidden + longest + 2 * sum(sizes.layers)  # before and after the norm
-        return int(self.batch_size * (1 + self.negatives) * pair + longest * sizes.width * sizes.layers[0])
+        examples = self.batch_size * (history + items * pair)
+        brackets = min(
+            self.batch_size * items * longest * sizes.hidden, torch.get_num_threads() * BLOCK // FLOAT
+        )
+        brackets += (
+            brackets * sizes.width // items
+        )  # and a gradient of every history vector, for every hidden value
+        return int(examples + longest * sizes.width * sizes.layers[0] + brackets)
 
     def loss_function(self, model: DIN, events: Interactions, device: torch.device) -> LossOf:
         sampler = NegativeSampler.of(events.popularity, self.alpha, device)
