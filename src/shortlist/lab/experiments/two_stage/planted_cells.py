@@ -31,10 +31,10 @@ from shortlist.train.pipeline import train_pipeline
 
 SIZES = {  # users, items, categories, events
     "quick": (200, 160, 8, 6_000),
-    "full": (2_000, 1_200, 24, 120_000),
+    "full": (3_000, 1_000, 20, 120_000),
 }
 SLATE = 20
-HELD_OUT = 0.25  # of the users, for validation; as many again for the test part, which is not used
+HELD_OUT = 0.33  # of the users, for validation; as many again for the test part, which is not used
 OLD = 0.1  # share of the training events that stale stages were fitted on, the oldest
 MINUTES = 60.0  # for all trainings of a cell
 NONE = ""  # no stage
