@@ -1,6 +1,6 @@
 """One setting of a tree method over several values, and the rows that draw the curve."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ from typing import Any
 from shortlist.evaluate.scores import Scores
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.trees.trial import EXCLUDED, WITH_SEEN, Settings, Trial, data_setups
-from shortlist.lab.result import Row, row
-from shortlist.progress import Progress
+from shortlist.lab.result import Claim, Result, Row, result, row, start
+from shortlist.progress import Progress, silent
 
 VARIANTS = ("dtr-u", "dtr-t", "dtr-t-rl")
 CURVE_METRICS = ("f1@20", "recall@20")
@@ -18,6 +18,35 @@ TINY: Settings = {"rounds": 1, "steps": 3, "eval_every": 3}
 
 Runs = Sequence[Mapping[str, Scores]]  # one per seed
 Curve = Mapping[float, Runs]  # by value of the setting
+Drawn = tuple[Sequence[Row], Sequence[Claim]]
+
+
+def figure(
+    name: str, x: str, seeds: Sequence[int] = (0,)
+) -> Callable[[Callable[[Sequence[Trial]], Drawn]], Callable[..., Result]]:
+    """An experiment on one data set, whose rows are drawn over `x`, from a function of a trial per seed."""
+    usual = seeds
+
+    def experiment(draw: Callable[[Sequence[Trial]], Drawn]) -> Callable[..., Result]:
+        def run(
+            data: Path | None,
+            profile: str = "quick",
+            seeds: Sequence[int] = usual,
+            progress: Progress = silent,
+            cache_file: Path | None = None,
+            where: str = "ml-1m",
+        ) -> Result:
+            began, full = start(), experiment_name(name, where)
+            trials = trials_of(full, where, data, profile, seeds, progress, cache_file)
+            rows, claims = draw(trials)
+            cache = trials[0].cache
+            facts = {"settings": cache.settings, "training": cache.training}
+            return result(full, profile, seeds, began, rows, claims, x=x, **facts)
+
+        run.__name__, run.__doc__ = draw.__name__, draw.__doc__
+        return run
+
+    return experiment
 
 
 def trials_of(

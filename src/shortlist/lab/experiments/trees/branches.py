@@ -8,7 +8,6 @@ Training is short, 600 steps of 250 examples, because every curve needs fifteen 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,15 +21,14 @@ from shortlist.lab.experiments.sweeps import (
     TINY,
     VARIANTS,
     Curve,
+    Drawn,
     curve_rows,
-    experiment_name,
+    figure,
     name_of,
-    trials_of,
 )
 from shortlist.lab.experiments.trees.trial import DEPTH, Settings, Trial, some_users, tree_facts
 from shortlist.lab.experiments.trends import gain, rises
-from shortlist.lab.result import Claim, Result, Row, Start, result, row, start
-from shortlist.progress import Progress, silent
+from shortlist.lab.result import Claim, Row, row
 from shortlist.train.tree.validation import answers
 
 BRANCHES = (2, 4, 8, 16, 32)
@@ -42,17 +40,10 @@ UPDATED: Settings = {"rounds": 2, "steps": 300, "eval_every": 300}
 FIXED: Settings = {"rounds": 1, "steps": 600, "eval_every": 300, "update": "none", "history": "item"}
 
 
-def dtr_fig5(
-    data: Path | None,
-    profile: str = "quick",
-    seeds: Sequence[int] = (0,),
-    progress: Progress = silent,
-    cache_file: Path | None = None,
-    where: str = "ml-1m",
-) -> Result:
+@figure("dtr-fig5", "branches")
+def dtr_fig5(trials: Sequence[Trial]) -> Drawn:
     """The variants of DTR, with updates of the tree."""
-    began, name, source = start(), experiment_name("dtr-fig5", where), "DTR paper, figure 5"
-    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
+    source = "DTR paper, figure 5"
     curves, rows = branch_curves(trials, {method: (method, UPDATED) for method in VARIANTS}, "f1@20")
     dataset = trials[0].data_setup.name
     claims = _rising(curves, source, dataset, "f1@20")
@@ -61,48 +52,18 @@ def dtr_fig5(
         pooled(f"dtr-u gains more than {method} on {dataset}", source, gains["dtr-u"], gains[method], True)
         for method in VARIANTS[1:]
     ]
-    return _result(name, profile, seeds, began, rows, claims, trials)
+    return rows, claims
 
 
-def bounds_fig1(
-    data: Path | None,
-    profile: str = "quick",
-    seeds: Sequence[int] = (0,),
-    progress: Progress = silent,
-    cache_file: Path | None = None,
-    where: str = "ml-1m",
-) -> Result:
+@figure("bounds-fig1", "branches")
+def bounds_fig1(trials: Sequence[Trial]) -> Drawn:
     """Three scorers on a random tree without updates, beam 100."""
-    began, name, source = start(), experiment_name("bounds-fig1", where), "companion paper, figure 1"
-    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
+    source = "companion paper, figure 1"
     beam: Settings = {} if trials[0].data_setup.quick else {"beam": 100}
     scorers = {kind: ("dtr-u", {**FIXED, **beam, "scorer": kind}) for kind in ("linear", "mlp", "attention")}
     curves, rows = branch_curves(trials, scorers, "recall@20")
     claims = _rising(curves, source, trials[0].data_setup.name, "recall@20")
-    return _result(name, profile, seeds, began, rows, claims, trials)
-
-
-def _result(
-    name: str,
-    profile: str,
-    seeds: Sequence[int],
-    began: Start,
-    rows: Sequence[Row],
-    claims: Sequence[Claim],
-    trials: Sequence[Trial],
-) -> Result:
-    cache = trials[0].cache
-    return result(
-        name,
-        profile,
-        seeds,
-        began,
-        rows,
-        claims,
-        x="branches",
-        settings=cache.settings,
-        training=cache.training,
-    )
+    return rows, claims
 
 
 def _rising(curves: Mapping[tuple[str, str], Curve], source: str, dataset: str, metric: str) -> list[Claim]:

@@ -5,14 +5,12 @@ it, updates could not be distinguished from longer training.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from shortlist.lab.experiments.claims import pooled
-from shortlist.lab.experiments.sweeps import VARIANTS, Runs, experiment_name, name_of, trials_of
+from shortlist.lab.experiments.sweeps import VARIANTS, Drawn, Runs, figure, name_of
 from shortlist.lab.experiments.trees.trial import Trial, rows_of
 from shortlist.lab.experiments.trends import compare_pairs, over_seeds, steps_up
-from shortlist.lab.result import Claim, Result, Row, result, row, start
-from shortlist.progress import Progress, silent
+from shortlist.lab.result import Claim, Row, row
 
 SOURCE = "DTR paper, figure 3"
 METHODS = ("jtm", *VARIANTS)
@@ -20,17 +18,9 @@ CONTROL = "dtr-u, tree as it was"
 Course = Sequence[float]  # validation F1@20 after 0, 1, 2, ... updates
 
 
-def dtr_fig3(
-    data: Path | None,
-    profile: str = "quick",
-    seeds: Sequence[int] = (0, 1, 2),
-    progress: Progress = silent,
-    cache_file: Path | None = None,
-    where: str = "ml-1m",
-) -> Result:
+@figure("dtr-fig3", "updates of the tree", seeds=(0, 1, 2))
+def dtr_fig3(trials: Sequence[Trial]) -> Drawn:
     """Validation users after every update, test users at the end."""
-    began, name = start(), experiment_name("dtr-fig3", where)
-    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     cached = {method: method for method in METHODS} | {
         CONTROL: name_of(trials[0], "dtr-u", {"update": "none"})
     }
@@ -38,17 +28,7 @@ def dtr_fig3(
     found[CONTROL] = [one.scores(cached[CONTROL], "dtr-u", update="none") for one in trials]
     courses = {method: [_course(one, key) for one in trials] for method, key in cached.items()}
     dataset = trials[0].data_setup.name
-    return result(
-        name,
-        profile,
-        seeds,
-        began,
-        [*_rows(courses, dataset), *rows_of(found, dataset)],
-        _claims(courses, found, dataset),
-        x="updates of the tree",
-        settings=trials[0].cache.settings,
-        training=trials[0].cache.training,
-    )
+    return [*_rows(courses, dataset), *rows_of(found, dataset)], _claims(courses, found, dataset)
 
 
 def _course(trial: Trial, key: str) -> Course:

@@ -5,14 +5,12 @@ once for figures 4 and 6. In figure 8 all levels are trained.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from shortlist.lab.experiments.claims import pooled
-from shortlist.lab.experiments.sweeps import VARIANTS, Curve, curve_rows, experiment_name, sweep, trials_of
+from shortlist.lab.experiments.sweeps import VARIANTS, Curve, Drawn, curve_rows, figure, sweep
 from shortlist.lab.experiments.trees.trial import Trial
 from shortlist.lab.experiments.trends import averaged, compare_pairs, rises, steady
-from shortlist.lab.result import Claim, Result, Row, Start, result, start
-from shortlist.progress import Progress, silent
+from shortlist.lab.result import Claim
 
 NEGATIVES = (10, 30, 50, 70, 90)
 WIDTHS = (12, 16, 24, 32)  # the paper reports no change between 24 and 32, and between 12 and 16
@@ -20,23 +18,15 @@ ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 MODERATE = (0.2, 0.4, 0.6)
 
 
-def dtr_fig4(
-    data: Path | None,
-    profile: str = "quick",
-    seeds: Sequence[int] = (0,),
-    progress: Progress = silent,
-    cache_file: Path | None = None,
-    where: str = "ml-1m",
-) -> Result:
+@figure("dtr-fig4", "negatives on every level")
+def dtr_fig4(trials: Sequence[Trial]) -> Drawn:
     """Negatives on every level."""
-    began, name = start(), experiment_name("dtr-fig4", where)
-    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     data_setup = trials[0].data_setup
     values, settled = ((4, 8), 4) if data_setup.quick else (NEGATIVES, 50)
     curves = {method: sweep(trials, method, "negatives", values) for method in VARIANTS}
     claims = _more_negatives(curves, data_setup.name, settled)
     rows = curve_rows(curves, data_setup.name)
-    return _result(name, profile, seeds, began, rows, claims, "negatives on every level", trials)
+    return rows, claims
 
 
 def _more_negatives(curves: Mapping[str, Curve], dataset: str, settled: int) -> list[Claim]:
@@ -58,17 +48,10 @@ def _more_negatives(curves: Mapping[str, Curve], dataset: str, settled: int) -> 
     return claims + compare_pairs(source, dataset, many, pairs, f" with {values[-1]} negatives")
 
 
-def dtr_fig6(
-    data: Path | None,
-    profile: str = "quick",
-    seeds: Sequence[int] = (0,),
-    progress: Progress = silent,
-    cache_file: Path | None = None,
-    where: str = "ml-1m",
-) -> Result:
+@figure("dtr-fig6", "width")
+def dtr_fig6(trials: Sequence[Trial]) -> Drawn:
     """Width of the node vectors."""
-    began, name, source = start(), experiment_name("dtr-fig6", where), "DTR paper, figure 6"
-    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
+    source = "DTR paper, figure 6"
     data_setup = trials[0].data_setup
     values, usual = ((12, 24), 24) if data_setup.quick else (WIDTHS, 24)
     curves = {method: sweep(trials, method, "width", values) for method in VARIANTS}
@@ -81,20 +64,13 @@ def dtr_fig6(
             steady(f"{method} stays from width {usual} on {data_setup.name}", source, wide, curve[usual])
         )
     rows = curve_rows(curves, data_setup.name)
-    return _result(name, profile, seeds, began, rows, claims, "width", trials)
+    return rows, claims
 
 
-def dtr_fig8(
-    data: Path | None,
-    profile: str = "quick",
-    seeds: Sequence[int] = (0,),
-    progress: Progress = silent,
-    cache_file: Path | None = None,
-    where: str = "ml-1m",
-) -> Result:
+@figure("dtr-fig8", "alpha")
+def dtr_fig8(trials: Sequence[Trial]) -> Drawn:
     """More negatives for deep levels; all levels are trained, as in the paper."""
-    began, name, source = start(), experiment_name("dtr-fig8", where), "DTR paper, figure 8"
-    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
+    source = "DTR paper, figure 8"
     data_setup = trials[0].data_setup
     values = (0.0, 0.4) if data_setup.quick else ALPHAS
     curve = sweep(trials, "dtr-u", "alpha", values, levels="all")
@@ -103,20 +79,4 @@ def dtr_fig8(
     text = f"alpha of {MODERATE[0]} to {MODERATE[-1]} > 0 on {data_setup.name}"
     claims = [pooled(text, source, moderate, averaged([curve[0.0]]), True)]
     rows = curve_rows({"dtr-u": curve}, data_setup.name)
-    return _result(name, profile, seeds, began, rows, claims, "alpha", trials)
-
-
-def _result(
-    name: str,
-    profile: str,
-    seeds: Sequence[int],
-    began: Start,
-    rows: Sequence[Row],
-    claims: Sequence[Claim],
-    x: str,
-    trials: Sequence[Trial],
-) -> Result:
-    cache = trials[0].cache
-    return result(
-        name, profile, seeds, began, rows, claims, x=x, settings=cache.settings, training=cache.training
-    )
+    return rows, claims

@@ -9,7 +9,6 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,14 +16,13 @@ from torch import Tensor
 
 from shortlist.artifact.as_json import as_json
 from shortlist.lab.experiments.cache import empty
-from shortlist.lab.experiments.sweeps import experiment_name, trials_of
+from shortlist.lab.experiments.sweeps import Drawn, figure
 from shortlist.lab.experiments.trees.branches import NEGATIVES
 from shortlist.lab.experiments.trees.trial import Trial
 from shortlist.lab.experiments.trends import over_seeds
 from shortlist.lab.experiments.two_stage.bounds_trend import HIGH, rank_correlation
-from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
+from shortlist.lab.result import Claim, Row, claim, row
 from shortlist.lab.theory.bounds_sampler import LevelGap, sampler_levels
-from shortlist.progress import Progress, silent
 from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
 
 SOURCE = "two_stage.md, E8"
@@ -37,30 +35,12 @@ LABELS = {"kl": "KL(Q || P)", "kl_plus": "KL(Q || P+)", "positive": "share of th
 Points = Sequence[Mapping[str, Any]]  # a level at a step under a sampler, as cached
 
 
-def bounds_sampler(
-    data: Path | None,
-    profile: str = "quick",
-    seeds: Sequence[int] = (0,),
-    progress: Progress = silent,
-    cache_file: Path | None = None,
-    where: str = "ml-1m",
-) -> Result:
+@figure("bounds-sampler", "steps")
+def bounds_sampler(trials: Sequence[Trial]) -> Drawn:
     """Both methods for every seed, measured with both samplers."""
-    began, name = start(), experiment_name("bounds-sampler", where)
-    trials = trials_of(name, where, data, profile, seeds, progress, cache_file)
     found = {method: [points_of(trial, method) for trial in trials] for method in METHODS}
     dataset = trials[0].data_setup.name
-    return result(
-        name,
-        profile,
-        seeds,
-        began,
-        list(_rows(found, dataset)),
-        _claims(found, dataset),
-        x="steps",
-        settings=trials[0].cache.settings,
-        training=trials[0].cache.training,
-    )
+    return list(_rows(found, dataset)), _claims(found, dataset)
 
 
 def points_of(trial: Trial, method: str) -> Points:
