@@ -77,10 +77,7 @@ def show(found: Comparison) -> None:
     console.print(quality_table(found))
     console.print(pairs_table(found))
     console.print(latency_table(found))
-    for name, rule in found.protocol.rows().items():
-        console.print(f"{name}: {rule}")
-    for warning in found.warnings:
-        console.print(f"warning: {warning}", style="yellow")
+    console.print_notes(found.protocol.rows(), found.warnings)
 
 
 def quality_table(found: Comparison) -> Table:

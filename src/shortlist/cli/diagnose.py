@@ -11,7 +11,16 @@ import typer
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.console.diagnosis_tables import show
-from shortlist.cli.console.frame import Json, Seed, Settings, check_file, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.frame import (
+    Bundle,
+    Json,
+    Seed,
+    Settings,
+    check_file,
+    emit,
+    errors_to_exit_codes,
+    progress,
+)
 from shortlist.cli.console.output import Console, echo
 from shortlist.data import open_dataset
 from shortlist.diagnose.bundle import diagnose as diagnose_bundle
@@ -27,7 +36,7 @@ from shortlist.report.diagnosis.page import diagnosis_page
 
 @errors_to_exit_codes()
 def diagnose(
-    bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
+    bundle: Bundle,
     data: Annotated[Path, typer.Option(help="The prepared data set the bundle was trained on.")],
     on: Annotated[str, typer.Option(help="Which held-out users: valid or test.")] = "valid",
     at: Annotated[int, typer.Option(min=1, max=MOST, help="Items per slate, and cut-off of recall.")] = SLATE,

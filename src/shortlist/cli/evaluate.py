@@ -9,7 +9,7 @@ import typer
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
-from shortlist.cli.console.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.frame import Bundle, Json, Seed, check_file, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import Console, Table, echo
 from shortlist.data import open_dataset
 from shortlist.evaluate.evaluation import Evaluation
@@ -45,7 +45,7 @@ Baselines = Annotated[
 
 @errors_to_exit_codes()
 def evaluate(
-    bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
+    bundle: Bundle,
     data: Annotated[Path, typer.Option(help="The prepared data set the bundle was trained on.")],
     on: Annotated[str, typer.Option(help="Which held-out users: test or valid.")] = "test",
     metrics: Metrics = None,
@@ -93,10 +93,7 @@ def show(found: Evaluation) -> None:
     if len(found.differences) > SHOWN:
         console.print(baselines_table(found))
     console.print(stages_table(found))
-    for name, rule in found.protocol.rows().items():
-        console.print(f"{name}: {rule}")
-    for warning in found.warnings:
-        console.print(f"warning: {warning}", style="yellow")
+    console.print_notes(found.protocol.rows(), found.warnings)
 
 
 def metrics_table(found: Evaluation) -> Table:

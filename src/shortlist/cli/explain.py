@@ -1,11 +1,10 @@
 """shortlist explain: which stage dropped an item, and by how much."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes
+from shortlist.cli.console.frame import Bundle, Json, Seed, emit, errors_to_exit_codes
 from shortlist.cli.console.output import Console, Table, echo
 from shortlist.cli.recommend import History, as_request, request_facts, request_notes
 from shortlist.pipeline import Explanation, load_recommender
@@ -14,7 +13,7 @@ from shortlist.pipeline.find_item import find_item
 
 @errors_to_exit_codes()
 def explain(
-    bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
+    bundle: Bundle,
     item: Annotated[str, typer.Option(help="Id or title of the item to explain.")],
     user: Annotated[str | None, typer.Option(help="User id.")] = None,
     history: History = None,

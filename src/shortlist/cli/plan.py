@@ -1,25 +1,21 @@
 """shortlist plan: the pipeline that train composes for a data set, with the reason of every choice."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.frame import Json, PreparedData, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import echo_lines
-from shortlist.data.split import PROTOCOLS
+from shortlist.cli.console.protocol import Protocol
 from shortlist.train.auto.plan import MINUTES
 from shortlist.train.auto.plan import plan as plan_for_data
 
 
 @errors_to_exit_codes()
 def plan(
-    data: Annotated[Path, typer.Option(help="A folder made by `shortlist data prepare`.")],
+    data: PreparedData,
     minutes: Annotated[float, typer.Option(help="Time budget of the training.")] = MINUTES,
-    protocol: Annotated[
-        str | None,
-        typer.Option(help=f"Split protocol: {', '.join(PROTOCOLS)}. Default: that of the data set."),
-    ] = None,
+    protocol: Protocol = None,
     seed: Seed = 0,
     refit: Annotated[
         bool,

@@ -9,7 +9,7 @@ import typer
 
 from shortlist.artifact.as_json import as_json
 from shortlist.cli.console.arguments import source_of
-from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.console.frame import Bundle, Json, Seed, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.console.output import Console, Table, echo, echo_lines
 from shortlist.data import Catalog
 from shortlist.errors import ConfigError
@@ -32,7 +32,7 @@ OPTIONAL = ("title", "category")  # left out where no item has one
 
 @errors_to_exit_codes()
 def recommend(
-    bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
+    bundle: Bundle,
     user: Annotated[
         str | None, typer.Option(help="User id; an unknown user is answered without a history.")
     ] = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.console.frame import Json, command, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.console.frame import Bundle, Json, command, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.console.output import echo
 from shortlist.pipeline.about import Refresh
 from shortlist.train.refresh import refresh as refresh_bundle
@@ -15,7 +15,7 @@ from shortlist.train.refresh import refresh as refresh_bundle
 
 @errors_to_exit_codes()
 def refresh(
-    bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
+    bundle: Bundle,
     data: Annotated[
         Path, typer.Option(help="The data set with the new events, from `shortlist data append`.")
     ],

@@ -4,12 +4,11 @@ import ipaddress
 import shlex
 from functools import partial
 from json import dumps as to_json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes
+from shortlist.cli.console.frame import Bundle, Json, Seed, emit, errors_to_exit_codes
 from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.pipeline import load_recommender
@@ -24,7 +23,7 @@ else:
 
 @errors_to_exit_codes()
 def serve(
-    bundle: Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")],
+    bundle: Bundle,
     *,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 selects a free one.")] = 8000,

@@ -8,6 +8,7 @@ import typer
 
 from shortlist.cli.console.frame import (
     Json,
+    PreparedData,
     Seed,
     Settings,
     command,
@@ -18,7 +19,7 @@ from shortlist.cli.console.frame import (
 )
 from shortlist.cli.console.output import echo
 from shortlist.cli.console.plan_tables import show_plan_report
-from shortlist.data.split import PROTOCOLS
+from shortlist.cli.console.protocol import Protocol
 from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.pipeline.shipped import shipped_names
 from shortlist.train.auto.plan import MINUTES
@@ -36,17 +37,14 @@ def train(
         ),
     ] = Path(AUTO),
     *,
-    data: Annotated[Path, typer.Option(help="A folder made by `shortlist data prepare`.")],
+    data: PreparedData,
     out: Annotated[Path, typer.Option(help="Folder for the trained bundle.")],
     minutes: Annotated[
         float | None,
         typer.Option(help=f"Time budget of auto; {MINUTES:g} if not given.", show_default=False),
     ] = None,
     settings: Settings = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(help=f"Split protocol: {', '.join(PROTOCOLS)}. Default: that of the data set."),
-    ] = None,
+    protocol: Protocol = None,
     seed: Seed = 0,
     refit: Annotated[
         bool,

@@ -25,6 +25,8 @@ from shortlist.cli.console.progress_lines import ProgressLines
 from shortlist.errors import CONTROLS, ConfigError, ShortlistError, visible
 from shortlist.progress import Progress, silent
 
+Bundle = Annotated[Path, typer.Argument(help="A folder made by `shortlist train`.")]
+PreparedData = Annotated[Path, typer.Option(help="A folder made by `shortlist data prepare`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Random seed.")]
 Settings = Annotated[

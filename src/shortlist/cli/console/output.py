@@ -4,6 +4,7 @@ Markup is not interpreted, and characters that control a terminal are printed as
 these three only: `echo`, `Console` and `Table`; a test reads their sources.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import rich.console
@@ -33,6 +34,13 @@ class Console(rich.console.Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*(visible(one) if isinstance(one, str) else one for one in objects), **options)
+
+    def print_notes(self, rules: Mapping[str, object], warnings: Sequence[str]) -> None:
+        """Print how something was measured, and what is to be known about it."""
+        for name, rule in rules.items():
+            self.print(f"{name}: {rule}")
+        for warning in warnings:
+            self.print(f"warning: {warning}", style="yellow")
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Headers, titles and captions of tables: their line breaks are ours."""
