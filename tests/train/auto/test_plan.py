@@ -74,6 +74,18 @@ def test_closed_form_grows_with_the_third_power_of_items_after_a_fixed_part(worl
     assert meter.ease() == pytest.approx(66)  # measured once
 
 
+def test_neighbours_of_a_large_catalogue_grow_with_the_pairs_of_users(monkeypatch):
+    monkeypatch.setattr(estimates, "NEIGHBOUR_ITEMS", (1, 0))
+    monkeypatch.setattr(estimates, "NEIGHBOUR_EVENTS", (60, 120))
+    events = tastes()
+    ticks = iter([0.0, 3.0, 3.0, 13.0])  # 3 s and 10 s
+    meter = Meter(events, Catalog.bare(Vocabulary.of(list(range(20)))), {}, clock=lambda: next(ticks))
+    pairs = [int(np.square(one.lengths).sum()) for one in (meter._users(60), meter._users(120), events)]
+    assert pairs[0] < pairs[1] < pairs[2]
+    slope = 7 / (pairs[1] - pairs[0])
+    assert meter.neighbours("co-visit") == pytest.approx(10 + slope * (pairs[2] - pairs[1]))
+
+
 def test_seconds_per_unit_leave_out_what_both_runs_take_alike():
     assert slope((10, 50), (3.0, 7.0)) == pytest.approx(0.1)
     assert slope((10, 50), (8.0, 7.0)) == pytest.approx(LEAST_SHARE * 7 / 50)
@@ -124,3 +136,8 @@ def test_sampled_items_keep_all_their_events():
     few = some_items(events, 5, 0)
     assert few.n_items == 5
     assert sorted(few.popularity) == sorted(events.popularity[np.random.default_rng(0).permutation(20)[:5]])
+
+
+def test_epoch_of_a_graph_model_is_measured_on_all_events():
+    events = embedded(0, "small").split().train
+    assert meter_of(events).whole_epoch("lightgcn") > 0

@@ -27,6 +27,7 @@ EASE_ITEMS = (1000, 3000)  # of the two small inversions
 WARMUP_ITEMS = 50
 NEIGHBOUR_ITEMS = (1000, 8000)  # of the sampled product of items, at least and at most
 NEIGHBOUR_SHARE = 0.05
+NEIGHBOUR_EVENTS = (20_000, 200_000)  # of the sampled users, where a share of the items would be too many
 STEPS = (1, 6, 36)  # of the measured trainings; the last one is skipped where the one before was long
 LONG = 1.0  # seconds
 WHOLE_STEPS = 3  # of a model whose every step reads all events
@@ -86,11 +87,16 @@ class Meter:
         return times[1] + (self.events.n_items**3 - cubes[1]) * slope(cubes, times)
 
     def neighbours(self, kind: str) -> float:
-        """The product of a sample of the items, scaled with the second power of their number."""
+        """The product of a sample of the items, scaled with the second power of their number.
+
+        Where that would be few of them, the products of samples of the users: the time of each of many items counts.
+        """
         return self.once((kind,), lambda: self._neighbours(kind))
 
     def _neighbours(self, kind: str) -> float:
         share = round(NEIGHBOUR_SHARE * self.events.n_items)
+        if share > NEIGHBOUR_ITEMS[1]:
+            return self._of_users(kind)
         return self._of_items(kind, min(max(share, NEIGHBOUR_ITEMS[0]), NEIGHBOUR_ITEMS[1]), 2)
 
     def counts(self, kind: str) -> float:
@@ -191,6 +197,14 @@ class Meter:
         scale = (self.events.n_items / few.n_items) ** power
         return self.seconds(lambda: self._fitted(kind, few)) * scale
 
+    def _of_users(self, kind: str) -> float:
+        """The fits of two samples of users; their difference grows with the pairs of items that users have."""
+        parts = [self._users(count) for count in NEIGHBOUR_EVENTS]
+        self._fitted(kind, parts[0])  # loads code
+        times = [self.seconds(lambda few=few: self._fitted(kind, few)) for few in parts]  # type: ignore[misc]
+        pairs = [_pairs(one) for one in parts]
+        return times[1] + (_pairs(self.events) - pairs[1]) * slope(pairs, times)
+
     def _users(self, events: int) -> Interactions:
         """The events of random users, about this many."""
         share = min(events / max(len(self.events), 1), 1.0)
@@ -208,6 +222,11 @@ def some_items(events: Interactions, count: int, seed: int) -> Interactions:
     row[chosen] = np.arange(count)
     kept = events.where(row[events.items] >= 0)
     return Interactions.of(kept.users, row[kept.items], kept.times, kept.weights, events.n_users, count)
+
+
+def _pairs(events: Interactions) -> int:
+    """Pairs of items with a common user, counted once for every user."""
+    return int(np.square(events.lengths.astype(np.int64)).sum())
 
 
 def slope(counts: Sequence[int], times: Sequence[float]) -> float:
