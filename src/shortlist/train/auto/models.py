@@ -14,6 +14,7 @@ EPOCHS_WITHOUT_VALIDATION = 10
 NEW_USERS = 0.2  # share of requests without a history from which they are many
 TOWER_EPOCHS = 10
 TOWER_SHARE = 0.15  # of the budget
+GRAPH_SHARE = 0.2  # of the budget: it is planned before the sequence models
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,10 @@ class ModelParts(Parts):
             why = f"under {self.profile.protocol} EASE and the order of histories say more of a user"
             return plan.without("lightgcn", why)
         epoch = self.meter.whole_epoch("lightgcn")
-        epochs = min(_fitting(plan, epoch), MAX_EPOCHS)
+        share = GRAPH_SHARE * self.seconds
+        epochs = min(_fitting(plan, epoch, share), MAX_EPOCHS)
         if epochs < MIN_EPOCHS:
-            return self._without(plan, "lightgcn", epoch)
+            return self._without(plan, "lightgcn", epoch, share)
         seconds = epochs * epoch * plan.budget.epochs
         train = {"epochs": epochs, "minutes": minutes_of(seconds / plan.budget.epochs)}
         return plan.with_stage(
@@ -68,10 +70,10 @@ class ModelParts(Parts):
             minutes=f"of each fit from the start; {seconds:.0f} s in all",
         )
 
-    def _without(self, plan: Composed, name: str, epoch: float) -> Composed:
+    def _without(self, plan: Composed, name: str, epoch: float, most: float = float("inf")) -> Composed:
         """The plan without a model whose least number of epochs does not fit."""
-        seconds = MIN_EPOCHS * epoch * plan.budget.epochs
-        return plan.without(name, self.too_slow(seconds, f"{MIN_EPOCHS} epochs", plan.budget.left))
+        seconds, left = MIN_EPOCHS * epoch * plan.budget.epochs, min(plan.budget.left, most)
+        return plan.without(name, self.too_slow(seconds, f"{MIN_EPOCHS} epochs", left))
 
     def _sequence_model(
         self, plan: Composed, kind: str, loss: str, epoch: float, epochs: int, why: str, limit: int
@@ -131,6 +133,6 @@ class ModelParts(Parts):
         return plan.with_stage("towers", nominator("two-tower"), why, self.limit(60), seconds)
 
 
-def _fitting(plan: Composed, epoch: float) -> int:
-    """The epochs that fit into what is left of the budget, with `epoch` seconds each."""
-    return int(plan.budget.left / (epoch * plan.budget.epochs))
+def _fitting(plan: Composed, epoch: float, most: float = float("inf")) -> int:
+    """The epochs that fit into what is left of the budget and into `most` seconds, with `epoch` seconds each."""
+    return int(min(plan.budget.left, most) / (epoch * plan.budget.epochs))
