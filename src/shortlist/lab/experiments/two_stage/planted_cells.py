@@ -81,15 +81,15 @@ start = "towers"
 type = "feature-ranker"
 """
 
-CONTROL, EPOCHS, MISSING, STALE, CUT = (
-    "control",
-    "too few epochs",
-    "missing nominator",
-    "stale data",
-    "small cut",
-)
-PLANTS = (CONTROL, EPOCHS, MISSING, STALE, CUT)
-STAGES = {EPOCHS: "rank", MISSING: "pool", STALE: "ease", CUT: "prerank"}
+CONTROL = "control"
+EPOCHS = "too few epochs"
+MISSING = "missing nominator"
+NEIGHBOURS = "no item neighbours"
+STALE = "stale data"
+CUT = "small cut"
+PLANTS = (CONTROL, EPOCHS, MISSING, NEIGHBOURS, STALE, CUT)
+STAGES = {EPOCHS: "rank", MISSING: "pool", NEIGHBOURS: "pool", STALE: "ease", CUT: "prerank"}
+WITHOUT = {MISSING: ("ease",), NEIGHBOURS: ("ease", "covisit")}  # nominators that are left out
 PARTS = {STALE: "pool"}  # without training a weak nominator can only be located in the pool
 KNOBS = ("epochs", "nominator", "cut", "limits", "removed")  # of the changes, those that are trained here
 SLOW = "sasrec"  # a nominator that is not added here, because it takes longer than all other trainings
@@ -133,7 +133,7 @@ class TrainedTrial:
 
 def recipe_of(plant: str, profile: str) -> Recipe:
     """The healthy recipe with a planted weakness; stale data is no part of a recipe."""
-    limits = {name: limit for name, limit in LIMITS[profile].items() if (plant, name) != (MISSING, "ease")}
+    limits = {name: limit for name, limit in LIMITS[profile].items() if name not in WITHOUT.get(plant, ())}
     pool = " + ".join(f"{name} % {limit}" for name, limit in limits.items())
     cut = SLATE if plant == CUT else CUTS[profile]
     settings: dict[str, Any] = {"pipeline": f"{pool} >> prerank % {cut} >> rank % {SLATE}"}
