@@ -1,10 +1,10 @@
 """Cells of `planted-trained`: a pipeline trained with one planted weakness, and what its diagnosis finds."""
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ MISSING = "missing nominator"
 NEIGHBOURS = "no item neighbours"
 STALE = "stale data"
 CUT = "small cut"
-PLANTS = (CONTROL, EPOCHS, MISSING, NEIGHBOURS, STALE, CUT)
+PLANTS = (CONTROL, STALE, EPOCHS, CUT, MISSING, NEIGHBOURS)
 STAGES = {EPOCHS: "rank", MISSING: "pool", NEIGHBOURS: "pool", STALE: "ease", CUT: "prerank"}
 WITHOUT = {MISSING: ("ease",), NEIGHBOURS: ("ease", "covisit")}  # nominators that are left out
 PARTS = {STALE: "pool"}  # without training a weak nominator can only be located in the pool
@@ -150,16 +150,14 @@ def settings_of(cell: PlantedCell, profile: str) -> dict[str, Any]:
     return {**world, "held_out": HELD_OUT, **trained, "changes": KNOBS, "not_added": SLOW}
 
 
-def run_planted(cell: PlantedCell, profile: str) -> tuple[Tensor, dict[str, Any]]:
-    """The trial of a cell as facts; it has no tensor."""
+def run_planted(cell: PlantedCell, profile: str, folder: Path) -> tuple[Tensor, dict[str, Any]]:
+    """The trial of a cell as facts; it has no tensor. Cells of one process share fitted stages in `folder`."""
     began = time.perf_counter()
     n_users, n_items, n_categories, n_events = SIZES[profile]
     dataset = simulate_log(make_world(n_users, n_items, n_categories, cell.seed), n_events, cell.seed)
     split = dataset.split(protocol="half-history", held_out=HELD_OUT, seed=cell.seed)
-    with TemporaryDirectory(prefix="shortlist-") as folder:
-        trial = _World(dataset, split, cell.seed, Path(folder)).trial(
-            cell.plant, recipe_of(cell.plant, profile)
-        )
+    world = _World(dataset, split, cell.seed, folder / str(os.getpid()))
+    trial = world.trial(cell.plant, recipe_of(cell.plant, profile))
     return empty(), {**vars(trial), "seconds": time.perf_counter() - began}
 
 

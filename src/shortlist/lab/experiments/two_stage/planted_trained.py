@@ -8,6 +8,7 @@ chosen on seed 0, which is not reported. A claim holds if every seed is right.
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from shortlist.errors import ConfigError
 from shortlist.lab.experiments.cache import AnswerCache
@@ -48,8 +49,9 @@ def planted_trained(
     cells = [PlantedCell(plant, seed) for seed in seeds for plant in PLANTS]
     cache = AnswerCache.open(cache_file)
     settings = partial(settings_of, profile=profile)
-    run = partial(run_planted, profile=profile)
-    failed = run_cells(chosen_cells(cells, only), cache, run, settings, jobs, progress)
+    with TemporaryDirectory(prefix="shortlist-") as folder:
+        run = partial(run_planted, profile=profile, folder=Path(folder))
+        failed = run_cells(chosen_cells(cells, only), cache, run, settings, jobs, progress)
     trials = _trials(cells, cache)
     missing = {str(cell): "not run" for cell in cells if not cache.has(str(cell))}
     return result(
