@@ -8,6 +8,7 @@ from shortlist.simulate import embedded
 from shortlist.train.auto.compose import ENOUGH_REQUESTS, FOLDS, MIN_REQUESTS, SURE, Composer
 from shortlist.train.auto.composed import SLATE, Composed
 from shortlist.train.auto.estimates import RankerSeconds
+from shortlist.train.auto.large import TreeSeconds
 from shortlist.train.auto.log_profile import LogProfile
 from shortlist.train.auto.measured import LEAST, MOST
 from shortlist.train.auto.parts import LARGE
@@ -31,6 +32,8 @@ USUAL = LogProfile(
     lightgbm=True,
 )
 
+NO_TREE = TreeSeconds(1e9, 1e9)
+
 
 @dataclass(frozen=True)
 class GivenSeconds:
@@ -44,6 +47,7 @@ class GivenSeconds:
     gru4rec: float = 1e9
     lightgcn: float = 1e9
     accepted: bool = True
+    tree: TreeSeconds = NO_TREE
 
     def accepts(self, kind: str, loss: str) -> bool:
         return self.accepted
@@ -60,6 +64,9 @@ class GivenSeconds:
     def epoch(self, kind: str, loss: str = "softmax") -> float:
         own = {"two-tower": self.towers, "gru4rec": self.gru4rec}
         return own[kind] if kind in own else getattr(self, loss)
+
+    def once(self, key: object, work: object) -> TreeSeconds:
+        return self.tree
 
     def whole_epoch(self, kind: str) -> float:
         return self.lightgcn
@@ -187,10 +194,9 @@ def test_small_catalogue_has_small_limits_that_fill_a_slate():
     assert set(made.limits.values()) == {SLATE}
 
 
-def test_large_catalogue_has_larger_limits_and_says_why_no_tree():
+def test_large_catalogue_has_larger_limits():
     made = composed(items=5 * LARGE)
     assert made.limits["popular"] == 40
-    assert "bounded" in made.left_out["tree"]
     assert made.stages["sasrec"].train["loss"] == "sampled"
 
 

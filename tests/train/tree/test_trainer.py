@@ -97,7 +97,7 @@ def test_a_tree_predicts_the_next_item_of_a_cycle():
 
 def test_settings_of_the_plan_are_settings_of_the_trainer_except_those_of_the_stage():
     declared = {one.name: one for one in TreeTrainer.declared()}
-    own = {"method", "profile", "device", "epochs"}
+    own = {"method", "profile", "device", "epochs", "minutes"}
     assert set(declared) - own == {one.name for one in SETTINGS} - {"beam", "product"}
     assert all(declared[one.name] is one for one in SETTINGS if one.name in declared)
 
@@ -274,3 +274,36 @@ def test_label_horizon_of_zero_is_chosen_on_validation_and_kept_when_the_tree_is
     tried.clear()
     TreeTrainer("dtr-u", **settings).fit({"name": "tree"}, replace(given, valid=None))
     assert tried == [1]
+
+
+def test_training_stops_after_its_minutes_and_says_so():
+    noted = {}
+    listening = replace(context(), note=noted.__setitem__)
+    stage = TreeTrainer("dtr-u", epochs=200, minutes=1e-6, **SMALL).fit({"name": "tree"}, listening)
+    assert noted["tree"].stopped == "stopped by the time limit"
+    assert len(noted["tree"].validation) == 1, "the weights of the last step are measured"
+    check_stage(stage, 40)
+
+
+def test_tree_without_updates_continues_from_the_same_tree_and_its_weights(monkeypatch):
+    trainer = TreeTrainer("dtr-u", epochs=4, order="vectors", update="none", **{**SMALL, "rounds": 1})
+    first = trainer.fit({"name": "tree"}, context())
+    begun = []
+    run = trees.TreeTraining.run
+
+    def recorded(self, until=None):
+        begun.append(
+            (self.plan.total, {k: v.clone() for k, v in self.state.index.scorer.state_dict().items()})
+        )
+        return run(self, until)
+
+    monkeypatch.setattr(trees.TreeTraining, "run", recorded)
+    plain = replace(context(), warm={})
+    trainer.fit({"name": "tree"}, plain)
+    for own in (plain, replace(plain, valid=None)):
+        stage = trainer.fit({"name": "tree"}, replace(own, warm={"tree": first}, best_epochs={"tree": 1}))
+        assert torch.equal(stage.index.tree.item_of_leaf, first.index.tree.item_of_leaf)
+    steps = [total for total, _ in begun]
+    assert steps == [steps[0], -(-steps[0] // 2), -(-steps[0] // 5)]
+    assert not same(begun[0][1], first.index.scorer.state_dict())
+    assert same(begun[1][1], first.index.scorer.state_dict())

@@ -6,10 +6,11 @@ from shortlist.pipeline.recipe import StageConfig
 from shortlist.train.auto.budget import Budget
 from shortlist.train.auto.composed import SLATE, Composed
 from shortlist.train.auto.estimates import RankerSeconds
+from shortlist.train.auto.large import with_tree
 from shortlist.train.auto.log_profile import MOST_REQUESTS, LogProfile
 from shortlist.train.auto.measured import measured_requests, why_sampled
 from shortlist.train.auto.models import SEQUENCE, ModelParts
-from shortlist.train.auto.parts import EASE_SHARE, LARGE, MORE_TIME, minutes_of, nominator
+from shortlist.train.auto.parts import EASE_SHARE, MORE_TIME, minutes_of, nominator
 from shortlist.train.memory import in_words
 from shortlist.train.models.ease import MAX_ITEMS, TRAINING_BYTES
 from shortlist.train.rankers.out_of_fold import OutOfFoldConfig
@@ -56,7 +57,7 @@ class Composer(ModelParts):
         if not profile.histories:
             return self._popular_only(plan)
         models = (self.graph, self.sequence, self.towers, self.second_sequence)
-        for part in (self._counts, self._ranker, self._neighbours, *models, self._refused):
+        for part in (self._counts, self._ranker, self._neighbours, *models, self._tree, self._refused):
             plan = part(plan)
         return self._ordered(plan)
 
@@ -176,21 +177,15 @@ class Composer(ModelParts):
         why = "item neighbours in place of EASE"
         return plan.with_stage("item_knn", nominator("item-knn"), why, self.limit(100), seconds)
 
+    def _tree(self, plan: Composed) -> Composed:
+        return with_tree(self, plan)
+
     def _refused(self, plan: Composed) -> Composed:
         """What is never planned here, with the reason."""
-        large = self.profile.items > LARGE
-        tree = (
-            "its training time cannot be bounded; train a shipped tree recipe beside this one and compare them"
-            if large
-            else f"{self.profile.items:,} items can all be scored; a tree pays above {LARGE:,}"
-        )
         width = sum(plan.limits.values())
         prerank = f"the pool has at most {width} candidates; a pre-ranker pays above {WIDE:,}"
-        return (
-            plan.without("tree", tree)
-            .without("prerank", prerank)
-            .without("diverse", "only on request: edit the recipe")
-        )
+        plan = plan.without("prerank", prerank)
+        return plan.without("diverse", "only on request: edit the recipe")
 
     def _ordered(self, plan: Composed) -> Composed:
         """Personal nominators first: an item that two nominate belongs to the first."""
@@ -200,6 +195,7 @@ class Composer(ModelParts):
             "item_knn",
             "lightgcn",
             "towers",
+            "tree",
             "covisit",
             "last_click",
             "trending",

@@ -1,5 +1,7 @@
 """Trainer of tree nominators: a method by name, and settings that override it."""
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,11 +25,12 @@ from shortlist.train.loop.horizon import horizon_of, horizons, remember
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining, TreeTrainingSet, scorer_config
 
 CHECKPOINT_SECONDS = 30.0  # between two checkpoints
 TRIAL = 0.1  # share of all steps that every label horizon is tried for
 VECTORS = 64  # width of the item vectors that the order "vectors" clusters
+CONTINUED, CONTINUED_WITH_VALIDATION = 0.2, 0.5  # of the steps from the start
 OF_THE_STAGE = ("beam", "product")  # settings of a plan that the nominator holds
 
 
@@ -49,6 +52,9 @@ class TreeTrainer:
     device: str = setting("auto", "Device to train on; auto takes a GPU if there is one.", choices=DEVICES)
     epochs: int | None = setting(
         None, "Epochs over all rounds; by default `steps` per round.", least=1, most=100_000
+    )
+    minutes: float = setting(
+        0.0, "Training stops at the first step after this time; 0 = no limit.", least=0, most=1e6
     )
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
@@ -82,10 +88,17 @@ class TreeTrainer:
         self._with_epochs(context, plan)
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> TreeNominator:
+        """A trained tree; one that is never updated continues from the tree of the stage in `context.warm`."""
+        until = time.monotonic() + 60 * self.minutes if self.minutes else math.inf
+        name = str(settings.get("name", "tree"))
         plan = self._with_epochs(context, self.plan(beam=int(settings.get("beam", TreePlan.beam))))
         training_set = TreeTrainingSet(context.events, context.categories, valid=context.valid)
-        name = str(settings.get("name", "tree"))
-        if plan.order == "vectors":
+        warm = _continued(plan, context.warm.get(name), context.events.n_items)
+        if warm is not None:
+            share = CONTINUED if context.valid is None else CONTINUED_WITH_VALIDATION
+            plan = _shorter(plan, share)
+            training_set = replace(training_set, order=order_of(warm), weights=warm.scorer.state_dict())
+        elif plan.order == "vectors":
             vectors = project(pifa(context.events.weighted_matrix()), VECTORS, context.seed)
             training_set = replace(training_set, vectors=vectors)
         if plan.labels == "rectified":
@@ -96,7 +109,7 @@ class TreeTrainer:
         if plan.labels == "model" and plan.update == "none":
             order, weights = self._pretrained(plan, training_set, context, f"{name}.jtm")
             training_set = replace(training_set, order=order, weights=weights)
-        index = self._train(plan, training_set, context, name).to("cpu")
+        index = self._train(plan, training_set, context, name, until, warm is not None).to("cpu")
         remember(index.scorer, FitSummary(0, ahead=plan.ahead))
         return TreeNominator(index, **{"product": plan.product, **settings})
 
@@ -155,10 +168,16 @@ class TreeTrainer:
         )
 
     def _train(
-        self, plan: TreePlan, training_set: TreeTrainingSet, context: TrainContext, name: str
+        self,
+        plan: TreePlan,
+        training_set: TreeTrainingSet,
+        context: TrainContext,
+        name: str,
+        until: float = math.inf,
+        warm: bool = False,
     ) -> TreeIndex:
         """A trained tree, resumed from its checkpoint if there is one; its history counts evaluations as epochs."""
-        best = context.best_epochs.get(name)
+        best = None if warm else context.best_epochs.get(name)
         folder = self._checkpoint_folder(context, "tree", {**asdict(plan), "until": best})
         training = TreeTraining(
             plan,
@@ -168,10 +187,11 @@ class TreeTrainer:
             context.progress,
             folder=folder,
             checkpoint_seconds=CHECKPOINT_SECONDS,
+            deadline=until,
         )
         index = training.run(until=None if best is None else best * plan.eval_every)
         evaluations = -(-plan.total // plan.eval_every)
-        summary = FitSummary(evaluations, ahead=plan.ahead)
+        summary = FitSummary(evaluations, training.out_of_time, plan.ahead)
         context.note(name, history_of(training.validation, evaluations, plan.patience, summary))
         return index
 
@@ -182,5 +202,29 @@ class TreeTrainer:
         rate = self.overrides.get("learning_rate") or plan_of("jtm", self.profile).learning_rate
         before = replace(plan, labels="plain", learning_rate=rate, **METHODS["jtm"])
         index = self._train(before, training_set, context, name)
-        order = index.tree.item_of_leaf
-        return order[order >= 0].cpu().to(torch.int64), index.scorer.state_dict()
+        return order_of(index), index.scorer.state_dict()
+
+
+def order_of(index: TreeIndex) -> Tensor:
+    """The items of a tree in the order of leaves."""
+    order = index.tree.item_of_leaf
+    return order[order >= 0].cpu().to(torch.int64)
+
+
+def _continued(plan: TreePlan, before: Any, n_items: int) -> TreeIndex | None:
+    """The tree that a training continues, None where it begins anew: a tree that is updated has no fixed leaves."""
+    index = getattr(before, "index", None)
+    if plan.update != "none" or plan.labels == "model" or not isinstance(index, TreeIndex):
+        return None
+    same = index.tree.n_items == n_items and index.scorer.config == scorer_config(
+        plan, index.tree.shape, n_items
+    )
+    return index if same else None
+
+
+def _shorter(plan: TreePlan, share: float) -> TreePlan:
+    """The plan with a share of its steps, at least one."""
+    steps = max(1, math.ceil(share * plan.steps))
+    return replace(
+        plan, steps=steps, eval_every=min(plan.eval_every, steps), warmup=min(plan.warmup, steps // 5)
+    )

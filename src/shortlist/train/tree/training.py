@@ -67,7 +67,7 @@ class TreeTraining:
 
     With a `folder`, a checkpoint is written there every `checkpoint_every` steps (0: after every evaluation), after a
     step when the last one is `checkpoint_seconds` old, and at the end of `run`. A checkpoint of the same training in
-    that folder is resumed.
+    that folder is resumed. Training stops at the first step after the `deadline`, a value of `time.monotonic`.
     """
 
     def __init__(
@@ -81,9 +81,11 @@ class TreeTraining:
         folder: Path | None = None,
         checkpoint_every: int = 0,
         checkpoint_seconds: float = math.inf,
+        deadline: float = math.inf,
     ) -> None:
         self.plan, self.training_set, self.seed = plan, training_set, seed
         self.progress, self.clock = progress, clock
+        self.deadline, self.out_of_time = deadline, False
         self.device = device_of(device)
         plan.check_device(self.device.type)
         self.instances = instances_of(
@@ -117,7 +119,9 @@ class TreeTraining:
             while self.state.step < last and self._trainable() and not self._should_stop():
                 self._between_rounds()
                 self._one_step()
-                if self.state.step % self.plan.eval_every == 0 or self.state.step == self.plan.total:
+                self.out_of_time = time.monotonic() >= self.deadline and self.state.step < last
+                whole = self.state.step % self.plan.eval_every == 0 or self.state.step == self.plan.total
+                if whole or self.out_of_time:
                     self._evaluate()
                 overdue = time.monotonic() - self._saved_at >= self.checkpoint_seconds
                 if overdue or self.state.step % self.checkpoint_every == 0:
@@ -281,9 +285,11 @@ class TreeTraining:
         return [entry.f1 for entry in evaluations if entry.f1 is not None]
 
     def _should_stop(self) -> bool:
-        """Early stopping: whether F1 has not improved for `patience` evaluations."""
+        """Whether the time is over, or F1 has not improved for `patience` evaluations."""
         f1 = self.validation
-        return bool(self.plan.patience and f1 and len(f1) - 1 - int(np.argmax(f1)) >= self.plan.patience)
+        return self.out_of_time or bool(
+            self.plan.patience and f1 and len(f1) - 1 - int(np.argmax(f1)) >= self.plan.patience
+        )
 
     def _trainable(self) -> bool:
         """Whether there are instances and levels to train."""
