@@ -8,7 +8,7 @@ from shortlist.pipeline import TYPES
 from shortlist.train import train
 from shortlist.train.auto import large
 from shortlist.train.auto.estimates import Meter
-from shortlist.train.auto.large import MAX_EPOCHS, TreeSeconds, tree_seconds
+from shortlist.train.auto.large import MAX_EPOCHS, MIN_EPOCHS, TreeSeconds, tree_seconds
 from shortlist.train.auto.parts import LARGE
 from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.registry import TRAINERS
@@ -22,12 +22,12 @@ def test_small_catalogue_has_no_tree():
 
 def test_tree_is_planned_with_the_epochs_that_fit_and_its_construction():
     slow = {"softmax": 1e9, "sampled": 1e9}
-    made = composed(meter=GivenSeconds(**slow, tree=TreeSeconds(20.0, 50.0)), items=2 * LARGE)
+    made = composed(meter=GivenSeconds(**slow, tree=TreeSeconds(20.0, 15.0)), items=2 * LARGE)
     tree = made.stages["tree"]
     assert list(made.limits).index("tree") < list(made.limits).index("covisit")
     assert tree.settings == {"exclude_seen": True}
-    assert 1 <= tree.train["epochs"] < MAX_EPOCHS
-    assert tree.train["minutes"] == pytest.approx((20 + 50 * tree.train["epochs"]) / 60, abs=0.01)
+    assert MIN_EPOCHS <= tree.train["epochs"] < MAX_EPOCHS
+    assert tree.train["minutes"] == pytest.approx((20 + 15 * tree.train["epochs"]) / 60, abs=0.01)
     assert sum(made.seconds.values()) <= 600
     PipelineTrainer.of(made.recipe(), TYPES, TRAINERS)  # its settings exist
     many = composed(meter=GivenSeconds(**slow, tree=TreeSeconds(1.0, 1.0)), items=2 * LARGE)
@@ -37,7 +37,7 @@ def test_tree_is_planned_with_the_epochs_that_fit_and_its_construction():
 def test_tree_that_does_not_fit_is_left_out_with_its_estimate():
     made = composed(meter=GivenSeconds(tree=TreeSeconds(1000.0, 10.0)), items=2 * LARGE)
     assert "tree" not in made.stages
-    assert made.left_out["tree"].startswith("its construction and 1 epoch would take about 1,017 s")
+    assert made.left_out["tree"].startswith("its construction and 5 epochs would take about 1,085 s")
 
 
 def test_seconds_of_a_tree_grow_with_items_and_instances(monkeypatch):

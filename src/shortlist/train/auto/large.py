@@ -30,7 +30,7 @@ SETTINGS: Mapping[str, Any] = {
     "batch_size": 1000,
     "min_history": 1,
 }
-MIN_EPOCHS, MAX_EPOCHS = 1, 5  # its vectors are factorised before the first epoch
+MIN_EPOCHS, MAX_EPOCHS = 5, 20  # with fewer, its candidates are below those of counts
 SAMPLE = (2_000, 8_000)  # items of the measured trees
 STEPS = (2, 6)  # of the measured trainings: to load code, and to measure
 
@@ -54,7 +54,7 @@ def with_tree(parts: Parts, plan: Composed) -> Composed:
     built, each = plan.budget.folds * cost.build, cost.epoch * plan.budget.epochs
     epochs = min(int((left - built) / each), MAX_EPOCHS)
     if epochs < MIN_EPOCHS:
-        what = f"its construction and {MIN_EPOCHS} epoch"
+        what = f"its construction and {MIN_EPOCHS} epochs"
         return plan.without("tree", parts.too_slow(built + MIN_EPOCHS * each, what, left))
     seconds = built + epochs * each
     train = {**SETTINGS, "epochs": epochs, "minutes": minutes_of(cost.build + epochs * cost.epoch)}
