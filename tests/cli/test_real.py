@@ -18,7 +18,9 @@ def run(*arguments: object) -> dict:
 
 
 def test_movielens_100k_from_files_to_an_explained_slate(real_data, tmp_path):
-    (tmp_path / "tiny.toml").write_text(TINY + "\n[train]\nrequests = 1000\n")
+    short = TINY.replace("epochs = 3\nbatch_size = 256", "epochs = 1\nbatch_size = 1024")
+    short = short.replace("epochs = 8", "epochs = 3")  # of the ranker, after the two towers
+    (tmp_path / "tiny.toml").write_text(short + "\n[train]\nrequests = 1000\n")
     data, bundle = tmp_path / "data", tmp_path / "bundle"
     assert (
         run("data", "prepare", "movielens", real_data / "ml-100k", "--out", data)["rows"]["kept"] == 100_000

@@ -62,7 +62,7 @@ SMALL: Mapping[str, Mapping[str, Settings]] = {  # model -> loss, where there is
             "windows": (10, 5, 2, 1),
             "negatives": 20,
             "epochs": 12,
-            "instances": 7000,
+            "instances": 4000,
             "learning_rate": 5e-3,
         }
     },

@@ -1,11 +1,13 @@
 import pytest
 
 from shortlist.errors import ShortlistError
+from shortlist.lab.bench import startup
 from shortlist.lab.bench.startup import _process, bench_startup
 from shortlist.lab.result import result_json
 
 
-def test_the_quick_profile_measures_both_ratios():
+def test_the_quick_profile_measures_both_ratios(monkeypatch):
+    monkeypatch.setattr(startup, "RECIPE", "last-click")  # any bundle can be loaded
     result = bench_startup(repeats=1, size="small")
     printed = result_json(result)
     assert printed["name"] == "startup"
