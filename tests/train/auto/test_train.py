@@ -15,6 +15,7 @@ from shortlist.train import train
 from shortlist.train.auto import measured
 from shortlist.train.auto import train as auto_training
 from shortlist.train.auto.budget import Deadline
+from shortlist.train.auto.estimates import Meter
 from shortlist.train.auto.train import DECIDING, nothing_to_rank, parted, within
 from shortlist.train.context import TrainContext
 from shortlist.train.pipeline_trainer import PipelineTrainer
@@ -24,6 +25,7 @@ from tests.train.logs import nothing
 
 SECONDS = 1 / 60  # minutes
 FAST = {"minutes": 3 * SECONDS}
+SHORT = 0.01  # seconds that EASE takes, also where a slow machine measures more
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,7 @@ def bundle(tmp_path_factory):
     out = tmp_path_factory.mktemp("auto") / "bundle"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Deadline, "late", False)  # on a slow machine too
+        patch.setattr(Meter, "ease", lambda _: SHORT)
         train("auto", embedded(0, "small"), out, **FAST)
     return out
 
@@ -100,6 +103,7 @@ def test_settings_change_the_plan():
 
 def test_without_time_nothing_is_dropped_and_no_further_model_is_compared(monkeypatch):
     monkeypatch.setattr(Deadline, "late", True)
+    monkeypatch.setattr(Meter, "ease", lambda _: SHORT)
     saved = train("auto", embedded(0, "small"), refit=False, **FAST)
     plan = saved.about.plan
     assert plan.dropped == {}
