@@ -178,7 +178,7 @@ def test_ranker_needs_a_retrieved_target():
     work = PipelineTrainer.of(recipe, TYPES, TRAINERS)
     context = TrainContext(nothing(2, ITEMS), Catalog.bare(Vocabulary.of(list(range(ITEMS)))))
     assert nothing_to_rank(work, folds_of("left", "noise"), context) is None
-    assert "no target of 400 training requests" in nothing_to_rank(work, folds_of("noise"), context)
+    assert "no target of 2,000 training requests" in nothing_to_rank(work, folds_of("noise"), context)
     original = with_settings(recipe, {"stages.rank.train.mode": "original"})
     work = PipelineTrainer.of(original, TYPES, TRAINERS)
     assert nothing_to_rank(work, folds_of("noise"), context) is None
