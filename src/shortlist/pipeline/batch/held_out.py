@@ -18,7 +18,7 @@ from shortlist.progress import Progress, silent, tracked
 Answer = TypeVar("Answer")
 
 BATCH = 128
-LEAST, MOST = 16, 256  # requests of a batch
+LEAST, MOST = 64, 256  # requests of a batch
 CELLS = 1 << 23  # scores of a batch against the whole catalogue
 
 
