@@ -91,7 +91,9 @@ def train_measured(
     With a `plan`, nominators that add nothing are dropped, and the best single model is kept if it is not below.
     """
     if plan is not None:
-        return AutoTraining(plan, recipe, dataset, plan.sampled(split), seed, checkpoints, progress, refit).run()
+        return AutoTraining(
+            plan, recipe, dataset, plan.sampled(split), seed, checkpoints, progress, refit
+        ).run()
     warnings = check_before_training(recipe, dataset, split, seed, refit=refit)
     trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
     return measured(_with_warnings(trained, warnings), split, progress)

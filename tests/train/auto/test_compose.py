@@ -12,18 +12,20 @@ from shortlist.train.auto.large import TreeSeconds
 from shortlist.train.auto.log_profile import LogProfile
 from shortlist.train.auto.measured import LEAST, MOST
 from shortlist.train.auto.parts import LARGE
+from shortlist.train.auto.sizes import SHORT
 from shortlist.train.models.ease import MAX_ITEMS
 from shortlist.train.rankers.out_of_fold import folds_of, out_of_fold_data
 
 USUAL = LogProfile(
     items=5_000,
+    events=100_000,
     histories=10_000,
+    length=40,
     timed=True,
     protocol="leave-last-out",
     rankable=10_000,
     validation=1_000,
     test=1_000,
-    new_users=0.0,
     categories=1,
     columns=(),
     gpu=False,
@@ -61,7 +63,7 @@ class GivenSeconds:
     def counts(self, kind: str) -> float:
         return 0.01
 
-    def epoch(self, kind: str, loss: str = "softmax") -> float:
+    def epoch(self, kind: str, loss: str = "softmax", **size: int) -> float:
         own = {"two-tower": self.towers, "gru4rec": self.gru4rec}
         return own[kind] if kind in own else getattr(self, loss)
 
@@ -75,13 +77,21 @@ class GivenSeconds:
         return RankerSeconds(self.request / 10, self.request, self.request / 100)
 
 
+@dataclass(frozen=True)
+class LongHistories(GivenSeconds):
+    """The time of an epoch grows with the length of the histories."""
+
+    def epoch(self, kind: str, loss: str = "softmax", **size: int) -> float:
+        return super().epoch(kind, loss) * size.get("max_history", SHORT) / SHORT
+
+
 def composed(seconds: float = 600.0, meter: GivenSeconds = GivenSeconds(), **changes: object) -> Composed:  # noqa: B008
     return Composer(replace(USUAL, **changes), meter, seconds).composed()  # type: ignore[arg-type]
 
 
 def test_usual_log_gets_all_cheap_nominators_a_sequence_model_ease_and_a_ranker():
     made = composed()
-    assert list(made.limits) == ["sasrec", "ease", "covisit", "last_click", "popular"]
+    assert list(made.limits) == ["sasrec", "ease", "towers", "covisit", "last_click", "popular"]
     assert made.expression.endswith(f">> rank % {SLATE}")
     assert made.stages["sasrec"].train["loss"] == "softmax"
     assert "left out" not in " ".join(made.left_out.values())
@@ -163,7 +173,7 @@ def test_users_with_one_event_get_popular_items_only():
 
 
 def test_without_training_requests_counts_and_closed_forms_are_fused():
-    made = composed(rankable=0, protocol="global-time", new_users=0.1)
+    made = composed(rankable=0, protocol="global-time")
     assert list(made.limits) == ["ease", "covisit", "last_click", "trending", "popular"]
     assert made.expression.endswith(f") % {SLATE}")
     for name in ("rank", "sasrec"):
@@ -183,10 +193,25 @@ def test_trending_needs_times_and_a_split_by_time():
     assert composed(protocol="global-time").stages["trending"].settings["days"] == 14.0
 
 
-def test_two_towers_for_categories_or_many_new_users():
-    assert "towers" in composed().left_out
+def test_two_towers_where_their_epochs_fit_into_their_share():
     assert "12 categories" in composed(categories=12).reasons["stages.towers.type"]
-    assert "30%" in composed(new_users=0.3).reasons["stages.towers.type"]
+    assert "10 epochs would take" in composed(meter=GivenSeconds(towers=100.0)).left_out["towers"]
+
+
+def test_wide_models_for_many_events_on_a_gpu():
+    made = composed(events=1_000_000, gpu=True)
+    assert made.stages["sasrec"].train["width"] == 256
+    assert "width" not in composed(gpu=True).stages["sasrec"].train
+    assert "width" not in composed(events=1_000_000).stages["sasrec"].train
+
+
+def test_long_histories_are_read_where_enough_epochs_fit():
+    made = composed(length=180)
+    assert made.stages["sasrec"].train["max_history"] == 180
+    slow = LongHistories(softmax=4.0, sampled=4.0)
+    short = composed(length=180, meter=slow)
+    assert short.stages["sasrec"].train["max_history"] == SHORT
+    assert "of 180 items" in short.reasons["stages.sasrec.train.max_history"]
 
 
 def test_small_catalogue_has_small_limits_that_fill_a_slate():

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from shortlist.data import Dataset, HeldOut, Interactions, Split
+from shortlist.data import Dataset, Interactions, Split
 from shortlist.errors import DataError
 from shortlist.stages.catalog_columns import CatalogColumns
+from shortlist.train.auto.sizes import history_length
 from shortlist.train.memory import available_memory
 from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, out_of_fold_data
 
@@ -23,13 +24,14 @@ class LogProfile:
     """Sizes of the training part of a log, what can be measured on it, and what the machine has."""
 
     items: int  # of the catalogue
+    events: int  # of the training part
     histories: int  # users with two or more training events
+    length: int  # items of a history that a sequence model should read
     timed: bool  # False: the log has only the order of events
     protocol: str
     rankable: int  # training requests for rankers
     validation: int  # requests
     test: int  # requests
-    new_users: float  # share of test requests without a history
     categories: int
     columns: tuple[str, ...]  # of the catalogue, that rankers use as features
     gpu: bool
@@ -48,13 +50,14 @@ def log_profile(dataset: Dataset, split: Split) -> LogProfile:
     train = split.train
     return LogProfile(
         items=train.n_items,
+        events=len(train),
+        length=history_length(train.lengths),
         histories=int(np.count_nonzero(train.lengths > 1)),
         timed=dataset.clock == "ms",
         protocol=str(split.settings["protocol"]),
         rankable=_rankable(train, split.settings),
         validation=len(split.valid),
         test=len(split.test),
-        new_users=_new_users(split.test),
         categories=len(dataset.catalog.categories),
         columns=CatalogColumns.of(dataset.catalog, train.popularity > 0).names,
         gpu=torch.cuda.is_available(),
@@ -71,7 +74,3 @@ def _rankable(train: Interactions, settings: Mapping[str, Any]) -> int:
         return len(out_of_fold_data(train, settings, 0, MOST_REQUESTS, several=others).every)
     except DataError:
         return 0
-
-
-def _new_users(requests: HeldOut) -> float:
-    return float((requests.history_lengths() == 0).mean()) if len(requests) else 0.0

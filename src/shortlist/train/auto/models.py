@@ -1,9 +1,12 @@
 """Nominators of a plan that are trained in epochs: as many models and epochs as the budget allows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from shortlist.train.auto.composed import Composed
 from shortlist.train.auto.parts import LARGE, Parts, minutes_of, nominator
+from shortlist.train.auto.sizes import MOST, SHARE, sizes
 
 SEQUENCE = ("sasrec", "gru4rec")  # the better first
 MIN_SEQUENCES = 50  # training requests that a sequence model needs
@@ -11,10 +14,18 @@ MIN_EPOCHS = 20  # of a sequence model; with fewer it may not have learned more 
 ENOUGH_EPOCHS = 25  # with the exact loss; where fewer fit, the sampled loss is cheaper
 MAX_EPOCHS = 60
 EPOCHS_WITHOUT_VALIDATION = 10
-NEW_USERS = 0.2  # share of requests without a history from which they are many
 TOWER_EPOCHS = 10
 TOWER_SHARE = 0.15  # of the budget
 GRAPH_SHARE = 0.2  # of the budget: it is planned before the sequence models
+
+
+@dataclass(frozen=True)
+class Sized:
+    """Settings of a sequence model, the seconds of its epoch, and how many of them fit."""
+
+    settings: Mapping[str, Any]
+    epoch: float
+    epochs: int
 
 
 @dataclass(frozen=True)
@@ -28,11 +39,10 @@ class ModelParts(Parts):
             return plan.without("sasrec", self.few(MIN_SEQUENCES))
         most = MAX_EPOCHS if profile.validation else EPOCHS_WITHOUT_VALIDATION
         for kind in SEQUENCE:
-            loss, epoch, fitting = self._loss(kind, plan, most)
-            if fitting >= MIN_EPOCHS:
-                fits = epoch, min(most, fitting)
-                return self._sequence_model(plan, kind, loss, *fits, "the order of histories", 100)
-            plan = self._without(plan, kind, epoch)
+            chosen = self._sized(kind, plan, most)
+            if chosen.epochs >= min(MIN_EPOCHS, most):
+                return self._sequence_model(plan, kind, chosen, "the order of histories", 100)
+            plan = self._without(plan, kind, chosen.epoch)
         return plan
 
     def second_sequence(self, plan: Composed) -> Composed:
@@ -40,13 +50,11 @@ class ModelParts(Parts):
         first, second = SEQUENCE
         if first not in plan.stages or not self.profile.validation:
             return plan
-        loss = str(plan.stages[first].train["loss"])
-        epoch = self.meter.epoch(second, loss=loss)
-        fitting = _fitting(plan, epoch)
-        if fitting < MIN_EPOCHS:
-            return self._without(plan, second, epoch)
+        chosen = self._sized(second, plan, MAX_EPOCHS)
+        if chosen.epochs < MIN_EPOCHS:
+            return self._without(plan, second, chosen.epoch)
         why = "a second model of the order of histories: its errors are others"
-        return self._sequence_model(plan, second, loss, epoch, min(MAX_EPOCHS, fitting), why, 60)
+        return self._sequence_model(plan, second, chosen, why, 60)
 
     def graph(self, plan: Composed) -> Composed:
         """LightGCN, where users of the training data have many later items and their order counts less."""
@@ -75,12 +83,11 @@ class ModelParts(Parts):
         seconds, left = MIN_EPOCHS * epoch * plan.budget.epochs, min(plan.budget.left, most)
         return plan.without(name, self.too_slow(seconds, f"{MIN_EPOCHS} epochs", left))
 
-    def _sequence_model(
-        self, plan: Composed, kind: str, loss: str, epoch: float, epochs: int, why: str, limit: int
-    ) -> Composed:
-        seconds = min(epochs * epoch * plan.budget.epochs, plan.budget.left)
+    def _sequence_model(self, plan: Composed, kind: str, chosen: "Sized", why: str, limit: int) -> Composed:
+        seconds = min(chosen.epochs * chosen.epoch * plan.budget.epochs, plan.budget.left)
         minutes = minutes_of(seconds / plan.budget.epochs)
-        train = {"loss": loss, "epochs": epochs, "minutes": minutes, "ahead": 0}
+        loss = str(chosen.settings["loss"])
+        train = {**chosen.settings, "epochs": chosen.epochs, "minutes": minutes, "ahead": 0}
         return plan.with_stage(
             kind,
             nominator(kind, train),
@@ -88,21 +95,38 @@ class ModelParts(Parts):
             self.limit(limit),
             seconds,
             loss=self._why_loss(kind, loss),
-            epochs=f"an epoch takes about {epoch:.2g} s on {self.profile.machine}",
+            max_history=self._why_history(chosen.settings["max_history"]),
+            width=f"{self.profile.events:,} training events, and a GPU",
+            epochs=f"an epoch takes about {chosen.epoch:.2g} s on {self.profile.machine}",
             ahead="chosen on validation, where requests have several later items",
             minutes=f"of each fit from the start; {seconds:.0f} s in all",
         )
 
-    def _loss(self, kind: str, plan: Composed, most: int) -> tuple[str, float, int]:
+    def _sized(self, kind: str, plan: Composed, most: int) -> "Sized":
+        """The largest size of which enough epochs fit, else the smallest."""
+        profile = self.profile
+        for size in sizes(kind, profile.events, profile.length, profile.gpu):
+            loss, epoch, fitting = self._loss(kind, size, plan, most)
+            if fitting >= min(ENOUGH_EPOCHS, most):
+                break
+        return Sized({"loss": loss, **size}, epoch, min(fitting, most))
+
+    def _loss(self, kind: str, size: Mapping[str, int], plan: Composed, most: int) -> tuple[str, float, int]:
         """The loss, the seconds of an epoch and the number of epochs that fit."""
-        epoch = self.meter.epoch(kind, loss="softmax") if self._softmax_fits(kind) else float("inf")
+        exact = self._softmax_fits(kind)
+        epoch = self.meter.epoch(kind, loss="softmax", **size) if exact else float("inf")
         fitting = _fitting(plan, epoch)
         if fitting >= min(ENOUGH_EPOCHS, most):
             return "softmax", epoch, fitting
-        sampled = self.meter.epoch(kind, loss="sampled")
+        sampled = self.meter.epoch(kind, loss="sampled", **size)
         if sampled >= epoch:
             return "softmax", epoch, fitting
         return "sampled", sampled, _fitting(plan, sampled)
+
+    def _why_history(self, length: int) -> str:
+        if length == self.profile.length:
+            return f"at most {MOST}; {SHARE:.0%} of the training histories are no longer, if this is less"
+        return f"of {self.profile.length} items: with these, too few epochs fit"
 
     def _softmax_fits(self, kind: str) -> bool:
         small = self.profile.gpu or self.profile.items <= LARGE
@@ -116,20 +140,16 @@ class ModelParts(Parts):
         return f"fewer than {ENOUGH_EPOCHS} epochs of the exact loss over {self.profile.items:,} items fit"
 
     def towers(self, plan: Composed) -> Composed:
-        """Two towers for catalogues with categories, and for many users without a history."""
+        """Two towers: the next items in any order, categories of items, and users without a history."""
         profile = self.profile
-        described, many_new = profile.categories > 1, profile.new_users >= NEW_USERS
-        if not described and not many_new:
-            return plan.without("towers", "the catalogue has no categories, and few test users are new")
+        if profile.rankable < MIN_SEQUENCES:
+            return plan.without("towers", self.few(MIN_SEQUENCES))
         seconds = TOWER_EPOCHS * self.meter.epoch("two-tower") * plan.budget.epochs
-        if seconds > min(TOWER_SHARE * self.seconds, plan.budget.left):
-            limit = min(TOWER_SHARE * self.seconds, plan.budget.left)
+        limit = min(TOWER_SHARE * self.seconds, plan.budget.left)
+        if seconds > limit:
             return plan.without("towers", self.too_slow(seconds, f"{TOWER_EPOCHS} epochs", limit))
-        why = (
-            f"items have {profile.categories} categories"
-            if described
-            else f"{profile.new_users:.0%} of the test users are new"
-        )
+        uses = f", and {profile.categories} categories of items" if profile.categories > 1 else ""
+        why = f"the next items in any order{uses}"
         return plan.with_stage("towers", nominator("two-tower"), why, self.limit(60), seconds)
 
 

@@ -33,7 +33,6 @@ class TwoTowerTrainer(LoopTrainer):
     batch_size: int = 512
     learning_rate: float = 3e-3
     patience: int = 2
-    device: str = "cpu"
     ahead: int = setting(
         10,
         "The target is one of the next `ahead` events, at random; 0: chosen on validation.",
