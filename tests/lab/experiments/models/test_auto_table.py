@@ -37,12 +37,14 @@ def test_the_quick_profile_has_rows_differences_and_claims(tmp_path):
     assert result.skipped == {}
 
 
+def _never(*_: object, **settings: object) -> None:
+    raise AssertionError("nothing is trained again")
+
+
 def test_the_table_of_one_protocol_comes_from_the_same_cache(tmp_path, monkeypatch):
     cache = tmp_path / "cells.safetensors"
     auto_table(None, "quick", seeds=[0], cache_file=cache, only=["power-law/*/ease/*"])
-    monkeypatch.setattr(
-        "shortlist.lab.experiments.models.parallel.run_cell", None
-    )  # nothing is trained again
+    monkeypatch.setattr("shortlist.lab.experiments.models.parallel.run_cell", _never)
     made = partial(auto_table, name="global-time", protocol="global-time")
     result = made(None, "quick", seeds=[0], cache_file=cache, only=["*/ease/*"])
     check_result(result, "global-time")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from shortlist.artifact.as_json import as_json
-from shortlist.data import Dataset, HeldOut
+from shortlist.data import Dataset, HeldOut, Interactions
 from shortlist.data.dataset import order_ties
 from shortlist.data.read import read
 from shortlist.errors import ConfigError
@@ -26,6 +26,7 @@ from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recipe import Recipe
 from shortlist.simulate import amazon_like, embedded, power_law
 from shortlist.train import train
+from shortlist.train.auto.sizes import WIDE, history_length, sizes
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer
 
@@ -46,10 +47,17 @@ LONGER: Mapping[str, Any] = {**LOOP, "epochs": 150, "patience": 12}
 COUNTED = ("ease", "item-knn", "last-click")  # the same with every seed on the same split
 MODELS = (
     *COUNTED,
-    *("sasrec", "gru4rec", "fmlp", "youtube-dnn", "sum-pooling", "mf", "lightgcn"),
-    *("bert4rec", "din"),
+    *("sasrec", "gru4rec", "two-tower", "mf", "lightgcn"),
+    *("fmlp", "youtube-dnn", "sum-pooling", "bert4rec", "din"),
 )
-SLOW = (CLASSIC, "bert4rec", "din", "dtr-t", "tdm")  # run with one seed
+ONE_SEED = (CLASSIC, "fmlp", "youtube-dnn", "sum-pooling", "bert4rec", "din", "dtr-t", "tdm")
+SIZED = (
+    "fmlp",
+    "youtube-dnn",
+    "sum-pooling",
+    "bert4rec",
+    *WIDE,
+)  # they read as much of a history as in `auto`
 BOTH_HORIZONS = ("sasrec", "gru4rec")  # also run without a chosen horizon
 NEXT = ", next item"  # after the name of a model that predicts the next item, without a chosen horizon
 TREES = ("dtr-t", "tdm")  # run with one seed, and only where `--only` names them
@@ -95,8 +103,9 @@ def systems_of(setup: Setup) -> tuple[str, ...]:
 
 
 def seeds_of(setup: Setup, system: str, seeds: Sequence[int]) -> Sequence[int]:
-    """The seeds of a system: the first one for counts on the same split, slow systems and the next item."""
-    once = is_counted(setup, system) or system in SLOW or system.endswith(NEXT)
+    """The seeds of a system: the first one for counts on the same split, models that are no candidates for `auto`, and
+    the next item."""
+    once = is_counted(setup, system) or system in ONE_SEED or system.endswith(NEXT)
     return seeds[:1] if once else seeds
 
 
@@ -122,13 +131,28 @@ def trainer_for(system: str, is_quick: bool = False) -> ModelTrainer:
     return quick(trainer) if is_quick and name not in COUNTED else trainer
 
 
+def sized(trainer: ModelTrainer, system: str, events: Interactions) -> ModelTrainer:
+    """The trainer of a sequence model with the sizes that `auto` would try first on these events."""
+    name = system.removesuffix(NEXT)
+    if name not in SIZED:
+        return trainer
+    length = history_length(events.lengths)
+    gpu = torch.cuda.is_available()
+    chosen = sizes(name, len(events), length, gpu)[0] if name in WIDE else {"max_history": length}
+    return trainer.with_settings(**chosen)
+
+
 def settings_for(system: str, is_quick: bool = False) -> dict[str, Any]:
-    """What decides how a system is trained, for the record and for the check of a cache."""
+    """What decides how a system is trained, for the record and for the check of a cache.
+
+    Sequence models have the sizes that `auto` would try first on their log.
+    """
     if system == AUTO:
         return {"minutes": QUICK_MINUTES if is_quick else MINUTES}
     if system in (CLASSIC, *TREES):
         return {"recipe": system}
-    return settings_without_device(trainer_for(system, is_quick))
+    sized = {"size": "of auto"} if system.removesuffix(NEXT) in SIZED else {}
+    return {**settings_without_device(trainer_for(system, is_quick)), **sized}
 
 
 def run_cell(cell: Cell, folder: Path | None, is_quick: bool = False) -> tuple[Tensor, dict[str, Any]]:
@@ -147,7 +171,8 @@ Clock = Callable[[], float]
 
 def _single(cell: Cell, dataset: Dataset, is_quick: bool, clock: Clock) -> tuple[Tensor, dict[str, Any]]:
     """A model that ranks the whole catalogue without items of the history."""
-    split, trainer = dataset.split(), trainer_for(cell.system, is_quick)
+    split = dataset.split()
+    trainer = sized(trainer_for(cell.system, is_quick), cell.system, split.train)
     model = trainer.learn(split.train, split.valid, cell.seed, catalog=dataset.catalog)
     facts = training_facts(trainer, model.validation, clock())
     return rank_model(model, split.test, DEPTH), facts
