@@ -89,3 +89,12 @@ def test_invalid_arguments_are_refused():
         mcnemar(np.ones(2, bool), np.ones(3, bool))
     with pytest.raises(ConfigError, match="0 to 3"):
         exact_share(4, 3)
+
+
+def test_interval_of_the_best_of_several_is_that_of_bonferroni():
+    one = Estimate(0.5, 0.5 - stats.norm.ppf(0.975), 0.5 + stats.norm.ppf(0.975))
+    assert one.best_of(1).low == pytest.approx(one.low)
+    best = one.best_of(10)
+    assert best.mean == one.mean
+    assert best.high == pytest.approx(0.5 + stats.norm.ppf(1 - 0.05 / 20))
+    assert Estimate(0.5).best_of(10) == Estimate(0.5)

@@ -34,6 +34,13 @@ class Estimate:
         """Whether the whole interval lies below 0."""
         return self.high is not None and self.high < 0
 
+    def best_of(self, count: int) -> "Estimate":
+        """With a wider interval, as for the best of `count` estimates (Bonferroni, with normal quantiles)."""
+        if self.mean is None or self.low is None or self.high is None:
+            return self
+        wider = float(special.ndtri(1 - 0.025 / max(count, 1)) / special.ndtri(0.975))
+        return Estimate(self.mean, *(self.mean + wider * (end - self.mean) for end in (self.low, self.high)))
+
 
 def resampled(
     per_user: NDArray[Any], seed: int, draws: int = DRAWS, kind: str = "multinomial"

@@ -157,6 +157,15 @@ def test_nominators_that_replace_each_other_are_removed_one_at_a_time():
     assert "Leave out one at a time" in text
 
 
+def test_removal_that_gains_by_chance_among_many_nominators_is_not_advised():
+    barely = NominatorReport(1, 0, between(0.01, 0.0095))
+    two = {"a": barely, "b": NOMINATORS["popular"]}
+    many = {**two, **{f"c{at}": NOMINATORS["popular"] for at in range(8)}}
+    assert not notes(replace(diagnosis(), nominators=many))[-1].advised
+    sure = {**many, "a": NominatorReport(1, 0, between(0.03))}
+    assert notes(replace(diagnosis(), nominators=sure))[-1].advised
+
+
 def test_only_the_calibration_of_the_last_scorer_is_reported():
     assert texts(calibration={"first": calibration(0.6, 0.2), "rank": calibration(0.5, 0.5)}) == texts()
 

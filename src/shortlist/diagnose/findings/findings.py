@@ -78,8 +78,19 @@ def _loss(stage: StageReport, diagnosis: Diagnosis) -> Finding:
         best.gain if best else None,
         diagnosis.decided[stage.name] / diagnosis.relevant,
         setting(best) if best else "",
-        advised=best is not None and best.gain is not None and rises(best.gain) and stage.kind != "filter",
+        advised=best is not None and _significant(best, diagnosis) and stage.kind != "filter",
     )
+
+
+def _significant(best: KnobResult, diagnosis: Diagnosis) -> bool:
+    """Whether the best setting gains, given how many were measured at all stages."""
+    return best.gain is not None and rises(best.gain.best_of(_tried(diagnosis)))
+
+
+def _tried(diagnosis: Diagnosis) -> int:
+    """Settings that were measured without training."""
+    every = (*diagnosis.knobs, *diagnosis.filters)
+    return n_measured([knob for knob in every if not knob.needs_training])
 
 
 def _what(stage: StageReport, diagnosis: Diagnosis) -> str:
@@ -184,17 +195,24 @@ def _advice(stage: StageReport, knobs: Sequence[KnobResult], diagnosis: Diagnosi
     if stage.kind == "filter" and best is not None and best.gain is not None:
         end = ": the filter raises recall" if falls(best.gain) else ""
         return [f"Measured: {setting(best)} gave {points(best.gain)}{end}. The rule may have other reasons."]
-    return [_gain(stage, untrained, best), *_not_known(stage, diagnosis)]
+    return [_gain(stage, untrained, best, diagnosis), *_not_known(stage, diagnosis)]
 
 
-def _gain(stage: StageReport, knobs: Sequence[KnobResult], best: KnobResult | None) -> str:
+def _gain(
+    stage: StageReport, knobs: Sequence[KnobResult], best: KnobResult | None, diagnosis: Diagnosis
+) -> str:
     """The measured effect of the best knob."""
     if best is None or best.gain is None:
         return "It has no setting that can be changed without training."
     tried = n_measured(knobs)
     of = f" (the best of {tried} settings)" if tried > 1 else ""
     if rises(best.gain):
-        return f"Measured: {setting(best)} gave {points(best.gain)}{of}{_cost(best, stage)}."
+        chance = (
+            ""
+            if _significant(best, diagnosis)
+            else f" Among the {_tried(diagnosis)} settings measured at all stages one may gain as much by chance."
+        )
+        return f"Measured: {setting(best)} gave {points(best.gain)}{of}{_cost(best, stage)}.{chance}"
     if best.gain.low is None:
         return f"Measured: {setting(best)} gave {points(best.gain)}{of}."
     if falls(best.gain):

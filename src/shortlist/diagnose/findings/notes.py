@@ -208,7 +208,7 @@ def _idle(diagnosis: Diagnosis) -> Iterator[Finding]:
     if not idle:
         return
     changes = "; ".join(f"without {name!r} {points(without[name])}" for name in idle)
-    better = [name for name in idle if rises(without[name])]
+    better = [name for name in idle if rises(without[name].best_of(len(without)))]
     more = f" Recall is higher without {listed(better)}." if better else ""
     best = max(idle, key=lambda name: without[name].mean or 0.0)
     yield Finding(
@@ -218,7 +218,7 @@ def _idle(diagnosis: Diagnosis) -> Iterator[Finding]:
         _removal(idle),
         without[best],
         setting=f"leaving out {best!r}",
-        advised=rises(without[best]),
+        advised=best in better,
     )
 
 
