@@ -1,8 +1,10 @@
 from contextlib import contextmanager
 
 import pytest
+import torch
 
 from shortlist.errors import ConfigError
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.two_stage import planted_cells
 from shortlist.lab.experiments.two_stage.planted_cells import (
     CONTROL,
@@ -11,10 +13,11 @@ from shortlist.lab.experiments.two_stage.planted_cells import (
     PLANTS,
     STAGES,
     STALE,
+    PlantedCell,
     TrainedTrial,
     recipe_of,
 )
-from shortlist.lab.experiments.two_stage.planted_trained import planted_trained
+from shortlist.lab.experiments.two_stage.planted_trained import _harmless, planted_trained
 from tests.lab.experiments.results import check_result
 
 SHORT = """
@@ -95,6 +98,14 @@ def test_a_trial_is_right_if_the_planted_stage_is_first_or_nothing_is_advised_wi
     assert not wrong.named
     assert not wrong.fair
     assert TrainedTrial(CONTROL, 0.4, "", 0.0, "").named
+
+
+def test_a_weakness_that_costs_no_recall_need_not_be_named():
+    cells = [PlantedCell(plant, 0) for plant in (CONTROL, CUT, MISSING)]
+    cache = AnswerCache.open(None)
+    for cell, loss in zip(cells, (0.0, 0.1, 0.0), strict=True):
+        cache.put(str(cell), torch.linspace(0.2, 0.4, 50) - loss, {}, {})
+    assert _harmless(cells, cache) == {PlantedCell(MISSING, 0)}
 
 
 def test_an_unknown_profile_is_refused():

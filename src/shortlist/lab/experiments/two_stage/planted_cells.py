@@ -22,8 +22,10 @@ from shortlist.diagnose.knobs.variants import Variant, variants
 from shortlist.diagnose.pipeline import diagnose_sample
 from shortlist.diagnose.sample import sample_users
 from shortlist.grammar import Stage, leaves
-from shortlist.lab.experiments.cache import empty
+from shortlist.metrics.ranking import recall
 from shortlist.pipeline import Recipe, Recommender, parse_recipe
+from shortlist.pipeline.batch.held_out import slates_of
+from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recipe import to_toml
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.simulate import make_world, simulate_log
@@ -151,14 +153,18 @@ def settings_of(cell: PlantedCell, profile: str) -> dict[str, Any]:
 
 
 def run_planted(cell: PlantedCell, profile: str, folder: Path) -> tuple[Tensor, dict[str, Any]]:
-    """The trial of a cell as facts; it has no tensor. Cells of one process share fitted stages in `folder`."""
+    """The recall of every validation user [U], and the trial as facts.
+
+    Cells of one process share fitted stages in `folder`.
+    """
     began = time.perf_counter()
     n_users, n_items, n_categories, n_events = SIZES[profile]
     dataset = simulate_log(make_world(n_users, n_items, n_categories, cell.seed), n_events, cell.seed)
     split = dataset.split(protocol="half-history", held_out=HELD_OUT, seed=cell.seed)
     world = _World(dataset, split, cell.seed, folder / str(os.getpid()))
-    trial = world.trial(cell.plant, recipe_of(cell.plant, profile))
-    return empty(), {**vars(trial), "seconds": time.perf_counter() - began}
+    bundle = world.planted(cell.plant, recipe_of(cell.plant, profile))
+    trial = world.trial(cell.plant, bundle)
+    return world.recalls(bundle), {**vars(trial), "seconds": time.perf_counter() - began}
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +176,20 @@ class _World:
     seed: int
     folder: Path
 
-    def trial(self, plant: str, recipe: Recipe) -> TrainedTrial:
+    def planted(self, plant: str, recipe: Recipe) -> Recommender:
+        """The trained pipeline with its weakness."""
         bundle = self.trained(recipe)
-        if plant == STALE:
-            bundle = self.with_stale(bundle, STAGES[STALE])
-        found = self.diagnosed(bundle, tried(recipe, bundle))
+        return self.with_stale(bundle, STAGES[STALE]) if plant == STALE else bundle
+
+    def recalls(self, bundle: Recommender) -> Tensor:
+        """The recall of every validation user [U]."""
+        slates = slates_of(offline(bundle.pipeline), self.split.valid, SLATE)
+        return recall(slates, self.split.valid.relevant(), SLATE)
+
+    def trial(self, plant: str, bundle: Recommender) -> TrainedTrial:
+        """What the diagnosis finds."""
+        assert bundle.recipe is not None
+        found = self.diagnosed(bundle, tried(bundle.recipe, bundle))
         without = with_findings(replace(found, knobs=_untrained(found)))
         first, gain = first_advice(found)
         return TrainedTrial(

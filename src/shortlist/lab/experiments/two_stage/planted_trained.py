@@ -1,8 +1,9 @@
 """One weakness planted in a pipeline with trained stages: does the diagnosis name the stage, and blame no other?
 
-With retraining the first finding should be the planted stage; in the control there should be none that advises
-anything. Without retraining no finding may advise a change of another stage. World, recipe and planted weaknesses were
-chosen on seed 0, which is not reported. A claim holds if every seed is right.
+With retraining the first finding should be the planted stage, unless the weakness costs no recall that can be shown
+against the control; in the control there should be none that advises anything. Without retraining no finding may advise
+a change of another stage. World, recipe and planted weaknesses were chosen on seed 0; on seeds 1 to 5 it was seen that
+advice without retraining must allow for the number of settings measured. A claim holds if every seed is right.
 """
 
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from shortlist.lab.experiments.two_stage.planted_cells import (
 )
 from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
 from shortlist.metrics.estimate import exact_share
+from shortlist.metrics.significance import paired
 from shortlist.progress import Progress, silent
 
 SOURCE = "a planted weakness, trained stages"
@@ -33,7 +35,7 @@ Trials = dict[str, dict[int, TrainedTrial]]  # by plant and seed
 def planted_trained(
     data: Path | None,
     profile: str = "quick",
-    seeds: Sequence[int] = (1, 2, 3, 4, 5),
+    seeds: Sequence[int] = (6, 7, 8, 9, 10),
     progress: Progress = silent,
     cache_file: Path | None = None,
     only: Sequence[str] = (),
@@ -52,7 +54,7 @@ def planted_trained(
     with TemporaryDirectory(prefix="shortlist-") as folder:
         run = partial(run_planted, profile=profile, folder=Path(folder))
         failed = run_cells(chosen_cells(cells, only), cache, run, settings, jobs, progress)
-    trials = _trials(cells, cache)
+    trials, harmless = _trials(cells, cache), _harmless(cells, cache)
     missing = {str(cell): "not run" for cell in cells if not cache.has(str(cell))}
     return result(
         "planted-trained",
@@ -60,7 +62,10 @@ def planted_trained(
         seeds,
         began,
         [one for plant in trials for one in _rows(plant, trials)],
-        [*(one for plant, own in trials.items() for one in _claims(plant, own)), *_summary(trials)],
+        [
+            *(one for plant, own in trials.items() for one in _claims(plant, own, harmless)),
+            *_summary(trials, harmless),
+        ],
         settings={**cache.settings, **_changes(trials)},
         skipped={**missing, **failed},
         note=" ".join(__doc__.partition("\n\n")[2].split()),
@@ -74,6 +79,17 @@ def _trials(cells: Sequence[PlantedCell], cache: AnswerCache) -> Trials:
         if cache.has(str(cell)):
             facts = {key: cache.facts[str(cell)][key] for key in TrainedTrial.__dataclass_fields__}
             found.setdefault(cell.plant, {})[cell.seed] = TrainedTrial(**facts)
+    return found
+
+
+def _harmless(cells: Sequence[PlantedCell], cache: AnswerCache) -> set[PlantedCell]:
+    """Cells whose weakness costs no recall that can be shown against the control of their world."""
+    found = set()
+    for cell in cells:
+        names = str(PlantedCell(CONTROL, cell.seed)), str(cell)
+        if cell.plant != CONTROL and all(map(cache.has, names)):
+            healthy, weak = (cache.tensors[name] for name in names)
+            found |= set() if paired(healthy, weak, cell.seed).above else {cell}
     return found
 
 
@@ -99,23 +115,27 @@ def _rows(plant: str, trials: Trials) -> list[Row]:
     ]
 
 
-def _claims(plant: str, trials: dict[int, TrainedTrial]) -> list[Claim]:
+def _claims(plant: str, trials: dict[int, TrainedTrial], harmless: set[PlantedCell]) -> list[Claim]:
     own = list(trials.values())
+    weak = [one for seed, one in trials.items() if PlantedCell(plant, seed) not in harmless]
     what = "nothing is advised with retraining" if plant == CONTROL else "named first with retraining"
     found, blamed = (_listed([getattr(one, name) for one in own]) for name in ("first", "untrained"))
     fair = [one.fair for one in own]
+    left = f"; {len(own) - len(weak)} that cost no recall do not count" if len(weak) < len(own) else ""
     return [
-        _rate(f"{plant}: {what}", [one.named for one in own], f"first: {found}"),
+        *([_rate(f"{plant}: {what}", [one.named for one in weak], f"first: {found}{left}")] if weak else []),
         _rate(f"{plant}: no other stage blamed without", fair, f"first: {blamed}"),
     ]
 
 
-def _summary(trials: Trials) -> list[Claim]:
-    planted = [one for plant, own in trials.items() if plant != CONTROL for one in own.values()]
+def _summary(trials: Trials, harmless: set[PlantedCell]) -> list[Claim]:
+    cells = {PlantedCell(plant, seed): one for plant, own in trials.items() for seed, one in own.items()}
+    planted = [one for cell, one in cells.items() if cell.plant != CONTROL]
+    weak = [one for cell, one in cells.items() if cell.plant != CONTROL and cell not in harmless]
     if not planted:
         return []
     return [
-        _rate("all plants: named first with retraining", [one.named for one in planted]),
+        *([_rate("all plants: named first with retraining", [one.named for one in weak])] if weak else []),
         _rate("all plants: no other stage blamed without", [one.fair for one in planted]),
     ]
 
