@@ -6,6 +6,7 @@ import torch
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.parallel import chosen_cells, run_cells
+from shortlist.lab.result import machine
 
 CELLS = ["small/1", "small/0", "large/0"]
 
@@ -24,7 +25,10 @@ def test_cells_are_run_in_the_order_given_and_a_failure_has_its_reason():
         "small/0": "RuntimeError: out of memory"
     }
     assert ran == CELLS
-    assert cache.facts["large/0"] == {"seconds": 1.0, "settings": {"size": "large"}}
+    found = dict(cache.facts["large/0"])
+    assert found.pop("origin")[0] == machine()
+    assert found == {"seconds": 1.0, "settings": {"size": "large"}}
+    assert cache.origins.startswith(f"Cells: 2 on {machine()} at commit ")
     with pytest.raises(ArtifactError, match="other settings"):
         run_cells(CELLS, cache, run, lambda cell: {"size": 3})
 

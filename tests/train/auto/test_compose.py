@@ -137,14 +137,14 @@ def test_graph_model_only_where_users_ask_after_one_cut_in_time():
     meter = GivenSeconds(lightgcn=1.0)
     assert "lightgcn" in composed(meter=meter, protocol="global-time").limits
     assert "under leave-last-out" in composed(meter=meter).left_out["lightgcn"]
-    assert "20 epochs" in composed(protocol="global-time").left_out["lightgcn"]
+    assert "12 epochs" in composed(protocol="global-time").left_out["lightgcn"]
 
 
 def test_sequence_model_that_does_not_fit_is_left_out_with_its_estimate():
     made = composed(60.0, GivenSeconds(softmax=100.0, sampled=90.0))
     assert "sasrec" not in made.stages
     assert "raise --minutes" in made.left_out["sasrec"]
-    assert "20 epochs would take about" in made.left_out["sasrec"]
+    assert "12 epochs would take about" in made.left_out["sasrec"]
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_half_histories_use_one_or_two_of_four_folds():
 
 
 def test_one_fold_is_used_where_a_second_leaves_no_time_for_a_model():
-    slow = GivenSeconds(softmax=12.0, sampled=9.6)
+    slow = GivenSeconds(softmax=20.0, sampled=16.0)
     made = composed(protocol="half-history", meter=slow)
     assert "sasrec" in made.stages
     assert made.training["requests"] == int(SURE * USUAL.rankable / FOLDS)

@@ -1,6 +1,7 @@
 """Answers of an experiment that were computed before: a long experiment resumes where it stopped."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from shortlist.lab.result import read_history
 from shortlist.pipeline.about import TrainingHistory
 
 SETTINGS, HISTORY = "settings", "history"  # facts that every trained system has
+ORIGIN = "origin"  # machine and commit of an answer
 
 
 @dataclass
@@ -107,6 +109,13 @@ class AnswerCache:
         """The training history of every system and seed of this run that has one."""
         known = {name: self.facts[name].get(HISTORY) for name in self.used}
         return {name: read_history(plain) for name, plain in known.items() if plain is not None}
+
+    @property
+    def origins(self) -> str:
+        """Where the answers that were used come from, in a sentence."""
+        known = [self.facts[name].get(ORIGIN) for name in self.used if name in self.facts]
+        counts = Counter(f"on {one[0]} at commit {one[1]}" if one else "not recorded" for one in known)
+        return "Cells: " + "; ".join(f"{count} {origin}" for origin, count in counts.items()) + "."
 
     def _check(self, name: str, settings: dict[str, Any] | None) -> None:
         before = self.facts[name].get(SETTINGS)

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from shortlist.artifact.as_json import as_json
 from shortlist.errors import ConfigError, ShortlistError
-from shortlist.lab.experiments.cache import AnswerCache
+from shortlist.lab.experiments.cache import ORIGIN, AnswerCache
+from shortlist.lab.result import commit, has_changes, machine
 from shortlist.progress import Progress, silent
 
 Cell = TypeVar("Cell")  # its text is its name in the cache, and ends with the seed
@@ -33,13 +34,14 @@ def run_cells(
     """Run the cells that the cache does not have, in this order; those that fail are returned with the reason."""
     missing = [cell for cell in cells if not cache.has(str(cell), settings(cell))]
     failed: dict[str, str] = {}
+    origin = {ORIGIN: [machine(), commit() + (" with changes" if has_changes() else "")]}
     progress("cells", 0, len(missing))
     for done, (cell, answer) in enumerate(_answers(missing, run, jobs), start=1):
         if isinstance(answer, str):
             failed[str(cell)] = answer
         else:
             values, facts = answer
-            cache.put(str(cell), torch.from_numpy(values), facts, settings(cell))
+            cache.put(str(cell), torch.from_numpy(values), {**facts, **origin}, settings(cell))
         progress("cells", done, len(missing))
     return failed
 

@@ -10,7 +10,7 @@ from shortlist.train.auto.sizes import MOST, SHARE, sizes
 
 SEQUENCE = ("sasrec", "gru4rec")  # the better first
 MIN_SEQUENCES = 50  # training requests that a sequence model needs
-MIN_EPOCHS = 20  # of a sequence model; with fewer it may not have learned more than popularity
+MIN_EPOCHS = 12  # of a sequence model: on nine setups nine tenths of its best recall took 1 to 15
 ENOUGH_EPOCHS = 25  # with the exact loss; where fewer fit, the sampled loss is cheaper
 MAX_EPOCHS = 60
 EPOCHS_WITHOUT_VALIDATION = 10

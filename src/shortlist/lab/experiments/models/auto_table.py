@@ -68,7 +68,7 @@ def auto_table(
         training=table.cache.training,
         differences=tuple(table.differences()),
         skipped=table.skipped(),
-        note=" ".join(__doc__.partition("\n\n")[2].split()),
+        note=" ".join([*__doc__.partition("\n\n")[2].split(), table.cache.origins]),
     )
 
 

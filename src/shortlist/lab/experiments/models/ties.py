@@ -60,6 +60,7 @@ def ties(
         training=table.cache.training,
         differences=(*table.differences(), *changes),
         skipped=table.skipped(),
+        note=table.cache.origins,
     )
 
 

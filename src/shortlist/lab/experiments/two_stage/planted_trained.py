@@ -68,7 +68,7 @@ def planted_trained(
         ],
         settings={**cache.settings, **_changes(trials)},
         skipped={**missing, **failed},
-        note=" ".join(__doc__.partition("\n\n")[2].split()),
+        note=" ".join([*__doc__.partition("\n\n")[2].split(), cache.origins]),
     )
 
 
