@@ -28,6 +28,8 @@ def test_cells_are_run_in_the_order_given_and_a_failure_has_its_reason():
     found = dict(cache.facts["large/0"])
     assert found.pop("origin")[0] == machine()
     assert found == {"seconds": 1.0, "settings": {"size": "large"}}
+    assert cache.origins == ""  # no answer was used yet
+    assert all(map(cache.has, ("small/1", "large/0")))
     assert cache.origins.startswith(f"Cells: 2 on {machine()} at commit ")
     with pytest.raises(ArtifactError, match="other settings"):
         run_cells(CELLS, cache, run, lambda cell: {"size": 3})

@@ -115,7 +115,8 @@ class AnswerCache:
         """Where the answers that were used come from, in a sentence."""
         known = [self.facts[name].get(ORIGIN) for name in self.used if name in self.facts]
         counts = Counter(f"on {one[0]} at commit {one[1]}" if one else "not recorded" for one in known)
-        return "Cells: " + "; ".join(f"{count} {origin}" for origin, count in counts.items()) + "."
+        listed = "; ".join(f"{count} {origin}" for origin, count in counts.items())
+        return f"Cells: {listed}." if listed else ""
 
     def _check(self, name: str, settings: dict[str, Any] | None) -> None:
         before = self.facts[name].get(SETTINGS)
