@@ -8,6 +8,7 @@ from shortlist.lab.experiments.models.baselines import baselines_ml1m
 from shortlist.lab.experiments.models.classic import classic_ml1m
 from shortlist.lab.experiments.models.indexes import dtr_table2_indexes
 from shortlist.lab.experiments.models.sasrec_time import sasrec_time
+from shortlist.lab.experiments.models.sequence_sizes import sequence_sizes
 from shortlist.lab.experiments.models.ties import ties
 from shortlist.lab.experiments.models.world import demo_world
 from shortlist.lab.experiments.trees.branches import bounds_fig1, dtr_fig5
@@ -62,6 +63,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "planted-stage": planted_stage,
     "planted-trained": planted_trained,
     "sasrec-time": sasrec_time,
+    "sequence-sizes": sequence_sizes,
     "ties": ties,
     "tree-speed-h200": tree_speed,
     **FIGURES,
@@ -95,6 +97,7 @@ __all__ = [
     "planted_stage",
     "planted_trained",
     "sasrec_time",
+    "sequence_sizes",
     "ties",
     "tree_speed",
 ]
