@@ -157,7 +157,7 @@ def test_nominators_that_replace_each_other_are_removed_one_at_a_time():
     assert "Leave out one at a time" in text
 
 
-def test_removal_that_gains_by_chance_among_many_nominators_is_not_advised():
+def test_removal_that_gains_barely_among_many_nominators_is_not_advised():
     barely = NominatorReport(1, 0, between(0.01, 0.0095))
     two = {"a": barely, "b": NOMINATORS["popular"]}
     many = {**two, **{f"c{at}": NOMINATORS["popular"] for at in range(8)}}

@@ -210,7 +210,7 @@ def _gain(
         chance = (
             ""
             if _significant(best, diagnosis)
-            else f" Among the {_tried(diagnosis)} settings measured at all stages one may gain as much by chance."
+            else f" Among the {_tried(diagnosis)} settings measured at all stages this is not significant."
         )
         return f"Measured: {setting(best)} gave {points(best.gain)}{of}{_cost(best, stage)}.{chance}"
     if best.gain.low is None:

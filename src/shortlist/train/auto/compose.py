@@ -26,8 +26,8 @@ ENOUGH_REQUESTS = 10_000  # with fewer, a ranker is trained longer rather than o
 RANKER_SHARE = 0.3  # of the budget
 UNMEASURED = 2000  # requests: so few train a ranker in seconds
 TINY = 1e-6  # seconds
-MORE_FEATURES = 1.5  # times the time of a ranker in the trial, which has fewer nominators
-MORE_NOMINATORS = 3  # times as many in a plan as in the trial of a ranker
+MORE_FEATURES = 1.2  # times the time of a ranker in the trial, which has fewer nominators
+MORE_NOMINATORS = 2  # times as many in a plan as in the trial of a ranker
 
 
 @dataclass(frozen=True)
