@@ -248,7 +248,7 @@ def test_network_ranks_without_trees_where_lightgbm_is_missing():
 def test_requests_of_the_ranker_follow_the_budget():
     made = composed(60.0, GivenSeconds(request=0.03))
     assert made.training["requests"] == 1250  # 9 s a fit: half of them for one pass over the requests
-    assert made.stages["rank"].train["minutes"] == pytest.approx(0.08, abs=0.005)
+    assert made.stages["rank"].train["minutes"] == pytest.approx(0.075, abs=0.006)
     assert "in time" in made.reasons["train.requests"]
     assert composed(600.0).training["requests"] == USUAL.rankable
     assert "rank" in composed(6.0, GivenSeconds(request=1.0)).left_out
