@@ -56,8 +56,8 @@ class Composer(ModelParts):
         plan = Composed(budget=Budget(self.seconds, folds, self.refit and profile.validation > 0))
         if not profile.histories:
             return self._popular_only(plan)
-        models = (self.graph, self.towers, self.sequence, self.second_sequence)
-        for part in (self._counts, self._ranker, self._neighbours, *models, self._tree, self._refused):
+        models = (self.graph, self._tree, self.towers, self.sequence, self.second_sequence)
+        for part in (self._counts, self._ranker, self._neighbours, *models, self._refused):
             plan = part(plan)
         return self._ordered(plan)
 

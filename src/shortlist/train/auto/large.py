@@ -31,6 +31,7 @@ SETTINGS: Mapping[str, Any] = {
     "min_history": 1,
 }
 MIN_EPOCHS, MAX_EPOCHS = 5, 20  # with fewer, its candidates are below those of counts
+TREE_SHARE = 0.25  # of the budget: it is planned before the sequence models
 SAMPLE = (2_000, 8_000)  # items of the measured trees
 STEPS = (2, 6)  # of the measured trainings: to load code, and to measure
 
@@ -45,7 +46,7 @@ class TreeSeconds:
 
 def with_tree(parts: Parts, plan: Composed) -> Composed:
     """The plan with a tree where the catalogue is large and enough epochs fit; else with the reason why not."""
-    items, left = parts.profile.items, plan.budget.left
+    items, left = parts.profile.items, min(plan.budget.left, TREE_SHARE * parts.seconds)
     if items <= LARGE:
         return plan.without("tree", f"{items:,} items can all be scored; a tree pays above {LARGE:,}")
     if left <= 0:
