@@ -11,6 +11,7 @@ from shortlist.train.auto.estimates import RankerSeconds
 from shortlist.train.auto.large import TreeSeconds
 from shortlist.train.auto.log_profile import LogProfile
 from shortlist.train.auto.measured import LEAST, MOST
+from shortlist.train.auto.models import MANY_STEPS
 from shortlist.train.auto.parts import LARGE
 from shortlist.train.auto.sizes import SHORT
 from shortlist.train.models.ease import MAX_ITEMS
@@ -70,6 +71,9 @@ class GivenSeconds:
     def once(self, key: object, work: object) -> TreeSeconds:
         return self.tree
 
+    def steps(self, kind: str) -> int:
+        return 10
+
     def whole_epoch(self, kind: str) -> float:
         return self.lightgcn
 
@@ -117,6 +121,20 @@ def test_sampled_loss_where_few_epochs_of_the_exact_one_fit():
     assert "exact loss" in made.reasons["stages.sasrec.train.loss"]
 
 
+@dataclass(frozen=True)
+class LongEpochs(GivenSeconds):
+    """Every epoch has many steps."""
+
+    def steps(self, kind: str) -> int:
+        return MANY_STEPS
+
+
+def test_fewer_epochs_are_enough_where_each_has_many_steps():
+    slow = {"softmax": 14.0, "sampled": 14.0}
+    assert "20 epochs would take" in composed(meter=GivenSeconds(**slow)).left_out["sasrec"]
+    assert composed(meter=LongEpochs(**slow)).stages["sasrec"].train["epochs"] < 20
+
+
 def test_exact_loss_that_the_trainer_refuses_is_not_measured():
     made = composed(items=5_000, meter=GivenSeconds(softmax=0.01, accepted=False), gpu=True)
     assert made.stages["sasrec"].train["loss"] == "sampled"
@@ -137,14 +155,14 @@ def test_graph_model_only_where_users_ask_after_one_cut_in_time():
     meter = GivenSeconds(lightgcn=1.0)
     assert "lightgcn" in composed(meter=meter, protocol="global-time").limits
     assert "under leave-last-out" in composed(meter=meter).left_out["lightgcn"]
-    assert "12 epochs" in composed(protocol="global-time").left_out["lightgcn"]
+    assert "20 epochs" in composed(protocol="global-time").left_out["lightgcn"]
 
 
 def test_sequence_model_that_does_not_fit_is_left_out_with_its_estimate():
     made = composed(60.0, GivenSeconds(softmax=100.0, sampled=90.0))
     assert "sasrec" not in made.stages
     assert "raise --minutes" in made.left_out["sasrec"]
-    assert "12 epochs would take about" in made.left_out["sasrec"]
+    assert "20 epochs would take about" in made.left_out["sasrec"]
 
 
 @pytest.mark.parametrize(
@@ -269,7 +287,7 @@ def test_half_histories_use_one_or_two_of_four_folds():
 
 
 def test_one_fold_is_used_where_a_second_leaves_no_time_for_a_model():
-    slow = GivenSeconds(softmax=20.0, sampled=16.0)
+    slow = GivenSeconds(softmax=12.0, sampled=9.6)
     made = composed(protocol="half-history", meter=slow)
     assert "sasrec" in made.stages
     assert made.training["requests"] == int(SURE * USUAL.rankable / FOLDS)

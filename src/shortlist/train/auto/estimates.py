@@ -111,6 +111,10 @@ class Meter:
         """The seconds of an epoch, from the difference between trainings of one and of more steps."""
         return self.once((kind, *sorted(settings.items())), lambda: self._epoch(kind, settings))
 
+    def steps(self, kind: str) -> int:
+        """The steps of an epoch."""
+        return self.once((kind, "steps"), lambda: int(make_trainer(kind)._steps(self.events)))
+
     def whole_epoch(self, kind: str) -> float:
         """The seconds of an epoch of a model whose every step reads all events, from a few steps."""
         return self.once((kind, "whole"), lambda: self._whole_epoch(kind))

@@ -10,7 +10,8 @@ from shortlist.train.auto.sizes import MOST, SHARE, sizes
 
 SEQUENCE = ("sasrec", "gru4rec")  # the better first
 MIN_SEQUENCES = 50  # training requests that a sequence model needs
-MIN_EPOCHS = 12  # of a sequence model: on nine setups nine tenths of its best recall took 1 to 15
+MIN_EPOCHS, MANY_STEPS = 20, 100  # of a sequence model; fewer epochs where each has many steps
+FEW_EPOCHS = 12  # on nine setups nine tenths of the best recall of SASRec took 1 to 15
 ENOUGH_EPOCHS = 25  # with the exact loss; where fewer fit, the sampled loss is cheaper
 MAX_EPOCHS = 60
 EPOCHS_WITHOUT_VALIDATION = 10
@@ -40,9 +41,9 @@ class ModelParts(Parts):
         most = MAX_EPOCHS if profile.validation else EPOCHS_WITHOUT_VALIDATION
         for kind in SEQUENCE:
             chosen = self._sized(kind, plan, most)
-            if chosen.epochs >= min(MIN_EPOCHS, most):
+            if chosen.epochs >= min(self._least(kind), most):
                 return self._sequence_model(plan, kind, chosen, "the order of histories", 100)
-            plan = self._without(plan, kind, chosen.epoch)
+            plan = self._without(plan, kind, chosen.epoch, self._least(kind))
         return plan
 
     def second_sequence(self, plan: Composed) -> Composed:
@@ -51,8 +52,8 @@ class ModelParts(Parts):
         if first not in plan.stages or not self.profile.validation:
             return plan
         chosen = self._sized(second, plan, MAX_EPOCHS)
-        if chosen.epochs < MIN_EPOCHS:
-            return self._without(plan, second, chosen.epoch)
+        if chosen.epochs < self._least(second):
+            return self._without(plan, second, chosen.epoch, self._least(second))
         why = "a second model of the order of histories: its errors are others"
         return self._sequence_model(plan, second, chosen, why, 60)
 
@@ -65,7 +66,7 @@ class ModelParts(Parts):
         share = GRAPH_SHARE * self.seconds
         epochs = min(_fitting(plan, epoch, share), MAX_EPOCHS)
         if epochs < MIN_EPOCHS:
-            return self._without(plan, "lightgcn", epoch, share)
+            return self._without(plan, "lightgcn", epoch, MIN_EPOCHS, share)
         seconds = epochs * epoch * plan.budget.epochs
         train = {"epochs": epochs, "minutes": minutes_of(seconds / plan.budget.epochs)}
         return plan.with_stage(
@@ -78,10 +79,16 @@ class ModelParts(Parts):
             minutes=f"of each fit from the start; {seconds:.0f} s in all",
         )
 
-    def _without(self, plan: Composed, name: str, epoch: float, most: float = float("inf")) -> Composed:
+    def _least(self, kind: str) -> int:
+        """The epochs that a sequence model needs: an epoch of a small log has few steps."""
+        return FEW_EPOCHS if self.meter.steps(kind) >= MANY_STEPS else MIN_EPOCHS
+
+    def _without(
+        self, plan: Composed, name: str, epoch: float, least: int, most: float = float("inf")
+    ) -> Composed:
         """The plan without a model whose least number of epochs does not fit."""
-        seconds, left = MIN_EPOCHS * epoch * plan.budget.epochs, min(plan.budget.left, most)
-        return plan.without(name, self.too_slow(seconds, f"{MIN_EPOCHS} epochs", left))
+        seconds, left = least * epoch * plan.budget.epochs, min(plan.budget.left, most)
+        return plan.without(name, self.too_slow(seconds, f"{least} epochs", left))
 
     def _sequence_model(self, plan: Composed, kind: str, chosen: "Sized", why: str, limit: int) -> Composed:
         seconds = min(chosen.epochs * chosen.epoch * plan.budget.epochs, plan.budget.left)
