@@ -11,9 +11,9 @@ from shortlist.lab.result import claim, result, row, start
 
 def example(data, profile, seeds, progress):
     rows = [row("a", "recall@20", [0.1, 0.2]), row("b", "recall@20", [0.3])]
-    return result(
-        "x", profile, seeds, start(), rows, [claim("a > b", "here", False, -0.15, "no", [-0.2, -0.1])]
-    )
+    claims = [claim("a > b", "here", False, -0.15, "no", [-0.2, -0.1])]
+    skipped = {"c/0": "no memory", "c/1": "no memory", "d/0": "not run"}
+    return result("x", profile, seeds, start(), rows, claims, skipped=skipped)
 
 
 def replace_experiments(monkeypatch, **experiments):
@@ -32,7 +32,9 @@ def test_a_result_is_written_as_json_page_and_drawing(tmp_path, monkeypatch):
     assert "| a > b | **no** |" in (out / "x-quick.md").read_text()
     assert "[x-quick](x-quick.md)" in (out / "README.md").read_text()
     assert (out / "x-quick.svg").read_text().startswith("<svg")
-    assert "FAILS  a > b" in CliRunner().invoke(app, ["reproduce", "x", "--out", str(out)]).stdout
+    text = CliRunner().invoke(app, ["reproduce", "x", "--out", str(out)]).stdout
+    assert "FAILS  a > b" in text
+    assert "missing: c/0 and 1 more: no memory\nmissing: d/0: not run\n" in text
 
 
 def test_an_unknown_experiment_is_refused(tmp_path):

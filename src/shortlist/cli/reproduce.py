@@ -58,7 +58,18 @@ def reproduce(
     for claim in result.claims:
         holds = "holds" if claim.holds else "FAILS"
         echo(f"{holds}  {claim.id}: {claim.estimate:.4f} ({claim.note})")
+    for reason, names in _missing(result).items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        echo(f"missing: {names[0]}{more}: {reason}")
     echo(f"written to {out / file}.json, .md and .svg")
+
+
+def _missing(result: Result) -> dict[str, list[str]]:
+    """What the result lacks, by reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in result.skipped.items():
+        names.setdefault(reason, []).append(name)
+    return names
 
 
 def _write(result: Result, out: Path, file: str) -> None:

@@ -170,6 +170,25 @@ def test_on_a_gpu_a_recorded_loss_gives_the_same_weights_as_an_eager_one():
     assert torch.equal(*weights)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_a_gpu_the_memory_of_a_training_is_returned_after_it():
+    def train() -> None:
+        model = nn.Linear(4096, 4096, bias=False, device="cuda")
+        x = torch.ones(2**14, 4096, device="cuda")  # 256 MB
+
+        def loss():
+            return (model(x) - x).square().mean()
+
+        short_loop(epochs=2).run(model, lambda epoch: iter([loss] * 5), 5, "line", lambda *_: None)
+
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    for _ in range(3):
+        train()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() - before < 2**28
+
+
 class Ticks:
     """A clock that goes on by one minute whenever it is read."""
 

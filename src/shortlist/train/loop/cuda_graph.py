@@ -34,6 +34,7 @@ class Recorded:
             self.work()
             return
         if self.graph is None:
+            release_memory()  # a graph has memory of its own: that of the eager runs is not needed beside it
             graph = torch.cuda.CUDAGraph()
             if self.generator is not None:
                 graph.register_generator_state(self.generator)
@@ -41,6 +42,12 @@ class Recorded:
                 self.work()
             self.graph = graph
         self.graph.replay()
+
+
+def release_memory() -> None:
+    """Return memory that nothing uses to the GPU; a process keeps it otherwise."""
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 @contextmanager

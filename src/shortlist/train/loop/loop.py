@@ -17,7 +17,7 @@ from shortlist.errors import ShortlistError
 from shortlist.progress import Progress, note
 from shortlist.train.loop.checkpoint import Checkpoints, LoopState
 from shortlist.train.loop.convergence import best_of
-from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
+from shortlist.train.loop.cuda_graph import Recorded, on, release_memory, stream_for
 from shortlist.train.loop.lazy_adamw import LazyAdamW, clip_gradients
 
 MAX_NORM = 5.0  # of the gradients of a step
@@ -89,6 +89,7 @@ class Loop:
                 _validate(state, validate)
             ended = self._ended(state)
             checkpoints.save(state, clock() - begin, last=ended)
+        stepper.close()
         state.seconds += clock() - begin
         if state.best:
             model.load_state_dict(state.best)
@@ -166,6 +167,13 @@ class _Stepper:
         if self.recorded is None or self.recorded[0] is not loss_of:
             self.recorded = loss_of, Recorded(lambda: self._step(loss_of), self.stream)
         self.recorded[1]()
+
+    def close(self) -> None:
+        """Return the memory of a recorded step to the GPU, for the next training and for other processes."""
+        if self.stream is not None:
+            self.recorded = None
+            self.optimizer.zero_grad(set_to_none=True)  # gradients are in the memory of the recorded step
+            release_memory()
 
     def _step(self, loss_of: Callable[[], Tensor]) -> None:
         loss = loss_of()
