@@ -4,6 +4,7 @@ running them."""
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 
@@ -63,8 +64,12 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
+@cache
 def stream_for(device: torch.device) -> torch.cuda.Stream | None:
-    """A new CUDA stream for recording; None on a CPU."""
+    """The CUDA stream for recording; None on a CPU.
+
+    One for all trainings: the libraries of a GPU keep memory for every stream that they have seen.
+    """
     return torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
 
