@@ -1,6 +1,6 @@
 import torch
 
-from shortlist.data.membership import is_in, sums_of
+from shortlist.data.membership import is_in, largest_of, sums_of
 
 
 def test_membership_equals_that_of_sets():
@@ -28,4 +28,9 @@ def test_sums_of_items_equal_those_of_a_dictionary():
         for row, own, worth in zip(items.tolist(), keys.tolist(), values.tolist(), strict=True)
     ]
     assert sums_of(items, keys, values).tolist() == expected
+    largest = [
+        [max([v for k, v in zip(*pair, strict=True) if k == item], default=0.0) for item in row]
+        for row, pair in zip(items.tolist(), zip(keys.tolist(), values.tolist(), strict=True), strict=True)
+    ]
+    assert largest_of(items, keys, values).tolist() == largest
     assert sums_of(items[:, :0], keys, values).shape == (20, 0)

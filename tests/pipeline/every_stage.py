@@ -13,7 +13,7 @@ from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.models.ranking.mlp_ranker import MLPRanker, MLPRankerConfig
 from shortlist.models.registry import MODELS
-from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Popular, Recent, TreeNominator
+from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Popular, Recent, Repeat, TreeNominator
 from shortlist.pipeline import About, Recommender
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.pipeline.registry import TYPES
@@ -144,6 +144,7 @@ def _ranker() -> FeatureRanker:
 MAKE = {
     "popular": lambda: Popular(torch.randperm(N), torch.linspace(1, 0.1, N), name="it"),
     "recent": lambda: Recent(torch.randperm(N), torch.linspace(0, 9, N), name="it"),
+    "repeat": lambda: Repeat(name="it"),
     "co-visit": lambda: CoVisit(torch.randint(-1, N, (N, 3)), torch.rand(N, 3), name="it"),
     "tree": _tree,
     "jtr": _jtr,

@@ -10,7 +10,7 @@ from shortlist.artifact.json_tensor import json_to_tensor
 from shortlist.data import Candidates
 from shortlist.errors import ArtifactError
 from shortlist.stages import RankingFeatures
-from shortlist.stages.ranking_features import ITEMS
+from shortlist.stages.ranking_features import ITEMS, REPEATS
 from tests.stages.small_features import small_features
 from tests.worlds import N_ITEMS, listed, query_of, run_checked
 
@@ -196,6 +196,19 @@ def test_trend_age_and_popularity_of_the_history_by_hand():
     assert values["history_popularity"][0, 0].item() == pytest.approx((log(0.6) + log(0.3)) / 2, rel=1e-4)
     assert values["history_popularity"][1].isnan().all()
     assert values["in_history"][0].tolist() == [float(row in (0, 1)) for row in rows]
+
+
+def test_count_and_recency_of_the_candidate_in_the_history_by_hand():
+    features = replace(SCORED, extras=(*SCORED.extras, *REPEATS))
+    values = named(features, query_of([0, 1, 0, 3], []), with_scores())
+    rows = pooled().items[0].tolist()
+    counts, recency = {0: 2, 1: 1}, {0: 1 / 2, 1: 1 / 3}
+    assert values["history_count"][0].tolist() == pytest.approx(
+        [math.log1p(counts.get(one, 0)) for one in rows]
+    )
+    assert values["history_recency"][0].tolist() == pytest.approx([recency.get(one, 0.0) for one in rows])
+    assert not values["history_count"][1].any()
+    assert not values["history_recency"][1].any()
 
 
 def test_item_without_events_has_no_age():

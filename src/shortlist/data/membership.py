@@ -21,10 +21,19 @@ def sums_of(items: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
     Memory grows with B * (K + P), not with the catalogue.
     """
+    return _reduced(items, keys, values, "sum")
+
+
+def largest_of(items: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """As `sums_of`, but the largest of the values, which are not negative."""
+    return _reduced(items, keys, values, "amax")
+
+
+def _reduced(items: Tensor, keys: Tensor, values: Tensor, reduce: str) -> Tensor:
     if items.shape[1] == 0:
         return values.new_zeros(items.shape)
     ordered = items.sort(dim=1).values
     at = torch.searchsorted(ordered, keys.contiguous()).clamp(max=ordered.shape[1] - 1)  # [B, P]
     hits = (ordered.gather(1, at) == keys) & (keys >= 0)
-    sums = values.new_zeros(items.shape).scatter_add_(1, at, values * hits)
-    return sums.gather(1, torch.searchsorted(ordered, items.contiguous()))
+    found = values.new_zeros(items.shape).scatter_reduce_(1, at, values * hits, reduce)
+    return found.gather(1, torch.searchsorted(ordered, items.contiguous()))

@@ -4,6 +4,7 @@ from shortlist.nominate.covisit import CoVisit
 from shortlist.nominate.jtr import JTRNominator
 from shortlist.nominate.model import ModelNominator
 from shortlist.nominate.popular import Popular, Recent
+from shortlist.nominate.repeat import Repeat
 from shortlist.nominate.tree import TreeNominator
 
-__all__ = ["CoVisit", "JTRNominator", "ModelNominator", "Popular", "Recent", "TreeNominator"]
+__all__ = ["CoVisit", "JTRNominator", "ModelNominator", "Popular", "Recent", "Repeat", "TreeNominator"]

@@ -6,7 +6,7 @@ from shortlist.errors import ConfigError
 from shortlist.grammar import Stage
 from shortlist.models.model import Model
 from shortlist.models.registry import MODELS, model_name
-from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Popular, Recent, TreeNominator
+from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Popular, Recent, Repeat, TreeNominator
 from shortlist.stages import (
     Available,
     BlendScorer,
@@ -24,6 +24,7 @@ from shortlist.stages import (
 TYPES: dict[str, type[Stage]] = {
     "popular": Popular,
     "recent": Recent,
+    "repeat": Repeat,
     "co-visit": CoVisit,
     "tree": TreeNominator,
     "jtr": JTRNominator,

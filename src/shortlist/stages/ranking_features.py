@@ -11,7 +11,7 @@ from torch import Tensor
 from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor
 from shortlist.artifact.tensor_checks import check_floats, check_shape, check_whole
 from shortlist.data import Candidates, Query
-from shortlist.data.membership import is_in
+from shortlist.data.membership import is_in, largest_of, sums_of
 from shortlist.errors import ArtifactError
 from shortlist.settings import Setting
 from shortlist.stages.calibrated import Calibrated
@@ -23,6 +23,7 @@ CLIP = 5.0  # largest standardised score that enters a mean
 NOT_SCORED = -3.0  # standardised score of a candidate that a nominator cannot score
 SCORED = "scored"  # whether a nominator with score_pool could score the candidate
 ITEMS = ("n_nominators", "mean_z", "trend", "category_recency", "in_history", "history_popularity")
+REPEATS = ("history_count", "history_recency")  # where candidates can be items of the history
 EXTRAS = "extras"  # names of the further features, as JSON bytes; bundles before version 0.4.0 have none
 NEW = {"age", "factors", "trees.nan_left"}  # tensors that no bundle before version 0.4.0 has
 
@@ -39,8 +40,8 @@ class RankingFeatures:
     """Features of candidates [B, K, F]; each depends on the request and the candidate, not on other candidates.
 
     Without catalogue columns (None) only nominations, counts, category and history length are features. `extras` names
-    further ones, of `ITEMS`, "age", and columns `NAME.z` and so on of nominators with `score_pool`, where a value that
-    does not exist is NaN. Bundles before version 0.4.0 have none.
+    further ones, of `ITEMS`, `REPEATS`, "age", and columns `NAME.z` and so on of nominators with `score_pool`, where a
+    value that does not exist is NaN. Bundles before version 0.4.0 have none.
     """
 
     nominators: tuple[str, ...]
@@ -176,6 +177,14 @@ class RankingFeatures:
     def _in_history(self, query: Query, found: Candidates, rows: Tensor) -> Tensor:
         return is_in(rows, query.history).float()
 
+    def _history_count(self, query: Query, found: Candidates, rows: Tensor) -> Tensor:
+        """The log of 1 + the number of events of the candidate in the history."""
+        return torch.log1p(sums_of(rows, query.history, (query.history >= 0).float()))
+
+    def _history_recency(self, query: Query, found: Candidates, rows: Tensor) -> Tensor:
+        """1 / steps back to the last event of the candidate in the history, 0 where there is none."""
+        return largest_of(rows, query.history, _recency(query.history))
+
     def _history_popularity(self, query: Query, found: Candidates, rows: Tensor) -> Tensor:
         """The mean log share of the history's items, NaN without history."""
         known = (query.history >= 0) & (query.history < len(self._log_share))
@@ -184,9 +193,7 @@ class RankingFeatures:
 
     def _category_recency(self, query: Query, found: Candidates, rows: Tensor) -> Tensor:
         """1 / steps back to the last history item that shares a category, 0 where none does."""
-        history = query.history
-        steps = torch.arange(history.shape[1], 0, -1, device=history.device)
-        recency = (history >= 0) / steps  # [B, H]
+        history, recency = query.history, _recency(query.history)
         past = self._categories[history.clamp(min=0)] + 1  # [B, H, C], 0 = none
         latest = torch.zeros((len(history), self._n_categories + 1), device=history.device)
         values = recency.repeat_interleave(past.shape[2], dim=1)
@@ -239,12 +246,17 @@ def _stored_extras(tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     if EXTRAS not in tensors and not NEW & set(tensors):
         return ()
     names = json_from_tensor(tensors, EXTRAS, "ranker").get(EXTRAS)
-    known = {*ITEMS, "age"}
+    known = {*ITEMS, *REPEATS, "age"}
     if not isinstance(names, list) or not all(
         isinstance(one, str) and (one in known or one.rpartition(".")[2] in (*POOL, SCORED)) for one in names
     ):
         raise ArtifactError(f"ranker: {EXTRAS} has unknown features {names!r}; make the artifact again")
     return tuple(names)
+
+
+def _recency(history: Tensor) -> Tensor:
+    """1 / steps back from the request, of every event of the history [B, H]; 0 for padding."""
+    return (history >= 0) / torch.arange(history.shape[1], 0, -1, device=history.device)
 
 
 def _column(found: Candidates, name: str) -> Tensor:

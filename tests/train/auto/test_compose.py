@@ -24,6 +24,7 @@ USUAL = LogProfile(
     length=40,
     timed=True,
     protocol="leave-last-out",
+    repeats=0.0,
     rankable=10_000,
     validation=1_000,
     test=1_000,
@@ -149,6 +150,18 @@ def test_second_sequence_model_where_the_first_one_has_all_its_epochs():
     short = composed(150.0, meter=meter)
     assert short.stages["sasrec"].train["epochs"] < 60
     assert "raise --minutes" in short.left_out["gru4rec"]
+
+
+def test_items_of_the_history_where_users_take_items_again():
+    made = composed(repeats=0.3)
+    assert made.limits["repeat"] == 100
+    assert made.reasons["stages.repeat.type"] == (
+        "30.0% of the training events are of an item that the user had before"
+    )
+    assert "only repeat nominates items of the history" in made.reasons["pipeline"]
+    rarely = composed(repeats=0.01)
+    assert "repeat" not in rarely.limits
+    assert rarely.left_out["repeat"].endswith("less than 2%")
 
 
 def test_graph_model_only_where_users_ask_after_one_cut_in_time():

@@ -6,11 +6,15 @@ import pytest
 
 import shortlist
 from shortlist.data import Catalog, Dataset, Interactions, Vocabulary
+from shortlist.data.membership import is_in
 from shortlist.data.split import leave_last_out
+from shortlist.grammar import leaves
 from shortlist.pipeline import TYPES, load_recommender, parse_recipe
+from shortlist.pipeline.batch.held_out import slates_of
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.report import run_page
-from shortlist.simulate import embedded
+from shortlist.simulate import embedded, power_law, with_repeats
+from shortlist.stages.ranking_features import REPEATS
 from shortlist.train import train
 from shortlist.train.auto import measured
 from shortlist.train.auto import train as auto_training
@@ -49,6 +53,18 @@ def random_log(n_users: int, n_items: int, length: int, seed: int = 0) -> tuple[
     users = np.repeat(np.arange(n_users), length)
     items = (n_items * random.random(len(users)) ** 2 * 0.5 + n_items * 0.5 * (users % 2)).astype(int)
     return users, items
+
+
+def test_items_of_the_history_are_recommended_where_users_take_them_again():
+    dataset = with_repeats(power_law(0, "small"), 0.5)
+    trained = train("auto", dataset, refit=False, **FAST)
+    assert "repeat" in trained.recipe.stages
+    (ranker,) = [stage for stage in leaves(trained.pipeline) if stage.title == "rank"]
+    assert set(REPEATS) <= set(ranker.features.extras)
+    requests = dataset.split().valid
+    slates = slates_of(trained.pipeline, requests, 20)
+    history = requests.query(width=int(requests.history_lengths().max())).history
+    assert is_in(slates, history).float().mean() > 0.1
 
 
 def test_bundle_records_the_plan_and_slates_of_single_models(bundle):

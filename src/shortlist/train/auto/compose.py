@@ -16,6 +16,7 @@ from shortlist.train.models.ease import MAX_ITEMS, TRAINING_BYTES
 from shortlist.train.rankers.out_of_fold import OutOfFoldConfig
 
 RANKER = "blend-ranker"
+REPEATED = 0.02  # share of the events from which items of the history are nominated
 MIN_REQUESTS = 100  # training requests that a ranker needs
 WIDE = 1000  # candidates from which a pre-ranker pays
 FOLDS = 4  # of users under half-history; one or two of them are used
@@ -57,7 +58,7 @@ class Composer(ModelParts):
         if not profile.histories:
             return self._popular_only(plan)
         models = (self.graph, self._tree, self.towers, self.sequence, self.second_sequence)
-        for part in (self._counts, self._ranker, self._neighbours, *models, self._refused):
+        for part in (self._counts, self._repeat, self._ranker, self._neighbours, *models, self._refused):
             plan = part(plan)
         return self._ordered(plan)
 
@@ -101,6 +102,13 @@ class Composer(ModelParts):
         return plan.with_stage(
             "trending", config, "the log has times, and the test part is the latest", self.limit(20)
         )
+
+    def _repeat(self, plan: Composed) -> Composed:
+        """Items of the history, where users take items again; the other nominators leave them out."""
+        share = f"{self.profile.repeats:.1%} of the training events are of an item that the user had before"
+        if self.profile.repeats < REPEATED:
+            return plan.without("repeat", f"{share}, less than {REPEATED:.0%}")
+        return plan.with_stage("repeat", nominator("repeat"), share, self.limit(100))
 
     def _ranker(self, plan: Composed) -> Composed:
         profile = self.profile
@@ -198,12 +206,14 @@ class Composer(ModelParts):
             "tree",
             "covisit",
             "last_click",
+            "repeat",
             "trending",
             "popular",
             "rank",
         )
         width = sum(plan.limits.values())
-        why = f"{width} candidates at most; nominators leave out items of the history"
+        seen = "only repeat nominates" if "repeat" in plan.stages else "nominators leave out"
+        why = f"{width} candidates at most; {seen} items of the history"
         stages = {name: plan.stages[name] for name in order if name in plan.stages}
         limits = {name: plan.limits[name] for name in order if name in plan.limits}
         return replace(plan, stages=stages, limits=limits).because("pipeline", why)

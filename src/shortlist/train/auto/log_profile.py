@@ -29,6 +29,7 @@ class LogProfile:
     length: int  # items of a history that a sequence model should read
     timed: bool  # False: the log has only the order of events
     protocol: str
+    repeats: float  # share of the training events whose item the user had before
     rankable: int  # training requests for rankers
     validation: int  # requests
     test: int  # requests
@@ -55,6 +56,7 @@ def log_profile(dataset: Dataset, split: Split) -> LogProfile:
         histories=int(np.count_nonzero(train.lengths > 1)),
         timed=dataset.clock == "ms",
         protocol=str(split.settings["protocol"]),
+        repeats=1.0 - _pairs(train) / max(len(train), 1),
         rankable=_rankable(train, split.settings),
         validation=len(split.valid),
         test=len(split.test),
@@ -65,6 +67,11 @@ def log_profile(dataset: Dataset, split: Split) -> LogProfile:
         memory=available_memory(torch.device("cpu")),
         lightgbm=importlib.util.find_spec("lightgbm") is not None,
     )
+
+
+def _pairs(events: Interactions) -> int:
+    """Distinct pairs of a user and an item."""
+    return len(np.unique(events.users.astype(np.int64) * max(events.n_items, 1) + events.items))
 
 
 def _rankable(train: Interactions, settings: Mapping[str, Any]) -> int:

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.data.membership import is_in
 from shortlist.errors import ConfigError
 from shortlist.stages.catalog_columns import CatalogColumns
-from shortlist.stages.ranking_features import ITEMS, POOL, SCORED, RankingFeatures
+from shortlist.stages.ranking_features import ITEMS, POOL, REPEATS, SCORED, RankingFeatures
 from shortlist.train.context import DAY, TrainContext
 from shortlist.train.models.counts import counts_in_window
 
@@ -51,7 +52,15 @@ def _extras(nominators: Sequence[str], context: TrainContext) -> tuple[str, ...]
     columns = [f"{name}.{what}" for name in scored for what in POOL if f"{name}.{what}" in present]
     times = () if context.clock == "ms" else ("trend",)
     items = [name for name in ITEMS if name not in times and (scored or name != "mean_z")]
-    return (*columns, *(f"{name}.{SCORED}" for name in scored), *items, *(() if times else ("age",)))
+    seen = any(bool(is_in(one.found.items, one.query.history).any()) for one in context.batches)
+    repeats = REPEATS if seen else ()
+    return (
+        *columns,
+        *(f"{name}.{SCORED}" for name in scored),
+        *items,
+        *repeats,
+        *(() if times else ("age",)),
+    )
 
 
 def _counted(

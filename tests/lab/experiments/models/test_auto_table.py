@@ -55,4 +55,11 @@ def test_the_table_of_one_protocol_comes_from_the_same_cache(tmp_path, monkeypat
 def test_the_full_profile_has_every_data_set_and_protocol_of_the_issue():
     found = {(one.data, one.protocol) for one in SETUPS}
     assert {("ml-1m", name) for name in ("half-history", "leave-last-out", "global-time")} < found
-    assert {one.data for one in SETUPS} == {"ml-1m", "mind", "demo", "amazon-like", "power-law"}
+    assert {one.data for one in SETUPS} == {
+        "ml-1m",
+        "mind",
+        "demo",
+        "amazon-like",
+        "power-law",
+        "power-law-repeats",
+    }

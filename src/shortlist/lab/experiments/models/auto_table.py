@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shortlist.errors import ConfigError
 from shortlist.lab.experiments.cache import AnswerCache
-from shortlist.lab.experiments.models.cells import AUTO, REAL, Setup
+from shortlist.lab.experiments.models.cells import AUTO, REAL, REPEATS, Setup
 from shortlist.lab.experiments.models.system_table import DECIDES, SOURCE, SystemTable
 from shortlist.lab.result import Claim, Result, claim, result, start
 from shortlist.progress import Progress, silent
@@ -24,6 +24,7 @@ SETUPS = (
     DEMO,
     *(Setup("amazon-like", protocol) for protocol in ("leave-last-out", "global-time")),
     *(Setup("power-law", protocol) for protocol in ("leave-last-out", "global-time")),
+    Setup(REPEATS, "leave-last-out"),
 )
 QUICK_SETUPS = (DEMO, Setup("power-law", "global-time"))
 QUICK_SYSTEMS = (AUTO, "ease", "last-click", "sasrec")

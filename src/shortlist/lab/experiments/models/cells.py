@@ -23,8 +23,8 @@ from shortlist.lab.experiments.trees.trial import settings_without_device, train
 from shortlist.pipeline import Recommender, shipped_recipe
 from shortlist.pipeline.batch.held_out import slates_of
 from shortlist.pipeline.offline import offline
-from shortlist.pipeline.recipe import Recipe
-from shortlist.simulate import amazon_like, embedded, power_law
+from shortlist.pipeline.recipe import Recipe, StageConfig
+from shortlist.simulate import amazon_like, embedded, power_law, with_repeats
 from shortlist.train import train
 from shortlist.train.auto.sizes import WIDE, history_length, sizes
 from shortlist.train.models.trainer import ModelTrainer
@@ -44,6 +44,7 @@ LOOP: Mapping[str, Any] = {
     "validation_users": 2000,
 }
 LONGER: Mapping[str, Any] = {**LOOP, "epochs": 150, "patience": 12}
+REPEAT = "repeat"  # the items of the history, recent and frequent ones first
 COUNTED = ("ease", "item-knn", "last-click")  # the same with every seed on the same split
 MODELS = (
     *COUNTED,
@@ -61,8 +62,11 @@ SIZED = (
 BOTH_HORIZONS = ("sasrec", "gru4rec")  # also run without a chosen horizon
 NEXT = ", next item"  # after the name of a model that predicts the next item, without a chosen horizon
 TREES = ("dtr-t", "tdm")  # run with one seed, and only where `--only` names them
+RECIPES = (CLASSIC, REPEAT, *TREES)
 CHOSEN = 0  # value of `ahead` that means: chosen on validation
 REAL = ("ml-1m", "mind")
+REPEATS = "power-law-repeats"  # a log in which users take items again
+REPEATED = 0.4  # of its events
 
 
 @dataclass(frozen=True, order=True)
@@ -74,6 +78,11 @@ class Setup:
 
     def __str__(self) -> str:
         return f"{self.data}, {self.protocol}"
+
+    @property
+    def repeats(self) -> bool:
+        """Whether single models may recommend items of the history."""
+        return self.data == REPEATS
 
     @property
     def same_users(self) -> bool:
@@ -96,10 +105,12 @@ class Cell:
 def systems_of(setup: Setup) -> tuple[str, ...]:
     """`auto`, `classic` and the single models; two of them with both label horizons where a request has many items.
 
+    Where users take items again, items of the history are a system too.
     With leave-last-out a request has one relevant item, so the next item is the only horizon.
     """
     horizons = () if setup.protocol.startswith("leave-last-out") else BOTH_HORIZONS
-    return (AUTO, CLASSIC, *MODELS, *(f"{name}{NEXT}" for name in horizons))
+    repeat = (REPEAT,) if setup.repeats else ()
+    return (AUTO, CLASSIC, *repeat, *MODELS, *(f"{name}{NEXT}" for name in horizons))
 
 
 def seeds_of(setup: Setup, system: str, seeds: Sequence[int]) -> Sequence[int]:
@@ -149,7 +160,7 @@ def settings_for(system: str, is_quick: bool = False) -> dict[str, Any]:
     """
     if system == AUTO:
         return {"minutes": QUICK_MINUTES if is_quick else MINUTES}
-    if system in (CLASSIC, *TREES):
+    if system in RECIPES:
         return {"recipe": system}
     sized = {"size": "of auto"} if system.removesuffix(NEXT) in SIZED else {}
     return {**settings_without_device(trainer_for(system, is_quick)), **sized}
@@ -158,7 +169,7 @@ def settings_for(system: str, is_quick: bool = False) -> dict[str, Any]:
 def run_cell(cell: Cell, folder: Path | None, is_quick: bool = False) -> tuple[Tensor, dict[str, Any]]:
     """The metrics of every test request [metrics, C], and facts about the training."""
     dataset = dataset_of(cell.setup, cell.seed, folder, is_quick)
-    work = _composed if cell.system in (AUTO, CLASSIC, *TREES) else _single
+    work = _composed if cell.system in (AUTO, *RECIPES) else _single
     began = time.perf_counter()
     ranked, facts = work(cell, dataset, is_quick, lambda: time.perf_counter() - began)
     test = dataset.split().test
@@ -175,7 +186,7 @@ def _single(cell: Cell, dataset: Dataset, is_quick: bool, clock: Clock) -> tuple
     trainer = sized(trainer_for(cell.system, is_quick), cell.system, split.train)
     model = trainer.learn(split.train, split.valid, cell.seed, catalog=dataset.catalog)
     facts = training_facts(trainer, model.validation, clock())
-    return rank_model(model, split.test, DEPTH), facts
+    return rank_model(model, split.test, DEPTH, repeats=cell.setup.repeats), facts
 
 
 def _composed(cell: Cell, dataset: Dataset, is_quick: bool, clock: Clock) -> tuple[Tensor, dict[str, Any]]:
@@ -184,10 +195,16 @@ def _composed(cell: Cell, dataset: Dataset, is_quick: bool, clock: Clock) -> tup
         minutes = QUICK_MINUTES if is_quick else MINUTES
         trained = train(AUTO, dataset, seed=cell.seed, refit=False, minutes=minutes)
     else:
-        recipe = classic_for(dataset) if cell.system == CLASSIC else shipped_recipe(cell.system)
+        recipe = _recipe(cell.system, dataset)
         trained = train(recipe, dataset, seed=cell.seed, refit=False)
     facts = {"seconds": clock(), **_plan_facts(trained)}
     return answers(trained.pipeline, dataset.split().test), facts
+
+
+def _recipe(system: str, dataset: Dataset) -> Recipe:
+    if system == REPEAT:
+        return Recipe(REPEAT, f"{REPEAT} % {DEPTH}", {REPEAT: StageConfig(REPEAT)})
+    return classic_for(dataset) if system == CLASSIC else shipped_recipe(system)
 
 
 def classic_for(dataset: Dataset) -> Recipe:
@@ -227,4 +244,6 @@ def _log(name: str, seed: int, folder: Path | None, size: str) -> Dataset:
         return read(folder / source[0], source[1], name=name)
     if name == "demo":
         return embedded(seed, "demo" if size == "full" else size)
+    if name == REPEATS:
+        return with_repeats(power_law(seed, size), REPEATED, seed)
     return amazon_like(seed, size) if name == "amazon-like" else power_law(seed, size)
