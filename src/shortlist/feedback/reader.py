@@ -1,0 +1,180 @@
+"""The reader of the log: finished parts only, one row group at a time, whatever is unusable counted and explained."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shortlist.errors import DataError
+from shortlist.feedback.manifest import Manifest, Part, read_manifest, sha256_of
+from shortlist.feedback.record import Array, LoggedRequests
+from shortlist.feedback.schema import SCHEMA_VERSION, record_of
+
+FOREVER = 1 << 62
+CLOSE = 1e-3  # relative difference of a stratum's size from the sum of 1 / incl_prob, which is rounding
+MAX_EXAMPLES = 5  # sentences kept per kind of problem
+
+
+@dataclass
+class Problems:
+    """What a reader left out: how many of each kind, and a few sentences about each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, kind: str, sentence: str, count: int = 1) -> None:
+        """Count a problem and keep its sentence if there are few of its kind."""
+        if count:
+            self.counts[kind] += count
+            kept = self.examples.setdefault(kind, [])
+            if len(kept) < MAX_EXAMPLES and sentence not in kept:
+                kept.append(sentence)
+
+
+@dataclass(frozen=True, eq=False)
+class PartPair:
+    """The two parts with the same requests."""
+
+    requests: Part
+    candidates: Part
+
+
+@dataclass(frozen=True, eq=False)
+class LogReader:
+    """The requests of a log with since <= ts_ms < until; `check` compares the sha256 of every file.
+
+    `problems` fills while requests are read.
+    """
+
+    root: Path
+    since: int = -FOREVER
+    until: int = FOREVER
+    check: bool = False
+    problems: Problems = field(default_factory=Problems)
+
+    def __post_init__(self) -> None:
+        if not Path(self.root).is_dir():
+            raise DataError(f"{self.root}: expected the folder of a log, found none; check the path")
+        object.__setattr__(self, "root", Path(self.root))
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        found = read_manifest(self.root)
+        for sentence in found.bad_lines:
+            self.problems.add("bad_manifest_lines", sentence)
+        return found
+
+    @cached_property
+    def pairs(self) -> tuple[PartPair, ...]:
+        """Usable pairs of parts in the order of time."""
+        usable = {name: self._usable(name) for name in ("requests", "candidates")}
+        for name, other in (("requests", "candidates"), ("candidates", "requests")):
+            for key in usable[name].keys() - usable[other].keys():
+                path = usable[name][key].path
+                self.problems.add(
+                    "incomplete_parts", f"{path}: the part of {other} is not usable; both are left out"
+                )
+        both = usable["requests"].keys() & usable["candidates"].keys()
+        return tuple(PartPair(usable["requests"][key], usable["candidates"][key]) for key in sorted(both))
+
+    def requests(self) -> Iterator[LoggedRequests]:
+        """All requests, as one record per row group; a request that was logged twice is returned once."""
+        seen: tuple[str, Array] = ("", np.array([], np.int64))
+        for pair in self.pairs:
+            folder = pair.requests.key[0]
+            known = seen[1] if seen[0] == folder else np.array([], np.int64)
+            for record in self._records(pair):
+                fresh = self._fresh(record, known)
+                known = np.union1d(known, fresh.request_id)
+                if len(fresh):
+                    yield fresh
+            seen = (folder, known)
+
+    def _usable(self, table: str) -> dict[tuple[str, str, int], Part]:
+        """Parts of a table that overlap the time range and can be read."""
+        parts = {part.key: part for part in self.manifest.of(table)}
+        return {key: part for key, part in parts.items() if self._overlaps(part) and self.is_usable(part)}
+
+    def _overlaps(self, part: Part) -> bool:
+        return part.max_ts >= self.since and part.min_ts < self.until
+
+    def is_usable(self, part: Part) -> bool:
+        """Whether the schema is known and the file is there, with the right hash if that is checked."""
+        path = self.root / part.path
+        if part.schema_version != SCHEMA_VERSION:
+            self.problems.add(
+                "unknown_schema",
+                f"{part.path}: expected schema version {SCHEMA_VERSION}, got {part.schema_version}; read it with the "
+                "version of shortlist that wrote it",
+            )
+        elif not path.is_file():
+            self.problems.add("bad_parts", f"{part.path}: is in the manifest but not on the disk")
+        elif self.check and sha256_of(path) != part.sha256:
+            self.problems.add(
+                "bad_parts", f"{part.path}: its sha256 is not that of the manifest; restore the file"
+            )
+        else:
+            return True
+        return False
+
+    def _records(self, pair: PartPair) -> Iterator[LoggedRequests]:
+        """The row groups of a pair; a file that cannot be read ends the pair."""
+        try:
+            files = [pq.ParquetFile(self.root / part.path) for part in (pair.requests, pair.candidates)]
+            for number in range(files[0].num_row_groups):
+                tables = [one.read_row_group(number) for one in files]
+                yield self._inside(record_of(*tables, pair.requests.path))
+        except (OSError, pa.ArrowException, DataError, ValueError, KeyError, IndexError) as error:
+            self.problems.add("bad_parts", f"{pair.requests.path}: {type(error).__name__}: {error}")
+
+    def _inside(self, record: LoggedRequests) -> LoggedRequests:
+        """The requests of the time range whose candidates add up to the counts of the funnel."""
+        inside = (record.ts_ms >= self.since) & (record.ts_ms < self.until)
+        whole = adds_up(record)
+        for row in np.flatnonzero(inside & ~whole):
+            self.problems.add(
+                "missing_stages",
+                f"request {record.request_id[row]}: the logged candidates are not those of n_in "
+                f"{record.n_in[row].tolist()} and n_out {record.n_out[row].tolist()}; it is left out",
+            )
+        return record if (inside & whole).all() else record.take(np.flatnonzero(inside & whole))
+
+    def _fresh(self, record: LoggedRequests, known: Array) -> LoggedRequests:
+        """The requests that were not read before."""
+        first = np.zeros(len(record), bool)
+        first[np.unique(record.request_id, return_index=True)[1]] = True
+        fresh = first & ~np.isin(record.request_id, known)
+        for row in np.flatnonzero(~fresh):
+            self.problems.add(
+                "duplicate_requests", f"request {record.request_id[row]} was logged more than once"
+            )
+        return record if fresh.all() else record.take(np.flatnonzero(fresh))
+
+
+def adds_up(record: LoggedRequests) -> Array:
+    """Whether the sum of 1 / incl_prob of each sampled stratum is its size in the funnel [R].
+
+    A stratum without rows is not sampled, unless it must be there: the served candidates, and every stratum of a
+    complete request. Unknown probabilities cannot be checked.
+    """
+    width = record.depth + 1
+    if not len(record):
+        return np.zeros(0, bool)
+    counts_fall = ((record.n_out <= record.n_in) | (record.n_out < 0)).all(axis=1) & (record.n_stages > 0)
+    in_range = (record.stage >= 0) & (record.stage <= record.n_stages[record.request])
+    stage = np.where(in_range, record.stage, 0)
+    group = record.request * width + stage
+    size = len(record) * width
+    weight = np.bincount(group, 1.0 / record.incl_prob, minlength=size).reshape(-1, width)
+    logged = np.bincount(group, minlength=size).reshape(-1, width) > 0
+    strata = record.strata()
+    served = np.arange(width) == record.n_stages[:, None]
+    needed = logged | ((served | record.complete[:, None]) & (strata > 0))
+    wrong = needed & ~(np.abs(weight - strata) <= CLOSE * np.maximum(strata, 1)) & ~np.isnan(weight)
+    outside = np.bincount(record.request, ~in_range, minlength=len(record)) > 0
+    return counts_fall & ~wrong.any(axis=1) & ~outside
