@@ -47,13 +47,19 @@ def offer_loss(chosen: Tensor, others: Tensor, valid: Tensor) -> Tensor:
     return torch.logsumexp(torch.cat([chosen[:, None], others], dim=1), dim=1) - chosen
 
 
-def listwise_loss(scores: Tensor, target: Tensor, valid: Tensor) -> Tensor:
-    """Softmax loss of every target against the non-targets of its list, mean over targets.
+def target_losses(scores: Tensor, target: Tensor, valid: Tensor) -> Tensor:
+    """-log(exp(s_t) / (exp(s_t) + sum over non-targets n of exp(s_n))): targets do not compete with each other.
 
-    -log(exp(s_t) / (exp(s_t) + sum over non-targets n of exp(s_n))): targets do not compete with each other.
-    scores [B, K], target [B, K] bool, valid [B, K] bool -> scalar; 0 without any target.
+    scores [B, K], target [B, K] bool, valid [B, K] bool -> [B, K]; only the losses at targets mean something.
     """
     others = scores.masked_fill(target | ~valid, -torch.inf).logsumexp(1, keepdim=True)  # [B, 1]
-    losses = torch.logaddexp(scores, others) - scores  # [B, K]
-    count = target.sum().clamp(min=1)
-    return torch.where(target, losses, 0.0).sum() / count
+    return torch.logaddexp(scores, others) - scores
+
+
+def listwise_loss(scores: Tensor, target: Tensor, valid: Tensor) -> Tensor:
+    """Softmax loss of every target against the non-targets of its list, mean over targets; 0 without any target.
+
+    scores [B, K], target [B, K] bool, valid [B, K] bool -> scalar.
+    """
+    losses = target_losses(scores, target, valid)
+    return torch.where(target, losses, 0.0).sum() / target.sum().clamp(min=1)

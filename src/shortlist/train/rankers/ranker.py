@@ -26,7 +26,7 @@ from shortlist.train.loop.checkpoint import LoopState
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Loop
-from shortlist.train.loop.losses import listwise_loss
+from shortlist.train.loop.losses import listwise_loss, target_losses
 from shortlist.train.rankers.calibrate import calibrated
 from shortlist.train.rankers.training_set import ListSampling, RankingLists, TrainingSet
 
@@ -153,8 +153,7 @@ class NetworkRankerTrainer(RankerTrainer):
 def ranking_loss(score: Score, lists: RankingLists) -> Tensor:
     """The weighted mean over targets of the softmax loss of a target against all negatives of its list."""
     scores = score(lists.query, lists.found) + lists.logit_shift
-    negatives = scores.masked_fill(lists.is_target | ~lists.found.valid, -torch.inf)
-    losses = torch.logaddexp(scores, negatives.logsumexp(1, keepdim=True)) - scores  # [L, M]
+    losses = target_losses(scores, lists.is_target, lists.found.valid)  # [L, M]
     return torch.where(lists.weight > 0, losses * lists.weight, 0.0).sum() / lists.weight.sum().clamp(
         min=1e-12
     )

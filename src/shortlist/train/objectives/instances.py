@@ -1,0 +1,215 @@
+"""Training instances of FS-LTR: exposed positives of a request with negatives of every stage of its funnel."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.errors import ConfigError
+from shortlist.train.objectives.relabel import check_ladder, consecutive, reindex
+from shortlist.train.objectives.stage_log import Array, Segments, StageLog, UserItems
+
+
+def default_counts(n_stages: int, j: int = 0) -> dict[int, int]:
+    """One negative of every stage S >= j, and two random items of the catalogue where j is 0."""
+    return {stage: 2 if stage == 0 else 1 for stage in range(n_stages, j - 1, -1)}
+
+
+@dataclass(frozen=True, eq=False)
+class InstanceBatch:
+    """B lists of L items; padding has item -1, label 0, weight 0 and mask False."""
+
+    users: Tensor  # int64 [B]
+    items: Tensor  # int64 [B, L]
+    labels: Tensor  # float32 [B, L]
+    mask: Tensor  # bool [B, L]
+    weight: Tensor  # float32 [B, L]
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What one set of instances holds: rows of the log and random items of the catalogue, -1 = none."""
+
+    request: Array  # [I]
+    positives: Array  # [I, positives]
+    negatives: Array  # [I, all counts but that of stage 0]
+    random: Array  # [I, count of stage 0] items, not rows
+
+    def take(self, some: Array) -> "Draws":
+        """Only these instances."""
+        return Draws(self.request[some], self.positives[some], self.negatives[some], self.random[some])
+
+
+@dataclass(frozen=True, eq=False)
+class InstanceSampler:
+    """Lists of `positives` exposed positives and `counts[S]` negatives of each stage S, highest stage first.
+
+    counts[n_stages] are exposed negatives; counts[0] are uniform over the catalogue without the user's positives.
+    Every exposed positive is in one instance of an epoch. A slot without an item is masked, never filled from another
+    stratum. Strata without a count are dropped, and the labels of the ladder become consecutive again.
+    """
+
+    log: StageLog
+    counts: Mapping[int, int] | None = None  # None: `default_counts`
+    ladder: tuple[float, ...] | None = None  # None: 0, 1, ..
+    batch_size: int = 128
+    seed: int = 0
+    positives: int = 1
+    exclude: tuple[Array, Array] | None = None  # users, items: positives besides those of the log
+    keep_draws: bool = False  # the same instances in every epoch, in another order
+    ht_weight: bool = False  # weights 1 / incl_prob instead of 1
+    ht_draw: bool = (
+        False  # with ht_weight: times logged items of the stratum / count, the draw's own inverse share
+    )
+    ht_clip: float = 100.0
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.positives < 1:
+            raise ConfigError("batch_size and positives must be at least 1")
+        for stage, count in (self.counts or {}).items():
+            if not 0 <= stage <= self.log.n_stages or count < 0:
+                raise ConfigError(
+                    f"counts must map stages 0..{self.log.n_stages} to numbers of negatives, got {stage}: {count}"
+                )
+        check_ladder(self.labels, self.log.n_stages)
+
+    @cached_property
+    def stage_counts(self) -> dict[int, int]:
+        """The number of negatives of each stage, highest stage first."""
+        given = default_counts(self.log.n_stages) if self.counts is None else self.counts
+        return {stage: given[stage] for stage in sorted(given, reverse=True) if given[stage]}
+
+    @cached_property
+    def labels(self) -> tuple[float, ...]:
+        """The ladder in use: consecutive again where strata have no count."""
+        ladder = consecutive(self.log.n_stages) if self.ladder is None else self.ladder
+        return reindex(ladder, set(range(self.log.n_stages + 1)) - set(self.stage_counts))
+
+    @property
+    def relevant_from(self) -> float:
+        """The label of exposed positives."""
+        return self.labels[-1]
+
+    @property
+    def width(self) -> int:
+        """L, the length of all lists."""
+        return len(self._strata)
+
+    def __len__(self) -> int:
+        """The number of instances of an epoch."""
+        return int(self._chunks.sum())
+
+    def batches(self, epoch: int) -> Iterator[InstanceBatch]:
+        """All instances of one epoch in random order; a function of seed and epoch."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self))
+        request, positives = self._instances(0 if self.keep_draws else epoch)
+        for start in range(0, len(order), self.batch_size):
+            some = order[start : start + self.batch_size]
+            if self.keep_draws:
+                yield self._batch(self._kept.take(some))
+            else:
+                rng = np.random.default_rng((self.seed, epoch, start))
+                yield self._batch(self._draw(request[some], positives[some], rng))
+
+    @cached_property
+    def _kept(self) -> Draws:
+        """The draws of all epochs with `keep_draws`."""
+        return self._draw(*self._instances(0), np.random.default_rng((self.seed, 0, 0)))
+
+    def _instances(self, epoch: int) -> tuple[Array, Array]:
+        """The request of every instance [I] and its positives [I, positives]: random groups within a request."""
+        rows = np.flatnonzero(self.log.stratum == self.log.n_stages + 1)
+        request = self.log.request[rows]
+        random = np.random.default_rng((self.seed, epoch)).random(len(rows)) if self.positives > 1 else rows
+        order = np.lexsort((random, request))
+        place = np.arange(len(rows)) - (np.cumsum(self._n_positives) - self._n_positives)[request]
+        at = (np.cumsum(self._chunks) - self._chunks)[request] + place // self.positives
+        grouped = np.full((len(self), self.positives), -1, np.int64)
+        grouped[at, place % self.positives] = rows[order]
+        return np.repeat(np.arange(len(self._chunks)), self._chunks), grouped
+
+    def _draw(self, request: Array, positives: Array, rng: np.random.Generator) -> Draws:
+        """Negatives for instances of these requests."""
+        drawn = [
+            self._segments.draw(request, stage, count, rng)
+            for stage, count in self.stage_counts.items()
+            if stage
+        ]
+        users = np.asarray(self.log.user_id)[request]
+        random = self._user_positives.others(users, self.stage_counts.get(0, 0), rng)
+        empty = np.empty((len(request), 0), np.int64)
+        return Draws(request, positives, np.concatenate([empty, *drawn], 1), random)
+
+    def _batch(self, draws: Draws) -> InstanceBatch:
+        rows = np.concatenate([draws.positives, draws.negatives], 1)
+        logged = np.where(rows >= 0, self._take(self.log.item_id, rows), -1)
+        items = np.concatenate([logged, draws.random], 1).astype(np.int64)
+        mask = items >= 0
+        labels = np.where(mask, np.asarray(self.labels)[self._strata], 0.0).astype(np.float32)
+        weight = np.where(mask, self._weights(draws, rows), 0.0).astype(np.float32)
+        users = np.asarray(self.log.user_id, np.int64)[draws.request]
+        return InstanceBatch(*(torch.from_numpy(one) for one in (users, items, labels, mask, weight)))
+
+    def _weights(self, draws: Draws, rows: Array) -> Array:
+        """The weight of every place [B, L]: 1, or the clipped inverse of its probability to be in the instance."""
+        weight = np.ones((len(rows), self.width))
+        if self.ht_weight and self.log.incl_prob is not None:
+            weight[:, : rows.shape[1]] /= self._take(self.log.incl_prob, rows)
+        if self.ht_weight and self.ht_draw:
+            weight *= self._strata_sizes(draws.request)
+        return np.minimum(weight, self.ht_clip)
+
+    def _strata_sizes(self, request: Array) -> Array:
+        """Available items of the stratum / items drawn from it, of every place [B, L]; 1 for positives."""
+        sizes = np.ones((len(request), self.width))
+        for stage, count in self.stage_counts.items():
+            users = np.asarray(self.log.user_id)[request]
+            available = (
+                self._segments.counts_of(request, stage) if stage else self._user_positives.free(users)
+            )
+            sizes[:, self._strata == stage] = np.maximum(available / count, 1.0)[:, None]
+        return sizes
+
+    def _take(self, column: Array, rows: Array) -> Array:
+        """The column at these rows; any value for -1."""
+        return np.asarray(column)[np.maximum(rows, 0)] if self.log.n_rows else np.ones(rows.shape, np.int64)
+
+    @cached_property
+    def _strata(self) -> Array:
+        """The entry of the ladder of every place of a list [L]."""
+        places = [self.log.n_stages + 1] * self.positives
+        return np.array(places + [stage for stage, count in self.stage_counts.items() for _ in range(count)])
+
+    @cached_property
+    def _segments(self) -> Segments:
+        log = self.log
+        return Segments.of(log.request, log.stratum, len(log.user_id), log.n_stages + 2)
+
+    @cached_property
+    def _n_positives(self) -> Array:
+        """Exposed positives of every request [R]."""
+        return self._segments.counts_of(np.arange(len(self.log.user_id)), self.log.n_stages + 1)
+
+    @cached_property
+    def _chunks(self) -> Array:
+        """Instances of every request [R]."""
+        return -(-self._n_positives // self.positives)
+
+    @cached_property
+    def _user_positives(self) -> UserItems:
+        """What is never a global negative of a user."""
+        rows = np.flatnonzero(self.log.stratum == self.log.n_stages + 1)
+        users = np.asarray(self.log.user_id, np.int64)[self.log.request[rows]]
+        items = np.asarray(self.log.item_id, np.int64)[rows]
+        more_users, more_items = ((), ()) if self.exclude is None else self.exclude
+        every = np.concatenate([users, np.asarray(more_users, np.int64)])
+        n_users = 1 + int(max(np.max(self.log.user_id, initial=-1), np.max(every, initial=-1)))
+        return UserItems.of(
+            every, np.concatenate([items, np.asarray(more_items, np.int64)]), n_users, self.log.n_items
+        )

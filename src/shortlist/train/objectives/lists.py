@@ -1,0 +1,67 @@
+"""Dense lists: what all objectives compute from scores [B, L], labels [B, L] and a mask [B, L] of items."""
+
+import torch
+from torch import Tensor
+
+from shortlist.errors import ConfigError
+
+REDUCTIONS = ("sum", "mean")
+
+
+def valid_scores(scores: Tensor, mask: Tensor) -> Tensor:
+    """The scores with 0 at padding, whatever stands there; padding gets no gradient."""
+    return torch.where(mask, scores, 0.0)
+
+
+def preferred(labels: Tensor, mask: Tensor) -> Tensor:
+    """True where item i has a larger label than item j and both are valid [B, L, L]."""
+    larger = labels[:, :, None] > labels[:, None, :]
+    return larger & mask[:, :, None] & mask[:, None, :]
+
+
+def has_pair(labels: Tensor, mask: Tensor) -> Tensor:
+    """True for lists with two valid items of different labels [B]; other lists have nothing to rank."""
+    if not labels.shape[1]:
+        return torch.zeros(len(labels), dtype=torch.bool, device=labels.device)
+    values = labels if labels.is_floating_point() else labels.double()
+    return values.masked_fill(~mask, -torch.inf).amax(1) > values.masked_fill(~mask, torch.inf).amin(1)
+
+
+def mean_over(values: Tensor, mask: Tensor, weight: Tensor | None = None) -> Tensor:
+    """The mean of the values over the valid places of each list, weighted if weights are given; 0 without any.
+
+    The first axis is the list, all others are averaged: [B, ...] -> [B].
+    """
+    share = mask.to(values.dtype) if weight is None else torch.where(mask, weight.to(values.dtype), 0.0)
+    total = share.flatten(1).sum(1)
+    return torch.where(mask, values, 0.0).mul(share).flatten(1).sum(1) / total.masked_fill(total == 0, 1.0)
+
+
+def reduce_pairs(losses: Tensor, pairs: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    """Losses of pairs [B, L, L] as one loss per list [B]: their sum, or their mean over pairs.
+
+    The weight of a pair is the product of its items' weights [B, L].
+    """
+    if reduction not in REDUCTIONS:
+        raise ConfigError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
+    both = None if weight is None else weight[:, :, None] * weight[:, None, :]
+    if reduction == "mean":
+        return mean_over(losses, pairs, both)
+    kept = torch.where(pairs, losses, 0.0)
+    return (kept if both is None else kept * both.to(losses.dtype)).sum((1, 2))
+
+
+@torch.no_grad()
+def ranks(scores: Tensor, mask: Tensor, ids: Tensor | None = None) -> Tensor:
+    """1-based ranks by descending score [B, L], padding last; equal scores by ascending id, else by place."""
+    if ids is None:
+        return _places(scores.masked_fill(~mask, -torch.inf).argsort(dim=1, descending=True, stable=True))
+    by_id = ids.argsort(dim=1, stable=True)
+    own = ranks(scores.gather(1, by_id), mask.gather(1, by_id))
+    return torch.empty_like(own).scatter_(1, by_id, own)
+
+
+def _places(order: Tensor) -> Tensor:
+    """The 1-based place of every item in its row of `order` [B, L]."""
+    place = torch.arange(1, order.shape[1] + 1, device=order.device).expand(order.shape)
+    return torch.empty_like(order).scatter_(1, order, place)
