@@ -78,7 +78,7 @@ def checked(table: pa.Table, ingest_ts_ms: int | None, problems: Problems) -> pa
     missing = [name for name in COLUMNS[:4] if name not in table.column_names]
     if missing or (ingest_ts_ms is None and "ingest_ts_ms" not in table.column_names):
         raise DataError(
-            f"events: expected the columns {', '.join(COLUMNS)}, got {', '.join(table.column_names)}; rename the columns"
+            f"events: expected the columns {', '.join(COLUMNS)}, got {', '.join(table.column_names)}; rename them"
         )
     columns = {
         "request_id": _whole(table["request_id"]),

@@ -126,61 +126,6 @@ PER_REQUEST = (
     *("request_id", "ts_ms", "user_id", "seed", "n_stages", "n_in", "n_out", "capacities", "policy_version"),
     *("exploration_flags", "complete", "funnel"),
 )
-PER_CANDIDATE))
-
-    def strata(self) -> Array:
-        """N_k, the nominated candidates of each request with S = k, from n_in and n_out [R, T + 1]."""
-        held = np.concatenate([self.n_in[:, :1], self.n_out, np.zeros((len(self), 1))], axis=1)
-        held = np.maximum(held, 0)
-        return (held[:, :-1] - held[:, 1:]).astype(np.int64)
-
-    def take(self, rows: Array) -> "LoggedRequests":
-        """These requests, in this order, with their candidates."""
-        counts = self.counts[rows]
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        at = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][rows] - offsets[:-1], counts)
-        changed = {name: getattr(self, name)[rows] for name in PER_REQUEST}
-        changed |= {name: getattr(self, name)[at] for name in PER_CANDIDATE}
-        return replace(self, offsets=offsets, **changed)
-
-    def only(self, at: Array) -> "LoggedRequests":
-        """The same requests with only these candidates, in an order that keeps those of a request together."""
-        counts = np.bincount(self.request[at], minlength=len(self))
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return replace(self, offsets=offsets, **{name: getattr(self, name)[at] for name in PER_CANDIDATE})
-
-    def as_rows(self, items: Vocabulary, users: Vocabulary) -> "LoggedRequests":
-        """The same requests with rows of these vocabularies in place of ids, -1 if unknown."""
-        item, user = _rows(items, self.item_id), _rows(users, self.user_id)
-        return replace(self, item_id=item, user_id=user)
-
-    def widened(self, depth: int) -> "LoggedRequests":
-        """The same requests with room for `depth` stages."""
-        if depth == self.depth:
-            return self
-        room = ((0, 0), (0, depth - self.depth))
-        fill = {"scores": np.nan, "ranks": 0}
-        wide = {n: np.pad(getattr(self, n), room, constant_values=fill.get(n, MISSING)) for n in PER_STAGE}
-        return replace(self, **wide)
-
-
-PER_STAGE = ("n_in", "n_out", "capacities", "policy_version", "scores", "ranks")
-PER_REQUEST = tuple(
-    [
-        "request_id",
-        "ts_ms",
-        "user_id",
-        "seed",
-        "n_stages",
-        "n_in",
-        "n_out",
-        "capacities",
-        "policy_version",
-        "exploration_flags",
-        "complete",
-        "funnel",
-    ]
-)
 PER_CANDIDATE = tuple(
     one.name for one in fields(LoggedRequests) if one.name not in (*PER_REQUEST, "funnels", "offsets")
 )
