@@ -5,7 +5,7 @@ from shortlist.train.objectives.instances import InstanceBatch, InstanceSampler,
 from shortlist.train.objectives.listwise import bce, soft_label, ssm
 from shortlist.train.objectives.neuralsort import arf, lcron, neuralsort
 from shortlist.train.objectives.pairwise import bpr, lambdaloss, lambdarank, margin, ranknet
-from shortlist.train.objectives.rankflow import rankflow
+from shortlist.train.objectives.rankflow import rankflow, rankflow_cascade
 from shortlist.train.objectives.registry import (
     JOINT_OBJECTIVES,
     OBJECTIVES,
@@ -42,6 +42,7 @@ __all__ = [
     "margin",
     "neuralsort",
     "rankflow",
+    "rankflow_cascade",
     "ranknet",
     "reindex",
     "relabel",

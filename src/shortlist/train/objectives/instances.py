@@ -106,45 +106,44 @@ class InstanceSampler:
         return int(self._chunks.sum())
 
     def batches(self, epoch: int) -> Iterator[InstanceBatch]:
-        """All instances of one epoch in random order; a function of seed and epoch."""
-        order = np.random.default_rng((self.seed, epoch)).permutation(len(self))
-        request, positives = self._instances(0 if self.keep_draws else epoch)
+        """All instances of one epoch in random order; a function of seed, epoch and batch size."""
+        order = self._rng(epoch, 1).permutation(len(self))
+        whole = self._kept if self.keep_draws else self._instances(epoch)
         for start in range(0, len(order), self.batch_size):
-            some = order[start : start + self.batch_size]
-            if self.keep_draws:
-                yield self._batch(self._kept.take(some))
-            else:
-                rng = np.random.default_rng((self.seed, epoch, start))
-                yield self._batch(self._draw(request[some], positives[some], rng))
+            some = whole.take(order[start : start + self.batch_size])
+            yield self._batch(some if self.keep_draws else self._draw(some, self._rng(epoch, 3, start)))
+
+    def _rng(self, *place: int) -> np.random.Generator:
+        return np.random.default_rng((self.seed, *place))
 
     @cached_property
     def _kept(self) -> Draws:
         """The draws of all epochs with `keep_draws`."""
-        return self._draw(*self._instances(0), np.random.default_rng((self.seed, 0, 0)))
+        return self._draw(self._instances(0), self._rng(0, 3))
 
-    def _instances(self, epoch: int) -> tuple[Array, Array]:
-        """The request of every instance [I] and its positives [I, positives]: random groups within a request."""
+    def _instances(self, epoch: int) -> Draws:
+        """All instances of an epoch before negatives are drawn: random groups of a request's positives."""
         rows = np.flatnonzero(self.log.stratum == self.log.n_stages + 1)
         request = self.log.request[rows]
-        random = np.random.default_rng((self.seed, epoch)).random(len(rows)) if self.positives > 1 else rows
+        random = self._rng(epoch, 2).random(len(rows)) if self.positives > 1 else rows
         order = np.lexsort((random, request))
         place = np.arange(len(rows)) - (np.cumsum(self._n_positives) - self._n_positives)[request]
         at = (np.cumsum(self._chunks) - self._chunks)[request] + place // self.positives
         grouped = np.full((len(self), self.positives), -1, np.int64)
         grouped[at, place % self.positives] = rows[order]
-        return np.repeat(np.arange(len(self._chunks)), self._chunks), grouped
+        none = np.empty((len(self), 0), np.int64)
+        return Draws(np.repeat(np.arange(len(self._chunks)), self._chunks), grouped, none, none)
 
-    def _draw(self, request: Array, positives: Array, rng: np.random.Generator) -> Draws:
-        """Negatives for instances of these requests."""
+    def _draw(self, some: Draws, rng: np.random.Generator) -> Draws:
+        """The same instances with negatives."""
         drawn = [
-            self._segments.draw(request, stage, count, rng)
+            self._segments.draw(some.request, stage, count, rng)
             for stage, count in self.stage_counts.items()
             if stage
         ]
-        users = np.asarray(self.log.user_id)[request]
+        users = np.asarray(self.log.user_id)[some.request]
         random = self._user_positives.others(users, self.stage_counts.get(0, 0), rng)
-        empty = np.empty((len(request), 0), np.int64)
-        return Draws(request, positives, np.concatenate([empty, *drawn], 1), random)
+        return Draws(some.request, some.positives, np.concatenate([some.negatives, *drawn], 1), random)
 
     def _batch(self, draws: Draws) -> InstanceBatch:
         rows = np.concatenate([draws.positives, draws.negatives], 1)

@@ -15,6 +15,7 @@ from shortlist.train.objectives.listwise import bce, soft_label, ssm
 from shortlist.train.objectives.ndcg import GAINS, KINDS
 from shortlist.train.objectives.neuralsort import arf, lcron
 from shortlist.train.objectives.pairwise import bpr, lambdaloss, lambdarank, margin, ranknet
+from shortlist.train.objectives.rankflow import rankflow_cascade
 
 Loss = Callable[..., Tensor]
 
@@ -47,6 +48,7 @@ OBJECTIVES: Mapping[str, Entry] = {
 JOINT_OBJECTIVES: Mapping[str, Entry] = {
     "lcron": Entry(lcron, ("tau",), binary=True, learned=True, joint=True),
     "icc": Entry(icc, ("width", *PAIRS), joint=True),
+    "rankflow": Entry(rankflow_cascade, ("alpha", "own"), binary=True, joint=True),
 }
 """Objectives of a whole cascade: the function gets one scores [B, L] per stage, and their capacities."""
 

@@ -26,6 +26,7 @@ class StageLog:
     incl_prob: Array | None = None  # [C] probability that the log kept the item; None: all were kept
 
     def __post_init__(self) -> None:
+        """Refuse columns that do not fit together."""
         for name in ("item_id", "stage", "y", "incl_prob"):
             column = getattr(self, name)
             if column is not None and len(column) != self.n_rows:
@@ -36,6 +37,10 @@ class StageLog:
             raise DataError(
                 f"{len(self.user_id)} requests need {len(self.user_id) + 1} offsets that never fall"
             )
+        if np.min(self.user_id, initial=0) < 0:
+            raise DataError(f"user_id must not be negative, got {np.min(self.user_id)}")
+        if not np.isin(self.y, (-1, 0, 1)).all():
+            raise DataError("y must be 1, 0 or -1 = not known")
         _check_range("item_id", self.item_id, self.n_items)
         _check_range("stage", self.stage, self.n_stages + 1)
         if self.incl_prob is not None and not np.all((self.incl_prob > 0) & (self.incl_prob <= 1)):
