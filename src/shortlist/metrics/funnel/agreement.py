@@ -38,7 +38,7 @@ def theorem1_agreement(
 
     `weight` [n] is 1 / incl_prob. Cells without pairs are left out.
     """
-    weight = np.ones(len(worth)) if weight is None else weight
+    weight, request = _prepared(weight, request)
     stages = np.unique(reached).tolist()
     pairs = [(low, high) for at, low in enumerate(stages) for high in stages[at + 1 :]]
     cells = [_cell(*pair, reached, label, worth, request, weight) for pair in pairs]
@@ -49,7 +49,7 @@ def stage_ratio(
     values: Floats, reached: Ints, stage: int, request: Ints, bound: float, weight: Floats | None = None
 ) -> Ratio:
     """Ratios of `values` > 0 [n] between items with S = stage and S = stage - 1 of the same request."""
-    weight = np.ones(len(values)) if weight is None else weight
+    weight, request = _prepared(weight, request)
     rows = (reached == stage) | (reached == stage - 1)
     kept, value, own, group = (reached == stage)[rows], values[rows], weight[rows], request[rows]
     pairs, above = _right_pairs(np.where(kept, value, bound * value), kept, own, group)
@@ -58,6 +58,12 @@ def stage_ratio(
         return Ratio(stage, float("nan"), float("nan"), float("nan"), 0.0)
     means = [float(np.average(value[side], weights=own[side])) for side in (kept, ~kept)]
     return Ratio(stage, means[0] / means[1], above / pairs, (not_below - above) / pairs, pairs)
+
+
+def _prepared(weight: Floats | None, request: Ints) -> tuple[Floats, Ints]:
+    """Weights of 1 by default, and requests numbered from 0."""
+    number = np.unique(request, return_inverse=True)[1]
+    return np.ones(len(request)) if weight is None else weight, number
 
 
 def _cell(

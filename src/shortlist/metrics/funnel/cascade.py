@@ -1,7 +1,7 @@
 """A cascade of stages on dense lists: every stage keeps the top of its input, and S says how far an item came.
 
-`scores` are [B, T, n]: T stages score n items of B requests. Columns are in the order of item ids, which decides ties.
-Padding has `mask` [B, n] False and never passes a stage.
+`scores` are [B, T, n]: T stages score n items of B requests. Columns are in the order of item ids, which decides ties:
+`by_item_id` brings them there. Padding has `mask` [B, n] False and never passes a stage.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,16 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ConfigError
+
+
+def by_item_id(items: Tensor, *columns: Tensor) -> tuple[Tensor, ...]:
+    """Items [B, n] in ascending order of ids, and the columns [B, n] or [B, T, n] in the same order."""
+    order = items.argsort(dim=1, stable=True)
+    moved = (
+        one.gather(1, order) if one.ndim == 2 else one.gather(2, order[:, None].expand(one.shape))
+        for one in columns
+    )
+    return items.gather(1, order), *moved
 
 
 def stages_reached(scores: Tensor, caps: Sequence[int], mask: Tensor | None = None) -> Tensor:
@@ -38,7 +48,7 @@ def intersection(scores: Tensor, caps: Sequence[int], mask: Tensor | None = None
 
 def top_mask(scores: Tensor, cap: int, mask: Tensor | None = None) -> Tensor:
     """Whether an item is among the `cap` best scores [B, n] of its list; ties by column ascending."""
-    return places(scores, mask) <= cap
+    return places(scores, mask) <= min(cap, scores.shape[1])  # padding has place n + 1
 
 
 def places(scores: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -67,7 +67,12 @@ def selection_rows(reached: Ints, stage: int, request: Ints, incl_prob: Floats) 
 
 
 def selection_auc(scores: Floats, rows: SelectionRows) -> SelectionAuc:
-    """AUC, UAUC and WUAUC of scores [n] for the rows."""
+    """AUC, UAUC and WUAUC of scores [n] for the rows; the errors are first-order."""
+    if np.isnan(scores).any():
+        missing = int(np.isnan(scores).sum())
+        raise DataError(
+            f"selection AUC: expected a score of every row, got {missing} without; leave them out"
+        )
     within = placements(scores, rows.positive, rows.weight, rows.request)
     whole = placements(scores, rows.positive, rows.weight, np.zeros(len(scores), np.int64))
     shares = within.pairs > 0
@@ -119,18 +124,19 @@ def _stratified(values: Floats, rows: SelectionRows) -> Floats:
     """Sampling variance of the sum of weighted `values` [n] of every request [R], strata drawn without replacement.
 
     A stratum of m rows adds m (1 - m / N) s^2 with the sample variance s^2 of its values. The weights of a stratum are
-    equal, so values may carry them. A stratum of one sampled row has no s^2: it takes m = 1 and the pooled one.
+    equal, so values may carry them. A stratum with a single row takes the s^2 of all others, NaN where there is none.
     """
     width = int(rows.stratum.max()) + 1
     strata, at, count = np.unique(
         rows.request * width + rows.stratum, return_inverse=True, return_counts=True
     )
-    deviation = values - (sums(at, values) / count)[at]
-    squares = sums(at, np.square(deviation))
-    pooled = squares.sum() / max((count - 1).sum(), 1)
+    squares = sums(at, np.square(values - (sums(at, values) / count)[at]))
+    freedom = int((count - 1).sum())
+    pooled = squares.sum() / freedom if freedom else float("nan")
     spread = np.where(count > 1, squares / np.maximum(count - 1, 1), pooled)
     missing = 1 - sums(at, rows.incl_prob) / count
-    return sums(strata // width, count * missing * spread, int(rows.request.max()) + 1)
+    added = np.where(missing > 0, count * missing * spread, 0.0)
+    return sums(strata // width, added, int(rows.request.max()) + 1)
 
 
 def _clustered(parts: Floats) -> float:
