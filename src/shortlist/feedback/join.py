@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import MANIFEST as DONE
@@ -18,11 +19,13 @@ from shortlist.feedback.events import watermark as watermark_of
 from shortlist.feedback.id_index import IdIndex
 from shortlist.feedback.manifest import Part
 from shortlist.feedback.outcomes import EVENT_COLUMNS, LabelRules, labels_of
-from shortlist.feedback.parts import parquet_bytes, write_bytes
+from shortlist.feedback.parts import HOUR_MS, parquet_bytes, partition, write_bytes
 from shortlist.feedback.reader import LogReader, Problems
-from shortlist.feedback.record import MISSING, LoggedRequests
+from shortlist.feedback.record import MISSING, Array, LoggedRequests
 from shortlist.feedback.schema import SCHEMA_VERSION
 from shortlist.progress import Progress, silent
+
+PART_ROWS = 1 << 18
 
 EXPLAINED = {
     "item_not_served": "events about an item that the request did not serve; they are not used",
@@ -72,20 +75,47 @@ def join_feedback(
     watermark = watermark_of(reader.root, rules.allowed_lateness_ms) if watermark is None else watermark
     events = {late: _events(reader, table) for table, late in (("feedback", False), ("corrections", True))}
     total: Counter[str] = Counter()
-    parts = list[Part]()
     with staged(labels_folder(reader.root, rules.version), overwrite=True) as folder:
-        for number, record in enumerate(reader.requests()):
-            span = (int(record.request_id.min()), int(record.request_id.max()))
-            found = [(one, late) for late, index in events.items() for one in index.between(*span)]
-            table, counts = labels_of(record, found, rules, watermark, durations)
-            total += counts + _summary(record, table)
-            if len(table):
-                parts.append(_written(folder, number, table, record))
-            progress("join", number + 1, len(reader.pairs))
+        made = _labels(reader, events, rules, watermark, durations, total, progress)
+        parts = [_written(folder, number, *group) for number, group in enumerate(_grouped(made))]
         (folder / DONE).write_text(_manifest(rules, watermark, parts), "utf-8")
-    n_events = sum(len_ for index in events.values() for len_ in (part.rows for part in index.parts))
+    n_events = sum(part.rows for index in events.values() for part in index.parts)
     total["never_logged"] = max(n_events - total["events"], 0)
     return _report(rules, watermark, total, reader.problems)
+
+
+def _labels(
+    reader: LogReader,
+    events: Mapping[bool, IdIndex],
+    rules: LabelRules,
+    watermark: int,
+    durations: Mapping[Any, float] | None,
+    total: Counter[str],
+    progress: Progress,
+) -> Iterator[tuple[int, pa.Table]]:
+    """The labels of one row group after the other, with the hour of its requests."""
+    for number, record in enumerate(reader.requests(), start=1):
+        span = (int(record.request_id.min()), int(record.request_id.max()))
+        found = [(one, late) for late, index in events.items() for one in index.between(*span)]
+        table, counts = labels_of(record, found, rules, watermark, durations)
+        total += counts + _summary(record, table)
+        progress("join", number, max(number, len(reader.pairs)))
+        if len(table):
+            yield int(record.ts_ms[0]) // HOUR_MS, table
+
+
+def _grouped(made: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[int, list[pa.Table]]]:
+    """Tables of one hour together, up to the size of a part."""
+    hour, group, rows = 0, list[pa.Table](), 0
+    for this, table in made:
+        if group and (this != hour or rows >= PART_ROWS):
+            yield hour, group
+            group, rows = [], 0
+        hour = this
+        group.append(table)
+        rows += len(table)
+    if group:
+        yield hour, group
 
 
 def labels_folder(root: Path, rule_version: int) -> Path:
@@ -95,37 +125,56 @@ def labels_folder(root: Path, rule_version: int) -> Path:
 
 def labelled(reader: LogReader, rule_version: int) -> Iterator[LoggedRequests]:
     """The requests of a reader with y and `shown` of their served candidates."""
+    for record, labels, at in with_label_rows(reader, rule_version, ("y", "y_multi")):
+        if labels is None:
+            yield record
+            continue
+        shown = labels["y_multi"].combine_chunks().field("impression")
+        y, seen = labels["y"].fill_null(MISSING), shown.fill_null(MISSING)
+        yield replace(
+            record,
+            y=_placed(record.y, at, y.to_numpy()),
+            shown=_placed(record.shown, at, seen.to_numpy(zero_copy_only=False)),
+        )
+
+
+def with_label_rows(
+    reader: LogReader, rule_version: int, columns: Sequence[str]
+) -> Iterator[tuple[LoggedRequests, pa.Table | None, Array]]:
+    """Records with the rows of their labels and the candidate of each row."""
     folder = labels_folder(reader.root, rule_version)
     if not (folder / DONE).is_file():
         raise DataError(
             f"{folder}: expected labels, found none; make them with: shortlist log join {reader.root}"
         )
     lines = json.loads((folder / DONE).read_text("utf-8"))["parts"]
-    index = IdIndex(folder, [Part(**line) for line in lines], ("request_id", "position", "y", "y_multi"))
+    index = IdIndex(folder, [Part(**line) for line in lines], ("request_id", "position", *columns))
     for record in reader.requests():
         found = index.between(int(record.request_id.min()), int(record.request_id.max()))
-        yield with_labels(record, pa.concat_tables(found)) if found else record
+        labels = pa.concat_tables(found) if found else None
+        known, at = (np.zeros(0, bool),) * 2 if labels is None else _label_places(record, labels)
+        if len(at) != int((record.position > 0).sum()):
+            raise DataError(
+                f"{folder}: expected a label of every served candidate, found {len(at)} of "
+                f"{int((record.position > 0).sum())} after request {record.request_id[0]}; the log has grown, make "
+                f"them again with: shortlist log join {reader.root}"
+            )
+        yield record, None if labels is None else labels.filter(pa.array(known)), at
 
 
-def with_labels(record: LoggedRequests, labels: pa.Table) -> LoggedRequests:
-    """A record with y and `shown` from rows of the table of labels."""
+def _label_places(record: LoggedRequests, labels: pa.Table) -> tuple[Array, Array]:
+    """Which rows of labels belong to the record, and the candidate of each of these: that with its position."""
     order = np.argsort(record.request_id, kind="stable")
-    ids = labels["request_id"].to_numpy()
+    ids, position = labels["request_id"].to_numpy(), labels["position"].to_numpy()
     row = order[np.minimum(np.searchsorted(record.request_id[order], ids), len(order) - 1)]
-    known = record.request_id[row] == ids
-    place = np.full((len(record), int(record.position.max(initial=0)) + 1), MISSING, np.int64)
+    place = np.full((len(record), 1 + max(record.position.max(initial=0), position.max(initial=0))), MISSING)
     served = np.flatnonzero(record.position > 0)
     place[record.request[served], record.position[served]] = served
-    at = place[row[known], labels["position"].to_numpy()[known]]
-    shown = labels["y_multi"].combine_chunks().field("impression")
-    return replace(
-        record,
-        y=_placed(record.y, at, labels["y"].fill_null(MISSING).to_numpy()[known]),
-        shown=_placed(record.shown, at, shown.fill_null(0).to_numpy(zero_copy_only=False)[known]),
-    )
+    at = np.where(record.request_id[row] == ids, place[row, position], MISSING)
+    return at >= 0, at[at >= 0]
 
 
-def _placed(values: Any, at: Any, new: Any) -> Any:
+def _placed(values: Array, at: Array, new: Array) -> Array:
     changed = values.copy()
     changed[at] = new
     return changed
@@ -144,17 +193,15 @@ def _summary(record: LoggedRequests, table: pa.Table) -> Counter[str]:
     )
 
 
-def _written(folder: Path, number: int, table: pa.Table, record: LoggedRequests) -> Part:
-    """One part of labels in the staging folder."""
-    path = f"part-{number:06d}.parquet"
-    data = parquet_bytes([table])
+def _written(folder: Path, number: int, hour: int, tables: list[pa.Table]) -> Part:
+    """One part of labels in the staging folder, with one row group per table."""
+    path = f"{partition(hour)}/part-join-{number}.parquet"
+    data = parquet_bytes(tables)
     digest = write_bytes(folder, path, data)
-    times, ids = record.ts_ms, record.request_id
-    span = (int(times.min()), int(times.max()))
-    first, last = int(ids.min()), int(ids.max())
-    return Part(
-        "labels", path, len(table), *span, digest, SCHEMA_VERSION, "join", number, first, last, len(data)
-    )
+    ids = pa.chunked_array([chunk for table in tables for chunk in table["request_id"].chunks])
+    ends = pc.min_max(ids).as_py()
+    times, span = (hour * HOUR_MS, (hour + 1) * HOUR_MS - 1), (ends["min"], ends["max"])
+    return Part("labels", path, len(ids), *times, digest, SCHEMA_VERSION, "join", number, *span, len(data))
 
 
 def _manifest(rules: LabelRules, watermark: int, parts: list[Part]) -> str:
