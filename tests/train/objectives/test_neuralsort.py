@@ -207,7 +207,7 @@ def test_learned_a_is_exp_of_its_parameter_and_its_best_value_is_the_root_of_the
 
 
 def test_equal_labels_share_their_rows_evenly():
-    shared = label_permutation(row([1, 3, 1, 0]), torch.tensor([[True, True, True, False]]))[0]
+    shared = label_permutation(row([1, 3, 1, 0]), torch.tensor([[True, True, True, False]]), torch.float64)[0]
     assert shared.tolist() == [[0, 1, 0, 0], [0.5, 0, 0.5, 0], [0.5, 0, 0.5, 0], [0, 0, 0, 0]]
 
 
@@ -217,6 +217,15 @@ def test_weight_n_counts_the_cross_entropy_of_an_item_n_times():
     top = inclusion(row(S), ALL, 4).top * inclusion(row(S2), ALL, 2).top
     last = -math.log(1 - top[0, 5].item() + EPS)
     assert terms[1] * 9 == pytest.approx(terms[0] * 6 + 3 * last)
+
+
+def test_weight_n_counts_the_column_of_an_item_n_times_in_arf():
+    weight = row([1.0, 1.0, 1.0, 1.0, 1.0, 4.0])
+    plain, weighted = (
+        arf_terms(row(S), row((4, 3, 2, 1, 0.5, 0)), ALL, one, cap=4)[1].item() for one in (None, weight)
+    )
+    last = -math.log(neuralsort(row(S), ALL)[0, 5, 5].item() + EPS)
+    assert weighted * 6 * 9 == pytest.approx(plain * 36 + 3 * last)
 
 
 def test_list_shorter_than_its_capacity_passes_whole():

@@ -37,18 +37,24 @@ def mean_over(values: Tensor, mask: Tensor, weight: Tensor | None = None) -> Ten
     return torch.where(mask, values, 0.0).mul(share).flatten(1).sum(1) / total.masked_fill(total == 0, 1.0)
 
 
-def reduce_pairs(losses: Tensor, pairs: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    """Losses of pairs [B, L, L] as one loss per list [B]: their sum, or their mean over pairs.
+def reduce_pairs(
+    losses: Tensor, pairs: Tensor, weight: Tensor | None, reduction: str, factor: Tensor | None = None
+) -> Tensor:
+    """Losses of pairs [B, L, L], times a factor, as one loss per list [B]: their sum, or their mean over pairs.
 
-    The weight of a pair is the product of its items' weights [B, L].
+    The weight of a pair is the product of its items' weights [B, L]. Losses must be finite where there is no pair.
     """
     if reduction not in REDUCTIONS:
         raise ConfigError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
-    both = None if weight is None else weight[:, :, None] * weight[:, None, :]
-    if reduction == "mean":
-        return mean_over(losses, pairs, both)
-    kept = torch.where(pairs, losses, 0.0)
-    return (kept if both is None else kept * both.to(losses.dtype)).sum((1, 2))
+    share = pairs.to(losses.dtype)
+    if weight is not None:
+        clean = weight.to(losses.dtype)
+        share = share * clean[:, :, None] * clean[:, None, :]
+    total = losses.mul(share if factor is None else share * factor).sum((1, 2))
+    if reduction == "sum":
+        return total
+    count = share.sum((1, 2))
+    return total / count.masked_fill(count == 0, 1.0)
 
 
 @torch.no_grad()

@@ -20,14 +20,30 @@ def neuralsort(scores: Tensor, mask: Tensor, tau: float = 1.0) -> Tensor:
     n is the number of valid items of a list. Rows k <= n sum to 1, columns need not; rows beyond n and columns of
     padding are 0.
     """
+    return (_soft_places(scores, mask, tau) * _places(mask)[:, None, :]).transpose(1, 2)
+
+
+def _soft_places(scores: Tensor, mask: Tensor, tau: float) -> Tensor:
+    """The transposed soft permutation, item v, row k [B, L, L], with values that mean nothing in rows beyond n."""
     clean = valid_scores(scores, mask)
-    spread = (clean[:, :, None] - clean[:, None, :]).abs().masked_fill(~mask[:, None, :], 0.0).sum(2)
+    spread = _spread(clean, mask)
+    low = torch.finfo(scores.dtype).min / 4  # padding has probability 0
     place = torch.arange(1, scores.shape[1] + 1, device=scores.device)
-    n = mask.sum(1, keepdim=True)
-    slope = (n + 1 - 2 * place).to(scores.dtype)  # [B, L]
-    logits = (slope[:, :, None] * clean[:, None, :] - spread[:, None, :]) / tau
-    soft = logits.masked_fill(~mask[:, None, :], torch.finfo(scores.dtype).min).softmax(2)
-    return soft.masked_fill(~((place <= n)[:, :, None] & mask[:, None, :]), 0.0)
+    slope = (mask.sum(1, keepdim=True) + 1 - 2 * place).to(scores.dtype) / tau  # [B, L]
+    offset = torch.where(mask, -spread / tau, low)
+    return (clean[:, :, None] * slope[:, None, :] + offset[:, :, None]).softmax(1)
+
+
+def _spread(scores: Tensor, mask: Tensor) -> Tensor:
+    """The sum of |s_i - s_j| over valid items j [B, L]; the signs are constants, which saves most of the backward."""
+    with torch.no_grad():
+        sign = (scores[:, :, None] - scores[:, None, :]).sign_() * mask.to(scores.dtype)[:, None, :]
+    return scores * sign.sum(2) - torch.bmm(sign, scores[:, :, None]).squeeze(2)
+
+
+def _places(mask: Tensor) -> Tensor:
+    """True for the first n rows, n the number of valid items [B, L]."""
+    return torch.arange(mask.shape[1], device=mask.device) < mask.sum(1, keepdim=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +58,12 @@ def inclusion(scores: Tensor, mask: Tensor, cap: int, tau: float = 1.0) -> Inclu
     """pi(v) = sum of P_kv over rows k <= cap / sum over all rows, the divisor without gradient."""
     if cap < 1:
         raise ConfigError(f"the capacity of a stage must be at least 1, got {cap}")
-    soft = neuralsort(scores, mask, tau)
-    total = soft.detach().sum(1)
-    total = total.masked_fill(total == 0, 1.0)
-    return Inclusion(soft[:, :cap].sum(1) / total, soft[:, cap:].sum(1) / total)
+    rows = _places(mask)
+    high = torch.arange(mask.shape[1], device=mask.device) < cap
+    parts = torch.stack([rows & high, rows & ~high], 2).to(scores.dtype)  # [B, L, 2]
+    sums = torch.bmm(_soft_places(scores, mask, tau), parts)
+    total = sums.detach().sum(2, keepdim=True)
+    return Inclusion(*(sums / total.masked_fill(total == 0, 1.0)).unbind(2))
 
 
 def lcron(
@@ -126,21 +144,21 @@ def arf_terms(
     rows = mask.sum(1).clamp(min=1, max=cap)[:, None]
     top = soft[:, :cap].sum(1) / rows
     relax = mean_over(-(top + EPS).log() * (labels >= relevant_from), mask, weight)
-    cells = (torch.arange(1, mask.shape[1] + 1, device=mask.device) <= mask.sum(1, keepdim=True))[:, :, None]
-    each = None if weight is None else weight[:, None, :].expand(soft.shape)
-    hard = label_permutation(labels, mask).to(soft.dtype)
-    return relax, mean_over(-(soft + EPS).log() * hard, cells & mask[:, None, :], each)
+    cells = mask.sum(1) * mask.sum(1) if weight is None else mask.sum(1) * (weight * mask).sum(1)
+    hard = label_permutation(labels, mask, scores.dtype)
+    hard = hard if weight is None else hard * weight.to(scores.dtype)[:, None, :]
+    return relax, -((soft + EPS).log() * hard).sum((1, 2)) / cells.clamp(min=1e-12)
 
 
 @torch.no_grad()
-def label_permutation(labels: Tensor, mask: Tensor) -> Tensor:
+def label_permutation(labels: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
     """The permutation that sorts by descending label: row k, item v [B, L, L]; g equal labels share g rows evenly."""
-    values = labels.double().masked_fill(~mask, -torch.inf)
+    values = labels.to(dtype).masked_fill(~mask, -torch.inf)
     above = (values[:, None, :] > values[:, :, None]).sum(2)  # [B, L]
     equal = (values[:, None, :] == values[:, :, None]).sum(2)
     place = torch.arange(1, labels.shape[1] + 1, device=labels.device)[None, :, None]
     inside = (place > above[:, None, :]) & (place <= (above + equal)[:, None, :]) & mask[:, None, :]
-    return inside / equal[:, None, :]
+    return inside / equal[:, None, :].to(dtype)
 
 
 def _cross_entropy(top: Tensor, below: Tensor, relevant: Tensor) -> Tensor:

@@ -39,8 +39,8 @@ def lambdarank(
 ) -> Tensor:
     """RankNet, each pair times the change of NDCG if its items were swapped (Burges, 2010)."""
     swaps = lambdarank_weights(scores, labels, mask, gain, truncation, ids)
-    losses = swaps * _logistic(scores, mask, sigma)
-    return reduce_pairs(losses, preferred(labels, mask), weight, reduction)
+    losses = _logistic(scores, mask, sigma)
+    return reduce_pairs(losses, preferred(labels, mask), weight, reduction, swaps)
 
 
 def lambdaloss(
@@ -60,8 +60,8 @@ def lambdaloss(
 ) -> Tensor:
     """RankNet with the pair weights of NDCG-Loss2, NDCG-Loss2++ or their mixture (Wang et al., 2018)."""
     weights = lambdaloss_weights(scores, labels, mask, kind, mu, share, gain, truncation, ids)
-    losses = weights * _logistic(scores, mask, sigma)
-    return reduce_pairs(losses, preferred(labels, mask), weight, reduction)
+    losses = _logistic(scores, mask, sigma)
+    return reduce_pairs(losses, preferred(labels, mask), weight, reduction, weights)
 
 
 def margin(
@@ -79,9 +79,8 @@ def margin(
     """max(0, margin - (s_i - s_j)) over pairs, optionally times the weights of LambdaRank."""
     clean = valid_scores(scores, mask)
     losses = torch.relu(margin - (clean[:, :, None] - clean[:, None, :]))
-    if ndcg_weights:
-        losses = losses * lambdarank_weights(scores, labels, mask, gain, ids=ids)
-    return reduce_pairs(losses, preferred(labels, mask), weight, reduction)
+    swaps = lambdarank_weights(scores, labels, mask, gain, ids=ids) if ndcg_weights else None
+    return reduce_pairs(losses, preferred(labels, mask), weight, reduction, swaps)
 
 
 def bpr(
