@@ -103,3 +103,9 @@ def test_rank_biased_overlap_looks_at_the_top_first() -> None:
     top[0, :2], bottom[0, -2:] = torch.tensor([2.0, 1.0]), torch.tensor([20.0, 19.0])
     ones = torch.ones(1, 20, dtype=torch.float64)
     assert float(rank_biased_overlap(order, top, ones)) < float(rank_biased_overlap(order, bottom, ones)) < 1
+
+
+def test_no_requests_have_no_consistency() -> None:
+    empty = torch.zeros(0, 5)
+    found = stage_consistency(empty, empty, 2)
+    assert [len(found.share_kept), len(found.tau_b), len(found.rbo)] == [0, 0, 0]

@@ -7,6 +7,7 @@ from shortlist.errors import DataError
 from shortlist.metrics.funnel.selection_auc import SelectionRows
 from shortlist.metrics.funnel.set_dependence import (
     SetDependence,
+    assumption1_report,
     later_requests,
     set_dependence,
     set_statistics,
@@ -59,3 +60,18 @@ def test_split_is_by_time_of_request() -> None:
     assert later_requests(request, time, 0.3).tolist() == [True, True, False, False, False]
     with pytest.raises(DataError, match="earlier and later"):
         later_requests(request, np.full(5, 7), 0.3)
+
+
+def test_report_covers_the_stages_of_a_sampled_log() -> None:
+    """Three stages of 60 / 30 / 12 / 4; 20 of the dropped items of the first two are logged."""
+    rng = np.random.default_rng(2)
+    reached = np.tile(np.repeat([0, 1, 2, 3], [30, 18, 8, 4]), 60)
+    request = np.repeat(np.arange(60), 60) + 10**12
+    scores = rng.normal(size=(3600, 3)) + reached[:, None]
+    keep = np.arange(3600) % 60 >= 10
+    probability = np.where(reached == 0, 20 / 30, 1.0)
+    columns = scores[:, 2:], scores, reached, request, request, probability
+    found = assumption1_report(*(column[keep] for column in columns), stages=(1, 2, 3))
+    assert [*found] == [1, 2, 3]
+    assert all(0.6 < one.pointwise.auc.auc.value < 1 for one in found.values())
+    assert [one.test_requests for one in found.values()] == [18, 18, 18]

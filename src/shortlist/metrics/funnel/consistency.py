@@ -25,7 +25,7 @@ class StageConsistency:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """How rows of a log were sampled: `weight` [B, n] and the sampling stratum S [B, n] of every item."""
+    """How rows of a log were sampled: `weight` [B, n] and the sampling stratum S >= 0 [B, n] of every item."""
 
     weight: Tensor
     stratum: Tensor
@@ -68,14 +68,14 @@ def sample_ranks(scores: Tensor, weight: Tensor, mask: Tensor) -> Tensor:
 
 def tau_b(first: Tensor, second: Tensor, mask: Tensor, sample: Sample | None = None) -> Tensor:
     """Kendall's tau-b [B]: pairs in the same order minus pairs in opposite order, corrected for ties."""
+    sample = sample or Sample(mask.double(), torch.zeros_like(mask, dtype=torch.int64))
+    weights = _by_stratum(Sample(sample.weight.double() * mask, sample.stratum))  # [B, n, strata]
+    joint = _joint(weights)
     width = max(1, PAIRS // max(first.shape[1] ** 2, 1))
-    parts = []
-    for at in range(0, len(first), width):
-        rows = slice(at, at + width)
-        weight = mask[rows].double() if sample is None else sample.weight[rows].double() * mask[rows]
-        pairs = _pair_weights(weight, None if sample is None else sample.stratum[rows])
-        parts.append(_tau(first[rows], second[rows], pairs))
-    return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
+    parts = [slice(at, at + width) for at in range(0, len(first), width)]
+    same = [_signed(first[rows], second[rows], weights[rows], joint[rows]) for rows in parts]
+    ordered = [_ordered(scores, weights, joint) for scores in (first, second)]
+    return torch.cat([first.new_zeros(0).double(), *same]) / (ordered[0] * ordered[1]).sqrt()
 
 
 def rank_biased_overlap(first: Tensor, second: Tensor, weight: Tensor, p: float = PERSISTENCE) -> Tensor:
@@ -84,7 +84,7 @@ def rank_biased_overlap(first: Tensor, second: Tensor, weight: Tensor, p: float 
     1 for equal orders. It is a sum over items of a function of the larger rank, so weights make it unbiased.
     """
     size = weight.sum(1).round().long()  # [B] items of the full input
-    steps = torch.arange(1, int(size.max()) + 1, dtype=torch.float64, device=weight.device)
+    steps = torch.arange(1, int(size.sum() and size.max()) + 1, dtype=torch.float64, device=weight.device)
     terms = torch.cat([steps.new_zeros(1), (p**steps / steps).cumsum(0)])  # [depth + 1]
     worst = torch.maximum(first, second).round().long()
     inside = (worst <= size[:, None]) & (weight > 0)
@@ -93,22 +93,41 @@ def rank_biased_overlap(first: Tensor, second: Tensor, weight: Tensor, p: float 
     return (weight * each * inside).sum(1)
 
 
-def _tau(first: Tensor, second: Tensor, pairs: Tensor) -> Tensor:
-    one, two = (torch.sign(scores[:, :, None] - scores[:, None, :]).double() for scores in (first, second))
-    ordered = [(pairs * sign.abs()).sum((1, 2)) for sign in (one, two)]
-    return (pairs * one.nan_to_num() * two.nan_to_num()).sum((1, 2)) / (ordered[0] * ordered[1]).sqrt()
+def _by_stratum(sample: Sample) -> Tensor:
+    """The weight of every item in the column of its stratum, 0 in the others [B, n, strata]."""
+    last = int(sample.stratum.max()) if sample.stratum.numel() else 0
+    strata = torch.arange(last + 1, device=sample.stratum.device)
+    return sample.weight[:, :, None] * (sample.stratum[:, :, None] == strata)
 
 
-def _pair_weights(weight: Tensor, stratum: Tensor | None) -> Tensor:
-    """The inverse of the joint inclusion probability of every pair [B, n, n].
+def _joint(weights: Tensor) -> Tensor:
+    """Inverse joint inclusion probability of two items of a stratum over the product of their weights, - 1 [B, strata].
 
-    Two of m items out of N of one stratum are both drawn with probability m (m - 1) / (N (N - 1)), where N = m weight.
+    Two of m items out of N of one stratum are both drawn with probability m (m - 1) / (N (N - 1)), where the weights
+    add up to N.
     """
-    pairs = weight[:, :, None] * weight[:, None, :]
-    if stratum is None:
-        return pairs
-    same = (stratum[:, :, None] == stratum[:, None, :]) & (pairs > 0)
-    drawn = same.sum(2, dtype=torch.float64)  # [B, n] items of the own stratum
-    size = drawn * weight
-    correction = drawn * (size - 1) / ((drawn - 1) * size)
-    return torch.where(same & (drawn > 1)[:, :, None], pairs * correction[:, :, None], pairs)
+    drawn, size = (weights > 0).sum(1).double(), weights.sum(1)
+    return torch.where(drawn > 1, drawn * (size - 1) / ((drawn - 1) * size) - 1, 0.0)
+
+
+def _signed(first: Tensor, second: Tensor, weights: Tensor, joint: Tensor) -> Tensor:
+    """Weight of the pairs in the same order minus that of the pairs in opposite order [B]; every pair counts twice."""
+    above = first[:, :, None] > first[:, None, :]
+    up, down = second[:, :, None] > second[:, None, :], second[:, :, None] < second[:, None, :]
+    signs = ((above & up).to(torch.int8) - (above & down).to(torch.int8)).double()  # [B, n, n]
+    sums = signs @ weights  # [B, n, strata]
+    whole = (weights.sum(2) * sums.sum(2)).sum(1)
+    return 2 * (whole + (joint * (weights * sums).sum(1)).sum(1))
+
+
+def _ordered(scores: Tensor, weights: Tensor, joint: Tensor) -> Tensor:
+    """Weight of the pairs with different scores [B]; every pair counts twice."""
+    order = scores.argsort(dim=1)
+    values, sorted_weights = scores.gather(1, order), weights.gather(1, order[:, :, None].expand_as(weights))
+    new = torch.ones_like(values, dtype=torch.bool)
+    new[:, 1:] = values[:, 1:] != values[:, :-1]
+    run = (new.cumsum(1) - 1)[:, :, None].expand_as(weights)
+    tied = torch.zeros_like(weights).scatter_add_(1, run, sorted_weights)  # [B, runs, strata]
+    whole = weights.sum((1, 2)).square() - tied.sum(2).square().sum(1)
+    within = weights.sum(1).square() - tied.square().sum(1)
+    return whole + (joint * within).sum(1)

@@ -15,6 +15,7 @@ from shortlist.metrics.funnel.downstream import Downstream, Draws, Floats, Ints,
 
 MAX_ITEMS = 10  # the recursion visits every subset
 MAX_STAGES = 2
+MAX_VALUES = 8_000_000  # ranks that are compared at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,10 @@ def mc_inclusion(items: Sequence[int], draws: Draws) -> Inclusion:
 
 def mc_utility(items: Ints, relevance: Floats, draws: Draws) -> Floats:
     """Mean over realisations of the sum of relevance in the final slots, for sets [..., c]: [...]."""
-    return np.asarray(relevance[draws.survivors(items)].sum(-1).mean(0), np.float64)
+    sets = items.reshape(-1, items.shape[-1])
+    parts = np.array_split(sets, len(draws.ranks) * sets.size // MAX_VALUES + 1)
+    utility = [relevance[draws.survivors(part)].sum(-1).mean(0) for part in parts]
+    return np.concatenate(utility).reshape(items.shape[:-1])
 
 
 def exact_uniform_marginal(downstream: Downstream, size: int) -> Floats:

@@ -126,17 +126,18 @@ def _stratified(values: Floats, rows: SelectionRows) -> Floats:
     A stratum of m rows adds m (1 - m / N) s^2 with the sample variance s^2 of its values. The weights of a stratum are
     equal, so values may carry them. A stratum with a single row takes the s^2 of all others, NaN where there is none.
     """
-    width = int(rows.stratum.max()) + 1
-    strata, at, count = np.unique(
-        rows.request * width + rows.stratum, return_inverse=True, return_counts=True
-    )
-    squares = sums(at, np.square(values - (sums(at, values) / count)[at]))
-    freedom = int((count - 1).sum())
+    width, requests = int(rows.stratum.max()) + 1, int(rows.request.max()) + 1
+    at = rows.request * width + rows.stratum
+    count = np.bincount(at, minlength=requests * width)
+    per_row = 1 / np.maximum(count, 1)
+    means = sums(at, values, len(count)) * per_row
+    squares = sums(at, np.square(values - means[at]), len(count))
+    freedom = len(at) - int((count > 0).sum())
     pooled = squares.sum() / freedom if freedom else float("nan")
     spread = np.where(count > 1, squares / np.maximum(count - 1, 1), pooled)
-    missing = 1 - sums(at, rows.incl_prob) / count
-    added = np.where(missing > 0, count * missing * spread, 0.0)
-    return sums(strata // width, added, int(rows.request.max()) + 1)
+    missing = 1 - sums(at, rows.incl_prob, len(count)) * per_row
+    added = np.where((missing > 0) & (count > 0), count * missing * spread, 0.0)
+    return np.asarray(added.reshape(requests, width).sum(1), np.float64)
 
 
 def _clustered(parts: Floats) -> float:

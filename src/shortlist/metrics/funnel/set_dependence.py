@@ -4,6 +4,7 @@ A high AUC of the pointwise model shows that the stage can be predicted, not tha
 is the AUC that statistics of the candidate set add; about 0 where the choice is independent of the set.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,14 @@ import numpy as np
 from shortlist.errors import DataError
 from shortlist.metrics.funnel.calibration import Calibration, calibration
 from shortlist.metrics.funnel.pair_counts import Bools, Floats, Ints, sums
-from shortlist.metrics.funnel.selection_auc import SelectionAuc, SelectionRows, influence, selection_auc
+from shortlist.metrics.funnel.selection_auc import (
+    SelectionAuc,
+    SelectionRows,
+    influence,
+    selection_auc,
+    selection_rows,
+    stage_inputs,
+)
 from shortlist.metrics.logistic import logistic_regression
 
 RIDGE = 1e-4  # keeps the coefficients finite where a stage is separable
@@ -74,6 +82,26 @@ def set_dependence(
         len(np.unique(rows.request[~test])),
         len(differences),
     )
+
+
+def assumption1_report(
+    features: Floats,
+    scores: Floats,
+    reached: Ints,
+    request: Ints,
+    time: Ints,
+    incl_prob: Floats,
+    stages: Sequence[int],
+) -> dict[int, SetDependence]:
+    """The report of every stage number in `stages` from all rows of a log: scores [n, T], S [n].
+
+    The first stage has no report where the log holds no rows with S = 0.
+    """
+    found = {}
+    for stage in stages:
+        rows, inputs = selection_rows(reached, stage, request, incl_prob), stage_inputs(reached, stage)[0]
+        found[stage] = set_dependence(features[inputs], scores[inputs, stage - 1], rows, time[inputs])
+    return found
 
 
 def later_requests(request: Ints, time: Ints, share: float) -> Bools:
