@@ -34,7 +34,7 @@ def test_an_unknown_benchmark_is_refused():
     answer = CliRunner().invoke(app, ["bench", "speed"])
     assert answer.exit_code == 2
     assert (
-        "expected one of batch, data, evaluate, index, pipeline, ranker, serve, startup, train, tree, got 'speed'"
+        "expected one of batch, data, evaluate, index, log, pipeline, ranker, serve, startup, train, tree, got 'speed'"
         in answer.stderr
     )
 

@@ -10,8 +10,13 @@ def test_version_is_printed():
 
 
 def test_every_verb_takes_json_and_seed():
-    verbs = [(verb,) for verb in VERBS if verb not in ("data", "recipe", "settings")]
-    for verb in (*verbs, ("data", "prepare"), ("data", "report")):
+    verbs = [(verb,) for verb in VERBS if verb not in ("data", "log", "recipe", "settings")]
+    subcommands = [
+        ("data", "prepare"),
+        ("data", "report"),
+        *(("log", name) for name in ("inspect", "join", "export")),
+    ]
+    for verb in (*verbs, *subcommands):
         shown = CliRunner().invoke(app, [*verb, "--help"], terminal_width=200, env={"COLUMNS": "200"}).output
         assert "--json" in shown, verb
         assert "--seed" in shown, verb

@@ -26,6 +26,7 @@ VERBS: Mapping[str, str] = {
     "refresh": "Put new events into a bundle: into histories and counts at once, or by training again.",
     "explain": "Which stage dropped an item, and by how much.",
     "serve": "Serve a bundle over HTTP.",
+    "log": "Inspect, label and export a full-stage log.",
     "recipe": "Show a recipe as TOML, and list the shipped ones.",
     "settings": "Every stage type with its settings, defaults, ranges and meanings.",
     "bench": "Speed as ratios measured in one run.",

@@ -86,7 +86,9 @@ class FullStageLogger:
         self._buffer.seq = next_seq(self.root, self.writer)
         self._totals = dict.fromkeys(("written", "failed", "dropped", "skipped"), 0)
         self._error: Exception | None = None
-        self._queue: queue.Queue[tuple[Trace, RequestMeta] | Event | None] = queue.Queue(self.settings.queue)
+        # A queue in C: `put` cannot wait for a lock that the background thread holds. A request thread checks its size
+        # first, so several threads at once may exceed the limit by one trace each.
+        self._queue: queue.SimpleQueue[tuple[Trace, RequestMeta] | Event | None] = queue.SimpleQueue()
         self._thread = Thread(target=self._work, name=f"shortlist-log-{writer}", daemon=True)
         self._thread.start()
 
@@ -94,12 +96,9 @@ class FullStageLogger:
         """Log the requests of a trace; False if they are dropped, or outside of the logged share."""
         if self.settings.head_rate < 1 and not bool(self._kept(meta).any()):
             return self._lose("skipped", len(meta.request_id))
-        if not self._open:
+        if not self._open or self._queue.qsize() >= self.settings.queue:
             return self._lose("dropped", len(meta.request_id))
-        try:
-            self._queue.put_nowait((trace, meta))
-        except queue.Full:
-            return self._lose("dropped", len(meta.request_id))
+        self._queue.put_nowait((trace, meta))
         return True
 
     def flush(self) -> None:

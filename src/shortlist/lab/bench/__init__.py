@@ -7,6 +7,7 @@ from shortlist.lab.bench.batch import bench_batch
 from shortlist.lab.bench.data import bench_data
 from shortlist.lab.bench.evaluate import bench_evaluate
 from shortlist.lab.bench.index import bench_index
+from shortlist.lab.bench.log import bench_log
 from shortlist.lab.bench.pipeline import bench_pipeline
 from shortlist.lab.bench.ranker import bench_ranker
 from shortlist.lab.bench.serve import bench_serve
@@ -28,6 +29,7 @@ BENCHES: Mapping[str, Bench] = {
     "data": bench_data,
     "evaluate": bench_evaluate,
     "index": bench_index,
+    "log": bench_log,
     "pipeline": bench_pipeline,
     "ranker": bench_ranker,
     "serve": bench_serve,
@@ -42,6 +44,7 @@ __all__ = [
     "bench_data",
     "bench_evaluate",
     "bench_index",
+    "bench_log",
     "bench_pipeline",
     "bench_ranker",
     "bench_serve",

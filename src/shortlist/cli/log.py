@@ -1,0 +1,161 @@
+"""shortlist log: what a full-stage log holds, its labels, and its export."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow.parquet as pq
+import typer
+from pyarrow import ArrowInvalid, Table, csv
+from pyarrow import json as json_lines
+
+from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.output import echo
+from shortlist.errors import ConfigError, DataError
+from shortlist.feedback.events import AppendedEvents, append_events
+from shortlist.feedback.inspection import LogSummary, inspect_log
+from shortlist.feedback.join import JoinReport, join_feedback
+from shortlist.feedback.outcomes import LabelRules
+from shortlist.feedback.reader import FOREVER, Problems
+from shortlist.feedback.recflow import LEVELS, to_recflow
+from shortlist.feedback.schema import EVENTS
+
+app = typer.Typer(help="Inspect, label and export a full-stage log.", no_args_is_help=True)
+
+Root = Annotated[Path, typer.Argument(help="Folder of the log, with manifest.jsonl.")]
+READERS = {".parquet": pq.read_table, ".csv": csv.read_csv, ".jsonl": json_lines.read_json}
+
+
+@app.command("inspect")
+@errors_to_exit_codes()
+def inspect_command(
+    root: Root,
+    since: Annotated[
+        int, typer.Option(help="First time of a request, in milliseconds since 1970.")
+    ] = -FOREVER,
+    until: Annotated[int, typer.Option(help="Time after the last request, in milliseconds.")] = FOREVER,
+    check: Annotated[bool, typer.Option(help="Compare the sha256 of every file with the manifest.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Requests, candidates of every stage, and what cannot be used; nothing is random, the seed has no effect."""
+    summary = inspect_log(root, since, until, check)
+    if json:
+        emit(summary)
+    else:
+        _print_summary(summary)
+
+
+@app.command("join")
+@errors_to_exit_codes()
+def join_command(
+    root: Root,
+    events: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--events", help=f"Append the events of this file first: {', '.join(READERS)}; repeatable."
+        ),
+    ] = None,
+    positive: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Event that makes a positive label, of {', '.join(EVENTS)}; repeatable."),
+    ] = None,
+    least_play_ms: Annotated[float, typer.Option(help="A shorter play is not positive.", min=0)] = 0.0,
+    watermark: Annotated[
+        int | None,
+        typer.Option(help="Time up to which events are there. Default: the newest event minus 10 minutes."),
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Join requests with their feedback into the table of labels; nothing is random, the seed has no effect."""
+    rules = LabelRules(tuple(positive or ("play",)), least_play_ms)
+    now = time.time_ns() // 1_000_000
+    added = [append_events(root, _read(path), now) for path in events or []]
+    with progress() as show:
+        report = join_feedback(root, rules, watermark, progress=show)
+    if json:
+        emit({"appended": added, "join": report})
+    else:
+        _print_join(added, report)
+
+
+@app.command("export")
+@errors_to_exit_codes()
+def export_command(
+    root: Root,
+    out: Annotated[Path, typer.Argument(help="Folder to write all_stage/YYYY-MM-DD.feather into.")],
+    rule: Annotated[int | None, typer.Option(help="Version of the labels, as `log join` prints it.")] = None,
+    levels: Annotated[
+        str, typer.Option(help="Largest S of prerank_neg, coarse_neg, rank_neg and rerank_neg.")
+    ] = ",".join(map(str, LEVELS)),
+    force: Annotated[bool, typer.Option(help="Replace an export that exists.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Write the log in the columns of RecFlow; nothing is random, the seed has no effect."""
+    done = to_recflow(root, out, rule, _levels(levels), force=force)
+    if json:
+        emit(done)
+        return
+    echo(f"wrote {done.rows:,} rows of {done.requests:,} requests to {len(done.files)} files in {out}")
+    _print_problems(done.problems)
+
+
+def _print_summary(summary: LogSummary) -> None:
+    echo(
+        f"{summary.requests:,} requests, {summary.rows:,} candidates, {summary.bytes_per_row:.1f} bytes per candidate"
+    )
+    for stages, count in summary.funnels.items():
+        echo(f"  {count:,} requests: {stages}")
+    echo(f"{'S':>4}{'nominated':>14}{'logged':>14}{'sum of 1 / p':>16}")
+    for one in summary.strata:
+        echo(f"{one.stage:>4}{one.nominated:>14,}{one.logged:>14,}{one.weight:>16,.1f}")
+    echo(
+        f"dropped {summary.dropped_requests:,}, failed {summary.failed_requests:,}, outside of the logged share "
+        f"{summary.skipped_requests:,} requests; clock went backwards {summary.clock_backwards:,} times"
+    )
+    echo(f"{summary.events:,} events, {summary.rejected_events:,} rejected")
+    for sentence in summary.explained:
+        echo(sentence)
+    _print_problems(summary.problems)
+
+
+def _print_join(added: list[AppendedEvents], report: JoinReport) -> None:
+    for one in added:
+        echo(f"appended {one.written:,} events, {one.corrections:,} of them corrections")
+        _print_problems(one.problems)
+    echo(
+        f"{report.requests:,} requests, {report.labels:,} labels of rule {report.rule_version}: "
+        f"{report.positives:,} positive, {report.negatives:,} negative, {report.open:,} not known"
+    )
+    for sentence in report.explained:
+        echo(sentence)
+    _print_problems(report.problems)
+
+
+def _print_problems(problems: Problems) -> None:
+    for kind, sentences in problems.examples.items():
+        for sentence in sentences:
+            echo(f"  {kind}: {sentence}")
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise ConfigError(f"--levels: expected four whole numbers such as 1,2,3,4, got {text!r}") from error
+
+
+def _read(path: Path) -> Table:
+    """The table of a file of events."""
+    if path.suffix not in READERS:
+        raise ConfigError(
+            f"{path}: expected a file that ends in {', '.join(READERS)}, got {path.suffix or 'no ending'}"
+        )
+    if not path.is_file():
+        raise ConfigError(f"{path}: expected a file of events, found none; check the path")
+    try:
+        return READERS[path.suffix](path)
+    except ArrowInvalid as error:
+        raise DataError(f"{path}: expected a table of events, got {error}; fix the file") from error
