@@ -151,6 +151,12 @@ def test_groups_of_positives_hold_every_positive_once_per_epoch(positives):
     assert set(labels[:, :positives][mask[:, :positives]].tolist()) == {4.0}
 
 
+def test_groups_of_positives_are_others_in_another_epoch():
+    sampler = InstanceSampler(funnel_log(), positives=2, counts={2: 1})
+    groups = [{frozenset(own) for own in everything(sampler, epoch)[1][:, :2].tolist()} for epoch in (0, 1)]
+    assert groups[0] != groups[1]
+
+
 def test_labels_are_consecutive_after_a_stratum_is_dropped():
     """Specification 3.1 and 6, test 20: without rank negatives the labels are 0, 1, 2, 3."""
     sampler = InstanceSampler(funnel_log(), counts={3: 1, 1: 1, 0: 2})

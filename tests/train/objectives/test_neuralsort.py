@@ -234,6 +234,11 @@ def test_list_shorter_than_its_capacity_passes_whole():
     assert one.below.abs().max() == 0
 
 
+def test_arf_of_a_list_shorter_than_its_capacity_averages_all_rows():
+    wide = arf_terms(row(S), row(Y), ALL, cap=9)[0]
+    assert torch.allclose(wide, arf_terms(row(S), row(Y), ALL, cap=6)[0])
+
+
 def test_float32_lists_of_40_have_finite_gradients():
     generator = torch.Generator().manual_seed(0)
     scores = [50 * torch.randn(8, 40, generator=generator) for _ in range(2)]

@@ -64,9 +64,7 @@ class InstanceSampler:
     exclude: tuple[Array, Array] | None = None  # users, items: positives besides those of the log
     keep_draws: bool = False  # the same instances in every epoch, in another order
     ht_weight: bool = False  # weights 1 / incl_prob instead of 1
-    ht_draw: bool = (
-        False  # with ht_weight: times logged items of the stratum / count, the draw's own inverse share
-    )
+    ht_draw: bool = False  # with ht_weight: also times (logged items of the stratum) / (items drawn from it)
     ht_clip: float = 100.0
 
     def __post_init__(self) -> None:

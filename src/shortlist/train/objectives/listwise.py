@@ -45,7 +45,7 @@ def ssm(
     active = (relevant.any(1) & (mask & ~relevant).any(1))[:, None]
     clean = valid_scores(scores, mask)
     shifted = torch.where(relevant, clean, clean + _log_weights(weight, scores))
-    losses = target_losses(shifted, relevant & active, mask | ~active)
+    losses = target_losses(shifted, relevant & active, mask)
     return mean_over(losses, relevant & active, weight)
 
 
