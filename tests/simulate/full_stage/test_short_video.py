@@ -7,7 +7,6 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.simulate.full_stage.calibration import (
     EXCERPT,
     KUAIREC,
-    auc,
     bilinear_share,
     explained,
     watch_figures,
@@ -97,7 +96,7 @@ def test_sizes_are_those_of_kuairec(full) -> None:
 
 def test_exposure_is_not_uniform(full) -> None:
     """Popular items, and items that the older policy prefers, are exposed more often; so are good ones."""
-    users, items = np.arange(1500, 2100), np.arange(10_728)
+    users, items = np.arange(1500, 1700), np.arange(10_728)
     seen = full.seen(users, items)
     by_item = seen.mean(axis=0)
     assert np.corrcoef(by_item, full.videos.log_popularity)[0, 1] > 0.8
@@ -128,14 +127,14 @@ def test_blocks_hold_a_bounded_number_of_cells() -> None:
 def test_item_and_user_effects_explain_an_additive_table() -> None:
     rng = np.random.default_rng(0)
     items = np.argsort(rng.random((300, 200)), axis=1)[:, :100]
-    values = rng.standard_normal(200)[items] + 0.5 * rng.standard_normal((300, 1)) + rng.standard_normal(items.shape)
+    values = (
+        rng.standard_normal(200)[items]
+        + 0.5 * rng.standard_normal((300, 1))
+        + rng.standard_normal(items.shape)
+    )
     item, both = explained(values, items)
     assert item == pytest.approx(1 / 2.25, abs=0.04)
     assert both == pytest.approx(1.25 / 2.25, abs=0.04)
-
-
-def test_auc_counts_ties_half() -> None:
-    assert auc(np.array([1.0, 2, 2, 3]), np.array([False, True, False, True])) == 0.875
 
 
 def test_unknown_sizes_shapes_and_rows_are_errors(world) -> None:

@@ -20,7 +20,7 @@ def pools():
 
 
 def cells(requests, keep=slice(None)):
-    return set(zip(requests.users[keep].tolist(), requests.item[keep].tolist(), strict=True))
+    return set(zip(requests.users[keep].tolist(), requests.item_id[keep].tolist(), strict=True))
 
 
 def test_test_positives_are_absent_from_every_train_and_validation_request(pools) -> None:
@@ -37,8 +37,8 @@ def test_test_positives_are_absent_from_every_train_and_validation_request(pools
 def test_same_seed_gives_the_same_splits(pools) -> None:
     """Spec test 30."""
     first, again = (make_splits(pools, SIZES, seed=2) for _ in range(2))
-    assert (first.train.item == again.train.item).all()
-    assert (first.test.item == again.test.item).all()
+    assert (first.train.item_id == again.train.item_id).all()
+    assert (first.test.item_id == again.test.item_id).all()
 
 
 def test_cell_split_hides_held_out_cells_but_keeps_drawing_them(pools) -> None:
@@ -47,7 +47,7 @@ def test_cell_split_hides_held_out_cells_but_keeps_drawing_them(pools) -> None:
     assert not parts[0] & parts[1]
     assert not parts[2] & (parts[0] | parts[1])
     assert (splits.train.drawn == 100).all()
-    share = len(splits.train.item) / (36 * 80)
+    share = len(splits.train.item_id) / (36 * 80)
     assert 0.6 < share < 0.8  # 70 % of the cells; the others were drawn and dropped
 
 

@@ -52,7 +52,7 @@ def test_request_has_the_sizes_of_the_specification_and_disjoint_sets() -> None:
     for at in range(2):
         own = slice(requests.offsets[at], requests.offsets[at + 1])
         assert np.bincount(requests.stage[own]).tolist() == [0, 200, 50, 50]
-        assert len(np.unique(requests.item[own])) == 300  # the four sets are disjoint
+        assert len(np.unique(requests.item_id[own])) == 300  # the four sets are disjoint
         assert ((requests.y[own] == -1) == (requests.stage[own] < 3)).all()
         assert set(requests.y[own][requests.stage[own] == 3]) == {0, 1}
 
@@ -61,21 +61,24 @@ def test_same_seed_gives_the_same_request_and_another_seed_another_one() -> None
     """Spec test 30."""
     pools = scored([1500])
     first, again, other = (static_requests(pools, seed=seed) for seed in (3, 3, 4))
-    assert (first.item == again.item).all()
+    assert (first.item_id == again.item_id).all()
     assert (first.y == again.y).all()
-    assert set(first.item) != set(other.item)
+    assert set(first.item_id) != set(other.item_id)
 
 
 def test_requests_of_a_user_are_different_draws() -> None:
     requests = static_requests(scored([1500, 1500]), count=3)
-    assert requests.user.tolist() == [5, 6] * 3
-    lists = [set(requests.item[a:b]) for a, b in zip(requests.offsets, requests.offsets[1:], strict=False)]
+    assert requests.user_id.tolist() == [5, 6] * 3
+    lists = [set(requests.item_id[a:b]) for a, b in zip(requests.offsets, requests.offsets[1:], strict=False)]
     assert len({frozenset(one) for one in lists}) == 6
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.integers(1, 60), min_size=1, max_size=4), st.integers(0, 50), st.sampled_from([0, 1]), st.data()
+    st.lists(st.integers(1, 60), min_size=1, max_size=4),
+    st.integers(0, 50),
+    st.sampled_from([0, 1]),
+    st.data(),
 )
 def test_vectorised_requests_equal_the_obvious_ones(sizes, seed, levels, data) -> None:
     exposed = data.draw(st.integers(1, 4))
@@ -84,7 +87,7 @@ def test_vectorised_requests_equal_the_obvious_ones(sizes, seed, levels, data) -
     requests = static_requests(pools, request, count=2, seed=seed)
     for at in range(len(requests)):
         own = slice(requests.offsets[at], requests.offsets[at + 1])
-        columns = (requests.item[own], requests.stage[own], requests.y[own])
+        columns = (requests.item_id[own], requests.stage[own], requests.y[own])
         expected = obvious(pools, at % len(sizes), request, seed, at // len(sizes))
         assert sorted(zip(*(one.tolist() for one in columns), strict=True)) == expected
 
@@ -97,7 +100,7 @@ def test_request_of_a_user_does_not_depend_on_the_other_users() -> None:
         *(one[300:800] for one in (pools.prerank, pools.rank, pools.label)),
     )
     every, one = static_requests(pools, sizes), static_requests(alone, sizes)
-    assert every.item[every.offsets[1] : every.offsets[2]].tolist() == one.item.tolist()
+    assert every.item_id[every.offsets[1] : every.offsets[2]].tolist() == one.item_id.tolist()
 
 
 def test_smaller_pool_scales_the_request_and_is_flagged() -> None:
@@ -112,7 +115,7 @@ def test_exposure_rates_agree_with_the_share_of_requests() -> None:
     requests = static_requests(pools, sizes, count=50, seed=2)
     rates = exposure_rates(pools, sizes, 50, seed=2)
     shown = requests.stage == 3
-    counts = np.bincount(requests.users[shown] * 100 + requests.item[shown], minlength=700)
+    counts = np.bincount(requests.users[shown] * 100 + requests.item_id[shown], minlength=700)
     assert np.allclose(rates * 50, counts[pools.pools.users * 100 + pools.pools.item])
     assert rates.sum() == pytest.approx(8)
 
@@ -123,7 +126,9 @@ def test_every_item_is_drawn_equally_often() -> None:
     flat = ScoredPools(pools.pools, pools.prerank, pools.rank, pools.label)
     for number in range(200):
         requests = static_requests(flat, RequestSizes(20, 10, 5), seed=number)
-        drawn[requests.item] += 1  # kept = drawn / 2: the negatives of both cuts and the exposed items are all drawn
+        drawn[requests.item_id] += (
+            1  # kept = drawn / 2: the negatives of both cuts and the exposed items are all drawn
+        )
     assert drawn.sum() == 200 * 20
 
 

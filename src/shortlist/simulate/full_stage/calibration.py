@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from torch.nn import functional as F  # noqa: N812
 
+from shortlist.metrics.two_samples import auc
 from shortlist.simulate.full_stage.cell_noise import Rows
 from shortlist.simulate.full_stage.short_video import ShortVideoWorld, user_blocks
 
@@ -35,7 +35,9 @@ class WatchFigures:
     @property
     def accepted(self) -> bool:
         """Every quantile within 15 % and both R2 within .08 of KuaiRec."""
-        near = all(abs(ours / theirs - 1) <= 0.15 for ours, theirs in zip(self.quantiles, KUAIREC, strict=True))
+        near = all(
+            abs(ours / theirs - 1) <= 0.15 for ours, theirs in zip(self.quantiles, KUAIREC, strict=True)
+        )
         return near and abs(self.item_r2 - ITEM_R2) <= 0.08 and abs(self.both_r2 - BOTH_R2) <= 0.08
 
 
@@ -68,14 +70,6 @@ def explained(values: Numbers, items: Rows) -> tuple[float, float]:
     return float(1 - (rest**2).sum() / (total**2).sum()), float(1 - (left**2).sum() / (total**2).sum())
 
 
-def auc(scores: NDArray[np.floating], labels: NDArray[np.bool_]) -> float:
-    """The probability that a positive has a higher score than a negative, ties count half."""
-    positives = int(labels.sum())
-    ranks = rankdata(scores)
-    below = float(ranks[labels].sum()) - positives * (positives + 1) / 2
-    return below / (positives * (labels.size - positives))
-
-
 def bilinear_share(world: ShortVideoWorld, rank: int = 64, steps: int = 150, seed: int = 0) -> float:
     """The AUC excess over .5 of matrix factorization on held-out cells of the block, as a share of that of r.
 
@@ -88,7 +82,7 @@ def bilinear_share(world: ShortVideoWorld, rank: int = 64, steps: int = 150, see
     utilities = np.concatenate([world.r(part, items) for part in blocks])
     held = np.random.default_rng([seed, 18]).random(labels.shape) < 0.1
     best = _factorized_auc(torch.from_numpy(labels), torch.from_numpy(held), rank, steps, seed)
-    return (best - 0.5) / (auc(utilities[held], labels[held]) - 0.5)
+    return (best - 0.5) / (auc(utilities[held].astype(np.float64), labels[held]) - 0.5)
 
 
 def _factorized_auc(labels: torch.Tensor, held: torch.Tensor, rank: int, steps: int, seed: int) -> float:
@@ -106,5 +100,5 @@ def _factorized_auc(labels: torch.Tensor, held: torch.Tensor, rank: int, steps: 
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         if step % 10 == 9:
-            best = max(best, auc(logits.detach()[held].numpy(), labels[held].numpy()))
+            best = max(best, auc(logits.detach()[held].double().numpy(), labels[held].numpy()))
     return best

@@ -9,7 +9,14 @@ from scipy.special import expit, gammaincinv, ndtri
 
 from shortlist.errors import ConfigError
 from shortlist.simulate.full_stage.cell_noise import Floats
-from shortlist.simulate.full_stage.short_video import Scale, Shape, ShortVideoWorld, Videos, Viewers, WatchModel
+from shortlist.simulate.full_stage.short_video import (
+    Scale,
+    Shape,
+    ShortVideoWorld,
+    Videos,
+    Viewers,
+    WatchModel,
+)
 
 CATEGORIES, AGE_GROUPS, INTERESTS, TOPIC = 31, 7, 3, 8
 SECONDS = 9.5  # median duration
@@ -20,7 +27,9 @@ SHAPES = {
     "small": Shape(2150, 3300, 400, 1000, 0.163, 50 / 2300),
     "tiny": Shape(120, 300, 40, 120, 0.163, 0.163),
 }
-UNCALIBRATED = WatchModel(mu0=-0.95, b=0.38, sd=0.6, idiosyncratic=0.5, quality_sd=1.0, skew=0.0)
+UNCALIBRATED = WatchModel(
+    mu0=-0.95, b=0.38, sd=0.6, idiosyncratic=0.5, quality_sd=1.0, skew=0.0, patience=0.3
+)
 """The parameters of the small end-to-end check of the specification (4.9): too many positives among exposures."""
 
 
@@ -60,13 +69,13 @@ def _videos(rng: np.random.Generator, shape: Shape, centres: Floats, model: Watc
     count = shape.n_items
     weights = 1 / np.sqrt(np.arange(1, CATEGORIES + 1))
     category = rng.choice(CATEGORIES, count, p=weights / weights.sum())
-    quality = _qualities(rng, shape, model.skew)
+    quality = _qualities(rng, shape, model)
     age = rng.exponential(30.0, count)
-    popularity = 0.5 * quality + 0.4 * np.log1p(age) + 0.8 * rng.standard_normal(count)
+    popularity = 0.5 * quality / model.quality_sd + 0.4 * np.log1p(age) + 0.8 * rng.standard_normal(count)
     return Videos(
         category=category.astype(np.int64),
         topic=_near(rng, centres[category]),
-        quality=_floats(model.quality_sd * quality),
+        quality=quality,
         log_duration=_floats(rng.normal(np.log(SECONDS), 0.6, count)),
         age=_floats(age),
         log_popularity=_floats((popularity - popularity.mean()) / max(popularity.std(), 1e-9)),
@@ -83,10 +92,11 @@ def _viewers(rng: np.random.Generator, count: int, centres: Floats, model: Watch
     )
 
 
-def _qualities(rng: np.random.Generator, shape: Shape, skew: float) -> Floats:
+def _qualities(rng: np.random.Generator, shape: Shape, model: WatchModel) -> Floats:
     """One quality per video; the block and the other videos are stratified samples, so that seeds differ little."""
-    parts = (shape.block_items, shape.n_items - shape.block_items)
-    return np.concatenate([_skewed((rng.permutation(count) + 0.5) / max(count, 1), skew) for count in parts])
+    counts = (shape.block_items, shape.n_items - shape.block_items)
+    levels = np.concatenate([(rng.permutation(count) + 0.5) / max(count, 1) for count in counts])
+    return _floats(model.quality_sd * _skewed(levels, model.skew))
 
 
 def _skewed(levels: NDArray[np.float64], skew: float) -> Floats:

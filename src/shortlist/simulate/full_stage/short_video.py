@@ -29,16 +29,16 @@ APPEAL, WATCH, SEEN, BLOCK, POLICY = range(5)  # streams of the cell noise
 class WatchModel:
     """Weights of the appeal and parameters of the watch ratio; the defaults are calibrated, see `make_short_video`."""
 
-    mu0: float = -0.46  # log watch ratio of a cell of average appeal
-    b: float = 1.0  # effect of one standard deviation of appeal
-    sd: float = 0.27  # of the noise of one play
+    mu0: float = -0.5  # log watch ratio of a cell of average appeal
+    b: float = 0.96  # effect of one standard deviation of appeal
+    sd: float = 0.4  # of the noise of one play
     interest: float = 0.8
     quality: float = 0.9
     duration: float = 0.35
-    idiosyncratic: float = 0.9
-    quality_sd: float = 2.6  # standard deviation of the quality over videos
-    skew: float = 1.7  # of the quality: 0 = normal, 1 = as skewed to the left as an exponential distribution
-    patience: float = 0.35  # standard deviation over users
+    idiosyncratic: float = 1.1
+    quality_sd: float = 3.6  # standard deviation of the quality over videos
+    skew: float = 1.9  # of the quality: 0 = normal, 1 = as skewed to the left as an exponential distribution
+    patience: float = 0.5  # standard deviation over users
     table: float = 0.3  # standard deviation of the table of age groups and categories
     preferred: float = 0.3  # standard deviation of the preferred log-duration
 
@@ -140,9 +140,10 @@ class ShortVideoWorld:
         self._check(users, items)
         model, videos, viewers = self.model, self.videos, self.viewers
         total = model.interest * self.interest_scale(self.raw_interest(users, items))
-        total += model.quality * videos.quality[items] + self.table[
-            viewers.age_group[users][:, None], videos.category[items]
-        ]
+        total += (
+            model.quality * videos.quality[items]
+            + self.table[viewers.age_group[users][:, None], videos.category[items]]
+        )
         total -= model.duration * np.square(videos.log_duration[items] - viewers.preferred[users][:, None])
         total += viewers.patience[users][:, None]
         total += model.idiosyncratic * cell_normals(self.seed, APPEAL, users, items)

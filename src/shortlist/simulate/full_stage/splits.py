@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from shortlist.errors import ConfigError
 from shortlist.simulate.full_stage.cell_noise import cell_uniforms
 from shortlist.simulate.full_stage.static_requests import (
@@ -56,7 +54,7 @@ def make_cell_splits(
     and they are dropped from the lists.
     """
     _check(n_train)
-    if not (0 < test_share and 0 < validation_share and test_share + validation_share < 1):
+    if not (test_share > 0 and validation_share > 0 and test_share + validation_share < 1):
         raise ConfigError(
             "cell split: expected positive shares with a sum below 1, "
             f"got test_share {test_share!r} and validation_share {validation_share!r}"
@@ -71,12 +69,12 @@ def make_cell_splits(
 
 def _inside(requests: StaticRequests, seed: int, low: float, high: float) -> StaticRequests:
     """Only the cells whose random number lies in [low, high)."""
-    numbers = cell_uniforms(_seed(seed, FOLD), 0, requests.users, requests.item[:, None])[:, 0]
+    numbers = cell_uniforms(_seed(seed, FOLD), 0, requests.users, requests.item_id[:, None])[:, 0]
     return requests.where((numbers >= low) & (numbers < high))
 
 
 def _without_positives(pools: ScoredPools, requests: StaticRequests) -> ScoredPools:
-    cells = pools.pools.cells_of(requests.users[requests.positives], requests.item[requests.positives])
+    cells = pools.pools.cells_of(requests.users[requests.positives], requests.item_id[requests.positives])
     return pools.where(~cells)
 
 

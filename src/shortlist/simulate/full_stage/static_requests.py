@@ -18,6 +18,7 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.simulate.full_stage.cell_noise import Rows, cell_bits
 from shortlist.simulate.full_stage.pools import Pools
 from shortlist.simulate.full_stage.short_video import CELLS
+from shortlist.train.objectives.stage_log import StageLog
 
 Scores = NDArray[np.float32]
 PRERANK_NEGATIVE, RANK_NEGATIVE, EXPOSED = 1, 2, 3  # the last stage S that an item passed
@@ -57,9 +58,9 @@ class ScoredPools:
 class StaticRequests:
     """Requests [R] and their items [C], in the form that the instance sampler reads."""
 
-    user: Rows  # [R]
+    user_id: Rows  # [R] rows of users
     offsets: Rows  # [R + 1]
-    item: Rows  # [C]
+    item_id: Rows  # [C] rows of items
     stage: NDArray[np.int8]  # [C] S: 1 pre-rank negative, 2 rank negative, 3 exposed
     y: NDArray[np.int8]  # [C] 1, 0, or -1 where the item was not exposed
     drawn: Rows  # [R] items drawn from the pool
@@ -67,25 +68,31 @@ class StaticRequests:
     scaled: NDArray[np.bool_]  # [R] the pool was smaller than a request
 
     def __len__(self) -> int:
-        return len(self.user)
+        return len(self.user_id)
 
     @property
     def users(self) -> Rows:
         """The user of every item [C]."""
-        return np.repeat(self.user, np.diff(self.offsets))
+        return np.repeat(self.user_id, np.diff(self.offsets))
 
     @property
     def positives(self) -> NDArray[np.bool_]:
         """The exposed positives [C]."""
         return self.y == 1
 
+    def log(self, n_items: int) -> StageLog:
+        """The requests for the instance sampler: a log of three stages (retrieval, pre-rank, rank)."""
+        return StageLog(
+            self.user_id, self.offsets, self.item_id, self.stage, self.y, n_items, n_stages=EXPOSED
+        )
+
     def where(self, keep: NDArray[np.bool_]) -> "StaticRequests":
         """The same requests with the items of `keep` [C]."""
         kept = np.concatenate([[0], np.cumsum(keep)])
         return StaticRequests(
-            self.user,
+            self.user_id,
             kept[self.offsets],
-            self.item[keep],
+            self.item_id[keep],
             self.stage[keep],
             self.y[keep],
             self.drawn,
@@ -125,9 +132,9 @@ def joined(parts: list[StaticRequests]) -> StaticRequests:
     """Requests one after another."""
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     return StaticRequests(
-        np.concatenate([part.user for part in parts]),
+        np.concatenate([part.user_id for part in parts]),
         np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([part.item for part in parts]),
+        np.concatenate([part.item_id for part in parts]),
         np.concatenate([part.stage for part in parts]),
         np.concatenate([part.y for part in parts]),
         np.concatenate([part.drawn for part in parts]),
@@ -162,7 +169,9 @@ def _block(pools: ScoredPools, rows: Rows, sizes: RequestSizes, seed: int, numbe
 def _cut(pools: ScoredPools, rows: Rows, sizes: RequestSizes, seed: int, number: int) -> _Cut:
     """Draw, then cut by both scores: one request of every user of a block."""
     size = pools.pools.sizes[rows]
-    drawn, kept, exposed = (_scaled(one, size, sizes.drawn) for one in (sizes.drawn, sizes.kept, sizes.exposed))
+    drawn, kept, exposed = (
+        _scaled(one, size, sizes.drawn) for one in (sizes.drawn, sizes.kept, sizes.exposed)
+    )
     place, valid = _drawn(pools.pools, rows, drawn, seed, number)
     first = _ranks(pools.prerank[place], valid)
     on = first < kept[:, None]
@@ -219,6 +228,6 @@ def _check(pools: ScoredPools) -> None:
                 f"got {len(values):,}"
             )
     if not len(pools.pools.user) or not pools.pools.sizes.all():
-        raise DataError("static request: expected a pool of at least one item for every user, got an empty one")
-
-
+        raise DataError(
+            "static request: expected a pool of at least one item for every user, got an empty one"
+        )
