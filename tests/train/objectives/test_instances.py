@@ -9,6 +9,7 @@ from shortlist.train.objectives import (
     StageLog,
     default_counts,
     lowest_stage,
+    make_objective,
     relabel,
 )
 
@@ -216,3 +217,28 @@ def test_empty_log_has_no_batch():
 def test_settings_that_do_not_fit_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         InstanceSampler(funnel_log(), **settings)
+
+
+@pytest.mark.parametrize("name", ["ranknet", "lambdarank", "lambdaloss", "margin", "soft-label"])
+def test_graded_objectives_learn_the_order_of_the_strata(name):
+    """One score per item; every item has the same stratum in all requests."""
+    stratum = np.arange(60) % 5
+    stage, y = np.minimum(stratum, 3), np.where(stratum == 4, 1, np.where(stratum == 3, 0, -1))
+    log = StageLog(
+        np.zeros(4, np.int64),
+        np.arange(5) * 60,
+        *(np.tile(one, 4) for one in (np.arange(60), stage, y)),
+        60,
+        3,
+    )
+    sampler = InstanceSampler(log, counts={3: 2, 2: 2, 1: 2}, batch_size=16)
+    scores = torch.zeros(61, requires_grad=True)
+    objective, optimizer = make_objective(name), torch.optim.Adam([scores], 0.05)
+    for epoch in range(15):
+        for batch in sampler.batches(epoch):
+            optimizer.zero_grad()
+            objective(scores[batch.items], batch.labels, batch.mask, batch.weight).mean().backward()
+            optimizer.step()
+    means = [scores[:60].detach()[torch.from_numpy(stratum == one)].mean().item() for one in range(1, 5)]
+    assert means == sorted(means)
+    assert means[-1] > means[0] + 0.5
