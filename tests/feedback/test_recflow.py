@@ -158,7 +158,8 @@ def test_flags_give_the_stage():
 @pytest.mark.parametrize(
     ("changes", "violations", "stages"),
     [
-        ({"rerank_pos": [0] * 5, "rank_pos": [0] * 5}, {"no_stage": 1, "shown_but_not_served": 1, "ranked_before_reached": 1}, [1, 2, 3, 4, 0]),
+        ({"rerank_pos": [0] * 5, "rank_pos": [0] * 5},
+         {"no_stage": 1, "shown_but_not_served": 1, "ranked_before_reached": 1}, [1, 2, 3, 4, 0]),
         ({"coarse_neg": [1, 1, 1, 0, 0]}, {"several_stages": 2}, [2, 2, 3, 4, 5]),
         ({"realshow": [1, 0, 0, 0, 1]}, {"shown_but_not_served": 1}, [1, 2, 3, 4, 5]),
         ({"rank_index": [5, 0, 30, 12, 1]}, {"ranked_before_reached": 1}, [1, 2, 3, 4, 5]),

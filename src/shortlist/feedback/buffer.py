@@ -87,7 +87,7 @@ def write_buffer(root: Path, writer: str, buffer: Buffer) -> dict[str, int]:
     hours: dict[int, list[tuple[LoggedRequests, Contexts]]] = {}
     for entry in buffer.records:
         hours.setdefault(int(entry[0].ts_ms[0]) // HOUR_MS, []).append(entry)
-    lost = {
+    lost: dict[str, Any] = {
         "dropped_requests": buffer.dropped,
         "failed_requests": buffer.failed,
         "skipped_requests": buffer.skipped,

@@ -9,10 +9,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from shortlist.data import Vocabulary
+from shortlist.data import Candidates, Vocabulary
 from shortlist.errors import DataError
 from shortlist.feedback.record import MISSING, Array, Funnel, LoggedRequests
-from shortlist.pipeline.trace import RETURNED, Step, Trace
+from shortlist.pipeline.trace import RETURNED, Trace
 
 MAX_NOMINATORS = 63  # bits of a mask
 MAX_STAGES = 127  # S is int8
@@ -45,8 +45,10 @@ def from_trace(trace: Trace, meta: RequestMeta, items: Vocabulary | None = None)
     valid = trace.nominated.valid
     stage = torch.where(trace.fate == RETURNED, depth, trace.fate)
 
+    at = valid.flatten().nonzero().flatten()
+
     def flat(values: Tensor, kind: Any) -> Array:
-        return values[valid].cpu().numpy().astype(kind, copy=False)
+        return values.reshape(-1)[at].cpu().numpy().astype(kind, copy=False)
 
     counts = valid.sum(1).cpu().numpy()
     ranks = [flat(_ranks(trace, number), np.int32) for number in range(depth)]
@@ -72,11 +74,11 @@ def from_trace(trace: Trace, meta: RequestMeta, items: Vocabulary | None = None)
         channel_mask=flat(_channels(trace), np.int64),
         scores=np.stack(scores, axis=1),
         ranks=np.stack(ranks, axis=1),
-        position=flat(_position(trace), np.int16),
+        position=flat(_places(trace, trace.steps[-1].after), np.int16),
         shown=np.full(size, MISSING, np.int8),
         incl_prob=np.ones(size, np.float32),
         reason=np.zeros(size, np.int8),
-        filtered=flat(trace.removed_by_filter, bool),
+        filtered=flat(_filtered(trace), bool),
         y=np.full(size, MISSING, np.int8),
     )
 
@@ -119,22 +121,28 @@ def _scores(trace: Trace, number: int) -> Tensor:
 def _ranks(trace: Trace, number: int) -> Tensor:
     """Ranks in the input of a stage [B, K0]: by score for a stage that scores, by choice for a selector."""
     step = trace.steps[number]
-    if step.kind in SCORING:
-        return trace.ranks(number)
-    return _places(trace, step) if step.kind == "selector" else torch.zeros_like(trace.nominated.items)
+    if step.kind not in SCORING:
+        return (
+            _places(trace, step.after) if step.kind == "selector" else torch.zeros_like(trace.nominated.items)
+        )
+    found = step.before_cut
+    return _places(trace, found, found.sort_keys().argsort(dim=1, descending=True, stable=True))
 
 
-def _position(trace: Trace) -> Tensor:
-    """Place in the slate from 1, 0 where not served [B, K0]."""
-    return _places(trace, trace.steps[-1])
+def _filtered(trace: Trace) -> Tensor:
+    """Whether a filter removed the candidate [B, K0]."""
+    if any(step.kind == "filter" for step in trace.steps):
+        return trace.removed_by_filter
+    return torch.zeros_like(trace.nominated.valid)
 
 
-def _places(trace: Trace, step: Step) -> Tensor:
-    """Place from 1 among the candidates after a step, in their order; 0 where absent [B, K0]."""
+def _places(trace: Trace, found: Candidates, order: Tensor | None = None) -> Tensor:
+    """Place from 1 among the valid candidates of a step, in their order or in this one; 0 where absent [B, K0]."""
     count, width = trace.nominated.shape
     # Empty places write into an extra column, which is dropped.
-    at = step.after.slot.masked_fill(~step.after.valid, width)
-    return at.new_zeros((count, width + 1)).scatter(1, at, step.after.valid.cumsum(1))[:, :-1]
+    at = found.slot.masked_fill(~found.valid, width)
+    at = at if order is None else at.gather(1, order)
+    return at.new_zeros((count, width + 1)).scatter(1, at, (at < width).cumsum(1))[:, :-1]
 
 
 def _channels(trace: Trace) -> Tensor:

@@ -64,7 +64,7 @@ def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: 
     reader = LogReader(Path(root), since, until, check)
     sums: Counter[str] = Counter()
     strata: Counter[tuple[str, int]] = Counter()
-    weights: Counter[int] = Counter()
+    weights: dict[int, float] = {}
     funnels: Counter[str] = Counter()
     times = list[int]()
     for record in reader.requests():
@@ -77,7 +77,8 @@ def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: 
         for stage in np.unique(record.stage).tolist():
             rows = record.stage == stage
             strata["logged", stage] += int(rows.sum())
-            weights[stage] += float((1.0 / record.incl_prob[rows].astype(np.float64)).sum())
+            weight = float((1.0 / record.incl_prob[rows].astype(np.float64)).sum())
+            weights[stage] = weights.get(stage, 0.0) + weight
     stages = sorted({stage for _, stage in strata})
     lines = reader.manifest.parts
     return LogSummary(
@@ -86,7 +87,9 @@ def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: 
         bytes=sum(pair.candidates.bytes for pair in reader.pairs),
         since_ms=min(times, default=None),
         until_ms=max(times, default=None),
-        strata=tuple(Stratum(k, strata["nominated", k], strata["logged", k], weights[k]) for k in stages),
+        strata=tuple(
+            Stratum(k, strata["nominated", k], strata["logged", k], weights.get(k, 0.0)) for k in stages
+        ),
         funnels=dict(funnels),
         complete_requests=sums["complete"],
         dropped_requests=sum(line.dropped_requests for line in lines),

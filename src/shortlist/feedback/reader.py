@@ -127,8 +127,8 @@ class LogReader:
         try:
             files = [pq.ParquetFile(self.root / part.path) for part in (pair.requests, pair.candidates)]
             for number in range(files[0].num_row_groups):
-                tables = [one.read_row_group(number) for one in files]
-                yield self._inside(record_of(*tables, pair.requests.path))
+                requests, candidates = (one.read_row_group(number) for one in files)
+                yield self._inside(record_of(requests, candidates, pair.requests.path))
         except (OSError, pa.ArrowException, DataError, ValueError, KeyError, IndexError) as error:
             self.problems.add("bad_parts", f"{pair.requests.path}: {type(error).__name__}: {error}")
 
@@ -177,4 +177,5 @@ def adds_up(record: LoggedRequests) -> Array:
     needed = logged | ((served | record.complete[:, None]) & (strata > 0))
     wrong = needed & ~(np.abs(weight - strata) <= CLOSE * np.maximum(strata, 1)) & ~np.isnan(weight)
     outside = np.bincount(record.request, ~in_range, minlength=len(record)) > 0
-    return counts_fall & ~wrong.any(axis=1) & ~outside
+    whole: Array = counts_fall & ~wrong.any(axis=1) & ~outside
+    return whole

@@ -89,7 +89,8 @@ class LoggedRequests:
         """N_k, the nominated candidates of each request with S = k, from n_in and n_out [R, T + 1]."""
         held = np.concatenate([self.n_in[:, :1], self.n_out, np.zeros((len(self), 1))], axis=1)
         held = np.maximum(held, 0)
-        return (held[:, :-1] - held[:, 1:]).astype(np.int64)
+        sizes: Array = (held[:, :-1] - held[:, 1:]).astype(np.int64)
+        return sizes
 
     def take(self, rows: Array) -> "LoggedRequests":
         """These requests, in this order, with their candidates."""
@@ -117,7 +118,10 @@ class LoggedRequests:
             return self
         room = ((0, 0), (0, depth - self.depth))
         fill = {"scores": np.nan, "ranks": 0}
-        wide = {n: np.pad(getattr(self, n), room, constant_values=fill.get(n, MISSING)) for n in PER_STAGE}
+        wide: dict[str, Any] = {
+            name: np.pad(getattr(self, name), room, constant_values=fill.get(name, MISSING))
+            for name in PER_STAGE
+        }
         return replace(self, **wide)
 
 
@@ -169,7 +173,7 @@ def logged_requests(
         "filtered": np.zeros(size, bool),
         "y": np.full(size, MISSING, np.int8),
     } | known
-    given = {"request_id": request_id, "ts_ms": ts_ms, "user_id": user_id, "offsets": offsets}
+    given: dict[str, Any] = {"request_id": request_id, "ts_ms": ts_ms, "user_id": user_id, "offsets": offsets}
     return LoggedRequests(
         **given, item_id=item_id, stage=stage.astype(np.int8), n_out=n_out.astype(np.int32), **arrays
     )
@@ -182,7 +186,7 @@ def concat(parts: Sequence[LoggedRequests]) -> LoggedRequests:
     depth = max(part.depth for part in parts)
     funnels = tuple(dict.fromkeys(one for part in parts for one in part.funnels))
     parts = [part.widened(depth) for part in parts]
-    joined = {
+    joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in (*PER_REQUEST, *PER_CANDIDATE)
     }

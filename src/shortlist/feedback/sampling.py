@@ -92,7 +92,8 @@ def _mixed(bits: Array) -> Array:
     """The output function of SplitMix64; whole numbers wrap around."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    mixed: Array = bits ^ (bits >> np.uint64(31))
+    return mixed
 
 
 def _best_rank(record: LoggedRequests) -> Array:
