@@ -3,3 +3,45 @@
 A request thread offers the trace of a run; a background thread samples and writes it. Feedback arrives later and
 becomes labels when its window has closed.
 """
+
+from shortlist.feedback.events import AppendedEvents, append_events
+from shortlist.feedback.from_trace import RequestMeta, from_trace, request_id
+from shortlist.feedback.inspection import LogSummary, inspect_log
+from shortlist.feedback.join import JoinReport, join_feedback, labelled
+from shortlist.feedback.outcomes import LabelRules
+from shortlist.feedback.reader import LogReader, Problems
+from shortlist.feedback.recflow import Features, to_recflow
+from shortlist.feedback.recflow_reader import RecflowReader
+from shortlist.feedback.record import Funnel, LoggedRequests, concat, logged_requests
+from shortlist.feedback.sampling import EVERYTHING, Quota, Sampling, sampled
+from shortlist.feedback.writer import FullStageLogger, LogCounts, LogSettings
+
+__all__ = [
+    "EVERYTHING",
+    "AppendedEvents",
+    "Features",
+    "FullStageLogger",
+    "Funnel",
+    "JoinReport",
+    "LabelRules",
+    "LogCounts",
+    "LogReader",
+    "LogSettings",
+    "LogSummary",
+    "LoggedRequests",
+    "Problems",
+    "Quota",
+    "RecflowReader",
+    "RequestMeta",
+    "Sampling",
+    "append_events",
+    "concat",
+    "from_trace",
+    "inspect_log",
+    "join_feedback",
+    "labelled",
+    "logged_requests",
+    "request_id",
+    "sampled",
+    "to_recflow",
+]
