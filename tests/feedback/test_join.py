@@ -160,3 +160,14 @@ def test_index_reads_row_groups_that_overlap_only(log):
     assert set(found["request_id"].to_pylist()) == {wanted}
     assert len(index._groups) == 1
     assert index.between(0, 5) == []
+
+
+def test_damaged_events_are_counted_and_the_others_are_used(log):
+    columns, plays = feedback_of(log)
+    append_events(log, columns, ingest_ts_ms=LATER)
+    part = read_manifest(log).of("feedback")[0]
+    path = log / part.path
+    path.write_bytes(path.read_bytes()[:-9])
+    report = join_feedback(log, watermark=LATER)
+    assert report.problems.counts == {"bad_parts": 1}
+    assert 0 < report.positives < plays.sum()

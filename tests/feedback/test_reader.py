@@ -54,7 +54,16 @@ def test_folder_that_does_not_exist_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "tail", [b'{"table": "requests", "pa', b'{"table"\n', b"[1]\n", b'{"path": 3}\n', b"\xff\xfe\n"]
+    "tail",
+    [
+        b'{"table": "requests", "pa',
+        b'{"table"\n',
+        b"[1]\n",
+        b'{"path": 3}\n',
+        b'{"path": "../a"}\n',
+        b'{"path": "a", "rows": "b"}\n',
+        b"\xff\xfe\n",
+    ],
 )
 def test_damaged_line_is_counted_and_the_others_are_used(log, tail):
     with (log / MANIFEST).open("ab") as handle:

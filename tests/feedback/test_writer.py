@@ -343,3 +343,11 @@ def test_manifest_line_has_the_fields_of_the_specification(tmp_path):
     write_log(tmp_path, traces(funnel(60, 20, 5), 1))
     line = json.loads((tmp_path / MANIFEST).read_text().splitlines()[0])
     assert {"path", "rows", "min_ts", "max_ts", "sha256", "schema_version", "dropped_requests"} <= line.keys()
+
+
+def test_user_id_of_another_type_is_null_and_counted(tmp_path):
+    trace = traces(funnel(60, 20, 5), 1, 3)[0]
+    with FullStageLogger(tmp_path, ITEMS, users=Vocabulary.of([1, 2])) as log:
+        log.offer(trace, replace(meta_of(trace), user_id=["7", "anna", None]))
+    assert read_all(tmp_path)[0].user_id.tolist() == [7, -1, -1]
+    assert sum(part.users_not_stored for part in read_manifest(tmp_path).parts) == 1

@@ -16,7 +16,7 @@ from shortlist.feedback.events import AppendedEvents, append_events
 from shortlist.feedback.inspection import LogSummary, inspect_log
 from shortlist.feedback.join import JoinReport, join_feedback
 from shortlist.feedback.outcomes import LabelRules
-from shortlist.feedback.reader import FOREVER, Problems
+from shortlist.feedback.reader import FOREVER, LogReader, Problems
 from shortlist.feedback.recflow import LEVELS, to_recflow
 from shortlist.feedback.schema import EVENTS
 
@@ -69,6 +69,7 @@ def join_command(
     json: Json = False,
 ) -> None:
     """Join requests with their feedback into the table of labels; nothing is random, the seed has no effect."""
+    LogReader(root)  # before events are appended to a folder that is no log
     rules = LabelRules(tuple(positive or ("play",)), least_play_ms)
     now = time.time_ns() // 1_000_000
     added = [append_events(root, _read(path), now) for path in events or []]
@@ -113,7 +114,8 @@ def _print_summary(summary: LogSummary) -> None:
         echo(f"{one.stage:>4}{one.nominated:>14,}{one.logged:>14,}{one.weight:>16,.1f}")
     echo(
         f"dropped {summary.dropped_requests:,}, failed {summary.failed_requests:,}, outside of the logged share "
-        f"{summary.skipped_requests:,} requests; clock went backwards {summary.clock_backwards:,} times"
+        f"{summary.skipped_requests:,} requests; clock went backwards {summary.clock_backwards:,} times, "
+        f"{summary.users_not_stored:,} user ids are not of the type of the column"
     )
     echo(f"{summary.events:,} events, {summary.rejected_events:,} rejected")
     for sentence in summary.explained:

@@ -12,7 +12,7 @@ from shortlist.errors import DataError
 from shortlist.feedback.manifest import Part, append_parts
 from shortlist.feedback.parts import HOUR_MS, parquet_bytes, part_path, partition, write_bytes
 from shortlist.feedback.record import LoggedRequests, concat
-from shortlist.feedback.schema import SCHEMA_VERSION, candidates_table, requests_table
+from shortlist.feedback.schema import SCHEMA_VERSION, as_id, candidates_table, requests_table
 
 Contexts = list[dict[str, Any] | None]
 
@@ -35,6 +35,7 @@ class Buffer:
     failed: int = 0
     skipped: int = 0
     backwards: int = 0
+    users_not_stored: int = 0
 
     def add(self, record: LoggedRequests, contexts: Contexts, now: float) -> None:
         """Append requests; a request with an earlier time than one before it is counted.
@@ -47,6 +48,8 @@ class Buffer:
         latest = np.maximum.accumulate(np.concatenate([[self.latest], record.ts_ms]))
         self.backwards += int((record.ts_ms < latest[:-1]).sum())
         self.latest = int(latest[-1])
+        given = [user for user in record.user_id.tolist() if user is not None and user != ""]
+        self.users_not_stored += sum(as_id(user, self.text_users) is None for user in given)
         self.began = self.began if self.records else now
         self.records += _by_hour(record, contexts)
         self.nbytes += record.nbytes
@@ -76,7 +79,7 @@ class Buffer:
         """Start again after a part was written."""
         self.seq += 1 if self.records else 0
         self.records, self.nbytes = [], 0
-        self.dropped = self.failed = self.skipped = self.backwards = 0
+        self.dropped = self.failed = self.skipped = self.backwards = self.users_not_stored = 0
 
 
 def write_buffer(root: Path, writer: str, buffer: Buffer) -> dict[str, int]:
@@ -92,6 +95,7 @@ def write_buffer(root: Path, writer: str, buffer: Buffer) -> dict[str, int]:
         "failed_requests": buffer.failed,
         "skipped_requests": buffer.skipped,
         "clock_backwards": buffer.backwards,
+        "users_not_stored": buffer.users_not_stored,
     }
     parts = [part for hour in sorted(hours) for part in _pair(root, writer, hour, hours[hour], buffer)]
     if not parts and any(lost.values()):

@@ -45,6 +45,7 @@ class LogSummary:
     failed_requests: int
     skipped_requests: int
     clock_backwards: int
+    users_not_stored: int  # user ids that are not of the type of the column
     events: int
     rejected_events: int
     problems: Problems = field(default_factory=Problems)
@@ -96,6 +97,7 @@ def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: 
         failed_requests=sum(line.failed_requests for line in lines),
         skipped_requests=sum(line.skipped_requests for line in lines),
         clock_backwards=sum(line.clock_backwards for line in lines),
+        users_not_stored=sum(line.users_not_stored for line in lines),
         events=sum(line.rows for line in lines if line.table in ("feedback", "corrections")),
         rejected_events=sum(line.rejected_events for line in lines),
         problems=reader.problems,

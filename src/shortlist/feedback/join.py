@@ -71,7 +71,7 @@ def join_feedback(
 
     The labels of a rule replace those of an earlier run only when all of them are written.
     """
-    rules, reader = rules or LabelRules(), LogReader(Path(root))
+    rules, reader = rules or LabelRules(), LogReader(Path(root), scores=False)
     watermark = watermark_of(reader.root, rules.allowed_lateness_ms) if watermark is None else watermark
     events = {late: _events(reader, table) for table, late in (("feedback", False), ("corrections", True))}
     total: Counter[str] = Counter()
@@ -181,8 +181,9 @@ def _placed(values: Array, at: Array, new: Array) -> Array:
 
 
 def _events(reader: LogReader, table: str) -> IdIndex:
-    """The usable parts of a table of events."""
-    parts = [part for part in reader.manifest.of(table) if reader.is_usable(part)]
+    """The usable parts of a table of events; their hashes are always checked, so that reading cannot fail later."""
+    careful = replace(reader, check=True)
+    parts = [part for part in reader.manifest.of(table) if careful.is_usable(part)]
     return IdIndex(reader.root, parts, EVENT_COLUMNS)
 
 

@@ -36,6 +36,7 @@ class Part:
     failed_requests: int = 0  # could not be converted or written
     skipped_requests: int = 0  # outside of the logged share
     clock_backwards: int = 0  # requests with an earlier time than one before
+    users_not_stored: int = 0  # user ids that are not of the type of the column
     rejected_events: int = 0  # feedback that is not an event
 
     @property
@@ -129,13 +130,21 @@ def _write(handle: int, data: bytes) -> None:
         data = data[os.write(handle, data) :]
 
 
+def _inside(path: object) -> bool:
+    """Whether a path stays in the folder of the log."""
+    return isinstance(path, str) and not path.startswith("/") and ".." not in Path(path).parts
+
+
 def _part(line: bytes) -> Part | str:
     """The part of a line, or what is wrong with it."""
     try:
         values: Any = json.loads(line)
-        known = {one.name: one.type for one in fields(Part)}
-        if not isinstance(values, dict) or not isinstance(values.get("path"), str):
-            return f"expected a JSON object with a path, got {line[:80]!r}; remove the line"
-        return Part(**{name: value for name, value in values.items() if name in known})
+        if not isinstance(values, dict) or not _inside(values.get("path")):
+            return f"expected a JSON object with a path in the log, got {line[:80]!r}; remove the line"
+        known: dict[str, Any] = {one.name: one.type for one in fields(Part) if one.name in values}
+        wrong = [name for name, kind in known.items() if type(values[name]) is not kind]
+        if wrong:
+            return f"expected another type of {', '.join(wrong)}, got {line[:80]!r}; remove the line"
+        return Part(**{name: values[name] for name in known})
     except (ValueError, TypeError) as error:
         return f"expected the JSON of a part, got {line[:80]!r} ({error}); remove the line"

@@ -55,6 +55,7 @@ class LogReader:
     since: int = -FOREVER
     until: int = FOREVER
     check: bool = False
+    scores: bool = True  # whether scores and ranks are read; without them they are NaN and 0
     problems: Problems = field(default_factory=Problems)
 
     def __post_init__(self) -> None:
@@ -84,16 +85,15 @@ class LogReader:
 
     def requests(self) -> Iterator[LoggedRequests]:
         """All requests, as one record per row group; a request that was logged twice is returned once."""
-        seen: tuple[str, Array] = ("", np.array([], np.int64))
+        folder, seen = "", list[Array]()  # ids of the records of one hour
         for pair in self.pairs:
-            folder = pair.requests.key[0]
-            known = seen[1] if seen[0] == folder else np.array([], np.int64)
+            if pair.requests.key[0] != folder:
+                folder, seen = pair.requests.key[0], []
             for record in self._records(pair):
-                fresh = self._fresh(record, known)
-                known = np.union1d(known, fresh.request_id)
+                fresh = self._fresh(record, seen) if len(record) else record
                 if len(fresh):
+                    seen.append(np.sort(fresh.request_id))
                     yield fresh
-            seen = (folder, known)
 
     def _usable(self, table: str) -> dict[tuple[str, str, int], Part]:
         """Parts of a table that overlap the time range and can be read."""
@@ -127,10 +127,17 @@ class LogReader:
         try:
             files = [pq.ParquetFile(self.root / part.path) for part in (pair.requests, pair.candidates)]
             for number in range(files[0].num_row_groups):
-                requests, candidates = (one.read_row_group(number) for one in files)
+                requests = files[0].read_row_group(number)
+                candidates = files[1].read_row_group(number, columns=self._columns(files[1]))
                 yield self._inside(record_of(requests, candidates, pair.requests.path))
-        except (OSError, pa.ArrowException, DataError, ValueError, KeyError, IndexError) as error:
+        except (OSError, pa.ArrowException, DataError, ValueError, KeyError, IndexError, TypeError) as error:
             self.problems.add("bad_parts", f"{pair.requests.path}: {type(error).__name__}: {error}")
+
+    def _columns(self, file: pq.ParquetFile) -> list[str] | None:
+        """The columns to read, None for all."""
+        if self.scores:
+            return None
+        return [name for name in file.schema_arrow.names if not name.startswith(("score_", "rank_"))]
 
     def _inside(self, record: LoggedRequests) -> LoggedRequests:
         """The requests of the time range whose candidates add up to the counts of the funnel."""
@@ -144,11 +151,14 @@ class LogReader:
             )
         return record if (inside & whole).all() else record.take(np.flatnonzero(inside & whole))
 
-    def _fresh(self, record: LoggedRequests, known: Array) -> LoggedRequests:
-        """The requests that were not read before."""
-        first = np.zeros(len(record), bool)
-        first[np.unique(record.request_id, return_index=True)[1]] = True
-        fresh = first & ~np.isin(record.request_id, known)
+    def _fresh(self, record: LoggedRequests, seen: list[Array]) -> LoggedRequests:
+        """The requests that were not read before; records of other ranges of ids cannot hold them."""
+        ids = record.request_id
+        fresh = np.zeros(len(record), bool)
+        fresh[np.unique(ids, return_index=True)[1]] = True
+        for known in seen:
+            if known[0] <= ids.max() and known[-1] >= ids.min():
+                fresh &= ~np.isin(ids, known)
         for row in np.flatnonzero(~fresh):
             self.problems.add(
                 "duplicate_requests", f"request {record.request_id[row]} was logged more than once"
@@ -170,7 +180,9 @@ def adds_up(record: LoggedRequests) -> Array:
     stage = np.where(in_range, record.stage, 0)
     group = record.request * width + stage
     size = len(record) * width
-    weight = np.bincount(group, 1.0 / record.incl_prob, minlength=size).reshape(-1, width)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inverse = 1.0 / record.incl_prob
+    weight = np.bincount(group, inverse, minlength=size).reshape(-1, width)
     logged = np.bincount(group, minlength=size).reshape(-1, width) > 0
     strata = record.strata()
     served = np.arange(width) == record.n_stages[:, None]

@@ -153,12 +153,23 @@ class FullStageLogger:
             entry = self._next()
             if isinstance(entry, tuple):
                 self._add(*entry)
+            if entry is None:
+                self._drain()
             if entry is None or isinstance(entry, Event) or self._due():
                 self._write()
             if isinstance(entry, Event):
                 entry.set()
             if entry is None:
                 return
+
+    def _drain(self) -> None:
+        """Add what other threads offered while the logger was closed."""
+        while not self._queue.empty():
+            entry = self._queue.get()
+            if isinstance(entry, tuple):
+                self._add(*entry)
+            elif isinstance(entry, Event):
+                entry.set()
 
     def _next(self) -> tuple[Trace, RequestMeta] | Event | bool | None:
         """The next entry of the queue; False if the buffer gets too old before one arrives."""
