@@ -15,4 +15,4 @@ def watch_label(play_ms: Numbers, duration_ms: Numbers) -> NDArray[np.bool_]:
 
 def log_threshold(log_duration_s: NDArray[np.float32]) -> NDArray[np.float32]:
     """Logarithm of the watch ratio from which the label is 1: log(min(1, 7 s / duration))."""
-    return np.minimum(np.float32(np.log(SHORT_MS / 1000)) - log_duration_s, np.float32(0))
+    return np.asarray(np.minimum(np.log(SHORT_MS / 1000) - log_duration_s, 0), np.float32)

@@ -27,7 +27,18 @@ APPEAL, WATCH, SEEN, BLOCK, POLICY = range(5)  # streams of the cell noise
 
 @dataclass(frozen=True)
 class WatchModel:
-    """Weights of the appeal and parameters of the watch ratio; the defaults are calibrated, see `make_short_video`."""
+    """Weights of the appeal and parameters of the watch ratio; the defaults are calibrated to KuaiRec.
+
+    A public excerpt of KuaiRec has watch-ratio quantiles 5/25/50/75/95 % of .097/.467/.779/1.137/1.994, a mean of .918,
+    a share of .334 from 1 and of .050 above 2, and R2 of .41 (item effects) and .46 (item and user effects). The full
+    world has .097/.418/.720/1.138/2.090, .86, .317, .058, .39 and .43 as means of 30 seeds; every seed is within 15 %
+    of all quantiles and within .05 of both R2. Rank-64 matrix factorization reaches 86.6 to 87.5 % of the AUC excess
+    of r on held-out cells of the dense block (3 seeds); with an idiosyncratic weight of .5 it was 93 %, so that weight
+    was raised. Zeros (.7 % in KuaiRec) do not occur.
+
+    Half of all labels are 1, and the stage models find so good items that 99 % of exposures are positive: the utility
+    of a funnel is saturated. `UNCALIBRATED` (81 %) and `PAPER_SHARE` (64 %) leave room between funnels.
+    """
 
     mu0: float = -0.5  # log watch ratio of a cell of average appeal
     b: float = 0.96  # effect of one standard deviation of appeal

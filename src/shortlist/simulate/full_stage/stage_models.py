@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -159,6 +160,6 @@ class _Inputs(nn.Module):
 def _layers(sizes: Sequence[int]) -> nn.Sequential:
     """Linear layers with ReLU between them."""
     layers: list[nn.Module] = []
-    for wide, next_wide in zip(sizes, sizes[1:], strict=False):
+    for wide, next_wide in pairwise(sizes):
         layers += [nn.Linear(wide, next_wide), nn.ReLU()]
     return nn.Sequential(*layers[:-1])

@@ -78,7 +78,7 @@ class StaticRequests:
     @property
     def positives(self) -> NDArray[np.bool_]:
         """The exposed positives [C]."""
-        return self.y == 1
+        return np.asarray(self.y == 1)
 
     def log(self, n_items: int) -> StageLog:
         """The requests for the instance sampler: a log of three stages (retrieval, pre-rank, rank)."""

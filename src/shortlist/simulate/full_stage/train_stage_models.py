@@ -14,6 +14,7 @@ from shortlist.errors import DataError
 from shortlist.metrics.two_samples import auc
 from shortlist.progress import Progress, silent
 from shortlist.simulate.full_stage.cell_noise import Rows
+from shortlist.simulate.full_stage.live_funnel import Score
 from shortlist.simulate.full_stage.pools import exposed_pools
 from shortlist.simulate.full_stage.short_video import CELLS, ShortVideoWorld
 from shortlist.simulate.full_stage.stage_models import (
@@ -85,18 +86,19 @@ def train_stage_models(
     train, test = _held_out(
         exposed_cells(world, np.arange(world.n_users), config.max_cells, seed), config, seed
     )
-    features = [torch.from_numpy(one(world)).to(device_of(device)) for one in (user_features, item_features)]
+    to = device_of(device)
+    users, items = (torch.from_numpy(one(world)).to(to) for one in (user_features, item_features))
     torch.manual_seed(seed)
-    towers = TwoTower(*features, config.width, config.prerank_layers).to(features[0].device)
-    network = RankNetwork(*features, config.width, config.rank_layers).to(features[0].device)
+    towers = TwoTower(users, items, config.width, config.prerank_layers).to(to)
+    network = RankNetwork(users, items, config.width, config.rank_layers).to(to)
     for model, task in ((towers, "pre-rank model"), (network, "rank model")):
         _fit(model, train, config, seed, task, progress)
     prerank, rank = TwoTowerScore.of(towers), RankScore.of(network)
-    measured = [
-        auc(score(test.users, test.items[:, None])[:, 0].astype(np.float64), test.labels)
-        for score in (prerank, rank)
-    ]
-    return StageModels(prerank, rank, *measured, len(train))
+    return StageModels(prerank, rank, _auc(prerank, test), _auc(rank, test), len(train))
+
+
+def _auc(score: Score, cells: LabelledCells) -> float:
+    return auc(score(cells.users, cells.items[:, None])[:, 0].astype(np.float64), cells.labels)
 
 
 def _held_out(
