@@ -10,7 +10,7 @@ import pyarrow as pa
 from shortlist.data import Vocabulary
 from shortlist.errors import DataError
 from shortlist.feedback.manifest import Part, append_parts
-from shortlist.feedback.parts import HOUR_MS, parquet_bytes, part_path, partition, write_bytes
+from shortlist.feedback.parts import HOUR_MS, ParquetBuffer, part_path, partition, write_bytes
 from shortlist.feedback.record import LoggedRequests, concat
 from shortlist.feedback.schema import SCHEMA_VERSION, as_id, candidates_table, requests_table
 
@@ -116,21 +116,24 @@ def _pair(
     """The part of candidates and the part of requests of one hour; row group j of both has the same requests."""
     depth = max(record.depth for record, _ in entries)
     entries = sorted(entries, key=lambda entry: int(entry[0].request_id[0]))
-    groups = [_joined(group, depth) for group in _row_groups(entries, buffer.row_group)]
-    ids = np.concatenate([record.request_id for record, _ in groups])
-    times = np.concatenate([record.ts_ms for record, _ in groups])
-    span = (int(times.min()), int(times.max()), int(ids.min()), int(ids.max()))
-    tables = {
-        "candidates": (candidates_table(one, buffer.items, buffer.score_bits) for one, _ in groups),
-        "requests": (
-            requests_table(one, _context(some, buffer.context), buffer.text_users) for one, some in groups
-        ),
-    }
-    rows = {"candidates": sum(one.n_candidates for one, _ in groups), "requests": len(ids)}
+    candidates, requests = ParquetBuffer(), ParquetBuffer()
+    for group in _row_groups(entries, buffer.row_group):
+        record, contexts = _joined(group, depth)
+        candidates.write(candidates_table(record, buffer.items, buffer.score_bits))
+        requests.write(requests_table(record, _context(contexts, buffer.context), buffer.text_users))
+    records = [record for record, _ in entries]
+    rows, span = sum(one.n_candidates for one in records), _span(records)
+    where = (hour, writer, buffer.seq)
     return [
-        write_part(root, table, hour, writer, buffer.seq, rows[table], span, parquet_bytes(made))
-        for table, made in tables.items()
+        write_part(root, "candidates", *where, rows, span, candidates.finish()),
+        write_part(root, "requests", *where, sum(map(len, records)), span, requests.finish()),
     ]
+
+
+def _span(records: list[LoggedRequests]) -> tuple[int, int, int, int]:
+    """The first and the last time, the smallest and the largest request id."""
+    times, ids = (np.concatenate([getattr(one, name) for one in records]) for name in ("ts_ms", "request_id"))
+    return int(times.min()), int(times.max()), int(ids.min()), int(ids.max())
 
 
 def write_part(

@@ -39,18 +39,33 @@ def part_path(table: str, hour: int, writer: str, seq: int) -> str:
     return f"table={table}/{partition(hour)}/part-{writer}-{seq}.parquet"
 
 
+class ParquetBuffer:
+    """A Parquet file in memory, zstd level 3, with one row group per table; equal tables give equal bytes."""
+
+    def __init__(self) -> None:
+        self._sink = pa.BufferOutputStream()
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, table: pa.Table) -> None:
+        """Append a row group; the first one sets the columns and their types."""
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._sink, table.schema, **_options(table.schema))
+        self._writer.write_table(table.cast(self._writer.schema), row_group_size=max(len(table), 1))
+
+    def finish(self) -> bytes:
+        """The bytes of the file."""
+        if self._writer is not None:
+            self._writer.close()
+        data: bytes = self._sink.getvalue().to_pybytes()
+        return data
+
+
 def parquet_bytes(row_groups: Iterable[pa.Table]) -> bytes:
-    """A Parquet file, zstd level 3, with one row group per table; equal tables give equal bytes."""
-    sink = pa.BufferOutputStream()
-    writer: pq.ParquetWriter | None = None
+    """A Parquet file of these row groups."""
+    made = ParquetBuffer()
     for table in row_groups:
-        writer = writer or pq.ParquetWriter(sink, table.schema, **_options(table.schema))
-        writer.write_table(table.cast(writer.schema), row_group_size=max(len(table), 1))
-    if writer is None:
-        raise ValueError("a part needs at least one row group")
-    writer.close()
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+        made.write(table)
+    return made.finish()
 
 
 def _options(schema: pa.Schema) -> dict[str, object]:
