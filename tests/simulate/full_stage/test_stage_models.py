@@ -7,10 +7,17 @@ import pytest
 import torch
 
 from shortlist.errors import ConfigError, DataError
+from shortlist.simulate.full_stage.jester import JesterWorld
 from shortlist.simulate.full_stage.make_short_video import SHAPES, make_short_video
 from shortlist.simulate.full_stage.pools import exposed_pools
 from shortlist.simulate.full_stage.stage_models import StageModelConfig
-from shortlist.simulate.full_stage.train_stage_models import exposed_cells, labelled, train_stage_models
+from shortlist.simulate.full_stage.static_requests import ScoredPools
+from shortlist.simulate.full_stage.train_stage_models import (
+    exposed_cells,
+    fit_stage_models,
+    labelled,
+    train_stage_models,
+)
 from shortlist.simulate.full_stage.video_features import item_features, user_features
 
 SMALL = StageModelConfig(prerank_layers=(32, 16), rank_layers=(64, 32), width=8, batch_size=512, epochs=4)
@@ -59,8 +66,26 @@ def test_training_cells_are_those_of_the_big_matrix_only(world) -> None:
     cells, pools = exposed_cells(world, users), exposed_pools(world, users, small=False)
     assert len(cells) == len(pools.item)
     assert not np.diagonal(world.in_block(cells.users[:50], cells.items[:50])).any()
-    assert (cells.labels[:20] == labelled(world, cells.users[:20], cells.items[:20]).labels).all()
+    assert (cells.labels[:20] == labelled(world.labels, cells.users[:20], cells.items[:20]).labels).all()
     assert len(exposed_cells(world, users, most=100)) == 100
+
+
+def test_models_without_features_learn_from_embeddings_alone() -> None:
+    utilities = np.random.default_rng(0).beta(0.3, 0.3, (1, 60)).repeat(80, axis=0).astype(np.float32)
+    world = JesterWorld(utilities)
+    users, items = (one.ravel() for one in np.meshgrid(np.arange(80), np.arange(60), indexing="ij"))
+    none = [np.zeros((count, 0), np.float32) for count in (80, 60)]
+    models = fit_stage_models(labelled(world.labels, users, items), *none, SMALL, device="cpu")
+    assert models.rank_auc > 0.75
+
+
+def test_pools_are_scored_cell_by_cell(world, models) -> None:
+    pools = exposed_pools(world, np.arange(30, 60))
+    scored = ScoredPools.of(pools, models.prerank, models.rank, world.labels)
+    own = slice(pools.offsets[4], pools.offsets[5])
+    user = np.array([34])
+    assert np.allclose(scored.rank[own], models.rank(user, pools.item[own])[0], atol=1e-4)
+    assert (scored.label[own] == world.labels(user, pools.item[own])[0]).all()
 
 
 def test_features_hold_one_category_and_one_age_group_per_row(world) -> None:

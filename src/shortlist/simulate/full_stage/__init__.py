@@ -3,7 +3,6 @@
 from shortlist.simulate.full_stage.jester import JesterWorld, jester_world
 from shortlist.simulate.full_stage.live_funnel import (
     FunnelRun,
-    Score,
     duration_boosted,
     funnel_utility,
     live_funnel,
@@ -17,7 +16,14 @@ from shortlist.simulate.full_stage.make_short_video import (
     make_short_video,
 )
 from shortlist.simulate.full_stage.movielens import MovieLensWorld, movielens_world
-from shortlist.simulate.full_stage.pools import Pools, exposed_pools, pools_of, whole_catalogue
+from shortlist.simulate.full_stage.pools import (
+    Pools,
+    Score,
+    cell_values,
+    exposed_pools,
+    pools_of,
+    whole_catalogue,
+)
 from shortlist.simulate.full_stage.short_video import Shape, ShortVideoWorld, WatchModel, user_blocks
 from shortlist.simulate.full_stage.splits import RequestSplits, make_cell_splits, make_splits
 from shortlist.simulate.full_stage.stage_models import StageModelConfig
@@ -28,7 +34,13 @@ from shortlist.simulate.full_stage.static_requests import (
     exposure_rates,
     static_requests,
 )
-from shortlist.simulate.full_stage.train_stage_models import StageModels, train_stage_models
+from shortlist.simulate.full_stage.train_stage_models import (
+    LabelledCells,
+    StageModels,
+    fit_stage_models,
+    labelled,
+    train_stage_models,
+)
 
 __all__ = [
     "PAPER_SHARE",
@@ -36,6 +48,7 @@ __all__ = [
     "UNCALIBRATED",
     "FunnelRun",
     "JesterWorld",
+    "LabelledCells",
     "MovieLensWorld",
     "Pools",
     "RequestSizes",
@@ -48,11 +61,14 @@ __all__ = [
     "StageModels",
     "StaticRequests",
     "WatchModel",
+    "cell_values",
     "duration_boosted",
     "exposed_pools",
     "exposure_rates",
+    "fit_stage_models",
     "funnel_utility",
     "jester_world",
+    "labelled",
     "live_funnel",
     "make_cell_splits",
     "make_short_video",

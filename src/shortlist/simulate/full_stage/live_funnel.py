@@ -1,6 +1,6 @@
 """The live funnel: every stage cuts what the stage before it kept, from the catalogue to the shown slots."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from shortlist.errors import ConfigError
 from shortlist.simulate.full_stage.cell_noise import Floats, Rows, cell_uniforms
+from shortlist.simulate.full_stage.pools import Score
 from shortlist.simulate.full_stage.short_video import CELLS, user_blocks
 
-Score = Callable[[Rows, Rows], Floats]
-"""Users [B] and items, [K] for all users or [B, K], to scores [B, K]."""
 RANDOM = 9  # stream of the cell noise
 
 

@@ -1,7 +1,8 @@
 """Candidate pools: for every user a sorted list of items, held as two arrays."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from shortlist.simulate.full_stage.cell_noise import Rows
 from shortlist.simulate.full_stage.short_video import CELLS, ShortVideoWorld, user_blocks
 
 ITEM_BITS = 32  # of the number of a cell
+BLOCK = 1 << 16  # cells of a block of `cell_values`
+Score = Callable[[Rows, Rows], NDArray[Any]]
+"""Users [B] and items, [K] for all users or [B, K], to values of cells [B, K]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +78,12 @@ def pools_of(users: Rows, members: Iterable[NDArray[np.bool_]]) -> Pools:
         items.append(np.nonzero(part)[1])
         counts.append(part.sum(axis=1))
     return Pools(users, np.concatenate(items), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
+
+
+def cell_values(function: Score, users: Rows, items: Rows) -> NDArray[Any]:
+    """The values of a stage score, `r` or `labels` of a world for cells [N], in blocks of a bounded size."""
+    parts = [
+        function(users[at : at + BLOCK], items[at : at + BLOCK, None])[:, 0]
+        for at in range(0, len(users), BLOCK)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, np.float32)

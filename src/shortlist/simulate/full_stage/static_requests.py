@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.simulate.full_stage.cell_noise import Rows, cell_bits
-from shortlist.simulate.full_stage.pools import Pools
+from shortlist.simulate.full_stage.pools import Pools, Score, cell_values
 from shortlist.simulate.full_stage.short_video import CELLS
 from shortlist.train.objectives.stage_log import StageLog
 
@@ -48,6 +48,13 @@ class ScoredPools:
     prerank: Scores
     rank: Scores
     label: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, pools: Pools, prerank: Score, rank: Score, labels: Score) -> "ScoredPools":
+        """Pools with the scores of both stages and the labels of a world."""
+        users = pools.users
+        first, second, label = (cell_values(one, users, pools.item) for one in (prerank, rank, labels))
+        return cls(pools, first, second, label)
 
     def where(self, keep: NDArray[np.bool_]) -> "ScoredPools":
         """The candidates with `keep` [C]."""

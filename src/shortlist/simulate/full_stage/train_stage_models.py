@@ -1,4 +1,4 @@
-"""Train the stage models on exposed cells of the big matrix."""
+"""Train the stage models on exposed cells."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,10 +13,9 @@ from torch.nn import functional as F  # noqa: N812
 from shortlist.errors import DataError
 from shortlist.metrics.two_samples import auc
 from shortlist.progress import Progress, silent
-from shortlist.simulate.full_stage.cell_noise import Rows
-from shortlist.simulate.full_stage.live_funnel import Score
-from shortlist.simulate.full_stage.pools import exposed_pools
-from shortlist.simulate.full_stage.short_video import CELLS, ShortVideoWorld
+from shortlist.simulate.full_stage.cell_noise import Floats, Rows
+from shortlist.simulate.full_stage.pools import Score, cell_values, exposed_pools
+from shortlist.simulate.full_stage.short_video import ShortVideoWorld
 from shortlist.simulate.full_stage.stage_models import (
     RankNetwork,
     RankScore,
@@ -62,16 +61,12 @@ def exposed_cells(world: ShortVideoWorld, users: Rows, most: int = 0, seed: int 
     rows = np.arange(len(pools.item))
     if most and len(rows) > most:
         rows = np.sort(np.random.default_rng([seed, 21]).permutation(len(rows))[:most])
-    return labelled(world, pools.users[rows], pools.item[rows])
+    return labelled(world.labels, pools.users[rows], pools.item[rows])
 
 
-def labelled(world: ShortVideoWorld, users: Rows, items: Rows) -> LabelledCells:
-    """The labels of cells [N], computed in blocks."""
-    parts = [
-        world.labels(users[at : at + CELLS], items[at : at + CELLS, None])[:, 0]
-        for at in range(0, len(users), CELLS)
-    ]
-    return LabelledCells(users, items, np.concatenate([np.zeros(0, bool), *parts]))
+def labelled(labels: Score, users: Rows, items: Rows) -> LabelledCells:
+    """Cells [N] with their labels, from the `labels` of a world."""
+    return LabelledCells(users, items, cell_values(labels, users, items).astype(bool))
 
 
 def train_stage_models(
@@ -81,16 +76,31 @@ def train_stage_models(
     progress: Progress = silent,
     device: str = "auto",
 ) -> StageModels:
-    """Both models, trained with binary cross-entropy; the seed decides weights, sample and order."""
+    """Both models of World A, trained on exposed cells of the big matrix."""
     config = config or StageModelConfig()
-    train, test = _held_out(
-        exposed_cells(world, np.arange(world.n_users), config.max_cells, seed), config, seed
-    )
-    to = device_of(device)
-    users, items = (torch.from_numpy(one(world)).to(to) for one in (user_features, item_features))
+    cells = exposed_cells(world, np.arange(world.n_users), config.max_cells, seed)
+    return fit_stage_models(cells, user_features(world), item_features(world), config, seed, progress, device)
+
+
+def fit_stage_models(
+    cells: LabelledCells,
+    users: Floats,
+    items: Floats,
+    config: StageModelConfig | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+    device: str = "auto",
+) -> StageModels:
+    """Both models from cells and features of users [U, F] and items [I, G], which may have no columns.
+
+    They are trained with binary cross-entropy; the seed decides weights, held-out cells and order.
+    """
+    config, to = config or StageModelConfig(), device_of(device)
+    train, test = _held_out(cells, config, seed)
+    left, right = (torch.from_numpy(one).to(to) for one in (users, items))
     torch.manual_seed(seed)
-    towers = TwoTower(users, items, config.width, config.prerank_layers).to(to)
-    network = RankNetwork(users, items, config.width, config.rank_layers).to(to)
+    towers = TwoTower(left, right, config.width, config.prerank_layers).to(to)
+    network = RankNetwork(left, right, config.width, config.rank_layers).to(to)
     for model, task in ((towers, "pre-rank model"), (network, "rank model")):
         _fit(model, train, config, seed, task, progress)
     prerank, rank = TwoTowerScore.of(towers), RankScore.of(network)
@@ -98,7 +108,7 @@ def train_stage_models(
 
 
 def _auc(score: Score, cells: LabelledCells) -> float:
-    return auc(score(cells.users, cells.items[:, None])[:, 0].astype(np.float64), cells.labels)
+    return auc(cell_values(score, cells.users, cells.items).astype(np.float64), cells.labels)
 
 
 def _held_out(
