@@ -100,6 +100,9 @@ class Result:
     figures: Mapping[str, float] = field(default_factory=dict)  # the figures of a benchmark, by name
     processor: Processor | None = None  # None in results that were written before 0.4.0
     differences: tuple[Difference, ...] = ()  # of pairs of systems
+    tests: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # t-tests over seeds, by pair of systems and column
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from shortlist.lab.experiments.full_stage.ablations import fsltr_negatives
+from shortlist.lab.experiments.full_stage.table3 import fsltr_table3
 from shortlist.lab.experiments.models.auto_table import auto_table
 from shortlist.lab.experiments.models.baselines import baselines_ml1m
 from shortlist.lab.experiments.models.classic import classic_ml1m
@@ -59,6 +61,13 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "dtr-table7": dtr_table7,
     "dtr-table9": dtr_table9,
     "dtr-time": dtr_time,
+    "fsltr-table3": fsltr_table3,
+    "fsltr-table3-small": partial(fsltr_table3, name="fsltr-table3-small", size="small"),
+    **{name: partial(fsltr_negatives, name=name) for name in ("fsltr-table4", "fsltr-table5")},
+    **{
+        f"{name}-small": partial(fsltr_negatives, name=f"{name}-small", size="small", table=name)
+        for name in ("fsltr-table4", "fsltr-table5")
+    },
     "global-time": partial(auto_table, name="global-time", protocol="global-time"),
     "planted-stage": planted_stage,
     "planted-trained": planted_trained,
@@ -94,6 +103,8 @@ __all__ = [
     "dtr_table7",
     "dtr_table9",
     "dtr_time",
+    "fsltr_negatives",
+    "fsltr_table3",
     "planted_stage",
     "planted_trained",
     "sasrec_time",

@@ -1,0 +1,1 @@
+"""Experiments of full-stage learning to rank: a stage trained for the stages after it."""

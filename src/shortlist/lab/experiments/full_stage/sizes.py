@@ -1,0 +1,69 @@
+"""Sizes of the worlds, and the training budget that all arms of a table share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shortlist.simulate.full_stage.make_short_video import UNCALIBRATED
+from shortlist.simulate.full_stage.short_video import WatchModel
+from shortlist.simulate.full_stage.stage_models import StageModelConfig
+from shortlist.simulate.full_stage.static_requests import RequestSizes
+
+TEMPERATURES = (0.05, 0.1, 0.2)
+RATES = (1e-3, 3e-3, 1e-2)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every arm may spend: the same steps, and the same settings to choose from on validation."""
+
+    epochs: int
+    every: int  # epochs between two validations
+    batch_size: int
+    temperatures: tuple[float, ...] = TEMPERATURES
+    rates: tuple[float, ...] = RATES
+    width: int = 64  # of user and item vectors
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size of World A with its requests and its budget."""
+
+    shape: str  # of `make_short_video`
+    requests: RequestSizes
+    n_train: int  # train requests per user
+    budget: Budget
+    stages: StageModelConfig
+    watch: WatchModel | None = None  # None: calibrated
+    oracle_requests: int = 100  # fresh requests from which the oracle's exposure rates are counted
+
+    @property
+    def wide(self) -> tuple[int, int, int]:
+        """Capacities of the live funnel: as many items as a static request has at each stage."""
+        return self.requests.drawn, self.requests.kept, self.requests.exposed
+
+    @property
+    def tight(self) -> tuple[int, int, int]:
+        """Capacities of a live funnel whose retrieval returns as many items as ranking had before."""
+        return self.requests.kept, self.requests.kept // 2, self.requests.exposed
+
+
+SIZES: Mapping[str, Size] = {
+    "tiny": Size(
+        "tiny",
+        RequestSizes(100, 20, 5),
+        2,
+        Budget(4, 2, 128, (0.1, 0.2), (1e-2,), 16),
+        StageModelConfig((16,), (16,), 8, 1e-2, 512, 4),
+        oracle_requests=20,
+    ),
+    "small": Size(
+        "small",
+        RequestSizes(300, 60, 15),
+        4,
+        Budget(35, 5, 512),
+        StageModelConfig((64, 32), (128, 64), 16, 2e-3, 2048, 4),
+        UNCALIBRATED,
+    ),
+    "full": Size("full", RequestSizes(), 8, Budget(16, 2, 1024), StageModelConfig()),
+}
+"""Worlds of the quick profile, of the small check of the specification (4.9), and of the full profile."""
