@@ -121,15 +121,11 @@ def test_exposure_rates_agree_with_the_share_of_requests() -> None:
 
 
 def test_every_item_is_drawn_equally_often() -> None:
-    pools = scored([50], 50)
-    drawn = np.zeros(50)
-    flat = ScoredPools(pools.pools, pools.prerank, pools.rank, pools.label)
-    for number in range(200):
-        requests = static_requests(flat, RequestSizes(20, 10, 5), seed=number)
-        drawn[requests.item_id] += (
-            1  # kept = drawn / 2: the negatives of both cuts and the exposed items are all drawn
-        )
-    assert drawn.sum() == 200 * 20
+    """With kept = drawn / 2 and exposed = kept / 2, all drawn items are part of the request."""
+    requests = static_requests(scored([50], 50), RequestSizes(20, 10, 5), count=400)
+    drawn = np.bincount(requests.item_id, minlength=50)
+    assert drawn.sum() == 400 * 20
+    assert abs(drawn - 160).max() < 4.5 * np.sqrt(400 * 0.4 * 0.6)
 
 
 def test_impossible_sizes_and_bad_scores_are_errors() -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from shortlist.errors import ConfigError
 from shortlist.simulate.full_stage.cell_noise import Floats, Rows, cell_uniforms
-from shortlist.simulate.full_stage.pools import Score
+from shortlist.simulate.full_stage.pools import Score as Score
 from shortlist.simulate.full_stage.short_video import CELLS, user_blocks
 
 RANDOM = 9  # stream of the cell noise
