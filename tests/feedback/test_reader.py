@@ -2,20 +2,28 @@
 
 import json
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from shortlist.data import Vocabulary
 from shortlist.errors import DataError
+from shortlist.feedback.from_trace import from_trace
 from shortlist.feedback.inspection import inspect_log
 from shortlist.feedback.manifest import MANIFEST, append_parts, read_manifest, repair, sha256_of
 from shortlist.feedback.reader import LogReader, adds_up
-from shortlist.feedback.sampling import Sampling
-from shortlist.feedback.writer import LogSettings
-from tests.feedback.logs import START, funnel, traces, write_log
+from shortlist.feedback.record import concat
+from shortlist.feedback.sampling import EVERYTHING, Sampling, sampled
+from shortlist.feedback.writer import FullStageLogger, LogSettings
+from shortlist.pipeline import run
+from tests.feedback.logs import START, funnel, meta_of, traces, write_log
 from tests.feedback.test_sampling import request
+from tests.pipeline.strategies import pipelines, requests
 
 
 @pytest.fixture
@@ -210,3 +218,34 @@ def test_unknown_inclusion_probabilities_cannot_be_checked():
     assert adds_up(replace(record, incl_prob=np.full(8, np.nan))).all()
     assert not adds_up(replace(record, incl_prob=np.full(8, 0.5))).any()
     assert not adds_up(replace(record, incl_prob=np.ones(8), stage=np.full(8, 7, np.int8))).any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(pipelines(), st.lists(requests(), min_size=1, max_size=3), st.booleans())
+def test_traces_of_random_pipelines_come_back_as_they_were(pipeline, queries, together):
+    """Spec 23, with filters, selectors, skipped stages, broken scores, ties and requests without candidates."""
+    runs = [run(pipeline, query).trace for query in queries]
+    firsts = np.cumsum([0, *map(len, queries)])
+    metas = [meta_of(trace, first=int(first)) for trace, first in zip(runs, firsts, strict=False)]
+    with TemporaryDirectory() as root:
+        one_part = LogSettings() if together else LogSettings(rotate_bytes=1)
+        with FullStageLogger(root, Vocabulary.of(range(40)), settings=one_part, sampling=EVERYTHING) as log:
+            assert all(log.offer(*one) for one in zip(runs, metas, strict=True))
+        reader = LogReader(root, check=True)
+        found = concat(list(reader.requests()))
+    made = [sampled(from_trace(*one), EVERYTHING) for one in zip(runs, metas, strict=True)]
+    expected = concat(made)
+    assert not reader.problems.counts, reader.problems.examples
+    assert np.array_equal(found.scores, expected.scores, equal_nan=True)
+    for name in (
+        "request_id",
+        "offsets",
+        "item_id",
+        "stage",
+        "ranks",
+        "position",
+        "n_in",
+        "n_out",
+        "policy_version",
+    ):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name

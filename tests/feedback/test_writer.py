@@ -19,7 +19,8 @@ from shortlist.feedback.reader import LogReader
 from shortlist.feedback.record import concat
 from shortlist.feedback.sampling import EVERYTHING, Sampling, head_kept, sampled
 from shortlist.feedback.writer import FullStageLogger, LogSettings
-from tests.feedback.logs import START, funnel, meta_of, traces, write_log
+from tests.feedback.logs import START, Ordered, funnel, meta_of, traces, write_log
+from tests.worlds import listed
 
 ITEMS = Vocabulary.of(range(60))
 
@@ -351,3 +352,11 @@ def test_user_id_of_another_type_is_null_and_counted(tmp_path):
         log.offer(trace, replace(meta_of(trace), user_id=["7", "anna", None]))
     assert read_all(tmp_path)[0].user_id.tolist() == [7, -1, -1]
     assert sum(part.users_not_stored for part in read_manifest(tmp_path).parts) == 1
+
+
+def test_request_without_candidates_comes_back(tmp_path):
+    trace = traces(listed("none", [-1]) >> Ordered(3, name="rank") % 2, 1, 2)[0]
+    write_log(tmp_path, [trace], items=ITEMS)
+    found, reader = read_all(tmp_path)
+    assert (len(found), found.n_candidates) == (2, 0)
+    assert not reader.problems.counts
