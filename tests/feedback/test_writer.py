@@ -360,3 +360,21 @@ def test_request_without_candidates_comes_back(tmp_path):
     found, reader = read_all(tmp_path)
     assert (len(found), found.n_candidates) == (2, 0)
     assert not reader.problems.counts
+
+
+def test_every_offer_of_many_threads_is_written_or_counted(tmp_path):
+    trace = traces(funnel(60, 20, 5), 1)[0]
+    taken = list[bool]()
+    with FullStageLogger(tmp_path, ITEMS, settings=LogSettings(queue=3)) as log:
+
+        def offer(number):
+            taken.extend(log.offer(trace, meta_of(trace, first=100 * number + at)) for at in range(50))
+
+        threads = [threading.Thread(target=offer, args=(number,)) for number in range(8)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    assert (log.counts.written, log.counts.dropped) == (taken.count(True), taken.count(False))
+    assert sum(part.dropped_requests for part in read_manifest(tmp_path).parts) == log.counts.dropped
+    assert len(read_all(tmp_path)[0]) == log.counts.written
