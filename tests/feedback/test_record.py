@@ -35,16 +35,18 @@ def test_joined_records_are_as_deep_as_the_deepest():
     assert np.isnan(joined.scores[joined.request == 0, 2]).all()
 
 
-def test_ids_become_rows_of_a_vocabulary():
+@pytest.mark.parametrize("ids", [["b", "a", "new"], ["7", "5", "6"], [7, 5, 6]])
+def test_ids_become_rows_of_a_vocabulary(ids):
+    items = Vocabulary.of(["a", "b"]) if ids[0] == "b" else Vocabulary.of([5, 7])
     made = logged_requests(
         np.array([1]),
         np.array([0]),
         np.array(["u"], object),
         np.array([0, 3]),
-        np.array(["b", "a", "new"], object),
+        np.array(ids, object if isinstance(ids[0], str) else np.int64),
         np.array([1, 1, 1]),
         np.array([[3]]),
-    ).as_rows(Vocabulary.of(["a", "b"]), Vocabulary.of(["u"]))
+    ).as_rows(items, Vocabulary.of(["u"]))
     assert made.item_id.tolist() == [1, 0, -1]
     assert made.user_id.tolist() == [0]
 

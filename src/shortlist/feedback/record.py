@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from shortlist.data import Vocabulary
@@ -200,5 +201,8 @@ def concat(parts: Sequence[LoggedRequests]) -> LoggedRequests:
 
 def _rows(vocabulary: Vocabulary, ids: Array) -> Array:
     """Rows of ids; text finds integers that are written like it, as on a command line."""
+    column = pa.array(ids)
+    if column.type == vocabulary.ids.type:
+        return vocabulary.encode(column).astype(np.int64)
     distinct, at = np.unique(ids, return_inverse=True)
     return vocabulary.rows(distinct.tolist())[at]
