@@ -1,5 +1,6 @@
 """Rows, tests and claims of a table of arms, from the cells of a cache."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,4 +122,4 @@ def _figures(test: ColumnTest) -> dict[str, float | None]:
         "Welch": test.welch.p_value,
         "Welch, Holm": test.welch_holm,
     }
-    return {name: None if value != value else value for name, value in figures.items()}
+    return {name: None if math.isnan(value) else value for name, value in figures.items()}

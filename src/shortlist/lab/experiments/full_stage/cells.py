@@ -68,6 +68,7 @@ def filled(
     only: Sequence[str] = (),
     jobs: int = 1,
     progress: Progress = silent,
+    data: Path | None = None,
     device: str = "auto",
 ) -> tuple[AnswerCache, list[StageCell], dict[str, str]]:
     """The cache with the chosen cells, all cells of the table, and why some are missing.
@@ -77,20 +78,22 @@ def filled(
     cells = [StageCell(place, arm, seed) for place, own in arms.items() for arm in own for seed in seeds]
     cache = AnswerCache.open(cache_file)
     with _grids_folder(cache_file) as folder:
-        run = partial(run_stage_cell, folder=folder, device=device)
+        run = partial(run_stage_cell, folder=folder, data=data, device=device)
         failed = run_cells(chosen_cells(cells, only), cache, run, lambda cell: cell.settings, jobs, progress)
     missing = {str(cell): "not run" for cell in cells if not cache.has(str(cell))}
     return cache, cells, {**missing, **failed}
 
 
-def run_stage_cell(cell: StageCell, folder: Path, device: str = "auto") -> tuple[Tensor, dict[str, Any]]:
+def run_stage_cell(
+    cell: StageCell, folder: Path, data: Path | None = None, device: str = "auto"
+) -> tuple[Tensor, dict[str, Any]]:
     """The means of all columns as facts, with the settings that validation chose."""
     began = time.perf_counter()
     place, size = cell.place, SIZES[cell.place.world]
-    grids = _grids(place.world, cell.seed, folder, device)
-    data = StageData.of(grids, size, place.stage, place.protocol, cell.seed, device_of(device))
+    grids = _grids(place.world, cell.seed, folder, device, data)
+    stage = StageData.of(grids, size, place.stage, place.protocol, cell.seed, device_of(device))
     ready = time.perf_counter()
-    found = _measured(cell, data)
+    found = _measured(cell, stage)
     seconds = {"seconds": time.perf_counter() - ready, "data seconds": ready - began}
     return empty(), {**found, **seconds, "stage AUC": [float(one) for one in grids.auc]}
 
@@ -109,8 +112,8 @@ def _measured(cell: StageCell, data: StageData) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def _grids(world: str, seed: int, folder: Path, device: str) -> Grids:
-    return grids_of(world, seed, folder, device)
+def _grids(world: str, seed: int, folder: Path, device: str, data: Path | None) -> Grids:
+    return grids_of(world, seed, folder, device, data)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Do two ways to split requests order the arms of a table in the same way?"""
 
+import math
 from collections import defaultdict
 
 from scipy import stats
@@ -30,7 +31,9 @@ def _taus(table: ArmTable, one: Place, other: Place) -> list[float]:
         first, second = table.values[one][arm], table.values[other][arm]
         for seed in first.keys() & second.keys():
             pairs[seed].append((first[seed][DECIDES], second[seed][DECIDES]))
-    found = [float(stats.kendalltau(*zip(*pairs[seed], strict=True)).statistic) for seed in sorted(pairs)]
-    return [
-        tau for seed, tau in zip(sorted(pairs), found, strict=True) if len(pairs[seed]) > 2 and tau == tau
-    ]
+    return [tau for seed in sorted(pairs) if not math.isnan(tau := _tau(pairs[seed]))]
+
+
+def _tau(values: list[tuple[float, float]]) -> float:
+    """Kendall's tau of pairs; NaN for fewer than three, or where all are equal."""
+    return float(stats.kendalltau(*zip(*values, strict=True)).statistic) if len(values) > 2 else math.nan

@@ -8,8 +8,9 @@ from shortlist.simulate.full_stage.short_video import WatchModel
 from shortlist.simulate.full_stage.stage_models import StageModelConfig
 from shortlist.simulate.full_stage.static_requests import RequestSizes
 
-TEMPERATURES = (0.05, 0.1, 0.2)
+TEMPERATURES = (0.05, 0.1, 0.2, 0.4, 0.8)  # the best of the small world is 0.4: no end of this range
 RATES = (1e-3, 3e-3, 1e-2)
+MOVIELENS = "movielens"
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,17 @@ class Budget:
 
 @dataclass(frozen=True)
 class Size:
-    """A size of World A with its requests and its budget."""
+    """A world with its requests and its budget."""
 
-    shape: str  # of `make_short_video`
+    shape: str  # of `make_short_video`; World B: the folder of the ratings
     requests: RequestSizes
     n_train: int  # train requests per user
     budget: Budget
     stages: StageModelConfig
     watch: WatchModel | None = None  # None: calibrated
     oracle_requests: int = 100  # fresh requests from which the oracle's exposure rates are counted
+    users: int = 0  # World B: those with the most ratings
+    pool_share: float = 0.0  # World B: random items in the pool of a user, beside the rated ones
 
     @property
     def wide(self) -> tuple[int, int, int]:
@@ -65,5 +68,14 @@ SIZES: Mapping[str, Size] = {
         UNCALIBRATED,
     ),
     "full": Size("full", RequestSizes(), 8, Budget(16, 2, 1024), StageModelConfig()),
+    MOVIELENS: Size(
+        "ml-1m",
+        RequestSizes(),
+        8,
+        Budget(16, 2, 1024),
+        StageModelConfig((256, 128), (1024, 512, 256), 32, 1e-3, 8192, 6),
+        users=1500,
+        pool_share=0.3,
+    ),
 }
-"""Worlds of the quick profile, of the small check of the specification (4.9), and of the full profile."""
+"""World A of the quick profile, of the small check of the specification (4.9) and of the full profile; World B."""

@@ -20,6 +20,7 @@ REQUESTS, CELLS = "requests", "cells"
 PROTOCOLS = {REQUESTS: make_splits, CELLS: make_cell_splits}
 DECIDES = f"precision@{K}"
 MASKED = "masked "  # train positives are not listed
+OBSERVED = "observed "  # only cells with real feedback are listed and relevant
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +44,12 @@ class StageData:
 
     def measured(self, scores: Tensor) -> dict[str, float]:
         """Means of all columns for scores [U, I] of the whole catalogue, with and without train positives."""
-        plain = list_metrics(self._top(scores, self.candidates), self._test, KS)
-        masked = list_metrics(self._top(scores, self.candidates & ~self._trained), self._test, KS)
-        return _means(plain) | _means(masked, MASKED) | self.utilities(scores)
+        found = {
+            f"{name}{column}": value
+            for name, (candidates, relevant) in self.lists.items()
+            for column, value in _means(list_metrics(self._top(scores, candidates), relevant, KS)).items()
+        }
+        return found | self.utilities(scores)
 
     def precision(self, scores: Tensor) -> float:
         """Mean precision@50 on validation, for scores [U, I]."""
@@ -54,13 +58,13 @@ class StageData:
 
     def random(self) -> dict[str, float]:
         """The columns of a random order in closed form; the utility of one random retrieval."""
-        positives = (self._test >= 0).sum(1).cpu()
-        plain, masked = (
-            random_ranker(one.sum(1).cpu(), positives, KS)
-            for one in (self.candidates, self.candidates & ~self._trained)
-        )
+        found = {
+            f"{name}{column}": value
+            for name, (candidates, relevant) in self.lists.items()
+            for column, value in _means(_random(candidates, relevant)).items()
+        }
         noise = torch.from_numpy(np.random.default_rng([self.seed, 41]).random(self.candidates.shape))
-        return _means(plain) | _means(masked, MASKED) | self.utilities(noise.to(self.device))
+        return found | self.utilities(noise.to(self.device))
 
     def oracle(self) -> dict[str, float]:
         """Lists by the probability of being an exposed positive; the utility of retrieval by true utilities."""
@@ -101,19 +105,23 @@ class StageData:
         return pools if self.stage == PRERANK else torch.ones_like(pools)
 
     @cached_property
+    def lists(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """What may be listed [U, I] and test positives [U, R], by prefix of the columns."""
+        positives = self._positives(self.splits.test)
+        test = _padded(positives)
+        known = {"": (self.candidates, test), MASKED: (self.candidates & ~self._trained, test)}
+        if self.grids.observed.size:
+            observed = torch.from_numpy(self.grids.observed).to(self.device)
+            known[OBSERVED] = self.candidates & observed, _padded(positives & observed)
+        return known
+
+    @cached_property
     def _trained(self) -> Tensor:
         return self._positives(self.splits.train)
 
     @cached_property
     def _validation(self) -> Tensor:
         return self._positives(self.splits.validation)
-
-    @cached_property
-    def _test(self) -> Tensor:
-        """Test positives [U, R], padded with -1."""
-        known = self._positives(self.splits.test).cpu()
-        order = known.byte().sort(dim=1, descending=True, stable=True).indices[:, : int(known.sum(1).max())]
-        return torch.where(known.gather(1, order), order, -1)
 
     def _positives(self, requests: StaticRequests) -> Tensor:
         """True for positives of the requests [U, I]."""
@@ -131,6 +139,20 @@ class StageData:
         return [torch.from_numpy(one).to(self.device) for one in (self.grids.prerank, self.grids.rank)]
 
 
-def _means(columns: dict[str, Tensor], prefix: str = "") -> dict[str, float]:
+def _padded(cells: Tensor) -> Tensor:
+    """The items of every user that are True [U, I] -> [U, R], padded with -1."""
+    known = cells.cpu()
+    order = known.byte().sort(dim=1, descending=True, stable=True).indices[:, : int(known.sum(1).max())]
+    return torch.where(known.gather(1, order), order, -1)
+
+
+def _random(candidates: Tensor, relevant: Tensor) -> dict[str, Tensor]:
+    """Columns of a random order; of users with at least as many candidates as places."""
+    pool, positives = candidates.sum(1).cpu(), (relevant >= 0).sum(1)
+    keep = pool >= max(KS)
+    return random_ranker(pool[keep], positives[keep], KS)
+
+
+def _means(columns: dict[str, Tensor]) -> dict[str, float]:
     """Means over users with positives."""
-    return {prefix + name: float(values.nanmean()) for name, values in columns.items()}
+    return {name: float(values.nanmean()) for name, values in columns.items()}

@@ -15,6 +15,7 @@ from shortlist.lab.experiments.full_stage.arm_table import SOURCE, UTILITIES, Ar
 from shortlist.lab.experiments.full_stage.arms import PRERANK, RETRIEVAL, TABLE3, Arm
 from shortlist.lab.experiments.full_stage.cells import Place, filled, world_of
 from shortlist.lab.experiments.full_stage.order import order_agreement
+from shortlist.lab.experiments.full_stage.sizes import MOVIELENS, SIZES
 from shortlist.lab.experiments.full_stage.stage_data import CELLS, REQUESTS
 from shortlist.lab.result import Result, result, start
 from shortlist.progress import Progress, silent
@@ -56,13 +57,15 @@ def fsltr_table3(
     name: str = "fsltr-table3",
     size: str = "full",
 ) -> Result:
-    """All arms of both stages in World A; `data` is not needed.
+    """All arms of both stages in World A, and in World B where `data` holds its ratings.
 
     `size` is the world of the full profile. `only` cells WORLD/PROTOCOL/STAGE/ARM/SEED under these patterns are run.
     """
     began = start()
-    arms = places_of(world_of(profile, name, size))
-    cache, cells, skipped = filled(arms, seeds, cache_file, only, jobs, progress)
+    world = world_of(profile, name, size)
+    worlds = [world, MOVIELENS] if world == "full" and _has_ratings(data) else [world]
+    arms = {place: own for one in worlds for place, own in places_of(one).items()}
+    cache, cells, skipped = filled(arms, seeds, cache_file, only, jobs, progress, data)
     table, expected = ArmTable.of(cells, cache), directions(arms)
     return result(
         name,
@@ -76,6 +79,10 @@ def fsltr_table3(
         skipped=skipped,
         note=" ".join([*__doc__.partition("\n\n")[2].split(), cache.origins]),
     )
+
+
+def _has_ratings(data: Path | None) -> bool:
+    return data is not None and (data / SIZES[MOVIELENS].shape).exists()
 
 
 def places_of(world: str) -> dict[Place, tuple[Arm, ...]]:

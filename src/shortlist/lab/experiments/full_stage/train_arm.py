@@ -71,7 +71,7 @@ def train_arm(
 
 
 def _steps(sampler: InstanceSampler, epoch: int, size: int, device: torch.device) -> Iterator[InstanceBatch]:
-    """Batches of equal size, from one transfer per epoch; instances beyond the last whole batch wait for another epoch."""
+    """Batches of equal size, from one transfer per epoch; the rest of an epoch, less than a batch, is left out."""
     (whole,) = sampler.batches(epoch)
     moved = InstanceBatch(*(one.to(device) for one in vars(whole).values()))
     for start in range(0, len(whole) - size + 1, size):
