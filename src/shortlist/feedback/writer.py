@@ -1,7 +1,7 @@
 """The writer of the full-stage log: the request thread passes references, a background thread does the work."""
 
-import queue
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,6 +22,8 @@ from shortlist.feedback.parts import check_name, next_seq, remove_temporary, wri
 from shortlist.feedback.sampling import Sampling, head_kept, sampled
 from shortlist.pipeline.trace import Trace
 from shortlist.settings import check_fields, setting
+
+POLL_SECONDS = 0.02  # how often the background thread looks for requests
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,10 @@ class FullStageLogger:
         self._buffer.seq = next_seq(self.root, self.writer)
         self._totals = dict.fromkeys(("written", "failed", "dropped", "skipped"), 0)
         self._error: Exception | None = None
-        # A queue in C: `put` cannot wait for a lock that the background thread holds. A request thread checks its size
-        # first, so several threads at once may exceed the limit by one trace each.
-        self._queue: queue.SimpleQueue[tuple[Trace, RequestMeta] | Event | None] = queue.SimpleQueue()
+        # Appending to a deque takes no lock and wakes no thread: a woken thread may take the processor of the request.
+        # Its size is checked first, so several threads at once may exceed the limit by one trace each.
+        self._queue: deque[tuple[Trace, RequestMeta] | Event | None] = deque()
+        self._wake = Event()  # for flush and close only
         self._thread = Thread(target=self._work, name=f"shortlist-log-{writer}", daemon=True)
         self._thread.start()
 
@@ -96,15 +99,16 @@ class FullStageLogger:
         """Log the requests of a trace; False if they are dropped, or outside of the logged share."""
         if self.settings.head_rate < 1 and not bool(self._kept(meta).any()):
             return self._lose("skipped", len(meta.request_id))
-        if not self._open or self._queue.qsize() >= self.settings.queue:
+        if not self._open or len(self._queue) >= self.settings.queue:
             return self._lose("dropped", len(meta.request_id))
-        self._queue.put_nowait((trace, meta))
+        self._queue.append((trace, meta))
         return True
 
     def flush(self) -> None:
         """Wait until everything that was offered is on the disk."""
         done = Event()
-        self._queue.put(done)
+        self._queue.append(done)
+        self._wake.set()
         done.wait()
         self._raise()
 
@@ -113,7 +117,8 @@ class FullStageLogger:
         if not self._open:
             return
         self._open = False
-        self._queue.put(None)
+        self._queue.append(None)
+        self._wake.set()
         self._thread.join()
         self._resources.close()
         self._raise()
@@ -164,8 +169,8 @@ class FullStageLogger:
 
     def _drain(self) -> None:
         """Add what other threads offered while the logger was closed."""
-        while not self._queue.empty():
-            entry = self._queue.get()
+        while self._queue:
+            entry = self._queue.popleft()
             if isinstance(entry, tuple):
                 self._add(*entry)
             elif isinstance(entry, Event):
@@ -173,11 +178,12 @@ class FullStageLogger:
 
     def _next(self) -> tuple[Trace, RequestMeta] | Event | bool | None:
         """The next entry of the queue; False if the buffer gets too old before one arrives."""
-        wait = None if not self._buffer.records else max(self._deadline() - self._clock(), 0.001)
-        try:
-            return self._queue.get(timeout=wait)
-        except queue.Empty:
-            return False
+        while not self._queue:
+            if self._due():
+                return False
+            if self._wake.wait(POLL_SECONDS):
+                self._wake.clear()
+        return self._queue.popleft()
 
     def _deadline(self) -> float:
         return self._buffer.began + self.settings.rotate_seconds
