@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from shortlist.feedback.inspection import inspect_log
 from shortlist.feedback.reader import LogReader
@@ -29,6 +30,7 @@ def killed(root: Path, first: int, after: float) -> int:
     return int(lines[-1]) if lines else 0
 
 
+@pytest.mark.slow
 def test_killed_writer_leaves_a_log_that_can_be_read(tmp_path):
     generator, flushed = random.Random(0), 0
     for repeat in range(REPEATS):
