@@ -106,6 +106,8 @@ class FullStageLogger:
 
     def flush(self) -> None:
         """Wait until everything that was offered is on the disk."""
+        if not self._open:
+            return
         done = Event()
         self._queue.append(done)
         self._wake.set()
@@ -214,7 +216,7 @@ class FullStageLogger:
         try:
             counted = write_buffer(self.root, self.writer, buffer)
             self._error = self._error if buffer.failed else None
-        except (OSError, ArtifactError, pa.ArrowException, ValueError) as error:
+        except Exception as error:  # noqa: BLE001
             self._error = error
             buffer.lose()
             return
