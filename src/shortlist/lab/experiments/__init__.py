@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from shortlist.lab.experiments.full_stage.ablations import fsltr_negatives
+from shortlist.lab.experiments.full_stage.assumptions import fsltr_assumptions
 from shortlist.lab.experiments.full_stage.table3 import fsltr_table3
 from shortlist.lab.experiments.models.auto_table import auto_table
 from shortlist.lab.experiments.models.baselines import baselines_ml1m
@@ -61,6 +62,8 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "dtr-table7": dtr_table7,
     "dtr-table9": dtr_table9,
     "dtr-time": dtr_time,
+    "fsltr-assumptions": fsltr_assumptions,
+    "fsltr-assumptions-small": partial(fsltr_assumptions, name="fsltr-assumptions-small", size="small"),
     "fsltr-table3": fsltr_table3,
     "fsltr-table3-small": partial(fsltr_table3, name="fsltr-table3-small", size="small"),
     **{name: partial(fsltr_negatives, name=name) for name in ("fsltr-table4", "fsltr-table5")},
@@ -103,6 +106,7 @@ __all__ = [
     "dtr_table7",
     "dtr_table9",
     "dtr_time",
+    "fsltr_assumptions",
     "fsltr_negatives",
     "fsltr_table3",
     "planted_stage",

@@ -77,7 +77,7 @@ def filled(
     """
     cells = [StageCell(place, arm, seed) for place, own in arms.items() for arm in own for seed in seeds]
     cache = AnswerCache.open(cache_file)
-    with _grids_folder(cache_file) as folder:
+    with grids_folder(cache_file) as folder:
         run = partial(run_stage_cell, folder=folder, data=data, device=device)
         failed = run_cells(chosen_cells(cells, only), cache, run, lambda cell: cell.settings, jobs, progress)
     missing = {str(cell): "not run" for cell in cells if not cache.has(str(cell))}
@@ -90,7 +90,7 @@ def run_stage_cell(
     """The means of all columns as facts, with the settings that validation chose."""
     began = time.perf_counter()
     place, size = cell.place, SIZES[cell.place.world]
-    grids = _grids(place.world, cell.seed, folder, device, data)
+    grids = known_grids(place.world, cell.seed, folder, device, data)
     stage = StageData.of(grids, size, place.stage, place.protocol, cell.seed, device_of(device))
     ready = time.perf_counter()
     found = _measured(cell, stage)
@@ -112,12 +112,13 @@ def _measured(cell: StageCell, data: StageData) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def _grids(world: str, seed: int, folder: Path, device: str, data: Path | None) -> Grids:
+def known_grids(world: str, seed: int, folder: Path, device: str, data: Path | None) -> Grids:
+    """The grids of `grids_of`; cells of one seed that follow each other do not read them again."""
     return grids_of(world, seed, folder, device, data)
 
 
 @contextmanager
-def _grids_folder(cache_file: Path | None) -> Iterator[Path]:
+def grids_folder(cache_file: Path | None) -> Iterator[Path]:
     """Beside the cache, so that a resumed run does not train the stage models again; else temporary."""
     if cache_file is not None:
         yield cache_file.with_name(f"{cache_file.stem}-grids")

@@ -8,7 +8,7 @@ from shortlist.simulate.full_stage.short_video import WatchModel
 from shortlist.simulate.full_stage.stage_models import StageModelConfig
 from shortlist.simulate.full_stage.static_requests import RequestSizes
 
-TEMPERATURES = (0.05, 0.1, 0.2, 0.4, 0.8)  # the best of the small world is 0.4: no end of this range
+TEMPERATURES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # in the small world the best are 0.4 and 0.8
 RATES = (1e-3, 3e-3, 1e-2)
 MOVIELENS = "movielens"
 
@@ -29,7 +29,7 @@ class Budget:
 class Size:
     """A world with its requests and its budget."""
 
-    shape: str  # of `make_short_video`; World B: the folder of the ratings
+    shape: str  # of `make_short_video`; World B: the file of the ratings
     requests: RequestSizes
     n_train: int  # train requests per user
     budget: Budget
@@ -69,7 +69,7 @@ SIZES: Mapping[str, Size] = {
     ),
     "full": Size("full", RequestSizes(), 8, Budget(16, 2, 1024), StageModelConfig()),
     MOVIELENS: Size(
-        "ml-1m",
+        "ml-1m/ml-1m.zip",
         RequestSizes(),
         8,
         Budget(16, 2, 1024),
