@@ -1,0 +1,113 @@
+"""Retrieval by learned slot price: p (r - price) with models of selection and of feedback, both from the log."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from shortlist.lab.experiments.full_stage.sizes import Budget
+from shortlist.simulate.full_stage.closed_loop import LoopState
+from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
+from shortlist.train.objectives.stage_log import Array, StageLog
+
+RATE, DECAY = 1e-2, 0.3  # of AdamW
+START = 0.05  # standard deviation of the first factors
+BATCH = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Cells with a label and a weight [N]."""
+
+    users: Tensor
+    items: Tensor
+    labels: Tensor
+    weights: Tensor
+
+    @classmethod
+    def of(
+        cls, log: StageLog, rows: Array, labels: Array, device: torch.device, weighted: bool
+    ) -> "LabelledRows":
+        """Some rows of a log; their weight is 1 / incl_prob, on average 1, or 1."""
+        weights = np.ones(len(rows))
+        if weighted and log.incl_prob is not None:
+            weights = 1 / log.incl_prob[rows].astype(np.float64)
+        columns = (log.user_id[log.request[rows]], log.item_id[rows])
+        users, items = (torch.from_numpy(np.asarray(one, np.int64)).to(device) for one in columns)
+        floats = (
+            torch.from_numpy(np.asarray(one, np.float32)).to(device)
+            for one in (labels, weights / weights.mean())
+        )
+        return cls(users, items, *floats)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+
+def learned_slot_price(log: StageLog, state: LoopState, budget: Budget, seed: int) -> Tensor:
+    """p (r - price) of all cells [U, I]; the price is the mean predicted r of what a user was shown."""
+    device, shape = state.world.device, (state.world.n_users, state.world.n_items)
+    seed = seed + state.number
+    shown = np.flatnonzero((log.stage == log.n_stages) & (log.y >= 0))
+    relevance = predicted(LabelledRows.of(log, shown, log.y[shown], device, False), shape, budget, seed)
+    entered = np.flatnonzero(log.stage >= 1)
+    chosen = log.stage[entered] == log.n_stages
+    inclusion = predicted(LabelledRows.of(log, entered, chosen, device, True), shape, budget, seed + 1)
+    rows = LabelledRows.of(log, shown, log.y[shown], device, False)
+    price = relevance.new_zeros(shape[0]).index_put((rows.users,), relevance[rows.users, rows.items], True)
+    count = rows.users.bincount(minlength=shape[0])
+    mean = price.sum() / max(len(rows), 1)
+    return inclusion * (relevance - torch.where(count > 0, price / count.clamp(min=1), mean)[:, None])
+
+
+def predicted(rows: LabelledRows, shape: tuple[int, int], budget: Budget, seed: int) -> Tensor:
+    """Probabilities of all cells [U, I] from logistic matrix factorization with biases."""
+    model = _Factors(rows, shape, budget.width // 4, seed)
+    generator, size = np.random.default_rng([seed, 35]), min(BATCH, len(rows))
+    with on(stream_for(rows.users.device)):
+        for _ in range(budget.epochs):
+            order = torch.from_numpy(generator.permutation(len(rows))).to(rows.users.device)
+            for start in range(0, len(rows) - size + 1, size):
+                model.step(order[start : start + size])
+    return model.probabilities()
+
+
+class _Factors(nn.Module):
+    def __init__(self, rows: LabelledRows, shape: tuple[int, int], width: int, seed: int) -> None:
+        super().__init__()
+        generator, device = torch.Generator().manual_seed(seed), rows.users.device
+        drawn = [START * torch.randn((count, width), generator=generator) for count in shape]
+        self.factors = nn.ParameterList([nn.Parameter(one.to(device)) for one in drawn])
+        self.biases = nn.ParameterList([nn.Parameter(torch.zeros(count, device=device)) for count in shape])
+        rate = (rows.labels * rows.weights).sum() / rows.weights.sum()
+        self.first = nn.Parameter(torch.logit(rate.clamp(1e-4, 1 - 1e-4)))
+        self.rows, self.at = rows, torch.zeros(min(BATCH, len(rows)), dtype=torch.int64, device=device)
+        self.optimizer = torch.optim.AdamW(
+            self.parameters(), lr=RATE, weight_decay=DECAY, fused=True, capturable=device.type == "cuda"
+        )
+        stream = stream_for(device)
+        self.recorded = None if stream is None else Recorded(self._update, stream)
+
+    def step(self, at: Tensor) -> None:
+        """One step with these rows."""
+        self.at.copy_(at)
+        (self.recorded or self._update)()
+
+    def _update(self) -> None:
+        users, items = self.rows.users[self.at], self.rows.items[self.at]
+        match = (F.embedding(users, self.factors[0]) * F.embedding(items, self.factors[1])).sum(1)
+        logits = self.first + self.biases[0][users] + self.biases[1][items] + match
+        losses = F.binary_cross_entropy_with_logits(
+            logits, self.rows.labels[self.at], self.rows.weights[self.at]
+        )
+        self.optimizer.zero_grad(set_to_none=True)
+        losses.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def probabilities(self) -> Tensor:
+        """Of all cells [U, I]."""
+        match = self.factors[0] @ self.factors[1].T
+        return torch.sigmoid(self.first + self.biases[0][:, None] + self.biases[1] + match)
