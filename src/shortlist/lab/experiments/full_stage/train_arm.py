@@ -104,8 +104,10 @@ class _Stack(nn.Module):
         self.loss, self.values = objective.loss, objective.values
         self.log_a = None if objective.log_a is None else _one_per_model(objective.log_a, self.temperatures)
         self.to(data.device)
-        fused = {"fused": True, "capturable": data.device.type == "cuda"}
-        self.optimizer = torch.optim.AdamW(self.parameters(), lr=rate, weight_decay=0.0, **fused)
+        on_gpu = data.device.type == "cuda"
+        self.optimizer = torch.optim.AdamW(
+            self.parameters(), lr=rate, weight_decay=0.0, fused=True, capturable=on_gpu
+        )
         self.input = _empty(size, sampler.width, data.device)
         stream = stream_for(data.device)
         self.recorded = None if stream is None else Recorded(self._update, stream)
