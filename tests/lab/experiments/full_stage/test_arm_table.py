@@ -19,7 +19,12 @@ def table():
         for arm, values in VALUES.items():
             for seed, value in enumerate(values):
                 cells.append(StageCell(place, Arm(arm), seed))
-                facts = {"metrics": dict.fromkeys(COLUMNS, sign * value), "seconds": 1.0}
+                facts = {
+                    "metrics": dict.fromkeys(COLUMNS, sign * value),
+                    "seconds": 1.0,
+                    "chosen": {"temperature": 0.4},
+                    "validation": {"0.1": {"0.001": 0.2, "0.01": value}, "0.4": {"0.001": 1.0}},
+                }
                 cache.put(str(cells[-1]), empty(), facts)
     return ArmTable.of(cells, cache)
 
@@ -50,7 +55,13 @@ def test_an_arm_that_was_not_run_has_no_claim(table) -> None:
 def test_rows_have_one_value_per_seed(table) -> None:
     rows = {(row.method, row.metric): row.values for row in table.rows()}
     assert rows["a on tiny/requests/retrieval", "precision@50"] == (0.30, 0.33, 0.36)
-    assert len(rows) == 6 * (len(COLUMNS) + 1)
+    assert rows["a on tiny/requests/retrieval", "chosen temperature"] == (0.4, 0.4, 0.4)
+    assert len(rows) == 6 * (len(COLUMNS) + 2)
+
+
+def test_a_temperature_counts_with_its_best_learning_rate(table) -> None:
+    rows = [row for row in table.temperature_rows() if row.method == "a" and row.metric.endswith(str(PLACE))]
+    assert {row.x: row.values for row in rows} == {0.1: (0.30, 0.33, 0.36), 0.4: (1.0, 1.0, 1.0)}
 
 
 def test_opposite_orders_of_two_protocols_have_tau_minus_1(table) -> None:

@@ -43,22 +43,22 @@ class ArmTable:
     """Values of every column, by place, arm and seed."""
 
     values: Mapping[Place, Mapping[str, Mapping[int, Mapping[str, float]]]]
-    seconds: Mapping[Place, Mapping[str, Sequence[float]]]
+    facts: Mapping[Place, Mapping[str, Sequence[Mapping[str, Any]]]]  # of the cells, by seed
 
     @classmethod
     def of(cls, cells: Sequence[StageCell], cache: AnswerCache) -> "ArmTable":
         """The cells that the cache has."""
         values: dict[Place, dict[str, dict[int, Mapping[str, float]]]] = {}
-        seconds: dict[Place, dict[str, list[float]]] = {}
+        every: dict[Place, dict[str, list[Mapping[str, Any]]]] = {}
         for cell in cells:
             if cache.has(str(cell)):
                 facts, arm = cache.facts[str(cell)], cell.arm.name
                 values.setdefault(cell.place, {}).setdefault(arm, {})[cell.seed] = facts[METRICS]
-                seconds.setdefault(cell.place, {}).setdefault(arm, []).append(facts["seconds"])
-        return cls(values, seconds)
+                every.setdefault(cell.place, {}).setdefault(arm, []).append(facts)
+        return cls(values, every)
 
     def rows(self) -> list[Row]:
-        """Every column of every arm, and the seconds of a cell."""
+        """Every column of every arm, what validation chose, and the seconds of a cell."""
         return [
             one
             for place, arms in self.values.items()
@@ -67,9 +67,20 @@ class ArmTable:
         ]
 
     def _rows(self, place: Place, arm: str, seeds: Sequence[Mapping[str, float]]) -> list[Row]:
-        title = f"{arm} on {place}"
+        title, facts = f"{arm} on {place}", self.facts[place][arm]
         means = [row(title, column, [one[column] for one in seeds]) for column in seeds[0]]
-        return [*means, row(title, "seconds", self.seconds[place][arm])]
+        chosen = [one["chosen"] for one in facts if "chosen" in one]
+        picked = [row(title, f"chosen {name}", [one[name] for one in chosen]) for name in (chosen or [{}])[0]]
+        return [*means, *picked, row(title, "seconds", [one["seconds"] for one in facts])]
+
+    def temperature_rows(self) -> list[Row]:
+        """Precision on validation by temperature, with the best learning rate and epoch of each."""
+        return [
+            row(arm, f"validation {DECIDES} on {place}", values, x=temperature)
+            for place, arms in self.facts.items()
+            for arm, facts in arms.items()
+            for temperature, values in _by_temperature([one.get("validation", {}) for one in facts]).items()
+        ]
 
     def tested(self, one: Direction) -> dict[str, ColumnTest]:
         """Both t-tests of every column on the seeds that both arms have; empty with fewer than two."""
@@ -93,6 +104,15 @@ class ArmTable:
             for one, tests in tested.items()
             if tests
         }
+
+
+def _by_temperature(seeds: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[float, list[float]]:
+    """The best of all learning rates, by temperature and seed."""
+    found: dict[float, list[float]] = {}
+    for rates in seeds:
+        for temperature, values in rates.items():
+            found.setdefault(float(temperature), []).append(max(values.values()))
+    return found
 
 
 def _claim(one: Direction, tests: Mapping[str, ColumnTest]) -> Claim:

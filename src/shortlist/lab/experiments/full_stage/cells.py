@@ -23,6 +23,7 @@ from shortlist.progress import Progress, silent
 from shortlist.train.loop.device import device_of
 
 METRICS = "metrics"
+KEPT = 6  # seeds whose data a process keeps: about 300 MB each at full size
 
 
 @dataclass(frozen=True, order=True)
@@ -89,13 +90,11 @@ def run_stage_cell(
 ) -> tuple[Tensor, dict[str, Any]]:
     """The means of all columns as facts, with the settings that validation chose."""
     began = time.perf_counter()
-    place, size = cell.place, SIZES[cell.place.world]
-    grids = known_grids(place.world, cell.seed, folder, device, data)
-    stage = StageData.of(grids, size, place.stage, place.protocol, cell.seed, device_of(device))
+    stage = known_data(cell.place, cell.seed, folder, device, data)
     ready = time.perf_counter()
     found = _measured(cell, stage)
     seconds = {"seconds": time.perf_counter() - ready, "data seconds": ready - began}
-    return empty(), {**found, **seconds, "stage AUC": [float(one) for one in grids.auc]}
+    return empty(), {**found, **seconds, "stage AUC": [float(one) for one in stage.grids.auc]}
 
 
 def _measured(cell: StageCell, data: StageData) -> dict[str, Any]:
@@ -111,9 +110,16 @@ def _measured(cell: StageCell, data: StageData) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=KEPT)
+def known_data(place: Place, seed: int, folder: Path, device: str, data: Path | None) -> StageData:
+    """What a cell is trained on; cells of the same place and seed share it."""
+    grids = known_grids(place.world, seed, folder, device, data)
+    return StageData.of(grids, SIZES[place.world], place.stage, place.protocol, seed, device_of(device))
+
+
+@lru_cache(maxsize=KEPT)
 def known_grids(world: str, seed: int, folder: Path, device: str, data: Path | None) -> Grids:
-    """The grids of `grids_of`; cells of one seed that follow each other do not read them again."""
+    """The grids of `grids_of`, read once by each process."""
     return grids_of(world, seed, folder, device, data)
 
 

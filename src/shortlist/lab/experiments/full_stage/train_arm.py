@@ -25,13 +25,13 @@ class BestSetting:
     epoch: int = 0
     users: Tensor | None = None  # [U, D]
     items: Tensor | None = None  # [I, D]
-    values: dict[str, float] = field(default_factory=dict)  # by setting
+    values: dict[str, dict[str, float]] = field(default_factory=dict)  # by temperature, then by learning rate
     steps: int = 0
 
     def offer(self, value: float, temperature: float, rate: float, epoch: int, *vectors: Tensor) -> None:
         """Keep the vectors of users and items if they are the best so far."""
-        name = f"temperature {temperature:g}, rate {rate:g}"
-        self.values[name] = max(value, self.values.get(name, -1.0))
+        rates = self.values.setdefault(f"{temperature:g}", {})
+        rates[f"{rate:g}"] = max(value, rates.get(f"{rate:g}", -1.0))
         if value > self.value:
             self.value, self.temperature, self.rate, self.epoch = value, temperature, rate, epoch
             self.users, self.items = (one.clone() for one in vectors)
