@@ -14,6 +14,8 @@ WITHOUT_DATA = (
     "dtr-table9",
     "fsltr-assumptions",
     "fsltr-assumptions-small",
+    "fsltr-closed-loop",
+    "fsltr-closed-loop-small",
     "fsltr-table3",
     "fsltr-table3-small",
     "fsltr-table4",
