@@ -34,6 +34,7 @@ def test_capacities_are_what_stages_kept_of_the_logged_request() -> None:
     assert Arm("a", "lcron", ALL_STAGES).capacities == (4, 3)
     assert Arm("a", "rankflow", SERVING).capacities == (4, 2)
     assert Arm("a", "bpr", counts(random=5)).capacities == (1, 1)
+    assert Arm("a", "lcron", ALL_STAGES, cuts=(1, 2)).capacities == (1, 2)
 
 
 @pytest.mark.parametrize("arm", TRAINED, ids=lambda arm: arm.name)

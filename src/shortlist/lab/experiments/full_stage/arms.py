@@ -17,7 +17,7 @@ RANDOM, ORACLE = "random", "oracle"
 GLOBAL, PRERANK_NEGATIVES, RANK_NEGATIVES, EXPOSED = range(
     4
 )  # strata of negatives: the last stage S they passed
-SOFT_SORT = 5.0  # temperature of the soft sort for lists of six scores of cosine / T
+ARF_SORT, LCRON_SORT = 5.0, 50.0  # temperatures of the soft sort for lists of six scores of cosine / T
 
 Counts = tuple[tuple[int, int], ...]  # (stratum, negatives), as a mapping that can be hashed
 
@@ -40,6 +40,7 @@ class Arm:
     objective: str = ""  # empty: random or oracle, nothing is trained
     negatives: Counts = ALL_STAGES
     values: Mapping[str, Any] = field(default_factory=dict)  # settings of the objective
+    cuts: tuple[int, int] | None = None  # None: items of a list that this stage and the next one kept
 
     @property
     def trained(self) -> bool:
@@ -52,7 +53,9 @@ class Arm:
 
     @property
     def capacities(self) -> tuple[int, int]:
-        """Items of a list that this stage and the next one keep: what they kept in the logged request."""
+        """Items of a list that this stage and the next one keep: what they kept in the logged request, or `cuts`."""
+        if self.cuts is not None:
+            return self.cuts
         below = [count for stage, count in sorted(self.negatives)]
         kept = 1 + sum(below)
         return max(kept - below[0], 1), max(kept - sum(below[:2]), 1)
@@ -73,6 +76,7 @@ def rankflow(alpha: float, own: str, negatives: Counts) -> Arm:
 
 
 ALPHAS = (0.0, 0.5, 1.0)
+ONE_POSITIVE = (1, 1)  # cuts at the number of positives, as in the public code of LCRON
 RETRIEVAL_ARMS = (
     Arm(RANDOM),
     Arm("BPR", "bpr", counts(random=5)),
@@ -81,8 +85,9 @@ RETRIEVAL_ARMS = (
     Arm("FS-RN", "ranknet"),
     Arm("FS-LR", "lambdarank"),
     Arm("ICC", "icc", values={"reduction": "mean"}),
-    Arm("ARF", "arf", values={"tau": SOFT_SORT}),
-    Arm("LCRON", "lcron", values={"tau": SOFT_SORT}),
+    Arm("ARF", "arf", values={"tau": ARF_SORT}),
+    Arm("LCRON", "lcron", values={"tau": LCRON_SORT}, cuts=ONE_POSITIVE),
+    Arm("LCRON, stage cuts", "lcron", values={"tau": LCRON_SORT}),
     Arm(ORACLE),
 )
 PRERANK_ARMS = (
