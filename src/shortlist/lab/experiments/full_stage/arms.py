@@ -17,7 +17,7 @@ RANDOM, ORACLE = "random", "oracle"
 GLOBAL, PRERANK_NEGATIVES, RANK_NEGATIVES, EXPOSED = range(
     4
 )  # strata of negatives: the last stage S they passed
-ARF_SORT, LCRON_SORT = 5.0, 50.0  # temperatures of the soft sort for lists of six scores of cosine / T
+ARF_SORT, SOFT_SORT = 5.0, 50.0  # temperatures of the soft sort of ARF and LCRON, lists of six cosines / T
 
 Counts = tuple[tuple[int, int], ...]  # (stratum, negatives), as a mapping that can be hashed
 
@@ -86,8 +86,8 @@ RETRIEVAL_ARMS = (
     Arm("FS-LR", "lambdarank"),
     Arm("ICC", "icc", values={"reduction": "mean"}),
     Arm("ARF", "arf", values={"tau": ARF_SORT}),
-    Arm("LCRON", "lcron", values={"tau": LCRON_SORT}, cuts=ONE_POSITIVE),
-    Arm("LCRON, stage cuts", "lcron", values={"tau": LCRON_SORT}),
+    Arm("LCRON", "lcron", values={"tau": SOFT_SORT}, cuts=ONE_POSITIVE),
+    Arm("LCRON, stage cuts", "lcron", values={"tau": SOFT_SORT}),
     Arm(ORACLE),
 )
 PRERANK_ARMS = (
