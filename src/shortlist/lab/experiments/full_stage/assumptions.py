@@ -5,7 +5,8 @@ scores, or from means of the scores over users and items, predicts the choice; t
 candidate set add to its AUC. Assumption 2: ratios of utilities between items of consecutive stages lie in [1/2, 2],
 and ratios of exposure probabilities are at least 2. Theorem 1: labels order items of different stages as exposure
 probability x utility does. Requests draw items of a user's pool at random ("uniform"), or prefer high utilities
-("interest"); models are fitted on earlier requests and measured on later ones.
+("interest"); models are fitted on earlier requests and measured on later ones. Exposure probabilities are those of
+uniform requests, counted.
 """
 
 import time
