@@ -111,6 +111,13 @@ def test_a_change_replaces_the_rank_stage_only(world, settings, tmp_path, drift)
     assert [new - old for old, new in zip(found[0].versions, found[1].versions, strict=True)] == [0, 0, 1, 0]
 
 
+def test_any_stage_can_be_trained_from_the_log(world, settings, tmp_path):
+    found = closed_loop(world, settings, {1: once, 2: chance}, tmp_path, keep=True)
+    before, after = (one.served.scores for one in found)
+    assert [before[stage] is after[stage] for stage in (1, 2, 3, 4)] == [True, False, True, True]
+    assert found[1].log.policy_version[0].tolist() == list(found[1].versions) == [2, 2, 0, 0]
+
+
 def test_a_sampled_log_keeps_everything_that_training_draws(world, settings, tmp_path):
     seen = []
 

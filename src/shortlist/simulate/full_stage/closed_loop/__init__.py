@@ -7,7 +7,7 @@ from shortlist.simulate.full_stage.closed_loop.loop import (
     closed_loop,
     random_scores,
 )
-from shortlist.simulate.full_stage.closed_loop.serve import Served, serve
+from shortlist.simulate.full_stage.closed_loop.serve import Served, serve, serve_users
 from shortlist.simulate.full_stage.closed_loop.settings import LoopSettings
 from shortlist.simulate.full_stage.closed_loop.world import LoopWorld, loop_arrays
 
@@ -22,4 +22,5 @@ __all__ = [
     "loop_arrays",
     "random_scores",
     "serve",
+    "serve_users",
 ]

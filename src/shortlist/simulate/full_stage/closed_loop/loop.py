@@ -66,7 +66,8 @@ def closed_loop(
     """
     log = LoopLog(folder, world.n_users, world.n_items, sampling)
     state = LoopState(-settings.warm, world, settings, _first_scores(world, settings))
-    versions, records, rounds = (0, 0, 0, 0), list[LoggedRequests](), list[Round]()
+    versions: tuple[int, ...] = (0,) * len(settings.capacities)
+    records, rounds = list[LoggedRequests](), list[Round]()
     before: Tensor | None = None
     for number in range(-settings.warm, settings.rounds):
         scores, left_out = _scores(state, records, log, retrain if number >= 0 else {}, number)

@@ -64,8 +64,8 @@ def _consistency(served: Served, stage: int, settings: LoopSettings) -> float:
     """The share of the best candidates of retrieval that are also among the best of a later stage."""
     found, cap = served.kept(1), settings.capacities[1]
     later = served.scores[stage][served.users].gather(1, found.items.clamp(min=0))
-    tops = [top_mask(scores, cap, found.valid) for scores in (found.scores, later)]
-    return float(share_kept(*tops, found.valid.double()).mean())
+    first, second = (top_mask(scores, cap, found.valid) for scores in (found.scores, later))
+    return float(share_kept(first, second, found.valid.double()).mean())
 
 
 def _reveal(served: Served) -> dict[str, float]:

@@ -37,7 +37,13 @@ class Served:
 
 def serve(world: LoopWorld, settings: LoopSettings, scores: Mapping[int, Tensor], number: int) -> Served:
     """Serve the requests of round `number`; ties go to the lower item."""
-    users = request_users(world, settings, number)
+    return serve_users(world, settings, scores, number, request_users(world, settings, number))
+
+
+def serve_users(
+    world: LoopWorld, settings: LoopSettings, scores: Mapping[int, Tensor], number: int, users: Tensor
+) -> Served:
+    """Serve one request of each of these users [N]."""
     found = nominated(world, settings, scores[1][users], users, number)
     names = [name.removesuffix(".rank") for name in found.columns]
     parts = tuple(Part(name, 0.0, found.keep(~found.columns[f"{name}.rank"].isnan())) for name in names)

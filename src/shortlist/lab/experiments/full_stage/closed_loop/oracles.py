@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from shortlist.metrics.funnel.slot_price import ITERATIONS
-from shortlist.simulate.full_stage.closed_loop import LoopState
+from shortlist.simulate.full_stage.closed_loop import LoopState, serve_users
 from shortlist.train.objectives.stage_log import StageLog
 
 
@@ -42,10 +42,11 @@ def oracle_slot_price(log: StageLog, state: LoopState, passes: int) -> Tensor | 
 
 
 def funnel_utility(state: LoopState, scores: Tensor) -> Tensor:
-    """The utility of the shown items where retrieval returns its best items alone [U]."""
-    items = scores.topk(state.settings.channel_sizes[0], dim=1).indices
-    shown = passed(state.scores, state.settings.capacities, items)
-    return state.world.utility.gather(1, shown).sum(1)
+    """The utility of the shown items of every user with these scores of retrieval, beside all other channels [U]."""
+    world, stages = state.world, {**state.scores, 1: scores}
+    users = torch.arange(world.n_users, device=world.device)
+    shown = serve_users(world, state.settings, stages, state.number, users).shown
+    return world.utility.gather(1, shown).sum(1)
 
 
 def passed(scores: Mapping[int, Tensor], capacities: tuple[int, ...], items: Tensor) -> Tensor:

@@ -58,8 +58,9 @@ LOOP_SIZES: Mapping[str, LoopSize] = {
         (1000, 200, 50, 6),
         (200, 100, 50, 6),
         Budget(20, 20, 1024, (0.2, 0.4, 0.8), (1e-2,)),
-        rounds=12,
-        drift_round=6,
+        rounds=10,
+        drift_round=5,
+        requests=706,
     ),
 }
 

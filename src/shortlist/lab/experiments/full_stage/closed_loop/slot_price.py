@@ -80,7 +80,8 @@ class _Factors(nn.Module):
         generator, device = torch.Generator().manual_seed(seed), rows.users.device
         drawn = [START * torch.randn((count, width), generator=generator) for count in shape]
         self.factors = nn.ParameterList([nn.Parameter(one.to(device)) for one in drawn])
-        self.biases = nn.ParameterList([nn.Parameter(torch.zeros(count, device=device)) for count in shape])
+        zeros = (torch.zeros((count, 1), device=device) for count in shape)
+        self.biases = nn.ParameterList([nn.Parameter(one) for one in zeros])
         rate = (rows.labels * rows.weights).sum() / rows.weights.sum()
         self.first = nn.Parameter(torch.logit(rate.clamp(1e-4, 1 - 1e-4)))
         self.rows, self.at = rows, torch.zeros(min(BATCH, len(rows)), dtype=torch.int64, device=device)
@@ -97,8 +98,9 @@ class _Factors(nn.Module):
 
     def _update(self) -> None:
         users, items = self.rows.users[self.at], self.rows.items[self.at]
-        match = (F.embedding(users, self.factors[0]) * F.embedding(items, self.factors[1])).sum(1)
-        logits = self.first + self.biases[0][users] + self.biases[1][items] + match
+        match = F.embedding(users, self.factors[0]) * F.embedding(items, self.factors[1])
+        biases = F.embedding(users, self.biases[0]) + F.embedding(items, self.biases[1])
+        logits = self.first + match.sum(1) + biases.squeeze(1)
         losses = F.binary_cross_entropy_with_logits(
             logits, self.rows.labels[self.at], self.rows.weights[self.at]
         )
@@ -110,4 +112,4 @@ class _Factors(nn.Module):
     def probabilities(self) -> Tensor:
         """Of all cells [U, I]."""
         match = self.factors[0] @ self.factors[1].T
-        return torch.sigmoid(self.first + self.biases[0][:, None] + self.biases[1] + match)
+        return torch.sigmoid(self.first + self.biases[0] + self.biases[1].T + match)
