@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from shortlist.lab.experiments.full_stage.arms import SOFT_SORT, Arm
+from shortlist.lab.experiments.full_stage.arms import ONE_POSITIVE, SOFT_SORT, Arm
 from shortlist.lab.experiments.full_stage.closed_loop.oracles import (
     oracle_gprp7,
     oracle_prp,
@@ -24,7 +24,7 @@ OBJECTIVES = {
     "SSM": Arm("SSM", "ssm", CATALOGUE),
     "FS-RN": Arm("FS-RN", "ranknet", ALL_STAGES),
     "FS-LR": Arm("FS-LR", "lambdarank", ALL_STAGES),
-    "LCRON": Arm("LCRON", "lcron", ALL_STAGES, {"tau": SOFT_SORT}),
+    "LCRON": Arm("LCRON", "lcron", ALL_STAGES, {"tau": SOFT_SORT}, cuts=ONE_POSITIVE),
 }
 """Arms that learn an order, all with six negatives."""
 RANDOM, SLOT_PRICE = "random", "slot price"

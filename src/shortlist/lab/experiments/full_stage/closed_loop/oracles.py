@@ -1,11 +1,12 @@
 """Retrieval with true utilities: PRP, the paper's p r (equation 7), and p (r - price)."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from shortlist.metrics.funnel.slot_price import ITERATIONS
+from shortlist.lab.experiments.full_stage.closed_loop.slot_price import best_priced
 from shortlist.simulate.full_stage.closed_loop import LoopState, serve_users
 from shortlist.train.objectives.stage_log import StageLog
 
@@ -23,22 +24,11 @@ def oracle_gprp7(log: StageLog, state: LoopState, passes: int) -> Tensor | None:
 
 
 def oracle_slot_price(log: StageLog, state: LoopState, passes: int) -> Tensor | None:
-    """p (r - price) of the price, for each user, with the highest true utility; PRP is one of the choices.
-
-    The price begins with the value of a slot under PRP, then under the candidates of the price before.
-    """
+    """p (r - price) with the price, for each user, of the highest true utility; PRP is one of the choices."""
     if not _is_new(state):
         return None
     inclusion, relevance = _inclusion(state, passes), state.world.utility
-    best, slots = relevance, state.settings.capacities[-1]
-    utility = funnel_utility(state, best)
-    value = utility
-    for _ in range(ITERATIONS):
-        scores = inclusion * (relevance - (value / slots)[:, None])
-        value = funnel_utility(state, scores)
-        better = value > utility
-        best, utility = torch.where(better[:, None], scores, best), torch.maximum(value, utility)
-    return best
+    return best_priced(inclusion, relevance, partial(funnel_utility, state), state.settings.capacities[-1])
 
 
 def funnel_utility(state: LoopState, scores: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
 """Retrieval by learned slot price: p (r - price) with models of selection and of feedback, both from the log."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -8,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.lab.experiments.full_stage.sizes import Budget
+from shortlist.metrics.funnel.slot_price import ITERATIONS
 from shortlist.simulate.full_stage.closed_loop import LoopState
 from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
 from shortlist.train.objectives.stage_log import Array, StageLog
@@ -15,6 +18,8 @@ from shortlist.train.objectives.stage_log import Array, StageLog
 RATE, DECAY = 1e-2, 0.3  # of AdamW
 START = 0.05  # standard deviation of the first factors
 BATCH = 4096
+
+Value = Callable[[Tensor], Tensor]  # utilities of the users [U] for scores of retrieval [U, I]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +52,10 @@ class LabelledRows:
 
 
 def learned_slot_price(log: StageLog, state: LoopState, budget: Budget, seed: int) -> Tensor:
-    """p (r - price) of all cells [U, I]; the price is the mean predicted r of what a user was shown."""
+    """p (r - price) of all cells [U, I] with the price, for each user, of the highest estimated utility.
+
+    p is the probability of a retrieved item to be shown, r that of a shown item to be liked.
+    """
     device, shape = state.world.device, (state.world.n_users, state.world.n_items)
     seed = seed + state.number
     shown = np.flatnonzero((log.stage == log.n_stages) & (log.y >= 0))
@@ -55,11 +63,33 @@ def learned_slot_price(log: StageLog, state: LoopState, budget: Budget, seed: in
     entered = np.flatnonzero(log.stage >= 1)
     chosen = log.stage[entered] == log.n_stages
     inclusion = predicted(LabelledRows.of(log, entered, chosen, device, True), shape, budget, seed + 1)
-    rows = LabelledRows.of(log, shown, log.y[shown], device, False)
-    price = relevance.new_zeros(shape[0]).index_put((rows.users,), relevance[rows.users, rows.items], True)
-    count = rows.users.bincount(minlength=shape[0])
-    mean = price.sum() / max(len(rows), 1)
-    return inclusion * (relevance - torch.where(count > 0, price / count.clamp(min=1), mean)[:, None])
+    returned, slots = state.settings.channel_sizes[0], state.settings.capacities[-1]
+    value = partial(estimated_utility, inclusion, relevance, returned, slots)
+    return best_priced(inclusion, relevance, value, slots)
+
+
+def best_priced(inclusion: Tensor, relevance: Tensor, value: Value, slots: int) -> Tensor:
+    """The scores [U, I] of the best iterate of every user by `value`; PRP is the first one.
+
+    The price is the value of a slot under the scores before.
+    """
+    best = relevance
+    utility = worth = value(best)
+    for _ in range(ITERATIONS):
+        scores = inclusion * (relevance - (worth / slots)[:, None])
+        worth = value(scores)
+        best = torch.where((worth > utility)[:, None], scores, best)
+        utility = torch.maximum(worth, utility)
+    return best
+
+
+def estimated_utility(
+    inclusion: Tensor, relevance: Tensor, returned: int, slots: int, scores: Tensor
+) -> Tensor:
+    """The utility of the `returned` best items by score [U]: slots are filled in proportion to p."""
+    items = scores.topk(returned, dim=1).indices
+    chances = inclusion.gather(1, items)
+    return slots * (chances * relevance.gather(1, items)).sum(1) / chances.sum(1)
 
 
 def predicted(rows: LabelledRows, shape: tuple[int, int], budget: Budget, seed: int) -> Tensor:
@@ -75,6 +105,8 @@ def predicted(rows: LabelledRows, shape: tuple[int, int], budget: Budget, seed: 
 
 
 class _Factors(nn.Module):
+    """Biases and factors of users and items, with their optimizer."""
+
     def __init__(self, rows: LabelledRows, shape: tuple[int, int], width: int, seed: int) -> None:
         super().__init__()
         generator, device = torch.Generator().manual_seed(seed), rows.users.device
