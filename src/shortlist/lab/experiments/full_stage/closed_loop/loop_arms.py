@@ -27,10 +27,14 @@ OBJECTIVES = {
     "LCRON": Arm("LCRON", "lcron", ALL_STAGES, {"tau": SOFT_SORT}, cuts=ONE_POSITIVE),
 }
 """Arms that learn an order, all with six negatives."""
-RANDOM, SLOT_PRICE = "random", "slot price"
+RANDOM = "random"
+SLOT_PRICES = {
+    "slot price": "mean",
+    "slot price, lowest": "lowest",
+}  # arms with learned p and r, and their price
 ORACLES = ("oracle PRP", "oracle (7)", "oracle slot price")
 FROZEN = ("frozen SSM", "frozen FS-RN")
-ARMS = (RANDOM, *FROZEN, *OBJECTIVES, SLOT_PRICE, *ORACLES)
+ARMS = (RANDOM, *FROZEN, *OBJECTIVES, *SLOT_PRICES, *ORACLES)
 
 Make = Callable[[LoopSize, int], Retrain]
 
@@ -59,9 +63,10 @@ def make_retrain(name: str, size: LoopSize, seed: int) -> Retrain:
         return Trained(OBJECTIVES[name], size, seed)
     if name in FROZEN:
         return Trained(OBJECTIVES[name.removeprefix("frozen ")], size, seed, once=True)
+    if name in SLOT_PRICES:
+        return lambda log, state: learned_slot_price(log, state, size.budget, seed, SLOT_PRICES[name])
     others: Mapping[str, Retrain] = {
         RANDOM: lambda log, state: random_scores(state.world, state.number),
-        SLOT_PRICE: lambda log, state: learned_slot_price(log, state, size.budget, seed),
         "oracle PRP": oracle_prp,
         "oracle (7)": lambda log, state: oracle_gprp7(log, state, size.passes),
         "oracle slot price": lambda log, state: oracle_slot_price(log, state, size.passes),

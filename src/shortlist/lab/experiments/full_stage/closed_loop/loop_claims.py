@@ -21,6 +21,7 @@ UTILITIES = (  # high, low, source
     ("LCRON", "SSM", SPEC),
     ("slot price", "SSM", SPEC),
     ("slot price", "FS-RN", SPEC),
+    ("slot price, lowest", "slot price", CONTROL),
     ("oracle slot price", "oracle PRP", SPEC),
     ("oracle PRP", "oracle (7)", SPEC),
 )

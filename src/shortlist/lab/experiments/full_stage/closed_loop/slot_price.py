@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from shortlist.train.objectives.stage_log import Array, StageLog
 RATE, DECAY = 1e-2, 0.3  # of AdamW
 START = 0.05  # standard deviation of the first factors
 BATCH = 4096
+REDUCE = {"mean": "mean", "lowest": "amin"}  # prices from the predicted r of shown items
 
 Value = Callable[[Tensor], Tensor]  # utilities of the users [U] for scores of retrieval [U, I]
 
@@ -51,21 +51,26 @@ class LabelledRows:
         return len(self.users)
 
 
-def learned_slot_price(log: StageLog, state: LoopState, budget: Budget, seed: int) -> Tensor:
-    """p (r - price) of all cells [U, I] with the price, for each user, of the highest estimated utility.
+def learned_slot_price(
+    log: StageLog, state: LoopState, budget: Budget, seed: int, price: str = "mean"
+) -> Tensor:
+    """p (r - price) of all cells [U, I]; the price is the mean or lowest predicted r of what a user was shown.
 
-    p is the probability of a retrieved item to be shown, r that of a shown item to be liked.
+    p is the probability of a retrieved item to be shown, r that of a shown item to be liked. Iterates of the price are
+    not compared by estimated utility: r of items that were never shown is too uncertain, the estimate prefers them.
     """
     device, shape = state.world.device, (state.world.n_users, state.world.n_items)
     seed = seed + state.number
     shown = np.flatnonzero((log.stage == log.n_stages) & (log.y >= 0))
-    relevance = predicted(LabelledRows.of(log, shown, log.y[shown], device, False), shape, budget, seed)
+    known = LabelledRows.of(log, shown, log.y[shown], device, False)
+    relevance = predicted(known, shape, budget, seed)
     entered = np.flatnonzero(log.stage >= 1)
     chosen = log.stage[entered] == log.n_stages
     inclusion = predicted(LabelledRows.of(log, entered, chosen, device, True), shape, budget, seed + 1)
-    returned, slots = state.settings.channel_sizes[0], state.settings.capacities[-1]
-    value = partial(estimated_utility, inclusion, relevance, returned, slots)
-    return best_priced(inclusion, relevance, value, slots)
+    values = relevance[known.users, known.items]
+    start = values.mean().expand(shape[0]).contiguous()  # of users who were shown nothing
+    prices = start.scatter_reduce(0, known.users, values, REDUCE[price], include_self=False)
+    return inclusion * (relevance - prices[:, None])
 
 
 def best_priced(inclusion: Tensor, relevance: Tensor, value: Value, slots: int) -> Tensor:
@@ -81,15 +86,6 @@ def best_priced(inclusion: Tensor, relevance: Tensor, value: Value, slots: int) 
         best = torch.where((worth > utility)[:, None], scores, best)
         utility = torch.maximum(worth, utility)
     return best
-
-
-def estimated_utility(
-    inclusion: Tensor, relevance: Tensor, returned: int, slots: int, scores: Tensor
-) -> Tensor:
-    """The utility of the `returned` best items by score [U]: slots are filled in proportion to p."""
-    items = scores.topk(returned, dim=1).indices
-    chances = inclusion.gather(1, items)
-    return slots * (chances * relevance.gather(1, items)).sum(1) / chances.sum(1)
 
 
 def predicted(rows: LabelledRows, shape: tuple[int, int], budget: Budget, seed: int) -> Tensor:
