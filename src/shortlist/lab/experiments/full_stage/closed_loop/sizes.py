@@ -92,9 +92,9 @@ class Setup:
 
 
 SETUPS = (
-    Setup("wide", True, 1, 0.0, "seed"),
-    Setup("tight", False, 1, 0.0, "seed"),
-    Setup("wide, 5 channels", True, 5, 0.0, "beta"),
+    Setup("wide", True, 1, 0.0, "beta"),
+    Setup("tight", False, 1, 0.0, "beta"),
+    Setup("wide, 5 channels", True, 5, 0.0, "seed"),
     Setup("tight, 5 channels", False, 5, 0.0, "beta"),
     Setup("wide, misaligned", True, 1, MISALIGNED, "label"),
     Setup("tight, misaligned", False, 1, MISALIGNED, "label"),
