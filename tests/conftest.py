@@ -32,7 +32,7 @@ SLOW = (
     "train/test_rankers.py",
     "train/test_pipeline.py",
     "train/test_finished_stages.py",
-    "train/test_refresh.py",
+    "train/renewal/test_refresh.py",
     "train/models/test_sequence.py",
     "index/test_registry.py",
     "index/test_faiss_index.py",

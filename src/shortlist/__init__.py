@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shortlist.pipeline import load_recommender as load
     from shortlist.train import train as train
     from shortlist.train.auto.plan import plan as plan
-    from shortlist.train.refresh import refresh as refresh
+    from shortlist.train.renewal.refresh import refresh as refresh
 
 __version__ = "0.4.0"
 
@@ -35,7 +35,7 @@ _FUNCTIONS = {
     "load": ("shortlist.pipeline", "load_recommender"),
     "compare": ("shortlist.evaluate", "compare"),
     "plan": ("shortlist.train.auto.plan", "plan"),
-    "refresh": ("shortlist.train.refresh", "refresh"),
+    "refresh": ("shortlist.train.renewal.refresh", "refresh"),
 }
 _ROOMS = ("train", "evaluate", "diagnose")
 

@@ -11,8 +11,8 @@ from shortlist.cli import app
 from shortlist.cli.refresh import _lines
 from shortlist.metrics.significance import PairedTest
 from shortlist.pipeline.about import Refresh
-from shortlist.train import refresh as refresh_module
-from shortlist.train.retrain import Retrained
+from shortlist.train.renewal import refresh as refresh_module
+from shortlist.train.renewal.retrain import Retrained
 
 
 def run(*arguments: object):

@@ -17,7 +17,7 @@ from shortlist.train import TRAINERS, TrainContext
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.registry import Stateless, make_trainer, train_settings, trainer_of
 
-STATELESS = {"seen", "explore"}
+STATELESS = {"repeat", "seen", "explore"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

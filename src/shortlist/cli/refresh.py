@@ -10,7 +10,7 @@ import typer
 from shortlist.cli.console.frame import Bundle, Json, command, emit, errors_to_exit_codes, progress, resumable
 from shortlist.cli.console.output import echo
 from shortlist.pipeline.about import Refresh
-from shortlist.train.refresh import refresh as refresh_bundle
+from shortlist.train.renewal.refresh import refresh as refresh_bundle
 
 
 @errors_to_exit_codes()

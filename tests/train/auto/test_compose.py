@@ -53,7 +53,7 @@ class GivenSeconds:
     accepted: bool = True
     tree: TreeSeconds = NO_TREE
 
-    def accepts(self, kind: str, loss: str) -> bool:
+    def accepts(self, kind: str, loss: str, **size: int) -> bool:
         return self.accepted
 
     def ease(self) -> float:
@@ -140,6 +140,25 @@ def test_exact_loss_that_the_trainer_refuses_is_not_measured():
     made = composed(items=5_000, meter=GivenSeconds(softmax=0.01, accepted=False), gpu=True)
     assert made.stages["sasrec"].train["loss"] == "sampled"
     assert "too many for the exact loss on a GPU" in made.reasons["stages.sasrec.train.loss"]
+
+
+@dataclass(frozen=True)
+class RefusesLongHistories(GivenSeconds):
+    """The trainer refuses the exact loss with long histories."""
+
+    def accepts(self, kind: str, loss: str, **size: int) -> bool:
+        return size["max_history"] <= SHORT
+
+    def epoch(self, kind: str, loss: str = "softmax", **size: int) -> float:
+        assert loss == "sampled" or kind == "two-tower" or self.accepts(kind, loss, **size)
+        return super().epoch(kind, loss)
+
+
+def test_exact_loss_is_not_measured_where_long_histories_make_too_many_logits():
+    made = composed(items=60_000, length=200, meter=RefusesLongHistories())
+    assert made.stages["sasrec"].train["loss"] == "sampled"
+    assert made.stages["sasrec"].train["max_history"] == 200
+    assert "too many for the exact loss" in made.reasons["stages.sasrec.train.loss"]
 
 
 def test_second_sequence_model_where_the_first_one_has_all_its_epochs():

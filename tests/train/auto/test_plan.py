@@ -131,6 +131,15 @@ def test_exact_loss_over_a_large_catalogue_is_not_accepted():
     assert Meter(large, catalog, {}).accepts("sasrec", loss="sampled")
 
 
+def test_exact_loss_is_not_accepted_with_long_histories_or_without_memory(monkeypatch):
+    events = Interactions.of([0, 0], [0, 1], n_items=60_000)
+    meter = Meter(events, Catalog.bare(Vocabulary.of([0, 1])), {})
+    assert meter.accepts("sasrec", loss="softmax", max_history=50)
+    assert not meter.accepts("sasrec", loss="softmax", max_history=200)
+    monkeypatch.setattr(estimates, "available_memory", lambda device: 1000)
+    assert not meter.accepts("sasrec", loss="softmax", max_history=50)
+
+
 def test_sampled_items_keep_all_their_events():
     events = tastes()
     few = some_items(events, 5, 0)

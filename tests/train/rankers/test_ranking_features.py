@@ -8,7 +8,7 @@ import torch
 from shortlist.data import Candidates, Query
 from shortlist.errors import ConfigError
 from shortlist.stages import MLPScorer
-from shortlist.stages.ranking_features import ITEMS
+from shortlist.stages.ranking_features import ITEMS, REPEATS
 from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
 
@@ -64,7 +64,11 @@ def test_columns_of_nominators_that_score_the_pool_are_features(context):
     batch = context.batches[0]
     scored = replace(batch, found=batch.found.add({"n.z": empty, "n.max": empty, "other.z": empty}))
     made = ranking_features({}, replace(context, batches=(scored,)), 30.0, "rank")
-    assert made.extras == ("n.z", "n.max", "n.scored", *ITEMS, "age")
+    assert made.extras == ("n.z", "n.max", "n.scored", *ITEMS, *REPEATS, "age")
+    new = replace(scored, query=Query.of([[]]))  # no candidate is an item of the history
+    assert set(REPEATS).isdisjoint(
+        ranking_features({}, replace(context, batches=(new,)), 30.0, "rank").extras
+    )
     assert "mean_z" not in ranking_features({}, context, 30.0, "rank").extras
     renewed = renewed_features(made, context, 30.0)
     assert renewed.extras == made.extras

@@ -17,6 +17,7 @@ from shortlist.pipeline.recipe import StageConfig
 from shortlist.train.context import TrainContext
 from shortlist.train.folds import Folds
 from shortlist.train.loop.device import device_of
+from shortlist.train.memory import available_memory
 from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.registry import TRAINERS, make_trainer
 
@@ -135,12 +136,14 @@ class Meter:
         return self.seconds(lambda: steps(WHOLE_STEPS)) / WHOLE_STEPS * int(trainer._steps(self.events))
 
     def accepts(self, kind: str, **settings: Any) -> bool:
-        """Whether a trainer with epochs accepts these settings for the log."""
+        """Whether a trainer with epochs accepts these settings for the log, and the device has memory for them."""
+        trainer = make_trainer(kind, **settings)
         try:
-            make_trainer(kind, **settings).check(self.events)
+            trainer.check(self.events)
         except ConfigError:
             return False
-        return True
+        there = available_memory(device_of(trainer.device))
+        return there is None or trainer.memory(self.events, self.catalog) <= there
 
     def _epoch(self, kind: str, settings: Mapping[str, Any]) -> float:
         trainer = make_trainer(kind, **{**settings, "epochs": 1})

@@ -93,7 +93,6 @@ class ModelParts(Parts):
     def _sequence_model(self, plan: Composed, kind: str, chosen: "Sized", why: str, limit: int) -> Composed:
         seconds = min(chosen.epochs * chosen.epoch * plan.budget.epochs, plan.budget.left)
         minutes = minutes_of(seconds / plan.budget.epochs)
-        loss = str(chosen.settings["loss"])
         train = {**chosen.settings, "epochs": chosen.epochs, "minutes": minutes, "ahead": 0}
         return plan.with_stage(
             kind,
@@ -101,7 +100,7 @@ class ModelParts(Parts):
             why,
             self.limit(limit),
             seconds,
-            loss=self._why_loss(kind, loss),
+            loss=self._why_loss(kind, chosen.settings),
             max_history=self._why_history(chosen.settings["max_history"]),
             width=f"{self.profile.events:,} training events, and a GPU",
             epochs=f"an epoch takes about {chosen.epoch:.2g} s on {self.profile.machine}",
@@ -120,7 +119,7 @@ class ModelParts(Parts):
 
     def _loss(self, kind: str, size: Mapping[str, int], plan: Composed, most: int) -> tuple[str, float, int]:
         """The loss, the seconds of an epoch and the number of epochs that fit."""
-        exact = self._softmax_fits(kind)
+        exact = self._softmax_fits(kind, size)
         epoch = self.meter.epoch(kind, loss="softmax", **size) if exact else float("inf")
         fitting = _fitting(plan, epoch)
         if fitting >= min(ENOUGH_EPOCHS, most):
@@ -135,14 +134,14 @@ class ModelParts(Parts):
             return f"at most {MOST}; {SHARE:.0%} of the training histories are no longer, if this is less"
         return f"of {self.profile.length} items: with these, too few epochs fit"
 
-    def _softmax_fits(self, kind: str) -> bool:
+    def _softmax_fits(self, kind: str, size: Mapping[str, Any]) -> bool:
         small = self.profile.gpu or self.profile.items <= LARGE
-        return small and self.meter.accepts(kind, loss="softmax")
+        return small and self.meter.accepts(kind, **{**size, "loss": "softmax"})
 
-    def _why_loss(self, kind: str, loss: str) -> str:
-        if loss == "softmax":
+    def _why_loss(self, kind: str, settings: Mapping[str, Any]) -> str:
+        if settings["loss"] == "softmax":
             return f"exact over {self.profile.items:,} items"
-        if not self._softmax_fits(kind):
+        if not self._softmax_fits(kind, settings):
             return f"{self.profile.items:,} items are too many for the exact loss on {self.profile.machine}"
         return f"fewer than {ENOUGH_EPOCHS} epochs of the exact loss over {self.profile.items:,} items fit"
 

@@ -12,12 +12,12 @@ from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
 from shortlist.train.bundle import save_trained, train_measured
-from shortlist.train.bundle_rows import BundleRows, in_rows_of, trained_events
 from shortlist.train.checks import check_free_space, only_training
 from shortlist.train.context import TrainContext
-from shortlist.train.count_stages import recount
 from shortlist.train.refit import refit
-from shortlist.train.retrain import Retrained, compared, requests_new_to
+from shortlist.train.renewal.bundle_rows import BundleRows, in_rows_of, trained_events
+from shortlist.train.renewal.count_stages import recount
+from shortlist.train.renewal.retrain import Retrained, compared, requests_new_to
 
 
 @dataclass(frozen=True, eq=False)

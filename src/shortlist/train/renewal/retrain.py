@@ -19,8 +19,8 @@ from shortlist.pipeline.batch.held_out import in_batches, in_order
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import resized
 from shortlist.progress import Progress, silent
-from shortlist.train.bundle_rows import in_rows_of, trained_events
 from shortlist.train.measure import CUT, slates
+from shortlist.train.renewal.bundle_rows import in_rows_of, trained_events
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from shortlist.grammar import leaves
 from shortlist.pipeline import Request, load_recommender, parse_recipe
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.train import TRAINERS
-from shortlist.train import refresh as refresh_module
 from shortlist.train.bundle import save_trained, train
-from shortlist.train.bundle_rows import in_rows_of, trained_events
-from shortlist.train.count_stages import is_counts_only
-from shortlist.train.refresh import refresh
-from shortlist.train.retrain import compared, requests_new_to
+from shortlist.train.renewal import refresh as refresh_module
+from shortlist.train.renewal.bundle_rows import in_rows_of, trained_events
+from shortlist.train.renewal.count_stages import is_counts_only
+from shortlist.train.renewal.refresh import refresh
+from shortlist.train.renewal.retrain import compared, requests_new_to
 from tests.train.logs import log
 from tests.worlds import tiny_recommender
 

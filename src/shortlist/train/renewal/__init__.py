@@ -1,0 +1,1 @@
+"""New events into an old bundle."""
