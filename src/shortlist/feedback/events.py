@@ -22,7 +22,7 @@ from shortlist.feedback.parts import (
 )
 from shortlist.feedback.reader import Problems
 from shortlist.feedback.record import Array
-from shortlist.feedback.schema import EVENTS, SCHEMA_VERSION
+from shortlist.feedback.schema import EVENTS, INT64, SCHEMA_VERSION, as_id
 
 LATENESS_MS = 10 * 60_000  # an event that is later than this behind the newest one is a correction
 CLOCK_MS = 5 * 60_000  # how far the clock of a client may be ahead
@@ -80,6 +80,12 @@ def checked(table: pa.Table, ingest_ts_ms: int | None, problems: Problems) -> pa
         raise DataError(
             f"events: expected the columns {', '.join(COLUMNS)}, got {', '.join(table.column_names)}; rename them"
         )
+    made = typed(table, ingest_ts_ms)
+    return made.filter(pa.array(_good(made, table, problems)))
+
+
+def typed(table: pa.Table, ingest_ts_ms: int | None) -> pa.Table:
+    """The columns of the log with their types; null where a value is impossible."""
     columns = {
         "request_id": _whole(table["request_id"]),
         "item_id": _item_ids(table["item_id"]),
@@ -88,28 +94,35 @@ def checked(table: pa.Table, ingest_ts_ms: int | None, problems: Problems) -> pa
         "value": _values(table),
         "ingest_ts_ms": _whole(_or_all(table, "ingest_ts_ms", ingest_ts_ms)),
     }
-    made = pa.table(columns)
-    return made.filter(pa.array(_good(made, table, problems)))
+    return pa.table(columns)
 
 
-def _good(made: pa.Table, table: pa.Table, problems: Problems) -> Array:
-    """Which rows are events; each other one is counted under its first reason."""
-    good = np.ones(len(made), bool)
+def rejected_rows(made: pa.Table) -> dict[str, Array]:
+    """Which rows are no events, under their first reason; `made` has the types of the log."""
     stamps = {name: pc.fill_null(made[name], -1).to_numpy() for name in ("event_ts_ms", "ingest_ts_ms")}
-    when = stamps["event_ts_ms"]
     reasons = {
         "bad_ids": ~_valid(made["request_id"]) | ~_valid(made["item_id"]),
         "unknown_events": ~_valid(made["event"]),
         "bad_times": np.any([(one < EARLIEST) | (one > LATEST) for one in stamps.values()], axis=0),
-        "from_the_future": when > stamps["ingest_ts_ms"] + CLOCK_MS,
+        "from_the_future": stamps["event_ts_ms"] > stamps["ingest_ts_ms"] + CLOCK_MS,
     }
+    good, first = np.ones(len(made), bool), dict[str, Array]()
     for kind, bad in reasons.items():
-        rows = np.flatnonzero(bad & good)
+        first[kind] = bad & good
+        good &= ~bad
+    return first
+
+
+def _good(made: pa.Table, table: pa.Table, problems: Problems) -> Array:
+    """Which rows are events; each other one is counted under its first reason."""
+    reasons = rejected_rows(made)
+    for kind, bad in reasons.items():
+        rows = np.flatnonzero(bad)
         for row in rows[:1]:
             problems.add(
                 kind, f"row {row + 1}: {table.slice(row, 1).to_pylist()[0]}; {EXPECTED[kind]}", len(rows)
             )
-        good &= ~bad
+    good: Array = ~np.any(list(reasons.values()), axis=0)
     return good
 
 
@@ -163,8 +176,11 @@ def _whole(column: Any) -> pa.Array:
 
 
 def _int(value: Any) -> int | None:
+    """A whole number of 64 bits from a number or from text, None for anything else."""
+    if isinstance(value, str):
+        return as_id(value.strip().removesuffix(".0"), text=False)  # type: ignore[return-value]
     try:
-        return int(value) if float(value) == int(value) and abs(int(value)) < 1 << 63 else None
+        return int(value) if float(value) == int(value) and abs(int(value)) < INT64 else None
     except (TypeError, ValueError, OverflowError):
         return None
 

@@ -15,6 +15,7 @@ from shortlist.feedback.record import MISSING, Array, Funnel, LoggedRequests
 
 SCHEMA_VERSION = 1
 EVENTS = ("impression", "play", "like", "follow", "forward", "comment", "hide")  # numbers of `event`
+INT64 = 1 << 63
 LISTS = ("policy_version", "capacities", "n_in", "n_out")
 
 
@@ -121,7 +122,8 @@ def as_id(value: Any, text: bool) -> int | str | None:
         return None
     if text:
         return str(value)
-    return int(value) if re.fullmatch(r"-?[0-9]{1,18}", str(value)) else None
+    number = int(value) if re.fullmatch(r"-?[0-9]{1,19}", str(value)) else INT64
+    return number if -INT64 <= number < INT64 else None
 
 
 def _funnel(text: str) -> Funnel:
