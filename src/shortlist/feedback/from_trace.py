@@ -11,12 +11,17 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Vocabulary
 from shortlist.errors import DataError
+from shortlist.feedback.propensity import PROPENSITY, pool_propensity, slate_propensity
 from shortlist.feedback.record import MISSING, Array, Funnel, LoggedRequests
 from shortlist.pipeline.trace import RETURNED, Trace
 
 MAX_NOMINATORS = 63  # bits of a mask
 MAX_STAGES = 127  # S is int8
 SCORING = ("nominator", "scorer", "pipeline")
+SAMPLED, NOISE = (
+    1,
+    2,
+)  # bits of exploration_flags: a stage samples the slate, a nominator has noisy user vectors
 LOW_BITS = 20  # of a request id: 8 for the writer, 12 for a counter
 
 
@@ -29,8 +34,8 @@ class RequestMeta:
     user_id: Sequence[int | str | None] = ()  # none: anonymous requests
     policy_version: Sequence[int] = ()  # one per stage; none: 0
     capacities: Sequence[int | None] = ()  # one per stage
-    exploration_flags: int = 0
     context: Sequence[dict[str, Any] | None] = field(default_factory=tuple)
+    noise: Sequence[float] = ()  # on the user vectors of each nominator
 
 
 def request_id(ts_ms: int, writer: int, counter: int) -> int:
@@ -64,10 +69,10 @@ def from_trace(trace: Trace, meta: RequestMeta, items: Vocabulary | None = None)
         n_out=_counts([step.kept for step in trace.steps]),
         capacities=_per_stage(meta.capacities, depth, len(counts)),
         policy_version=_policy(trace, meta, len(counts)),
-        exploration_flags=np.full(len(counts), meta.exploration_flags, np.int32),
+        exploration_flags=np.full(len(counts), _flags(trace, meta), np.int32),
         complete=np.ones(len(counts), bool),
         funnel=np.zeros(len(counts), np.int32),
-        funnels=(Funnel(trace.names, tuple(part.name for part in trace.steps[0].parts)),),
+        funnels=(Funnel(trace.names, tuple(part.name for part in trace.steps[0].parts), tuple(meta.noise)),),
         offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         item_id=_item_ids(flat(trace.nominated.items, np.int64), items),
         stage=flat(stage, np.int8),
@@ -79,6 +84,8 @@ def from_trace(trace: Trace, meta: RequestMeta, items: Vocabulary | None = None)
         incl_prob=np.ones(size, np.float32),
         reason=np.zeros(size, np.int8),
         filtered=flat(_filtered(trace), bool),
+        pool_propensity=flat(pool_propensity(trace), np.float32),
+        slate_propensity=flat(slate_propensity(trace), np.float32),
         y=np.full(size, MISSING, np.int8),
     )
 
@@ -152,6 +159,12 @@ def _channels(trace: Trace) -> Tensor:
         returned = ~trace.nominated.columns[f"{part.name}.rank"].isnan()
         mask |= returned.to(mask.dtype) << number
     return mask
+
+
+def _flags(trace: Trace, meta: RequestMeta) -> int:
+    """Which kinds of exploration the requests had, as bits."""
+    samples = PROPENSITY in trace.steps[-1].after.columns
+    return (SAMPLED if samples else 0) | (NOISE if any(meta.noise) else 0)
 
 
 def _counts(per_stage: Sequence[Tensor]) -> Array:

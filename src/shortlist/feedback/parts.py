@@ -23,6 +23,10 @@ NAME = re.compile(r"part-(?P<writer>[A-Za-z0-9_.]+)-(?P<seq>\d+)\.parquet(\.tmp)
 _SPLIT = re.compile(r"score_\d+")
 
 
+class WriterBusyError(ArtifactError):
+    """Another process writes with the same name."""
+
+
 def partition(hour: int) -> str:
     """The folder of an hour since 1970."""
     try:
@@ -126,7 +130,7 @@ def writer_lock(root: Path, writer: str) -> Iterator[None]:
     handle = os.open(_lock_path(root, writer), os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not _locked(handle):
-            raise ArtifactError(
+            raise WriterBusyError(
                 f"{root}: another process writes parts with the name {writer!r}; give each process its own writer name"
             )
         yield

@@ -24,6 +24,7 @@ class Funnel:
 
     stages: tuple[str, ...] = ()
     nominators: tuple[str, ...] = ()
+    noise: tuple[float, ...] = ()  # on the user vectors of each nominator; empty if no nominator has any
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,8 @@ class LoggedRequests:
     incl_prob: Array  # float32 [C], NaN = not known
     reason: Array  # int8 [C]
     filtered: Array  # bool [C]: removed by a filter, not by a cut
+    pool_propensity: Array  # float32 [C] probability of its nomination, NaN = no nominator of it is random
+    slate_propensity: Array  # float32 [C] probability of its draw into the slate, NaN = not sampled
     y: Array  # int8 [C], -1 = NA
 
     def __len__(self) -> int:
@@ -172,6 +175,8 @@ def logged_requests(
         "incl_prob": np.full(size, np.nan, np.float32),
         "reason": np.zeros(size, np.int8),
         "filtered": np.zeros(size, bool),
+        "pool_propensity": np.full(size, np.nan, np.float32),
+        "slate_propensity": np.full(size, np.nan, np.float32),
         "y": np.full(size, MISSING, np.int8),
     } | known
     given: dict[str, Any] = {"request_id": request_id, "ts_ms": ts_ms, "user_id": user_id, "offsets": offsets}

@@ -16,6 +16,7 @@ from shortlist.feedback.record import MISSING, Array, Funnel, LoggedRequests
 SCHEMA_VERSION = 1
 EVENTS = ("impression", "play", "like", "follow", "forward", "comment", "hide")  # numbers of `event`
 INT64 = 1 << 63
+PROPENSITIES = ("pool_propensity", "slate_propensity")
 LISTS = ("policy_version", "capacities", "n_in", "n_out")
 
 
@@ -65,6 +66,7 @@ def candidates_table(
         "incl_prob": pa.array(record.incl_prob),
         "reason": pa.array(record.reason),
         "filtered": pa.array(record.filtered),
+        **{name: _known(getattr(record, name)) for name in PROPENSITIES},
     }
     return pa.table(columns)
 
@@ -105,6 +107,7 @@ def record_of(requests: pa.Table, candidates: pa.Table, where: str) -> LoggedReq
         incl_prob=_numbers(candidates["incl_prob"], np.float32),
         reason=_numbers(candidates["reason"], np.int8),
         filtered=_numbers(candidates["filtered"], bool),
+        **{name: _optional(candidates, name) for name in PROPENSITIES},
         y=np.full(size, MISSING, np.int8),
     )
 
@@ -128,7 +131,19 @@ def as_id(value: Any, text: bool) -> int | str | None:
 
 def _funnel(text: str) -> Funnel:
     names = json.loads(text)
-    return Funnel(tuple(names["stages"]), tuple(names["nominators"]))
+    return Funnel(tuple(names["stages"]), tuple(names["nominators"]), tuple(names.get("noise", ())))
+
+
+def _known(values: Array) -> pa.Array:
+    """A column of numbers with null in place of NaN."""
+    return pa.array(values, pa.float32(), mask=np.isnan(values))
+
+
+def _optional(table: pa.Table, name: str) -> Array:
+    """A column of numbers with NaN in place of null, also where an older log has no such column."""
+    if name not in table.column_names:
+        return np.full(len(table), np.nan, np.float32)
+    return _filled(table[name].cast(pa.float32()), np.nan, np.float32)
 
 
 def _depth(schema: pa.Schema) -> int:

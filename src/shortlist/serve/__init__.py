@@ -2,8 +2,9 @@
 
 from shortlist.serve.app import app_of, make_app
 from shortlist.serve.examples import request_examples
+from shortlist.serve.full_stage_log import LogTo
 from shortlist.serve.limits import Limits
 from shortlist.serve.server import serve_app
 from shortlist.serve.workers import serve_workers
 
-__all__ = ["Limits", "app_of", "make_app", "request_examples", "serve_app", "serve_workers"]
+__all__ = ["Limits", "LogTo", "app_of", "make_app", "request_examples", "serve_app", "serve_workers"]

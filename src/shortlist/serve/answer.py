@@ -6,18 +6,23 @@ from urllib.parse import quote
 
 from shortlist.artifact.as_json import as_json
 from shortlist.data import UNKNOWN, Vocabulary
-from shortlist.pipeline import Slate, Trace, explain
+from shortlist.grammar import Pipeline
+from shortlist.pipeline import Slate, Trace, explain, run
 from shortlist.pipeline.recommender import Request
 from shortlist.pipeline.trace import StageCounts as Counts
 from shortlist.serve.problems import RefusedError
 from shortlist.serve.request_context import RequestContext
 from shortlist.serve.schemas import (
     Degradation,
+    Event,
+    EventsRequest,
+    EventsResponse,
     ExplainRequest,
     ExplainResponse,
     Item,
     RecommendRequest,
     RecommendResponse,
+    RejectedEvent,
     StageCounts,
 )
 from shortlist.serve.service import Service
@@ -37,10 +42,12 @@ class ResolvedRequest:
 def recommend(service: Service, body: RecommendRequest, context: RequestContext) -> RecommendResponse:
     """The slate of one request."""
     resolved = resolve(service, body)
-    slate = service.recommender.recommend(resolved.request)
+    pipeline = service.recommender.prepared(resolved.request)
+    slate = run(pipeline, service.recommender.query([resolved.request]))
     service.metrics.ran(slate.trace)
     items = [Item(**vars(entry)) for entry in service.recommender.recommendations(slate)]
-    return RecommendResponse(**_common(service, body, context, resolved, slate), items=items)
+    logged = _logged(service, resolved.request, pipeline, slate)
+    return RecommendResponse(**_common(service, body, context, resolved, slate), **logged, items=items)
 
 
 def explain_item(service: Service, body: ExplainRequest, context: RequestContext) -> ExplainResponse:
@@ -59,6 +66,32 @@ def explain_item(service: Service, body: ExplainRequest, context: RequestContext
         sentence=explanation.sentence(known.title),
         **{name: value for name, value in as_json(explanation).items() if name != "item"},
     )
+
+
+def accept_events(service: Service, body: EventsRequest, context: RequestContext) -> EventsResponse:
+    """Write events to the log, in the thread of the log."""
+    if service.log is None:
+        raise RefusedError("no-log", "the service writes no log; start it with --log DIR")
+    rows = [_event_row(event) for event in body.events]
+    try:
+        found = service.log.append(rows)
+    except OSError as error:
+        service.metrics.events.labels("failed").inc(len(rows))
+        raise RefusedError(
+            "storage", "the events could not be written; send them again later", headers={"Retry-After": "10"}
+        ) from error
+    rejected = [RejectedEvent(**vars(one)) for one in found]
+    service.metrics.events.labels("accepted").inc(len(rows) - len(rejected))
+    service.metrics.events.labels("rejected").inc(len(rejected))
+    return EventsResponse(
+        request_id=context.request_id, accepted=len(rows) - len(rejected), rejected=rejected
+    )
+
+
+def _event_row(event: Event) -> dict[str, Any]:
+    """An event as a row of the table, in which the log_id is the request_id."""
+    row = event.model_dump()
+    return {"request_id": row.pop("log_id"), **row}
 
 
 def resolve(service: Service, body: RecommendRequest) -> ResolvedRequest:
@@ -88,6 +121,15 @@ def degradations(trace: Trace) -> list[Degradation]:
 def degraded_header(found: list[Degradation]) -> str:
     """Skipped stages as an ASCII header: `rank;timeout, towers;error`."""
     return ", ".join(f"{quote(one.stage)};{one.cause}" for one in found)
+
+
+def _logged(service: Service, request: Request, pipeline: Pipeline, slate: Slate) -> dict[str, Any]:
+    """The id of the request in the log, if it is logged."""
+    if service.log is None:
+        return {}
+    log_id = service.log.offer(slate.trace, pipeline, request.user, request.history)
+    service.metrics.logged(service.log.counts)
+    return {} if log_id is None else {"log_id": log_id}
 
 
 def _common(

@@ -10,6 +10,7 @@ from shortlist.pipeline import Recommender, load_recommender
 from shortlist.pipeline.plugins import VARIABLE, load_plugins
 from shortlist.serve.access_log import AccessLog
 from shortlist.serve.examples import request_examples, with_examples
+from shortlist.serve.full_stage_log import LogTo
 from shortlist.serve.http.head_requests import HeadRequests
 from shortlist.serve.http.request_limits import RequestLimits
 from shortlist.serve.limits import Limits
@@ -19,9 +20,11 @@ from shortlist.serve.service import Service
 DEFAULT = Limits()
 
 
-def make_app(recommender: Recommender, limits: Limits = DEFAULT, seed: int = 0) -> FastAPI:
-    """The service of one recommender; `seed` is for requests without one."""
-    service = Service(recommender, limits, seed)
+def make_app(
+    recommender: Recommender, limits: Limits = DEFAULT, seed: int = 0, log_to: LogTo | None = None
+) -> FastAPI:
+    """The service of one recommender; `seed` is for requests without one, `log_to` for the full-stage log."""
+    service = Service(recommender, limits, seed, log_to)
     app = bare_app(_lifespan)
     app.state.service = service
     examples = request_examples(recommender)
@@ -36,10 +39,10 @@ def make_app(recommender: Recommender, limits: Limits = DEFAULT, seed: int = 0) 
     return app
 
 
-def app_of(bundle: str, limits: Limits = DEFAULT, seed: int = 0) -> FastAPI:
+def app_of(bundle: str, limits: Limits = DEFAULT, seed: int = 0, log_to: LogTo | None = None) -> FastAPI:
     """The service of a bundle; unlike an app, the arguments can be sent to another process."""
     load_plugins(os.environ.get(VARIABLE, "").split(os.pathsep))
-    return make_app(load_recommender(bundle), limits, seed)
+    return make_app(load_recommender(bundle), limits, seed, log_to)
 
 
 @asynccontextmanager

@@ -24,7 +24,10 @@ def message_of(error: Mapping[str, Any], fields: str = "") -> str:
         return f"there is no such field; expected one of {fields}" if fields else "there is no such field"
     if kind == "too_long":
         length = error["ctx"]
-        return f"expected at most {length['max_length']} ids, got {length['actual_length']}"
+        what = "events" if "events" in error["loc"] else "ids"
+        return f"expected at most {length['max_length']} {what}, got {length['actual_length']}"
+    if kind == "list_type" and "events" in error["loc"]:
+        return f"expected a list of events, got {shown(error['input'])}"
     if kind in EXPECTED:
         return f"{EXPECTED[kind]}, got {shown(error['input'])}"
     return str(error["msg"])  # of our own validators

@@ -5,9 +5,11 @@ import os
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from shortlist.feedback.writer import LogCounts
 from shortlist.pipeline import Trace
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported
+LOG_OUTCOMES = ("written", "dropped", "failed", "skipped")
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -57,6 +59,17 @@ class Metrics:
             multiprocess_mode="sum",
         )
 
+        self.log_requests = Counter(
+            "shortlist_log_requests",
+            "Requests of the full-stage log by what became of them.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.events = Counter(
+            "shortlist_events", "Events of clients by what became of them.", ["outcome"], registry=registry
+        )
+        self._logged = dict.fromkeys(LOG_OUTCOMES, 0)
+
     def answered(self, route: str, status: int, ms: float) -> None:
         """Count a request."""
         self.requests.labels(route, str(status)).inc()
@@ -73,6 +86,14 @@ class Metrics:
                     self.degraded.labels(note.stage).inc()
                 if note.what == "nonfinite" and note.count is not None:
                     self.nonfinite.labels(note.stage).inc(int(note.count.sum()))
+
+    def logged(self, counts: LogCounts) -> None:
+        """Count the requests of the log since the last call."""
+        for outcome in LOG_OUTCOMES:
+            now = getattr(counts, outcome)
+            if now > self._logged[outcome]:
+                self.log_requests.labels(outcome).inc(now - self._logged[outcome])
+                self._logged[outcome] = now
 
     def text(self) -> bytes:
         """All metrics in the Prometheus text format, of all processes of the service."""

@@ -20,6 +20,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "malformed-http": (400, "The request is not HTTP/1.1"),
     "malformed-json": (400, "The body is not JSON"),
     "not-found": (404, "The path does not exist"),
+    "no-log": (404, "The service writes no log"),
     "unknown-item": (404, "The item is not in the catalogue"),
     "method-not-allowed": (405, "The path does not allow this method"),
     "body-timeout": (408, "The body did not arrive in time"),
@@ -30,6 +31,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "internal-error": (500, "The service failed"),
     "overloaded": (503, "Too many requests are waiting"),
     "not-ready": (503, "The service is starting or stopping"),
+    "storage": (507, "The log cannot be written"),
 }
 BY_STATUS = {400: "malformed-json", 404: "not-found", 405: "method-not-allowed"}  # errors of the framework
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from shortlist.feedback.schema import EVENTS
 from shortlist.serve.messages import shown
 
 ID_BYTES = 128
@@ -13,6 +14,7 @@ LIST_LENGTH = 1000
 MAX_K = 1000
 INT64 = 2**63
 
+MAX_VALUE = 1e30
 EXACT = 2**53  # a float beyond may stand for another integer
 
 INTEGER_SCHEMA = {"type": "integer", "format": "int64"}
@@ -42,11 +44,23 @@ def _check_id(value: object) -> int | str:
     )
 
 
+def _check_name(value: object) -> str:
+    if isinstance(value, str) and _is_clean(value):
+        return value
+    raise PydanticCustomError("name", f"expected one of {', '.join(EVENTS)}")
+
+
 def _is_clean(text: str) -> bool:
     """Whether a text is short and without control characters and lone surrogates."""
     if not 0 < len(text) <= ID_BYTES or any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
         return False
     return len(text.encode()) <= ID_BYTES
+
+
+def _number(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_VALUE:
+        return float(value)
+    raise PydanticCustomError("number", f"expected a number from -{MAX_VALUE:g} to {MAX_VALUE:g}")
 
 
 def _whole(least: int, most: int, expected: str) -> PlainValidator:
@@ -62,6 +76,7 @@ def _whole(least: int, most: int, expected: str) -> PlainValidator:
 
 
 Id = Annotated[int | str, PlainValidator(_check_id), WithJsonSchema({"anyOf": [INTEGER_SCHEMA, TEXT_SCHEMA]})]
+Name = Annotated[str, PlainValidator(_check_name), WithJsonSchema(TEXT_SCHEMA)]
 Seed = Annotated[
     int, _whole(-INT64, INT64 - 1, "expected an integer of 64 bits"), WithJsonSchema(INTEGER_SCHEMA)
 ]
@@ -71,6 +86,9 @@ Size = Annotated[
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_K}),
 ]
 Ids = Annotated[list[Id], Field(max_length=LIST_LENGTH)]
+
+
+Value = Annotated[float, PlainValidator(_number), WithJsonSchema({"type": "number"})]
 
 
 class RecommendRequest(BaseModel):
@@ -92,6 +110,26 @@ class ExplainRequest(RecommendRequest):
     """A request for a slate and the item to explain."""
 
     item_id: Id
+
+
+class Event(BaseModel):
+    """What a user did with one item of a slate."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    log_id: Id = Field(description="The log_id of the response with the slate.")
+    item_id: Id
+    event: Name = Field(description=f"One of {', '.join(EVENTS)}.")
+    event_ts_ms: Seed = Field(description="Time of the event in milliseconds since 1970.")
+    value: Value = Field(0.0, description="Such as milliseconds of play.")
+
+
+class EventsRequest(BaseModel):
+    """Events of logged requests, in any order."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    events: list[Event] = Field(max_length=LIST_LENGTH)
 
 
 class Model(BaseModel):
@@ -125,6 +163,10 @@ class ResponseBase(BaseModel):
     """Fields of every response."""
 
     request_id: str
+    log_id: str | None = Field(
+        None,
+        description="Id of the request in the full-stage log, for its events; absent if it is not logged.",
+    )
     model: Model
     known_user: bool
     ignored: int = Field(description="Number of history items that are not in the catalogue.")
@@ -149,6 +191,22 @@ class RecommendResponse(ResponseBase):
     """A slate, best first."""
 
     items: list[Item]
+
+
+class RejectedEvent(BaseModel):
+    """An event that was left out, by its place in the request from 0."""
+
+    index: int
+    code: str
+    detail: str
+
+
+class EventsResponse(BaseModel):
+    """How many events were written; those that are none are named."""
+
+    request_id: str
+    accepted: int
+    rejected: list[RejectedEvent]
 
 
 class Nomination(BaseModel):

@@ -1,13 +1,14 @@
 """State shared by the routes: recommender, worker, metrics and readiness."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, TypeVar
 
 from fastapi import Depends
 from fastapi import Request as HTTPRequest
 
 from shortlist.pipeline import Recommender, Request
+from shortlist.serve.full_stage_log import FullStageLog, LogTo
 from shortlist.serve.limits import Limits
 from shortlist.serve.metrics import Metrics
 from shortlist.serve.problems import RefusedError
@@ -23,22 +24,46 @@ T = TypeVar("T")
 class Service:
     """A served recommender; `seed` is for requests without one."""
 
-    def __init__(self, recommender: Recommender, limits: Limits, seed: int) -> None:
-        self.recommender, self.limits, self.seed = recommender, limits, seed
+    def __init__(
+        self, recommender: Recommender, limits: Limits, seed: int, log_to: LogTo | None = None
+    ) -> None:
+        self.recommender, self.limits, self.seed, self.log_to = recommender, limits, seed, log_to
+        self.log: FullStageLog | None = None  # while the service runs
         self.metrics = Metrics()
         self.draining = False
         self._worker: Worker | None = None
+        self._log_worker: Worker | None = None
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Ready inside the block: one thread for arithmetic, warm-up done."""
         self.draining = False
-        with pinned(), Worker(self.limits.in_flight, self.metrics.in_flight) as worker:
+        limit, gauge = self.limits.in_flight, self.metrics.in_flight
+        with (
+            pinned(),
+            self._logging(),
+            Worker(limit, gauge) as worker,
+            Worker(limit, gauge, "log") as log_worker,
+        ):
             await worker.do(lambda: warm_up(self.recommender))
-            self._worker = worker
+            self._worker, self._log_worker = worker, log_worker
             yield
             self.drain()
-        self._worker = None
+        self._worker = self._log_worker = None
+
+    @contextmanager
+    def _logging(self) -> Iterator[None]:
+        """The log is open inside the block; at its end everything is on the disk."""
+        if self.log_to is None:
+            yield
+            return
+        self.log = FullStageLog(self.log_to, self.recommender)
+        try:
+            yield
+        finally:
+            self.log.close()
+            self.metrics.logged(self.log.counts)
+            self.log = None
 
     def drain(self) -> None:
         """Stop being ready; requests that still arrive are answered."""
@@ -46,17 +71,23 @@ class Service:
 
     async def do(self, work: Callable[[], T]) -> T:
         """The result of `work` from the scoring thread."""
-        if self._worker is None:
-            raise RefusedError(
-                "not-ready", "the service is not ready; try again", headers={"Retry-After": "1"}
-            )
-        return await self._worker.do(work)
+        return await _ready(self._worker).do(work)
+
+    async def write(self, work: Callable[[], T]) -> T:
+        """The result of `work` from the thread that writes events."""
+        return await _ready(self._log_worker).do(work)
 
     @property
     def components(self) -> dict[str, str]:
-        """The components of readiness: "ok" or the reason."""
+        """The components of readiness: "ok", "degraded" or the reason."""
         warmed_up = "ok" if self._worker else "pending"
-        return {"model": "ok", "warm_up": warmed_up, "accepting": "draining" if self.draining else "ok"}
+        log = {} if self.log is None else {"log": self.log.state}
+        return {
+            "model": "ok",
+            "warm_up": warmed_up,
+            "accepting": "draining" if self.draining else "ok",
+            **log,
+        }
 
     @property
     def model(self) -> Model:
@@ -64,6 +95,12 @@ class Service:
         about = self.recommender.about
         name, version = about.name, about.version or "unsaved"
         return Model(name=name, version=version, pipeline=repr(self.recommender.pipeline))
+
+
+def _ready(worker: Worker | None) -> Worker:
+    if worker is None:
+        raise RefusedError("not-ready", "the service is not ready; try again", headers={"Retry-After": "1"})
+    return worker
 
 
 def warm_up(recommender: Recommender) -> None:

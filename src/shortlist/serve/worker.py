@@ -1,4 +1,4 @@
-"""One scoring thread with a bounded queue."""
+"""One thread with a bounded queue."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,10 +17,10 @@ T = TypeVar("T")
 class Worker:
     """Runs one job at a time outside the event loop; refuses when too many wait."""
 
-    def __init__(self, in_flight: int, gauge: Gauge) -> None:
+    def __init__(self, in_flight: int, gauge: Gauge, name: str = "score") -> None:
         self._slots = BoundedSemaphore(in_flight)
         self._gauge = gauge
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="score", initializer=pin)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=pin)
 
     async def do(self, work: Callable[[], T]) -> T:
         """The result of `work`, or an immediate refusal."""

@@ -20,9 +20,12 @@ async def get_livez() -> dict[str, str]:
 
 @router.get("/readyz", responses={**declare(), 503: {"model": Readiness, "description": "Not ready"}})
 async def get_readyz(service: TheService, response: Response) -> Readiness:
-    """Whether requests are accepted: 503 before the warm-up is done and while draining."""
+    """Whether requests are accepted: 503 before the warm-up is done and while draining.
+
+    A component that is degraded does not keep the service from answering.
+    """
     components = service.components
-    ready = all(state == "ok" for state in components.values())
+    ready = all(state in ("ok", "degraded") for state in components.values())
     response.status_code = 200 if ready else 503
     return Readiness(ready=ready, components=components)
 
@@ -34,6 +37,8 @@ async def get_readyz(service: TheService, response: Response) -> Readiness:
 )
 async def get_metrics(service: TheService) -> Response:
     """Metrics since the start."""
+    if service.log is not None:
+        service.metrics.logged(service.log.counts)
     return Response(service.metrics.text(), media_type=TEXT)
 
 
