@@ -11,8 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from shortlist.artifact.store import Lineage
+from shortlist.feedback.sampling import DEFAULT_QUOTAS, Quota, Sampling
+from shortlist.feedback.writer import LogSettings
 from shortlist.pipeline import save_recommender
-from shortlist.serve import Limits, app_of, request_examples
+from shortlist.serve import Limits, LogTo, app_of, request_examples
 from tests.serve.small_service import recommender_of
 
 # The command line has a function of the same name, which hides the module.
@@ -51,7 +53,7 @@ def calls(monkeypatch):
 def no_bundle(monkeypatch):
     """Any folder is taken for a bundle."""
     monkeypatch.setattr(verb, "load_recommender", lambda bundle: recommender_of())
-    monkeypatch.setattr(verb, "make_app", lambda recommender, limits, seed: ("app", limits, seed))
+    monkeypatch.setattr(verb, "make_app", lambda recommender, limits, seed, log: ("app", limits, seed, log))
 
 
 def serve(*arguments):
@@ -60,14 +62,56 @@ def serve(*arguments):
 
 def test_default_address_is_this_machine_only(calls, no_bundle):
     assert serve("model").exit_code == 0
-    assert calls == [(("app", Limits(), 0), "127.0.0.1", 8000)]
+    assert calls == [(("app", Limits(), 0, None), "127.0.0.1", 8000)]
 
 
 def test_workers_get_the_bundle_and_the_options(calls, no_bundle):
     assert serve("model", "--workers", 3, "--notice-seconds", 0, "--seed", 7).exit_code == 0
     ((make, *rest),) = calls
-    assert (make.func, make.args) == (app_of, ("model", Limits(notice_seconds=0), 7))
+    assert (make.func, make.args) == (app_of, ("model", Limits(notice_seconds=0), 7, None))
     assert rest == [3, "127.0.0.1", 8000]
+
+
+def test_log_and_its_settings_go_to_every_worker(calls, no_bundle):
+    options = (
+        "--log",
+        "there",
+        "--log-set",
+        "rotate_seconds=5",
+        "--log-set",
+        "sample.1=all",
+        "--log-set",
+        "sample.3=7",
+    )
+    expected = LogTo(
+        "there",
+        LogSettings(rotate_seconds=5),
+        Sampling({**DEFAULT_QUOTAS, 1: Quota(), 3: Quota(7)}),
+    )
+    assert serve("model", *options).exit_code == 0
+    assert serve("model", *options, "--workers", 2).exit_code == 0
+    assert calls[0][0][3] == calls[1][0].args[3] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--log-set", "queue=5"), "expected the folder of a log beside it; add --log DIR"),
+        (("--log", "x", "--log-set", "quue=5"), "unknown key 'quue'"),
+        (("--log", "x", "--log-set", "queue=0"), "queue must be at least 1, got 0"),
+        (("--log", "x", "--log-set", "score_bits=20"), "score_bits must be 16 or 32"),
+        (
+            ("--log", "x", "--log-set", "sample.1=-4"),
+            "expected sample.S=NUMBER or sample.S=all, got sample.1=-4",
+        ),
+        (("--log", "x", "--log-set", "sample.x=4"), "got sample.x=4"),
+    ],
+)
+def test_wrong_setting_of_the_log_is_refused_before_the_bundle_is_read(calls, monkeypatch, options, message):
+    monkeypatch.setattr(verb, "load_recommender", lambda bundle: pytest.fail("it was read"))
+    answer = serve("model", *options)
+    assert (answer.exit_code, message in answer.stderr) == (2, True), answer.stderr
+    assert calls == []
 
 
 def test_printed_curl_commands_are_requests_with_ids_that_exist(calls, no_bundle):

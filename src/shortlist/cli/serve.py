@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from shortlist.cli.console.frame import Bundle, Json, Seed, emit, errors_to_exit_codes
+from shortlist.cli.console.log_options import LogFolder, LogSet, log_settings
 from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.pipeline import load_recommender
 
 try:
-    from shortlist.serve import Limits, app_of, make_app, request_examples, serve_app, serve_workers
+    from shortlist.serve import Limits, LogTo, app_of, make_app, request_examples, serve_app, serve_workers
 except ModuleNotFoundError as error:  # the other verbs work without the extra
     missing = error.name or "fastapi"
 else:
@@ -40,6 +41,8 @@ def serve(
             min=0, help="Seconds after SIGTERM in which /readyz answers 503 before the port is closed."
         ),
     ] = 2.0,
+    log: LogFolder = None,
+    log_set: LogSet = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -47,6 +50,8 @@ def serve(
     if missing:
         raise MissingExtraError(missing, "serve")
     _check_host(host, insecure)
+    settings, sampling = log_settings(log_set, log)
+    log_to = None if log is None else LogTo(str(log), settings, sampling)
     recommender = load_recommender(bundle)
 
     def announce(url: str) -> None:
@@ -59,9 +64,9 @@ def serve(
 
     limits = Limits(notice_seconds=notice_seconds)
     if workers == 1:
-        serve_app(make_app(recommender, limits, seed), host, port, announce)
+        serve_app(make_app(recommender, limits, seed, log_to), host, port, announce)
     else:
-        serve_workers(partial(app_of, str(bundle), limits, seed), workers, host, port, announce)
+        serve_workers(partial(app_of, str(bundle), limits, seed, log_to), workers, host, port, announce)
 
 
 def curl(url: str, body: dict[str, Any]) -> str:

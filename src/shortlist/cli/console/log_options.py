@@ -1,0 +1,51 @@
+"""The options of verbs that write a full-stage log."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shortlist.errors import ConfigError
+from shortlist.feedback.sampling import DEFAULT_QUOTAS, Quota, Sampling
+from shortlist.feedback.writer import LogSettings
+from shortlist.pipeline.recipe_settings import parse_settings
+from shortlist.settings import check_settings, settings_of
+
+KEYS = ", ".join(one.name for one in settings_of(LogSettings))
+
+LogFolder = Annotated[
+    Path | None, typer.Option("--log", help="Write a full-stage log of the requests into this folder.")
+]
+LogSet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log-set",
+        metavar="KEY=VALUE",
+        help=f"Change a setting of the log: {KEYS}, or sample.S: how many candidates that reached stage S are kept, "
+        "a number or all; repeatable.",
+    ),
+]
+
+
+def log_settings(texts: Sequence[str] | None, log: Path | None) -> tuple[LogSettings, Sampling]:
+    """The settings of a log from `KEY=VALUE`."""
+    if texts and log is None:
+        raise ConfigError("--log-set: expected the folder of a log beside it; add --log DIR")
+    given = parse_settings(texts or [])
+    quotas = {key: value for key, value in given.items() if key.startswith("sample.")}
+    plain = {key: value for key, value in given.items() if key not in quotas}
+    check_settings(plain, settings_of(LogSettings), "--log-set", "; or sample.S, such as sample.1=40")
+    return LogSettings(**{one.name: plain[one.name] for one in fields(LogSettings) if one.name in plain}), (
+        Sampling({**DEFAULT_QUOTAS, **dict(_quota(*one) for one in quotas.items())})
+    )
+
+
+def _quota(key: str, value: Any) -> tuple[int, Quota]:
+    stage = key.removeprefix("sample.")
+    whole = type(value) is int and value >= 0
+    if not re.fullmatch(r"[0-9]{1,3}", stage) or not (whole or value == "all"):
+        raise ConfigError(f"--log-set: expected sample.S=NUMBER or sample.S=all, got {key}={value}")
+    return int(stage), Quota(value if whole else None)
