@@ -58,6 +58,15 @@ def train(
         Path | None,
         typer.Option(help="Folder for checkpoints of long trainings; the same command resumes from there."),
     ] = None,
+    from_log: Annotated[
+        Path | None,
+        typer.Option(
+            help="Full-stage log of this pipeline, with labels: stages that can learn from it do, others from --data."
+        ),
+    ] = None,
+    label_rule: Annotated[
+        int | None, typer.Option(help="Version of the labels of --from-log, as `log join` prints it.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Train every stage of a pipeline on what the stages before it pass on."""
@@ -74,6 +83,8 @@ def train(
             refit=refit,
             force=force,
             checkpoint_dir=checkpoint_dir,
+            from_log=from_log,
+            label_rule=label_rule,
             progress=show,
         )
     seconds, about = time.perf_counter() - start, bundle.about

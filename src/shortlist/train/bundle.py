@@ -11,7 +11,7 @@ from shortlist import __version__
 from shortlist.artifact import Lineage
 from shortlist.data import Dataset, Split, load_dataset
 from shortlist.errors import ConfigError
-from shortlist.pipeline import About, Recipe, Recommender, find_recipe, save_recommender, to_toml
+from shortlist.pipeline import TYPES, About, Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recipe_settings import with_settings
 from shortlist.progress import Progress, silent
@@ -19,9 +19,13 @@ from shortlist.train.auto.plan import MINUTES, Plan, plan_for
 from shortlist.train.auto.remembered import remembered
 from shortlist.train.auto.train import AutoTraining
 from shortlist.train.checks import check_before_training, check_free_space, only_training
+from shortlist.train.logged.read_log import read_training_log
+from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.pipeline import TrainedPipeline, train_pipeline
+from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.refit import measured
 from shortlist.train.refit import refit as refitted
+from shortlist.train.registry import TRAINERS
 from shortlist.train.split_of import check_protocol, split_of
 
 AUTO = "auto"  # the recipe that is composed for the data
@@ -39,6 +43,8 @@ def train(
     refit: bool = True,
     force: bool = False,
     checkpoint_dir: Path | str | None = None,
+    from_log: Path | str | None = None,
+    label_rule: int | None = None,
     progress: Progress = silent,
 ) -> Recommender:
     """A recommender trained on the training part of the split, measured, and fitted again on all events.
@@ -48,9 +54,11 @@ def train(
     `data` is a `Dataset` or its folder; with `out` the recommender is also saved there. `settings` change the recipe:
     `{"stages.sasrec.train.epochs": 20}`. `protocol` replaces the split of the data set. Without `refit` the measured
     pipeline is served. `force` replaces a bundle that exists. Long trainings write checkpoints to `checkpoint_dir` and
-    resume from there.
+    resume from there. `from_log` is the folder of a full-stage log of this pipeline with labels: stages that can learn
+    from it do, the others from `data`; `label_rule` is the version of the labels, if there are several.
     """
     given = _given(recipe, settings, minutes)
+    _check_log(from_log, label_rule, given)
     if data is None:
         raise ConfigError("train: expected a data set or its folder as `data`, got none (--data)")
     folder = None if out is None else Path(out)
@@ -70,9 +78,10 @@ def train(
             given = with_settings(plan.recipe, settings or {})
         if folder is not None:
             check_free_space(folder, given, dataset, refit)
-        run = train_measured(given, dataset, split, seed, checkpoints, progress, refit, plan)
+        log = None if from_log is None else _read_log(from_log, label_rule, given, dataset, progress)
+        run = train_measured(given, dataset, split, seed, checkpoints, progress, refit, plan, log)
         run = _with_warnings(run, unmeasured)
-        trained = refitted(run, dataset, progress, checkpoints) if refit else run.recommender
+        trained = refitted(run, dataset, progress, checkpoints, log) if refit else run.recommender
         return trained if folder is None else save_trained(trained, dataset, folder, force)
 
 
@@ -85,18 +94,48 @@ def train_measured(
     progress: Progress = silent,
     refit: bool = True,
     plan: Plan | None = None,
+    log: TrainingLog | None = None,
 ) -> TrainedPipeline:
     """A recommender trained on a split and measured; checked before the first fit, also for a `refit` after it.
 
-    With a `plan`, nominators that add nothing are dropped, and the best single model is kept if it is not below.
+    With a `plan`, nominators that add nothing are dropped, and the best single model is kept if it is not below. With a
+    `log`, what of it was not used is among the warnings.
     """
     if plan is not None:
         return AutoTraining(
             plan, recipe, dataset, plan.sampled(split), seed, checkpoints, progress, refit
         ).run()
-    warnings = check_before_training(recipe, dataset, split, seed, refit=refit)
-    trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints)
-    return measured(_with_warnings(trained, warnings), split, progress)
+    warnings = check_before_training(recipe, dataset, split, seed, refit=refit, logged=log is not None)
+    trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints, log=log)
+    return measured(_with_warnings(trained, (*warnings, *_left_out(log))), split, progress)
+
+
+def _check_log(from_log: Path | str | None, label_rule: int | None, recipe: Recipe | None) -> None:
+    """Refuse options of a log that do not fit, before any work."""
+    if from_log is None and label_rule is not None:
+        raise ConfigError("--label-rule chooses labels of a log, got it without --from-log")
+    if from_log is not None and recipe is None:
+        raise ConfigError(
+            f"--from-log trains the pipeline that served the requests, got {AUTO}; give the recipe of the bundle that "
+            "wrote the log"
+        )
+
+
+def _read_log(
+    from_log: Path | str, label_rule: int | None, recipe: Recipe, dataset: Dataset, progress: Progress
+) -> TrainingLog:
+    work = PipelineTrainer.of(recipe, TYPES, TRAINERS)
+    return read_training_log(
+        from_log, dataset, work.step_names, work.config.log_requests, label_rule, progress
+    )
+
+
+def _left_out(log: TrainingLog | None) -> tuple[str, ...]:
+    """What of a log was not used, in sentences."""
+    if log is None:
+        return ()
+    total = f"log: trained on {len(log):,} of {log.left_out.requests:,} requests"
+    return (total, *(f"log: {one}" for one in log.left_out.explained))
 
 
 def _given(

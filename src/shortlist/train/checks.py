@@ -99,8 +99,12 @@ def check_before_training(
     trainers: Mapping[str, type[Trainer]] = TRAINERS,
     available: Available = available_memory,
     refit: bool = True,
+    logged: bool = False,
 ) -> tuple[str, ...]:
-    """Refuse what could only fail later; what is only wasteful comes back as sentences."""
+    """Refuse what could only fail later; what is only wasteful comes back as sentences.
+
+    Rankers that are trained on `logged` requests need none that are made from events.
+    """
     work = PipelineTrainer.of(recipe, types, trainers)
     warnings = check_sizes(work.parsed({}), f"{recipe.path}: pipeline")
     for name in recipe.stages:
@@ -114,7 +118,7 @@ def check_before_training(
     for name in recipe.stages:
         _check_trainer(work, name, context)
         check_memory(work, name, dataset, split.train, available, refit)
-    if work.later:
+    if work.later and not logged:
         _check_requests(work, context, split)
     return tuple(warnings)
 

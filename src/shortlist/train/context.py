@@ -16,6 +16,8 @@ from shortlist.grammar import Stage
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.progress import Progress, silent
 from shortlist.train.fingerprint import fingerprint
+from shortlist.train.logged.training_log import TrainingLog
+from shortlist.train.stage_outcomes import StageOutcomes
 
 DAY = 86_400_000  # milliseconds
 
@@ -36,6 +38,7 @@ class RequestBatch:
     targets: Tensor  # [B, R] rows of items the user interacts with later, -1 = padding
     weights: Tensor | None = None  # [B, R] strength of each target; None: all are equal
     later: Tensor | None = None  # [B, L] items after the targets, -1 = padding: neither targets nor negatives
+    logged: StageOutcomes | None = None  # of requests of a full-stage log: how far each candidate came
 
     @cached_property
     def is_target(self) -> Tensor:
@@ -46,11 +49,19 @@ class RequestBatch:
     def fingerprint(self) -> str | None:
         """A hash of requests, candidates and targets."""
         found = {"items": self.found.items, "scores": self.found.scores, **self.found.columns}
-        return fingerprint((self.query.history, found, self.targets, self.weights, self.later))
+        logged = () if self.logged is None else (self.logged.stage, self.logged.y, self.logged.inclusion)
+        return fingerprint((self.query.history, found, self.targets, self.weights, self.later, *logged))
 
     def through(self, stage: Callable[[Query, Candidates], Candidates]) -> "RequestBatch":
-        """The same requests after one more stage."""
-        return replace(self, found=stage(self.query, self.found))
+        """The same requests after one more stage; of logged ones, the candidates that the logged stage passed on."""
+        if self.logged is None:
+            return replace(self, found=stage(self.query, self.found))
+        found, logged = self.logged.through(stage, self.query, self.found)
+        return replace(self, found=found, logged=logged)
+
+    def with_found(self, found: Candidates) -> "RequestBatch":
+        """The same requests with other candidates."""
+        return replace(self, found=found)
 
     @cached_property
     def no_negative(self) -> Tensor:
@@ -81,6 +92,7 @@ class TrainContext:
     warm: Mapping[str, Stage] = field(
         default_factory=dict
     )  # by name, stages fitted on a subset of these events, to continue from
+    log: TrainingLog | None = None  # requests of a full-stage log, for trainers of retrieval
 
     def unweighted(self) -> "TrainContext":
         """The same data, every event with weight 1."""
@@ -92,6 +104,7 @@ class TrainContext:
         if self.checkpoint_dir is None:
             return None
         data = [self.events.fingerprint, *(one.fingerprint for one in self.batches)]
+        data += [] if self.log is None else [str(self.log.fingerprint)]
         key = json.dumps([settings, self.seed, self.source, *data], sort_keys=True, default=str)
         return self.checkpoint_dir / f"{task}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 

@@ -19,6 +19,7 @@ from shortlist.settings import check_settings, settings_of
 from shortlist.train.context import TrainContext
 from shortlist.train.event_weights import check_event_weights
 from shortlist.train.folds import Folds
+from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.rankers.out_of_fold import (
     OutOfFoldConfig,
@@ -46,6 +47,7 @@ def train_pipeline(
     best_epochs: Mapping[str, int] | None = None,
     folds: Folds | None = None,
     warm: Mapping[str, Stage] | None = None,
+    log: TrainingLog | None = None,
 ) -> TrainedPipeline:
     """Train all stages of a recipe on the training part of a split; it remembers all events of all users.
 
@@ -53,7 +55,8 @@ def train_pipeline(
     stages are trained on; then on all training events, to serve, continued from the first fit where they have epochs.
     `folds` are such candidates from an earlier call. Long trainings write checkpoints to the folder `checkpoint_dir`
     and resume from there. `about.training` holds the training history of each stage. `best_epochs` are those of a run
-    with validation requests, for a split that has none; `warm` are stages to continue from.
+    with validation requests, for a split that has none; `warm` are stages to continue from. With a full-stage `log`,
+    the requests before the held-out events of their users replace those that are made from events.
     """
     split = dataset.split() if split is None else split
     check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
@@ -61,9 +64,10 @@ def train_pipeline(
     check_event_weights(recipe, work.trainers, split.events)
     histories: dict[str, TrainingHistory] = {}
     context = context_of(dataset, split, seed, progress, checkpoint_dir, best_epochs)
-    context = replace(context, note=histories.__setitem__, warm=warm or {})
+    log = None if log is None else log.before_held_out(split)
+    context = replace(context, note=histories.__setitem__, warm=warm or {}, log=log)
     if work.later and folds is None:
-        folds = work.folds(context, split)
+        folds = work.folds(context, split) if log is None else work.logged_folds(context)
     later, sample = work.fit_later(folds, context) if folds is not None else ({}, {})
     first = folds.parts[0].stages if folds is not None else {}
     stages = work.fit(work.early, replace(context, warm={**first, **(warm or {})}))
@@ -83,7 +87,7 @@ def train_pipeline(
         seed=seed,
         package=__version__,
         training={name: histories[name] for name in sorted(histories)},
-        out_of_fold=work.out_of_fold(split),
+        out_of_fold=work.out_of_fold(split, log),
         split_warning=split.warning,
     )
     pipeline = work.parsed({**stages, **later})

@@ -21,6 +21,8 @@ from shortlist.train.context import TrainContext, no_history
 from shortlist.train.event_weights import with_weights
 from shortlist.train.finished_stages import fit_once
 from shortlist.train.folds import Fold, Folds, compact
+from shortlist.train.logged.request_batches import logged_batches, with_nominations
+from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.rankers.out_of_fold import (
     OutOfFoldConfig,
     Requests,
@@ -73,8 +75,15 @@ class PipelineTrainer:
         """Whether a stage is trained on out-of-fold candidates."""
         return issubclass(self.types[self.recipe.stages[name].type], Scorer)
 
-    def out_of_fold(self, split: Split) -> OutOfFold:
+    @property
+    def step_names(self) -> tuple[str, ...]:
+        """The stages of a served request, as a full-stage log names them."""
+        return tuple(step.title for step in self.parsed({}).stages)
+
+    def out_of_fold(self, split: Split, log: TrainingLog | None = None) -> OutOfFold:
         """How training requests were kept out of the nominators' training data."""
+        if log is not None:
+            return OutOfFold("log", min(len(log), self.config.requests))
         others = self.config.from_others(split.settings)
         return OutOfFold(
             "other-users" if others else "earlier",
@@ -97,6 +106,24 @@ class PipelineTrainer:
         if len(folds) == 1:
             folds = list(self._dealt(folds[0]))
         return self.nominated(Folds(tuple(folds), before))
+
+    def logged_folds(self, context: TrainContext) -> Folds:
+        """Requests of a full-stage log, with candidates as nominators see them that know no event since the first."""
+        assert context.log is not None
+        log = context.log.newest(self.config.requests)
+        past = log.earlier_events(context.events)
+        quiet = replace(context, note=no_history, warm={}, log=None, events=past)
+        fold = Fold(
+            self.fit(self.early, quiet, "log: "), tuple(logged_batches(log, context.events, context.seed))
+        )
+        if any(leaf.title in self.later for leaf in leaves(self.parsed({}).stages[0])):
+            raise ConfigError(
+                f"{self.recipe.path}: pipeline: a pool with stages that are trained on candidates cannot be trained "
+                "from a log; move them behind >>"
+            )
+        pool = self._offline(fold.stages)[0]
+        batches = tuple(with_nominations(one, pool) for one in fold.batches)
+        return Folds(tuple(self._dealt(replace(fold, batches=batches))), past, done=1)
 
     def _dealt(self, fold: Fold) -> Iterator[Fold]:
         """The requests of one fit dealt out to folds; each has all requests of its users."""

@@ -12,6 +12,7 @@ from shortlist.pipeline import TYPES, Recommender
 from shortlist.pipeline.about import Refit
 from shortlist.progress import Labelled, Progress, silent
 from shortlist.train.folds import Folds
+from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.measure import measure
 from shortlist.train.pipeline import TrainedPipeline, train_pipeline
 from shortlist.train.pipeline_trainer import PipelineTrainer
@@ -34,13 +35,15 @@ def refit(
     dataset: Dataset,
     progress: Progress = silent,
     checkpoint_dir: Path | None = None,
+    log: TrainingLog | None = None,
 ) -> Recommender:
     """The recommender with every stage fitted on all events; the pipeline that was measured stays beside it.
 
     Nominators continue from the measured ones where they have epochs; there are no validation requests, so the epochs
     of the measured run say for how long. Later stages are trained on the requests of the measured run and on the
     held-out ones, with the candidates of the measured nominators, which were fitted without their targets. A ranker
-    stays as measured, with the counts of all events, where none of these targets is among the candidates.
+    stays as measured, with the counts of all events, where none of these targets is among the candidates. With a
+    full-stage `log`, all its requests are trained on instead.
     """
     trained = run.recommender
     about, recipe = trained.about, trained.recipe
@@ -55,8 +58,9 @@ def refit(
         Labelled(progress, "refit: "),
         checkpoint_dir=checkpoint_dir,
         best_epochs=epochs,
-        folds=_folds(run, dataset, stages),
+        folds=None if log is not None else _folds(run, dataset, stages),
         warm=stages,
+        log=log,
     ).recommender
     pipeline, users = trained.pipeline, int(np.count_nonzero(dataset.events.lengths))
     kept = {name: one.kept for name, one in served.about.training.items() if one.kept}

@@ -52,25 +52,35 @@ def stage_log(
     """
     record = _joined(records).as_rows(items, users)
     last = _most_stages(record) if n_stages is None else n_stages
-    used, counts = _whole_requests(record, last)
+    kept, counts = usable_requests(record, last, weighted)
+    return as_stage_log(kept, len(items), last), LeftOut(len(record), record.n_candidates, last, counts)
+
+
+def usable_requests(
+    record: LoggedRequests, n_stages: int, weighted: bool = False
+) -> tuple[LoggedRequests, dict[str, int]]:
+    """The requests and candidates to train on, of a record with rows for ids, and counts of all others."""
+    used, counts = _whole_requests(record, n_stages)
     rows, row_counts = _usable_rows(used, weighted)
     kept = used.only(rows)
-    known = np.isfinite(kept.incl_prob)
-    counts |= row_counts | {
-        "no_label": int(((kept.stage == last) & (kept.y < 0)).sum()),
-        "unweighted": int((~known).sum()),
+    return kept, counts | row_counts | {
+        "no_label": int(((kept.stage == n_stages) & (kept.y < 0)).sum()),
+        "unweighted": int((~np.isfinite(kept.incl_prob)).sum()),
     }
-    found = StageLog(
-        kept.user_id.astype(np.int64),
-        kept.offsets,
-        kept.item_id.astype(np.int64),
-        kept.stage.astype(np.int64),
-        kept.y,
-        len(items),
-        last,
-        kept.incl_prob if known.all() else None,
+
+
+def as_stage_log(record: LoggedRequests, n_items: int, n_stages: int) -> StageLog:
+    """Usable requests as plain arrays; one unknown inclusion probability makes all unknown."""
+    return StageLog(
+        record.user_id.astype(np.int64),
+        record.offsets,
+        record.item_id.astype(np.int64),
+        record.stage.astype(np.int64),
+        record.y,
+        n_items,
+        n_stages,
+        record.incl_prob if np.isfinite(record.incl_prob).all() else None,
     )
-    return found, LeftOut(len(record), record.n_candidates, last, counts)
 
 
 def take_requests(log: StageLog, rows: Array) -> StageLog:

@@ -15,6 +15,7 @@ from shortlist.settings import setting, settings_of
 from shortlist.stages import BlendScorer, FeatureRanker, RankingFeatures
 from shortlist.stages.blend_ranker import MIN_DEVIATION
 from shortlist.train.context import RequestBatch, TrainContext
+from shortlist.train.objectives.registry import ObjectiveSettings
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
 from shortlist.train.rankers.calibrate import calibrated
 from shortlist.train.rankers.ensemble import ensemble
@@ -23,15 +24,17 @@ from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
 from shortlist.train.rankers.training_set import ListSampling, TrainingSet
 
+OBJECTIVE = tuple(one.name for one in settings_of(ObjectiveSettings))  # of the network; trees have their own
+
 
 @dataclass(frozen=True)
 class BlendRankerTrainer(RankerTrainer):
     """Trains a network and boosted trees on the same requests, then chooses weights of these and of the nominators.
 
     The weights are chosen on the validation requests of the split, with the candidates of the nominators that are
-    measured; without any, on those of the ranker. A refit keeps them. `epochs`, `learning_rate`, `weight_decay` and
-    `patience` are those of the network; `minutes` is for both. Without LightGBM there are no trees, and the training
-    history says so.
+    measured; without any, on those of the ranker. A refit keeps them. `epochs`, `learning_rate`, `weight_decay`,
+    `patience` and `objective` are those of the network; `minutes` is for both. Without LightGBM there are no
+    trees, and the training history says so.
     """
 
     title: ClassVar[str] = "blend-ranker"
@@ -117,13 +120,15 @@ class BlendRankerTrainer(RankerTrainer):
         own = {name: getattr(self, name) for name in ("leaves", "min_leaf_size", "days")}
         try:
             limit = self.minutes / 2
-            trainer = BoostedRankerTrainer(**self._sampling(), epochs=self.trees, minutes=limit, **own)
+            sampling = self._sampling(without=OBJECTIVE)
+            trainer = BoostedRankerTrainer(**sampling, epochs=self.trees, minutes=limit, **own)
         except MissingExtraError as error:
             return None, (f"{training_set.what}: the network was trained without boosted trees: {error}",)
         return trainer.fit_stage(settings, context, training_set)[0].trees, ()
 
-    def _sampling(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in settings_of(ListSampling)}
+    def _sampling(self, without: tuple[str, ...] = ()) -> dict[str, Any]:
+        names = [one.name for one in settings_of(ListSampling) if one.name not in without]
+        return {name: getattr(self, name) for name in names}
 
 
 def weights_of(stage: BlendScorer) -> dict[str, float]:

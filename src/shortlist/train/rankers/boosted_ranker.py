@@ -21,11 +21,17 @@ from shortlist.stages.boosted_ranker import n_tree_features, tree_features
 from shortlist.stages.ranking_features import RankingFeatures
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.convergence import FitSummary, best_of, history_of
+from shortlist.train.objectives.listwise import bce
+from shortlist.train.objectives.registry import Entry
+from shortlist.train.rankers.graded import list_grades
+from shortlist.train.rankers.listed import valid_items
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
 from shortlist.train.rankers.training_set import RankingLists, TrainingSet
 
 CUT = 10  # early stopping by NDCG@10
+READS = {"lambdarank": ("sigma", "gain", "truncation"), "bce": ()}
+"""Objectives of the trees, and the settings that each reads."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class BoostedRankerTrainer(RankerTrainer):
     title: ClassVar[str] = "boosted-ranker"
     targets_per_item: ClassVar[float] = 0.0  # no parameter belongs to an item
 
+    objective: str = setting("lambdarank", "What is minimised on each list.", choices=tuple(READS))
     negatives: str = "all-candidates"
     epochs: int = 300
     learning_rate: float = 0.05
@@ -50,6 +57,10 @@ class BoostedRankerTrainer(RankerTrainer):
     def __post_init__(self) -> None:
         super().__post_init__()
         lightgbm()  # fail before the nominators are trained
+
+    def list_loss(self, relevant_from: float = 1.0) -> None:
+        """Refuse parameters that the trees do not read; LightGBM has losses of its own."""
+        self._refuse_unread(Entry(bce, READS[self.objective]))
 
     def fit_stage(
         self, settings: Mapping[str, Any], context: TrainContext, training_set: TrainingSet
@@ -70,8 +81,9 @@ class BoostedRankerTrainer(RankerTrainer):
     ) -> tuple[Trees, list[float]]:
         """The trees up to the best iteration, and NDCG on the validation requests after each."""
         library = lightgbm()
-        train = _table(features, _training_lists(training_set))
-        valid = _table(features, _validation_lists(training_set))
+        relevant = training_set.relevant_from if self.objective == "bce" else None
+        train = _table(features, _training_lists(training_set), relevant)
+        valid = _table(features, _validation_lists(training_set), relevant)
         data = library.Dataset(
             train.features, train.targets, group=train.groups, weight=train.weights, params=quiet()
         )
@@ -84,7 +96,7 @@ class BoostedRankerTrainer(RankerTrainer):
             callbacks.append(library.early_stopping(self.patience, verbose=False))
         callbacks.append(limit.callback(library, lambda: _values(recorded)))
         booster = library.train(
-            self._params(context.seed),
+            self._params(context.seed, int(train.targets.max(initial=1))),
             data,
             self.epochs,
             valid_sets=list(valid_sets.values()),
@@ -95,17 +107,27 @@ class BoostedRankerTrainer(RankerTrainer):
         dump = booster.dump_model(num_iteration=booster.best_iteration or None)
         return trees_of(dump["tree_info"]), values
 
-    def _params(self, seed: int) -> dict[str, Any]:
-        return quiet() | {
-            "objective": "lambdarank",
-            "metric": "ndcg",
-            "eval_at": [CUT],
-            "learning_rate": self.learning_rate,
-            "num_leaves": self.leaves,
-            "min_data_in_leaf": self.min_leaf_size,
-            "lambda_l2": self.weight_decay,
-            "seed": seed,
-        }
+    def _params(self, seed: int, highest: int = 1) -> dict[str, Any]:
+        """The parameters of LightGBM for labels up to `highest`."""
+        own: dict[str, Any] = {"objective": "binary"}
+        if self.objective == "lambdarank":
+            own = {"objective": "lambdarank", "sigmoid": self.sigma}
+            own |= {"lambdarank_truncation_level": self.truncation} if self.truncation else {}
+        gains = {"label_gain": list(range(highest + 1))} if self.gain == "linear" else {}
+        return (
+            quiet()
+            | own
+            | gains
+            | {
+                "metric": "ndcg",
+                "eval_at": [CUT],
+                "learning_rate": self.learning_rate,
+                "num_leaves": self.leaves,
+                "min_data_in_leaf": self.min_leaf_size,
+                "lambda_l2": self.weight_decay,
+                "seed": seed,
+            }
+        )
 
 
 def _values(recorded: Mapping[str, Any]) -> list[float]:
@@ -188,18 +210,29 @@ class _Table:
 
 
 Lists = tuple[Query, Candidates, Tensor, Tensor]
-"""Requests, candidates, which are targets [B, K], and the weight of each candidate [B, K]."""
+"""Requests, candidates, their labels [B, K], 1 for targets, and the weight of each candidate [B, K]."""
 
 
 def _training_lists(training_set: TrainingSet) -> Iterator[Lists]:
     for number in range(len(training_set.training)):
         if (lists := training_set.lists(number, 0)) is not None:
-            yield lists.query, lists.found, lists.is_target, _candidate_weights(lists)
+            yield _labelled(lists)
 
 
 def _validation_lists(training_set: TrainingSet) -> Iterator[Lists]:
     for one in training_set.validation:
-        yield one.query, one.found, one.is_target, torch.ones(one.found.shape)
+        labels, _ = list_grades(
+            one, torch.arange(len(one.targets)), valid_items(one.found), one.is_target, training_set.sampling
+        )
+        graded = one.is_target.float() if labels is None else labels
+        yield one.query, one.found.keep(~graded.isnan()), graded, torch.ones(one.found.shape)
+
+
+def _labelled(lists: RankingLists) -> Lists:
+    """Lists with the candidates that have a label."""
+    labels, mask, inclusion = lists.graded
+    weight = _candidate_weights(lists)
+    return lists.query, lists.found.keep(mask), labels, weight if inclusion is None else weight * inclusion
 
 
 def _candidate_weights(lists: RankingLists) -> Tensor:
@@ -207,13 +240,15 @@ def _candidate_weights(lists: RankingLists) -> Tensor:
     return torch.where(lists.weight > 0, lists.weight, lists.weight.amax(1, keepdim=True))
 
 
-def _table(features: RankingFeatures, every: Iterator[Lists]) -> _Table:
+def _table(features: RankingFeatures, every: Iterator[Lists], relevant_from: float | None = None) -> _Table:
+    """All lists; with `relevant_from`, labels are whether they are at least that."""
     parts = []
-    for query, found, is_target, weight in every:
+    for query, found, graded, weight in every:
         valid = found.valid
+        labels = graded if relevant_from is None else graded >= relevant_from
         counts = valid.sum(1)
         inputs = tree_features(features, query, found)[valid]
-        parts.append((inputs, is_target[valid], weight[valid], counts[counts > 0]))
+        parts.append((inputs, labels[valid], weight[valid], counts[counts > 0]))
     if not parts:
         empty = np.empty((0, n_tree_features(features)), np.float32)
         return _Table(empty, np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))

@@ -45,6 +45,12 @@ class OutOfFoldConfig:
         choices=("auto", "earlier", "other-users"),
     )
     requests: int = setting(20_000, "Largest number of training requests for rankers.", least=1, most=1e9)
+    log_requests: int = setting(
+        50_000,
+        "Largest number of requests of a full-stage log that are kept in memory; the newest.",
+        least=1,
+        most=1e9,
+    )
     folds: int = setting(
         2,
         "Folds of requests: a stage before another ranker is trained without each fold. Candidates from other users: "
@@ -244,7 +250,7 @@ def request_batches(requests: Requests) -> list[RequestBatch]:
     batches, strengths = [], _target_strengths(held_out)
     after = HeldOut(held_out.events, held_out.cuts, held_out.stops, requests.ends)
     has_later = bool(np.any(requests.ends > held_out.stops))
-    for rows in _blocks(held_out):
+    for rows in user_blocks(held_out.users, held_out.events.n_items):
         query = held_out.query(rows, int(held_out.take(rows).history_lengths().max(initial=1)))
         targets = held_out.relevant(rows)
         weights = None if strengths is None else _looked_up(strengths[rows], targets)
@@ -259,11 +265,10 @@ def by_user(requests: Requests) -> Requests:
     return requests.take(np.argsort(first[user], kind="stable"))
 
 
-def _blocks(requests: HeldOut) -> Iterator[slice]:
-    """Slices of about equal size that end where a user ends."""
-    widest = max(min(BATCH, CELLS // max(requests.events.n_items, 1)), 1)
-    size = min(max(len(requests) // BATCHES, 1), widest)
-    users = requests.users
+def user_blocks(users: Positions, n_items: int) -> Iterator[slice]:
+    """Slices of about equal size of requests of these users, grouped by user, that end where a user ends."""
+    widest = max(min(BATCH, CELLS // max(n_items, 1)), 1)
+    size = min(max(len(users) // BATCHES, 1), widest)
     ends = np.append(np.flatnonzero(users[1:] != users[:-1]) + 1, len(users))  # where users end
     start = 0
     while start < len(users):

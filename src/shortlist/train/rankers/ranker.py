@@ -27,6 +27,7 @@ from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Loop
 from shortlist.train.loop.losses import listwise_loss, target_losses
+from shortlist.train.objectives.registry import Objective
 from shortlist.train.rankers.calibrate import calibrated
 from shortlist.train.rankers.training_set import ListSampling, RankingLists, TrainingSet
 
@@ -57,6 +58,7 @@ class RankerTrainer(ListSampling):
 
     def __post_init__(self) -> None:
         check_fields(self, self.title)
+        self.list_loss()  # refuses parameters that the objective does not read
 
     def check_data(self, settings: Mapping[str, Any], context: TrainContext) -> None:
         """Refuse a device that is not there, and columns that the catalogue does not have."""
@@ -99,7 +101,7 @@ class RankerTrainer(ListSampling):
 
 @dataclass(frozen=True)
 class NetworkRankerTrainer(RankerTrainer):
-    """Trains a network by the listwise softmax loss."""
+    """Trains a network by the listwise softmax loss, or by another objective."""
 
     @abstractmethod
     def untrained(
@@ -136,34 +138,59 @@ class NetworkRankerTrainer(RankerTrainer):
     ) -> TrainingHistory:
         """Train a network in place; it keeps the weights with the lowest loss on the validation requests."""
         steps = len(training_set.training)
+        objective = self.list_loss(training_set.relevant_from)
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             for number in np.random.default_rng((context.seed, epoch)).permutation(steps):
                 lists = training_set.lists(int(number), epoch)
                 if lists is not None:
-                    yield lambda lists=lists: ranking_loss(score, lists)  # type: ignore[misc]
+                    yield lambda lists=lists: ranking_loss(score, lists, objective)  # type: ignore[misc]
 
         loop = Loop(self.epochs, self.learning_rate, self.weight_decay, self.patience, self.minutes)
-        validate = _validation(score, training_set) if training_set.validation else None
-        state = LoopState(network, loop.optimizer(network))
+        validate = _validation(score, training_set, objective) if training_set.validation else None
+        trained = _with_parameters(network, objective)
+        state = LoopState(trained, loop.optimizer(trained))
         loop.train(state, batches, steps, training_set.what, context.progress, validate, folder=folder)
         return history_of(state.validation, self.epochs, self.patience, state.summary)
 
 
-def ranking_loss(score: Score, lists: RankingLists) -> Tensor:
-    """The weighted mean over targets of the softmax loss of a target against all negatives of its list."""
+def ranking_loss(score: Score, lists: RankingLists, objective: Objective | None = None) -> Tensor:
+    """The weighted mean over targets of the softmax loss of a target against all negatives of its list.
+
+    With an objective, the weighted mean over lists; the weight of a list is the mean weight of its targets.
+    """
     scores = score(lists.query, lists.found) + lists.logit_shift
+    if objective is not None:
+        per_list: Tensor = objective(scores, *lists.graded)  # [L]
+        weight = lists.list_weight
+        return (per_list * weight).sum() / weight.sum().clamp(min=1e-12)
+    if lists.inclusion is not None:
+        scores = torch.where(lists.is_target, scores, scores + lists.inclusion.log())
     losses = target_losses(scores, lists.is_target, lists.found.valid)  # [L, M]
     return torch.where(lists.weight > 0, losses * lists.weight, 0.0).sum() / lists.weight.sum().clamp(
         min=1e-12
     )
 
 
-def _validation(score: Score, training_set: TrainingSet) -> Callable[[], float]:
-    """Minus the listwise loss over all candidates of the validation requests."""
+def _with_parameters(network: nn.Module, objective: Objective | None) -> nn.Module:
+    """What is trained: the network, and the parameters of an objective that has some."""
+    learned = objective is not None and any(True for _ in objective.parameters())
+    return nn.ModuleList([network, objective]) if learned and objective is not None else network
+
+
+def _validation(
+    score: Score, training_set: TrainingSet, objective: Objective | None = None
+) -> Callable[[], float]:
+    """Minus the loss over all candidates of the validation requests; the listwise softmax without an objective."""
 
     @torch.no_grad()
     def validate() -> float:
+        if objective is not None:
+            return -float(
+                torch.stack(
+                    [ranking_loss(score, one, objective) for one in training_set.validation_lists]
+                ).sum()
+            )
         losses = [
             listwise_loss(score(one.query, one.found), one.is_target, one.found.valid)
             for one in training_set.validation

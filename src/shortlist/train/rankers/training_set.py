@@ -23,6 +23,9 @@ from shortlist.data.membership import is_in
 from shortlist.pipeline.about import RetrievedTargets
 from shortlist.settings import setting
 from shortlist.train.context import RequestBatch
+from shortlist.train.objectives.full_stage import FullStageSettings
+from shortlist.train.rankers.graded import drawn, ladder_of, list_grades, reaching, stage_negatives
+from shortlist.train.rankers.listed import candidates_of, places, valid_items
 from shortlist.train.rankers.weights import (
     Guard,
     NothingRetrievedError,
@@ -37,8 +40,8 @@ VALIDATION = 5  # one batch in this many is held out for early stopping and cali
 
 
 @dataclass(frozen=True)
-class ListSampling:
-    """Which targets and negatives a ranker is trained on."""
+class ListSampling(FullStageSettings):
+    """Which targets and negatives a ranker is trained on, and by which objective."""
 
     targets_per_item: ClassVar[float] = 20.0  # fewer retrieved targets per target item are warned of
 
@@ -77,6 +80,21 @@ class RankingLists:
     is_target: Tensor  # bool [L, M]; targets never compete with each other
     logit_shift: Tensor  # [L, M], added to the scores in the loss
     weight: Tensor  # [L, M], 0 where the candidate is not trained on as a target
+    labels: Tensor | None = None  # [L, M] graded labels, NaN = none; None: 1 for targets, 0 for others
+    inclusion: Tensor | None = (
+        None  # [L, M] weights of candidates, 1 / their inclusion probability; None: all are 1
+    )
+
+    @property
+    def graded(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Labels, mask of candidates with a label, and weights of candidates, as objectives read them [L, M] each."""
+        labels = self.is_target.float() if self.labels is None else self.labels
+        return labels.nan_to_num(0.0), self.found.valid & ~labels.isnan(), self.inclusion
+
+    @property
+    def list_weight(self) -> Tensor:
+        """The mean weight of the targets of each list [L], 0 without any."""
+        return self.weight.sum(1) / (self.weight > 0).sum(1).clamp(min=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,17 +110,34 @@ class TrainingSet:
     @cached_property
     def training(self) -> list[RequestBatch]:
         """The batches to train on."""
-        return [one for at, one in enumerate(self._without_later) if at % VALIDATION != VALIDATION - 1]
+        return [one for at, one in enumerate(self._usable) if at % VALIDATION != VALIDATION - 1]
 
     @cached_property
     def validation(self) -> list[RequestBatch]:
         """The batches for early stopping and calibration."""
-        return [one for at, one in enumerate(self._without_later) if at % VALIDATION == VALIDATION - 1]
+        return [one for at, one in enumerate(self._usable) if at % VALIDATION == VALIDATION - 1]
 
     @cached_property
-    def _without_later(self) -> list[RequestBatch]:
-        """The batches without candidates that the user interacts with after the targets: they are no negatives."""
-        return [one if one.later is None else without_later(one) for one in self.batches]
+    def validation_lists(self) -> list[RankingLists]:
+        """The validation requests as lists: all targets among the candidates have weight 1."""
+        fewer = [self._fewer(one) for one in self.validation]
+        made = [self._graded(one, is_in(one.targets, valid_items(one.found)).double()) for one in fewer]
+        return [one for one in made if one is not None]
+
+    @property
+    def relevant_from(self) -> float:
+        """The smallest label of a target, for objectives with binary labels."""
+        ladders = {ladder_of(one, self.sampling)[-1] for one in self.batches if one.logged is not None}
+        return min(ladders, default=1.0)
+
+    @cached_property
+    def _usable(self) -> list[RequestBatch]:
+        """The batches without candidates that the user interacts with after the targets: they are no negatives.
+
+        Logged requests keep the candidates that reached the stage and whose feedback is known.
+        """
+        known = [reaching(one, self.sampling) for one in self.batches]
+        return [one if one.later is None else without_later(one) for one in known]
 
     @cached_property
     def retrieved(self) -> RetrievedTargets:
@@ -140,7 +175,8 @@ class TrainingSet:
 
     def lists(self, number: int, epoch: int) -> RankingLists | None:
         """The lists of one training batch in one epoch; None where it has no target to train on."""
-        if self.sampling.negatives == "all-candidates":
+        by_stage = self.training[number].logged is not None and self.sampling.stage_negatives
+        if self.sampling.negatives == "all-candidates" and not by_stage:
             return self._whole_requests[number]
         return self._sampled(number, epoch)
 
@@ -165,12 +201,16 @@ class TrainingSet:
             first,
             pad(shift, (1, 0)),
             own * first,
+            *list_grades(one, rows, items, first, self.sampling),
         )
 
     def _negatives(
         self, one: RequestBatch, rows: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Negatives of each target [I, M], -1 = none, and what is added to their logits [I, M]."""
+        if one.logged is not None and self.sampling.stage_negatives:
+            negatives = stage_negatives(one, rows, self.sampling, generator)
+            return negatives, torch.zeros(negatives.shape)
         count = self.sampling.n_negatives
         near = {"catalogue": 0, "candidates": count, "both": count // 2}[self.sampling.negatives]
         close = _from_candidates(one, rows, near, generator)
@@ -186,12 +226,22 @@ class TrainingSet:
     @cached_property
     def _whole_requests(self) -> list[RankingLists | None]:
         """One list per request, the same in every epoch: all candidates, and targets that were not retrieved."""
-        most = self.sampling.negatives_per_request
         every = zip(self.training, self._weight_of, strict=True)
-        return [
-            _whole_request(with_fewer_negatives(one, most, self.seed + number) if most else one, weight)
-            for number, (one, weight) in enumerate(every)
-        ]
+        return [self._graded(self._fewer(one, number), weight) for number, (one, weight) in enumerate(every)]
+
+    def _fewer(self, one: RequestBatch, number: int = 0) -> RequestBatch:
+        """The same requests with the largest number of negatives of a request."""
+        most = self.sampling.negatives_per_request
+        return with_fewer_negatives(one, most, self.seed + number) if most else one
+
+    def _graded(self, one: RequestBatch, weight: Tensor) -> RankingLists | None:
+        """Whole requests with their graded labels."""
+        lists = _whole_request(one, weight)
+        if lists is None:
+            return None
+        items = lists.found.items.masked_fill(~lists.found.valid, -1)
+        labels, inclusion = list_grades(one, torch.arange(len(items)), items, lists.is_target, self.sampling)
+        return replace(lists, labels=labels, inclusion=inclusion)
 
     @property
     def _blend(self) -> float:
@@ -201,7 +251,7 @@ class TrainingSet:
     @cached_property
     def _retrieved(self) -> Any:
         """Whether each target is among the candidates [m]."""
-        flags = [is_in(one.targets, _valid_items(one.found))[self._known(one)] for one in self.training]
+        flags = [is_in(one.targets, valid_items(one.found))[self._known(one)] for one in self.training]
         return torch.cat(flags).numpy()
 
     @cached_property
@@ -239,21 +289,6 @@ class TrainingSet:
         return (one.targets >= 0) & (one.targets < self.n_items)
 
 
-def candidates_of(found: Candidates, rows: Tensor, items: Tensor) -> Candidates:
-    """Items [I, M] of requests `rows` [I] as candidates: retrieved items keep their columns, others have NaN there.
-
-    An item that was not retrieved gets the lowest score of its request, as if it had been nominated last.
-    """
-    at, hit = _places(found, rows, items)
-    empty = torch.full(items.shape, torch.nan)
-    columns = {
-        name: _placed(one, rows, at, hit, empty)
-        for name, one in found.columns.items()
-        if one.is_floating_point()
-    }
-    return Candidates.of(items, _placed(found.scores, rows, at, hit, _lowest(found)[rows, None]), columns)
-
-
 def without_later(one: RequestBatch) -> RequestBatch:
     """The same requests without candidates among the later items that are no targets."""
     assert one.later is not None
@@ -279,7 +314,7 @@ def with_fewer_negatives(one: RequestBatch, most: int, seed: int) -> RequestBatc
 
 def _whole_request(one: RequestBatch, weight: Tensor) -> RankingLists | None:
     rows = torch.arange(len(one.targets))
-    at, hit = _places(one.found, rows, one.targets)
+    at, hit = places(one.found, rows, one.targets)
     weight = weight.to(torch.float32)
     own = torch.zeros(one.found.shape)
     if one.found.shape[1]:
@@ -287,41 +322,12 @@ def _whole_request(one: RequestBatch, weight: Tensor) -> RankingLists | None:
     missed = one.targets.masked_fill(hit | (weight <= 0), -1)
     found, is_target = one.found, one.is_target
     if bool((missed >= 0).any()):
-        found = candidates_of(found, rows, torch.cat([_valid_items(found), missed], dim=1))
+        found = candidates_of(found, rows, torch.cat([valid_items(found), missed], dim=1))
         own = torch.cat([own, weight.where(missed >= 0, 0.0)], dim=1)
         is_target = torch.cat([is_target, missed >= 0], dim=1)
     if not bool((own > 0).any()):
         return None
     return RankingLists(one.query, found, is_target, torch.zeros(own.shape), own)
-
-
-def _valid_items(found: Candidates) -> Tensor:
-    return found.items.masked_fill(~found.valid, -1)
-
-
-def _places(found: Candidates, rows: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-    """The position of each item among the candidates of its request, and whether it is there [I, M] each."""
-    width = found.shape[1]
-    if not width:
-        return torch.zeros_like(items), torch.zeros_like(items, dtype=torch.bool)
-    keys, order = _valid_items(found).sort(dim=1)  # [B, K]
-    own = keys[rows]
-    at = torch.searchsorted(own, items.contiguous()).clamp(max=width - 1)
-    return order[rows].gather(1, at), (own.gather(1, at) == items) & (items >= 0)
-
-
-def _placed(column: Tensor, rows: Tensor, at: Tensor, hit: Tensor, otherwise: Tensor) -> Tensor:
-    if not column.shape[1]:
-        return otherwise.expand(at.shape).clone()
-    return torch.where(hit, column[rows].gather(1, at), otherwise)
-
-
-def _lowest(found: Candidates) -> Tensor:
-    """The lowest score of each request [B], 0 without candidates."""
-    if not found.shape[1]:
-        return torch.zeros(len(found.items))
-    lowest = found.scores.masked_fill(~found.valid, torch.inf).amin(1)
-    return torch.where(torch.isfinite(lowest), lowest, 0.0)
 
 
 def _no_negatives(one: RequestBatch) -> Tensor:
@@ -331,8 +337,4 @@ def _no_negatives(one: RequestBatch) -> Tensor:
 
 def _from_candidates(one: RequestBatch, rows: Tensor, count: int, generator: torch.Generator) -> Tensor:
     """Random candidates that are not targets, without repeats [I, count], -1 where there are too few."""
-    allowed = (one.found.valid & ~one.is_target)[rows]  # [I, K]
-    priority = torch.rand(allowed.shape, generator=generator).masked_fill(~allowed, -1.0)
-    best = priority.topk(min(count, allowed.shape[1]), dim=1)
-    items = one.found.items[rows].gather(1, best.indices).masked_fill(best.values < 0, -1)
-    return pad(items, (0, count - items.shape[1]), value=-1)
+    return drawn(one, rows, (one.found.valid & ~one.is_target)[rows], count, generator)

@@ -1,0 +1,169 @@
+"""Reads a full-stage log for training: the newest requests with positive feedback, in bounded memory."""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from shortlist.data import Dataset
+from shortlist.errors import ConfigError, DataError
+from shortlist.feedback.join import labelled, labels_folder
+from shortlist.feedback.reader import LogReader
+from shortlist.feedback.record import Array, LoggedRequests
+from shortlist.progress import Progress, silent
+from shortlist.train.logged.training_log import TrainingLog
+from shortlist.train.objectives.from_log import (
+    EXPLAINED,
+    LeftOut,
+    as_stage_log,
+    take_requests,
+    usable_requests,
+)
+from shortlist.train.objectives.stage_log import StageLog
+
+MAX_UNKNOWN = 0.5  # share of items outside the catalogue from which on a log belongs to another one
+
+
+def read_training_log(
+    root: Path | str,
+    dataset: Dataset,
+    stages: Sequence[str],
+    most: int,
+    rule: int | None = None,
+    progress: Progress = silent,
+) -> TrainingLog:
+    """The newest `most` requests of a log with positive feedback, that a funnel with as many stages served.
+
+    `rule` is the version of the labels; without it, the only one that `shortlist log join` has made.
+    """
+    reader = LogReader(Path(root), scores=False)
+    if dataset.clock != "ms":
+        raise DataError(
+            f"{root}: times of a log are milliseconds, but the data set {dataset.name!r} has no times; prepare data "
+            "with times to train on a log"
+        )
+    found = _Found(dataset, len(stages), most)
+    rule = _only_rule(reader.root) if rule is None else rule
+    for number, record in enumerate(labelled(reader, rule), start=1):
+        found.add(record)
+        progress("read log", number, max(number, len(reader.pairs)))
+    found.check(reader.root, stages)
+    return found.training_log()
+
+
+def _only_rule(root: Path) -> int:
+    """The version of the labels of a log that has labels of one rule."""
+    folder = labels_folder(root, 0).parent
+    rules = sorted(path.name.removeprefix("rule=") for path in folder.glob("rule=*"))
+    if not rules:
+        raise DataError(f"{root}: the log has no labels; make them with: shortlist log join {root}")
+    if len(rules) > 1:
+        raise ConfigError(
+            f"{root}: the log has labels of several rules; choose one with --label-rule: {', '.join(rules)}"
+        )
+    return int(rules[0])
+
+
+@dataclass
+class _Found:
+    """The newest requests so far, and counts of everything else."""
+
+    dataset: Dataset
+    n_stages: int
+    most: int
+    parts: deque[tuple[StageLog, Array]] = field(default_factory=deque)
+    sums: Counter[str] = field(default_factory=Counter)
+    funnels: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+    def add(self, record: LoggedRequests) -> None:
+        """Keep the requests of a record that can be trained on; forget the oldest ones beyond `most`."""
+        self._count(record)
+        rows = record.as_rows(self.dataset.items, self.dataset.users)
+        kept, counts = usable_requests(rows, self.n_stages)
+        self.sums += Counter(counts)
+        log = as_stage_log(kept, len(self.dataset.items), self.n_stages)
+        log = replace(log, item_id=log.item_id.astype(np.int32), stage=log.stage.astype(np.int8))
+        positive = np.bincount(log.request, log.stratum > self.n_stages, minlength=len(kept)) > 0
+        self.sums["known"] += int((log.stratum >= self.n_stages).sum())
+        chosen = np.flatnonzero(positive)
+        if len(chosen):
+            self.parts.append((take_requests(log, chosen), kept.ts_ms[chosen]))
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop the oldest records that are not needed."""
+        held = sum(len(times) for _, times in self.parts)
+        while held - len(self.parts[0][1]) >= self.most:
+            held -= len(self.parts.popleft()[1])
+
+    def _count(self, record: LoggedRequests) -> None:
+        self.sums += Counter(requests=len(record), candidates=record.n_candidates)
+        for number, count in enumerate(np.bincount(record.funnel, minlength=len(record.funnels)).tolist()):
+            self.funnels[record.funnels[number].stages] += count
+
+    def check(self, root: Path, stages: Sequence[str]) -> None:
+        """Refuse a log without requests that can be trained on, with the reason."""
+        sums = self.sums
+        used = sums["requests"] - sums["other_stages"]
+        if not sums["requests"]:
+            raise DataError(
+                f"{root}: expected requests in the log, got none; check it with: shortlist log inspect {root}"
+            )
+        if not used:
+            served = " or ".join(" > ".join(one) for one in self.funnels)
+            raise DataError(
+                f"{root}: expected requests of the {len(stages)} stages {' > '.join(stages)}, got those of {served}; "
+                "train the pipeline that served the requests"
+            )
+        if sums["unknown_item"] > MAX_UNKNOWN * sums["candidates"]:
+            raise DataError(
+                f"{root}: {sums['unknown_item']} of {sums['candidates']} candidates are not in the catalogue of "
+                f"{self.dataset.name!r}: the log belongs to another one; give the data set of the bundle that served"
+            )
+        if sums["unknown_user"] == used:
+            raise DataError(
+                f"{root}: none of {used} requests has a user of {self.dataset.name!r}; give the data set of the bundle "
+                "that served, or log user ids"
+            )
+        self._check_labels(root)
+
+    def _check_labels(self, root: Path) -> None:
+        if not self.sums["known"]:
+            raise DataError(
+                f"{root}: none of {self.sums['no_label']} served candidates has a label yet: no impression came back, "
+                f"or its window is open; add feedback with: shortlist log join {root} --events FILE"
+            )
+        if not self.parts:
+            raise DataError(
+                f"{root}: no request has positive feedback; check which events are positive: shortlist log join {root} "
+                "--positive EVENT"
+            )
+
+    def training_log(self) -> TrainingLog:
+        """All requests in the order of time."""
+        logs, times = zip(*self.parts, strict=True)
+        time = np.concatenate(times)
+        order = np.argsort(time, kind="stable")[-self.most :]
+        left_out = LeftOut(
+            self.sums["requests"],
+            self.sums["candidates"],
+            self.n_stages,
+            {name: self.sums[name] for name in EXPLAINED},
+        )
+        stages = self.funnels.most_common(1)[0][0]
+        return TrainingLog(take_requests(_concat(list(logs)), order), time[order], stages, left_out)
+
+
+def _concat(logs: list[StageLog]) -> StageLog:
+    """The requests of several logs, one after the other."""
+    counts = np.concatenate([np.diff(one.offsets) for one in logs])
+    known = all(one.incl_prob is not None for one in logs)
+    columns = {
+        name: np.concatenate([getattr(one, name) for one in logs])
+        for name in ("user_id", "item_id", "stage", "y")
+    }
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    prob = np.concatenate([one.incl_prob for one in logs if one.incl_prob is not None]) if known else None
+    return replace(logs[0], **columns, offsets=offsets, incl_prob=prob)
