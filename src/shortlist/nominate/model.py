@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -17,11 +17,14 @@ from shortlist.index.registry import index_type
 from shortlist.index.sparse_top import sparse_top
 from shortlist.models.model import Model, VectorModel
 from shortlist.models.registry import packed, unpacked
+from shortlist.models.serving_noise import noisy_users
 from shortlist.models.sparse_scores import SparseScores
+from shortlist.nominate.propensity import Propensities
 from shortlist.settings import setting
 
 RECENT = 50  # last items of a history that candidates are compared with
 BLOCK = 512  # candidates compared at a time
+WIDE = 8  # items that compete for a place when propensities are computed, per place
 PROBE = 8  # width of the empty index that settings are tried on
 
 
@@ -38,6 +41,13 @@ class ModelNominator(Nominator):
     index: str = setting("exact", "Kind of index; all but exact need a model with vectors.", choices=INDEXES)
     ef: int = setting(0, "Search width of an HNSW index; 0 = its default.", least=0, most=1_000_000)
     nprobe: int = setting(0, "Cells searched by an IVF index; 0 = its default.", least=0, most=1_000_000)
+    serving_noise: float = setting(
+        0.0,
+        "Exploration: standard deviation of the noise on user vectors, relative to their length; needs a model with "
+        "vectors. The column propensity holds the probabilities of the nominated items.",
+        least=0,
+        most=10,
+    )
     built: VectorIndex | None = field(default=None, kw_only=True)  # None: built from the model's vectors
 
     def __post_init__(self) -> None:
@@ -50,10 +60,10 @@ class ModelNominator(Nominator):
         answer = self._answer(query)
         if self.score_pool:
             self._answers[query] = answer
-        items, scores = self._best(answer, exclude)
+        items, scores, columns = self._explored(answer, query.seed, exclude)
         if self.model.needs_history:
             items = items.masked_fill(~(query.history >= 0).any(1, keepdim=True), -1)
-        return Candidates.of(items, scores.masked_fill(items < 0, 0.0))
+        return Candidates.of(items, scores.masked_fill(items < 0, 0.0), columns)
 
     @torch.no_grad()
     def item_columns(self, query: Query, items: Tensor) -> Mapping[str, Tensor]:
@@ -70,6 +80,27 @@ class ModelNominator(Nominator):
             return self.model.users(query.history, query.user)
         sparse = self.model.sparse_scores(query.history)
         return self.model.scores(query.history, query.user) if sparse is None else sparse
+
+    def _explored(
+        self, answer: Tensor | SparseScores, seeds: Tensor, exclude: Tensor | None
+    ) -> tuple[Tensor, Tensor, Mapping[str, Tensor]]:
+        """The best items for noisy user vectors, by their scores without noise, and their probabilities."""
+        if (
+            not self.serving_noise
+            or not isinstance(answer, Tensor)
+            or not isinstance(self.model, VectorModel)
+        ):
+            return *self._best(answer, exclude), {}
+        items, _ = self._best(noisy_users(answer, self.serving_noise, seeds), exclude)
+        scores = self._of(answer, items.clamp(min=0)).masked_fill(items < 0, -torch.inf)
+        order = scores.sort(dim=1, descending=True, stable=True).indices
+        items, scores = items.gather(1, order), scores.gather(1, order)
+        assert self.built is not None
+        wide = partial(self.built.search, answer, WIDE * self.limit, exclude)
+        chances = Propensities(
+            self.model.vectors(), answer, items, seeds, self.serving_noise, self.limit, wide
+        )
+        return items, scores, chances
 
     def _best(self, answer: Tensor | SparseScores, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
         """The best items of each request [B, K], -1 = none, and their scores."""
@@ -114,7 +145,8 @@ class ModelNominator(Nominator):
     def knobs(self) -> tuple[Knob, ...]:
         params = {} if self.built is None or self.index == "exact" else self.built.settings()
         own = [Knob(name, params[name], "double") for name in ("ef", "nprobe") if params.get(name)]
-        return (*super().knobs(), *own)
+        noise = [Knob("serving_noise", self.serving_noise, "off")] if self.serving_noise else []
+        return (*super().knobs(), *own, *noise)
 
     def tensors(self) -> dict[str, Tensor]:
         # An exact index searches the model's own vectors, which are stored already.
@@ -162,7 +194,7 @@ def index_settings(settings: Mapping[str, Any]) -> dict[str, int]:
 
 
 def check_index(model: type[Any], settings: Mapping[str, Any]) -> None:
-    """Refuse an index that this class of models cannot use, a missing library, and settings of another index."""
+    """Refuse an index or noise that this class of models cannot use, a missing library, settings of another index."""
     index, params = str(settings.get("index", "exact")), index_settings(settings)
     index_type(index)
     if issubclass(model, VectorModel):
@@ -171,4 +203,8 @@ def check_index(model: type[Any], settings: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"index {index!r} needs a model whose scores are products of vectors, got {model.__name__}; "
             "remove index, ef and nprobe"
+        )
+    elif settings.get("serving_noise"):
+        raise ConfigError(
+            f"serving_noise needs a model whose scores are products of vectors, got {model.__name__}; remove it"
         )
