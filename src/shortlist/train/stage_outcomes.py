@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query
-from shortlist.grammar import Selector, Stage, bare
+from shortlist.grammar import Stage, bare, kind_of
 from shortlist.train.objectives.relabel import Ladder
 
 NO_STRATUM = -1
+REMOVES = ("filter", "selector")  # kinds of stages that only say what stays
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +48,13 @@ class StageOutcomes:
     def through(
         self, stage: Callable[[Query, Candidates], Candidates], query: Query, found: Candidates
     ) -> tuple[Candidates, Self]:
-        """The candidates that the logged stage passed on, with the scores of this one, which cuts nothing."""
+        """The candidates that the logged stage passed on, with the scores and columns of this one.
+
+        This stage removes nothing, because the log says what was removed.
+        """
+        removes = isinstance(stage, Stage) and kind_of(stage) in REMOVES
         inner = bare(stage) if isinstance(stage, Stage) else stage
-        scored = found if isinstance(inner, Selector) else inner(query, found)
+        scored = found if removes else inner(query, found)
         passed = self.passed + 1
         kept = scored.keep(self.of(self.stage, scored) >= passed)
         return kept, replace(self, passed=passed)
