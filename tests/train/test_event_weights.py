@@ -49,6 +49,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     *(("tree", {"method": method}) for method in ("dtr-t-rl", "jtm", "tdm", "otm")),
     ("tree", {"method": "dtr-u", "ahead": 3, "order": "vectors"}),
     ("two-tower", {"full": 0, "negatives": 8}),
+    ("two-tower", {"objective": "bpr"}),
+    ("mf", {"objective": "ranknet"}),
+    ("feature-ranker", {"objective": "lambdarank"}),
     ("boosted-ranker", {"negatives": "all-candidates"}),
     ("popular", {"days": 1}),
 ]

@@ -164,7 +164,7 @@ class PipelineTrainer:
         """
         trained: Stages = {}
         sample: Tensors = {}
-        base = replace(context, events=folds.events)
+        base = replace(context, events=folds.events, log=None)
         steps = self.parsed({}).stages
         for position in range(folds.done, len(steps)):
             names = [leaf.title for leaf in leaves(steps[position]) if leaf.title in self.later]

@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -160,10 +161,8 @@ def _concat(logs: list[StageLog]) -> StageLog:
     """The requests of several logs, one after the other."""
     counts = np.concatenate([np.diff(one.offsets) for one in logs])
     known = all(one.incl_prob is not None for one in logs)
-    columns = {
-        name: np.concatenate([getattr(one, name) for one in logs])
-        for name in ("user_id", "item_id", "stage", "y")
-    }
+    names = ("user_id", "item_id", "stage", "y")
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in logs]) for name in names}
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     prob = np.concatenate([one.incl_prob for one in logs if one.incl_prob is not None]) if known else None
     return replace(logs[0], **columns, offsets=offsets, incl_prob=prob)

@@ -15,6 +15,7 @@ from shortlist.progress import Progress, silent
 from shortlist.settings import setting
 from shortlist.train.context import TrainContext
 from shortlist.train.fingerprint import fingerprint
+from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.loop.checkpoint import LoopState
 from shortlist.train.loop.convergence import FitSummary
 from shortlist.train.loop.device import DEVICES, device_of
@@ -41,6 +42,7 @@ class Fit:
     catalog: Catalog | None = None
     folder: Path | None = None  # of checkpoints
     warm: Any | None = None  # a model of the same kind to continue from, fitted on fewer events
+    log: TrainingLog | None = None  # requests of a full-stage log, for trainers that learn from it
     clock: Clock = time.monotonic
 
 
@@ -105,6 +107,10 @@ class LoopTrainer(ModelTrainer):
     def _steps(self, events: Interactions) -> int:
         """The largest number of batches in an epoch."""
 
+    def with_log(self, batches: Batches, steps: int, model: Any, data: Fit) -> tuple[Batches, int]:
+        """The batches of events, and those of logged requests for trainers that learn from a log; their number."""
+        return batches, steps
+
     def begin(self, events: Interactions, catalog: Catalog | None) -> Any:
         """A new model for these events."""
         return self.model(self.config_for(events))
@@ -153,13 +159,14 @@ class LoopTrainer(ModelTrainer):
         folder: Path | None = None,
         warm: Any | None = None,
         clock: Clock = time.monotonic,
+        log: TrainingLog | None = None,
     ) -> Any:
         """A trained model; with a `folder`, checkpoints are written there and the same training continues from them.
 
         It continues from the weights of `warm`, if that has the same sizes; without validation, a fifth of the epochs.
         """
         self.check(events)
-        data = Fit(events, valid, seed, progress, on_validation, catalog, folder, warm, clock)
+        data = Fit(events, valid, seed, progress, on_validation, catalog, folder, warm, log, clock)
         run = self.resolved(events)._run(data)
         if run.state is not None:
             self.finish(run.model, events)
@@ -181,6 +188,7 @@ class LoopTrainer(ModelTrainer):
             catalog=context.catalog,
             folder=context.checkpoint_folder(self.title, *parts, *([] if start is None else [start])),
             warm=warm,
+            log=context.log,
         )
 
     def _run(self, data: Fit) -> Run:
@@ -231,10 +239,12 @@ class LoopTrainer(ModelTrainer):
             return run
         metric = self._metric(model, data.valid, data.seed)
         settle = 0 if data.warm is not None and _same_sizes(model, data.warm) else SETTLE
+        own = self._batches(model, data.events, data.seed, device_of(self.device))
+        batches, steps = self.with_log(own, self._steps(data.events), model, data)
         state = self._loop(self._epochs(data, model), settle).train(
             state,
-            self._batches(model, data.events, data.seed, device_of(self.device)),
-            self._steps(data.events),
+            batches,
+            steps,
             self.title,
             data.progress,
             self._validate(model, data.events, metric, data.on_validation),

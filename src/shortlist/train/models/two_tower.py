@@ -9,18 +9,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from shortlist.data import Catalog, HeldOut, Interactions, Windows, sliding
+from shortlist.data.windows import gather
 from shortlist.models.sequence.two_tower import TwoTower
 from shortlist.settings import setting
+from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.loop.loop import shuffled
 from shortlist.train.loop.losses import sampled_softmax_loss, softmax_loss, weighted_mean
-from shortlist.train.loop.trainer import LoopTrainer
 from shortlist.train.loop.validation import validation_metric
+from shortlist.train.models.retrieval import RetrievalTrainer, ScoreInstances
+from shortlist.train.objectives.full_stage import SOFTMAX
+from shortlist.train.objectives.instances import InstanceBatch
 
 
 @dataclass(frozen=True)
-class TwoTowerTrainer(LoopTrainer):
+class TwoTowerTrainer(RetrievalTrainer):
     """Softmax over all items, or over sampled negatives for large catalogues.
 
     An epoch contains at most `instances` random histories.
@@ -92,6 +97,8 @@ class TwoTowerTrainer(LoopTrainer):
         strengths = None if events.strengths is None else events.strengths[at]
         weights = None if strengths is None else torch.from_numpy(strengths).to(model.device)
         n_items = model.config.n_items
+        if self.objective != SOFTMAX:
+            return self._listed(model, history, target, weights, generator)
         if n_items <= self.full:
             return softmax_loss(model(history), target, weights)
         users = model.users(history) * model.log_scale.exp()
@@ -102,6 +109,31 @@ class TwoTowerTrainer(LoopTrainer):
         expected = math.log(self.negatives / max(n_items - 1, 1))
         losses = sampled_softmax_loss((users * model.items(target)).sum(1), negatives - expected)
         return weighted_mean(losses, weights)
+
+    def _listed(
+        self,
+        model: TwoTower,
+        history: Tensor,
+        target: Tensor,
+        weights: Tensor | None,
+        generator: np.random.Generator,
+    ) -> Tensor:
+        """The objective on lists of the target and random items."""
+        shape = (len(target), self.list_negatives)
+        sampled = torch.from_numpy(generator.integers(0, model.config.n_items, shape)).to(model.device)
+        items = torch.cat([target[:, None], sampled], dim=1)
+        valid = pad(sampled != target[:, None], (1, 0), value=True)
+        return self.list_mean(model(history, items), valid, weights)
+
+    def instance_scores(self, model: TwoTower, events: Interactions, log: TrainingLog) -> ScoreInstances:
+        starts, ends = events.starts[log.log.user_id].astype(np.int64), log.history_ends(events)
+        histories = torch.from_numpy(gather(events, starts, ends, self.config.max_history)).to(model.device)
+
+        def scores(batch: InstanceBatch) -> Tensor:
+            logits: Tensor = model(histories[batch.users].long(), batch.items.clamp(min=0))
+            return logits
+
+        return scores
 
     def _targets(
         self, windows: Windows, rows: NDArray[np.int64], generator: np.random.Generator

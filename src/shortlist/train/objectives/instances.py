@@ -22,7 +22,7 @@ def default_counts(n_stages: int, j: int = 0) -> dict[int, int]:
 class InstanceBatch:
     """B lists of L items; padding has item -1, label 0, weight 0 and mask False."""
 
-    users: Tensor  # int64 [B]
+    users: Tensor  # int64 [B]; numbers of requests for a sampler with `by_request`
     items: Tensor  # int64 [B, L]
     labels: Tensor  # float32 [B, L]
     mask: Tensor  # bool [B, L]
@@ -30,6 +30,10 @@ class InstanceBatch:
 
     def __len__(self) -> int:
         return len(self.users)
+
+    def to(self, device: torch.device) -> "InstanceBatch":
+        """The same instances on another device."""
+        return InstanceBatch(*(one.to(device) for one in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,7 @@ class InstanceSampler:
     ht_weight: bool = False  # weights 1 / incl_prob instead of 1
     ht_draw: bool = False  # with ht_weight: also times (logged items of the stratum) / (items drawn from it)
     ht_clip: float = 100.0
+    by_request: bool = False  # instances carry the number of their request in place of the user
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or self.positives < 1:
@@ -150,7 +155,7 @@ class InstanceSampler:
         mask = items >= 0
         labels = np.where(mask, np.asarray(self.labels)[self._strata], 0.0).astype(np.float32)
         weight = np.where(mask, self._weights(draws, rows), 0.0).astype(np.float32)
-        users = np.asarray(self.log.user_id, np.int64)[draws.request]
+        users = draws.request if self.by_request else np.asarray(self.log.user_id, np.int64)[draws.request]
         return InstanceBatch(*(torch.from_numpy(one) for one in (users, items, labels, mask, weight)))
 
     def _weights(self, draws: Draws, rows: Array) -> Array:
