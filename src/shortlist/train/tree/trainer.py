@@ -19,6 +19,7 @@ from shortlist.nominate import TreeNominator
 from shortlist.settings import Setting, check_settings, setting, settings_of
 from shortlist.train.context import TrainContext
 from shortlist.train.fingerprint import fingerprint
+from shortlist.train.logged.targets import with_logged_targets
 from shortlist.train.loop.convergence import FitSummary, history_of
 from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.loop.horizon import horizon_of, horizons, remember
@@ -88,7 +89,11 @@ class TreeTrainer:
         self._with_epochs(context, plan)
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> TreeNominator:
-        """A trained tree; one that is never updated continues from the tree of the stage in `context.warm`."""
+        """A trained tree; one that is never updated continues from the tree of the stage in `context.warm`.
+
+        Positive feedback of a full-stage log gives further leaf targets.
+        """
+        context = with_logged_targets(context)
         until = time.monotonic() + 60 * self.minutes if self.minutes else math.inf
         name = str(settings.get("name", "tree"))
         plan = self._with_epochs(context, self.plan(beam=int(settings.get("beam", TreePlan.beam))))
