@@ -24,6 +24,7 @@ def test_page_needs_no_network_and_has_every_section(found):
         "All metrics",
         "Stage losses",
         "Nominators",
+        "The funnel as one system",
         "Segments of users",
         "One request",
         "Protocol",

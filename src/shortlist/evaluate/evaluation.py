@@ -11,6 +11,7 @@ from shortlist.data import Dataset, HeldOut, Interactions, open_dataset
 from shortlist.evaluate.baselines import POPULARITY
 from shortlist.evaluate.example import WorkedExample, typical_request, worked_example
 from shortlist.evaluate.fitted_baselines import check_choice, collect_baselines
+from shortlist.evaluate.funnel import FunnelMetrics
 from shortlist.evaluate.headline import (
     Against,
     Headline,
@@ -52,6 +53,7 @@ class Evaluation:
     differences: Mapping[str, Mapping[str, PairedTest]]  # pipeline - baseline, by baseline and metric
     segments: Mapping[str, Segment]
     losses: StageLosses
+    funnel: FunnelMetrics
     example: WorkedExample
     protocol: Protocol
     about: About
@@ -138,6 +140,7 @@ def _evaluation(
         tests,
         found.by_segment(seed),
         found.losses,
+        found.funnel(seed),
         worked_example(bundle, data, held_out, row),
         protocol_of(split.settings, on, len(held_out), {bundle.about.name: bundle.pipeline}, known.rule),
         bundle.about,

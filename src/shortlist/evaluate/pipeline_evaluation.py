@@ -13,6 +13,7 @@ from shortlist.data.membership import is_in
 from shortlist.errors import ConservationError
 from shortlist.evaluate.baselines import POPULARITY
 from shortlist.evaluate.baselines import baselines as counted
+from shortlist.evaluate.funnel import BatchFunnel, FunnelMetrics, batch_funnel, funnel_metrics
 from shortlist.evaluate.headline import SAMPLES
 from shortlist.evaluate.held_out import check_not_empty
 from shortlist.evaluate.losses import BatchLosses, Losses, StageLosses, batch_losses, total_losses
@@ -51,6 +52,7 @@ class PipelineEvaluation:
     segments: Mapping[str, Tensor]  # masks over the held-out requests, each [C] bool
     slates: Tensor  # [C, k] item rows
     measures: Measures
+    batches: tuple[BatchFunnel, ...] = ()
 
     @property
     def popularity(self) -> Scores:
@@ -67,6 +69,10 @@ class PipelineEvaluation:
         columns = [(self.scores[one], own[one]) for own in self.baselines.values() for one in tested]
         tests = iter(paired_tests(columns, seed, SAMPLES))
         return {name: {metric: next(tests) for metric in tested} for name in self.baselines}
+
+    def funnel(self, seed: int = 0) -> FunnelMetrics:
+        """Joint recall, utility lost per stage, agreement of stages and reveal ratios."""
+        return funnel_metrics(self.batches, self.measures.slate, seed)
 
     def by_segment(self, seed: int = 0) -> dict[str, Segment]:
         """Metrics of every segment that has users."""
@@ -107,7 +113,8 @@ def evaluate_pipeline(
     check_not_empty(held_out)
     measures = measures or choose_measures(at=ks)
     known = counted(held_out, train, measures.slate, clock) if baselines is None else baselines
-    slates, batches = _run_batches(resized(as_pipeline(pipeline), measures.slate), held_out, progress, check)
+    sized = resized(as_pipeline(pipeline), measures.slate)
+    slates, batches, funnels = _run_batches(sized, held_out, progress, check)
     score, (user_losses, losses) = slate_scorer(held_out, train, measures), total_losses(batches)
     with workers() as pool:  # systems side by side, as batches are
         scores, *others = pool.map(score, [slates, *known.values()])
@@ -119,6 +126,7 @@ def evaluate_pipeline(
         segments(held_out, train),
         slates,
         measures,
+        tuple(funnels),
     )
 
 
@@ -131,17 +139,18 @@ def slate_scorer(held_out: HeldOut, train: Interactions, measures: Measures) -> 
 
 def _run_batches(
     pipeline: Pipeline, held_out: HeldOut, progress: Progress, check: bool
-) -> tuple[Tensor, list[BatchLosses]]:
-    """Slates and losses of all requests; a trace is in memory only while its batch is counted."""
+) -> tuple[Tensor, list[BatchLosses], list[BatchFunnel]]:
+    """Slates, losses and funnels of all requests; a trace is in memory only while its batch is counted."""
 
-    def answer(part: HeldOut, query: Query) -> tuple[Tensor, BatchLosses]:
+    def answer(part: HeldOut, query: Query) -> tuple[Tensor, BatchLosses, BatchFunnel]:
         slate, relevant = run(pipeline, query), part.relevant()
         losses = batch_losses(slate.trace.check() if check else slate.trace, relevant, part.users)
         _check_returned(slate.items, relevant, losses)
-        return slate.items, losses
+        return slate.items, losses, batch_funnel(slate.trace, losses, relevant)
 
     found = in_batches(answer, held_out, progress)
-    return in_order([(rows, items) for rows, (items, _) in found]), [losses for _, (_, losses) in found]
+    slates = in_order([(rows, items) for rows, (items, _, _) in found])
+    return slates, [losses for _, (_, losses, _) in found], [funnel for _, (_, _, funnel) in found]
 
 
 def _check_returned(slates: Tensor, relevant: Tensor, batch: BatchLosses) -> None:
