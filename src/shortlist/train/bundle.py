@@ -10,7 +10,7 @@ import torch
 from shortlist import __version__
 from shortlist.artifact import Lineage
 from shortlist.data import Dataset, Split, load_dataset
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, DataError
 from shortlist.pipeline import TYPES, About, Recipe, Recommender, find_recipe, save_recommender, to_toml
 from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recipe_settings import with_settings
@@ -105,9 +105,11 @@ def train_measured(
         return AutoTraining(
             plan, recipe, dataset, plan.sampled(split), seed, checkpoints, progress, refit
         ).run()
-    warnings = check_before_training(recipe, dataset, split, seed, refit=refit, logged=log is not None)
+    left_out = _left_out(log, split, refit)
+    logged = log is not None and len(log.before_held_out(split)) > 0
+    warnings = check_before_training(recipe, dataset, split, seed, refit=refit, logged=logged)
     trained = train_pipeline(recipe, dataset, seed, split, progress, checkpoint_dir=checkpoints, log=log)
-    return measured(_with_warnings(trained, (*warnings, *_left_out(log))), split, progress)
+    return measured(_with_warnings(trained, (*warnings, *left_out)), split, progress)
 
 
 def _check_log(from_log: Path | str | None, label_rule: int | None, recipe: Recipe | None) -> None:
@@ -130,12 +132,20 @@ def _read_log(
     )
 
 
-def _left_out(log: TrainingLog | None) -> tuple[str, ...]:
+def _left_out(log: TrainingLog | None, split: Split, refit: bool) -> tuple[str, ...]:
     """What of a log was not used, in sentences."""
     if log is None:
         return ()
+    later = len(log) - len(log.before_held_out(split))
+    if later == len(log) and not refit:
+        raise DataError(
+            f"training from a log: all {later} requests are later than the first held-out event of their user, so the "
+            "measured pipeline cannot learn from them; leave out --no-refit, or choose another --protocol"
+        )
+    held_out = f"log: {later:,} requests are later than held-out events of their users: the measured pipeline was not"
     total = f"log: trained on {len(log):,} of {log.left_out.requests:,} requests"
-    return (total, *(f"log: {one}" for one in log.left_out.explained))
+    reasons = (f"log: {one}" for one in log.left_out.explained)
+    return (total, *([f"{held_out} trained on them, only the served one"] if later else []), *reasons)
 
 
 def _given(

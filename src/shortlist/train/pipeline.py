@@ -56,7 +56,7 @@ def train_pipeline(
     `folds` are such candidates from an earlier call. Long trainings write checkpoints to the folder `checkpoint_dir`
     and resume from there. `about.training` holds the training history of each stage. `best_epochs` are those of a run
     with validation requests, for a split that has none; `warm` are stages to continue from. With a full-stage `log`,
-    the requests before the held-out events of their users replace those that are made from events.
+    the requests before the held-out events of their users, if there are any, replace those that are made from events.
     """
     split = dataset.split() if split is None else split
     check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
@@ -64,7 +64,8 @@ def train_pipeline(
     check_event_weights(recipe, work.trainers, split.events)
     histories: dict[str, TrainingHistory] = {}
     context = context_of(dataset, split, seed, progress, checkpoint_dir, best_epochs)
-    log = None if log is None else log.before_held_out(split)
+    log = log.before_held_out(split) if log is not None else None
+    log = log if log is not None and len(log) else None
     context = replace(context, note=histories.__setitem__, warm=warm or {}, log=log)
     if work.later and folds is None:
         folds = work.folds(context, split) if log is None else work.logged_folds(context)
