@@ -144,7 +144,7 @@ def _left_out(log: TrainingLog | None, split: Split, refit: bool) -> tuple[str, 
         )
     held_out = f"log: {later:,} requests are later than held-out events of their users: the measured pipeline was not"
     total = f"log: trained on {len(log):,} of {log.left_out.requests:,} requests"
-    reasons = (f"log: {one}" for one in log.left_out.explained)
+    reasons = (f"log: {one}" for one in log.notes)
     return (total, *([f"{held_out} trained on them, only the served one"] if later else []), *reasons)
 
 

@@ -63,6 +63,7 @@ def serve(
     feedback: bool = True,
     join: bool = True,
     after: int = MINUTE,
+    policy: Sequence[int] = (),
 ) -> Path:
     """Serve each user once, one minute apart, after the last event of the world; all served items are shown."""
     begin = int(world.events.times.max()) + after
@@ -71,7 +72,7 @@ def serve(
     names = world.users.ids.to_pylist()
     with FullStageLogger(root, world.items, world.users, LogSettings(queue=4096), sampling) as log:
         slate = run(pipeline, query)
-        assert log.offer(slate.trace, RequestMeta(ids, times, [names[user] for user in users]))
+        assert log.offer(slate.trace, RequestMeta(ids, times, [names[user] for user in users], policy))
     if feedback:
         append_events(root, _events(world, slate.items, ids, times), ingest_ts_ms=times[-1])
     if join:

@@ -110,6 +110,21 @@ def test_log_of_another_funnel_is_refused(world, log_folder):
         read_training_log(log_folder, world, ("pool", "rank"), 10)
 
 
+def test_requests_of_other_stages_in_the_same_places_are_noted(world, log_folder):
+    log = read_training_log(log_folder, world, ("pool", "seen", "coarse", "rank"), 10)
+    expected = "200 requests were served by pool > seen > pre > rank: its stages count as those of pool > seen > coarse"
+    assert any(one.startswith(expected) for one in log.notes)
+    assert not any("were served by" in one for one in read_training_log(log_folder, world, STAGES, 10).notes)
+
+
+def test_requests_of_several_versions_are_noted(world, served, tmp_path):
+    root = tmp_path / "log"
+    for version in (1, 2):
+        serve(root, world, served.pipeline, range(5), policy=[version] * 4, after=version * 90 * MINUTE)
+    log = read_training_log(root, world, STAGES, 10)
+    assert any("2 combinations of versions of stages served the requests" in one for one in log.notes)
+
+
 def test_empty_log_and_missing_folder_are_refused(world, tmp_path):
     with pytest.raises(DataError, match="expected the folder of a log, found none"):
         read_training_log(tmp_path / "none", world, STAGES, 10)

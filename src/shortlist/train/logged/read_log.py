@@ -1,7 +1,7 @@
 """Reads a full-stage log for training: the newest requests with positive feedback, in bounded memory."""
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def read_training_log(
         found.add(record)
         progress("read log", number, max(number, len(reader.pairs)))
     found.check(reader.root, stages)
-    return found.training_log()
+    return found.training_log(tuple(stages))
 
 
 def _only_rule(root: Path) -> int:
@@ -77,12 +77,14 @@ class _Found:
     parts: deque[tuple[StageLog, Array]] = field(default_factory=deque)
     sums: Counter[str] = field(default_factory=Counter)
     funnels: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    policies: set[tuple[int, ...]] = field(default_factory=set)  # versions of all stages of a request
 
     def add(self, record: LoggedRequests) -> None:
         """Keep the requests of a record that can be trained on; forget the oldest ones beyond `most`."""
         self._count(record)
         rows = record.as_rows(self.dataset.items, self.dataset.users)
         kept, counts = usable_requests(rows, self.n_stages)
+        self.policies |= set(map(tuple, np.unique(kept.policy_version, axis=0).tolist()))
         self.sums += Counter(counts)
         log = as_stage_log(kept, len(self.dataset.items), self.n_stages)
         log = replace(log, item_id=log.item_id.astype(np.int32), stage=log.stage.astype(np.int8))
@@ -142,8 +144,8 @@ class _Found:
                 "--positive EVENT"
             )
 
-    def training_log(self) -> TrainingLog:
-        """All requests in the order of time."""
+    def training_log(self, stages: tuple[str, ...]) -> TrainingLog:
+        """All requests in the order of time; `stages` are those to train."""
         logs, times = zip(*self.parts, strict=True)
         time = np.concatenate(times)
         order = np.argsort(time, kind="stable")[-self.most :]
@@ -153,8 +155,24 @@ class _Found:
             self.n_stages,
             {name: self.sums[name] for name in EXPLAINED},
         )
-        stages = self.funnels.most_common(1)[0][0]
-        return TrainingLog(take_requests(_concat(list(logs)), order), time[order], stages, left_out)
+        served = [names for names in self.funnels if len(names) == self.n_stages]
+        notes = (*left_out.explained, *self._mixed(stages, served))
+        log = take_requests(_concat(list(logs)), order)
+        return TrainingLog(log, time[order], max(served, key=self.funnels.__getitem__), left_out, notes)
+
+    def _mixed(self, stages: tuple[str, ...], served: list[tuple[str, ...]]) -> Iterator[str]:
+        """What may mislead: other stages or other versions decided about some candidates."""
+        for names in served:
+            if names != stages:
+                yield (
+                    f"{self.funnels[names]} requests were served by {' > '.join(names)}: its stages count as those of "
+                    f"{' > '.join(stages)} in the same places"
+                )
+        if len(self.policies) > 1:
+            yield (
+                f"{len(self.policies)} combinations of versions of stages served the requests: labels of dropped "
+                "candidates mix them; keep requests of one version to train for it"
+            )
 
 
 def _concat(logs: list[StageLog]) -> StageLog:

@@ -22,6 +22,7 @@ class TrainingLog:
     time: Array  # int64 [R], milliseconds
     stages: tuple[str, ...]  # names of the stages that served most of the requests
     left_out: LeftOut
+    notes: tuple[str, ...] = ()  # what was left out or may mislead, in sentences
 
     def __len__(self) -> int:
         return len(self.time)
