@@ -27,6 +27,7 @@ VERBS: Mapping[str, str] = {
     "explain": "Which stage dropped an item, and by how much.",
     "serve": "Serve a bundle over HTTP.",
     "log": "Inspect, label and export a full-stage log.",
+    "simulate": "A data set and a full-stage log of a world in which the utility of every item is known.",
     "recipe": "Show a recipe as TOML, and list the shipped ones.",
     "settings": "Every stage type with its settings, defaults, ranges and meanings.",
     "bench": "Speed as ratios measured in one run.",

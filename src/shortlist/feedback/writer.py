@@ -104,6 +104,12 @@ class FullStageLogger:
         self._queue.append((trace, meta))
         return True
 
+    def put(self, trace: Trace, meta: RequestMeta) -> bool:
+        """Log the requests of a trace and wait for room in the queue: for simulations, not for request threads."""
+        while self._open and len(self._queue) >= self.settings.queue:
+            time.sleep(POLL_SECONDS)
+        return self.offer(trace, meta)
+
     def flush(self) -> None:
         """Wait until everything that was offered is on the disk."""
         if not self._open:

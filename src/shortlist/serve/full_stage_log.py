@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from shortlist.feedback.event_writer import EventWriter, RejectedEvent
 from shortlist.feedback.policy import request_meta
-from shortlist.feedback.request_ids import RequestIds, free_writer
 from shortlist.feedback.sampling import Sampling
 from shortlist.feedback.writer import FullStageLogger, LogCounts, LogSettings
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import Recommender, Trace
 from shortlist.serve.log import LOGGER
+from shortlist.serve.request_ids import RequestIds, free_writer
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,16 @@
+"""A full-stage log of a simulated service: a world, its data set, a funnel, requests and their feedback."""
+
+from shortlist.simulate.full_stage.logged.funnel import world_pipeline
+from shortlist.simulate.full_stage.logged.requests import SimulatedLog, simulate_requests
+from shortlist.simulate.full_stage.logged.settings import SimulationSettings
+from shortlist.simulate.full_stage.logged.world import SERVED_WORLDS, ServedWorld, served_world
+
+__all__ = [
+    "SERVED_WORLDS",
+    "ServedWorld",
+    "SimulatedLog",
+    "SimulationSettings",
+    "served_world",
+    "simulate_requests",
+    "world_pipeline",
+]
