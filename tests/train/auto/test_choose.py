@@ -55,6 +55,12 @@ def test_popular_items_stay_for_users_without_history():
     assert "popular" in choice.kept
 
 
+def test_items_of_the_history_stay_for_the_trained_ranker():
+    choice = choose(folds_of("left", "right", "noise", "repeat"))
+    assert "repeat" in choice.kept
+    assert "noise" in choice.dropped
+
+
 def test_one_of_two_equal_nominators_stays():
     choice = choose(folds_of("left", "right", "copy", requests=2000))
     assert {"right"} < set(choice.kept)

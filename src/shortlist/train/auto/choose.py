@@ -23,7 +23,9 @@ from shortlist.train.measure import CUT
 MOST = 4000  # requests of both halves
 FEWEST = 2000  # with fewer, no interval is short enough
 NEGATIVES = 30  # candidates of a request that the cheap ranker is trained on, beside its targets
-KEPT = ("popular",)  # users without a history need it
+# Users without a history need popular items. Items of the history have other scores than new ones: with one weight per
+# score for both, the cheap ranker is worse with `repeat` where the trained one is better.
+KEPT = ("popular", "repeat")
 TINY = 0.01  # loss of recall, as a share of it, that the interval must exclude
 RIDGE, STEPS, TOLERANCE = 1.0, 20, 1e-3  # of the logistic regression
 
