@@ -1,12 +1,12 @@
 import pytest
 
 from shortlist.errors import ConfigError
-from shortlist.evaluate.measures import NAMES, choose_measures
+from shortlist.evaluate.measures import USUAL, choose_measures
 
 
 def test_all_metrics_at_10_and_20_are_the_default_and_recall_at_20_decides():
     chosen = choose_measures()
-    assert (chosen.names, chosen.ks, chosen.metric, chosen.slate) == (NAMES, (10, 20), "recall@20", 20)
+    assert (chosen.names, chosen.ks, chosen.metric, chosen.slate) == (USUAL, (10, 20), "recall@20", 20)
     assert chosen.tested == ("recall@20", "ndcg@20", "precision@20", "hit_rate@20", "mrr@20")
 
 
@@ -28,6 +28,12 @@ def test_catalogue_metrics_are_computed_but_do_not_decide():
 def test_deciding_metric_is_added_to_the_chosen_ones():
     chosen = choose_measures("ndcg", "10", "map@30")
     assert (chosen.names, chosen.ks, chosen.metric) == (("map", "ndcg"), (10, 30), "map@30")
+
+
+def test_ndcg_of_the_hits_is_computed_only_where_it_is_chosen():
+    assert "ndcg_hits" not in choose_measures().names
+    assert choose_measures("ndcg,ndcg-hits", 5).tested == ("ndcg@5", "ndcg_hits@5")
+    assert choose_measures(metric="ndcg_hits@20").metric == "ndcg_hits@20"
 
 
 @pytest.mark.parametrize("metrics", ["luck", "recall,,ndcg", "recall@20", "", []])

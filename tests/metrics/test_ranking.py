@@ -21,6 +21,7 @@ from shortlist.metrics.ranking import (
     hit_rate,
     mrr,
     ndcg,
+    ndcg_hits,
     precision,
     recall,
 )
@@ -48,6 +49,7 @@ def slow(name: str, ranked: list[int], relevant: list[int], k: int) -> float:
     gains = [hit / math.log2(place + 2) for place, hit in enumerate(hits)]
     ideal = sum(1 / math.log2(place + 2) for place in range(min(len(expected_items), k)))
     first = hits.index(True) + 1 if found else math.inf
+    order = sum(1 / math.log2(place + 2) for place in range(found))
     ap = sum(hit * sum(hits[: place + 1]) / (place + 1) for place, hit in enumerate(hits))
     p, r = found / k, found / len(expected_items)
     return {
@@ -56,6 +58,7 @@ def slow(name: str, ranked: list[int], relevant: list[int], k: int) -> float:
         "f1": 2 * p * r / (p + r) if found else 0.0,
         "hit_rate": float(found > 0),
         "ndcg": sum(gains) / ideal,
+        "ndcg_hits": sum(gains) / order if found else 0.0,
         "mrr": 1 / first,
         "map": ap / min(len(expected_items), k),
     }[name]
@@ -77,6 +80,15 @@ def test_a_case_worked_out_by_hand() -> None:
     gained = 1 / math.log2(3) + 1 / math.log2(5)
     assert one(ndcg, ranked, relevant, 4) == pytest.approx(gained / (1 + 1 / math.log2(3) + 1 / 2))
     assert one(average_precision, ranked, relevant, 4) == pytest.approx((1 / 2 + 2 / 4) / 3)
+
+
+def test_ndcg_of_the_hits_divides_by_the_best_order_of_the_hits_found():
+    ranked, relevant = [5, 3, 9, 1], [3, 1, 7]  # hits at places 2 and 4
+    gained = 1 / math.log2(3) + 1 / math.log2(5)
+    assert one(ndcg_hits, ranked, relevant, 4) == pytest.approx(gained / (1 + 1 / math.log2(3)))
+    assert one(ndcg_hits, [3, 5, 9], [3, 1, 7], 3) == 1  # spec test 32: a single hit at place 1
+    assert one(ndcg_hits, [3, 5, 1], [3, 1, 7], 3) < 1  # one more hit lowers it
+    assert one(ndcg, [3, 5, 1], [3, 1, 7], 3) > one(ndcg, [3, 5, 9], [3, 1, 7], 3)
 
 
 def test_items_below_the_cut_do_not_count() -> None:
@@ -156,6 +168,8 @@ def test_moving_a_relevant_item_up_never_lowers_a_metric(
         return
     better = [*ranked[: at - 1], ranked[at], ranked[at - 1], *ranked[at + 1 :]]
     for name, metric in METRICS.items():
+        if name == "ndcg_hits" and at == k:  # one more hit
+            continue
         assert one(metric, better, relevant, k) >= one(metric, list(ranked), relevant, k) - 1e-12, name
 
 

@@ -28,7 +28,7 @@ SHOWN = 3  # baselines beside the pipeline: more do not fit into a terminal
 
 Metrics = Annotated[
     str | None,
-    typer.Option(help="Metrics, like recall,ndcg,mrr; the first decides. Default: all, recall decides."),
+    typer.Option(help="Metrics, like recall,ndcg,mrr; the first decides. Default: all but ndcg_hits, recall decides."),
 ]
 CutOffs = Annotated[
     str | None,

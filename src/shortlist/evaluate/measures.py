@@ -10,6 +10,8 @@ KS = (10, 20)
 SLATE = max(KS)  # items of a slate, unless other cut-offs are chosen
 CATALOG = ("coverage", "gini")  # have a value for all slates together, none per user
 NAMES = (*METRICS, "novelty", *CATALOG)
+ON_REQUEST = ("ndcg_hits",)  # computed only where chosen: one more hit can lower it
+USUAL = tuple(name for name in NAMES if name not in ON_REQUEST)
 HEADLINE = ("recall", "ndcg", "precision", "hit_rate", "mrr")  # with paired tests, unless metrics are chosen
 MOST = 1000  # the largest cut-off
 
@@ -34,7 +36,7 @@ def choose_measures(
     at: str | int | Sequence[int] | None = None,
     metric: str | None = None,
 ) -> Measures:
-    """Check a choice of metrics and cut-offs; all metrics at 10 and 20 without one.
+    """Check a choice of metrics and cut-offs; the usual metrics, all but `ndcg_hits`, at 10 and 20 without one.
 
     The first metric at the largest cut-off decides, recall@20 without a choice, unless `metric` is given.
     """
@@ -56,7 +58,7 @@ def choose_measures(
 
 def _names(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
     if metrics is None:
-        return NAMES
+        return USUAL
     given = metrics.split(",") if isinstance(metrics, str) else metrics
     names = tuple(dict.fromkeys(name.strip().lower().replace("-", "_") for name in given))
     unknown = [name for name in names if name not in NAMES]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.evaluate.measures import NAMES
+from shortlist.evaluate.measures import USUAL
 from shortlist.metrics.coverage import coverage, gini, novelty
 from shortlist.metrics.ranking import METRICS, Relevant
 from shortlist.metrics.significance import Interval, PairedTest, bootstrap, bootstraps, paired
@@ -83,7 +83,7 @@ def score_slates(
     ks: Sequence[int] = (10, 20, 50),
     popularity: Tensor | None = None,
     n_users: int | None = None,
-    names: Sequence[str] = NAMES,
+    names: Sequence[str] = USUAL,
 ) -> Scores:
     """The metrics of these names at every cut for slates [U, K] and relevant items [U, R].
 

@@ -10,6 +10,7 @@ from shortlist.metrics.ranking import (
     list_recall,
     mrr,
     ndcg,
+    ndcg_hits,
     precision,
     recall,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "list_recall",
     "mrr",
     "ndcg",
+    "ndcg_hits",
     "novelty",
     "paired",
     "precision",

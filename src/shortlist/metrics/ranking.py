@@ -82,6 +82,15 @@ def ndcg(ranked: Tensor, relevant: Tensor, k: int) -> Tensor:
     return _ndcg(*_hits(ranked, relevant, k), k)
 
 
+def ndcg_hits(ranked: Tensor, relevant: Tensor, k: int) -> Tensor:
+    """Σ hit_j / log2(j + 1) divided by the same sum for as many hits at the top; 0 without a hit.
+
+    It measures only the order of the hits: one hit at place 1 gives 1, and one more hit can lower the value. Some
+    published tables call it NDCG. Use it only to compare with their figures.
+    """
+    return _ndcg_hits(*_hits(ranked, relevant, k), k)
+
+
 def mrr(ranked: Tensor, relevant: Tensor, k: int) -> Tensor:
     """1 / place of the first hit in the top k, 0 without a hit."""
     return _mrr(*_hits(ranked, relevant, k), k)
@@ -98,6 +107,7 @@ METRICS: Mapping[str, Metric] = {
     "f1": f1,
     "hit_rate": hit_rate,
     "ndcg": ndcg,
+    "ndcg_hits": ndcg_hits,
     "mrr": mrr,
     "map": average_precision,
 }
@@ -125,6 +135,12 @@ def _ndcg(hits: Tensor, count: Tensor, k: int) -> Tensor:
     return (hits * _discounts(hits.shape[1], hits.device)).sum(1) / best + 0 * count
 
 
+def _ndcg_hits(hits: Tensor, count: Tensor, k: int) -> Tensor:
+    discounts = _discounts(hits.shape[1], hits.device)
+    best = pad(discounts.cumsum(0), (1, 0))[hits.sum(1).long()]  # [B]
+    return (hits * discounts).sum(1) / best.masked_fill(best == 0, 1.0) + 0 * count
+
+
 def _mrr(hits: Tensor, count: Tensor, k: int) -> Tensor:
     places = torch.arange(1, hits.shape[1] + 1, device=hits.device)
     return pad(hits / places, (0, 1)).amax(1) + 0 * count
@@ -141,6 +157,7 @@ FORMULAS: Mapping[str, Formula] = {
     "f1": _f1,
     "hit_rate": _hit_rate,
     "ndcg": _ndcg,
+    "ndcg_hits": _ndcg_hits,
     "mrr": _mrr,
     "map": _average_precision,
 }

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError
-from shortlist.metrics.funnel.list_metrics import graded_ndcg, list_metrics, ndcg_hits, random_ranker
+from shortlist.metrics.funnel.list_metrics import graded_ndcg, list_metrics, random_ranker
+from shortlist.metrics.ranking import ndcg_hits
 from shortlist.metrics.ranking import hit_rate, ndcg, precision, recall
 
 SCORES = torch.tensor([[0.5, -0.2, 1, 0.3, 0, -1]], dtype=torch.float64)

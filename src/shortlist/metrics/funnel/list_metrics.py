@@ -1,7 +1,7 @@
 """Metrics of one ranked list per user: the five columns of the experiment tables, graded NDCG, and a random ranker.
 
-Two NDCGs have different names. `ndcg` divides by the best list of the items that are relevant. `ndcg_hits` divides by
-the best order of the hits found, so one hit at rank 1 gives 1; published tables seem to use it without saying so.
+Two NDCGs have different names: `ndcg` divides by the best list of the items that are relevant, `ndcg_hits` by the best
+order of the hits found.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 
 from shortlist.errors import ConfigError
 from shortlist.metrics.funnel.cascade import places
-from shortlist.metrics.ranking import FORMULAS, Formula, Relevant
+from shortlist.metrics.ranking import Formula, Relevant
 
 Gain = Callable[[Tensor], Tensor]
 
@@ -24,15 +24,7 @@ def list_metrics(ranked: Tensor, relevant: Tensor, ks: Sequence[int] = (20, 50))
 
     `ranked` [B, K] and `relevant` [B, R] hold item rows, padded with negatives.
     """
-    known = Relevant.of(relevant)
-    hits = known.hits(ranked, max(ks))
-    return {f"{name}@{k}": COLUMNS[name](hits[:, :k], known.count, k) for name in COLUMNS for k in ks}
-
-
-def ndcg_hits(ranked: Tensor, relevant: Tensor, k: int) -> Tensor:
-    """DCG at k divided by the DCG of the same number of hits at the top; 0 without a hit [B]."""
-    known = Relevant.of(relevant)
-    return _ndcg_hits(known.hits(ranked, k), known.count, k)
+    return Relevant.of(relevant).metrics(ranked, COLUMNS, ks)
 
 
 def graded_ndcg(
@@ -64,20 +56,8 @@ def random_ranker(pool: Tensor, positives: Tensor, ks: Sequence[int] = (20, 50))
     return {f"{name}@{k}": form(pool.double(), count, k) for name, form in RANDOM.items() for k in ks}
 
 
-def _ndcg_hits(hits: Tensor, count: Tensor, k: int) -> Tensor:
-    discounts = _discounts(hits.shape[1], hits.device)
-    best = pad(discounts.cumsum(0), (1, 0))[hits.sum(1).long()]
-    return (hits * discounts).sum(1) / best.masked_fill(best == 0, 1.0) + 0 * count
-
-
-COLUMNS: Mapping[str, Formula] = {
-    "hit_rate": FORMULAS["hit_rate"],
-    "ndcg": FORMULAS["ndcg"],
-    "ndcg_hits": _ndcg_hits,
-    "recall": FORMULAS["recall"],
-    "precision": FORMULAS["precision"],
-}
-"""The columns of a table of retrieval or pre-ranking results, from hits."""
+COLUMNS = ("hit_rate", "ndcg", "ndcg_hits", "recall", "precision")
+"""The columns of a table of retrieval or pre-ranking results."""
 
 
 def _dcg(gains: Tensor, place: Tensor, k: int | None) -> Tensor:
