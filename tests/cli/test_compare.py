@@ -66,6 +66,14 @@ def test_json_has_all_systems_and_baselines(found, world):
             assert own[name]["low"] <= own[name]["mean"] <= own[name]["high"]
 
 
+def test_json_has_t_tests_of_every_pair(found):
+    for pair in found["pairs"]:
+        own = pair["t_tests"]
+        assert own["paired"]["difference"] == pytest.approx(pair["test"]["difference"])
+        assert own["paired"]["low"] <= own["paired"]["difference"] <= own["paired"]["high"]
+        assert set(own) == {"paired", "welch", "paired_holm", "welch_holm"}
+
+
 def test_system_that_is_a_baseline_has_exactly_its_metrics(found):
     assert metrics(found)["counted"] == metrics(found)["last click"]
 

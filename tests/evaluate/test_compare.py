@@ -68,6 +68,16 @@ def test_metric_decides_which_baseline_is_best():
         assert tests.best_baseline == best
 
 
+def test_corrected_pairs_have_both_t_tests_and_welch_ignores_the_pairing(tests):
+    for pair in tests.pairs:
+        assert pair.t_tests.paired.difference == pytest.approx(pair.test.difference)
+        assert pair.t_tests.welch.difference == pytest.approx(pair.test.difference)
+    beats = tests.pairs[0].t_tests
+    assert beats.paired.error < beats.welch.error  # users differ more than systems
+    assert beats.paired_holm >= beats.paired.p_value
+    assert all(pair.t_tests is None for pair in tests.popularity)
+
+
 def test_sentences_say_which_system_wins(tests):
     sentences = [pair.sentence("recall@20") for pair in tests.pairs]
     assert sentences[0].startswith("better beats first: recall@20 +0.1968 [+0.18")
@@ -158,7 +168,7 @@ def test_equal_bundles_have_no_difference_and_are_warned_of(comparison):
 
 def test_comparison_as_json_has_pairs_systems_and_no_nan(comparison):
     values = json.loads(json.dumps(as_json(comparison), allow_nan=False))
-    assert {"system", "against", "test", "p_holm", "significant"} == set(values["pairs"][0])
+    assert {"system", "against", "test", "p_holm", "significant", "t_tests"} == set(values["pairs"][0])
     assert values["systems"]["one"]["latency"]["batch"] == 64
     assert values["protocol"]["split"] == "half-history"
 

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from shortlist.errors import DataError
-from shortlist.metrics.t_tests import Summary, column_tests, paired_t, welch
+from shortlist.metrics.t_tests import Summary, column_tests, paired_t, user_t_tests, welch
 
 
 def test_welch_test_of_a_printed_table() -> None:
@@ -60,3 +61,26 @@ def test_too_few_or_unequal_repeats_are_refused() -> None:
         Summary.of([1.0])
     with pytest.raises(DataError, match="same repeats"):
         paired_t([1.0, 2.0], [1.0])
+
+
+def test_t_tests_of_users_equal_those_of_scipy_and_leave_out_users_without_a_value() -> None:
+    rng = np.random.default_rng(3)
+    a = torch.from_numpy(rng.random(40))
+    b = a - 0.02 + 0.05 * torch.from_numpy(rng.random(40))
+    a[3], b[7] = torch.nan, torch.nan
+    both = ~(a.isnan() | b.isnan()).numpy()
+    found = user_t_tests([(a, b), (b, a)])
+    one, two = a.numpy()[both], b.numpy()[both]
+    assert found[0].paired.p_value == pytest.approx(stats.ttest_rel(one, two).pvalue)
+    assert found[0].welch.p_value == pytest.approx(stats.ttest_ind(one, two, equal_var=False).pvalue)
+    assert found[0].paired_holm == pytest.approx(min(1.0, 2 * found[0].paired.p_value))
+    assert found[1].paired.difference == pytest.approx(-found[0].paired.difference)
+
+
+def test_t_tests_of_one_user_or_equal_systems_have_no_p_value() -> None:
+    values = torch.tensor([0.1, 0.4, 0.3])
+    one, same = user_t_tests([(values[:1], values[:1]), (values, values)])
+    assert math.isnan(one.paired.p_value)
+    assert math.isnan(one.welch_holm)
+    assert math.isnan(same.paired.p_value)
+    assert same.welch.p_value == 1

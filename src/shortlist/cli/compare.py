@@ -16,7 +16,7 @@ from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
 from shortlist.evaluate.headline import part_name
 from shortlist.metrics.significance import p_text
-from shortlist.report.compare import compare_drawing, compare_page
+from shortlist.report.compare import compare_drawing, compare_page, holm_values
 from shortlist.report.page import difference, interval
 
 
@@ -99,9 +99,9 @@ def quality_table(found: Comparison) -> Table:
 
 
 def pairs_table(found: Comparison) -> Table:
-    """Paired tests against the first system and the best baseline."""
-    table = Table(title=f"paired tests: {found.metric}", title_justify="left")
-    for name in ("system", "against", "difference", "p\nHolm", "d_z", "won/\ntied/\nlost"):
+    """Paired tests against the first system and the best baseline; all p-values with Holm's correction."""
+    table = Table(title=f"paired tests: {found.metric}, Holm's p-values", title_justify="left")
+    for name in ("system", "against", "difference", "p", "p\nt", "p\nWelch", "d_z", "won/\ntied/\nlost"):
         table.add_column(name, overflow="fold", no_wrap=name not in ("system", "against"))
     for pair in found.pairs:
         test = pair.test
@@ -109,7 +109,7 @@ def pairs_table(found: Comparison) -> Table:
             pair.system,
             pair.against,
             difference(test),
-            p_text(pair.p_holm),
+            *map(p_text, holm_values(pair)),
             _number(test.effect_size, 2),
             f"{test.wins}/{test.ties}/{test.losses}",
         )

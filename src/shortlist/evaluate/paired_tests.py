@@ -18,6 +18,7 @@ from shortlist.evaluate.headline import (
 from shortlist.evaluate.run_warnings import training_warnings
 from shortlist.evaluate.scores import Scores
 from shortlist.metrics.significance import PairedTest, holm, p_text, paired_tests
+from shortlist.metrics.t_tests import TTests, user_t_tests
 from shortlist.pipeline import About
 
 POWER = 0.8  # of the sample size in warnings
@@ -32,11 +33,14 @@ class Pair:
     test: PairedTest
     p_holm: float
     significant: bool  # the interval excludes 0 and p_holm is below ALPHA
+    t_tests: TTests | None = None  # beside the randomisation test, which decides; None outside the correction
 
     @classmethod
-    def of(cls, system: str, against: str, test: PairedTest, p_holm: float) -> "Pair":
+    def of(
+        cls, system: str, against: str, test: PairedTest, p_holm: float, t_tests: TTests | None = None
+    ) -> "Pair":
         """A pair whose significance follows from its test and adjusted p-value."""
-        return cls(system, against, test, p_holm, verdict_of(test, p_holm) != SAME)
+        return cls(system, against, test, p_holm, verdict_of(test, p_holm) != SAME, t_tests)
 
     def sentence(self, metric: str) -> str:
         """The result in one sentence."""
@@ -83,7 +87,7 @@ def compare_scores(
     return PairedTests(
         metric,
         best,
-        _adjusted(corrected),
+        _adjusted(corrected, scores, metric),
         tuple(pairs(*((name, popularity) for name in systems))),
         {name: {one: tests[name, one] for one in baselines} for name in systems},
     )
@@ -98,10 +102,13 @@ def _check_scores(systems: Mapping[str, Scores], baselines: Mapping[str, Scores]
         )
 
 
-def _adjusted(pairs: list[Pair]) -> tuple[Pair, ...]:
+def _adjusted(pairs: list[Pair], scores: Mapping[str, Scores], metric: str) -> tuple[Pair, ...]:
+    """The pairs with t-tests, and every p-value corrected for all of them."""
     adjusted = holm([pair.test.p_value for pair in pairs])
+    t_tests = user_t_tests([(scores[pair.system][metric], scores[pair.against][metric]) for pair in pairs])
     return tuple(
-        Pair.of(pair.system, pair.against, pair.test, p) for pair, p in zip(pairs, adjusted, strict=True)
+        Pair.of(pair.system, pair.against, pair.test, *own)
+        for pair, *own in zip(pairs, adjusted, t_tests, strict=True)
     )
 
 

@@ -86,7 +86,7 @@ def paired_tests(
     pairs: Sequence[tuple[Tensor, Tensor]], seed: int, samples: int = 1000, level: float = 0.95
 ) -> list[PairedTest]:
     """The same as `paired` of every pair; pairs with differences for as many users share samples and sign flips."""
-    differences = [_differences(a, b) for a, b in pairs]
+    differences = [user_differences(a, b) for a, b in pairs]
     bounds = _intervals(differences, seed, samples, level)
     p_values = _by_length(differences, lambda values: _p_values(values, seed, samples), math.nan)
     return [
@@ -131,8 +131,8 @@ def _numbers(values: Tensor) -> Floats:
     return np.asarray(values.detach().cpu().double().numpy(), np.float64)
 
 
-def _differences(first: Tensor, second: Tensor) -> Floats:
-    """a - b where both are numbers; differences within rounding error are 0."""
+def user_differences(first: Tensor, second: Tensor) -> Floats:
+    """a - b of the users who have both values; differences within rounding error are 0."""
     if first.shape != second.shape:
         raise DataError(
             f"paired: expected values of the same users, got {list(first.shape)} and {list(second.shape)}"

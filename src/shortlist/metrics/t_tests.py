@@ -1,14 +1,16 @@
-"""Welch's and the paired t-test for few repeats of an experiment, and both for many columns with Holm's correction."""
+"""Welch's and the paired t-test for repeats of an experiment or for users, and both with Holm's correction."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
+from torch import Tensor
 
 from shortlist.errors import DataError
-from shortlist.metrics.significance import holm
+from shortlist.metrics.significance import holm, user_differences
 
 LEVEL = 0.95
 
@@ -22,7 +24,7 @@ class Summary:
     count: int
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Summary":
+    def of(cls, values: Sequence[float] | NDArray[np.float64]) -> "Summary":
         """The summary of at least two repeats."""
         if len(values) < 2:
             raise DataError(f"t-test: expected at least 2 repeats, got {len(values)}; run more")
@@ -61,6 +63,16 @@ class ColumnTest:
     paired_holm: float
 
 
+@dataclass(frozen=True)
+class TTests:
+    """a against b by both tests on the same users, with Holm's p-values over all pairs of a comparison."""
+
+    paired: TTest
+    welch: TTest  # as if the users of a and b were two independent samples
+    paired_holm: float
+    welch_holm: float
+
+
 def welch(a: Summary, b: Summary) -> TTest:
     """Welch's t-test of two independent samples, from their means, deviations and sizes."""
     parts = [one.sd**2 / one.count for one in (a, b)]
@@ -88,3 +100,24 @@ def column_tests(
     paired = [paired_t(a[name], b[name]) for name in a]
     corrected = [holm([test.p_value for test in tests]) for tests in (independent, paired)]
     return tuple(map(ColumnTest, a, independent, paired, *corrected))
+
+
+def user_t_tests(pairs: Sequence[tuple[Tensor, Tensor]]) -> tuple[TTests, ...]:
+    """Both tests of every pair of values per user [U]; each family of p-values is corrected over all pairs.
+
+    A user without a value in either is left out of both. With fewer than two users the tests are NaN.
+    """
+    found = [_user_tests(a, b) for a, b in pairs]
+    corrected = [holm([tests[at].p_value for tests in found]) for at in (0, 1)]
+    return tuple(TTests(*tests, *adjusted) for tests, *adjusted in zip(found, *corrected, strict=True))
+
+
+def _user_tests(a: Tensor, b: Tensor) -> tuple[TTest, TTest]:
+    """The paired test and Welch's."""
+    differences = user_differences(a, b)
+    if len(differences) < 2:
+        return (TTest(*[math.nan] * 6),) * 2
+    both = ~(a.isnan() | b.isnan())
+    own = Summary.of(differences)
+    paired = TTest.of(own.mean, own.sd / math.sqrt(own.count), own.count - 1)
+    return paired, welch(Summary.of(a[both].double().numpy()), Summary.of(b[both].double().numpy()))

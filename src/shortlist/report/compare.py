@@ -4,6 +4,7 @@ import math
 
 from shortlist.diagnose.findings.text import counted
 from shortlist.evaluate.compare import Comparison
+from shortlist.evaluate.paired_tests import Pair
 from shortlist.metrics.significance import Interval, p_text
 from shortlist.pipeline.about import About, TrainingHistory
 from shortlist.report.page import (
@@ -101,21 +102,30 @@ def _pairs(found: Comparison) -> Section:
             pair.against,
             difference(pair.test),
             p_text(pair.test.p_value),
-            p_text(pair.p_holm),
+            *map(p_text, holm_values(pair)),
             _number(pair.test.effect_size, 2),
             f"{pair.test.wins} / {pair.test.ties} / {pair.test.losses}",
         ]
         for pair in found.pairs
     ]
-    heads = ["system", "against", "difference", "p", "p, Holm", "effect d_z", "wins / ties / losses"]
+    heads = ["system", "against", "difference", "p", "p, Holm", "paired t, Holm", "Welch, Holm"]
+    heads += ["effect d_z", "wins / ties / losses"]
     return Section(
         f"Paired tests: {found.metric}",
         [
-            "Differences on the same users with 95 % bootstrap intervals. p-values are those of a randomisation test"
+            "Differences on the same users with 95 % bootstrap intervals. p-values are those of a randomisation test, "
+            "which decides, of the paired t-test, and of Welch's t-test, which takes the users of both systems for "
+            "independent samples"
             + (f"; Holm's are corrected for all {len(rows)} comparisons of this table." if rows[1:] else "."),
             table(heads, rows),
         ],
     )
+
+
+def holm_values(pair: Pair) -> tuple[float, float, float]:
+    """Holm's p-values of a pair: randomisation test, paired t-test, Welch's t-test; NaN where there is none."""
+    own = pair.t_tests
+    return (pair.p_holm, *((math.nan, math.nan) if own is None else (own.paired_holm, own.welch_holm)))
 
 
 def _latency(found: Comparison) -> Section:

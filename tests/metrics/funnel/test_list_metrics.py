@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError
 from shortlist.metrics.funnel.list_metrics import graded_ndcg, list_metrics, random_ranker
-from shortlist.metrics.ranking import ndcg_hits
-from shortlist.metrics.ranking import hit_rate, ndcg, precision, recall
+from shortlist.metrics.ranking import hit_rate, ndcg, ndcg_hits, precision, recall
 
 SCORES = torch.tensor([[0.5, -0.2, 1, 0.3, 0, -1]], dtype=torch.float64)
 LABELS = torch.tensor([[4.0, 3, 2, 1, 0, 0]], dtype=torch.float64)
