@@ -77,6 +77,32 @@ def test_export_writes_one_file_per_day(log, events, tmp_path):
     )
 
 
+def test_join_and_export_use_tables_of_items_and_users(log, events, tmp_path):
+    items, users = tmp_path / "items.csv", tmp_path / "users.jsonl"
+    items.write_text(
+        "item_id,duration,author_id\n" + "".join(f"{one},2,{one + 100}\n" for one in range(1, 60))
+    )
+    users.write_text("".join(json.dumps({"user_id": str(one), "age": 20 + one}) + "\n" for one in range(5)))
+    joined = answer("join", log, "--events", events[0], "--items", items, "--watermark", 1 << 41)["join"]
+    assert joined["counts"].get("plays_without_duration", 0) <= 6  # item 0 has none
+    out = tmp_path / "out"
+    done = answer("export", log, out, "--rule", joined["rule_version"], "--items", items, "--users", users)
+    rows = pa.feather.read_table(out / done["files"][0]).to_pylist()
+    assert {row["author_id"] for row in rows if row["video_id"] == 7} == {107}
+    assert {row["age"] - row["user_id"] for row in rows} == {20}
+    played = [row for row in rows if row["playing_time"] and row["video_id"]]
+    assert played
+    assert all((row["effective_view"], row["long_view"]) == (1, 0) for row in played)
+
+
+def test_join_uses_the_events_that_a_killed_server_left(log):
+    row = {"request_id": 1, "item_id": 1, "event": 1, "event_ts_ms": 5, "value": 0, "ingest_ts_ms": 6}
+    (log / ".events-events_serve0-0.jsonl").write_text(json.dumps(row) + "\n")
+    found = answer("join", log, "--watermark", 1 << 41)
+    assert (found["recovered"], found["join"]["counts"]) == (1, {"never_logged": 1})
+    assert not list(log.glob(".events-*"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

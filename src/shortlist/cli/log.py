@@ -4,26 +4,25 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow.parquet as pq
 import typer
-from pyarrow import ArrowInvalid, Table, csv
-from pyarrow import json as json_lines
 
 from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import echo
-from shortlist.errors import ConfigError, DataError
+from shortlist.errors import ConfigError
+from shortlist.feedback.event_writer import recover_events
 from shortlist.feedback.events import AppendedEvents, append_events
+from shortlist.feedback.files import ENDINGS, check_file, durations_of, read_events, read_features
 from shortlist.feedback.inspection import LogSummary, inspect_log
 from shortlist.feedback.join import JoinReport, join_feedback
 from shortlist.feedback.outcomes import LabelRules
 from shortlist.feedback.reader import FOREVER, LogReader, Problems
-from shortlist.feedback.recflow import LEVELS, to_recflow
+from shortlist.feedback.recflow import LEVELS, Features, to_recflow
 from shortlist.feedback.schema import EVENTS
 
 app = typer.Typer(help="Inspect, label and export a full-stage log.", no_args_is_help=True)
 
 Root = Annotated[Path, typer.Argument(help="Folder of the log, with manifest.jsonl.")]
-READERS = {".parquet": pq.read_table, ".csv": csv.read_csv, ".jsonl": json_lines.read_json}
+KINDS = ", ".join(ENDINGS)
 
 
 @app.command("inspect")
@@ -52,15 +51,17 @@ def join_command(
     root: Root,
     events: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--events", help=f"Append the events of this file first: {', '.join(READERS)}; repeatable."
-        ),
+        typer.Option("--events", help=f"Append the events of this file first: {KINDS}; repeatable."),
     ] = None,
     positive: Annotated[
         list[str] | None,
         typer.Option(help=f"Event that makes a positive label, of {', '.join(EVENTS)}; repeatable."),
     ] = None,
     least_play_ms: Annotated[float, typer.Option(help="A shorter play is not positive.", min=0)] = 0.0,
+    items: Annotated[
+        Path | None,
+        typer.Option(help=f"Table with item_id and duration in milliseconds, for the watch ratio: {KINDS}."),
+    ] = None,
     watermark: Annotated[
         int | None,
         typer.Option(help="Time up to which events are there. Default: the newest event minus 10 minutes."),
@@ -69,16 +70,18 @@ def join_command(
     json: Json = False,
 ) -> None:
     """Join requests with their feedback into the table of labels; nothing is random, the seed has no effect."""
-    LogReader(root)  # before events are appended to a folder that is no log
-    rules = LabelRules(tuple(positive or ("play",)), least_play_ms)
-    now = time.time_ns() // 1_000_000
-    added = [append_events(root, _read(path), now) for path in events or []]
+    for path in (*(events or ()), *([items] if items else ())):
+        check_file(path, "events" if path != items else "items")
+    rules, text = LabelRules(tuple(positive or ("play",)), least_play_ms), LogReader(root).text_items
+    durations = None if items is None else durations_of(read_features(items, "item_id", text), items)
+    recovered, now = recover_events(root), time.time_ns() // 1_000_000
+    added = [append_events(root, read_events(path, text), now) for path in events or []]
     with progress() as show:
-        report = join_feedback(root, rules, watermark, progress=show)
+        report = join_feedback(root, rules, watermark, durations, show)
     if json:
-        emit({"appended": added, "join": report})
+        emit({"recovered": recovered, "appended": added, "join": report})
     else:
-        _print_join(added, report)
+        _print_join(recovered, added, report)
 
 
 @app.command("export")
@@ -90,12 +93,23 @@ def export_command(
     levels: Annotated[
         str, typer.Option(help="Largest S of prerank_neg, coarse_neg, rank_neg and rerank_neg.")
     ] = ",".join(map(str, LEVELS)),
+    items: Annotated[
+        Path | None, typer.Option(help=f"Table with item_id and any item columns of RecFlow: {KINDS}.")
+    ] = None,
+    users: Annotated[
+        Path | None, typer.Option(help=f"Table with user_id and any user columns of RecFlow: {KINDS}.")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Replace an export that exists.")] = False,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Write the log in the columns of RecFlow; nothing is random, the seed has no effect."""
-    done = to_recflow(root, out, rule, _levels(levels), force=force)
+    text = LogReader(root).text_items
+    features = Features(
+        None if users is None else read_features(users, "user_id"),
+        None if items is None else read_features(items, "item_id", text),
+    )
+    done = to_recflow(root, out, rule, _levels(levels), features, force)
     if json:
         emit(done)
         return
@@ -123,7 +137,9 @@ def _print_summary(summary: LogSummary) -> None:
     _print_problems(summary.problems)
 
 
-def _print_join(added: list[AppendedEvents], report: JoinReport) -> None:
+def _print_join(recovered: int, added: list[AppendedEvents], report: JoinReport) -> None:
+    if recovered:
+        echo(f"recovered {recovered:,} events of a writer that was stopped")
     for one in added:
         echo(f"appended {one.written:,} events, {one.corrections:,} of them corrections")
         _print_problems(one.problems)
@@ -147,17 +163,3 @@ def _levels(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError as error:
         raise ConfigError(f"--levels: expected four whole numbers such as 1,2,3,4, got {text!r}") from error
-
-
-def _read(path: Path) -> Table:
-    """The table of a file of events."""
-    if path.suffix not in READERS:
-        raise ConfigError(
-            f"{path}: expected a file that ends in {', '.join(READERS)}, got {path.suffix or 'no ending'}"
-        )
-    if not path.is_file():
-        raise ConfigError(f"{path}: expected a file of events, found none; check the path")
-    try:
-        return READERS[path.suffix](path)
-    except ArrowInvalid as error:
-        raise DataError(f"{path}: expected a table of events, got {error}; fix the file") from error

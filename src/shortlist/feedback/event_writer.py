@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from shortlist.feedback.events import COLUMNS, EXPECTED, append_events, rejected_rows, typed
+from shortlist.feedback.event_columns import COLUMNS, EXPECTED, rejected_rows, typed
+from shortlist.feedback.events import append_events
 from shortlist.feedback.parts import check_name
 from shortlist.feedback.schema import as_id
 from shortlist.feedback.spool import Spool, left_spools

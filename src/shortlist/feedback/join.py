@@ -34,6 +34,7 @@ EXPLAINED = {
     "after_the_window": "events after the window of their kind; they are not used",
     "never_logged": "events of requests that are not in the log; they are not used",
     "positive_without_impression": "positive labels without an impression; they count as shown",
+    "plays_without_duration": "played items without a duration; their watch_ratio is not known",
     "corrections": "events behind the watermark when they came; they are used",
     "labels_changed_by_corrections": "labels that events behind the watermark changed",
 }

@@ -95,6 +95,9 @@ def labels_of(
     table = _label_table(record, served, happened, play, rules, watermark, durations)
     shown, positive = happened[:, IMPRESSION], happened[:, -1]
     counts["positive_without_impression"] += int((positive & ~shown).sum())
+    if durations is not None:
+        no_ratio = table["play_ms"].is_valid().to_numpy() & table["watch_ratio"].is_null().to_numpy()
+        counts["plays_without_duration"] += int(no_ratio.sum())
     return table, counts
 
 
@@ -211,7 +214,9 @@ def _ternary(happened: Array, shown: Array, closed: Array) -> pa.Array:
 
 
 def _watch_ratio(ids: Array, play: Array, durations: Mapping[Any, float] | None) -> tuple[Array, Array]:
-    length = np.array([(durations or {}).get(one, 0.0) for one in ids.tolist()], np.float64)
+    if durations is None:
+        return np.zeros(len(ids), np.float32), np.zeros(len(ids), bool)
+    length = np.array([durations.get(one, 0.0) for one in ids.tolist()], np.float64)
     known = length > 0
     return (play / np.where(known, length, 1.0)).astype(np.float32), known
 

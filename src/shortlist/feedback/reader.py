@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +83,15 @@ class LogReader:
                 )
         both = usable["requests"].keys() & usable["candidates"].keys()
         return tuple(PartPair(usable["requests"][key], usable["candidates"][key]) for key in sorted(both))
+
+    @cached_property
+    def text_items(self) -> bool | None:
+        """Whether item ids are text; None for a log without requests."""
+        for pair in self.pairs:
+            with suppress(OSError, pa.ArrowException):
+                kind = pq.read_schema(self.root / pair.candidates.path).field("item_id").type
+                return bool(pa.types.is_string(kind))
+        return None
 
     def requests(self) -> Iterator[LoggedRequests]:
         """All requests, as one record per row group; a request that was logged twice is returned once."""

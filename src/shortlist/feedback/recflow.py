@@ -146,7 +146,10 @@ def _features(ids: pa.Array, table: pa.Table | None, key: str, names: Sequence[s
     """Columns of a table by id; null for an unknown id, and for a column that the table does not have."""
     if table is None:
         return {name: pa.nulls(len(ids), pa.int64()) for name in names}
-    rows = pc.index_in(ids.cast(table[key].type), value_set=table[key].combine_chunks())
+    known = table[key].combine_chunks()
+    if known.type != ids.type:
+        ids, known = ids.cast(pa.string()), known.cast(pa.string())
+    rows = pc.index_in(ids, value_set=known)
     return {
         name: table[name].take(rows) if name in table.column_names else pa.nulls(len(ids), pa.int64())
         for name in names
