@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shortlist.lab.experiments.full_stage.arm_table import SOURCE, ArmTable, Direction
 from shortlist.lab.experiments.full_stage.arms import ABLATIONS, MIXTURES, RETRIEVAL, Arm
-from shortlist.lab.experiments.full_stage.cells import Place, filled, world_of
+from shortlist.lab.experiments.full_stage.cells import Place, filled, world_of, worlds_of
 from shortlist.lab.experiments.full_stage.stage_data import REQUESTS
 from shortlist.lab.result import Result, result, start
 from shortlist.progress import Progress, silent
@@ -47,16 +47,17 @@ def fsltr_negatives(
     size: str = "full",
     table: str | None = None,
 ) -> Result:
-    """Table 4 or 5 in World A; `data` is not needed.
+    """Table 4 or 5 in World A, and in World B where `data` holds its ratings.
 
     `size` is the world of the full profile. `only` cells WORLD/PROTOCOL/STAGE/ARM/SEED under these patterns are run.
     """
     began = start()
-    place = Place(world_of(profile, name, size), REQUESTS, RETRIEVAL)
     chosen = table or name
-    cache, cells, skipped = filled({place: ARMS[chosen]}, seeds, cache_file, only, jobs, progress)
+    worlds = worlds_of(world_of(profile, name, size), data)
+    arms = {Place(world, REQUESTS, RETRIEVAL): ARMS[chosen] for world in worlds}
+    cache, cells, skipped = filled(arms, seeds, cache_file, only, jobs, progress, data)
     values = ArmTable.of(cells, cache)
-    expected = [Direction(place, *one) for one in EXPECTED[chosen]]
+    expected = [Direction(place, *one) for place in arms for one in EXPECTED[chosen]]
     return result(
         name,
         profile,

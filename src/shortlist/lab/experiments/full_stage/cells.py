@@ -15,7 +15,7 @@ from shortlist.errors import ConfigError
 from shortlist.lab.experiments.cache import AnswerCache, empty
 from shortlist.lab.experiments.full_stage.arms import ORACLE, RANDOM, Arm
 from shortlist.lab.experiments.full_stage.grids import Grids, grids_of
-from shortlist.lab.experiments.full_stage.sizes import SIZES
+from shortlist.lab.experiments.full_stage.sizes import MOVIELENS, SIZES
 from shortlist.lab.experiments.full_stage.stage_data import StageData
 from shortlist.lab.experiments.full_stage.train_arm import train_arm
 from shortlist.lab.experiments.parallel import chosen_cells, run_cells
@@ -60,6 +60,12 @@ def world_of(profile: str, name: str, full: str = "full") -> str:
     if profile not in ("quick", "full"):
         raise ConfigError(f"{name}: expected the profile quick or full, got {profile!r}")
     return "tiny" if profile == "quick" else full
+
+
+def worlds_of(world: str, data: Path | None) -> list[str]:
+    """The world of a profile, and beside the full one World B where `data` holds its ratings."""
+    has_ratings = data is not None and (data / SIZES[MOVIELENS].shape).exists()
+    return [world, MOVIELENS] if world == "full" and has_ratings else [world]
 
 
 def filled(

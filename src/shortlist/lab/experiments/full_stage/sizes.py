@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shortlist.simulate.full_stage.make_short_video import UNCALIBRATED
+from shortlist.simulate.full_stage.make_short_video import PAPER_SHARE, UNCALIBRATED
 from shortlist.simulate.full_stage.short_video import WatchModel
 from shortlist.simulate.full_stage.stage_models import StageModelConfig
 from shortlist.simulate.full_stage.static_requests import RequestSizes
@@ -50,6 +50,7 @@ class Size:
         return self.requests.kept, self.requests.kept // 2, self.requests.exposed
 
 
+FULL_BUDGET = Budget(10, 1, 4096, rates=(2e-3, 1e-2))
 SIZES: Mapping[str, Size] = {
     "tiny": Size(
         "tiny",
@@ -67,15 +68,19 @@ SIZES: Mapping[str, Size] = {
         StageModelConfig((64, 32), (128, 64), 16, 2e-3, 2048, 4),
         UNCALIBRATED,
     ),
-    "full": Size("full", RequestSizes(), 8, Budget(16, 2, 1024), StageModelConfig()),
+    "full": Size("full", RequestSizes(), 8, FULL_BUDGET, StageModelConfig(), PAPER_SHARE),
     MOVIELENS: Size(
         "ml-1m/ml-1m.zip",
         RequestSizes(),
         8,
-        Budget(16, 2, 1024),
+        FULL_BUDGET,
         StageModelConfig((256, 128), (1024, 512, 256), 32, 1e-3, 8192, 6),
         users=1500,
         pool_share=0.3,
     ),
 }
-"""World A of the quick profile, of the small check of the specification (4.9) and of the full profile; World B."""
+"""World A of the quick profile, of the small check of the specification (4.9) and of the full profile; World B.
+
+Watch times of the full world are not calibrated to KuaiRec: with those quantiles 99 % of exposures are positive, the
+utility of every arm is 49.96 of 50, and live funnels do not differ.
+"""

@@ -79,4 +79,6 @@ def _rows(table: Tensor, rows: Tensor) -> Tensor:
     """The same rows [N] of every stacked table [G, R, D] -> [G, N, D]."""
     stack, size, width = table.shape
     first = size * torch.arange(stack, device=rows.device)[:, None]
-    return F.embedding(first + rows, table.view(stack * size, width))
+    # The gradient of index_select adds rows in place; that of an embedding sorts them first, slow for small batches.
+    taken = table.view(stack * size, width).index_select(0, (first + rows).flatten())
+    return taken.view(stack, -1, width)

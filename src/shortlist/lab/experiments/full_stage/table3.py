@@ -13,9 +13,8 @@ from pathlib import Path
 
 from shortlist.lab.experiments.full_stage.arm_table import SOURCE, UTILITIES, ArmTable, Direction
 from shortlist.lab.experiments.full_stage.arms import PRERANK, RETRIEVAL, TABLE3, Arm
-from shortlist.lab.experiments.full_stage.cells import Place, filled, world_of
+from shortlist.lab.experiments.full_stage.cells import Place, filled, world_of, worlds_of
 from shortlist.lab.experiments.full_stage.order import order_agreement
-from shortlist.lab.experiments.full_stage.sizes import MOVIELENS, SIZES
 from shortlist.lab.experiments.full_stage.stage_data import CELLS, REQUESTS
 from shortlist.lab.result import Result, result, start
 from shortlist.progress import Progress, silent
@@ -62,8 +61,7 @@ def fsltr_table3(
     `size` is the world of the full profile. `only` cells WORLD/PROTOCOL/STAGE/ARM/SEED under these patterns are run.
     """
     began = start()
-    world = world_of(profile, name, size)
-    worlds = [world, MOVIELENS] if world == "full" and _has_ratings(data) else [world]
+    worlds = worlds_of(world_of(profile, name, size), data)
     arms = {place: own for one in worlds for place, own in places_of(one).items()}
     cache, cells, skipped = filled(arms, seeds, cache_file, only, jobs, progress, data)
     table, expected = ArmTable.of(cells, cache), directions(arms)
@@ -80,10 +78,6 @@ def fsltr_table3(
         skipped=skipped,
         note=" ".join([*__doc__.partition("\n\n")[2].split(), cache.origins]),
     )
-
-
-def _has_ratings(data: Path | None) -> bool:
-    return data is not None and (data / SIZES[MOVIELENS].shape).exists()
 
 
 def places_of(world: str) -> dict[Place, tuple[Arm, ...]]:

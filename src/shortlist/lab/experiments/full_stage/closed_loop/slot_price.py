@@ -16,7 +16,7 @@ from shortlist.train.objectives.stage_log import Array, StageLog
 
 RATE, DECAY = 1e-2, 0.3  # of AdamW
 START = 0.05  # standard deviation of the first factors
-BATCH = 4096
+BATCH, LARGEST, STEPS = 4096, 16384, 50  # at least 50 steps per epoch before batches grow
 REDUCE = {"mean": "mean", "lowest": "amin"}  # prices from the predicted r of shown items
 
 Value = Callable[[Tensor], Tensor]  # utilities of the users [U] for scores of retrieval [U, I]
@@ -91,13 +91,18 @@ def best_priced(inclusion: Tensor, relevance: Tensor, value: Value, slots: int) 
 def predicted(rows: LabelledRows, shape: tuple[int, int], budget: Budget, seed: int) -> Tensor:
     """Probabilities of all cells [U, I] from logistic matrix factorization with biases."""
     model = _Factors(rows, shape, budget.width // 4, seed)
-    generator, size = np.random.default_rng([seed, 35]), min(BATCH, len(rows))
+    generator, size = np.random.default_rng([seed, 35]), batch_size(len(rows))
     with on(stream_for(rows.users.device)):
         for _ in range(budget.epochs):
             order = torch.from_numpy(generator.permutation(len(rows))).to(rows.users.device)
             for start in range(0, len(rows) - size + 1, size):
                 model.step(order[start : start + size])
     return model.probabilities()
+
+
+def batch_size(count: int) -> int:
+    """Rows of a step for a log of `count` rows."""
+    return min(count, max(BATCH, min(LARGEST, count // STEPS)))
 
 
 class _Factors(nn.Module):
@@ -112,7 +117,7 @@ class _Factors(nn.Module):
         self.biases = nn.ParameterList([nn.Parameter(one) for one in zeros])
         rate = (rows.labels * rows.weights).sum() / rows.weights.sum()
         self.first = nn.Parameter(torch.logit(rate.clamp(1e-4, 1 - 1e-4)))
-        self.rows, self.at = rows, torch.zeros(min(BATCH, len(rows)), dtype=torch.int64, device=device)
+        self.rows, self.at = rows, torch.zeros(batch_size(len(rows)), dtype=torch.int64, device=device)
         self.optimizer = torch.optim.AdamW(
             self.parameters(), lr=RATE, weight_decay=DECAY, fused=True, capturable=device.type == "cuda"
         )
@@ -126,9 +131,11 @@ class _Factors(nn.Module):
 
     def _update(self) -> None:
         users, items = self.rows.users[self.at], self.rows.items[self.at]
-        match = F.embedding(users, self.factors[0]) * F.embedding(items, self.factors[1])
-        biases = F.embedding(users, self.biases[0]) + F.embedding(items, self.biases[1])
-        logits = self.first + match.sum(1) + biases.squeeze(1)
+        match, biases = (
+            [table.index_select(0, rows) for table, rows in zip(pair, (users, items), strict=True)]
+            for pair in (self.factors, self.biases)
+        )
+        logits = self.first + (match[0] * match[1]).sum(1) + (biases[0] + biases[1]).squeeze(1)
         losses = F.binary_cross_entropy_with_logits(
             logits, self.rows.labels[self.at], self.rows.weights[self.at]
         )
