@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,8 @@ from typer.testing import CliRunner
 from shortlist.artifact.as_json import as_json
 from shortlist.cli import app
 from shortlist.cli.recommend import slate_table
+from shortlist.feedback.reader import LogReader
+from shortlist.feedback.record import concat
 from shortlist.pipeline.batch.parts import Parts
 from shortlist.pipeline.recommender import Request
 
@@ -177,3 +180,68 @@ def test_interrupted_run_says_how_to_continue(bundle, tmp_path, monkeypatch):
     answer = run("recommend", bundle, "--all", "--out", tmp_path / "recs.csv")
     assert answer.exit_code == 130
     assert ".recs.csv.parts with the same command" in " ".join(answer.stderr.split())
+
+
+def read_log(root):
+    return concat(list(LogReader(root, check=True).requests()))
+
+
+def test_logged_request_is_the_one_that_was_answered(bundle, recommender, tmp_path):
+    user, log = recommender.users.id(3), tmp_path / "log"
+    first, second = (recommender.catalog.vocabulary.id(row) for row in (0, 1))
+    payload = json.loads(run("recommend", bundle, "--user", user, "-k", 5, "--log", log, "--json").stdout)
+    assert run("recommend", bundle, "--history", f"{first}, {second}", "--log", log).exit_code == 0
+    found = read_log(log)
+    assert str(found.request_id[0]) == payload["log_id"]
+    assert found.user_id.astype(str).tolist()[0] == str(user)
+    own = found.take(np.array([0]))
+    served = own.item_id[np.argsort(np.where(own.position > 0, own.position, 9999), kind="stable")][:5]
+    assert served.tolist() == [one["item_id"] for one in payload["items"]]
+    contexts = [
+        row["context"] for path in log.glob("table=requests/*/*/*") for row in pq.read_table(path).to_pylist()
+    ]
+    assert {"history": [first, second]} in contexts
+
+
+def test_log_of_all_users_has_every_request_once(bundle, recommender, tmp_path):
+    out, log = tmp_path / "recs.parquet", tmp_path / "log"
+    payload = json.loads(
+        run(
+            "recommend",
+            bundle,
+            "--all",
+            "--out",
+            out,
+            "-k",
+            3,
+            "--log",
+            log,
+            "--log-set",
+            "sample.0=all",
+            "--json",
+        ).stdout
+    )
+    count = len(recommender.users)
+    assert payload["log"]["written"] == count
+    found = read_log(log)
+    assert sorted(found.user_id.tolist()) == sorted(recommender.users.id(row) for row in range(count))
+    assert len(set(found.request_id.tolist())) == count
+    table = pq.read_table(out)
+    slates = {}
+    for user, item in zip(table["user"].to_pylist(), table["item"].to_pylist(), strict=True):
+        slates.setdefault(user, []).append(item)
+    for row in range(count):
+        own = found.take(np.array([row]))
+        served = np.flatnonzero(own.position > 0)
+        items = own.item_id[served[np.argsort(own.position[served])]].tolist()
+        assert items == slates.get(own.user_id[0], [])
+    assert "requests logged; next: shortlist log inspect" in " ".join(
+        run("recommend", bundle, "--all", "--out", out, "--force", "--log", log).stdout.split()
+    )
+    assert len(read_log(log)) == 2 * count
+
+
+def test_log_settings_without_a_log_are_refused(bundle):
+    answer = run("recommend", bundle, "--log-set", "queue=5")
+    assert answer.exit_code == 2
+    assert "add --log DIR" in answer.stderr

@@ -161,7 +161,7 @@ def test_counts_of_the_log_are_in_the_metrics(tmp_path):
     with logging_service(tmp_path, LogSettings(rotate_bytes=1)) as client:
         for _ in range(3):
             client.recommend()
-        client.service.log._requests.flush()
+        client.service.log._requests.writer.flush()
         assert 'shortlist_log_requests_total{outcome="written"} 3.0' in client.get("/metrics").text
         assert client.get("/readyz").json()["components"]["log"] == "ok"
 
@@ -177,7 +177,7 @@ def test_log_that_cannot_be_written_degrades_the_component_but_not_the_answers(t
             patched.setattr("shortlist.feedback.writer.write_buffer", full)
             patched.setattr(spool, "_write", full)
             assert client.recommend().status_code == 200
-            client.service.log._requests._wake.set()
+            client.service.log._requests.writer._wake.set()
             for _ in range(300):
                 if client.get("/readyz").json()["components"]["log"] == "degraded":
                     break
@@ -190,7 +190,7 @@ def test_log_that_cannot_be_written_degrades_the_component_but_not_the_answers(t
             check_problem(problem, 507, "storage")
             assert problem.headers["retry-after"] == "10"
         assert client.recommend().status_code == 200
-        client.service.log._requests.flush()
+        client.service.log._requests.writer.flush()
         assert client.get("/readyz").json()["components"]["log"] == "ok"
         assert post(client, event(1, "i1", "play", 1)).status_code == 200
     summary = inspect_log(tmp_path)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -9,13 +10,26 @@ import typer
 
 from shortlist.artifact.as_json import as_json
 from shortlist.cli.console.arguments import source_of
-from shortlist.cli.console.frame import Bundle, Json, Seed, emit, errors_to_exit_codes, progress, resumable
+from shortlist.cli.console.frame import (
+    Bundle,
+    Json,
+    Seed,
+    command,
+    emit,
+    errors_to_exit_codes,
+    progress,
+    resumable,
+)
+from shortlist.cli.console.log_options import LogFolder, LogSet, log_to, opened_log
 from shortlist.cli.console.output import Console, Table, echo, echo_lines
 from shortlist.data import Catalog
 from shortlist.errors import ConfigError
-from shortlist.pipeline import Recommendation, Recommender, load_recommender
+from shortlist.feedback.request_log import LogTo, RequestLog
+from shortlist.grammar import Pipeline
+from shortlist.pipeline import Recommendation, Recommender, Slate, load_recommender
 from shortlist.pipeline.batch import Written, read_user_ids
 from shortlist.pipeline.batch.formats import FORMATS
+from shortlist.pipeline.batch.job import Observer
 from shortlist.pipeline.batch.parts import parts_folder
 from shortlist.pipeline.batch.users import UnknownUsers
 from shortlist.pipeline.batch.write import check_output
@@ -64,21 +78,27 @@ def recommend(
         Path | None, typer.Option(help="Write the slates to this file: .parquet, .csv or .jsonl.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    log: LogFolder = None,
+    log_set: LogSet = None,
     json: Json = False,
 ) -> None:
     """Recommend items to a user, to anyone with this history, or to all users in a file."""
+    to = log_to(log, log_set)
     if all_users or users is not None or out is not None:
         one_user = {"--user": user, "--history": history, "--like": like or None, "--trace": trace or None}
         _check_options(all_users, users, out, [name for name, one in one_user.items() if one is not None])
         assert out is not None
-        _recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, json)
+        _recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, to, json)
         return
     recommender = load_recommender(bundle)
     request = as_request(recommender.catalog, user, history, like or [], k, seed)
-    slate = recommender.recommend(request)
+    with opened_log(to, recommender) as opened:
+        slate = recommender.recommend(request)
+        logged = _logged(opened, recommender, request, slate)
     items = recommender.recommendations(slate)
     answer = {
         **request_facts(recommender, request),
+        **logged,
         "items": items,
         "degraded": [{"stage": note.stage, "cause": note.detail} for note in slate.trace.degraded],
         "stages": slate.trace.counts(),
@@ -87,7 +107,7 @@ def recommend(
         emit(answer)
         return
     console = Console()
-    for note in request_notes(recommender, request):
+    for note in (*request_notes(recommender, request), *(f"logged as {one}" for one in logged.values())):
         echo(note, err=True)
     if not items:
         echo(
@@ -98,6 +118,16 @@ def recommend(
     console.print(slate_table(recommender, items))
     if trace:
         echo_lines(str(slate.trace))
+
+
+def _logged(
+    log: RequestLog | None, recommender: Recommender, request: Request, slate: Slate
+) -> dict[str, str]:
+    """Log one request; its id, if it is logged."""
+    if log is None:
+        return {}
+    ids = log.offer(slate.trace, recommender.prepared(request), [request.user], [request.history], wait=True)
+    return {"log_id": ids[0]} if ids else {}
 
 
 def as_request(
@@ -186,6 +216,7 @@ def _recommend_to_many(
     seed: int,
     unknown: str,
     force: bool,
+    to: LogTo | None,
     json: bool,
 ) -> None:
     """Write the slates to a file and print what was written."""
@@ -193,17 +224,37 @@ def _recommend_to_many(
     check_output(out, force)
     ids = None if users is None else read_user_ids(source_of([str(users)]), users_column)
     recommender = load_recommender(bundle)
-    with resumable(parts_folder(out)), progress() as show:
+    parts = nullcontext() if to else resumable(parts_folder(out))
+    with parts, progress() as show, opened_log(to, recommender) as log:
         written = recommender.write_recommendations(
-            out, ids, k, seed=seed, unknown=cast(UnknownUsers, unknown), force=force, progress=show
+            out,
+            ids,
+            k,
+            seed=seed,
+            unknown=cast(UnknownUsers, unknown),
+            force=force,
+            progress=show,
+            observe=None if log is None else _observer(log),
         )
     seconds = time.perf_counter() - began
+    counts = {} if log is None else {"log": as_json(log.counts)}
     if json:
-        emit({**as_json(written), "seconds": seconds})
+        emit({**as_json(written), **counts, "seconds": seconds})
         return
     for line in _notes(written, unknown):
         echo(line, err=True)
     echo(f"{written.users:,} users, {written.rows:,} rows written to {out} in {seconds:.1f} s")
+    if log is not None:
+        echo(
+            f"{log.counts.written:,} requests logged; next: {command('log', 'inspect', to.root if to else '')}"
+        )
+
+
+def _observer(log: RequestLog) -> Observer:
+    def observe(pipeline: Pipeline, slate: Slate, users: list[int | str | None]) -> None:
+        log.offer(slate.trace, pipeline, users, wait=True)
+
+    return observe
 
 
 def _notes(written: Written, unknown: str) -> list[str]:

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from shortlist.cli.console.frame import Bundle, Json, Seed, emit, errors_to_exit_codes
-from shortlist.cli.console.log_options import LogFolder, LogSet, log_settings
+from shortlist.cli.console.log_options import LogFolder, LogSet, log_to
 from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.pipeline import load_recommender
 
 try:
-    from shortlist.serve import Limits, LogTo, app_of, make_app, request_examples, serve_app, serve_workers
+    from shortlist.serve import Limits, app_of, make_app, request_examples, serve_app, serve_workers
 except ModuleNotFoundError as error:  # the other verbs work without the extra
     missing = error.name or "fastapi"
 else:
@@ -50,8 +50,7 @@ def serve(
     if missing:
         raise MissingExtraError(missing, "serve")
     _check_host(host, insecure)
-    settings, sampling = log_settings(log_set, log)
-    log_to = None if log is None else LogTo(str(log), settings, sampling)
+    to = log_to(log, log_set)
     recommender = load_recommender(bundle)
 
     def announce(url: str) -> None:
@@ -64,9 +63,9 @@ def serve(
 
     limits = Limits(notice_seconds=notice_seconds)
     if workers == 1:
-        serve_app(make_app(recommender, limits, seed, log_to), host, port, announce)
+        serve_app(make_app(recommender, limits, seed, to), host, port, announce)
     else:
-        serve_workers(partial(app_of, str(bundle), limits, seed, log_to), workers, host, port, announce)
+        serve_workers(partial(app_of, str(bundle), limits, seed, to), workers, host, port, announce)
 
 
 def curl(url: str, body: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from shortlist.data import UNKNOWN, Catalog, Query, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.grammar import Pipeline
 from shortlist.pipeline.about import About
+from shortlist.pipeline.batch.job import Observer
 from shortlist.pipeline.batch.recommend_all import UserIds, stream, write
 from shortlist.pipeline.batch.users import UnknownUsers
 from shortlist.pipeline.batch.write import Written
@@ -169,12 +170,15 @@ class Recommender:
         unknown: UnknownUsers = "answer",
         force: bool = False,
         progress: Progress = silent,
+        observe: Observer | None = None,
     ) -> Written:
         """The table of `recommend_all` in a file that ends in .parquet, .csv or .jsonl, whole or not at all.
 
-        A run that was stopped is resumed by the same call. `force` replaces a file that exists.
+        A run that was stopped is resumed by the same call. `force` replaces a file that exists. `observe` is called
+        with the pipeline, the slates and the user ids of every batch, from several threads; such a run is not resumed.
         """
-        return write(self, resized(self.pipeline, k), Path(out), users, seed, unknown, force, progress)
+        sized = resized(self.pipeline, k)
+        return write(self, sized, Path(out), users, seed, unknown, force, progress, observe)
 
     def item_row(self, item: int | str) -> int:
         """The row of an item that must exist."""

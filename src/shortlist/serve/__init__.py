@@ -1,8 +1,8 @@
 """A trained recommender as an HTTP service."""
 
+from shortlist.feedback.request_log import LogTo
 from shortlist.serve.app import app_of, make_app
 from shortlist.serve.examples import request_examples
-from shortlist.serve.full_stage_log import LogTo
 from shortlist.serve.limits import Limits
 from shortlist.serve.server import serve_app
 from shortlist.serve.workers import serve_workers

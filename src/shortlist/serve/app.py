@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from shortlist.feedback.request_log import LogTo
 from shortlist.pipeline import Recommender, load_recommender
 from shortlist.pipeline.plugins import VARIABLE, load_plugins
 from shortlist.serve.access_log import AccessLog
 from shortlist.serve.examples import request_examples, with_examples
-from shortlist.serve.full_stage_log import LogTo
 from shortlist.serve.http.head_requests import HeadRequests
 from shortlist.serve.http.request_limits import RequestLimits
 from shortlist.serve.limits import Limits

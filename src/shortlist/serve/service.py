@@ -7,8 +7,9 @@ from typing import Annotated, TypeVar
 from fastapi import Depends
 from fastapi import Request as HTTPRequest
 
+from shortlist.feedback.request_log import LogTo
 from shortlist.pipeline import Recommender, Request
-from shortlist.serve.full_stage_log import FullStageLog, LogTo
+from shortlist.serve.full_stage_log import FullStageLog
 from shortlist.serve.limits import Limits
 from shortlist.serve.metrics import Metrics
 from shortlist.serve.problems import RefusedError

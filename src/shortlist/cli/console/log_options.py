@@ -1,7 +1,8 @@
 """The options of verbs that write a full-stage log."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,8 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from shortlist.errors import ConfigError
+from shortlist.feedback.request_log import LogTo, RequestLog
 from shortlist.feedback.sampling import DEFAULT_QUOTAS, Quota, Sampling
 from shortlist.feedback.writer import LogSettings
+from shortlist.pipeline import Recommender
 from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.settings import check_settings, settings_of
 
@@ -28,6 +31,25 @@ LogSet = Annotated[
         "a number or all; repeatable.",
     ),
 ]
+
+
+def log_to(log: Path | None, texts: Sequence[str] | None) -> LogTo | None:
+    """The log of these options, None without a folder."""
+    settings, sampling = log_settings(texts, log)
+    return None if log is None else LogTo(str(log), settings, sampling)
+
+
+@contextmanager
+def opened_log(to: LogTo | None, recommender: Recommender) -> Iterator[RequestLog | None]:
+    """The log of the requests that are answered inside the block; everything is on the disk after it."""
+    if to is None:
+        yield None
+        return
+    log = RequestLog(to, recommender)
+    try:
+        yield log
+    finally:
+        log.close()
 
 
 def log_settings(texts: Sequence[str] | None, log: Path | None) -> tuple[LogSettings, Sampling]:

@@ -1,6 +1,6 @@
 """The slates of many users, computed in parts of bounded size by several threads."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +28,9 @@ BATCH = 128  # users scored together
 CELLS = 1 << 20  # history items of a batch: users with long histories are scored in smaller ones
 
 Places = NDArray[np.int64]
+Observer = Callable[
+    [Pipeline, Slate, list[int | str | None]], None
+]  # a batch: its slates and the ids of its users
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,7 @@ class BatchJob:
     users: Users
     time: int  # of all requests
     seed: int  # of all requests; draws differ by user
+    observe: Observer | None = None  # called once per answered batch, from several threads
 
     @property
     def nominators(self) -> tuple[str, ...]:
@@ -77,13 +81,20 @@ class BatchJob:
         slate = self.slate(places)
         if slate.trace.degraded and len(places) > 1:
             return in_order([self.batch_rows(places[at : at + 1]) for at in range(len(places))])
+        if self.observe is not None:
+            self.observe(self.pipeline, slate, self.ids(places))
         return slate_rows(slate, places, self.nominators)
+
+    def ids(self, places: Places) -> list[int | str | None]:
+        """The ids of the users at these places."""
+        found: list[int | str | None] = self.users.ids.take(pa.array(places)).to_pylist()
+        return found
 
     @torch.no_grad()
     def slate(self, places: Places) -> Slate:
         """The slates of one batch."""
         rows = torch.from_numpy(self.users.rows[places])
-        ids = self.users.ids.take(pa.array(places)).to_pylist()
+        ids = self.ids(places)
         seeds = torch.tensor(request_seeds([self.seed] * len(ids), ids), dtype=torch.int64)
         times = torch.full_like(rows, self.time)
         return run(self.pipeline, Query(rows, _padded(self.histories, rows), times, seeds))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from shortlist import __version__
 from shortlist.data import UNKNOWN
 from shortlist.grammar import Pipeline
-from shortlist.pipeline.batch.job import BatchJob
+from shortlist.pipeline.batch.job import BatchJob, Observer
 from shortlist.pipeline.batch.table import SlateTable
 from shortlist.pipeline.batch.users import UnknownUsers, Users, select_users
 from shortlist.pipeline.batch.write import Written, check_output, job_key, write_job
@@ -42,12 +42,13 @@ def write(
     unknown: UnknownUsers,
     force: bool = False,
     progress: Progress = silent,
+    observe: Observer | None = None,
 ) -> Written:
-    """The slates in a file; a run that was stopped is resumed."""
+    """The slates in a file; a run that was stopped is resumed, unless someone observes the slates."""
     check_output(out, force)
-    job = _job(recommender, pipeline, select_users(recommender.users, users, unknown), seed)
+    job = _job(recommender, pipeline, select_users(recommender.users, users, unknown), seed, observe)
     options = {"pipeline": repr(job.pipeline), "seed": seed, "time": job.time, **_code(job.pipeline)}
-    key = job_key(job, recommender.about.version, options)
+    key = None if observe else job_key(job, recommender.about.version, options)
     return write_job(job, _table(recommender, job), out, key, force, progress)
 
 
@@ -56,8 +57,10 @@ def _code(pipeline: Pipeline) -> dict[str, str]:
     return {"package": __version__, "plugins": plugin_sources(pipeline)}
 
 
-def _job(recommender: "Recommender", pipeline: Pipeline, users: Users, seed: int) -> BatchJob:
-    return BatchJob(offline(pipeline), recommender.histories, users, recommender.about.ends, seed)
+def _job(
+    recommender: "Recommender", pipeline: Pipeline, users: Users, seed: int, observe: Observer | None = None
+) -> BatchJob:
+    return BatchJob(offline(pipeline), recommender.histories, users, recommender.about.ends, seed, observe)
 
 
 def _table(recommender: "Recommender", job: BatchJob) -> SlateTable:
