@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from shortlist.evaluate.losses import BatchLosses
+from shortlist.metrics.estimate import Floats
 from shortlist.metrics.funnel.consistency import stage_consistency
 from shortlist.metrics.significance import Interval, bootstraps
 from shortlist.pipeline.trace import RETURNED, Trace
@@ -115,7 +116,7 @@ def funnel_metrics(batches: Sequence[BatchFunnel], slots: int, seed: int = 0) ->
         float(best[:, 0].mean()),
         stages,
         tuple(_agreement(pair, batches, seed) for pair in first.agreement),
-        _reveal_ratios(batches, len(alive)),
+        _batch_reveal_ratios(batches, len(alive)),
     )
 
 
@@ -158,9 +159,15 @@ def _agreement(pair: tuple[str, str], batches: Sequence[BatchFunnel], seed: int)
     return StageAgreement(*pair, len(values), *bootstraps([*values.T], seed))
 
 
-def _reveal_ratios(batches: Sequence[BatchFunnel], requests: int) -> dict[str, RevealRatio]:
+def _batch_reveal_ratios(batches: Sequence[BatchFunnel], requests: int) -> dict[str, RevealRatio]:
     sums = np.sum([batch.revealed.numpy() for batch in batches], axis=0)
-    served = sum(batch.served for batch in batches)
+    return reveal_ratios(batches[0].nominators, sums, sum(batch.served for batch in batches), requests)
+
+
+def reveal_ratios(
+    nominators: Sequence[str], sums: Floats, served: float, requests: int
+) -> dict[str, RevealRatio]:
+    """Ratios from sums over requests: `sums` [P, 3] are items returned, served, and served with 1 / m each."""
     return {
         name: RevealRatio(
             returned / max(requests, 1),
@@ -169,7 +176,7 @@ def _reveal_ratios(batches: Sequence[BatchFunnel], requests: int) -> dict[str, R
             _ratio(full, served),
             _ratio(split, served),
         )
-        for name, (returned, full, split) in zip(batches[0].nominators, sums.tolist(), strict=True)
+        for name, (returned, full, split) in zip(nominators, sums.tolist(), strict=True)
     }
 
 

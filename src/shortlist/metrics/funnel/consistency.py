@@ -34,12 +34,13 @@ class Sample:
 def stage_consistency(
     first: Tensor,
     second: Tensor,
-    cap: int,
+    cap: int | Tensor,
     mask: Tensor | None = None,
     sample: Sample | None = None,
     ranks: tuple[Tensor, Tensor] | None = None,
 ) -> StageConsistency:
-    """Compare the scores [B, n] of two stages for the same input; `cap` is the capacity of the next stage.
+    """Compare the scores [B, n] of two stages for the same input; `cap` is the capacity of the next stage, or that of
+    every request [B, 1].
 
     On a sampled log `ranks` are the logged ranks [B, n] from 1 in the full input. Without them they are estimated from
     the weights.

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from shortlist.diagnose.log.selection import MEANS, SCORES, Features, SelectionTable, selection_models
 from shortlist.lab.experiments.cache import AnswerCache, empty
 from shortlist.lab.experiments.full_stage.cells import METRICS, grids_folder, known_grids, world_of
 from shortlist.lab.experiments.full_stage.grids import Grid, Grids
@@ -27,7 +28,7 @@ from shortlist.lab.experiments.full_stage.sizes import SIZES, Size
 from shortlist.lab.experiments.parallel import chosen_cells, run_cells
 from shortlist.lab.result import Claim, Result, claim, result, row, start
 from shortlist.metrics.funnel.agreement import stage_ratio, theorem1_agreement
-from shortlist.metrics.funnel.set_dependence import SetDependence, assumption1_report
+from shortlist.metrics.funnel.set_dependence import SetDependence
 from shortlist.metrics.t_tests import paired_t
 from shortlist.progress import Progress, silent
 from shortlist.simulate.full_stage.static_requests import exposure_rates
@@ -37,7 +38,6 @@ STAGES = {2: "pre-rank", 3: "rank"}
 SHOWN = 3
 REQUESTS = {"tiny": 120, "small": 400, "full": 600}
 BOUND = 2.0
-FEATURES = ("scores", "means")
 PAPER, SPEC = "Full Stage Learning to Rank, section 6", "specification 2.3"
 AUC, GAP, SHARE = 0.8, 0.01, 0.95  # limits of the claims
 
@@ -111,20 +111,12 @@ def run_assumptions(
 def selection(grids: Grids, rows: StageRows) -> dict[str, dict[str, float]]:
     """AUC of the pointwise models and the gap to set-aware ones, by stage and features."""
     scores = [grid[rows.user, rows.item].astype(np.float64) for grid in (grids.prerank, grids.rank)]
-    table = np.stack([np.zeros(len(rows.user)), *scores], axis=1)  # retrieval has no report
-    known = {"scores": table[:, 1:], "means": _means(grids, rows)}
+    score = np.stack([np.zeros(len(rows.user)), *scores], axis=1)  # retrieval has no report
+    means = _means(grids, rows)
+    table = SelectionTable(rows.request, rows.request, rows.reached, np.ones(len(rows.user)), score)
+    known: dict[str, Features] = {SCORES: lambda _: score[:, 1:], MEANS: lambda _: means}
     return {
-        f"{STAGES[stage]}, {name}": _figures(report)
-        for name in FEATURES
-        for stage, report in assumption1_report(
-            known[name],
-            table,
-            rows.reached,
-            rows.request,
-            rows.request,
-            np.ones(len(rows.user)),
-            tuple(STAGES),
-        ).items()
+        f"{one.stage}, {one.features}": _figures(one.report) for one in selection_models(table, known, STAGES)
     }
 
 
