@@ -128,7 +128,7 @@ def _read_log(
 ) -> TrainingLog:
     work = PipelineTrainer.of(recipe, TYPES, TRAINERS)
     return read_training_log(
-        from_log, dataset, work.step_names, work.config.log_requests, label_rule, progress
+        from_log, dataset, work.step_names, work.config.log_requests, label_rule, progress, work.reads_scores
     )
 
 

@@ -49,7 +49,7 @@ class RequestBatch:
     def fingerprint(self) -> str | None:
         """A hash of requests, candidates and targets."""
         found = {"items": self.found.items, "scores": self.found.scores, **self.found.columns}
-        logged = () if self.logged is None else (self.logged.stage, self.logged.y, self.logged.inclusion)
+        logged = () if self.logged is None else self.logged.tensors
         return fingerprint((self.query.history, found, self.targets, self.weights, self.later, *logged))
 
     def through(self, stage: Callable[[Query, Candidates], Candidates]) -> "RequestBatch":

@@ -76,6 +76,11 @@ class PipelineTrainer:
         return issubclass(self.types[self.recipe.stages[name].type], Scorer)
 
     @property
+    def reads_scores(self) -> bool:
+        """Whether a trainer reads the scores of a full-stage log."""
+        return any(getattr(one, "with_next", False) for one in self.trainers.values())
+
+    @property
     def step_names(self) -> tuple[str, ...]:
         """The stages of a served request, as a full-stage log names them."""
         return tuple(step.title for step in self.parsed({}).stages)

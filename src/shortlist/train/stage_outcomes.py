@@ -1,7 +1,7 @@
 """What a full-stage log says about the candidates of training requests."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import torch
@@ -24,6 +24,14 @@ class StageOutcomes:
     n_stages: int  # T; S = T: served
     inclusion: Tensor | None = None  # float32: probability that the log kept the candidate; None: not known
     passed: int = 1  # stages that the candidates went through so far
+    scores: Mapping[int, Tensor] = field(
+        default_factory=dict
+    )  # float32, NaN = none, of stages by their number
+
+    @property
+    def tensors(self) -> tuple[object, ...]:
+        """All values, for a fingerprint."""
+        return (self.stage, self.y, self.inclusion, *([dict(self.scores)] if self.scores else []))
 
     def of(self, values: Tensor, found: Candidates) -> Tensor:
         """Values by slot [B, slots] as those of the candidates [B, K]."""
@@ -40,6 +48,11 @@ class StageOutcomes:
         values = torch.tensor([*ladder, torch.nan])
         strata = self.strata(found)
         return values[torch.where(strata < 0, len(ladder), strata)]
+
+    @property
+    def next_stage(self) -> int | None:
+        """The first stage with scores after the one that the candidates go through next, None if there is none."""
+        return min((stage for stage in self.scores if stage > self.passed + 1), default=None)
 
     def from_stage(self, found: Candidates, lowest: int) -> Candidates:
         """The candidates with S of at least `lowest` and no missing feedback."""

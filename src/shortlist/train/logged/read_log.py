@@ -34,18 +34,20 @@ def read_training_log(
     most: int,
     rule: int | None = None,
     progress: Progress = silent,
+    scores: bool = False,
 ) -> TrainingLog:
     """The newest `most` requests of a log with positive feedback, that a funnel with as many stages served.
 
-    `rule` is the version of the labels; without it, the only one that `shortlist log join` has made.
+    `rule` is the version of the labels; without it, the only one that `shortlist log join` has made. `scores` are kept
+    for objectives that read those of the next stage.
     """
-    reader = LogReader(Path(root), scores=False)
+    reader = LogReader(Path(root), scores=scores)
     if dataset.clock != "ms":
         raise DataError(
             f"{root}: times of a log are milliseconds, but the data set {dataset.name!r} has no times; prepare data "
             "with times to train on a log"
         )
-    found = _Found(dataset, len(stages), most)
+    found = _Found(dataset, len(stages), most, scores)
     rule = _only_rule(reader.root) if rule is None else rule
     for number, record in enumerate(labelled(reader, rule), start=1):
         found.add(record)
@@ -74,6 +76,7 @@ class _Found:
     dataset: Dataset
     n_stages: int
     most: int
+    scores: bool = False
     parts: deque[tuple[StageLog, Array]] = field(default_factory=deque)
     sums: Counter[str] = field(default_factory=Counter)
     funnels: Counter[tuple[str, ...]] = field(default_factory=Counter)
@@ -86,7 +89,7 @@ class _Found:
         kept, counts = usable_requests(rows, self.n_stages)
         self.policies |= set(map(tuple, np.unique(kept.policy_version, axis=0).tolist()))
         self.sums += Counter(counts)
-        log = as_stage_log(kept, len(self.dataset.items), self.n_stages)
+        log = as_stage_log(kept, len(self.dataset.items), self.n_stages, self.scores)
         log = replace(log, item_id=log.item_id.astype(np.int32), stage=log.stage.astype(np.int8))
         positive = np.bincount(log.request, log.stratum > self.n_stages, minlength=len(kept)) > 0
         self.sums["known"] += int((log.stratum >= self.n_stages).sum())
@@ -157,7 +160,7 @@ class _Found:
         )
         served = [names for names in self.funnels if len(names) == self.n_stages]
         notes = (*left_out.explained, *self._mixed(stages, served))
-        log = take_requests(_concat(list(logs)), order)
+        log = take_requests(_concat(list(logs)), order).standardised()
         return TrainingLog(log, time[order], max(served, key=self.funnels.__getitem__), left_out, notes)
 
     def _mixed(self, stages: tuple[str, ...], served: list[tuple[str, ...]]) -> Iterator[str]:
@@ -178,9 +181,9 @@ class _Found:
 def _concat(logs: list[StageLog]) -> StageLog:
     """The requests of several logs, one after the other."""
     counts = np.concatenate([np.diff(one.offsets) for one in logs])
-    known = all(one.incl_prob is not None for one in logs)
-    names = ("user_id", "item_id", "stage", "y")
-    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in logs]) for name in names}
+    columns: dict[str, Any] = {}
+    for name in ("user_id", "item_id", "stage", "y", "incl_prob", "scores"):
+        parts = [getattr(one, name) for one in logs]
+        columns[name] = None if any(one is None for one in parts) else np.concatenate(parts)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    prob = np.concatenate([one.incl_prob for one in logs if one.incl_prob is not None]) if known else None
-    return replace(logs[0], **columns, offsets=offsets, incl_prob=prob)
+    return replace(logs[0], **columns, offsets=offsets)

@@ -16,7 +16,6 @@ from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.loop.losses import bpr_loss, offer_loss, sampled_softmax_loss, weighted_mean
 from shortlist.train.models.pairs import Pairs, PairTrainer
 from shortlist.train.models.retrieval import RetrievalTrainer, ScoreInstances
-from shortlist.train.objectives.full_stage import SOFTMAX
 from shortlist.train.objectives.instances import InstanceBatch
 
 LOSSES = ("bpr", "softmax", "ccf")
@@ -42,7 +41,7 @@ class MFTrainer(PairTrainer, RetrievalTrainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.objective != SOFTMAX and self.loss != MFTrainer.loss:
+        if self.lists_events and self.loss != MFTrainer.loss:
             raise ConfigError(
                 f"mf: set loss or objective, got loss = {self.loss!r} and objective = {self.objective!r}"
             )
@@ -55,7 +54,7 @@ class MFTrainer(PairTrainer, RetrievalTrainer):
     ) -> Tensor:
         user_vectors, item_vectors = model.user_embedding(users), model.items(items)  # [B, D]
         positive = (user_vectors * item_vectors).sum(1)  # [B]
-        if self.objective != SOFTMAX:
+        if self.lists_events:
             sampled, valid = pairs.negatives(users, self.list_negatives)
             negatives = torch.einsum("bd,bmd->bm", user_vectors, model.items(sampled))
             scores = torch.cat([positive[:, None], negatives], dim=1)
@@ -83,7 +82,7 @@ class MFTrainer(PairTrainer, RetrievalTrainer):
 
     def batch_values(self, events: Interactions) -> int:
         gathered = 1 + self.vector_width  # of a negative that belongs to one event
-        if self.objective != SOFTMAX:
+        if self.lists_events:
             return min(self.batch_size, len(events)) * self.list_negatives * gathered
         values = {"softmax": self.negatives, "bpr": gathered, "ccf": self.negatives * gathered}[self.loss]
         return min(self.batch_size, len(events)) * values

@@ -17,13 +17,13 @@ from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Batches
 from shortlist.train.loop.losses import weighted_mean
 from shortlist.train.loop.trainer import Fit, LoopTrainer
+from shortlist.train.objectives.cuts import LoggedCuts
 from shortlist.train.objectives.full_stage import MAX_WEIGHT, SOFTMAX, FullStageSettings
-from shortlist.train.objectives.instances import InstanceBatch, InstanceSampler, default_counts
+from shortlist.train.objectives.instances import InstanceBatch, InstanceSampler, StagedBatch, default_counts
 from shortlist.train.objectives.listwise import ssm
-from shortlist.train.objectives.registry import OBJECTIVES
+from shortlist.train.objectives.registry import NEXT_OBJECTIVES, OBJECTIVES, Objective
 from shortlist.train.objectives.relabel import LADDERS
 
-CHOICES = (SOFTMAX, *(name for name, entry in OBJECTIVES.items() if not entry.learned))
 RETRIEVAL = 1  # the number of the stage
 
 ScoreInstances = Callable[[InstanceBatch], Tensor]
@@ -40,8 +40,9 @@ class RetrievalTrainer(FullStageSettings, LoopTrainer):
     objective: str = setting(
         SOFTMAX,
         "What is minimised: softmax is the loss of the trainer on events, and sampled softmax on logged requests; "
-        "others are for lists of an event with sampled negatives, and of logged requests.",
-        choices=CHOICES,
+        "others are for lists of an event with sampled negatives, and of logged requests. lcron, icc and rankflow "
+        "are for logged requests, with the scores of the next stage; events: softmax.",
+        choices=(SOFTMAX, *OBJECTIVES, *NEXT_OBJECTIVES),
     )
     list_negatives: int = setting(
         5, "Sampled negatives of an event with another objective than softmax.", least=1, most=100_000
@@ -50,6 +51,15 @@ class RetrievalTrainer(FullStageSettings, LoopTrainer):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.list_loss()  # refuses parameters that the objective does not read
+
+    @property
+    def lists_events(self) -> bool:
+        """Whether an event is a list too, with sampled negatives."""
+        return self.objective in OBJECTIVES
+
+    def list_objective(self, relevant_from: float = 1.0) -> Objective:
+        """The objective; the weight a of arf and lcron stays 1, because the optimiser has the model only."""
+        return super().list_objective(relevant_from).without_parameters()
 
     @abstractmethod
     def instance_scores(self, model: Any, events: Interactions, log: TrainingLog) -> ScoreInstances:
@@ -76,7 +86,16 @@ class RetrievalTrainer(FullStageSettings, LoopTrainer):
             ht_weight=self.ht_weight,
             ht_clip=MAX_WEIGHT,
             by_request=True,
+            staged=self.reads_cuts,
+            scores_of=self._scores_of(log),
         )
+
+    def _scores_of(self, log: TrainingLog) -> int | None:
+        """The stage whose scores the objective reads."""
+        following = log.log.next_stage(RETRIEVAL)
+        if following is None:
+            self.check_next(RETRIEVAL, log.log.n_stages)
+        return following
 
     def with_log(self, batches: Batches, steps: int, model: Any, data: Fit) -> tuple[Batches, int]:
         if data.log is None:
@@ -88,8 +107,9 @@ class RetrievalTrainer(FullStageSettings, LoopTrainer):
 
         def loss(batch: InstanceBatch) -> Tensor:
             given = (scores(batch), batch.labels, batch.mask, batch.weight)
-            losses = ssm(*given, relevant_from=relevant) if objective is None else objective(*given)
-            mean: Tensor = losses.mean()
+            if objective is None:
+                return ssm(*given, relevant_from=relevant).mean()
+            mean: Tensor = objective(*given, cuts_of(batch, sampler.scores_of)).mean()
             return mean
 
         def both(epoch: int) -> Iterator[Callable[[], Tensor]]:
@@ -104,3 +124,12 @@ class RetrievalTrainer(FullStageSettings, LoopTrainer):
                     )  # a new function: steps that alternate are not worth recording on a GPU
 
         return both, steps + more
+
+
+def cuts_of(batch: InstanceBatch, following: int | None) -> LoggedCuts | None:
+    """What the log says about the cut of retrieval, and of stage `following` that scores its items."""
+    if not isinstance(batch, StagedBatch):
+        return None
+    if following is None:
+        return LoggedCuts(batch.stage >= RETRIEVAL)
+    return LoggedCuts(batch.stage >= RETRIEVAL, batch.stage >= following, batch.score)

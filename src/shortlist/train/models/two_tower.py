@@ -20,7 +20,6 @@ from shortlist.train.loop.loop import shuffled
 from shortlist.train.loop.losses import sampled_softmax_loss, softmax_loss, weighted_mean
 from shortlist.train.loop.validation import validation_metric
 from shortlist.train.models.retrieval import RetrievalTrainer, ScoreInstances
-from shortlist.train.objectives.full_stage import SOFTMAX
 from shortlist.train.objectives.instances import InstanceBatch
 
 
@@ -97,7 +96,7 @@ class TwoTowerTrainer(RetrievalTrainer):
         strengths = None if events.strengths is None else events.strengths[at]
         weights = None if strengths is None else torch.from_numpy(strengths).to(model.device)
         n_items = model.config.n_items
-        if self.objective != SOFTMAX:
+        if self.lists_events:
             return self._listed(model, history, target, weights, generator)
         if n_items <= self.full:
             return softmax_loss(model(history), target, weights)

@@ -69,8 +69,8 @@ def usable_requests(
     }
 
 
-def as_stage_log(record: LoggedRequests, n_items: int, n_stages: int) -> StageLog:
-    """Usable requests as plain arrays; one unknown inclusion probability makes all unknown."""
+def as_stage_log(record: LoggedRequests, n_items: int, n_stages: int, scores: bool = False) -> StageLog:
+    """Usable requests as plain arrays, with scores on demand; one unknown inclusion probability makes all unknown."""
     return StageLog(
         record.user_id.astype(np.int64),
         record.offsets,
@@ -80,6 +80,7 @@ def as_stage_log(record: LoggedRequests, n_items: int, n_stages: int) -> StageLo
         n_items,
         n_stages,
         record.incl_prob if np.isfinite(record.incl_prob).all() else None,
+        record.scores[:, :n_stages] if scores else None,
     )
 
 
@@ -88,9 +89,9 @@ def take_requests(log: StageLog, rows: Array) -> StageLog:
     counts = np.diff(log.offsets)[rows]
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     at = np.arange(offsets[-1]) + np.repeat(np.asarray(log.offsets)[:-1][rows] - offsets[:-1], counts)
-    prob = None if log.incl_prob is None else log.incl_prob[at]
-    moved = {name: getattr(log, name)[at] for name in ("item_id", "stage", "y")}
-    return replace(log, user_id=log.user_id[rows], offsets=offsets, incl_prob=prob, **moved)
+    columns = {name: getattr(log, name) for name in ("item_id", "stage", "y", "incl_prob", "scores")}
+    moved = {name: None if one is None else one[at] for name, one in columns.items()}
+    return replace(log, user_id=log.user_id[rows], offsets=offsets, **moved)
 
 
 def _joined(records: LoggedRequests | Sequence[LoggedRequests]) -> LoggedRequests:

@@ -5,7 +5,13 @@ from dataclasses import dataclass, fields
 from shortlist.errors import ConfigError
 from shortlist.settings import setting
 from shortlist.train.objectives.listwise import ssm
-from shortlist.train.objectives.registry import OBJECTIVES, Entry, Objective, ObjectiveSettings
+from shortlist.train.objectives.registry import (
+    NEXT_OBJECTIVES,
+    OBJECTIVES,
+    Entry,
+    Objective,
+    ObjectiveSettings,
+)
 from shortlist.train.objectives.relabel import LADDERS, Ladder, lowest_stage, reindex
 
 SOFTMAX = "softmax"
@@ -19,8 +25,9 @@ class FullStageSettings(ObjectiveSettings):
 
     objective: str = setting(
         SOFTMAX,
-        "What is minimised on each list; softmax: positives against all others, each positive counts the same.",
-        choices=(SOFTMAX, *OBJECTIVES),
+        "What is minimised on each list; softmax: positives against all others, each positive counts the same. "
+        "lcron, icc and rankflow read the logged scores of the next stage; requests that are not logged: softmax.",
+        choices=(SOFTMAX, *OBJECTIVES, *NEXT_OBJECTIVES),
     )
     ladder: str = setting(
         "consecutive",
@@ -49,6 +56,24 @@ class FullStageSettings(ObjectiveSettings):
             return self.list_objective(relevant_from)
         self._refuse_unread(NO_PARAMETERS)
         return None
+
+    @property
+    def with_next(self) -> bool:
+        """Whether the objective reads the logged scores of the next stage."""
+        return self.objective in NEXT_OBJECTIVES
+
+    @property
+    def reads_cuts(self) -> bool:
+        """Whether the objective reads what a log says about the cuts of stages."""
+        return self.with_next or (self.objective in OBJECTIVES and OBJECTIVES[self.objective].cuts)
+
+    def check_next(self, stage: int, n_stages: int) -> None:
+        """Refuse an objective with the next stage where the log has no scores of one."""
+        if self.with_next:
+            raise ConfigError(
+                f"objective = {self.objective!r} needs logged scores of a stage after stage {stage} of {n_stages}, got "
+                "none; choose another objective for the last stage that scores"
+            )
 
     def first_stage(self, stage: int, n_stages: int) -> int:
         """j: stage `stage` is trained on candidates with S >= j."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ConfigError
-from shortlist.train.objectives.lists import valid_scores
+from shortlist.train.objectives.lists import Cap, check_cap, valid_scores
 from shortlist.train.objectives.pairwise import ranknet
 
 
@@ -16,7 +16,7 @@ def icc(
     mask: Tensor,
     weight: Tensor | None = None,
     *,
-    caps: Sequence[int],
+    caps: Sequence[Cap],
     width: float = 0.1,
     sigma: float = 1.0,
     reduction: str = "sum",
@@ -26,7 +26,7 @@ def icc(
     return ranknet(whole, labels, mask, weight, sigma=sigma, reduction=reduction)
 
 
-def icc_scores(scores: Sequence[Tensor], mask: Tensor, caps: Sequence[int], width: float = 0.1) -> Tensor:
+def icc_scores(scores: Sequence[Tensor], mask: Tensor, caps: Sequence[Cap], width: float = 0.1) -> Tensor:
     """sum_i (g_1 ... g_{i-1}) (1 - g_i) s_i + (g_1 ... g_{T-1}) s_T with gates g_i = sigmoid((s_i - kappa_i) / h).
 
     The gate of the last stage cancels, so its capacity, if given, changes nothing.
@@ -49,15 +49,17 @@ def icc_public_scores(
     return (1 - one) * valid_scores(first, mask) + one * two * valid_scores(second, mask)
 
 
-def gates(scores: Tensor, mask: Tensor, cap: int, width: float) -> Tensor:
+def gates(scores: Tensor, mask: Tensor, cap: Cap, width: float) -> Tensor:
     """sigmoid((s - kappa) / width), kappa the cap-th largest score of the list without gradient [B, L].
 
     All items of a list with fewer than `cap` items pass.
     """
-    if cap < 1:
-        raise ConfigError(f"the capacity of a stage must be at least 1, got {cap}")
-    known = scores.detach().masked_fill(~mask, -torch.inf)
-    if cap > known.shape[1]:
+    check_cap(cap)
+    if not scores.shape[1]:
         return torch.ones_like(scores)
-    kappa = known.topk(cap, dim=1).values[:, -1:]
+    known = scores.detach().masked_fill(~mask, -torch.inf)
+    sizes = torch.as_tensor(cap, device=scores.device).expand(len(scores), 1)
+    order = known.sort(dim=1, descending=True).values
+    kappa = order.gather(1, (sizes - 1).clamp(max=known.shape[1] - 1))  # [B, 1]
+    kappa = kappa.masked_fill(sizes > mask.sum(1, keepdim=True), -torch.inf)
     return torch.sigmoid((valid_scores(scores, mask) - kappa) / width)

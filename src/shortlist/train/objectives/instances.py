@@ -33,7 +33,15 @@ class InstanceBatch:
 
     def to(self, device: torch.device) -> "InstanceBatch":
         """The same instances on another device."""
-        return InstanceBatch(*(one.to(device) for one in vars(self).values()))
+        return type(self)(*(one.to(device) for one in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class StagedBatch(InstanceBatch):
+    """Instances with the last stage that each item passed, and its score of one stage."""
+
+    stage: Tensor  # int64 [B, L], 0 for random items and padding
+    score: Tensor  # float32 [B, L], NaN = not scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +79,8 @@ class InstanceSampler:
     ht_draw: bool = False  # with ht_weight: also times (logged items of the stratum) / (items drawn from it)
     ht_clip: float = 100.0
     by_request: bool = False  # instances carry the number of their request in place of the user
+    staged: bool = False  # batches are `StagedBatch`
+    scores_of: int | None = None  # with the scores of this stage
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or self.positives < 1:
@@ -156,7 +166,20 @@ class InstanceSampler:
         labels = np.where(mask, np.asarray(self.labels)[self._strata], 0.0).astype(np.float32)
         weight = np.where(mask, self._weights(draws, rows), 0.0).astype(np.float32)
         users = draws.request if self.by_request else np.asarray(self.log.user_id, np.int64)[draws.request]
-        return InstanceBatch(*(torch.from_numpy(one) for one in (users, items, labels, mask, weight)))
+        columns = [torch.from_numpy(one) for one in (users, items, labels, mask, weight)]
+        if not self.staged:
+            return InstanceBatch(*columns)
+        staged = (torch.from_numpy(one) for one in self._staged(rows, mask))
+        return StagedBatch(*columns, *staged)
+
+    def _staged(self, rows: Array, mask: Array) -> tuple[Array, Array]:
+        """S and the score of every place [B, L]; random items of the catalogue have no score."""
+        stage = np.where(mask, np.minimum(self._strata, self.log.n_stages), 0)
+        score = np.full(mask.shape, np.nan, np.float32)
+        if self.scores_of is not None and self.log.scores is not None:
+            known = self._take(self.log.scores[:, self.scores_of - 1], rows)
+            score[:, : rows.shape[1]] = np.where(rows >= 0, known, np.nan)
+        return stage, score
 
     def _weights(self, draws: Draws, rows: Array) -> Array:
         """The weight of every place [B, L]: 1, or the clipped inverse of its probability to be in the instance."""

@@ -6,6 +6,8 @@ from torch import Tensor
 from shortlist.errors import ConfigError
 
 REDUCTIONS = ("sum", "mean")
+Cap = int | Tensor
+"""The number of items that a stage keeps of a list: one for all lists, or one for each [B, 1]."""
 
 
 def valid_scores(scores: Tensor, mask: Tensor) -> Tensor:
@@ -17,6 +19,17 @@ def preferred(labels: Tensor, mask: Tensor) -> Tensor:
     """True where item i has a larger label than item j and both are valid [B, L, L]."""
     larger = labels[:, :, None] > labels[:, None, :]
     return larger & mask[:, :, None] & mask[:, None, :]
+
+
+def check_cap(cap: Cap) -> None:
+    """Refuse a stage that keeps nothing of every list."""
+    if isinstance(cap, int) and cap < 1:
+        raise ConfigError(f"the capacity of a stage must be at least 1, got {cap}")
+
+
+def first_places(mask: Tensor, cap: Cap) -> Tensor:
+    """True for the first `cap` places of each list [B, L]."""
+    return (torch.arange(mask.shape[1], device=mask.device) < cap).expand(mask.shape)
 
 
 def has_pair(labels: Tensor, mask: Tensor) -> Tensor:

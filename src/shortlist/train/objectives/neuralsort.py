@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ConfigError
-from shortlist.train.objectives.lists import has_pair, mean_over, valid_scores
+from shortlist.train.objectives.lists import Cap, check_cap, first_places, has_pair, mean_over, valid_scores
 
 EPS = 1e-6  # added to probabilities before their logarithm
 
@@ -54,12 +54,10 @@ class Inclusion:
     below: Tensor  # from the other rows of the permutation, so that it has its own gradient
 
 
-def inclusion(scores: Tensor, mask: Tensor, cap: int, tau: float = 1.0) -> Inclusion:
+def inclusion(scores: Tensor, mask: Tensor, cap: Cap, tau: float = 1.0) -> Inclusion:
     """pi(v) = sum of P_kv over rows k <= cap / sum over all rows, the divisor without gradient."""
-    if cap < 1:
-        raise ConfigError(f"the capacity of a stage must be at least 1, got {cap}")
-    rows = _places(mask)
-    high = torch.arange(mask.shape[1], device=mask.device) < cap
+    check_cap(cap)
+    rows, high = _places(mask), first_places(mask, cap)
     parts = torch.stack([rows & high, rows & ~high], 2).to(scores.dtype)  # [B, L, 2]
     sums = torch.bmm(_soft_places(scores, mask, tau), parts)
     total = sums.detach().sum(2, keepdim=True)
@@ -72,7 +70,7 @@ def lcron(
     mask: Tensor,
     weight: Tensor | None = None,
     *,
-    caps: Sequence[int],
+    caps: Sequence[Cap],
     log_a: Tensor | None = None,
     tau: float = 1.0,
     relevant_from: float = 1.0,
@@ -93,7 +91,7 @@ def lcron_terms(
     mask: Tensor,
     weight: Tensor | None = None,
     *,
-    caps: Sequence[int],
+    caps: Sequence[Cap],
     tau: float = 1.0,
     relevant_from: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
@@ -114,7 +112,7 @@ def arf(
     mask: Tensor,
     weight: Tensor | None = None,
     *,
-    cap: int,
+    cap: Cap,
     log_a: Tensor | None = None,
     tau: float = 1.0,
     relevant_from: float = 1.0,
@@ -135,14 +133,15 @@ def arf_terms(
     mask: Tensor,
     weight: Tensor | None = None,
     *,
-    cap: int,
+    cap: Cap,
     tau: float = 1.0,
     relevant_from: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
     """L_relax [B], -mean of y_v log(mean of P_kv over k <= cap), and L_global [B], -mean of Phat_kv log P_kv."""
     soft = neuralsort(scores, mask, tau)
-    rows = mask.sum(1).clamp(min=1, max=cap)[:, None]
-    top = soft[:, :cap].sum(1) / rows
+    rows = torch.minimum(mask.sum(1, keepdim=True).clamp(min=1), torch.as_tensor(cap, device=mask.device))
+    high = first_places(mask, cap).to(soft.dtype)
+    top = torch.bmm(high[:, None, :], soft).squeeze(1) / rows
     relax = mean_over(-(top + EPS).log() * (labels >= relevant_from), mask, weight)
     cells = mask.sum(1) * mask.sum(1) if weight is None else mask.sum(1) * (weight * mask).sum(1)
     hard = label_permutation(labels, mask, scores.dtype)

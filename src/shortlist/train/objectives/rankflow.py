@@ -8,7 +8,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.errors import ConfigError
 from shortlist.train.loop.losses import bpr_loss
-from shortlist.train.objectives.lists import mean_over, ranks, valid_scores
+from shortlist.train.objectives.lists import Cap, mean_over, ranks, valid_scores
 from shortlist.train.objectives.listwise import bce
 from shortlist.train.objectives.pairwise import bpr
 
@@ -21,7 +21,7 @@ def rankflow(
     mask: Tensor,
     weight: Tensor | None = None,
     *,
-    k: int,
+    k: Cap,
     alpha: float = 0.5,
     ids: Tensor | None = None,
 ) -> Tensor:

@@ -9,13 +9,14 @@ from torch import Tensor, nn
 
 from shortlist.errors import ConfigError
 from shortlist.settings import check_fields, setting, settings_of
+from shortlist.train.objectives.cuts import LoggedCuts, arf_cut, icc_next, lcron_next, rankflow_next
 from shortlist.train.objectives.icc import icc
 from shortlist.train.objectives.lists import REDUCTIONS
 from shortlist.train.objectives.listwise import bce, soft_label, ssm
 from shortlist.train.objectives.ndcg import GAINS, KINDS
-from shortlist.train.objectives.neuralsort import arf, lcron
+from shortlist.train.objectives.neuralsort import lcron
 from shortlist.train.objectives.pairwise import bpr, lambdaloss, lambdarank, margin, ranknet
-from shortlist.train.objectives.rankflow import rankflow_cascade
+from shortlist.train.objectives.rankflow import OWN, rankflow_cascade
 
 Loss = Callable[..., Tensor]
 
@@ -29,6 +30,7 @@ class Entry:
     binary: bool = False  # labels of at least `relevant_from` are relevant, all others are not
     learned: bool = False  # has a learned log_a per stage
     joint: bool = False  # reads the scores of several stages
+    cuts: bool = False  # reads what a full-stage log says about cuts
 
 
 PAIRS = ("sigma", "reduction")
@@ -41,9 +43,16 @@ OBJECTIVES: Mapping[str, Entry] = {
     "bpr": Entry(bpr, binary=True),
     "ssm": Entry(ssm, binary=True),
     "bce": Entry(bce, binary=True),
-    "arf": Entry(arf, ("tau", "cap"), binary=True, learned=True),
+    "arf": Entry(arf_cut, ("tau", "cap"), binary=True, learned=True, cuts=True),
 }
 """Objectives of one model: the function gets scores, labels, mask and weight [B, L] and returns one loss per list."""
+
+NEXT_OBJECTIVES: Mapping[str, Entry] = {
+    "lcron": Entry(lcron_next, ("tau", "cap", "next_cap"), binary=True, learned=True, cuts=True),
+    "icc": Entry(icc_next, ("gate_width", "cap", *PAIRS), cuts=True),
+    "rankflow": Entry(rankflow_next, ("top_share", "own_loss", "next_cap"), binary=True, cuts=True),
+}
+"""Objectives of one stage and the next one, whose scores are those of a full-stage log."""
 
 JOINT_OBJECTIVES: Mapping[str, Entry] = {
     "lcron": Entry(lcron, ("tau",), binary=True, learned=True, joint=True),
@@ -58,9 +67,14 @@ class Objective(nn.Module):
 
     def __init__(self, entry: Entry, values: Mapping[str, Any], stages: int = 1) -> None:
         super().__init__()
-        self.loss, self.values = entry.loss, dict(values)
+        self.loss, self.values, self.reads_cuts = entry.loss, dict(values), entry.cuts
         shape = (stages,) if entry.joint else ()
         self.log_a = nn.Parameter(torch.zeros(shape)) if entry.learned else None
+
+    def without_parameters(self) -> "Objective":
+        """The same objective with a = 1."""
+        self.log_a = None
+        return self
 
     def forward(
         self,
@@ -68,10 +82,12 @@ class Objective(nn.Module):
         labels: Tensor,
         mask: Tensor,
         weight: Tensor | None = None,
+        cuts: LoggedCuts | None = None,
     ) -> Tensor:
         """One loss per list [B]."""
         learned = {} if self.log_a is None else {"log_a": self.log_a}
-        return self.loss(scores, labels, mask, weight, **self.values, **learned)
+        logged = {"cuts": cuts} if self.reads_cuts else {}
+        return self.loss(scores, labels, mask, weight, **self.values, **learned, **logged)
 
 
 @dataclass(frozen=True)
@@ -92,12 +108,32 @@ class ObjectiveSettings:
         0.0, "Targets of soft-label are softmax(label / this); 0 = label / sum.", least=0, most=1e6
     )
     tau: float = setting(1.0, "Temperature of the soft sort.", least=1e-6, most=1e9)
-    cap: int = setting(1, "Items that the stage keeps of a training list, for arf.", least=1, most=1_000_000)
+    cap: int = setting(
+        0,
+        "Items that the stage keeps of a training list, for arf, lcron and icc; 0 = as many as it kept in the log, or "
+        "the relevant ones without a log.",
+        least=0,
+        most=1_000_000,
+    )
+    next_cap: int = setting(
+        0,
+        "Items that the next stage keeps of a training list, for lcron and rankflow; 0 = as many as in the log.",
+        least=0,
+        most=1_000_000,
+    )
+    gate_width: float = setting(0.1, "Width of the gate of icc, in scores.", least=1e-6, most=1e6)
+    top_share: float = setting(
+        0.5,
+        "Share of rankflow's top-k term; the rest is the squared error to the next stage's scores.",
+        least=0,
+        most=1,
+    )
+    own_loss: str = setting("bpr", "Loss of the stage itself in rankflow.", choices=tuple(OWN))
 
     def list_objective(self, relevant_from: float = 1.0) -> Objective:
         """The objective; labels of at least `relevant_from` are relevant for objectives with binary labels."""
         check_fields(self, "objective")
-        entry = OBJECTIVES[self.objective]
+        entry = {**OBJECTIVES, **NEXT_OBJECTIVES}[self.objective]
         self._refuse_unread(entry)
         binary = {"relevant_from": relevant_from} if entry.binary else {}
         return Objective(entry, {name: getattr(self, name) for name in entry.reads} | binary)

@@ -1,6 +1,6 @@
 """Logged requests as plain arrays, sorted by request and stratum, so that samples are positions in one array."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,10 +24,11 @@ class StageLog:
     n_items: int
     n_stages: int
     incl_prob: Array | None = None  # [C] probability that the log kept the item; None: all were kept
+    scores: Array | None = None  # float32 [C, n_stages], NaN = not scored; None: not needed
 
     def __post_init__(self) -> None:
         """Refuse columns that do not fit together."""
-        for name in ("item_id", "stage", "y", "incl_prob"):
+        for name in ("item_id", "stage", "y", "incl_prob", "scores"):
             column = getattr(self, name)
             if column is not None and len(column) != self.n_rows:
                 raise DataError(
@@ -51,6 +52,28 @@ class StageLog:
     @property
     def n_rows(self) -> int:
         return int(self.offsets[-1])
+
+    def next_stage(self, number: int) -> int | None:
+        """The first stage after stage `number` that scored items, None if there is none."""
+        return next((stage for stage in self.scored if stage > number), None)
+
+    @cached_property
+    def scored(self) -> tuple[int, ...]:
+        """The stages with scores; filters and selectors have none."""
+        if self.scores is None:
+            return ()
+        return tuple((np.flatnonzero(np.isfinite(self.scores).any(0)) + 1).tolist())
+
+    def standardised(self) -> "StageLog":
+        """The same log; the scores of each stage have mean 0 and standard deviation 1, whatever their scale was."""
+        if self.scores is None:
+            return self
+        scores, known = self.scores, np.isfinite(self.scores)
+        count = np.maximum(known.sum(0), 1)
+        mean = np.where(known, scores, 0.0).sum(0, dtype=np.float64) / count
+        spread = np.sqrt((np.where(known, scores - mean, 0.0) ** 2).sum(0) / count)
+        scaled = (scores - mean) / np.where(spread > 0, spread, 1.0)
+        return replace(self, scores=np.where(known, scaled, np.nan).astype(np.float32))
 
     @cached_property
     def request(self) -> Array:

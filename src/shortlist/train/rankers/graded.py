@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from shortlist.train.context import RequestBatch
+from shortlist.train.objectives.cuts import LoggedCuts
 from shortlist.train.objectives.full_stage import MAX_WEIGHT, FullStageSettings
 from shortlist.train.objectives.relabel import Ladder
 from shortlist.train.rankers.listed import placed, places
@@ -40,6 +41,26 @@ def list_grades(
         return labels, None
     inclusion = placed(one.logged.of(one.logged.inclusion, one.found), rows, at, hit, torch.ones(()))
     return labels, (1.0 / inclusion).clamp(max=MAX_WEIGHT)
+
+
+def list_cuts(
+    one: RequestBatch, rows: Tensor, items: Tensor, settings: FullStageSettings
+) -> LoggedCuts | None:
+    """What the log says about the cuts of this stage and the next one for items [I, M] of requests `rows` [I].
+
+    None of requests without a full-stage log, and for objectives that do not read it.
+    """
+    log = one.logged
+    if log is None or not settings.reads_cuts:
+        return None
+    at, hit = places(one.found, rows, items)
+    reached = placed(log.of(log.stage, one.found), rows, at, hit, torch.zeros((), dtype=torch.int64))
+    kept, following = reached >= log.passed + 1, log.next_stage
+    if following is None:
+        settings.check_next(log.passed + 1, log.n_stages)
+        return LoggedCuts(kept)
+    scores = placed(log.of(log.scores[following], one.found), rows, at, hit, torch.tensor(torch.nan))
+    return LoggedCuts(kept, reached >= following, scores)
 
 
 def stage_negatives(

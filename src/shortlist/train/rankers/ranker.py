@@ -128,6 +128,10 @@ class NetworkRankerTrainer(RankerTrainer):
         history = self.train(self.network(stage), self.logits(stage), context, training_set, folder)
         return stage, history
 
+    def _has_cuts(self, training_set: TrainingSet) -> bool:
+        """Whether the requests have what the objective reads; without a log, softmax stands in for lcron and others."""
+        return not self.with_next or all(one.logged is not None for one in training_set.batches)
+
     def train(
         self,
         network: nn.Module,
@@ -138,7 +142,7 @@ class NetworkRankerTrainer(RankerTrainer):
     ) -> TrainingHistory:
         """Train a network in place; it keeps the weights with the lowest loss on the validation requests."""
         steps = len(training_set.training)
-        objective = self.list_loss(training_set.relevant_from)
+        objective = self.list_loss(training_set.relevant_from) if self._has_cuts(training_set) else None
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             for number in np.random.default_rng((context.seed, epoch)).permutation(steps):
@@ -161,7 +165,7 @@ def ranking_loss(score: Score, lists: RankingLists, objective: Objective | None 
     """
     scores = score(lists.query, lists.found) + lists.logit_shift
     if objective is not None:
-        per_list: Tensor = objective(scores, *lists.graded)  # [L]
+        per_list: Tensor = objective(scores, *lists.graded, lists.cuts)  # [L]
         weight = lists.list_weight
         return (per_list * weight).sum() / weight.sum().clamp(min=1e-12)
     if lists.inclusion is not None:

@@ -23,8 +23,9 @@ from shortlist.data.membership import is_in
 from shortlist.pipeline.about import RetrievedTargets
 from shortlist.settings import setting
 from shortlist.train.context import RequestBatch
+from shortlist.train.objectives.cuts import LoggedCuts
 from shortlist.train.objectives.full_stage import FullStageSettings
-from shortlist.train.rankers.graded import drawn, ladder_of, list_grades, reaching, stage_negatives
+from shortlist.train.rankers.graded import drawn, ladder_of, list_cuts, list_grades, reaching, stage_negatives
 from shortlist.train.rankers.listed import candidates_of, places, valid_items
 from shortlist.train.rankers.weights import (
     Guard,
@@ -84,6 +85,7 @@ class RankingLists:
     inclusion: Tensor | None = (
         None  # [L, M] weights of candidates, 1 / their inclusion probability; None: all are 1
     )
+    cuts: LoggedCuts | None = None  # of logged requests, for objectives that read them
 
     @property
     def graded(self) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -202,6 +204,7 @@ class TrainingSet:
             pad(shift, (1, 0)),
             own * first,
             *list_grades(one, rows, items, first, self.sampling),
+            list_cuts(one, rows, items, self.sampling),
         )
 
     def _negatives(
@@ -240,8 +243,10 @@ class TrainingSet:
         if lists is None:
             return None
         items = lists.found.items.masked_fill(~lists.found.valid, -1)
-        labels, inclusion = list_grades(one, torch.arange(len(items)), items, lists.is_target, self.sampling)
-        return replace(lists, labels=labels, inclusion=inclusion)
+        rows = torch.arange(len(items))
+        labels, inclusion = list_grades(one, rows, items, lists.is_target, self.sampling)
+        cuts = list_cuts(one, rows, items, self.sampling)
+        return replace(lists, labels=labels, inclusion=inclusion, cuts=cuts)
 
     @property
     def _blend(self) -> float:
