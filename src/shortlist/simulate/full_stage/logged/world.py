@@ -16,7 +16,7 @@ from shortlist.simulate.full_stage.cell_noise import Rows, cell_uniforms
 from shortlist.simulate.full_stage.jester import jester_world
 from shortlist.simulate.full_stage.logged.settings import SimulationSettings
 from shortlist.simulate.full_stage.make_short_video import PAPER_SHARE, make_short_video
-from shortlist.simulate.full_stage.movielens import movielens_world
+from shortlist.simulate.full_stage.movielens import MovieLensWorld, movielens_world
 from shortlist.simulate.full_stage.pools import Score
 from shortlist.simulate.full_stage.short_video import ShortVideoWorld, user_blocks
 
@@ -93,7 +93,17 @@ def _movielens(
 ) -> ServedWorld:
     data = read(source or Path(), "movielens", weights="use")
     world = movielens_world(data, seed, progress=progress)
-    return ServedWorld("movielens", seed, world.r, data, int(data.events.times.max()) + DAY_MS)
+    return ServedWorld(
+        "movielens", seed, _not_again(world), data, int(data.events.times.max()) + DAY_MS
+    )
+
+
+def _not_again(world: MovieLensWorld) -> Score:
+    """The utility of a service after all ratings: nobody likes a film again that they have rated.
+
+    With the utility 1 or 0 of rated films, the funnel would show nothing but films that are known to be liked.
+    """
+    return lambda users, items: np.where(world.observed(users, items), np.float32(0), world.r(users, items))
 
 
 SERVED_WORLDS: Mapping[str, Callable[..., ServedWorld]] = {
