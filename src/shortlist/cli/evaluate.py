@@ -1,7 +1,7 @@
 """shortlist evaluate: metrics and stage losses of a bundle on its held-out users."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from shortlist.data import open_dataset
 from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
 from shortlist.evaluate.fitted_baselines import check_choice
-from shortlist.evaluate.funnel import FunnelMetrics
+from shortlist.evaluate.funnel import FunnelMetrics, RevealRatio
 from shortlist.evaluate.headline import part_name
 from shortlist.evaluate.lookup import look_up_users
 from shortlist.evaluate.measures import KS, choose_measures
@@ -28,7 +28,9 @@ SHOWN = 3  # baselines beside the pipeline: more do not fit into a terminal
 
 Metrics = Annotated[
     str | None,
-    typer.Option(help="Metrics, like recall,ndcg,mrr; the first decides. Default: all but ndcg_hits, recall decides."),
+    typer.Option(
+        help="Metrics, like recall,ndcg,mrr; the first decides. Default: all but ndcg_hits, recall decides."
+    ),
 ]
 CutOffs = Annotated[
     str | None,
@@ -95,7 +97,7 @@ def show(found: Evaluation) -> None:
         console.print(baselines_table(found))
     console.print(stages_table(found))
     console.print(funnel_table(found.funnel))
-    console.print(nominators_table(found.funnel))
+    console.print(nominators_table(found.funnel.nominators))
     console.print_notes(found.protocol.rows(), found.warnings)
 
 
@@ -144,12 +146,13 @@ def funnel_table(funnel: FunnelMetrics) -> Table:
     return table
 
 
-def nominators_table(funnel: FunnelMetrics) -> Table:
-    """How much of what a nominator returns is served."""
-    table = Table(title="reveal ratio of nominators (split: 1 / m for an item of m)", title_justify="left")
-    for name in ("nominator", "returned", "yield", "split", "share of slates", "split"):
+def nominators_table(nominators: Mapping[str, RevealRatio], revealed: str = "served") -> Table:
+    """How much of what a nominator returns is served, or shown."""
+    title = "reveal ratio of nominators (split: 1 / m for an item of m)"
+    table = Table(title=title, title_justify="left")
+    for name in ("nominator", "returned", "yield", "split", f"share of {revealed}", "split"):
         table.add_column(name, justify="left" if name == "nominator" else "right")
-    for name, own in funnel.nominators.items():
+    for name, own in nominators.items():
         ratios = (own.reveal_yield, own.reveal_yield_split, own.reveal_share, own.reveal_share_split)
         table.add_row(name, f"{own.returned:.1f}", *("" if one is None else f"{one:.1%}" for one in ratios))
     return table

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from shortlist.evaluate.evaluation import Evaluation
-from shortlist.evaluate.funnel import FunnelMetrics
 from shortlist.evaluate.headline import part_name
 from shortlist.evaluate.lookup import UserLookup
 from shortlist.evaluate.pipeline_evaluation import PIPELINE
@@ -12,6 +11,7 @@ from shortlist.metrics.significance import Interval
 from shortlist.pipeline.about import About
 from shortlist.pipeline.plan_report import PlanReport
 from shortlist.report.funnel import Funnel, FunnelStage, funnel_figure
+from shortlist.report.funnel_tables import funnel_section, with_bounds
 from shortlist.report.lookup import SCRIPT, lookup_section
 from shortlist.report.page import (
     Html,
@@ -90,12 +90,6 @@ def headline_table(found: Evaluation) -> Html:
     return table(["metric", "pipeline", f"{best} (best baseline)", "difference"], rows)
 
 
-def with_bounds(text: str) -> Html:
-    """A mean with its interval in small print below it."""
-    mean, _, bounds = text.partition(" ")
-    return Html(f"{mean}<br><small>{bounds}</small>")
-
-
 def _metrics(found: Evaluation) -> Section:
     systems, tested = found.metrics, found.tested
     ours = systems[PIPELINE]
@@ -171,55 +165,6 @@ def _nominators(found: Evaluation) -> Section:
     ]
     heads = ["nominator", "relevant items nominated", "share", "by this one only", "share"]
     return Section("Nominators", [table(heads, rows)])
-
-
-def funnel_section(funnel: FunnelMetrics) -> Section:
-    """The funnel as one system: utility lost per stage, agreement of stages, reveal ratios."""
-    stages = [
-        [
-            one.name,
-            with_bounds(interval(one.recall)),
-            one.best_utility,
-            with_bounds(interval(one.utility_lost)),
-        ]
-        for one in funnel.stages
-    ]
-    agreement = [
-        [
-            f"{one.first}, {one.second}",
-            one.requests,
-            *(interval(x) for x in (one.share_kept, one.tau_b, one.rbo)),
-        ]
-        for one in funnel.agreement
-    ]
-    reveal = [
-        [
-            name,
-            round(own.returned, 1),
-            *map(_percent, (own.reveal_yield, own.reveal_yield_split)),
-            *map(_percent, (own.reveal_share, own.reveal_share_split)),
-        ]
-        for name, own in funnel.nominators.items()
-    ]
-    return Section(
-        "The funnel as one system",
-        [
-            f"Recall@k@{funnel.slots}, the share of the relevant items of a request in its slate: "
-            f"{interval(funnel.joint_recall)}. The best utility of a stage is the number of relevant items among its "
-            f"candidates, at most {funnel.slots}; before the first stage it is {funnel.input_utility:.4f} per request.",
-            table(["stage", "recall after", "best utility after", "utility lost"], stages),
-            "How far a stage keeps the order of the last one that scored its candidates: the share of the best of the "
-            "first that the second keeps, Kendall's tau-b, rank-biased overlap.",
-            table(["stages", "requests", "best kept", "tau-b", "overlap"], agreement),
-            "Reveal ratio of nominators: yield is served over returned, share is served over all served. An item of m "
-            "nominators counts fully for each, or 1 / m (split).",
-            table(["nominator", "returned", "yield", "yield, split", "share", "share, split"], reveal),
-        ],
-    )
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:.1%}"
 
 
 def _segments(found: Evaluation) -> Section:

@@ -20,9 +20,9 @@ from shortlist.report.diagnosis.parts import calibration, coverage, nominators, 
 from shortlist.report.diagnosis.plots import gains, waterfall
 from shortlist.report.diagnosis.shift import shift
 from shortlist.report.funnel import Funnel, FunnelStage, funnel_figure
+from shortlist.report.funnel_tables import with_bounds
 from shortlist.report.lookup import SCRIPT, lookup_section
 from shortlist.report.page import Html, Section, escaped, facts, figure, folded, page, table
-from shortlist.report.run import with_bounds
 from shortlist.report.tree.page import trees_sections
 from shortlist.train.bundle import describe_split
 
