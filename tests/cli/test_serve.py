@@ -82,11 +82,13 @@ def test_log_and_its_settings_go_to_every_worker(calls, no_bundle):
         "sample.1=all",
         "--log-set",
         "sample.3=7",
+        "--log-set",
+        "sample.filtered=0",
     )
     expected = LogTo(
         "there",
         LogSettings(rotate_seconds=5),
-        Sampling({**DEFAULT_QUOTAS, 1: Quota(), 3: Quota(7)}),
+        Sampling({**DEFAULT_QUOTAS, 1: Quota(), 3: Quota(7)}, Quota(0)),
     )
     assert serve("model", *options).exit_code == 0
     assert serve("model", *options, "--workers", 2).exit_code == 0
@@ -102,7 +104,7 @@ def test_log_and_its_settings_go_to_every_worker(calls, no_bundle):
         (("--log", "x", "--log-set", "score_bits=20"), "score_bits must be 16 or 32"),
         (
             ("--log", "x", "--log-set", "sample.1=-4"),
-            "expected sample.S=NUMBER or sample.S=all, got sample.1=-4",
+            "expected sample.S=NUMBER, sample.S=all or sample.filtered=NUMBER, got sample.1=-4",
         ),
         (("--log", "x", "--log-set", "sample.x=4"), "got sample.x=4"),
     ],

@@ -42,6 +42,11 @@ def test_stage_is_the_last_one_that_kept_the_candidate(pipeline, query):
         }
         returned = [item for item in slate.items[row].tolist() if item >= 0]
         assert slot == {item: place for place, item in enumerate(returned, start=1)}
+    removed = [step.entered - step.before_cut.valid.sum(1) for step in trace.steps]
+    filters = [step.kind == "filter" for step in trace.steps]
+    expected = [gone * flag for gone, flag in zip(removed, filters, strict=True)]
+    assert np.array_equal(record.n_filtered, torch.stack(expected, dim=1))
+    assert record.filtered.sum() == record.n_filtered.sum()
     assert np.array_equal(
         record.strata(),
         [

@@ -1,11 +1,14 @@
 """Stratified samples: exact inclusion probabilities, equal chances, one sample per request."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError
+from shortlist.feedback.reader import adds_up
 from shortlist.feedback.record import concat, logged_requests
 from shortlist.feedback.sampling import EVERYTHING, Quota, Sampling, head_kept, random_keys, sampled
 
@@ -43,6 +46,58 @@ def test_published_funnel_has_the_inclusion_probabilities_of_the_specification()
     wide = sampled(request([0, 9500, 450, 44, 6]), Sampling())
     assert float(wide.incl_prob[wide.stage == 1][0]) == pytest.approx(0.00421, abs=1e-5)
     assert (wide.stage == 2).sum() == 450  # all, because there are at most 500
+
+
+def with_filters(removed, sizes, number=1, seed=0):
+    """A request of which removed[k] of the sizes[k] candidates with S = k were removed by a filter."""
+    whole = request(sizes, number, seed)
+    place = np.arange(len(whole.stage)) - np.searchsorted(whole.stage, whole.stage)
+    counts = np.array([removed[:-1]], np.int32)
+    return replace(whole, filtered=place < np.array(removed)[whole.stage], n_filtered=counts)
+
+
+def test_filtered_candidates_take_no_place_of_ranked_ones():
+    """Items that the user has seen are no negatives of a stage: 900 of them leave the quota of 40 alone."""
+    record = sampled(with_filters([0, 900, 0, 0], [0, 1000, 45, 5]), Sampling())
+    ranked = (record.stage == 1) & ~record.filtered
+    assert (ranked.sum(), record.filtered.sum()) == (40, 5)
+    assert record.incl_prob[ranked] == pytest.approx(40 / 100)
+    assert record.incl_prob[record.filtered] == pytest.approx(5 / 900)
+    assert weight_per_stratum(record) == pytest.approx([0, 1000, 45, 5], rel=1e-5)
+    assert not record.complete[0]
+    assert sampled(with_filters([0, 900, 0, 0], [0, 1000, 45, 5]), EVERYTHING).complete[0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=4, max_size=4),
+    st.lists(st.one_of(st.none(), st.integers(0, 12)), min_size=3, max_size=3),
+    st.one_of(st.none(), st.integers(0, 12)),
+    st.integers(0, 2**62),
+)
+def test_ranked_and_filtered_candidates_have_their_own_exact_probabilities(parts, quotas, filtered, seed):
+    """Spec 23 for both parts of a stratum; a part without a quota has no rows, and a reader accepts that."""
+    parts[-1] = (parts[-1][0], 0)  # served candidates
+    removed, sizes = [gone for _, gone in parts], [kept + gone for kept, gone in parts]
+    sampling = Sampling({k: Quota(m) for k, m in enumerate(quotas)}, Quota(filtered))
+    record = sampled(with_filters(removed, sizes, seed // 2, seed), sampling)
+    weight = 1.0 / record.incl_prob.astype(np.float64)
+    for k, part in enumerate(parts):
+        for flag, size in zip((False, True), part, strict=True):
+            mine = (record.stage == k) & (record.filtered == flag)
+            quota = filtered if flag else ([*quotas, None][k])
+            assert mine.sum() == (size if quota is None else min(size, quota))
+            assert quota == 0 or weight[mine].sum() == pytest.approx(size, rel=1e-5)
+    assert adds_up(record).all()
+    assert record.complete[0] == (record.n_candidates == sum(sizes))
+
+
+def test_part_of_a_stratum_that_lost_rows_does_not_add_up():
+    record = sampled(with_filters([0, 30, 0], [0, 60, 5]), Sampling())
+    gone = np.flatnonzero(record.filtered)[:1]
+    assert not adds_up(record.only(np.setdiff1d(np.arange(record.n_candidates), gone))).any()
+    older = replace(record, n_filtered=np.full_like(record.n_filtered, -1))  # a log without this column
+    assert adds_up(older).all()
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,6 +8,7 @@ import typer
 
 from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import echo
+from shortlist.cli.log_funnel import funnel_command
 from shortlist.errors import ConfigError
 from shortlist.feedback.event_writer import recover_events
 from shortlist.feedback.events import AppendedEvents, append_events
@@ -117,15 +118,18 @@ def export_command(
     _print_problems(done.problems)
 
 
+app.command("funnel")(funnel_command)
+
+
 def _print_summary(summary: LogSummary) -> None:
     echo(
         f"{summary.requests:,} requests, {summary.rows:,} candidates, {summary.bytes_per_row:.1f} bytes per candidate"
     )
     for stages, count in summary.funnels.items():
         echo(f"  {count:,} requests: {stages}")
-    echo(f"{'S':>4}{'nominated':>14}{'logged':>14}{'sum of 1 / p':>16}")
+    echo(f"{'S':>4}{'nominated':>14}{'filtered':>14}{'logged':>14}{'sum of 1 / p':>16}")
     for one in summary.strata:
-        echo(f"{one.stage:>4}{one.nominated:>14,}{one.logged:>14,}{one.weight:>16,.1f}")
+        echo(f"{one.stage:>4}{one.nominated:>14,}{one.filtered:>14,}{one.logged:>14,}{one.weight:>16,.1f}")
     echo(
         f"dropped {summary.dropped_requests:,}, failed {summary.failed_requests:,}, outside of the logged share "
         f"{summary.skipped_requests:,} requests; clock went backwards {summary.clock_backwards:,} times, "

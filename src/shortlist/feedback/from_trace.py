@@ -55,7 +55,7 @@ def from_trace(trace: Trace, meta: RequestMeta, items: Vocabulary | None = None)
     def flat(values: Tensor, kind: Any) -> Array:
         return values.reshape(-1)[at].cpu().numpy().astype(kind, copy=False)
 
-    counts = valid.sum(1).cpu().numpy()
+    counts, filtered = valid.sum(1).cpu().numpy(), _filtered(trace)
     ranks = [flat(_ranks(trace, number), np.int32) for number in range(depth)]
     scores = [flat(_scores(trace, number), np.float32) for number in range(depth)]
     size = int(counts.sum())
@@ -67,6 +67,7 @@ def from_trace(trace: Trace, meta: RequestMeta, items: Vocabulary | None = None)
         n_stages=np.full(len(counts), depth, np.int64),
         n_in=_counts([step.entered for step in trace.steps]),
         n_out=_counts([step.kept for step in trace.steps]),
+        n_filtered=_filtered_counts(trace, filtered),
         capacities=_per_stage(meta.capacities, depth, len(counts)),
         policy_version=_policy(trace, meta, len(counts)),
         exploration_flags=np.full(len(counts), _flags(trace, meta), np.int32),
@@ -83,7 +84,7 @@ def from_trace(trace: Trace, meta: RequestMeta, items: Vocabulary | None = None)
         shown=np.full(size, MISSING, np.int8),
         incl_prob=np.ones(size, np.float32),
         reason=np.zeros(size, np.int8),
-        filtered=flat(_filtered(trace), bool),
+        filtered=flat(filtered, bool),
         pool_propensity=flat(pool_propensity(trace), np.float32),
         slate_propensity=flat(slate_propensity(trace), np.float32),
         y=np.full(size, MISSING, np.int8),
@@ -141,6 +142,14 @@ def _filtered(trace: Trace) -> Tensor:
     if any(step.kind == "filter" for step in trace.steps):
         return trace.removed_by_filter
     return torch.zeros_like(trace.nominated.valid)
+
+
+def _filtered_counts(trace: Trace, filtered: Tensor) -> Array:
+    """How many candidates a filter of each stage removed [R, T]."""
+    count, depth = len(trace.query), len(trace.steps)
+    if not any(step.kind == "filter" for step in trace.steps):
+        return np.zeros((count, depth), np.int32)
+    return _counts([(filtered & (trace.fate == number)).sum(1) for number in range(depth)])
 
 
 def _places(trace: Trace, found: Candidates, order: Tensor | None = None) -> Tensor:

@@ -27,6 +27,7 @@ class Stratum:
     nominated: int
     logged: int
     weight: float  # sum of 1 / incl_prob, which estimates `nominated`
+    filtered: int = 0  # of the nominated ones, those that a filter removed
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: 
             funnels[" > ".join(record.funnels[number].stages)] += count
         for stage, count in enumerate(record.strata().sum(axis=0).tolist()):
             strata["nominated", stage] += count
+        for stage, count in enumerate(np.maximum(record.filtered_strata(), 0).sum(axis=0).tolist()):
+            strata["filtered", stage] += count
         for stage in np.unique(record.stage).tolist():
             rows = record.stage == stage
             strata["logged", stage] += int(rows.sum())
@@ -89,7 +92,10 @@ def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: 
         since_ms=min(times, default=None),
         until_ms=max(times, default=None),
         strata=tuple(
-            Stratum(k, strata["nominated", k], strata["logged", k], weights.get(k, 0.0)) for k in stages
+            Stratum(
+                k, strata["nominated", k], strata["logged", k], weights.get(k, 0.0), strata["filtered", k]
+            )
+            for k in stages
         ),
         funnels=dict(funnels),
         complete_requests=sums["complete"],

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from shortlist.errors import DataError
 from shortlist.feedback.manifest import Manifest, Part, read_manifest, sha256_of
-from shortlist.feedback.record import Array, LoggedRequests
+from shortlist.feedback.record import MISSING, Array, LoggedRequests
 from shortlist.feedback.schema import SCHEMA_VERSION, record_of
 
 FOREVER = 1 << 62
@@ -179,8 +179,9 @@ class LogReader:
 def adds_up(record: LoggedRequests) -> Array:
     """Whether the sum of 1 / incl_prob of each sampled stratum is its size in the funnel [R].
 
-    A stratum without rows is not sampled, unless it must be there: the served candidates, and every stratum of a
-    complete request. Unknown probabilities cannot be checked.
+    Ranked and filtered candidates of a stratum are sampled apart, so each has its own sum. A stratum without rows is
+    not sampled, unless it must be there: the served candidates, and every stratum of a complete request. Unknown
+    probabilities cannot be checked.
     """
     width = record.depth + 1
     if not len(record):
@@ -188,16 +189,19 @@ def adds_up(record: LoggedRequests) -> Array:
     counts_fall = ((record.n_out <= record.n_in) | (record.n_out < 0)).all(axis=1) & (record.n_stages > 0)
     in_range = (record.stage >= 0) & (record.stage <= record.n_stages[record.request])
     stage = np.where(in_range, record.stage, 0)
-    group = record.request * width + stage
-    size = len(record) * width
+    filtered = record.filtered_strata()
+    apart = record.filtered & (filtered[:, 0] != MISSING)[record.request]
+    group = (record.request * width + stage) * 2 + apart
+    size = len(record) * width * 2
     with np.errstate(divide="ignore", invalid="ignore"):
         inverse = 1.0 / record.incl_prob
-    weight = np.bincount(group, inverse, minlength=size).reshape(-1, width)
-    logged = np.bincount(group, minlength=size).reshape(-1, width) > 0
-    strata = record.strata()
+    weight = np.bincount(group, inverse, minlength=size).reshape(-1, width, 2)
+    logged = np.bincount(group, minlength=size).reshape(-1, width, 2) > 0
+    removed = np.maximum(filtered, 0)
+    strata = np.stack([record.strata() - removed, removed], axis=2)  # [R, T + 1, 2]
     served = np.arange(width) == record.n_stages[:, None]
-    needed = logged | ((served | record.complete[:, None]) & (strata > 0))
+    needed = logged | ((served | record.complete[:, None])[:, :, None] & (strata > 0))
     wrong = needed & ~(np.abs(weight - strata) <= CLOSE * np.maximum(strata, 1)) & ~np.isnan(weight)
     outside = np.bincount(record.request, ~in_range, minlength=len(record)) > 0
-    whole: Array = counts_fall & ~wrong.any(axis=1) & ~outside
+    whole: Array = counts_fall & ~wrong.any(axis=(1, 2)) & ~outside
     return whole

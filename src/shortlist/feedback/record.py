@@ -42,6 +42,7 @@ class LoggedRequests:
     n_stages: Array  # int64 [R]
     n_in: Array  # int32 [R, T] candidates before each stage
     n_out: Array  # int32 [R, T] and after it
+    n_filtered: Array  # int32 [R, T] candidates that a filter of the stage removed, -1 = not known
     capacities: Array  # int32 [R, T], -1 for a stage without a cut
     policy_version: Array  # int32 [R, T], -1 for a stage that was skipped
     exploration_flags: Array  # int32 [R]
@@ -96,6 +97,14 @@ class LoggedRequests:
         sizes: Array = (held[:, :-1] - held[:, 1:]).astype(np.int64)
         return sizes
 
+    def filtered_strata(self) -> Array:
+        """Of each stratum, the candidates that a filter removed; -1 if a request does not know them [R, T + 1]."""
+        here = np.arange(self.depth) < self.n_stages[:, None]
+        unknown = (here & (self.n_filtered < 0)).any(axis=1)
+        counts = np.pad(np.where(here, self.n_filtered, 0), ((0, 0), (0, 1)))
+        found: Array = np.where(unknown[:, None], MISSING, counts).astype(np.int64)
+        return found
+
     def take(self, rows: Array) -> "LoggedRequests":
         """These requests, in this order, with their candidates."""
         counts = self.counts[rows]
@@ -129,10 +138,10 @@ class LoggedRequests:
         return replace(self, **wide)
 
 
-PER_STAGE = ("n_in", "n_out", "capacities", "policy_version", "scores", "ranks")
+PER_STAGE = ("n_in", "n_out", "n_filtered", "capacities", "policy_version", "scores", "ranks")
 PER_REQUEST = (
-    *("request_id", "ts_ms", "user_id", "seed", "n_stages", "n_in", "n_out", "capacities", "policy_version"),
-    *("exploration_flags", "complete", "funnel"),
+    *("request_id", "ts_ms", "user_id", "seed", "n_stages", "n_in", "n_out", "n_filtered", "capacities"),
+    *("policy_version", "exploration_flags", "complete", "funnel"),
 )
 PER_CANDIDATE = tuple(
     one.name for one in fields(LoggedRequests) if one.name not in (*PER_REQUEST, "funnels", "offsets")
@@ -161,6 +170,7 @@ def logged_requests(
         "seed": np.zeros(count, np.int64),
         "n_stages": np.full(count, depth, np.int64),
         "n_in": np.concatenate([n_out[:, :1], n_out[:, :-1]], axis=1),
+        "n_filtered": np.full((count, depth), MISSING, np.int32),
         "capacities": np.full((count, depth), MISSING, np.int32),
         "policy_version": np.zeros((count, depth), np.int32),
         "exploration_flags": np.zeros(count, np.int32),

@@ -32,31 +32,38 @@ class Quota:
 
 DEFAULT_QUOTAS: Mapping[int, Quota] = {0: Quota(0), 1: Quota(40), 2: Quota(40, all_up_to=500)}
 """Of each stratum S = k; strata that are not named are kept whole."""
+DEFAULT_FILTERED = Quota(5)
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """A quota for every stratum S = k; the sample of a request depends on its id, its seed and nothing else."""
+    """A quota for every stratum S = k, and one for those of a stratum that a filter removed.
+
+    The sample of a request depends on its id, its seed and nothing else. No stage ranked a filtered candidate below
+    others, so it must not take the place of one that was.
+    """
 
     quotas: Mapping[int, Quota] = field(default_factory=lambda: dict(DEFAULT_QUOTAS))
+    filtered: Quota = DEFAULT_FILTERED
 
     def kept(self, sizes: Array) -> Array:
-        """Candidates kept of each stratum [R, T + 1]."""
-        return np.stack([self.quotas.get(k, Quota()).of(sizes[:, k]) for k in range(sizes.shape[1])], axis=1)
+        """Candidates kept of each stratum, of those that were ranked and of those that were filtered [R, T + 1, 2]."""
+        ranked = [self.quotas.get(k, Quota()).of(sizes[:, k, 0]) for k in range(sizes.shape[1])]
+        return np.stack([np.stack(ranked, axis=1), self.filtered.of(sizes[:, :, 1])], axis=2)
 
 
-EVERYTHING = Sampling({})
+EVERYTHING = Sampling({}, Quota())
 
 
 def sampled(record: LoggedRequests, sampling: Sampling) -> LoggedRequests:
     """A sample without replacement of each stratum, best candidates first, with its inclusion probabilities.
 
-    The record must hold every nominated candidate.
+    Ranked and filtered candidates of a stratum are sampled apart. The record must hold every nominated candidate.
     """
     strata = record.depth + 1
-    group = record.request * strata + record.stage
-    sizes = np.bincount(group, minlength=len(record) * strata)
-    kept = sampling.kept(sizes.reshape(len(record), strata)).reshape(-1)
+    group = (record.request * strata + record.stage) * 2 + record.filtered
+    sizes = np.bincount(group, minlength=len(record) * strata * 2)
+    kept = sampling.kept(sizes.reshape(len(record), strata, 2)).reshape(-1)
     chosen = _chosen(record, group, sizes, kept)
     chosen = chosen[np.lexsort((_best_rank(record)[chosen], -record.stage[chosen], record.request[chosen]))]
     whole = (kept == sizes)[group[chosen]]
@@ -65,7 +72,7 @@ def sampled(record: LoggedRequests, sampling: Sampling) -> LoggedRequests:
         record.only(chosen),
         incl_prob=share,
         reason=np.where(whole, ALL, STRATUM).astype(np.int8),
-        complete=(kept == sizes).reshape(len(record), strata).all(axis=1),
+        complete=(kept == sizes).reshape(len(record), -1).all(axis=1),
     )
 
 
@@ -73,7 +80,8 @@ def _chosen(record: LoggedRequests, group: Array, sizes: Array, kept: Array) -> 
     """Positions of the sampled candidates: those with the smallest random keys of their stratum."""
     cut = (kept < sizes)[group]
     drawn = np.flatnonzero(cut)
-    keys = (group[drawn].astype(np.uint64) << RANDOM_BITS) | (random_keys(record)[drawn] >> np.uint64(20))
+    number = np.cumsum(kept < sizes)[group[drawn]].astype(np.uint64)  # of the strata that are cut
+    keys = (number << RANDOM_BITS) | (random_keys(record)[drawn] >> np.uint64(20))
     drawn = drawn[np.argsort(keys, kind="stable")]
     inside = group[drawn]
     starts = np.searchsorted(inside, inside)  # first place of each stratum

@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 EVENTS = ("impression", "play", "like", "follow", "forward", "comment", "hide")  # numbers of `event`
 INT64 = 1 << 63
 PROPENSITIES = ("pool_propensity", "slate_propensity")
-LISTS = ("policy_version", "capacities", "n_in", "n_out")
+LISTS = ("policy_version", "capacities", "n_in", "n_out", "n_filtered")
 
 
 def requests_table(record: LoggedRequests, context: pa.Array | None = None, text: bool = False) -> pa.Table:
@@ -91,7 +91,7 @@ def record_of(requests: pa.Table, candidates: pa.Table, where: str) -> LoggedReq
         user_id=_ids(requests["user_id"]),
         seed=_numbers(requests["seed"], np.int64),
         n_stages=stages,
-        **{name: _padded(requests[name], stages, depth) for name in LISTS},
+        **{name: _padded(requests, name, stages, depth) for name in LISTS},
         exploration_flags=_numbers(requests["exploration_flags"], np.int32),
         complete=_numbers(requests["log_complete"], bool),
         funnel=_numbers(encoded.indices, np.int32),
@@ -168,10 +168,11 @@ def _ids(column: Any) -> Array:
     return _numbers(pc.fill_null(column.cast(pa.string()), ""), object)
 
 
-def _padded(column: Any, stages: Array, depth: int) -> Array:
-    """A list column as [R, T], -1 past the end of a list."""
+def _padded(table: pa.Table, name: str, stages: Array, depth: int) -> Array:
+    """A list column as [R, T], -1 past the end of a list, and everywhere if an older log has no n_filtered."""
     wide = np.full((len(stages), depth), MISSING, np.int32)
-    wide[np.arange(depth) < stages[:, None]] = _numbers(pc.list_flatten(column), np.int32)
+    if name != "n_filtered" or name in table.column_names:
+        wide[np.arange(depth) < stages[:, None]] = _numbers(pc.list_flatten(table[name]), np.int32)
     return wide
 
 

@@ -11,7 +11,7 @@ import typer
 
 from shortlist.errors import ConfigError
 from shortlist.feedback.request_log import LogTo, RequestLog
-from shortlist.feedback.sampling import DEFAULT_QUOTAS, Quota, Sampling
+from shortlist.feedback.sampling import DEFAULT_FILTERED, DEFAULT_QUOTAS, Quota, Sampling
 from shortlist.feedback.writer import LogSettings
 from shortlist.pipeline import Recommender
 from shortlist.pipeline.recipe_settings import parse_settings
@@ -28,7 +28,7 @@ LogSet = Annotated[
         "--log-set",
         metavar="KEY=VALUE",
         help=f"Change a setting of the log: {KEYS}, or sample.S: how many candidates that reached stage S are kept, "
-        "a number or all; repeatable.",
+        "a number or all, or sample.filtered: how many that a filter removed; repeatable.",
     ),
 ]
 
@@ -60,14 +60,20 @@ def log_settings(texts: Sequence[str] | None, log: Path | None) -> tuple[LogSett
     quotas = {key: value for key, value in given.items() if key.startswith("sample.")}
     plain = {key: value for key, value in given.items() if key not in quotas}
     check_settings(plain, settings_of(LogSettings), "--log-set", "; or sample.S, such as sample.1=40")
-    return LogSettings(**{one.name: plain[one.name] for one in fields(LogSettings) if one.name in plain}), (
-        Sampling({**DEFAULT_QUOTAS, **dict(_quota(*one) for one in quotas.items())})
-    )
+    settings = LogSettings(**{one.name: plain[one.name] for one in fields(LogSettings) if one.name in plain})
+    return settings, _sampling({key: _quota(key, value) for key, value in quotas.items()})
 
 
-def _quota(key: str, value: Any) -> tuple[int, Quota]:
-    stage = key.removeprefix("sample.")
+def _sampling(given: dict[str, Quota]) -> Sampling:
+    filtered = given.pop("sample.filtered", DEFAULT_FILTERED)
+    stages = {int(key.removeprefix("sample.")): quota for key, quota in given.items()}
+    return Sampling({**DEFAULT_QUOTAS, **stages}, filtered)
+
+
+def _quota(key: str, value: Any) -> Quota:
     whole = type(value) is int and value >= 0
-    if not re.fullmatch(r"[0-9]{1,3}", stage) or not (whole or value == "all"):
-        raise ConfigError(f"--log-set: expected sample.S=NUMBER or sample.S=all, got {key}={value}")
-    return int(stage), Quota(value if whole else None)
+    if not re.fullmatch(r"sample\.([0-9]{1,3}|filtered)", key) or not (whole or value == "all"):
+        raise ConfigError(
+            f"--log-set: expected sample.S=NUMBER, sample.S=all or sample.filtered=NUMBER, got {key}={value}"
+        )
+    return Quota(value if whole else None)
