@@ -8,7 +8,7 @@ from shortlist.report.funnel_tables import agreement_parts, reveal_parts
 from shortlist.report.page import Html, Section, facts, figure, folded, interval, page, table
 from shortlist.report.plots import bars, whiskers
 
-WITHIN = "UAUC and WUAUC compare candidates of one request: UAUC is the mean over requests, WUAUC weights them by pairs."
+WITHIN = "UAUC and WUAUC compare candidates of one request; UAUC is the mean over requests, WUAUC weights by pairs."
 
 
 def log_funnel_page(found: LogFunnel, name: str) -> str:
