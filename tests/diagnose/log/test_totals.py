@@ -56,6 +56,11 @@ def test_filtered_candidates_count_at_the_stage_that_removed_them():
     assert total.filtered[1] == (removed & (np.arange(len(removed)) % 2 == 0)).sum()
 
 
+def test_counts_of_filters_are_used_where_the_log_has_them():
+    counts = np.tile(np.array([0, 9, 0, 1], np.int32), (len(RECORD), 1))
+    assert (totals(replace(RECORD, n_filtered=counts)).filtered / len(RECORD)).tolist() == [0, 9, 0, 1]
+
+
 def test_without_labels_served_items_are_revealed():
     unlabelled = replace(RECORD, shown=np.full(RECORD.n_candidates, -1, np.int8))
     assert totals(unlabelled, labels=False).revealed == 90

@@ -45,6 +45,11 @@ class _Inputs:
     def weight(self) -> Tensor:
         return dense(weights(self.record), self.record, 0)
 
+    @property
+    def stratum(self) -> Tensor:
+        """Candidates that a filter removed are sampled apart from the others with their S."""
+        return dense(2 * self.record.stage.astype(np.int64) + self.record.filtered, self.record, 0).long()
+
     def scores(self, stage: int) -> Tensor:
         return dense(_order(self.record, stage), self.record, 0)
 
@@ -70,7 +75,7 @@ def _compared(record: LoggedRequests, first: int, second: int) -> Tensor:
         inputs.scores(second),
         torch.from_numpy(inputs.record.n_out[:, second - 1 : second]),
         inputs.present,
-        Sample(inputs.weight, dense(inputs.record.stage, inputs.record, 0).long()),
+        Sample(inputs.weight, inputs.stratum),
         (inputs.ranks(first), inputs.ranks(second)),
     )
     return torch.stack([found.share_kept, found.tau_b, found.rbo], dim=1)

@@ -16,7 +16,8 @@ from shortlist.diagnose.log.totals import FunnelTotals, by_funnel
 from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.funnel import RevealRatio, StageAgreement, reveal_ratios
 from shortlist.feedback.join import labelled, labels_folder
-from shortlist.feedback.reader import FOREVER, LogReader, Problems
+from shortlist.feedback.problems import Problems
+from shortlist.feedback.reader import FOREVER, LogReader
 from shortlist.feedback.record import Funnel, LoggedRequests
 from shortlist.progress import Progress, silent
 

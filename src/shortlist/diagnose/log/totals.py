@@ -40,8 +40,7 @@ class FunnelTotals:
         self.no_probability += int((weight == 0).sum())
         self.entered += np.maximum(record.n_in[:, :depth], 0).sum(0)
         self.kept += np.maximum(record.n_out[:, :depth], 0).sum(0)
-        removed = record.filtered & (record.stage < depth)
-        self.filtered += np.bincount(record.stage[removed], weight[removed], depth)[:depth]
+        self.filtered += _filtered(record, weight, depth)
         self.policies |= set(map(tuple, np.unique(record.policy_version, axis=0).tolist()))
         self._add_labels(record)
         self._add_channels(record, weight)
@@ -65,6 +64,15 @@ def weights(record: LoggedRequests) -> Array:
     weight: Array = np.zeros(record.n_candidates)
     weight[known] = 1 / record.incl_prob[known].astype(np.float64)
     return weight
+
+
+def _filtered(record: LoggedRequests, weight: Array, depth: int) -> Array:
+    """Candidates that filters of each stage removed [T]: counted where the log knows, else estimated."""
+    counts = record.n_filtered[:, :depth]
+    known = (counts >= 0).all(axis=1)
+    removed = record.filtered & ~known[record.request] & (record.stage < depth)
+    estimated: Array = np.bincount(record.stage[removed], weight[removed], depth)[:depth]
+    return estimated + counts[known].sum(axis=0)
 
 
 def by_funnel(record: LoggedRequests) -> list[tuple[Funnel, LoggedRequests]]:
