@@ -34,7 +34,7 @@ def test_log_has_all_requests_stages_and_no_problem(log):
     record = concat(list(reader.requests()))
     assert not reader.problems.counts
     assert (len(record), record.n_candidates) == (done.requests, done.candidates) == (150, done.candidates)
-    assert record.funnels[0].stages[1:] == ("pre-rank", "rank", "re-rank")
+    assert record.funnels[0].stages[1:] == ("prerank", "rank", "rerank")
     assert record.n_out[:, 1:].tolist() == [[40, 15, 5]] * 150
     assert len(np.unique(record.request_id)) == 150
 

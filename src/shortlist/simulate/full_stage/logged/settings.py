@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from shortlist.errors import ConfigError
 from shortlist.settings import check_fields, setting
 
-STAGES = ("retrieval", "pre-rank", "rank", "re-rank")
+STAGES = ("retrieval", "prerank", "rank", "rerank")  # names that stages of a recipe can have too
 
 
 @dataclass(frozen=True)
