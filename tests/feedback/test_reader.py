@@ -208,8 +208,8 @@ def test_inspection_sums_up_the_log(tmp_path):
 def test_inspection_explains_what_it_left_out(log):
     change_line(log, 2, schema_version=99)
     assert inspect_log(log).explained == (
-        "1 parts of which only requests or only candidates can be used",
-        "1 parts of a schema version that this program does not read",
+        "1 parts of which only requests or only candidates can be used; they are not used",
+        "1 parts of a schema version that this program does not read; they are not used",
     )
 
 

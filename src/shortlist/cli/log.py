@@ -16,7 +16,8 @@ from shortlist.feedback.files import ENDINGS, check_file, durations_of, read_eve
 from shortlist.feedback.inspection import LogSummary, inspect_log
 from shortlist.feedback.join import JoinReport, join_feedback
 from shortlist.feedback.outcomes import LabelRules
-from shortlist.feedback.reader import FOREVER, LogReader, Problems
+from shortlist.feedback.problems import Problems
+from shortlist.feedback.reader import FOREVER, LogReader
 from shortlist.feedback.recflow import LEVELS, Features, to_recflow
 from shortlist.feedback.schema import EVENTS
 
@@ -132,12 +133,10 @@ def _print_summary(summary: LogSummary) -> None:
         echo(f"{one.stage:>4}{one.nominated:>14,}{one.filtered:>14,}{one.logged:>14,}{one.weight:>16,.1f}")
     echo(
         f"dropped {summary.dropped_requests:,}, failed {summary.failed_requests:,}, outside of the logged share "
-        f"{summary.skipped_requests:,} requests; clock went backwards {summary.clock_backwards:,} times, "
+        f"{summary.skipped_requests:,} requests; the clock went backwards before {summary.clock_backwards:,} requests, "
         f"{summary.users_not_stored:,} user ids are not of the type of the column"
     )
     echo(f"{summary.events:,} events, {summary.rejected_events:,} rejected")
-    for sentence in summary.explained:
-        echo(sentence)
     _print_problems(summary.problems)
 
 
@@ -157,6 +156,9 @@ def _print_join(recovered: int, added: list[AppendedEvents], report: JoinReport)
 
 
 def _print_problems(problems: Problems) -> None:
+    """One sentence per kind of problem, then a few examples of each."""
+    for sentence in problems.explained:
+        echo(sentence)
     for kind, sentences in problems.examples.items():
         for sentence in sentences:
             echo(f"  {kind}: {sentence}")

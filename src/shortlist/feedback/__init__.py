@@ -9,7 +9,8 @@ from shortlist.feedback.from_trace import RequestMeta, from_trace, request_id
 from shortlist.feedback.inspection import LogSummary, inspect_log
 from shortlist.feedback.join import JoinReport, join_feedback, labelled
 from shortlist.feedback.outcomes import LabelRules
-from shortlist.feedback.reader import LogReader, Problems
+from shortlist.feedback.problems import Problems
+from shortlist.feedback.reader import LogReader
 from shortlist.feedback.recflow import Features, to_recflow
 from shortlist.feedback.recflow_reader import RecflowReader
 from shortlist.feedback.record import Funnel, LoggedRequests, concat, logged_requests

@@ -21,7 +21,7 @@ from shortlist.feedback.parts import (
     remove_temporary,
     writer_lock,
 )
-from shortlist.feedback.reader import Problems
+from shortlist.feedback.problems import Problems
 from shortlist.feedback.record import Array
 from shortlist.feedback.schema import SCHEMA_VERSION
 

@@ -7,16 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from shortlist.feedback.reader import FOREVER, LogReader, Problems
-
-EXPLAINED = {
-    "bad_manifest_lines": "lines of the manifest that are not parts",
-    "unknown_schema": "parts of a schema version that this program does not read",
-    "bad_parts": "parts that are missing, damaged or not in order",
-    "incomplete_parts": "parts of which only requests or only candidates can be used",
-    "missing_stages": "requests whose candidates do not add up to the counts of their stages",
-    "duplicate_requests": "requests that were logged more than once",
-}
+from shortlist.feedback.events import EVENT_TABLES
+from shortlist.feedback.problems import Problems
+from shortlist.feedback.reader import FOREVER, LogReader
 
 
 @dataclass(frozen=True)
@@ -58,7 +51,7 @@ class LogSummary:
     @property
     def explained(self) -> tuple[str, ...]:
         """One sentence per kind of problem."""
-        return tuple(f"{count} {EXPLAINED[name]}" for name, count in sorted(self.problems.counts.items()))
+        return self.problems.explained
 
 
 def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: bool = False) -> LogSummary:
@@ -85,6 +78,7 @@ def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: 
             weights[stage] = weights.get(stage, 0.0) + weight
     stages = sorted({stage for _, stage in strata})
     lines = reader.manifest.parts
+    events = [part for name in EVENT_TABLES for part in reader.manifest.of(name) if reader.is_usable(part)]
     return LogSummary(
         requests=sums["requests"],
         rows=sums["rows"],
@@ -104,7 +98,7 @@ def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: 
         skipped_requests=sum(line.skipped_requests for line in lines),
         clock_backwards=sum(line.clock_backwards for line in lines),
         users_not_stored=sum(line.users_not_stored for line in lines),
-        events=sum(line.rows for line in lines if line.table in ("feedback", "corrections")),
+        events=sum(part.rows for part in events),
         rejected_events=sum(line.rejected_events for line in lines),
         problems=reader.problems,
     )

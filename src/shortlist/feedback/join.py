@@ -20,7 +20,8 @@ from shortlist.feedback.id_index import IdIndex
 from shortlist.feedback.manifest import Part
 from shortlist.feedback.outcomes import EVENT_COLUMNS, LabelRules, labels_of
 from shortlist.feedback.parts import HOUR_MS, parquet_bytes, partition, write_bytes
-from shortlist.feedback.reader import LogReader, Problems
+from shortlist.feedback.problems import Problems
+from shortlist.feedback.reader import LogReader
 from shortlist.feedback.record import MISSING, Array, LoggedRequests
 from shortlist.feedback.schema import SCHEMA_VERSION
 from shortlist.progress import Progress, silent
@@ -32,7 +33,7 @@ EXPLAINED = {
     "duplicate_events": "events with the request, item, kind and time of another one; each is used once",
     "before_the_request": "events with an earlier time than their request: a clock went backwards; they are not used",
     "after_the_window": "events after the window of their kind; they are not used",
-    "never_logged": "events of requests that are not in the log; they are not used",
+    "never_logged": "events of requests that are not in the log, or are left out of it; they are not used",
     "positive_without_impression": "positive labels without an impression; they count as shown",
     "plays_without_duration": "played items without a duration; their watch_ratio is not known",
     "corrections": "events behind the watermark when they came; they are used",

@@ -1,6 +1,5 @@
 """The reader of the log: finished parts only, one row group at a time, whatever is unusable counted and explained."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,28 +12,12 @@ import pyarrow.parquet as pq
 
 from shortlist.errors import DataError
 from shortlist.feedback.manifest import Manifest, Part, read_manifest, sha256_of
+from shortlist.feedback.problems import Problems
 from shortlist.feedback.record import MISSING, Array, LoggedRequests
 from shortlist.feedback.schema import SCHEMA_VERSION, record_of
 
 FOREVER = 1 << 62
 CLOSE = 1e-3  # relative difference of a stratum's size from the sum of 1 / incl_prob, which is rounding
-MAX_EXAMPLES = 5  # sentences kept per kind of problem
-
-
-@dataclass
-class Problems:
-    """What a reader left out: how many of each kind, and a few sentences about each."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, kind: str, sentence: str, count: int = 1) -> None:
-        """Count a problem and keep its sentence if there are few of its kind."""
-        if count:
-            self.counts[kind] += count
-            kept = self.examples.setdefault(kind, [])
-            if len(kept) < MAX_EXAMPLES and sentence not in kept:
-                kept.append(sentence)
 
 
 @dataclass(frozen=True, eq=False)

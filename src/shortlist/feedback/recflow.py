@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from shortlist.artifact.staging import MANIFEST, staged
 from shortlist.errors import ConfigError
 from shortlist.feedback.join import with_label_rows
-from shortlist.feedback.reader import LogReader, Problems
+from shortlist.feedback.problems import Problems
+from shortlist.feedback.reader import LogReader
 from shortlist.feedback.record import Array, LoggedRequests
 
 DAY_MS = 86_400_000

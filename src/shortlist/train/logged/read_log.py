@@ -52,6 +52,7 @@ def read_training_log(
     for number, record in enumerate(labelled(reader, rule), start=1):
         found.add(record)
         progress("read log", number, max(number, len(reader.pairs)))
+    found.problems = reader.problems.explained
     found.check(reader.root, stages)
     return found.training_log(tuple(stages))
 
@@ -81,6 +82,7 @@ class _Found:
     sums: Counter[str] = field(default_factory=Counter)
     funnels: Counter[tuple[str, ...]] = field(default_factory=Counter)
     policies: set[tuple[int, ...]] = field(default_factory=set)  # versions of all stages of a request
+    problems: tuple[str, ...] = ()  # what the reader left out
 
     def add(self, record: LoggedRequests) -> None:
         """Keep the requests of a record that can be trained on; forget the oldest ones beyond `most`."""
@@ -114,8 +116,9 @@ class _Found:
         sums = self.sums
         used = sums["requests"] - sums["other_stages"]
         if not sums["requests"]:
+            reasons = "".join(f"; {one}" for one in self.problems)
             raise DataError(
-                f"{root}: expected requests in the log, got none; check it with: shortlist log inspect {root}"
+                f"{root}: expected requests in the log, got none{reasons}; check it with: shortlist log inspect {root}"
             )
         if not used:
             served = " or ".join(" > ".join(one) for one in self.funnels)
@@ -159,7 +162,7 @@ class _Found:
             {name: self.sums[name] for name in EXPLAINED},
         )
         served = [names for names in self.funnels if len(names) == self.n_stages]
-        notes = (*left_out.explained, *self._mixed(stages, served))
+        notes = (*self.problems, *left_out.explained, *self._mixed(stages, served))
         log = take_requests(_concat(list(logs)), order).standardised()
         return TrainingLog(log, time[order], max(served, key=self.funnels.__getitem__), left_out, notes)
 
