@@ -68,6 +68,8 @@ def test_diagnosis_of_a_trained_pipeline_has_all_parts(world, bundle):
     assert len(found.segments[0].lost) == len(found.stages)
     assert {knob.knob for knob in found.knobs} == {"limit", "cut", "strength", "candidates"}
     assert [knob.stage for knob in found.filters] == ["seen"]
+    assert [stage.name for stage in found.funnel.stages] == [stage.name for stage in found.stages]
+    assert set(found.funnel.nominators) == set(found.nominators)
     assert found.findings
 
 

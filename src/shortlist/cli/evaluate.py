@@ -1,7 +1,7 @@
 """shortlist evaluate: metrics and stage losses of a bundle on its held-out users."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +10,12 @@ import typer
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.console.frame import Bundle, Json, Seed, check_file, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.funnel_tables import funnel_table, reveal_table
 from shortlist.cli.console.output import Console, Table, echo
 from shortlist.data import open_dataset
 from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
 from shortlist.evaluate.fitted_baselines import check_choice
-from shortlist.evaluate.funnel import FunnelMetrics, RevealRatio
 from shortlist.evaluate.headline import part_name
 from shortlist.evaluate.lookup import look_up_users
 from shortlist.evaluate.measures import KS, choose_measures
@@ -97,7 +97,7 @@ def show(found: Evaluation) -> None:
         console.print(baselines_table(found))
     console.print(stages_table(found))
     console.print(funnel_table(found.funnel))
-    console.print(nominators_table(found.funnel.nominators))
+    console.print(reveal_table(found.funnel.nominators))
     console.print_notes(found.protocol.rows(), found.warnings)
 
 
@@ -128,33 +128,6 @@ def baselines_table(found: Evaluation) -> Table:
         table.add_row(
             name, interval(found.metrics[name].metrics[metric]), difference(found.differences[name][metric])
         )
-    return table
-
-
-def funnel_table(funnel: FunnelMetrics) -> Table:
-    """What every stage keeps of the relevant items of a request, and how far it keeps the order before it."""
-    title = f"the funnel, per request: Recall@k@{funnel.slots} {interval(funnel.joint_recall)}"
-    table = Table(title=title, title_justify="left")
-    for name in ("stage", "recall after", "utility lost", "best kept", "tau-b", "overlap"):
-        table.add_column(name, justify="left" if name == "stage" else "right")
-    order = {one.second: one for one in funnel.agreement}
-    for stage in funnel.stages:
-        own = order.get(stage.name)
-        means = ("", "", "") if own is None else (own.share_kept, own.tau_b, own.rbo)
-        shown = (one if isinstance(one, str) else f"{one.mean:.3f}" for one in means)
-        table.add_row(stage.name, f"{stage.recall.mean:.4f}", f"{stage.utility_lost.mean:.4f}", *shown)
-    return table
-
-
-def nominators_table(nominators: Mapping[str, RevealRatio], revealed: str = "served") -> Table:
-    """How much of what a nominator returns is served, or shown."""
-    title = "reveal ratio of nominators (split: 1 / m for an item of m)"
-    table = Table(title=title, title_justify="left")
-    for name in ("nominator", "returned", "yield", "split", f"share of {revealed}", "split"):
-        table.add_column(name, justify="left" if name == "nominator" else "right")
-    for name, own in nominators.items():
-        ratios = (own.reveal_yield, own.reveal_yield_split, own.reveal_share, own.reveal_share_split)
-        table.add_row(name, f"{own.returned:.1f}", *("" if one is None else f"{one:.1%}" for one in ratios))
     return table
 
 

@@ -8,8 +8,8 @@ import typer
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import write_whole
 from shortlist.cli.console.frame import Json, Seed, check_file, emit, errors_to_exit_codes, progress
+from shortlist.cli.console.funnel_tables import reveal_table
 from shortlist.cli.console.output import Console, Table, echo
-from shortlist.cli.evaluate import nominators_table
 from shortlist.diagnose.log.funnel import LogFunnel, diagnose_log
 from shortlist.diagnose.log.sample import REQUESTS
 from shortlist.feedback.reader import FOREVER
@@ -70,7 +70,7 @@ def show(found: LogFunnel, console: Console) -> None:
             f"the model on shown candidates of later requests: AUC {found.utility.auc:.3f}, mean prediction "
             f"{line.predicted:.3f}, observed {line.observed:.3f}, calibration error {line.expected_error:.3f}"
         )
-    console.print(nominators_table(found.nominators, found.revealed_by))
+    console.print(reveal_table(found.nominators, found.revealed_by))
     if found.agreement:
         console.print(agreement_table(found))
     if found.score_aucs:

@@ -15,6 +15,7 @@ from shortlist.diagnose.segments import Segment
 from shortlist.diagnose.shift import Shift
 from shortlist.diagnose.tree.diagnosis import TreeDiagnosis
 from shortlist.diagnose.what_if import WhatIf
+from shortlist.evaluate.funnel import FunnelMetrics
 from shortlist.evaluate.headline import Headline, part_name
 from shortlist.metrics.estimate import Estimate
 from shortlist.pipeline import About
@@ -139,6 +140,7 @@ class Diagnosis:
     dependents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by stage: those that need it
     about: About = field(default_factory=About)
     findings: tuple[Finding, ...] = ()
+    funnel: FunnelMetrics | None = None  # on the sampled users; None for an example that was not run
     seconds: float | None = None
 
     @cached_property

@@ -12,6 +12,7 @@ from shortlist.diagnose.findings.findings import with_findings
 from shortlist.diagnose.findings.text import counted
 from shortlist.diagnose.follow_items import CATALOGUE, FollowedItems, follow_relevant_items
 from shortlist.diagnose.full_catalog import compare_to_full_catalog
+from shortlist.diagnose.funnel import measure_funnel
 from shortlist.diagnose.knobs.knobs import measure_filters, measure_knobs
 from shortlist.diagnose.knobs.rewritten import without_nominator
 from shortlist.diagnose.not_measured import NotMeasured
@@ -118,6 +119,7 @@ def diagnose_sample(
             (sample.users, followed.first_relevant),
         ),
         coverage=measure_coverage(sized, sample, progress),
+        funnel=measure_funnel(sized, sample, size, progress),
         sample=SampledUsers(on, held_out_users, sample.n_users, few.n_users, small.n_users, seed),
         warnings=_warnings(original, sample, followed, k),
     )

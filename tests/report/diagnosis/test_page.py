@@ -5,7 +5,9 @@ import pytest
 
 from shortlist.diagnose.findings.findings import with_findings
 from shortlist.diagnose.not_measured import NotMeasured
+from shortlist.evaluate.funnel import FunnelMetrics, RevealRatio, StageAgreement, StageUtility
 from shortlist.metrics.estimate import Estimate
+from shortlist.metrics.significance import Interval
 from shortlist.report.diagnosis.page import diagnosis_page, findings_table
 from tests.diagnose.example import diagnosis, full_diagnosis, knob, with_stage
 
@@ -73,6 +75,22 @@ def test_every_part_has_a_section_and_every_plot_its_number_of_users(found):
     captions = [part.split("</figcaption>")[0] for part in page.split("<figcaption>")[1:]]
     assert len(captions) == 5
     assert all("users" in caption for caption in captions)
+
+
+def test_funnel_as_one_system_has_a_section(found):
+    once = Interval(0.25, 0.2, 0.3)
+    funnel = FunnelMetrics(
+        10,
+        once,
+        1.5,
+        (StageUtility("pool", once, 1.2, once),),
+        (StageAgreement("pool", "rank", 40, once, once, once),),
+        {"covisit": RevealRatio(60.0, 0.1, 0.05, 0.6, 0.4)},
+    )
+    page = diagnosis_page(replace(found, funnel=funnel))
+    for part in ("The funnel as one system", "Recall@k@10", "pool, rank", "10.00%", "Kendall"):
+        assert part in page
+    assert "The funnel as one system" not in diagnosis_page(replace(found, funnel=None))
 
 
 def test_page_is_self_contained_and_escapes_names(found):

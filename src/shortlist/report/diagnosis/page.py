@@ -20,7 +20,7 @@ from shortlist.report.diagnosis.parts import calibration, coverage, nominators, 
 from shortlist.report.diagnosis.plots import gains, waterfall
 from shortlist.report.diagnosis.shift import shift
 from shortlist.report.funnel import Funnel, FunnelStage, funnel_figure
-from shortlist.report.funnel_tables import with_bounds
+from shortlist.report.funnel_tables import funnel_section, with_bounds
 from shortlist.report.lookup import SCRIPT, lookup_section
 from shortlist.report.page import Html, Section, escaped, facts, figure, folded, page, table
 from shortlist.report.tree.page import trees_sections
@@ -51,6 +51,7 @@ def diagnosis_page(diagnosis: Diagnosis, users: UserLookup | None = None) -> str
             knobs(diagnosis),
             verdict(diagnosis),
             nominators(diagnosis),
+            None if diagnosis.funnel is None else funnel_section(diagnosis.funnel),
             segments(diagnosis),
             coverage(diagnosis),
             shift(diagnosis),
