@@ -33,10 +33,14 @@ def test_skipped_parts_are_printed_with_the_reason(monkeypatch):
 def test_an_unknown_benchmark_is_refused():
     answer = CliRunner().invoke(app, ["bench", "speed"])
     assert answer.exit_code == 2
-    assert (
-        "expected one of batch, data, evaluate, index, log, pipeline, ranker, serve, startup, train, tree, got 'speed'"
-        in answer.stderr
-    )
+    names = "batch, data, evaluate, index, log, log-training, pipeline, ranker, serve, startup, train, tree"
+    assert f"expected one of {names}, got 'speed'" in answer.stderr
+
+
+def test_number_of_requests_of_another_benchmark_is_refused():
+    answer = CliRunner().invoke(app, ["bench", "index", "--requests", "100"])
+    assert answer.exit_code == 2
+    assert "--requests is an option of log and log-training, got it for index" in answer.stderr
 
 
 def test_budget_of_another_benchmark_is_refused():

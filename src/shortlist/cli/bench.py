@@ -8,9 +8,11 @@ import typer
 from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError
-from shortlist.lab.bench import BENCHES, bench_train
+from shortlist.lab.bench import BENCHES, bench_log, bench_log_training, bench_train
 from shortlist.lab.result import result_json
 from shortlist.train.auto.plan import MINUTES
+
+SIZED = {"log": bench_log, "log-training": bench_log_training}
 
 
 @errors_to_exit_codes()
@@ -19,6 +21,9 @@ def bench(
     seed: Seed = 0,
     minutes: Annotated[
         float | None, typer.Option(help=f"Time budget of the benchmark train; {MINUTES:g} if not given.")
+    ] = None,
+    requests: Annotated[
+        int | None, typer.Option(min=20, help="Requests of the benchmarks log and log-training.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -29,7 +34,12 @@ def bench(
         raise ConfigError(
             f"--minutes is an option of `shortlist bench train`, got it for {name}; leave it out"
         )
+    if requests is not None and name not in SIZED:
+        raise ConfigError(
+            f"--requests is an option of {' and '.join(SIZED)}, got it for {name}; leave it out"
+        )
     run = BENCHES[name] if minutes is None else partial(bench_train, minutes=minutes)
+    run = run if requests is None else partial(SIZED[name], requests=requests)
     with progress() as report:
         result = run(seed=seed, progress=report)
     if json:

@@ -100,7 +100,7 @@ class LoggedRequests:
     def filtered_strata(self) -> Array:
         """Of each stratum, the candidates that a filter removed; -1 if a request does not know them [R, T + 1]."""
         here = np.arange(self.depth) < self.n_stages[:, None]
-        unknown: Array = (here & (self.n_filtered < 0)).any(axis=1)
+        unknown: Array = np.asarray((here & (self.n_filtered < 0)).any(axis=1))
         counts = np.pad(np.where(here, self.n_filtered, 0), ((0, 0), (0, 1)))
         found: Array = np.where(unknown[:, None], MISSING, counts).astype(np.int64)
         return found

@@ -7,7 +7,7 @@ from shortlist.lab.bench.batch import bench_batch
 from shortlist.lab.bench.data import bench_data
 from shortlist.lab.bench.evaluate import bench_evaluate
 from shortlist.lab.bench.index import bench_index
-from shortlist.lab.bench.log import bench_log
+from shortlist.lab.bench.log import bench_log, bench_log_training
 from shortlist.lab.bench.pipeline import bench_pipeline
 from shortlist.lab.bench.ranker import bench_ranker
 from shortlist.lab.bench.serve import bench_serve
@@ -30,6 +30,7 @@ BENCHES: Mapping[str, Bench] = {
     "evaluate": bench_evaluate,
     "index": bench_index,
     "log": bench_log,
+    "log-training": bench_log_training,
     "pipeline": bench_pipeline,
     "ranker": bench_ranker,
     "serve": bench_serve,
@@ -45,6 +46,7 @@ __all__ = [
     "bench_evaluate",
     "bench_index",
     "bench_log",
+    "bench_log_training",
     "bench_pipeline",
     "bench_ranker",
     "bench_serve",

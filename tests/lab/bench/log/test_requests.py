@@ -1,6 +1,6 @@
 from shortlist.data import Query
 from shortlist.feedback.from_trace import from_trace
-from shortlist.lab.bench.log import BLOCK, CUTS, NOMINATED, bench_log, funnel
+from shortlist.lab.bench.log.requests import BLOCK, CUTS, NOMINATED, bench_log, funnel
 from tests.feedback.logs import meta_of
 from tests.worlds import run_checked
 
