@@ -1,5 +1,6 @@
 """shortlist bench: speed as ratios measured in one run."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated
 
@@ -9,10 +10,10 @@ from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, 
 from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError
 from shortlist.lab.bench import BENCHES, bench_log, bench_log_training, bench_train
-from shortlist.lab.result import result_json
+from shortlist.lab.result import Result, result_json
 from shortlist.train.auto.plan import MINUTES
 
-SIZED = {"log": bench_log, "log-training": bench_log_training}
+SIZED: Mapping[str, Callable[..., Result]] = {"log": bench_log, "log-training": bench_log_training}
 
 
 @errors_to_exit_codes()

@@ -77,7 +77,7 @@ def write_simulated(root: Path, requests: int, seed: int = 0, progress: Progress
             progress("write log", int(numbers[-1]) + 1, requests)
 
 
-def _events(trace: Trace, ids: np.ndarray, times: np.ndarray, seed: int) -> pa.Table:  # type: ignore[type-arg]
+def _events(trace: Trace, ids: np.ndarray, times: np.ndarray, seed: int) -> pa.Table:
     rng = np.random.default_rng([seed, 45])
     slate = trace.steps[-1].after
     row, place = np.nonzero(slate.valid.numpy())
