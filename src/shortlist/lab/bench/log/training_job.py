@@ -45,6 +45,14 @@ def scan(root: Path) -> Counted:
     return Counted(rows["requests"], rows["candidates"], sum(rows.values()))
 
 
+def scan_used(root: Path) -> Counted:
+    """The scan without the scores and ranks of stages, which labels and batches do not need."""
+    manifest = read_manifest(root)
+    paths = {name: [one.path for one in manifest.of(name)] for name in (*LOGGED, "feedback")}
+    rows = {name: _scanned(root, own, without=("score_", "rank_")) for name, own in paths.items()}
+    return Counted(rows["requests"], rows["candidates"], sum(rows.values()))
+
+
 def join(root: Path) -> Counted:
     """Labels of all served candidates, written to the disk."""
     report = join_feedback(root, watermark=WATERMARK)
@@ -75,6 +83,7 @@ def batches(root: Path) -> Counted:
 
 JOBS: Mapping[str, Callable[[Path], Counted]] = {
     "scan": scan,
+    "scan_used": scan_used,
     "join": join,
     "labels": labels,
     "batches": batches,
@@ -85,10 +94,11 @@ def _labelled(root: Path) -> Iterator[LoggedRequests]:
     return labelled(LogReader(root, scores=False), LabelRules().version)
 
 
-def _scanned(root: Path, paths: list[str]) -> int:
+def _scanned(root: Path, paths: list[str], without: tuple[str, ...] = ()) -> int:
     files = ds.dataset([str(root / path) for path in paths], format="parquet")
+    names = [name for name in files.schema.names if not name.startswith(without)] if without else None
     options = {"use_threads": False, "batch_readahead": 2, "fragment_readahead": 1}
-    return sum(batch.num_rows for batch in files.to_batches(**options))
+    return sum(batch.num_rows for batch in files.to_batches(columns=names, **options))
 
 
 def main(job: str, root: str) -> None:
