@@ -1,5 +1,7 @@
 """The page of the funnel of a full-stage log."""
 
+from collections.abc import Sequence
+
 from shortlist.diagnose.log.funnel import LogFunnel
 from shortlist.diagnose.log.relevance import ModelledUtility
 from shortlist.diagnose.log.selection import SelectionModel
@@ -16,7 +18,7 @@ def log_funnel_page(found: LogFunnel, name: str) -> str:
     rest = folded(
         [_utility(found.utility), _agreement(found), _aucs(found), _selection(found), _reveal(found)]
     )
-    return page(f"The funnel of the log {name}", [_summary(found), *rest])
+    return page(f"Full-stage log {name!r}", [_summary(found), *rest])
 
 
 def _summary(found: LogFunnel) -> Section:
@@ -95,19 +97,17 @@ def _aucs(found: LogFunnel) -> Section | None:
 def _selection(found: LogFunnel) -> Section | None:
     if not found.selection:
         return None
-    names = [f"{one.stage}, {one.features}" for one in found.selection]
-    series = {
-        "user and item": [_point(one.report.pointwise.auc.auc) for one in found.selection],
-        "with the candidate set": [_point(one.report.set_aware.auc.auc) for one in found.selection],
-    }
     return Section(
         "Selection models",
         [
             "Models that predict whether a stage keeps a candidate, fitted on earlier requests and measured on later "
             "ones. A high AUC shows that the choice can be predicted, not that it is independent of the other "
-            "candidates: the set gap is what mean, maximum and z-score within the request add to the AUC.",
+            "candidates: the set gap is what mean, maximum and z-score within the request add to the AUC. "
+            "Scores: of the stage and those before it; their gap is the measure. Means: of the item and of the user in "
+            "earlier requests; their gap also holds what the score itself adds.",
             figure(
-                whiskers(names, series, "AUC"), "AUC on later requests, ± two standard errors over requests."
+                _selection_plot(found.selection),
+                "AUC on later requests, ± two standard errors over requests.",
             ),
             table(
                 [
@@ -125,6 +125,22 @@ def _selection(found: LogFunnel) -> Section | None:
             ),
         ],
     )
+
+
+def _selection_plot(models: Sequence[SelectionModel]) -> str:
+    """AUC of both models by stage, a series for each set of features."""
+    stages, series = (
+        list(dict.fromkeys(one.stage for one in models)),
+        dict[str, list[tuple[float, float, float]]](),
+    )
+    for one in models:
+        for name, own in (
+            (one.features, one.report.pointwise),
+            (f"{one.features} and set", one.report.set_aware),
+        ):
+            points = series.setdefault(name, [(0.0, 0.0, 0.0)] * len(stages))
+            points[stages.index(one.stage)] = _point(own.auc.auc)
+    return whiskers(stages, series, "AUC")
 
 
 def _selection_row(one: SelectionModel) -> list[object]:

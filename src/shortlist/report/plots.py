@@ -119,7 +119,7 @@ def whiskers(
             axes.errorbar(at, middle, yerr=reach, fmt="o", capsize=3, color=color, label=literal(name))
         axes.set_xticks(range(len(groups)), [literal(name) for name in groups])
         axes.set_xlim(-0.5, len(groups) - 0.5)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
         axes.set_ylabel(label)
         axes.legend(frameon=False)
         return svg(drawing)
