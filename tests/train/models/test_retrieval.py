@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from shortlist.errors import ConfigError
+from shortlist.settings import settings_of
 from shortlist.train.context import TrainContext
 from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.loop.trainer import Fit
-from shortlist.train.models.retrieval import CHOICES
+from shortlist.train.models.retrieval import RetrievalTrainer
 from shortlist.train.objectives.from_log import LeftOut
 from shortlist.train.objectives.instances import InstanceBatch
 from shortlist.train.objectives.stage_log import StageLog
@@ -27,6 +28,7 @@ SMALL = {
     },
 }
 T = 3
+CHOICES = next(one.choices for one in settings_of(RetrievalTrainer) if one.name == "objective")
 
 
 def logged(events, seed: int = 0) -> TrainingLog:

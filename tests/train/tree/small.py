@@ -9,7 +9,8 @@ from shortlist.data import HeldOut, Interactions
 from shortlist.index.tree import TreeIndex, grow, n_rows
 from shortlist.models.nodes import ScorerConfig, make_scorer
 from shortlist.train.tree.plan import TreePlan, plan_of
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining
+from shortlist.train.tree.training_set import TreeTrainingSet
 
 SIZES = {
     "width": 8,

@@ -12,12 +12,14 @@ from shortlist.pipeline import load_recommender, parse_recipe, save_recommender
 from shortlist.pipeline.recipe import read_recipe
 from shortlist.pipeline.recommender import Request
 from shortlist.pipeline.shipped import FOLDER
+from shortlist.settings import settings_of
 from shortlist.simulate import embedded
 from shortlist.testing.stages import check_stage
 from shortlist.train import train
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.horizon import horizons
 from shortlist.train.models.sequence import SequenceTrainer
+from shortlist.train.objectives.full_stage import LoggedListSettings
 from shortlist.train.tree import trainer as trees
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 from shortlist.train.tree.trainer import TreeTrainer
@@ -97,7 +99,8 @@ def test_a_tree_predicts_the_next_item_of_a_cycle():
 
 def test_settings_of_the_plan_are_settings_of_the_trainer_except_those_of_the_stage():
     declared = {one.name: one for one in TreeTrainer.declared()}
-    own = {"method", "profile", "device", "epochs", "minutes"}
+    own = {"method", "profile", "device", "epochs", "minutes", "objective"}
+    own |= {one.name for one in settings_of(LoggedListSettings)}
     assert set(declared) - own == {one.name for one in SETTINGS} - {"beam", "product"}
     assert all(declared[one.name] is one for one in SETTINGS if one.name in declared)
 

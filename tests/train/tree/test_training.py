@@ -14,7 +14,8 @@ from shortlist.train.tree import training as loop
 from shortlist.train.tree.checkpoint import EvaluationEntry, UpdateEntry
 from shortlist.train.tree.plan import METHODS
 from shortlist.train.tree.rectify import Top
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet, scorer_config
+from shortlist.train.tree.training import TreeTraining, scorer_config
+from shortlist.train.tree.training_set import TreeTrainingSet
 from shortlist.train.tree.validation import Quality, answers, quality, validation_sample
 from tests.train.tree.small import everything, next_item_scores, plan, same, training, training_set
 

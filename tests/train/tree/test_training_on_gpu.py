@@ -6,7 +6,8 @@ import torch
 
 from shortlist.data import Interactions
 from shortlist.train.tree.plan import METHODS, plan_of
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining
+from shortlist.train.tree.training_set import TreeTrainingSet
 from shortlist.train.tree.validation import quality
 from tests.train.tree.small import everything, next_item_scores, plan, same, training_set
 from tests.train.tree.test_training import LONG, SLOW

@@ -14,7 +14,8 @@ from shortlist.train.auto.estimates import Meter, slope, some_items
 from shortlist.train.auto.parts import LARGE, Parts, minutes_of, nominator
 from shortlist.train.loop.device import device_of
 from shortlist.train.tree.trainer import VECTORS, TreeTrainer
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining
+from shortlist.train.tree.training_set import TreeTrainingSet
 
 SETTINGS: Mapping[str, Any] = {
     "method": "dtr-u",

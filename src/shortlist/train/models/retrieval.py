@@ -12,19 +12,17 @@ from torch import Tensor
 
 from shortlist.data import Interactions
 from shortlist.settings import setting
+from shortlist.train.logged.instances import RETRIEVAL, retrieval_instances
 from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Batches
 from shortlist.train.loop.losses import weighted_mean
 from shortlist.train.loop.trainer import Fit, LoopTrainer
 from shortlist.train.objectives.cuts import LoggedCuts
-from shortlist.train.objectives.full_stage import MAX_WEIGHT, SOFTMAX, FullStageSettings
-from shortlist.train.objectives.instances import InstanceBatch, InstanceSampler, StagedBatch, default_counts
+from shortlist.train.objectives.full_stage import SOFTMAX, FullStageSettings
+from shortlist.train.objectives.instances import InstanceBatch, InstanceSampler, StagedBatch
 from shortlist.train.objectives.listwise import ssm
 from shortlist.train.objectives.registry import NEXT_OBJECTIVES, OBJECTIVES, Objective
-from shortlist.train.objectives.relabel import LADDERS
-
-RETRIEVAL = 1  # the number of the stage
 
 ScoreInstances = Callable[[InstanceBatch], Tensor]
 """Scores of the items of instances [B, L]; the users of the instances are numbers of requests."""
@@ -73,29 +71,8 @@ class RetrievalTrainer(FullStageSettings, LoopTrainer):
         return weighted_mean(objective(scores, labels.expand(scores.shape), valid), weights)
 
     def sampler(self, log: TrainingLog, events: Interactions, seed: int) -> InstanceSampler:
-        """The lists of logged requests; random negatives are items that the user never interacted with."""
-        stages = log.log.n_stages
-        counts = self.counts(RETRIEVAL, stages) or default_counts(stages, self.first_stage(RETRIEVAL, stages))
-        return InstanceSampler(
-            log.log,
-            counts,
-            LADDERS[self.ladder](stages),
-            self.batch_size,
-            seed,
-            exclude=(events.users, events.items),
-            ht_weight=self.ht_weight,
-            ht_clip=MAX_WEIGHT,
-            by_request=True,
-            staged=self.reads_cuts,
-            scores_of=self._scores_of(log),
-        )
-
-    def _scores_of(self, log: TrainingLog) -> int | None:
-        """The stage whose scores the objective reads."""
-        following = log.log.next_stage(RETRIEVAL)
-        if following is None:
-            self.check_next(RETRIEVAL, log.log.n_stages)
-        return following
+        """The lists of logged requests."""
+        return retrieval_instances(self, log, events, self.batch_size, seed)
 
     def with_log(self, batches: Batches, steps: int, model: Any, data: Fit) -> tuple[Batches, int]:
         if data.log is None:

@@ -20,15 +20,9 @@ MAX_WEIGHT = 100.0  # of a candidate, 1 / incl_prob is clipped to it
 
 
 @dataclass(frozen=True)
-class FullStageSettings(ObjectiveSettings):
-    """The objective of a trainer, and what a full-stage log says about labels; a trainer inherits these fields."""
+class LoggedListSettings:
+    """Which candidates of a full-stage log a trainer uses, with which labels and weights."""
 
-    objective: str = setting(
-        SOFTMAX,
-        "What is minimised on each list; softmax: positives against all others, each positive counts the same. "
-        "lcron, icc and rankflow read the logged scores of the next stage; requests that are not logged: softmax.",
-        choices=(SOFTMAX, *OBJECTIVES, *NEXT_OBJECTIVES),
-    )
     ladder: str = setting(
         "consecutive",
         "Labels of logged candidates by the last stage they passed and their feedback.",
@@ -49,31 +43,6 @@ class FullStageSettings(ObjectiveSettings):
     ht_weight: bool = setting(
         False, "Weight logged candidates by 1 / inclusion probability, at most 100, in the loss."
     )
-
-    def list_loss(self, relevant_from: float = 1.0) -> Objective | None:
-        """The objective; None for softmax, which trainers compute themselves."""
-        if self.objective != SOFTMAX:
-            return self.list_objective(relevant_from)
-        self._refuse_unread(NO_PARAMETERS)
-        return None
-
-    @property
-    def with_next(self) -> bool:
-        """Whether the objective reads the logged scores of the next stage."""
-        return self.objective in NEXT_OBJECTIVES
-
-    @property
-    def reads_cuts(self) -> bool:
-        """Whether the objective reads what a log says about the cuts of stages."""
-        return self.with_next or (self.objective in OBJECTIVES and OBJECTIVES[self.objective].cuts)
-
-    def check_next(self, stage: int, n_stages: int) -> None:
-        """Refuse an objective with the next stage where the log has no scores of one."""
-        if self.with_next:
-            raise ConfigError(
-                f"objective = {self.objective!r} needs logged scores of a stage after stage {stage} of {n_stages}, got "
-                "none; choose another objective for the last stage that scores"
-            )
 
     def first_stage(self, stage: int, n_stages: int) -> int:
         """j: stage `stage` is trained on candidates with S >= j."""
@@ -102,6 +71,43 @@ class FullStageSettings(ObjectiveSettings):
         counts = self.counts(stage, n_stages)
         used = {one for one in used if not counts or counts.get(one, 0)}
         return reindex(LADDERS[self.ladder](n_stages), set(range(n_stages + 1)) - used)
+
+
+@dataclass(frozen=True)
+class FullStageSettings(LoggedListSettings, ObjectiveSettings):
+    """The objective of a trainer, and what a full-stage log says about labels; a trainer inherits these fields."""
+
+    objective: str = setting(
+        SOFTMAX,
+        "What is minimised on each list; softmax: positives against all others, each positive counts the same. "
+        "lcron, icc and rankflow read the logged scores of the next stage; requests that are not logged: softmax.",
+        choices=(SOFTMAX, *OBJECTIVES, *NEXT_OBJECTIVES),
+    )
+
+    def list_loss(self, relevant_from: float = 1.0) -> Objective | None:
+        """The objective; None for softmax, which trainers compute themselves."""
+        if self.objective != SOFTMAX:
+            return self.list_objective(relevant_from)
+        self._refuse_unread(NO_PARAMETERS)
+        return None
+
+    @property
+    def with_next(self) -> bool:
+        """Whether the objective reads the logged scores of the next stage."""
+        return self.objective in NEXT_OBJECTIVES
+
+    @property
+    def reads_cuts(self) -> bool:
+        """Whether the objective reads what a log says about the cuts of stages."""
+        return self.with_next or (self.objective in OBJECTIVES and OBJECTIVES[self.objective].cuts)
+
+    def check_next(self, stage: int, n_stages: int) -> None:
+        """Refuse an objective with the next stage where the log has no scores of one."""
+        if self.with_next:
+            raise ConfigError(
+                f"objective = {self.objective!r} needs logged scores of a stage after stage {stage} of {n_stages}, got "
+                "none; choose another objective for the last stage that scores"
+            )
 
 
 def settings_names() -> tuple[str, ...]:

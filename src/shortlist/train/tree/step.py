@@ -63,6 +63,10 @@ class TrainStep:
         logits = states.logits(self._rows(sampled.nodes))  # [U, L, C]
         return self._loss(logits, sampled, weight, leaves, states), sampled.skip.float().mean()
 
+    def logits(self, histories: Tensor, nodes: Tensor) -> Tensor:
+        """Scores with gradients of nodes [U, L, C] of the trained levels for histories [U, K]."""
+        return _States(self, histories).logits(self._rows(nodes))
+
     def _sample(self, leaves: Tensor, states: "_States", generator: torch.Generator) -> SampledNodes:
         tree = self.index.tree
         with torch.no_grad():

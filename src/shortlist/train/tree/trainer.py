@@ -20,23 +20,30 @@ from shortlist.settings import Setting, check_settings, setting, settings_of
 from shortlist.train.context import TrainContext
 from shortlist.train.fingerprint import fingerprint
 from shortlist.train.logged.targets import with_logged_targets
+from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.loop.convergence import FitSummary, history_of
 from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.loop.horizon import horizon_of, horizons, remember
 from shortlist.train.models.sequence import SequenceTrainer
+from shortlist.train.objectives.full_stage import SOFTMAX, FullStageSettings, LoggedListSettings
+from shortlist.train.objectives.registry import OBJECTIVES
+from shortlist.train.tree.logged_lists import LoggedLists
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet, scorer_config
+from shortlist.train.tree.training import TreeTraining, scorer_config
+from shortlist.train.tree.training_set import TreeTrainingSet
 
 CHECKPOINT_SECONDS = 30.0  # between two checkpoints
 TRIAL = 0.1  # share of all steps that every label horizon is tried for
 VECTORS = 64  # width of the item vectors that the order "vectors" clusters
 CONTINUED, CONTINUED_WITH_VALIDATION = 0.2, 0.5  # of the steps from the start
+NO_LISTS = "none"
+OBJECTIVE_NAMES = (NO_LISTS, SOFTMAX, *(name for name, one in OBJECTIVES.items() if not one.learned))
 OF_THE_STAGE = ("beam", "product")  # settings of a plan that the nominator holds
 
 
 @dataclass(frozen=True, init=False)
-class TreeTrainer:
+class TreeTrainer(LoggedListSettings):
     """Trains a `TreeNominator` with the settings of a method and a profile; `overrides` are settings of `TreePlan`.
 
     `TreeTrainer("dtr-u", scorer="linear", epochs=3)` takes all settings by name, as a recipe does. `epochs` are
@@ -57,21 +64,29 @@ class TreeTrainer:
     minutes: float = setting(
         0.0, "Training stops at the first step after this time; 0 = no limit.", least=0, most=1e6
     )
+    objective: str = setting(
+        SOFTMAX,
+        "What is minimised on lists of a full-stage log at every level, beside the loss of events; softmax: sampled "
+        "softmax of the positive; none: no lists, logged positives are targets only.",
+        choices=OBJECTIVE_NAMES,
+    )
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def __init__(self, method: str | None = None, **settings: Any) -> None:
         given = {**({} if method is None else {"method": method}), **settings}
         check_settings(given, self.declared(), "tree")
-        for own in settings_of(type(self)):
-            object.__setattr__(self, own.name, given.pop(own.name, own.default))
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        for own in settings_of(type(self)):
+            object.__setattr__(self, own.name, values.pop(own.name, own.default))
         object.__setattr__(self, "overrides", values)
         self.plan()  # refuses combinations that do not exist before anything is trained
 
     @classmethod
     def declared(cls) -> tuple[Setting, ...]:
-        """The settings of a recipe: the trainer's own, then those of the plan."""
-        return (*settings_of(cls), *(one for one in SETTINGS if one.name not in OF_THE_STAGE))
+        """The settings of a recipe: the trainer's own, those of lists of a log, then those of the plan."""
+        own, logged = settings_of(cls), {one.name for one in settings_of(LoggedListSettings)}
+        ordered = sorted(own, key=lambda one: one.name in logged)
+        return (*ordered, *(one for one in SETTINGS if one.name not in OF_THE_STAGE))
 
     def with_settings(self, **settings: Any) -> Self:
         """The same trainer with some settings changed."""
@@ -91,13 +106,15 @@ class TreeTrainer:
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> TreeNominator:
         """A trained tree; one that is never updated continues from the tree of the stage in `context.warm`.
 
-        Positive feedback of a full-stage log gives further leaf targets.
+        Positive feedback of a full-stage log gives further leaf targets, and its lists graded labels of nodes.
         """
-        context = with_logged_targets(context)
+        log, context = context.log, with_logged_targets(context)
         until = time.monotonic() + 60 * self.minutes if self.minutes else math.inf
         name = str(settings.get("name", "tree"))
         plan = self._with_epochs(context, self.plan(beam=int(settings.get("beam", TreePlan.beam))))
         training_set = TreeTrainingSet(context.events, context.categories, valid=context.valid)
+        if log is not None and self.objective != NO_LISTS:
+            training_set = replace(training_set, lists=self._lists(log, context, plan))
         warm = _continued(plan, context.warm.get(name), context.events.n_items)
         if warm is not None:
             share = CONTINUED if context.valid is None else CONTINUED_WITH_VALIDATION
@@ -117,6 +134,13 @@ class TreeTrainer:
         index = self._train(plan, training_set, context, name, until, warm is not None).to("cpu")
         remember(index.scorer, FitSummary(0, ahead=plan.ahead))
         return TreeNominator(index, **{"product": plan.product, **settings})
+
+    def _lists(self, log: TrainingLog, context: TrainContext, plan: TreePlan) -> LoggedLists:
+        """The lists of a log, with the histories that the scorer reads."""
+        names = ("objective", *(one.name for one in settings_of(LoggedListSettings)))
+        settings = FullStageSettings(**{name: getattr(self, name) for name in names})
+        sizes = (sum(plan.windows), plan.batch_size, context.seed)
+        return LoggedLists.of(settings, log, context.events, *sizes, device_of(self.device))
 
     def _with_epochs(self, context: TrainContext, plan: TreePlan) -> TreePlan:
         """The plan with the steps of `epochs`, evaluated at the end of each round."""
@@ -183,7 +207,8 @@ class TreeTrainer:
     ) -> TreeIndex:
         """A trained tree, resumed from its checkpoint if there is one; its history counts evaluations as epochs."""
         best = None if warm else context.best_epochs.get(name)
-        folder = self._checkpoint_folder(context, "tree", {**asdict(plan), "until": best})
+        lists = "" if training_set.lists is None else training_set.lists.fingerprint
+        folder = self._checkpoint_folder(context, "tree", {**asdict(plan), "until": best, "lists": lists})
         training = TreeTraining(
             plan,
             training_set,

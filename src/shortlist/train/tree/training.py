@@ -2,16 +2,15 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ShortlistError
 from shortlist.index.tree import TreeIndex, TreeShape, by_category, by_vectors, grow, n_rows, random_order
 from shortlist.models.nodes import (
@@ -41,25 +40,11 @@ from shortlist.train.tree.optimizer import TreeOptimizer
 from shortlist.train.tree.plan import TreePlan
 from shortlist.train.tree.rectify import Estimator, Labels, label_weights, rectified
 from shortlist.train.tree.step import TrainStep, first_trained_level
+from shortlist.train.tree.training_set import TreeTrainingSet
 from shortlist.train.tree.update import updated_tree
 from shortlist.train.tree.validation import quality, validation_sample
 
 Clock = Callable[[], float]
-
-
-@dataclass(frozen=True, eq=False)
-class TreeTrainingSet:
-    """The data a tree is trained on."""
-
-    events: Interactions
-    categories: Tensor | None = None  # [n_items], -1 = unknown
-    vectors: Tensor | None = None  # [n_items, D] for the order "vectors"
-    valid: HeldOut | None = None
-    estimator: Estimator | None = None  # for rectified labels
-    order: Tensor | None = None  # items of the first tree, in the order of leaves
-    weights: Mapping[str, Tensor] | None = (
-        None  # initial weights of the scorer, from a tree of the same shape
-    )
 
 
 class TreeTraining:
@@ -187,7 +172,7 @@ class TreeTraining:
         """Whether steps are replayed as a CUDA graph: all random numbers and all computation must be our own."""
         plan, lazy = self.plan, self.state.index.scorer.lazy
         estimates = plan.labels == "rectified" and plan.ahead > 1  # calls a foreign estimator in every step
-        other = plan.dropout or plan.compiled or lazy or estimates
+        other = plan.dropout or plan.compiled or lazy or estimates or self.training_set.lists
         return self.device.type == "cuda" and plan.cuda_graph and not other
 
     def _one_step(self) -> None:
@@ -221,6 +206,8 @@ class TreeTraining:
         histories = drop_history(histories, self.plan.history_dropout, generator)
         with self._precision():
             loss, skipped = self._step.loss(histories, targets, weights, generator)
+            if (lists := self.training_set.lists) is not None:
+                loss = loss + lists.loss(self._step, self.state.step)
         self.state.optimizer.step(loss)
         self.state.losses += torch.stack([loss.detach(), skipped])
 
@@ -303,7 +290,8 @@ class TreeTraining:
 
     def _run_id(self) -> RunId:
         """What a checkpoint must have been made with; an estimator is identified by its scores of some instances."""
-        data = {**vars(self.training_set)}
+        lists = self.training_set.lists
+        data = {**vars(self.training_set), "lists": None if lists is None else lists.fingerprint}
         if self.training_set.estimator is not None:
             rows = torch.arange(min(len(self.instances), 8), device=self.device)
             scores = self.training_set.estimator(self.instances.histories(rows)) if len(rows) else None

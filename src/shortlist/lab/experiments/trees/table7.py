@@ -24,7 +24,8 @@ from shortlist.progress import Progress, silent
 from shortlist.train.tree.instances import Instances
 from shortlist.train.tree.plan import TreePlan, plan_of
 from shortlist.train.tree.rectify import first_true_level, rectified
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining
+from shortlist.train.tree.training_set import TreeTrainingSet
 
 SOURCE = "DTR paper, table 7"
 METHODS = ("din", "plt", "tdm", "jtm", "otm", "dtr-u", "dtr-t")

@@ -20,7 +20,8 @@ from shortlist.index.tree import search
 from shortlist.lab.result import Claim, Result, at_least, at_most, result, row, start
 from shortlist.progress import Progress, silent
 from shortlist.train.tree.plan import TreePlan, plan_of
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining
+from shortlist.train.tree.training_set import TreeTrainingSet
 from shortlist.train.tree.update import updated_tree
 
 FULL: dict[str, Any] = {"items": 10_677, "users": 4000, "batches": (1000, 4000), "repeats": 15}

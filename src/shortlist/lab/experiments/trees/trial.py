@@ -31,7 +31,8 @@ from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer
 from shortlist.train.tree.plan import TreePlan, plan_of
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining
+from shortlist.train.tree.training_set import TreeTrainingSet
 from shortlist.train.tree.validation import answers, full_histories
 
 METRICS = ("f1@20", "recall@20", "precision@20", "f1@40", "recall@40")

@@ -23,7 +23,8 @@ from shortlist.lab.experiments.trends import over_seeds
 from shortlist.lab.experiments.two_stage.bounds_trend import HIGH, rank_correlation
 from shortlist.lab.result import Claim, Row, claim, row
 from shortlist.lab.theory.bounds_sampler import LevelGap, sampler_levels
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining
+from shortlist.train.tree.training_set import TreeTrainingSet
 
 SOURCE = "two_stage.md, E8"
 METHODS = {"dtr-u": "uniform", "dtr-t": "tree"}  # training method and its sampler

@@ -37,7 +37,8 @@ from shortlist.models.nodes import norm_report
 from shortlist.models.nodes.linear import LinearState
 from shortlist.train.loop.device import device_of
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining
+from shortlist.train.tree.training_set import TreeTrainingSet
 
 K = 20  # items retrieved
 BEAM = 100

@@ -24,7 +24,8 @@ from shortlist.pipeline.about import RetrievedTargets
 from shortlist.train.loop.device import device_of
 from shortlist.train.rankers.retrieved import Flags, Retrieve, retrieved_flags
 from shortlist.train.rankers.weights import Guard, Weights, retrieval_probability, weigh
-from shortlist.train.tree.training import TreeTraining, TreeTrainingSet
+from shortlist.train.tree.training import TreeTraining
+from shortlist.train.tree.training_set import TreeTrainingSet
 from shortlist.train.tree.validation import full_histories
 
 KS = (40, 80, 120)
