@@ -3,7 +3,7 @@ import pytest
 from shortlist.diagnose.funnel import measure_funnel
 from shortlist.diagnose.sample import sample_users
 from shortlist.evaluate import evaluate_pipeline
-from shortlist.evaluate.measures import choose_measures
+from shortlist.evaluate.protocol.measures import choose_measures
 from shortlist.pipeline import load_recommender
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recommender import resized

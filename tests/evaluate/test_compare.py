@@ -9,8 +9,8 @@ from shortlist.artifact.as_json import as_json
 from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.compare import bundle_names, common_split, compare
 from shortlist.evaluate.evaluation import evaluate
-from shortlist.evaluate.measures import choose_measures
 from shortlist.evaluate.paired_tests import Pair, PairedTests, compare_scores, comparison_warnings
+from shortlist.evaluate.protocol.measures import choose_measures
 from shortlist.evaluate.scores import Scores
 from shortlist.metrics.significance import PairedTest, holm, p_text, paired
 from shortlist.pipeline.about import About, TrainingHistory

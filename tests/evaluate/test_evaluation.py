@@ -9,11 +9,11 @@ from shortlist.artifact.as_json import as_json
 from shortlist.data import HeldOut
 from shortlist.errors import ConfigError, ConservationError, DataError
 from shortlist.evaluate import pipeline_evaluation as module
-from shortlist.evaluate.baselines import baselines
 from shortlist.evaluate.evaluation import evaluate
-from shortlist.evaluate.held_out import held_out_part, split_of
 from shortlist.evaluate.pipeline_evaluation import evaluate_pipeline
-from shortlist.evaluate.run_warnings import training_warnings
+from shortlist.evaluate.protocol.baselines import baselines
+from shortlist.evaluate.protocol.held_out import held_out_part, split_of
+from shortlist.evaluate.protocol.run_warnings import training_warnings
 from shortlist.evaluate.segments import segments
 from shortlist.grammar import as_pipeline
 from shortlist.metrics.ranking import recall

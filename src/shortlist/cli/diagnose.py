@@ -28,7 +28,7 @@ from shortlist.diagnose.findings.text import counted
 from shortlist.diagnose.knobs.retrain import MINUTES
 from shortlist.diagnose.knobs.variants import check_variants
 from shortlist.evaluate.lookup import look_up_users
-from shortlist.evaluate.measures import MOST, SLATE
+from shortlist.evaluate.protocol.measures import MOST, SLATE
 from shortlist.pipeline import Recommender, load_recommender
 from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.report.diagnosis.page import diagnosis_page

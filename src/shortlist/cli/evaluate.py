@@ -15,11 +15,11 @@ from shortlist.cli.console.output import Console, Table, echo
 from shortlist.data import open_dataset
 from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.evaluation import evaluate as evaluate_bundle
-from shortlist.evaluate.fitted_baselines import check_choice
 from shortlist.evaluate.headline import part_name
 from shortlist.evaluate.lookup import look_up_users
-from shortlist.evaluate.measures import KS, choose_measures
 from shortlist.evaluate.pipeline_evaluation import PIPELINE
+from shortlist.evaluate.protocol.fitted_baselines import check_choice
+from shortlist.evaluate.protocol.measures import KS, choose_measures
 from shortlist.pipeline import load_recommender
 from shortlist.report.page import difference, interval
 from shortlist.report.run import run_page

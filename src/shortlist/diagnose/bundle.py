@@ -21,9 +21,9 @@ from shortlist.diagnose.shift import training_candidates
 from shortlist.diagnose.tree.bundle import diagnose_trees, trees_of
 from shortlist.errors import ConfigError
 from shortlist.evaluate.evaluation import measure_headline
-from shortlist.evaluate.held_out import check_not_empty, held_out_part, split_of
 from shortlist.evaluate.latency import one_thread
-from shortlist.evaluate.measures import SLATE, choose_measures
+from shortlist.evaluate.protocol.held_out import check_not_empty, held_out_part, split_of
+from shortlist.evaluate.protocol.measures import SLATE, choose_measures
 from shortlist.pipeline import Recipe, Recommender, open_recommender
 from shortlist.progress import Progress, silent
 from shortlist.train.references import stages_used

@@ -10,16 +10,22 @@ from shortlist import __version__
 from shortlist.data import Dataset, HeldOut, Split, open_dataset
 from shortlist.data.split import REQUESTS
 from shortlist.errors import ConfigError
-from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW
-from shortlist.evaluate.fitted_baselines import EASE, ITEM_KNN, Baselines, check_choice, collect_baselines
 from shortlist.evaluate.headline import Against, Headline, headline_of, part_name
-from shortlist.evaluate.held_out import check_not_empty, held_out_part, split_of
 from shortlist.evaluate.latency import Latency, latencies
-from shortlist.evaluate.measures import Measures, choose_measures
 from shortlist.evaluate.paired_tests import Pair, PairedTests, compare_scores, comparison_warnings
 from shortlist.evaluate.pipeline_evaluation import slate_scorer
-from shortlist.evaluate.protocol import Protocol, protocol_of
-from shortlist.evaluate.run_warnings import limit_warnings
+from shortlist.evaluate.protocol.baselines import LAST, POPULARITY, WINDOW
+from shortlist.evaluate.protocol.fitted_baselines import (
+    EASE,
+    ITEM_KNN,
+    Baselines,
+    check_choice,
+    collect_baselines,
+)
+from shortlist.evaluate.protocol.held_out import check_not_empty, held_out_part, split_of
+from shortlist.evaluate.protocol.measures import Measures, choose_measures
+from shortlist.evaluate.protocol.rules import Protocol, protocol_of
+from shortlist.evaluate.protocol.run_warnings import limit_warnings
 from shortlist.evaluate.scores import Scores, SystemMetrics, summaries
 from shortlist.evaluate.table import metrics_to_arrow
 from shortlist.grammar import Pipeline

@@ -8,9 +8,7 @@ import pyarrow as pa
 import torch
 
 from shortlist.data import Dataset, HeldOut, Interactions, open_dataset
-from shortlist.evaluate.baselines import POPULARITY
 from shortlist.evaluate.example import WorkedExample, typical_request, worked_example
-from shortlist.evaluate.fitted_baselines import check_choice, collect_baselines
 from shortlist.evaluate.funnel import FunnelMetrics
 from shortlist.evaluate.headline import (
     Against,
@@ -20,9 +18,7 @@ from shortlist.evaluate.headline import (
     headline,
     headline_of,
 )
-from shortlist.evaluate.held_out import check_not_empty, held_out_part, split_of
 from shortlist.evaluate.losses import StageLosses
-from shortlist.evaluate.measures import Measures, choose_measures
 from shortlist.evaluate.pipeline_evaluation import (
     PIPELINE,
     PipelineEvaluation,
@@ -30,8 +26,12 @@ from shortlist.evaluate.pipeline_evaluation import (
     evaluate_pipeline,
     slate_scorer,
 )
-from shortlist.evaluate.protocol import Protocol, protocol_of
-from shortlist.evaluate.run_warnings import limit_warnings, training_warnings
+from shortlist.evaluate.protocol.baselines import POPULARITY
+from shortlist.evaluate.protocol.fitted_baselines import check_choice, collect_baselines
+from shortlist.evaluate.protocol.held_out import check_not_empty, held_out_part, split_of
+from shortlist.evaluate.protocol.measures import Measures, choose_measures
+from shortlist.evaluate.protocol.rules import Protocol, protocol_of
+from shortlist.evaluate.protocol.run_warnings import limit_warnings, training_warnings
 from shortlist.evaluate.scores import SystemMetrics
 from shortlist.evaluate.table import metrics_to_arrow
 from shortlist.metrics.significance import PairedTest

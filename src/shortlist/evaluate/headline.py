@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shortlist.evaluate.baselines import POPULARITY
+from shortlist.evaluate.protocol.baselines import POPULARITY
 from shortlist.evaluate.scores import Scores
 from shortlist.metrics.significance import Interval, PairedTest, bootstraps, paired_tests
 

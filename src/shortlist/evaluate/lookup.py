@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data import Dataset, HeldOut, open_dataset
-from shortlist.evaluate.held_out import held_out_part, split_of
 from shortlist.evaluate.losses import Fates, fates
-from shortlist.evaluate.measures import SLATE
+from shortlist.evaluate.protocol.held_out import held_out_part, split_of
+from shortlist.evaluate.protocol.measures import SLATE
 from shortlist.pipeline import Recommender, Slate, open_recommender, run
 from shortlist.pipeline.batch.held_out import BATCH, longest_history
 from shortlist.pipeline.offline import offline

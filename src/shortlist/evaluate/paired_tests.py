@@ -15,7 +15,7 @@ from shortlist.evaluate.headline import (
     bounds,
     verdict_of,
 )
-from shortlist.evaluate.run_warnings import training_warnings
+from shortlist.evaluate.protocol.run_warnings import training_warnings
 from shortlist.evaluate.scores import Scores
 from shortlist.metrics.significance import PairedTest, holm, p_text, paired_tests
 from shortlist.metrics.t_tests import TTests, user_t_tests

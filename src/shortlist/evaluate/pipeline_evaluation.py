@@ -11,13 +11,13 @@ from torch import Tensor
 from shortlist.data import HeldOut, Interactions, Query
 from shortlist.data.membership import is_in
 from shortlist.errors import ConservationError
-from shortlist.evaluate.baselines import POPULARITY
-from shortlist.evaluate.baselines import baselines as counted
 from shortlist.evaluate.funnel import BatchFunnel, FunnelMetrics, batch_funnel, funnel_metrics
 from shortlist.evaluate.headline import SAMPLES
-from shortlist.evaluate.held_out import check_not_empty
 from shortlist.evaluate.losses import BatchLosses, Losses, StageLosses, batch_losses, total_losses
-from shortlist.evaluate.measures import KS, Measures, choose_measures
+from shortlist.evaluate.protocol.baselines import POPULARITY
+from shortlist.evaluate.protocol.baselines import baselines as counted
+from shortlist.evaluate.protocol.held_out import check_not_empty
+from shortlist.evaluate.protocol.measures import KS, Measures, choose_measures
 from shortlist.evaluate.scores import Scores, SystemMetrics, score_slates, summaries
 from shortlist.evaluate.segments import segments
 from shortlist.grammar import Pipeline, Stage, as_pipeline

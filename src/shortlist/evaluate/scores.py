@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.evaluate.measures import USUAL
+from shortlist.evaluate.protocol.measures import USUAL
 from shortlist.metrics.coverage import coverage, gini, novelty
 from shortlist.metrics.ranking import METRICS, Relevant
 from shortlist.metrics.significance import Interval, PairedTest, bootstrap, bootstraps, paired

@@ -6,7 +6,7 @@ from shortlist.evaluate.evaluation import Evaluation
 from shortlist.evaluate.headline import part_name
 from shortlist.evaluate.lookup import UserLookup
 from shortlist.evaluate.pipeline_evaluation import PIPELINE
-from shortlist.evaluate.protocol import Protocol
+from shortlist.evaluate.protocol.rules import Protocol
 from shortlist.metrics.significance import Interval
 from shortlist.pipeline.about import About
 from shortlist.pipeline.plan_report import PlanReport

@@ -11,7 +11,7 @@ from torch import Tensor
 from shortlist.data import Dataset, HeldOut, Query
 from shortlist.evaluate.compare import compare
 from shortlist.evaluate.evaluation import evaluate
-from shortlist.evaluate.measures import SLATE
+from shortlist.evaluate.protocol.measures import SLATE
 from shortlist.grammar import as_pipeline
 from shortlist.index import search
 from shortlist.lab.bench.data_job import peak_bytes

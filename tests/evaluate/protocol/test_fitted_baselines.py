@@ -6,9 +6,10 @@ import torch
 
 from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ConfigError, DataError
-from shortlist.evaluate import compare, evaluate, fitted_baselines
-from shortlist.evaluate.baselines import baselines
-from shortlist.evaluate.fitted_baselines import COUNTED, collect_baselines
+from shortlist.evaluate import compare, evaluate
+from shortlist.evaluate.protocol import fitted_baselines
+from shortlist.evaluate.protocol.baselines import baselines
+from shortlist.evaluate.protocol.fitted_baselines import COUNTED, collect_baselines
 from shortlist.nominate import ModelNominator
 from shortlist.train.models.ease import EASETrainer
 from shortlist.train.models.item_knn import ItemKNNTrainer

@@ -10,8 +10,8 @@ from torch.nn.functional import pad
 
 from shortlist.data import HeldOut, Interactions
 from shortlist.errors import ConfigError, DataError
-from shortlist.evaluate.baselines import baselines
 from shortlist.evaluate.full_catalog import rank_model
+from shortlist.evaluate.protocol.baselines import baselines
 from shortlist.pipeline import Recommender
 from shortlist.progress import Progress, silent, tracked
 from shortlist.train.models.ease import MAX_ITEMS, EASETrainer

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from shortlist.data import Candidates, Query
-from shortlist.evaluate.protocol import protocol_of, seen_rule
+from shortlist.evaluate.protocol.rules import protocol_of, seen_rule
 from shortlist.grammar import as_pipeline
 from shortlist.models.counts.last_click import LastClick, LastClickConfig
 from shortlist.nominate import ModelNominator, Popular

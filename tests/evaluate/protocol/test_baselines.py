@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from shortlist.data import HeldOut, Interactions
-from shortlist.evaluate.baselines import LAST, POPULARITY, WINDOW, baselines, in_window
+from shortlist.evaluate.protocol.baselines import LAST, POPULARITY, WINDOW, baselines, in_window
 from shortlist.nominate import ModelNominator
 from shortlist.train.context import DAY
 from shortlist.train.models.last_click import LastClickTrainer

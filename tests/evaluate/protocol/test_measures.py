@@ -1,7 +1,7 @@
 import pytest
 
 from shortlist.errors import ConfigError
-from shortlist.evaluate.measures import USUAL, choose_measures
+from shortlist.evaluate.protocol.measures import USUAL, choose_measures
 
 
 def test_all_metrics_at_10_and_20_are_the_default_and_recall_at_20_decides():
