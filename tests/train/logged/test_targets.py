@@ -48,7 +48,8 @@ def test_tree_is_trained_on_logged_targets():
     """A tree of the log equals one of the events with the same positives, and differs from one without them."""
     events = chains()
     settings = {"scorer": "linear", "windows": [2, 1, 1], "min_history": 2, "rounds": 1, "sasrec_width": 4,
-                "negatives": 3, "width": 8, "epochs": 1, "device": "cpu", "method": "dtr-u", "objective": "none"}  # fmt: skip
+                "negatives": 3, "width": 8, "epochs": 1, "device": "cpu", "method": "dtr-u",
+                "objective": "none"}  # fmt: skip
     trainer, log = (
         make_trainer("tree", **settings),
         log_of([(user, 19, 1) for user in range(0, 40, 2)], 20, 1000),
