@@ -35,3 +35,10 @@ def test_models_of_all_temperatures_start_equal_and_have_their_own_gradients(kin
 def test_towers_of_other_seeds_differ() -> None:
     one, other = (StackedTowers(5, 6, 8, (0.1,), seed).vectors()[0] for seed in (1, 2))
     assert not torch.allclose(one, other)
+
+
+@pytest.mark.parametrize("kind", [StackedFactors, StackedTowers])
+def test_scores_of_a_large_batch_are_those_of_its_parts(kind) -> None:
+    model = kind(5, 6, 8, (0.1, 0.5), seed=3)
+    large = model(USERS.repeat(4), ITEMS.repeat(4, 1))  # more rows than users and items: tables first
+    assert torch.allclose(large, model(USERS, ITEMS).repeat(1, 4, 1), atol=1e-5)

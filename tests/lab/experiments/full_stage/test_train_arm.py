@@ -57,3 +57,11 @@ def test_the_kept_model_is_the_best_of_all_settings_on_validation(stages) -> Non
     assert best.value == highest == pytest.approx(data.precision(best.scores))
     assert best.values[f"{best.temperature:g}"][f"{best.rate:g}"] == highest
     assert torch.isfinite(best.scores).all()
+
+
+def test_an_arm_stops_when_validation_has_not_improved(stages) -> None:
+    data, budget = stages[RETRIEVAL], replace(BUDGET, epochs=60, every=1, patience=2)
+    best = train_arm(ARMS[RETRIEVAL]["SSM"], data, budget, 0)
+    one_epoch = train_arm(ARMS[RETRIEVAL]["SSM"], data, replace(budget, epochs=1), 0).steps
+    assert best.steps == one_epoch * (best.epoch + 2)
+    assert best.steps < 60 * one_epoch

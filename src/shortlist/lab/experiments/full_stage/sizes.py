@@ -15,7 +15,7 @@ MOVIELENS = "movielens"
 
 @dataclass(frozen=True)
 class Budget:
-    """What every arm may spend: the same steps, and the same settings to choose from on validation."""
+    """What every arm may spend: the same steps at most, and the same settings to choose from on validation."""
 
     epochs: int
     every: int  # epochs between two validations
@@ -23,6 +23,7 @@ class Budget:
     temperatures: tuple[float, ...] = TEMPERATURES
     rates: tuple[float, ...] = RATES
     width: int = 64  # of user and item vectors
+    patience: int = 0  # validations without a better one after which an arm stops; 0 = it takes all epochs
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Size:
         return self.requests.kept, self.requests.kept // 2, self.requests.exposed
 
 
-FULL_BUDGET = Budget(10, 1, 4096, rates=(2e-3, 1e-2))
+FULL_BUDGET = Budget(40, 1, 4096, rates=(2e-3, 1e-2), patience=5)
 SIZES: Mapping[str, Size] = {
     "tiny": Size(
         "tiny",

@@ -4,7 +4,7 @@ The score is cosine / temperature of a user and an item vector. Stacked models s
 their losses is a step of each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -35,8 +35,8 @@ class StackedFactors(nn.Module):
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Scores [G, B, L] of users [B] and items [B, L]; any score for item -1."""
-        left = self.user_vectors(_rows(self.users, users))  # [G, B, D]
-        right = self.item_vectors(_rows(self.items, items.clamp(min=0).flatten()))
+        left = _taken(self.user_vectors, self.users, users)  # [G, B, D]
+        right = _taken(self.item_vectors, self.items, items.clamp(min=0).flatten())
         right = right.view(*left.shape[:2], items.shape[1], -1)
         return (right @ left[..., None]).squeeze(-1) / self.temperatures[:, None, None]
 
@@ -75,10 +75,17 @@ class StackedTowers(StackedFactors):
         return F.normalize(rows + torch.relu(rows @ self.item_in) @ self.item_out, dim=-1)
 
 
+def _taken(vectors: Callable[[Tensor], Tensor], table: Tensor, rows: Tensor) -> Tensor:
+    """Vectors of some rows [G, N, D]; of the whole table first where it has fewer rows than the batch."""
+    if len(rows) < table.shape[1]:
+        return vectors(_rows(table, rows))
+    return _rows(vectors(table), rows)
+
+
 def _rows(table: Tensor, rows: Tensor) -> Tensor:
     """The same rows [N] of every stacked table [G, R, D] -> [G, N, D]."""
     stack, size, width = table.shape
     first = size * torch.arange(stack, device=rows.device)[:, None]
     # The gradient of index_select adds rows in place; that of an embedding sorts them first, slow for small batches.
-    taken = table.view(stack * size, width).index_select(0, (first + rows).flatten())
+    taken = table.reshape(stack * size, width).index_select(0, (first + rows).flatten())
     return taken.view(stack, -1, width)

@@ -1,11 +1,12 @@
 """Retrieval and pre-rank models trained with every objective, on static requests of a three-stage funnel.
 
-All arms have the same number of negatives and of optimizer steps; temperature, learning rate and epoch are chosen on
-validation for every arm. Joint objectives train the model of the next stage with that of the table. Test positives are
-the exposed positives of one request per user; "masked" columns do not list train positives, which leaks by elimination
-where requests, not cells, are split. Utility is the expected number of positives in the slots of a live funnel that
-retrieves with the arm; "tight" has a fifth of the retrieval capacity. Claims are the directions of the paper; each
-holds if the 95 % interval of its paired difference over seeds is above 0.
+All arms have the same number of negatives and at most the same number of optimizer steps (at full size an arm stops
+five epochs after its best one); temperature, learning rate and epoch are chosen on validation for every arm. Joint
+objectives train the model of the next stage with that of the table. Test positives are the exposed positives of one
+request per user; "masked" columns do not list train positives, which leaks by elimination where requests, not cells,
+are split. Utility is the expected number of positives in the slots of a live funnel that retrieves with the arm;
+"tight" has a fifth of the retrieval capacity. Claims are the directions of the paper; each holds if the 95 % interval
+of its paired difference over seeds is above 0.
 """
 
 from collections.abc import Mapping, Sequence

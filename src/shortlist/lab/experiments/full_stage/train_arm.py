@@ -64,6 +64,8 @@ def train_arm(
             for stack in stacks:
                 stack.validate(data, best, epoch)
         progress(arm.name, epoch, budget.epochs)
+        if budget.patience and epoch - best.epoch >= budget.patience * budget.every:
+            break
     if stream is not None:
         stacks.clear()
         release_memory()
