@@ -22,7 +22,7 @@ from shortlist.pipeline.batch.held_out import slates_of
 from shortlist.simulate import embedded
 from shortlist.stages import Seen
 from shortlist.train import TrainContext
-from shortlist.train.models.counts import PopularTrainer
+from shortlist.train.models.counting.counts import PopularTrainer
 
 
 @pytest.fixture(scope="module")

@@ -33,9 +33,9 @@ from shortlist.lab.theory.margin import beam_candidates, lead, level_margins, pa
 from shortlist.lab.theory.margin_checks import found_by_search, random_trees
 from shortlist.models.nodes import NormLimits, ScorerConfig, make_scorer, norm_report, project_
 from shortlist.pipeline import run
-from shortlist.train.rankers.weights import weigh
-from shortlist.train.tree.beam_sampler import BeamSampler
+from shortlist.train.rankers.training_data.weights import weigh
 from shortlist.train.tree.loss import level_softmax, margin, surrogate, top_k_hinge
+from shortlist.train.tree.samplers.beam_sampler import BeamSampler
 from tests.diagnose.test_follow_items import random_requests
 from tests.evaluate.test_losses import nested
 from tests.index.tree.tabular import no_histories, random_rows

@@ -13,7 +13,7 @@ from shortlist.errors import ConfigError, DataError, ShortlistError
 from shortlist.models.registry import MODELS
 from shortlist.pipeline import Recipe, parse_recipe
 from shortlist.train import train
-from shortlist.train.checks import (
+from shortlist.train.preparation.checks import (
     ChecksData,
     EstimatesMemory,
     check_before_training,
@@ -243,7 +243,7 @@ def test_checks_come_before_the_work_of_train(world, recipe, tmp_path, monkeypat
     (tmp_path / "out").write_text("mine")
     with pytest.raises(ShortlistError, match="out: is a file"):
         train(recipe, world, tmp_path / "out")
-    monkeypatch.setattr("shortlist.train.checks.available_memory", lambda device: 0)
+    monkeypatch.setattr("shortlist.train.preparation.checks.available_memory", lambda device: 0)
     bad = replace(recipe, expression=recipe.expression.replace(">> seen", "> seen"))
     with pytest.raises(ConfigError, match="write >> for >"):
         train(bad, world)

@@ -19,11 +19,11 @@ from shortlist.nominate import ModelNominator, Popular
 from shortlist.pipeline import TYPES, parse_recipe
 from shortlist.pipeline.shipped import shipped_names, shipped_recipe
 from shortlist.train.context import TrainContext
-from shortlist.train.event_weights import check_event_weights, uses_weights
-from shortlist.train.models.counts import PopularTrainer
+from shortlist.train.models.counting.counts import PopularTrainer
 from shortlist.train.models.mf import LOSSES as MF_LOSSES
 from shortlist.train.models.sequence import LOSSES as SEQUENCE_LOSSES
 from shortlist.train.pipeline import train_pipeline
+from shortlist.train.preparation.event_weights import check_event_weights, uses_weights
 from shortlist.train.registry import TRAINERS, make_trainer, train_settings, trainer_of
 from tests.train.logs import chains
 from tests.train.rankers.requests import context_of

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from shortlist.train.memory import available_memory, in_words
+from shortlist.train.preparation.memory import available_memory, in_words
 
 CPU = torch.device("cpu")
 

@@ -15,10 +15,10 @@ from shortlist.pipeline.recommender import Request
 from shortlist.stages import TowerScorer
 from shortlist.testing.stages import check_stage
 from shortlist.train.context import no_history
-from shortlist.train.models.counts import PopularTrainer
+from shortlist.train.models.counting.counts import PopularTrainer
 from shortlist.train.pipeline import train_pipeline, user_histories
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
-from shortlist.train.rankers.retrieved import fold_of
+from shortlist.train.rankers.training_data.retrieved import fold_of
 from shortlist.train.rankers.two_tower_scorer import TowerScorerTrainer
 from shortlist.train.registry import TRAINERS
 from tests.worlds import run_checked

@@ -18,15 +18,15 @@ from shortlist.progress import Progress, silent
 from shortlist.train.auto.plan import MINUTES, Plan, plan_for
 from shortlist.train.auto.remembered import remembered
 from shortlist.train.auto.train import AutoTraining
-from shortlist.train.checks import check_before_training, check_free_space, only_training
 from shortlist.train.logged.read_log import read_training_log
 from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.pipeline import TrainedPipeline, train_pipeline
 from shortlist.train.pipeline_trainer import PipelineTrainer
+from shortlist.train.preparation.checks import check_before_training, check_free_space, only_training
+from shortlist.train.preparation.split_of import check_protocol, split_of
 from shortlist.train.refit import measured
 from shortlist.train.refit import refit as refitted
 from shortlist.train.registry import TRAINERS
-from shortlist.train.split_of import check_protocol, split_of
 
 AUTO = "auto"  # the recipe that is composed for the data
 

@@ -17,11 +17,11 @@ from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
 from shortlist.settings import check_settings, settings_of
 from shortlist.train.context import TrainContext
-from shortlist.train.event_weights import check_event_weights
 from shortlist.train.folds import Folds
 from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.pipeline_trainer import PipelineTrainer
-from shortlist.train.rankers.out_of_fold import (
+from shortlist.train.preparation.event_weights import check_event_weights
+from shortlist.train.rankers.training_data.out_of_fold import (
     OutOfFoldConfig,
 )
 from shortlist.train.registry import TRAINERS, Trainer

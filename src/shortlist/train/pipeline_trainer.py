@@ -18,12 +18,12 @@ from shortlist.pipeline.plugins import source_hash
 from shortlist.pipeline.recipe import Types
 from shortlist.progress import Labelled
 from shortlist.train.context import TrainContext, no_history
-from shortlist.train.event_weights import with_weights
 from shortlist.train.finished_stages import fit_once
 from shortlist.train.folds import Fold, Folds, compact
 from shortlist.train.logged.request_batches import logged_batches, with_nominations
 from shortlist.train.logged.training_log import TrainingLog
-from shortlist.train.rankers.out_of_fold import (
+from shortlist.train.preparation.event_weights import with_weights
+from shortlist.train.rankers.training_data.out_of_fold import (
     OutOfFoldConfig,
     Requests,
     folds_of,
@@ -31,8 +31,8 @@ from shortlist.train.rankers.out_of_fold import (
     out_of_fold_data,
     request_batches,
 )
-from shortlist.train.rankers.sample import training_sample
-from shortlist.train.rankers.weights import NothingRetrievedError
+from shortlist.train.rankers.training_data.sample import training_sample
+from shortlist.train.rankers.training_data.weights import NothingRetrievedError
 from shortlist.train.references import MODEL_KEYS, references
 from shortlist.train.registry import Renewer, Trainer, Tuner, trainer_of
 

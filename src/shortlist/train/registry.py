@@ -21,15 +21,19 @@ from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.registry import TYPES
 from shortlist.settings import Setting, check_settings, is_plain, settings_of
 from shortlist.train.context import RequestBatch, TrainContext
-from shortlist.train.event_weights import WEIGHTS, uses_weights
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.models.bert4rec import BERT4RecTrainer
-from shortlist.train.models.co_visit import CoVisitTrainer
-from shortlist.train.models.counts import AvailableTrainer, DiverseTrainer, PopularTrainer, RecentTrainer
+from shortlist.train.models.counting.co_visit import CoVisitTrainer
+from shortlist.train.models.counting.counts import (
+    AvailableTrainer,
+    DiverseTrainer,
+    PopularTrainer,
+    RecentTrainer,
+)
+from shortlist.train.models.counting.ease import EASETrainer
+from shortlist.train.models.counting.item_knn import ItemKNNTrainer
+from shortlist.train.models.counting.last_click import LastClickTrainer
 from shortlist.train.models.din import DINTrainer
-from shortlist.train.models.ease import EASETrainer
-from shortlist.train.models.item_knn import ItemKNNTrainer
-from shortlist.train.models.last_click import LastClickTrainer
 from shortlist.train.models.lightgcn import LightGCNTrainer
 from shortlist.train.models.mf import MFTrainer
 from shortlist.train.models.sequence import SequenceTrainer
@@ -37,13 +41,14 @@ from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.models.two_tower import TwoTowerTrainer
 from shortlist.train.models.untrained import UntrainedModel, has_weights
 from shortlist.train.models.window import WindowTrainer
+from shortlist.train.preparation.event_weights import WEIGHTS, uses_weights
 from shortlist.train.rankers.blend_ranker import BlendRankerTrainer
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
 from shortlist.train.rankers.din_ranker import DINRankerTrainer
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
 from shortlist.train.rankers.mlp_ranker import MLPRankerTrainer
 from shortlist.train.rankers.model_scorer import ModelScorerTrainer
-from shortlist.train.rankers.out_of_fold import OutOfFoldConfig
+from shortlist.train.rankers.training_data.out_of_fold import OutOfFoldConfig
 from shortlist.train.rankers.two_tower_scorer import TowerScorerTrainer
 from shortlist.train.tree.trainer import TreeTrainer
 

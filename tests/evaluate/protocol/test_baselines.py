@@ -8,7 +8,7 @@ from shortlist.data import HeldOut, Interactions
 from shortlist.evaluate.protocol.baselines import LAST, POPULARITY, WINDOW, baselines, in_window
 from shortlist.nominate import ModelNominator
 from shortlist.train.context import DAY
-from shortlist.train.models.last_click import LastClickTrainer
+from shortlist.train.models.counting.last_click import LastClickTrainer
 
 PROTOCOLS = ("half-history", "global-time", "leave-last-out")
 

@@ -11,8 +11,8 @@ from shortlist.evaluate.protocol import fitted_baselines
 from shortlist.evaluate.protocol.baselines import baselines
 from shortlist.evaluate.protocol.fitted_baselines import COUNTED, collect_baselines
 from shortlist.nominate import ModelNominator
-from shortlist.train.models.ease import EASETrainer
-from shortlist.train.models.item_knn import ItemKNNTrainer
+from shortlist.train.models.counting.ease import EASETrainer
+from shortlist.train.models.counting.item_knn import ItemKNNTrainer
 
 COUNTS = ["popularity", "popular in window", "last click"]
 

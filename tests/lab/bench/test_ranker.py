@@ -18,7 +18,7 @@ from shortlist.lab.bench.ranker import (
     lists_difference,
     losses_difference,
 )
-from shortlist.train.rankers.training_set import ListSampling, TrainingSet
+from shortlist.train.rankers.training_data.training_set import ListSampling, TrainingSet
 
 SMALL = Size(
     items=60,

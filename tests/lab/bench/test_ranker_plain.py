@@ -21,7 +21,7 @@ from shortlist.metrics.estimate import resampled
 from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.stages.calibrated import Calibration
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.training_set import MODES, ListSampling, TrainingSet
+from shortlist.train.rankers.training_data.training_set import MODES, ListSampling, TrainingSet
 
 N = 30
 DIN = {"max_history": 5, "width": 6, "attention": (5, 4), "hidden": (9, 7)}

@@ -6,7 +6,7 @@ import torch
 
 from shortlist.models.collaborative.ease import EASE, EASEConfig
 from shortlist.testing.models import events_of
-from shortlist.train.models.ease import EASETrainer
+from shortlist.train.models.counting.ease import EASETrainer
 
 
 @pytest.fixture(scope="module")

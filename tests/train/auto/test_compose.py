@@ -14,8 +14,8 @@ from shortlist.train.auto.measured import LEAST, MOST
 from shortlist.train.auto.models import MANY_STEPS
 from shortlist.train.auto.parts import LARGE
 from shortlist.train.auto.sizes import SHORT
-from shortlist.train.models.ease import MAX_ITEMS
-from shortlist.train.rankers.out_of_fold import folds_of, out_of_fold_data
+from shortlist.train.models.counting.ease import MAX_ITEMS
+from shortlist.train.rankers.training_data.out_of_fold import folds_of, out_of_fold_data
 
 USUAL = LogProfile(
     items=5_000,

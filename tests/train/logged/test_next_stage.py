@@ -20,8 +20,8 @@ from shortlist.train.objectives.full_stage import FullStageSettings
 from shortlist.train.objectives.registry import NEXT_OBJECTIVES
 from shortlist.train.pipeline import train_pipeline
 from shortlist.train.pipeline_trainer import PipelineTrainer
-from shortlist.train.rankers.graded import list_cuts, reaching
-from shortlist.train.rankers.listed import valid_items
+from shortlist.train.rankers.training_data.graded import list_cuts, reaching
+from shortlist.train.rankers.training_data.listed import valid_items
 from shortlist.train.registry import TRAINERS, TYPES
 from tests.train.logged.served import RECIPE, queries
 

@@ -6,7 +6,7 @@ import numpy as np
 from shortlist.data import Catalog, Interactions, Vocabulary
 from shortlist.testing.stages import check_stage
 from shortlist.train.context import TrainContext
-from shortlist.train.models.co_visit import CoVisitTrainer, item_blocks
+from shortlist.train.models.counting.co_visit import CoVisitTrainer, item_blocks
 
 
 def context(users, items, n_items):

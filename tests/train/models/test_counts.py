@@ -9,7 +9,7 @@ from shortlist.data import Catalog, Interactions, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.testing.stages import check_stage
 from shortlist.train.context import DAY, TrainContext
-from shortlist.train.models.counts import (
+from shortlist.train.models.counting.counts import (
     AvailableTrainer,
     DiverseTrainer,
     PopularTrainer,

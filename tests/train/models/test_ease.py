@@ -6,7 +6,7 @@ import torch
 
 from shortlist.data import Interactions
 from shortlist.errors import ConfigError
-from shortlist.train.models.ease import (
+from shortlist.train.models.counting.ease import (
     MAX_ITEMS,
     SAFE_CONDITION,
     EASETrainer,
@@ -74,7 +74,7 @@ def test_model_trained_on_no_events_scores_zero():
 def test_block_size_does_not_change_the_weights(monkeypatch):
     events = tastes()
     whole = EASETrainer(ridge=5.0).learn(events).weights
-    monkeypatch.setattr("shortlist.train.models.ease.BLOCK", 3)
+    monkeypatch.setattr("shortlist.train.models.counting.ease.BLOCK", 3)
     assert torch.allclose(EASETrainer(ridge=5.0).learn(events).weights, whole, atol=1e-6)
 
 

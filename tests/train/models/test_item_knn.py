@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from shortlist.errors import ConfigError
-from shortlist.train.models import item_knn as knn
-from shortlist.train.models.item_knn import ItemKNNTrainer
+from shortlist.train.models.counting import item_knn as knn
+from shortlist.train.models.counting.item_knn import ItemKNNTrainer
 from shortlist.train.registry import make_trainer
 from tests.train.logs import log, nothing
 

@@ -10,7 +10,7 @@ from shortlist.data import Interactions
 from shortlist.errors import ConfigError
 from shortlist.testing.stages import check_stage
 from shortlist.train import TrainContext
-from shortlist.train.models.last_click import LastClickTrainer
+from shortlist.train.models.counting.last_click import LastClickTrainer
 from shortlist.train.registry import make_trainer
 
 

@@ -15,9 +15,9 @@ from shortlist.train.objectives.full_stage import FullStageSettings
 from shortlist.train.objectives.registry import OBJECTIVES
 from shortlist.train.objectives.relabel import LADDERS, relabel
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
-from shortlist.train.rankers.graded import list_grades, reaching, stage_negatives
 from shortlist.train.rankers.ranker import ranking_loss
-from shortlist.train.rankers.training_set import ListSampling, RankingLists, TrainingSet
+from shortlist.train.rankers.training_data.graded import list_grades, reaching, stage_negatives
+from shortlist.train.rankers.training_data.training_set import ListSampling, RankingLists, TrainingSet
 from shortlist.train.registry import make_trainer
 from shortlist.train.stage_outcomes import StageOutcomes
 

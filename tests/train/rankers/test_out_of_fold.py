@@ -5,7 +5,7 @@ import pytest
 
 from shortlist.data import Interactions
 from shortlist.errors import DataError
-from shortlist.train.rankers.out_of_fold import (
+from shortlist.train.rankers.training_data.out_of_fold import (
     OutOfFoldConfig,
     by_user,
     folds_of,

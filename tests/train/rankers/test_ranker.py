@@ -16,7 +16,7 @@ from shortlist.stages.calibrated import Calibrated
 from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.loop.losses import listwise_loss
 from shortlist.train.rankers.ranker import NetworkRankerTrainer, RankerTrainer, ranking_loss
-from shortlist.train.rankers.training_set import MODES, NEGATIVES, RankingLists, TrainingSet
+from shortlist.train.rankers.training_data.training_set import MODES, NEGATIVES, RankingLists, TrainingSet
 from tests.train.rankers.test_training_set import N, batch_of, training_set
 
 

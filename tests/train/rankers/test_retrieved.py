@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.data import Interactions, Windows, sliding
 from shortlist.errors import ArtifactError, ConfigError, DataError
-from shortlist.train.rankers.retrieved import (
+from shortlist.train.rankers.training_data.retrieved import (
     NO_FOLD,
     SCHEMES,
     Flags,

@@ -8,7 +8,7 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.grammar import Scorer
 from shortlist.stages.filters import Seen
-from shortlist.train.rankers.sample import LOW, training_sample
+from shortlist.train.rankers.training_data.sample import LOW, training_sample
 from tests.train.rankers.test_training_set import batch_of
 
 

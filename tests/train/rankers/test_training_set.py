@@ -8,7 +8,7 @@ import torch
 
 from shortlist.data import Candidates, Query
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.training_set import (
+from shortlist.train.rankers.training_data.training_set import (
     MODES,
     NEGATIVES,
     ListSampling,

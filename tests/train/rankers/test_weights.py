@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.train.rankers.weights import (
+from shortlist.train.rankers.training_data.weights import (
     Guard,
     effective_share,
     expected_share,

@@ -257,7 +257,7 @@ def test_checkpoints_inside_a_bundle_are_refused(old, later, tmp_path):
 @pytest.mark.usefixtures("no_training")
 def test_full_disk_is_found_before_training_again(old, later, monkeypatch):
     usage = shutil.disk_usage(old)._replace(free=10)
-    monkeypatch.setattr("shortlist.train.checks.shutil.disk_usage", lambda folder: usage)
+    monkeypatch.setattr("shortlist.train.preparation.checks.shutil.disk_usage", lambda folder: usage)
     with pytest.raises(ConfigError, match=r"bundle: the bundle needs about .* 10 bytes are free there"):
         refresh(old, later, retrain=True)
 

@@ -6,7 +6,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.index.tree import Tree, TreeIndex, grow, n_rows
 from shortlist.models.nodes import NodeScorer, ScorerConfig
-from shortlist.train.tree.likelihood import strides_of
+from shortlist.train.tree.updates.likelihood import strides_of
 
 
 class TableScorer(NodeScorer):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from shortlist.index.tree.assign import balanced_assign
-from shortlist.train.tree.assignment import STRATEGIES, AssignmentProblem
+from shortlist.train.tree.updates.assignment import STRATEGIES, AssignmentProblem
 
 
 def problem_of(seed=0, groups=6, width=4, capacity=5):

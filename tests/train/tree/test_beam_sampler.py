@@ -3,7 +3,7 @@ import torch
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
-from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
+from shortlist.train.tree.samplers.beam_sampler import BeamSampler, model_targets
 from tests.train.tree.test_sampler import check, seeded
 from tests.train.tree.test_tree_sampler import heaped, largest, random_scores, reader
 

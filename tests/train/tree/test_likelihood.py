@@ -2,9 +2,9 @@ import numpy as np
 import torch
 
 from shortlist.index.tree import TreeIndex, TreeShape
-from shortlist.train.tree.likelihood import sample_instances, strides_of
-from shortlist.train.tree.reassign import UpdateRule
-from shortlist.train.tree.update import dtr_update, jtm_update
+from shortlist.train.tree.updates.likelihood import sample_instances, strides_of
+from shortlist.train.tree.updates.reassign import UpdateRule
+from shortlist.train.tree.updates.update import dtr_update, jtm_update
 from tests.train.tree.table_scores import TableScorer, world
 
 

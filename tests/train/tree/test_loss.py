@@ -6,7 +6,7 @@ import torch
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.train.tree.loss import binary, level_softmax, margin, sampled_softmax, top_k_hinge
-from shortlist.train.tree.sampler import AllSampler
+from shortlist.train.tree.samplers.sampler import AllSampler
 
 LOSSES = {
     "sampled": lambda x, valid, **more: sampled_softmax(x, torch.zeros_like(x), valid, **more),

@@ -7,11 +7,11 @@ import torch
 
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import grow
-from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, margin, sampled_softmax, top_k_hinge
 from shortlist.train.tree.rectify import MODES, Labels, label_weights
-from shortlist.train.tree.sampler import AllSampler, SiblingSampler, UniformSampler, only_live
-from shortlist.train.tree.tree_sampler import TreeSampler
+from shortlist.train.tree.samplers.beam_sampler import BeamSampler, model_targets
+from shortlist.train.tree.samplers.sampler import AllSampler, SiblingSampler, UniformSampler, only_live
+from shortlist.train.tree.samplers.tree_sampler import TreeSampler
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SAMPLERS = [

@@ -6,7 +6,7 @@ import torch
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.index.tree.tree import grow
-from shortlist.train.tree.sampler import (
+from shortlist.train.tree.samplers.sampler import (
     AllSampler,
     SiblingSampler,
     UniformSampler,

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.index.tree import Tree, TreeIndex
-from shortlist.train.tree.sampler import depth_aware, path
+from shortlist.train.tree.samplers.sampler import depth_aware, path
 from shortlist.train.tree.step import TrainStep, _States, first_trained_level
 from tests.train.tree.small import plan, small_index
 

@@ -8,8 +8,8 @@ from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
 from shortlist.lab.theory.bounds_dtr import corollary1
 from shortlist.train.tree.loss import sampled_softmax
-from shortlist.train.tree.sampler import path
-from shortlist.train.tree.tree_sampler import (
+from shortlist.train.tree.samplers.sampler import path
+from shortlist.train.tree.samplers.tree_sampler import (
     Paths,
     TreeSampler,
     corrected,

@@ -13,10 +13,10 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.index.tree import TreeIndex, TreeShape, grow, n_rows
 from shortlist.index.tree.assign import balanced_assign
 from shortlist.models.nodes import ScorerConfig, make_scorer
-from shortlist.train.tree import reassign
 from shortlist.train.tree.instances import instances_of
-from shortlist.train.tree.reassign import UpdateRule
-from shortlist.train.tree.update import dtr_update, jtm_update, tdm_update, update_rule, updated_tree
+from shortlist.train.tree.updates import reassign
+from shortlist.train.tree.updates.reassign import UpdateRule
+from shortlist.train.tree.updates.update import dtr_update, jtm_update, tdm_update, update_rule, updated_tree
 from tests.train.tree.small import cyclic_events, plan, small_index
 from tests.train.tree.table_scores import (
     TableScorer,

@@ -12,7 +12,7 @@ from shortlist.data.held_out import Positions
 from shortlist.models.counts.last_click import LastClick
 from shortlist.models.counts.slates import first_unseen, next_items
 from shortlist.train.context import DAY
-from shortlist.train.models.last_click import LastClickTrainer
+from shortlist.train.models.counting.last_click import LastClickTrainer
 
 POPULARITY, WINDOW, LAST = "popularity", "popular in window", "last click"
 WINDOW_DAYS = 30.0  # before the last training event

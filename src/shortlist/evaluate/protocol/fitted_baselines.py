@@ -14,8 +14,8 @@ from shortlist.evaluate.full_catalog import rank_model
 from shortlist.evaluate.protocol.baselines import baselines
 from shortlist.pipeline import Recommender
 from shortlist.progress import Progress, silent, tracked
-from shortlist.train.models.ease import MAX_ITEMS, EASETrainer
-from shortlist.train.models.item_knn import ItemKNNTrainer
+from shortlist.train.models.counting.ease import MAX_ITEMS, EASETrainer
+from shortlist.train.models.counting.item_knn import ItemKNNTrainer
 from shortlist.train.models.trainer import ModelTrainer
 
 CHOICES = ("auto", "all", "counts")

@@ -32,7 +32,7 @@ from shortlist.stages import DINScorer
 from shortlist.train.context import RequestBatch
 from shortlist.train.rankers.boosted_ranker import lightgbm, quiet, trees_of
 from shortlist.train.rankers.calibrate import isotonic, platt
-from shortlist.train.rankers.training_set import ListSampling, RankingLists, TrainingSet
+from shortlist.train.rankers.training_data.training_set import ListSampling, RankingLists, TrainingSet
 
 STAGES = ("nominators", "prerank", "rank", "select")
 

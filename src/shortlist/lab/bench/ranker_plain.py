@@ -16,7 +16,7 @@ from shortlist.metrics.estimate import Floats
 from shortlist.models.ranking.din_ranker import DINRanker
 from shortlist.stages.calibrated import TIE_BREAK, Calibration
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.training_set import RankingLists, TrainingSet
+from shortlist.train.rankers.training_data.training_set import RankingLists, TrainingSet
 
 Weights = Sequence[Sequence[float]]
 

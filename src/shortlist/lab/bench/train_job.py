@@ -18,7 +18,7 @@ from shortlist.train.bundle import train_measured
 from shortlist.train.folds import Fold, Folds
 from shortlist.train.pipeline import context_of
 from shortlist.train.pipeline_trainer import PipelineTrainer
-from shortlist.train.rankers.out_of_fold import request_batches
+from shortlist.train.rankers.training_data.out_of_fold import request_batches
 from shortlist.train.refit import refit
 from shortlist.train.registry import TRAINERS
 

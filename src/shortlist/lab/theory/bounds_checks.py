@@ -13,7 +13,7 @@ from shortlist.lab.theory.bounds_inputs import bottom_aligned, pair_factor, same
 from shortlist.lab.theory.bounds_ranker import weight_shift
 from shortlist.lab.theory.bounds_sampler import plus_shares, sampler_gap
 from shortlist.lab.theory.margin_checks import Check
-from shortlist.train.rankers.weights import expected_share, weigh
+from shortlist.train.rankers.training_data.weights import expected_share, weigh
 from shortlist.train.tree import log_proposal, proposal_kl
 
 LEAVES = 2000

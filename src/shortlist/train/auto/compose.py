@@ -11,9 +11,9 @@ from shortlist.train.auto.log_profile import MOST_REQUESTS, LogProfile
 from shortlist.train.auto.measured import measured_requests, why_sampled
 from shortlist.train.auto.models import SEQUENCE, ModelParts
 from shortlist.train.auto.parts import EASE_SHARE, MORE_TIME, minutes_of, nominator
-from shortlist.train.memory import in_words
-from shortlist.train.models.ease import MAX_ITEMS, TRAINING_BYTES
-from shortlist.train.rankers.out_of_fold import OutOfFoldConfig
+from shortlist.train.models.counting.ease import MAX_ITEMS, TRAINING_BYTES
+from shortlist.train.preparation.memory import in_words
+from shortlist.train.rankers.training_data.out_of_fold import OutOfFoldConfig
 
 RANKER = "blend-ranker"
 REPEATED = 0.02  # share of the events from which items of the history are nominated

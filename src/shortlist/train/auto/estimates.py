@@ -17,8 +17,8 @@ from shortlist.pipeline.recipe import StageConfig
 from shortlist.train.context import TrainContext
 from shortlist.train.folds import Folds
 from shortlist.train.loop.device import device_of
-from shortlist.train.memory import available_memory
 from shortlist.train.pipeline_trainer import PipelineTrainer
+from shortlist.train.preparation.memory import available_memory
 from shortlist.train.registry import TRAINERS, make_trainer
 
 Clock = Callable[[], float]  # seconds

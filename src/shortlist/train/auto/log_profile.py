@@ -13,8 +13,8 @@ from shortlist.data import Dataset, Interactions, Split
 from shortlist.errors import DataError
 from shortlist.stages.catalog_columns import CatalogColumns
 from shortlist.train.auto.sizes import history_length
-from shortlist.train.memory import available_memory
-from shortlist.train.rankers.out_of_fold import OutOfFoldConfig, out_of_fold_data
+from shortlist.train.preparation.memory import available_memory
+from shortlist.train.rankers.training_data.out_of_fold import OutOfFoldConfig, out_of_fold_data
 
 MOST_REQUESTS = 20_000  # the default of [train] requests
 

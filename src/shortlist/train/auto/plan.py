@@ -14,7 +14,7 @@ from shortlist.progress import Progress, silent
 from shortlist.train.auto.compose import Composer
 from shortlist.train.auto.estimates import Meter
 from shortlist.train.auto.log_profile import LogProfile, log_profile
-from shortlist.train.split_of import check_protocol, split_of
+from shortlist.train.preparation.split_of import check_protocol, split_of
 
 MINUTES = 10.0
 

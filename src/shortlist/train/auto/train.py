@@ -32,11 +32,11 @@ from shortlist.train.auto.guarantee import (
 )
 from shortlist.train.auto.parts import MORE_TIME
 from shortlist.train.auto.plan import Plan
-from shortlist.train.checks import check_before_training
 from shortlist.train.context import TrainContext
 from shortlist.train.folds import Folds
 from shortlist.train.pipeline import TrainedPipeline, context_of, train_pipeline
 from shortlist.train.pipeline_trainer import PipelineTrainer
+from shortlist.train.preparation.checks import check_before_training
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.registry import TRAINERS
 

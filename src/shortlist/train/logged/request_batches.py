@@ -16,8 +16,8 @@ from shortlist.grammar import Nominator, Pool, Stage, bare
 from shortlist.train.context import RequestBatch
 from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.objectives.from_log import take_requests
-from shortlist.train.rankers.listed import candidates_of
-from shortlist.train.rankers.out_of_fold import user_blocks
+from shortlist.train.rankers.training_data.listed import candidates_of
+from shortlist.train.rankers.training_data.out_of_fold import user_blocks
 from shortlist.train.stage_outcomes import StageOutcomes
 
 LOGGED = "logged candidates"  # no nominator of a recipe can have this name

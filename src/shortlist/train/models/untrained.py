@@ -6,8 +6,8 @@ from typing import Any
 from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.models.model import Model
 from shortlist.progress import Progress, silent
-from shortlist.train.event_weights import uses_weights
 from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
+from shortlist.train.preparation.event_weights import uses_weights
 
 
 @dataclass(frozen=True)

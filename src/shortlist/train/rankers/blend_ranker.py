@@ -22,7 +22,7 @@ from shortlist.train.rankers.ensemble import ensemble
 from shortlist.train.rankers.feature_ranker import FeatureRankerTrainer
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
-from shortlist.train.rankers.training_set import ListSampling, TrainingSet
+from shortlist.train.rankers.training_data.training_set import ListSampling, TrainingSet
 
 OBJECTIVE = tuple(one.name for one in settings_of(ObjectiveSettings))  # of the network; trees have their own
 

@@ -23,11 +23,11 @@ from shortlist.train.context import TrainContext
 from shortlist.train.loop.convergence import FitSummary, best_of, history_of
 from shortlist.train.objectives.listwise import bce
 from shortlist.train.objectives.registry import Entry
-from shortlist.train.rankers.graded import list_grades
-from shortlist.train.rankers.listed import valid_items
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
-from shortlist.train.rankers.training_set import RankingLists, TrainingSet
+from shortlist.train.rankers.training_data.graded import list_grades
+from shortlist.train.rankers.training_data.listed import valid_items
+from shortlist.train.rankers.training_data.training_set import RankingLists, TrainingSet
 
 CUT = 10  # early stopping by NDCG@10
 READS = {"lambdarank": ("sigma", "gain", "truncation"), "bce": ()}

@@ -17,7 +17,7 @@ from shortlist.stages import DINScorer
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.rankers.ranker import NetworkRankerTrainer
-from shortlist.train.rankers.training_set import TrainingSet
+from shortlist.train.rankers.training_data.training_set import TrainingSet
 
 
 @dataclass(frozen=True)

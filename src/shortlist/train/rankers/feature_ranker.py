@@ -15,7 +15,7 @@ from shortlist.stages import FeatureRanker
 from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.rankers.ranker import NetworkRankerTrainer, Score
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
-from shortlist.train.rankers.training_set import TrainingSet
+from shortlist.train.rankers.training_data.training_set import TrainingSet
 
 ENOUGH = 40  # batches that features are standardised by
 

@@ -12,7 +12,7 @@ from shortlist.stages import MLPScorer
 from shortlist.train.context import TrainContext
 from shortlist.train.rankers.ranker import NetworkRankerTrainer
 from shortlist.train.rankers.ranking_features import ranking_features, renewed_features
-from shortlist.train.rankers.training_set import TrainingSet
+from shortlist.train.rankers.training_data.training_set import TrainingSet
 
 
 @dataclass(frozen=True)

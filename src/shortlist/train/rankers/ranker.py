@@ -29,7 +29,7 @@ from shortlist.train.loop.loop import Loop
 from shortlist.train.loop.losses import listwise_loss, target_losses
 from shortlist.train.objectives.registry import Objective
 from shortlist.train.rankers.calibrate import calibrated
-from shortlist.train.rankers.training_set import ListSampling, RankingLists, TrainingSet
+from shortlist.train.rankers.training_data.training_set import ListSampling, RankingLists, TrainingSet
 
 CALIBRATIONS = ("none", "platt", "isotonic")
 

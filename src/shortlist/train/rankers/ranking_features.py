@@ -13,7 +13,7 @@ from shortlist.errors import ConfigError
 from shortlist.stages.catalog_columns import CatalogColumns
 from shortlist.stages.ranking_features import ITEMS, POOL, REPEATS, SCORED, RankingFeatures
 from shortlist.train.context import DAY, TrainContext
-from shortlist.train.models.counts import counts_in_window
+from shortlist.train.models.counting.counts import counts_in_window
 
 
 def ranking_features(

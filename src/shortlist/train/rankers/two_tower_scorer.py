@@ -16,7 +16,7 @@ from shortlist.train.context import TrainContext
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.models.two_tower import TwoTowerTrainer
 from shortlist.train.rankers.ranker import NetworkRankerTrainer, Score
-from shortlist.train.rankers.training_set import TrainingSet
+from shortlist.train.rankers.training_data.training_set import TrainingSet
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.grammar import Pipeline, Stage, leaves, map_leaves
 from shortlist.pipeline import Recipe
 from shortlist.train.context import TrainContext
-from shortlist.train.event_weights import check_event_weights, with_weights
+from shortlist.train.preparation.event_weights import check_event_weights, with_weights
 from shortlist.train.registry import Renewer, Trainer, trainer_of
 
 

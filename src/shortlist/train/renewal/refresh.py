@@ -12,8 +12,8 @@ from shortlist.pipeline.about import Refresh
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
 from shortlist.train.bundle import save_trained, train_measured
-from shortlist.train.checks import check_free_space, only_training
 from shortlist.train.context import TrainContext
+from shortlist.train.preparation.checks import check_free_space, only_training
 from shortlist.train.refit import refit
 from shortlist.train.renewal.bundle_rows import BundleRows, in_rows_of, trained_events
 from shortlist.train.renewal.count_stages import recount

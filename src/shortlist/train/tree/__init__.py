@@ -1,9 +1,9 @@
 """Tree training: samplers, losses, rectified labels, tree updates, the training loop."""
 
-from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, level_softmax, margin, sampled_softmax, top_k_hinge
 from shortlist.train.tree.rectify import Labels, Top, label_weights, mean_label_per_level, rectified
-from shortlist.train.tree.sampler import (
+from shortlist.train.tree.samplers.beam_sampler import BeamSampler, model_targets
+from shortlist.train.tree.samplers.sampler import (
     AllSampler,
     SampledNodes,
     Sampler,
@@ -12,7 +12,7 @@ from shortlist.train.tree.sampler import (
     depth_aware,
     only_live,
 )
-from shortlist.train.tree.tree_sampler import TreeSampler, log_proposal, proposal_kl
+from shortlist.train.tree.samplers.tree_sampler import TreeSampler, log_proposal, proposal_kl
 
 __all__ = [
     "AllSampler",

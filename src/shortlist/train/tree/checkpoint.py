@@ -17,7 +17,7 @@ from shortlist.index.tree import TreeIndex
 from shortlist.train.fingerprint import fingerprint
 from shortlist.train.tree.optimizer import TreeOptimizer
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.update import UpdateReport
+from shortlist.train.tree.updates.update import UpdateReport
 
 KIND = "tree-training"
 TENSORS, FACTS = "state.safetensors", "state.json"

@@ -18,7 +18,7 @@ from shortlist.train.objectives.full_stage import FullStageSettings
 from shortlist.train.objectives.instances import InstanceBatch, InstanceSampler
 from shortlist.train.objectives.listwise import ssm
 from shortlist.train.objectives.registry import Objective
-from shortlist.train.tree.sampler import path
+from shortlist.train.tree.samplers.sampler import path
 from shortlist.train.tree.step import TrainStep
 
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from shortlist.index.tree import TreeIndex, TreeShape
-from shortlist.train.tree.beam_sampler import BeamSampler, model_targets
 from shortlist.train.tree.loss import binary, margin, sampled_softmax, top_k_hinge
 from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.sampler import (
+from shortlist.train.tree.samplers.beam_sampler import BeamSampler, model_targets
+from shortlist.train.tree.samplers.sampler import (
     AllSampler,
     LevelScore,
     SampledNodes,
@@ -20,7 +20,7 @@ from shortlist.train.tree.sampler import (
     depth_aware,
     only_live,
 )
-from shortlist.train.tree.tree_sampler import TreeSampler
+from shortlist.train.tree.samplers.tree_sampler import TreeSampler
 
 Sampler = AllSampler | UniformSampler | SiblingSampler | TreeSampler | BeamSampler
 

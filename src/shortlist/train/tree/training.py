@@ -41,7 +41,7 @@ from shortlist.train.tree.plan import TreePlan
 from shortlist.train.tree.rectify import Estimator, Labels, label_weights, rectified
 from shortlist.train.tree.step import TrainStep, first_trained_level
 from shortlist.train.tree.training_set import TreeTrainingSet
-from shortlist.train.tree.update import updated_tree
+from shortlist.train.tree.updates.update import updated_tree
 from shortlist.train.tree.validation import quality, validation_sample
 
 Clock = Callable[[], float]

@@ -21,7 +21,7 @@ from shortlist.lab.experiments.models.baselines import (
 from shortlist.lab.experiments.models.trials import ModelTrial
 from shortlist.lab.render import result_drawing, result_page
 from shortlist.lab.result import result_json
-from shortlist.train.models.ease import EASETrainer
+from shortlist.train.models.counting.ease import EASETrainer
 from tests.lab.experiments.results import check_result, ids
 from tests.lab.experiments.training_calls import record_training
 

@@ -9,7 +9,7 @@ from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.models.trials import DEPTH, ModelTrial
 from shortlist.lab.experiments.trees.trial import settings_without_device
 from shortlist.train.jtr import JTRTrainer
-from shortlist.train.models.last_click import LastClickTrainer
+from shortlist.train.models.counting.last_click import LastClickTrainer
 from shortlist.train.registry import make_trainer
 from tests.lab.experiments.training_calls import record_training
 

@@ -16,7 +16,7 @@ from shortlist.lab.experiments.trees.trial import (
     rows_of,
     some_users,
 )
-from shortlist.train.models.last_click import LastClickTrainer
+from shortlist.train.models.counting.last_click import LastClickTrainer
 from shortlist.train.models.sequence import SequenceTrainer
 
 TINY = {"rounds": 1, "steps": 3, "eval_every": 3}

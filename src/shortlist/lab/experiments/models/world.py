@@ -19,7 +19,7 @@ from shortlist.progress import Progress, silent, tracked
 from shortlist.simulate import World, make_world, simulate_log
 from shortlist.simulate.embedded import SIZES
 from shortlist.train.context import DAY
-from shortlist.train.models.ease import EASETrainer
+from shortlist.train.models.counting.ease import EASETrainer
 
 METRICS = ("recall@20", "ndcg@20")
 ORDER = ("random", "popularity", "item neighbours", "truth")  # each should clearly beat the previous one

@@ -22,7 +22,7 @@ from shortlist.progress import Progress, silent
 from shortlist.train.tree.plan import TreePlan, plan_of
 from shortlist.train.tree.training import TreeTraining
 from shortlist.train.tree.training_set import TreeTrainingSet
-from shortlist.train.tree.update import updated_tree
+from shortlist.train.tree.updates.update import updated_tree
 
 FULL: dict[str, Any] = {"items": 10_677, "users": 4000, "batches": (1000, 4000), "repeats": 15}
 FULL["answers"] = (1, 50, 500, 2000, 4000)

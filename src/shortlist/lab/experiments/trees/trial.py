@@ -26,7 +26,7 @@ from shortlist.progress import Progress, silent
 from shortlist.simulate import embedded
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.device import device_of
-from shortlist.train.models.ease import EASETrainer
+from shortlist.train.models.counting.ease import EASETrainer
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer

@@ -16,7 +16,7 @@ from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.loop import Loop
-from shortlist.train.rankers.weights import Weights
+from shortlist.train.rankers.training_data.weights import Weights
 from shortlist.train.tree.validation import full_histories
 
 

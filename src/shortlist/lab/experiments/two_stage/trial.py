@@ -22,8 +22,8 @@ from shortlist.lab.experiments.trees.trial import Settings, Trial
 from shortlist.lab.experiments.two_stage.later_items import LaterItems
 from shortlist.pipeline.about import RetrievedTargets
 from shortlist.train.loop.device import device_of
-from shortlist.train.rankers.retrieved import Flags, Retrieve, retrieved_flags
-from shortlist.train.rankers.weights import Guard, Weights, retrieval_probability, weigh
+from shortlist.train.rankers.training_data.retrieved import Flags, Retrieve, retrieved_flags
+from shortlist.train.rankers.training_data.weights import Guard, Weights, retrieval_probability, weigh
 from shortlist.train.tree.training import TreeTraining
 from shortlist.train.tree.training_set import TreeTrainingSet
 from shortlist.train.tree.validation import full_histories

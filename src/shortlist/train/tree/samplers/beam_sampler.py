@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
-from shortlist.train.tree.sampler import LevelScore, SampledNodes, SiblingSampler, check_levels, path
+from shortlist.train.tree.samplers.sampler import LevelScore, SampledNodes, SiblingSampler, check_levels, path
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from shortlist.train.context import RequestBatch
 from shortlist.train.objectives.cuts import LoggedCuts
 from shortlist.train.objectives.full_stage import MAX_WEIGHT, FullStageSettings
 from shortlist.train.objectives.relabel import Ladder
-from shortlist.train.rankers.listed import placed, places
+from shortlist.train.rankers.training_data.listed import placed, places
 
 
 def reaching(one: RequestBatch, settings: FullStageSettings) -> RequestBatch:

@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from shortlist.errors import ConfigError
 from shortlist.index.tree.shape import TreeShape
-from shortlist.train.tree.sampler import LevelScore, SampledNodes, all_others, check_levels, path
+from shortlist.train.tree.samplers.sampler import LevelScore, SampledNodes, all_others, check_levels, path
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,16 @@ from shortlist.settings import setting
 from shortlist.train.context import RequestBatch
 from shortlist.train.objectives.cuts import LoggedCuts
 from shortlist.train.objectives.full_stage import FullStageSettings
-from shortlist.train.rankers.graded import drawn, ladder_of, list_cuts, list_grades, reaching, stage_negatives
-from shortlist.train.rankers.listed import candidates_of, places, valid_items
-from shortlist.train.rankers.weights import (
+from shortlist.train.rankers.training_data.graded import (
+    drawn,
+    ladder_of,
+    list_cuts,
+    list_grades,
+    reaching,
+    stage_negatives,
+)
+from shortlist.train.rankers.training_data.listed import candidates_of, places, valid_items
+from shortlist.train.rankers.training_data.weights import (
     Guard,
     NothingRetrievedError,
     Weights,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from shortlist.errors import ConfigError
 from shortlist.index.tree import TreeIndex
 from shortlist.index.tree.assign import PRIORITIES
-from shortlist.train.tree.assignment import AssignmentProblem
-from shortlist.train.tree.likelihood import (
+from shortlist.train.tree.updates.assignment import AssignmentProblem
+from shortlist.train.tree.updates.likelihood import (
     Ints,
     LogLikelihood,
     Stride,

@@ -21,7 +21,7 @@ from shortlist.data.held_out import Positions
 from shortlist.errors import DataError
 from shortlist.settings import setting
 from shortlist.train.context import RequestBatch
-from shortlist.train.rankers.retrieved import fold_of
+from shortlist.train.rankers.training_data.retrieved import fold_of
 
 BATCH = 128
 CELLS = 1 << 25  # scores of a batch, for all items, at most

@@ -10,7 +10,7 @@ from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.models.collaborative.item_knn import ItemKNN
 from shortlist.progress import Progress, silent, tracked
 from shortlist.settings import setting
-from shortlist.train.models.co_visit import CELLS, USUAL_WEIGHT, item_blocks, nearest_items
+from shortlist.train.models.counting.co_visit import CELLS, USUAL_WEIGHT, item_blocks, nearest_items
 from shortlist.train.models.trainer import ModelTrainer, OnValidation, no_callback
 
 

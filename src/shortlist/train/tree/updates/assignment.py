@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from shortlist.index.tree.assign import balanced_assign, priority_of
 from shortlist.index.tree.local_search import improve
-from shortlist.train.tree.likelihood import Ints
+from shortlist.train.tree.updates.likelihood import Ints
 
 # Keep the current assignment; assign in the order of priority; swap from the current assignment; or the better of the
 # last two, with swaps after the assignment.

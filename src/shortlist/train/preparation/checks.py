@@ -22,8 +22,8 @@ from shortlist.pipeline import TYPES, Recipe
 from shortlist.pipeline.recipe import Types
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.device import device_of
-from shortlist.train.memory import VARIABLE, available_memory, in_words
 from shortlist.train.pipeline_trainer import PipelineTrainer
+from shortlist.train.preparation.memory import VARIABLE, available_memory, in_words
 from shortlist.train.registry import TRAINERS, Trainer
 
 Available = Callable[[torch.device], int | None]

@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from shortlist.index.tree import TreeIndex
 from shortlist.index.tree.order import by_vectors
 from shortlist.train.tree.instances import Instances
-from shortlist.train.tree.likelihood import (
+from shortlist.train.tree.plan import TreePlan
+from shortlist.train.tree.updates.likelihood import (
     Histories,
     LogLikelihood,
     sample_instances,
     sigmoid_log_likelihood,
     softmax_log_likelihood,
 )
-from shortlist.train.tree.plan import TreePlan
-from shortlist.train.tree.reassign import Reassignment, UpdateRule, reassign
+from shortlist.train.tree.updates.reassign import Reassignment, UpdateRule, reassign
 
 
 @dataclass(frozen=True)

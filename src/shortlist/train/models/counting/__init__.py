@@ -1,0 +1,1 @@
+"""Trainers of models that count, without gradients."""

@@ -1,0 +1,1 @@
+"""What is checked and prepared before a training."""

@@ -1,0 +1,1 @@
+"""Samplers of nodes for the training of a tree."""

@@ -1,0 +1,1 @@
+"""Updates of a tree: items move to other leaves."""
