@@ -107,8 +107,8 @@ def _adjusted(pairs: list[Pair], scores: Mapping[str, Scores], metric: str) -> t
     adjusted = holm([pair.test.p_value for pair in pairs])
     t_tests = user_t_tests([(scores[pair.system][metric], scores[pair.against][metric]) for pair in pairs])
     return tuple(
-        Pair.of(pair.system, pair.against, pair.test, *own)
-        for pair, *own in zip(pairs, adjusted, t_tests, strict=True)
+        Pair.of(pair.system, pair.against, pair.test, p_holm, own)
+        for pair, p_holm, own in zip(pairs, adjusted, t_tests, strict=True)
     )
 
 

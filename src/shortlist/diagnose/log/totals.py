@@ -69,10 +69,11 @@ def weights(record: LoggedRequests) -> Array:
 def _filtered(record: LoggedRequests, weight: Array, depth: int) -> Array:
     """Candidates that filters of each stage removed [T]: counted where the log knows, else estimated."""
     counts = record.n_filtered[:, :depth]
-    known = (counts >= 0).all(axis=1)
+    known: Array = np.asarray((counts >= 0).all(axis=1))
     removed = record.filtered & ~known[record.request] & (record.stage < depth)
-    estimated: Array = np.bincount(record.stage[removed], weight[removed], depth)[:depth]
-    return estimated + counts[known].sum(axis=0)
+    found: Array = np.bincount(record.stage[removed], weight[removed], depth)[:depth]
+    found = found + counts[known].sum(axis=0)
+    return found
 
 
 def by_funnel(record: LoggedRequests) -> list[tuple[Funnel, LoggedRequests]]:
