@@ -85,7 +85,7 @@ def _batch(log: TrainingLog, events: Interactions, ends: Array, rows: Array) -> 
         part.n_stages,
         None if part.incl_prob is None else _padded(part.incl_prob, counts, 1.0).float(),
         passed=0,
-        scores={stage: _padded(part.scores[:, stage - 1], counts, np.nan) for stage in log.log.scored},
+        scores={stage: _padded(part.scores_of(stage), counts, np.nan) for stage in log.log.scored},
     )
     targets = _padded(part.item_id[positive], np.bincount(part.request[positive], minlength=len(rows)), -1)
     found = Candidates.of(items, torch.zeros(items.shape))

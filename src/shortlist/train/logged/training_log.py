@@ -31,8 +31,8 @@ class TrainingLog:
     def fingerprint(self) -> str | None:
         """A hash of the requests and their labels."""
         log = self.log
-        columns = (log.user_id, log.offsets, log.item_id, log.stage, log.y, self.time)
-        columns = columns if log.scores is None else (*columns, log.scores)
+        columns = [log.user_id, log.offsets, log.item_id, log.stage, log.y, self.time]
+        columns += [] if log.scores is None else [log.scores]
         return fingerprint(tuple(torch.from_numpy(np.ascontiguousarray(one)) for one in columns))
 
     def take(self, rows: Array) -> "TrainingLog":

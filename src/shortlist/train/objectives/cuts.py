@@ -47,10 +47,6 @@ class LoggedCuts:
         lowest = torch.where(lowest.isinf(), 0.0, lowest)
         return torch.where(known, self.next_scores, lowest - BELOW)
 
-    def to(self, device: torch.device) -> "LoggedCuts":
-        """The same on another device."""
-        return LoggedCuts(*(None if one is None else one.to(device) for one in vars(self).values()))
-
 
 def _count(kept: Tensor) -> Tensor:
     return kept.sum(1, keepdim=True).clamp(min=1)

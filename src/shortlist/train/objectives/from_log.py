@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def take_requests(log: StageLog, rows: Array) -> StageLog:
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     at = np.arange(offsets[-1]) + np.repeat(np.asarray(log.offsets)[:-1][rows] - offsets[:-1], counts)
     columns = {name: getattr(log, name) for name in ("item_id", "stage", "y", "incl_prob", "scores")}
-    moved = {name: None if one is None else one[at] for name, one in columns.items()}
+    moved: dict[str, Any] = {name: None if one is None else one[at] for name, one in columns.items()}
     return replace(log, user_id=log.user_id[rows], offsets=offsets, **moved)
 
 

@@ -177,7 +177,7 @@ class InstanceSampler:
         stage = np.where(mask, np.minimum(self._strata, self.log.n_stages), 0)
         score = np.full(mask.shape, np.nan, np.float32)
         if self.scores_of is not None and self.log.scores is not None:
-            known = self._take(self.log.scores[:, self.scores_of - 1], rows)
+            known = self._take(self.log.scores_of(self.scores_of), rows)
             score[:, : rows.shape[1]] = np.where(rows >= 0, known, np.nan)
         return stage, score
 

@@ -64,6 +64,11 @@ class StageLog:
             return ()
         return tuple((np.flatnonzero(np.isfinite(self.scores).any(0)) + 1).tolist())
 
+    def scores_of(self, stage: int) -> Array:
+        """The scores of one stage [C]."""
+        assert self.scores is not None
+        return self.scores[:, stage - 1]
+
     def standardised(self) -> "StageLog":
         """The same log; the scores of each stage have mean 0 and standard deviation 1, whatever their scale was."""
         if self.scores is None:
