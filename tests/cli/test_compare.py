@@ -120,6 +120,7 @@ def test_terminal_shows_tables_protocol_and_warnings(bundle, data_folder):
     for words in (
         "the same for all",
         "paired tests: ndcg@5",
+        "t-tests: ndcg@5, Holm's p-values",
         "systems in alternation",
         "ties: ",
         "warning: bundle",

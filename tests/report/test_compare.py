@@ -41,7 +41,7 @@ def test_page_shows_metrics_warnings_and_training_histories(found):
     for text in ("Reasons for caution", "different seeds", "did not converge", "towers 3 of 3 epochs"):
         assert text in page
     assert f"all {len(found.pairs)} comparisons" in page
-    for head in ("p, Holm", "paired t, Holm", "Welch, Holm"):
+    for head in ("p, Holm", "paired t-test", "Welch&#x27;s test"):
         assert f"{head}</th>" in page
 
 

@@ -16,7 +16,7 @@ from shortlist.evaluate.compare import Comparison
 from shortlist.evaluate.compare import compare as compare_bundles
 from shortlist.evaluate.headline import part_name
 from shortlist.metrics.significance import p_text
-from shortlist.report.compare import compare_drawing, compare_page, holm_values
+from shortlist.report.compare import compare_drawing, compare_page
 from shortlist.report.page import difference, interval
 
 
@@ -76,6 +76,7 @@ def show(found: Comparison) -> None:
         console.print(f"{name}: {system.headline.sentence}")
     console.print(quality_table(found))
     console.print(pairs_table(found))
+    console.print(t_tests_table(found))
     console.print(latency_table(found))
     console.print_notes(found.protocol.rows(), found.warnings)
 
@@ -99,9 +100,9 @@ def quality_table(found: Comparison) -> Table:
 
 
 def pairs_table(found: Comparison) -> Table:
-    """Paired tests against the first system and the best baseline; all p-values with Holm's correction."""
-    table = Table(title=f"paired tests: {found.metric}, Holm's p-values", title_justify="left")
-    for name in ("system", "against", "difference", "p", "p\nt", "p\nWelch", "d_z", "won/\ntied/\nlost"):
+    """Paired tests against the first system and the best baseline."""
+    table = Table(title=f"paired tests: {found.metric}", title_justify="left")
+    for name in ("system", "against", "difference", "p\nHolm", "d_z", "won/\ntied/\nlost"):
         table.add_column(name, overflow="fold", no_wrap=name not in ("system", "against"))
     for pair in found.pairs:
         test = pair.test
@@ -109,10 +110,23 @@ def pairs_table(found: Comparison) -> Table:
             pair.system,
             pair.against,
             difference(test),
-            *map(p_text, holm_values(pair)),
+            p_text(pair.p_holm),
             _number(test.effect_size, 2),
             f"{test.wins}/{test.ties}/{test.losses}",
         )
+    return table
+
+
+def t_tests_table(found: Comparison) -> Table:
+    """The same differences by the paired t-test, and by Welch's, which ignores that the users are the same."""
+    table = Table(title=f"t-tests: {found.metric}, Holm's p-values", title_justify="left")
+    for name in ("system", "against", "paired t-test", "p", "p, Welch"):
+        table.add_column(name, overflow="fold", no_wrap=name not in ("system", "against"))
+    for pair in found.pairs:
+        if pair.t_tests is not None:
+            own = pair.t_tests
+            shown = map(p_text, (own.paired_holm, own.welch_holm))
+            table.add_row(pair.system, pair.against, difference(own.paired), *shown)
     return table
 
 

@@ -4,9 +4,9 @@ import math
 
 from shortlist.diagnose.findings.text import counted
 from shortlist.evaluate.compare import Comparison
-from shortlist.evaluate.paired_tests import Pair
-from shortlist.metrics.significance import Interval, p_text
+from shortlist.metrics.significance import p_text
 from shortlist.pipeline.about import About, TrainingHistory
+from shortlist.report.funnel_tables import with_bounds
 from shortlist.report.page import (
     Html,
     Section,
@@ -81,18 +81,16 @@ def _metrics(found: Comparison) -> Section:
         names = [name for name in first.metrics if name.endswith(f"@{cut}")]
         catalog = [name for name in first.catalog if name.endswith(f"@{cut}")]
         rows: list[list[object]] = [
-            [name, *(_cell(own.metrics[metric]) for metric in names), *(own.catalog[one] for one in catalog)]
+            [
+                name,
+                *(with_bounds(interval(own.metrics[metric])) for metric in names),
+                *(own.catalog[one] for one in catalog),
+            ]
             for name, own in systems.items()
         ]
         heads = [f"at {cut}", *(name.partition("@")[0] for name in (*names, *catalog))]
         parts.append(table([head.replace("_", " ") for head in heads], rows))
     return Section("Metrics", parts)
-
-
-def _cell(value: Interval) -> Html:
-    """A mean with its interval below it."""
-    mean, _, bounds = interval(value).partition(" ")
-    return Html(f"{mean}<br><small>{bounds}</small>")
 
 
 def _pairs(found: Comparison) -> Section:
@@ -102,30 +100,40 @@ def _pairs(found: Comparison) -> Section:
             pair.against,
             difference(pair.test),
             p_text(pair.test.p_value),
-            *map(p_text, holm_values(pair)),
+            p_text(pair.p_holm),
             _number(pair.test.effect_size, 2),
             f"{pair.test.wins} / {pair.test.ties} / {pair.test.losses}",
         ]
         for pair in found.pairs
     ]
-    heads = ["system", "against", "difference", "p", "p, Holm", "paired t, Holm", "Welch, Holm"]
-    heads += ["effect d_z", "wins / ties / losses"]
+    heads = ["system", "against", "difference", "p", "p, Holm", "effect d_z", "wins / ties / losses"]
     return Section(
         f"Paired tests: {found.metric}",
         [
-            "Differences on the same users with 95 % bootstrap intervals. p-values are those of a randomisation test, "
-            "which decides, of the paired t-test, and of Welch's t-test, which takes the users of both systems for "
-            "independent samples"
+            "Differences on the same users with 95 % bootstrap intervals. p-values are those of a randomisation test"
             + (f"; Holm's are corrected for all {len(rows)} comparisons of this table." if rows[1:] else "."),
             table(heads, rows),
+            "The same differences by two t-tests, which assume a normal distribution. Welch's test also ignores that "
+            "the users are the same, so it misses differences that a paired test finds:",
+            _t_tests(found),
         ],
     )
 
 
-def holm_values(pair: Pair) -> tuple[float, float, float]:
-    """Holm's p-values of a pair: randomisation test, paired t-test, Welch's t-test; NaN where there is none."""
-    own = pair.t_tests
-    return (pair.p_holm, *((math.nan, math.nan) if own is None else (own.paired_holm, own.welch_holm)))
+def _t_tests(found: Comparison) -> Html:
+    rows = [
+        [
+            pair.system,
+            pair.against,
+            with_bounds(difference(own.paired)),
+            p_text(own.paired_holm),
+            with_bounds(difference(own.welch)),
+            p_text(own.welch_holm),
+        ]
+        for pair in found.pairs
+        if (own := pair.t_tests) is not None
+    ]
+    return table(["system", "against", "paired t-test", "p, Holm", "Welch's test", "p, Holm"], rows)
 
 
 def _latency(found: Comparison) -> Section:

@@ -11,6 +11,7 @@ from typing import Any
 from shortlist.errors import visible
 from shortlist.metrics.estimate import Estimate
 from shortlist.metrics.significance import Interval, PairedTest
+from shortlist.metrics.t_tests import TTest
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --paper: #fbfbf9; --card: #ffffff;
@@ -153,8 +154,8 @@ def interval(value: Interval | Estimate) -> str:
     return _with_bounds(value.mean, value.low, value.high)
 
 
-def difference(test: PairedTest) -> str:
-    """The difference of a paired test with its 95 % interval."""
+def difference(test: PairedTest | TTest) -> str:
+    """The difference of a test with its 95 % interval."""
     return _with_bounds(test.difference, test.low, test.high)
 
 

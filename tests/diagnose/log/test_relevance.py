@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shortlist.diagnose.log.relevance import modelled_utility
+from shortlist.diagnose.log.relevance import label_weights, modelled_utility
 from tests.diagnose.log.records import STAGES, funnel_record, sampled_record
 
 RECORD = funnel_record(1000, noise=1.5, caps=(40, 20, 8, 3), spread=0.0)
@@ -39,6 +39,14 @@ def test_sampled_log_gives_nearly_the_same_losses(found):
     assert few.input_utility == pytest.approx(found.input_utility, rel=0.05)
     for one, other in zip(few.stages[1:], found.stages[1:], strict=True):
         assert one.lost.mean == pytest.approx(other.lost.mean, abs=0.1)
+
+
+def test_shown_items_of_sampled_slates_weigh_the_inverse_of_their_propensity():
+    drawn = np.full(RECORD.n_candidates, np.nan, np.float32)
+    drawn[:3] = [0.5, 0.001, 1.0]
+    assert label_weights(replace(RECORD, slate_propensity=drawn))[:4].tolist() == pytest.approx(
+        [2, 100, 1, 1]
+    )
 
 
 def test_log_without_labels_of_both_kinds_has_no_model():

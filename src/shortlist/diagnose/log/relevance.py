@@ -1,7 +1,8 @@
 """Utility that stages lose, by a model of positive feedback: labels exist for shown items only.
 
 The model is a logistic regression on what is known of every candidate: scores of the first stages, nominators, and the
-rate of positive feedback of the item in earlier requests. It is fitted to shown items, so for others it extrapolates.
+rate of positive feedback of the item in earlier requests. It is fitted to shown items, weighted by the inverse of their
+propensity where slates are sampled, so for others it extrapolates.
 """
 
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ RATES, FIT = (
 )  # shares of the requests, earliest first: item rates, the regression, and the rest is measured
 PRIOR = 10.0  # shown items with the mean rate that are added to the rate of an item
 RIDGE = 1e-4
+CLIP = 100.0  # largest weight of a shown candidate
 LEAST = 20  # shown candidates of each kind that the fit and the measurement need
 
 
@@ -59,7 +61,7 @@ def modelled_utility(
     shown = record.y >= 0
     if not all(_enough(record.y[shown & (part == one)]) for one in (1, 2)):
         return None
-    probability = _predicted(features, record.y, shown & (part == 1))
+    probability = _predicted(features, record, shown & (part == 1))
     held = np.flatnonzero(_parts(record) == 2)
     test = shown & (part == 2)
     return _measured(
@@ -99,14 +101,24 @@ def _enough(y: Array) -> bool:
     return bool((y == 1).sum() >= LEAST and (y == 0).sum() >= LEAST)
 
 
-def _predicted(features: Floats, y: Array, fitted: Array) -> Floats:
+def label_weights(record: LoggedRequests) -> Floats:
+    """1 / probability of the draw into the slate, at most 100, where the slate was sampled; else 1 [C].
+
+    The weighted shown items stand for the candidates that the last stage drew from.
+    """
+    drawn = record.slate_propensity.astype(np.float64)
+    known = np.isfinite(drawn) & (drawn > 0)
+    return np.where(known, 1 / np.maximum(np.where(known, drawn, 1.0), 1 / CLIP), 1.0)
+
+
+def _predicted(features: Floats, record: LoggedRequests, fitted: Array) -> Floats:
     """Probability of positive feedback of every candidate [C]."""
     mean, spread = features[fitted].mean(0), features[fitted].std(0)
     columns = (features - mean) / np.where(spread > 0, spread, 1.0)
     columns = np.concatenate([columns, np.ones((len(columns), 1))], axis=1)
-    count = int(fitted.sum())
+    own = label_weights(record)[fitted]
     found = logistic_regression(
-        columns[fitted], (y[fitted] == 1) * 1.0, weights=np.full(count, 1 / count), ridge=RIDGE, max_step=10.0
+        columns[fitted], (record.y[fitted] == 1) * 1.0, weights=own / own.sum(), ridge=RIDGE, max_step=10.0
     )
     return np.asarray(0.5 * (1 + np.tanh(columns @ found / 2)), np.float64)
 
