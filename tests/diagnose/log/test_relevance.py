@@ -53,3 +53,8 @@ def test_log_without_labels_of_both_kinds_has_no_model():
     for y in (-1, 1):
         same = np.where(RECORD.y >= 0, y, -1).astype(np.int8)
         assert modelled_utility(replace(RECORD, y=same), STAGES) is None
+
+
+def test_ids_that_are_text_give_the_same_losses(found):
+    text = replace(RECORD, item_id=RECORD.item_id.astype(str).astype(object))
+    assert modelled_utility(text, STAGES).input_utility == pytest.approx(found.input_utility)

@@ -71,3 +71,9 @@ def test_means_leave_out_the_row_itself_and_rows_that_are_not_counted():
     assert found[0] == pytest.approx(overall + (2 - overall) / (1 + PRIOR))
     assert found[2] == pytest.approx(overall + (3 - 2 * overall) / (2 + PRIOR))
     assert found[3] == pytest.approx(overall)
+
+
+def test_ids_that_are_text_give_the_same_models(found):
+    text = {name: getattr(RECORD, name).astype(str).astype(object) for name in ("item_id", "user_id")}
+    for one, other in zip(log_selection(replace(RECORD, **text), STAGES)[0], found[0], strict=True):
+        assert one.report.gap == pytest.approx(other.report.gap)
