@@ -106,7 +106,7 @@ def test_pipeline_is_not_saved_where_a_single_model_is_not_below(monkeypatch):
 
 
 def test_single_model_is_fitted_again_on_all_events(monkeypatch):
-    monkeypatch.setattr(auto_training, "winner", lambda report: "ease")
+    monkeypatch.setattr(auto_training, "winner", lambda report: "popular")
     saved = train("auto", embedded(0, "small"), **FAST)
     assert saved.about.refit is not None
     assert saved.about.refit.events == len(embedded(0, "small").events)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ConfigError
-from shortlist.train.objectives.lists import Cap, check_cap, valid_scores
+from shortlist.train.objectives.lists import Cap, check_cap, sizes_of, valid_scores
 from shortlist.train.objectives.pairwise import ranknet
 
 
@@ -58,7 +58,7 @@ def gates(scores: Tensor, mask: Tensor, cap: Cap, width: float) -> Tensor:
     if not scores.shape[1]:
         return torch.ones_like(scores)
     known = scores.detach().masked_fill(~mask, -torch.inf)
-    sizes = torch.as_tensor(cap, device=scores.device).expand(len(scores), 1)
+    sizes = sizes_of(cap, scores).expand(len(scores), 1)
     order = known.sort(dim=1, descending=True).values
     kappa = order.gather(1, (sizes - 1).clamp(max=known.shape[1] - 1))  # [B, 1]
     kappa = kappa.masked_fill(sizes > mask.sum(1, keepdim=True), -torch.inf)

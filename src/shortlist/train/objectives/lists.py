@@ -27,6 +27,11 @@ def check_cap(cap: Cap) -> None:
         raise ConfigError(f"the capacity of a stage must be at least 1, got {cap}")
 
 
+def sizes_of(cap: Cap, like: Tensor) -> Tensor:
+    """The capacities as a tensor [B or 1, 1] on the device of `like`, made there: a CUDA graph copies no CPU tensor."""
+    return cap if isinstance(cap, Tensor) else torch.full((1, 1), cap, device=like.device)
+
+
 def first_places(mask: Tensor, cap: Cap) -> Tensor:
     """True for the first `cap` places of each list [B, L]."""
     return (torch.arange(mask.shape[1], device=mask.device) < cap).expand(mask.shape)

@@ -9,7 +9,15 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ConfigError
-from shortlist.train.objectives.lists import Cap, check_cap, first_places, has_pair, mean_over, valid_scores
+from shortlist.train.objectives.lists import (
+    Cap,
+    check_cap,
+    first_places,
+    has_pair,
+    mean_over,
+    sizes_of,
+    valid_scores,
+)
 
 EPS = 1e-6  # added to probabilities before their logarithm
 
@@ -139,7 +147,7 @@ def arf_terms(
 ) -> tuple[Tensor, Tensor]:
     """L_relax [B], -mean of y_v log(mean of P_kv over k <= cap), and L_global [B], -mean of Phat_kv log P_kv."""
     soft = neuralsort(scores, mask, tau)
-    rows = torch.minimum(mask.sum(1, keepdim=True).clamp(min=1), torch.as_tensor(cap, device=mask.device))
+    rows = torch.minimum(mask.sum(1, keepdim=True).clamp(min=1), sizes_of(cap, mask))
     high = first_places(mask, cap).to(soft.dtype)
     top = torch.bmm(high[:, None, :], soft).squeeze(1) / rows
     relax = mean_over(-(top + EPS).log() * (labels >= relevant_from), mask, weight)
