@@ -50,10 +50,10 @@ def from_trace(trace: Trace, meta: RequestMeta, items: Vocabulary | None = None)
     valid = trace.nominated.valid
     stage = torch.where(trace.fate == RETURNED, depth, trace.fate)
 
-    at = valid.flatten().nonzero().flatten()
+    at = np.flatnonzero(valid.cpu().numpy())
 
     def flat(values: Tensor, kind: Any) -> Array:
-        return values.reshape(-1)[at].cpu().numpy().astype(kind, copy=False)
+        return values.cpu().numpy().reshape(-1)[at].astype(kind, copy=False)
 
     counts, filtered = valid.sum(1).cpu().numpy(), _filtered(trace)
     ranks = [flat(_ranks(trace, number), np.int32) for number in range(depth)]

@@ -24,6 +24,8 @@ from shortlist.pipeline.trace import Trace
 from shortlist.settings import check_fields, setting
 
 POLL_SECONDS = 0.02  # how often the background thread looks for requests
+PAUSE = 2.0  # after each trace, over the time it took: the background thread has the interpreter a third of the time
+HURRY = 0.25  # share of the queue from which on it makes no pauses
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,9 @@ class FullStageLogger:
         while True:
             entry = self._next()
             if isinstance(entry, tuple):
+                began = time.perf_counter()
                 self._add(*entry)
+                self._pause(PAUSE * (time.perf_counter() - began))
             if entry is None:
                 self._drain()
             if entry is None or isinstance(entry, Event) or self._due():
@@ -174,6 +178,11 @@ class FullStageLogger:
                 entry.set()
             if entry is None:
                 return
+
+    def _pause(self, seconds: float) -> None:
+        """Leave the interpreter to the request threads, unless requests wait or someone waits for the disk."""
+        if len(self._queue) < HURRY * self.settings.queue:
+            self._wake.wait(min(seconds, POLL_SECONDS))
 
     def _drain(self) -> None:
         """Add what other threads offered while the logger was closed."""
