@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.lab.render import claims_page, result_drawing, result_page
-from shortlist.lab.result import Difference, Result, claim, read_result, result, result_json, row, start
+from shortlist.lab.render import MANY_LINES, MANY_ROWS, claims_page, result_drawing, result_page
+from shortlist.lab.result import Difference, Result, Row, claim, read_result, result, result_json, row, start
 
 ROOT = Path(__file__).parents[2]
 SPREAD = r"\d\.\d{4} ± \d\.\d{4}"
@@ -224,3 +224,21 @@ def test_every_table_with_figures_is_compared():
         block for block in re.split(r"\n\n", text) if block.startswith("|") and re.search(r"\d\.\d{4}", block)
     ]
     assert len(tables) == 7
+
+
+def test_many_lines_are_drawn_in_a_plot_for_each_place():
+    rows = tuple(
+        Row(f"s{system} on {place}", "utility", float(system), 0.1, (float(system),), x=float(at))
+        for system in range(MANY_LINES)
+        for place in ("wide", "tight")
+        for at in range(2)
+    )
+    assert result_drawing(replace(example(), rows=rows)).count('id="axes_') == 2
+
+
+def test_points_of_curves_are_left_out_of_a_page_with_very_many_rows():
+    mean = Row("a on wide", "utility", 0.25, 0.0, (0.25,))
+    curve = tuple(replace(mean, x=float(at)) for at in range(MANY_ROWS))
+    page = result_page(replace(example(), rows=(mean, *curve)))
+    assert "| a on wide | utility | 0.2500 |" in page
+    assert "utility at 1" not in page

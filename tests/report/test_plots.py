@@ -1,6 +1,6 @@
 import xml.etree.ElementTree as ET
 
-from shortlist.report.plots import DARK, _spaced, bars, canvas, histogram, lines, literal, whiskers
+from shortlist.report.plots import DARK, _spaced, bars, canvas, histogram, lines, literal, panels, whiskers
 
 
 def test_same_numbers_give_the_same_bytes():
@@ -71,3 +71,15 @@ def test_path_joins_points_in_the_given_order():
 def test_control_characters_in_a_name_are_drawn_as_escapes():
     assert literal("a\x1b[31m$b") == r"a\x1b[31m\$b"
     assert "<svg" in bars([("a\x1b[31m", 1.0)], "share")
+
+
+def test_panels_have_a_plot_for_each_group_and_one_legend():
+    groups = {
+        "wide": {"a": [(0.0, 1.0), (1.0, 2.0)], "b": [(0.0, 2.0)]},
+        "tight": {"a": [(0.0, 3.0)]},
+        "x": {},
+    }
+    drawn = panels(groups, ("round", "utility"))
+    assert drawn == panels(groups, ("round", "utility"))
+    assert drawn.count('id="axes_') == 4  # the last one is empty and has no axes
+    assert drawn.count('id="legend_') == 1

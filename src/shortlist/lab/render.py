@@ -3,7 +3,10 @@
 from pathlib import Path
 
 from shortlist.lab.result import Claim, Difference, Result, Row, read_result
-from shortlist.report.plots import bars, lines
+from shortlist.report.plots import bars, lines, panels
+
+MANY_ROWS = 2000  # with more, points of curves are in the JSON file only
+MANY_LINES = 20  # with more, there is a plot for each place
 
 
 def result_page(result: Result) -> str:
@@ -26,7 +29,7 @@ def result_page(result: Result) -> str:
             "",
             *_tables(result),
             *rows,
-            *map(_row, result.rows),
+            *map(_row, _listed(result)),
             "",
         ]
     )
@@ -43,7 +46,25 @@ def result_drawing(result: Result) -> str:
             series.setdefault(row.method, []).append((row.x, row.mean, row.sd))
     if not series:
         return bars([(row.method, row.mean) for row in shown], metric, [row.sd for row in shown])
-    return lines(series, (result.x or "x", metric), result.path)
+    labels = result.x or "x", metric
+    if len(series) > MANY_LINES and all(" on " in name for name in series):
+        return panels(_by_place(series), labels)
+    return lines(series, labels, result.path)
+
+
+def _by_place(
+    series: dict[str, list[tuple[float, float, float]]],
+) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """Lines of each place, from names `SYSTEM on PLACE`."""
+    places: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for name, points in series.items():
+        system, _, place = name.partition(" on ")
+        places.setdefault(place, {})[system] = [(x, mean) for x, mean, _ in points]
+    return places
+
+
+def _listed(result: Result) -> list[Row]:
+    return [row for row in result.rows if row.x is None or len(result.rows) <= MANY_ROWS]
 
 
 def claims_page(folder: Path) -> str:
@@ -68,7 +89,7 @@ def _tables(result: Result) -> list[str]:
 def _table(result: Result, where: str) -> list[str]:
     """Systems by metrics, with the difference of the first metric from each system."""
     end = f" on {where}"
-    rows = [row for row in result.rows if row.method.endswith(end)]
+    rows = [row for row in _listed(result) if row.method.endswith(end)]
     means = {(row.method.removesuffix(end), row.metric): f"{row.mean:.4g}" for row in rows}
     metrics = list(dict.fromkeys(row.metric for row in rows))
     own = [one for one in result.differences if one.where == where]

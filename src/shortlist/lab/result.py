@@ -58,7 +58,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Difference:
-    """A metric of one system minus that of another on the same users, with its bootstrap interval."""
+    """A metric of one system minus that of another on the same users or seeds, with its interval."""
 
     where: str  # data set and protocol
     one: str
@@ -67,7 +67,7 @@ class Difference:
     estimate: float
     low: float
     high: float
-    users: int
+    users: int  # of a bootstrap; 0 = a t-test over seeds
 
 
 @dataclass(frozen=True)

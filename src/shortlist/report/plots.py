@@ -94,6 +94,43 @@ def lines(
         return svg(drawing)
 
 
+def panels(
+    groups: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
+    labels: tuple[str, str],
+    columns: int = 2,
+) -> str:
+    """A plot for each group with a line for each name through points (x, y); equal names have equal lines."""
+    names = list(dict.fromkeys(name for series in groups.values() for name in series))
+    rows = -(-len(groups) // columns)
+    with mpl.rc_context(SETTINGS):
+        drawing = Figure(figsize=(9.0, 0.8 + 2.5 * rows), layout="constrained")
+        FigureCanvasSVG(drawing)
+        every = list(drawing.subplots(rows, columns, squeeze=False).flatten())
+        for axes, (group, series) in zip(every, groups.items(), strict=False):
+            for name, points in series.items():
+                place, value = zip(*sorted(points), strict=True)
+                at = names.index(name)
+                style = ("-", "--", ":")[at // len(COLORS) % 3]
+                axes.plot(place, value, style, color=COLORS[at % len(COLORS)], label=literal(name))
+            axes.set_title(literal(group), fontsize=9)
+            axes.set_xlabel(labels[0])
+            axes.set_ylabel(labels[1])
+        for axes in every[len(groups) :]:
+            axes.set_axis_off()
+        handles, shown = _legend(every[: len(groups)])
+        drawing.legend(handles, shown, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+        return svg(drawing)
+
+
+def _legend(every: Sequence[Axes]) -> tuple[list[Any], list[str]]:
+    """The first line of every name."""
+    found: dict[str, Any] = {}
+    for axes in every:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    return list(found.values()), list(found)
+
+
 def _spaced(axes: Axes, places: Sequence[float]) -> None:
     """Ticks at the points when there are few, on a logarithmic axis when they are far apart."""
     if not 1 < len(places) <= FEW_PLACES:

@@ -9,10 +9,10 @@ import torch
 
 from shortlist.data import Candidates, Query, Vocabulary
 from shortlist.evaluate.latency import one_thread
-from shortlist.feedback.from_trace import RequestMeta, request_id
+from shortlist.feedback.write.from_trace import RequestMeta, request_id
 from shortlist.feedback.inspection import LogSummary, inspect_log
-from shortlist.feedback.sampling import EVERYTHING, Sampling
-from shortlist.feedback.writer import FullStageLogger, LogSettings
+from shortlist.feedback.write.sampling import EVERYTHING, Sampling
+from shortlist.feedback.write.writer import FullStageLogger, LogSettings
 from shortlist.grammar import Pipeline, as_pipeline
 from shortlist.lab.bench.pipeline import ConstantNominator, ConstantScorer
 from shortlist.lab.result import Result, at_most, result, row, start

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query, Vocabulary
-from shortlist.feedback.events import append_events
-from shortlist.feedback.from_trace import RequestMeta, request_id
-from shortlist.feedback.writer import FullStageLogger, LogSettings
+from shortlist.feedback.events.append import append_events
+from shortlist.feedback.write.from_trace import RequestMeta, request_id
+from shortlist.feedback.write.writer import FullStageLogger, LogSettings
 from shortlist.grammar import Nominator, Pipeline, Scorer, as_pipeline
 from shortlist.pipeline import Trace, run
 from shortlist.progress import Progress, silent

@@ -51,7 +51,7 @@ def test_claims_are_about_arms_with_two_seeds(quick):
 
 
 def test_rows_have_a_curve_and_a_summary(quick):
-    method = "oracle PRP in tight, 5 channels"
+    method = "oracle PRP on tight, 5 channels"
     curve = points(quick, method, "utility")
     assert list(curve) == [0.0, 1.0, 2.0]
     means = {one.metric: one.mean for one in quick.rows if one.method == method and one.x is None}
@@ -74,7 +74,7 @@ def test_a_cell_is_a_function_of_its_seed(quick, cache_file):
     folder = cache_file.with_name(f"{cache_file.stem}-grids")
     cell = experiment.LoopCell("tiny", "tight", "SSM", 0)
     _, facts = run_loop_cell(cell, folder, "cpu")
-    expected = points(quick, "SSM in tight", "utility")
+    expected = points(quick, "SSM on tight", "utility")
     assert [one["utility"] for one in facts["rounds"]] == pytest.approx(list(expected.values()), rel=1e-3)
 
 

@@ -20,18 +20,23 @@ from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.full_stage.cells import grids_folder, world_of
 from shortlist.lab.experiments.full_stage.closed_loop.loop_arms import ARMS
 from shortlist.lab.experiments.full_stage.closed_loop.loop_cells import (
+    AFTER,
+    DROP,
     METRICS,
+    RECOVERY,
     ROUNDS,
+    TOTAL,
     LoopCell,
     run_loop_cell,
 )
-from shortlist.lab.experiments.full_stage.closed_loop.loop_claims import Facts, loop_claims
+from shortlist.lab.experiments.full_stage.closed_loop.loop_claims import Facts, loop_claims, loop_differences
 from shortlist.lab.experiments.full_stage.closed_loop.sizes import SETUPS
 from shortlist.lab.experiments.parallel import chosen_cells, run_cells
 from shortlist.lab.result import Result, Row, result, row, start
 from shortlist.progress import Progress, silent
 from shortlist.simulate.full_stage.closed_loop.measures import COVERAGE, UTILITY, YIELD
 
+FIRST = (TOTAL, UTILITY, AFTER, DROP, RECOVERY)
 CURVES = (UTILITY, YIELD, COVERAGE)  # with a row per round
 
 
@@ -66,6 +71,7 @@ def fsltr_closed_loop(
         began,
         _rows(facts),
         loop_claims(facts),
+        differences=loop_differences(facts),
         settings=cache.settings,
         skipped={**missing, **failed},
         x="round",
@@ -87,13 +93,14 @@ def _rows(facts: Facts) -> list[Row]:
         one
         for setup, arms in facts.items()
         for arm, seeds in arms.items()
-        for one in _arm_rows(f"{arm} in {setup}", list(seeds.values()))
+        for one in _arm_rows(f"{arm} on {setup}", list(seeds.values()))
     ]
 
 
 def _arm_rows(title: str, seeds: Sequence[Mapping[str, Any]]) -> list[Row]:
     """The summary of an arm, its seconds, and its curves."""
-    means = [row(title, name, [one[METRICS][name] for one in seeds]) for name in seeds[0][METRICS]]
+    names = [*FIRST, *(name for name in seeds[0][METRICS] if name not in FIRST)]
+    means = [row(title, name, [one[METRICS][name] for one in seeds]) for name in names]
     curves = [
         row(title, name, [one[ROUNDS][number][name] for one in seeds], x=float(number))
         for name in CURVES

@@ -3,9 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shortlist.lab.experiments.full_stage.closed_loop.loop_cells import COVERAGE_CHANGE, DROP, METRICS
+from shortlist.lab.experiments.full_stage.closed_loop.loop_cells import (
+    AFTER,
+    COVERAGE_CHANGE,
+    DROP,
+    METRICS,
+    TOTAL,
+)
 from shortlist.lab.experiments.full_stage.closed_loop.sizes import SETUPS
-from shortlist.lab.result import Claim, claim
+from shortlist.lab.result import Claim, Difference, claim
 from shortlist.metrics.t_tests import TTest, paired_t
 from shortlist.simulate.full_stage.closed_loop.measures import UTILITY, YIELD
 
@@ -27,13 +33,21 @@ UTILITIES = (  # high, low, source
 )
 REVEALED = (("FS-RN", "SSM", PAPER), ("FS-LR", "SSM", PAPER), ("slot price", "SSM", SPEC))
 DROPS = (("frozen FS-RN", "frozen SSM", SPEC), ("FS-RN", "SSM", SPEC))
+SSM = "SSM"  # trained on exposures only: the reference of all differences
 COVERED = ("SSM", "FS-RN", "FS-LR", "slot price")
 
 
 def loop_claims(facts: Facts) -> list[Claim]:
     """Claims about the arms that were run with at least two seeds."""
     several = [setup.name for setup in SETUPS if setup.channels > 1]
-    compared = [(setup.name, UTILITY, *one) for setup in SETUPS for one in UTILITIES]
+    columns = (UTILITY, TOTAL, AFTER)
+    compared = [
+        (setup.name, column, *one)
+        for column in columns
+        for setup in SETUPS
+        for one in UTILITIES
+        if column == UTILITY or one[2] != CONTROL
+    ]
     compared += [(name, YIELD, *one) for name in several for one in REVEALED]
     compared += [(setup.name, DROP, *one) for setup in SETUPS for one in DROPS]
     found = [_direction(facts, *one) for one in compared]
@@ -47,8 +61,26 @@ def _direction(facts: Facts, setup: str, column: str, high: str, low: str, sourc
     seeds = sorted(sides[0].keys() & sides[1].keys())
     if len(seeds) < 2:
         return None
-    test = paired_t(*([side[seed][METRICS][column] for seed in seeds] for side in sides))
+    test = _paired(sides, seeds, column)
     return _claim(f"{high} > {low} in {column}: {setup}", source, test, test.low > 0)
+
+
+def loop_differences(facts: Facts) -> list[Difference]:
+    """Total utility of SSM minus that of every other arm, in every set-up."""
+    found = []
+    for setup, arms in facts.items():
+        for other in (arm for arm in arms if arm != SSM and SSM in arms):
+            seeds = sorted(arms[SSM].keys() & arms[other].keys())
+            if len(seeds) > 1:
+                test = _paired([arms[SSM], arms[other]], seeds, TOTAL)
+                figures = test.difference, test.low, test.high
+                found.append(Difference(setup, SSM, other, TOTAL, *figures, users=0))
+    return found
+
+
+def _paired(sides: Sequence[Mapping[int, Mapping[str, Any]]], seeds: Sequence[int], column: str) -> TTest:
+    one, other = ([side[seed][METRICS][column] for seed in seeds] for side in sides)
+    return paired_t(one, other)
 
 
 def _coverage(facts: Facts, setup: str, arm: str) -> Claim | None:
