@@ -67,6 +67,9 @@ def train(
     label_rule: Annotated[
         int | None, typer.Option(help="Version of the labels of --from-log, as `log join` prints it.")
     ] = None,
+    log_since: Annotated[
+        int | None, typer.Option(help="First time of requests of --from-log, in milliseconds since 1970.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Train every stage of a pipeline on what the stages before it pass on."""
@@ -85,6 +88,7 @@ def train(
             checkpoint_dir=checkpoint_dir,
             from_log=from_log,
             label_rule=label_rule,
+            log_since=log_since,
             progress=show,
         )
     seconds, about = time.perf_counter() - start, bundle.about

@@ -45,6 +45,7 @@ def train(
     checkpoint_dir: Path | str | None = None,
     from_log: Path | str | None = None,
     label_rule: int | None = None,
+    log_since: int | None = None,
     progress: Progress = silent,
 ) -> Recommender:
     """A recommender trained on the training part of the split, measured, and fitted again on all events.
@@ -55,10 +56,11 @@ def train(
     `{"stages.sasrec.train.epochs": 20}`. `protocol` replaces the split of the data set. Without `refit` the measured
     pipeline is served. `force` replaces a bundle that exists. Long trainings write checkpoints to `checkpoint_dir` and
     resume from there. `from_log` is the folder of a full-stage log of this pipeline with labels: stages that can learn
-    from it do, the others from `data`; `label_rule` is the version of the labels, if there are several.
+    from it do, the others from `data`; `label_rule` is the version of the labels, if there are several, and `log_since`
+    the time in milliseconds of the first request that is used.
     """
     given = _given(recipe, settings, minutes)
-    _check_log(from_log, label_rule, given)
+    _check_log(from_log, label_rule, log_since, given)
     if data is None:
         raise ConfigError("train: expected a data set or its folder as `data`, got none (--data)")
     folder = None if out is None else Path(out)
@@ -78,7 +80,9 @@ def train(
             given = with_settings(plan.recipe, settings or {})
         if folder is not None:
             check_free_space(folder, given, dataset, refit)
-        log = None if from_log is None else _read_log(from_log, label_rule, given, dataset, progress)
+        log = (
+            None if from_log is None else _read_log(from_log, label_rule, log_since, given, dataset, progress)
+        )
         run = train_measured(given, dataset, split, seed, checkpoints, progress, refit, plan, log)
         run = _with_warnings(run, unmeasured)
         trained = refitted(run, dataset, progress, checkpoints, log) if refit else run.recommender
@@ -112,10 +116,14 @@ def train_measured(
     return measured(_with_warnings(trained, (*warnings, *left_out)), split, progress)
 
 
-def _check_log(from_log: Path | str | None, label_rule: int | None, recipe: Recipe | None) -> None:
+def _check_log(
+    from_log: Path | str | None, label_rule: int | None, log_since: int | None, recipe: Recipe | None
+) -> None:
     """Refuse options of a log that do not fit, before any work."""
     if from_log is None and label_rule is not None:
         raise ConfigError("--label-rule chooses labels of a log, got it without --from-log")
+    if from_log is None and log_since is not None:
+        raise ConfigError("--log-since chooses requests of a log, got it without --from-log")
     if from_log is not None and recipe is None:
         raise ConfigError(
             f"--from-log trains the pipeline that served the requests, got {AUTO}; give the recipe of the bundle that "
@@ -124,11 +132,23 @@ def _check_log(from_log: Path | str | None, label_rule: int | None, recipe: Reci
 
 
 def _read_log(
-    from_log: Path | str, label_rule: int | None, recipe: Recipe, dataset: Dataset, progress: Progress
+    from_log: Path | str,
+    label_rule: int | None,
+    log_since: int | None,
+    recipe: Recipe,
+    dataset: Dataset,
+    progress: Progress,
 ) -> TrainingLog:
     work = PipelineTrainer.of(recipe, TYPES, TRAINERS)
     return read_training_log(
-        from_log, dataset, work.step_names, work.config.log_requests, label_rule, progress, work.reads_scores
+        from_log,
+        dataset,
+        work.step_names,
+        work.config.log_requests,
+        label_rule,
+        progress,
+        work.reads_scores,
+        log_since,
     )
 
 

@@ -17,7 +17,7 @@ from shortlist.feedback import (
     join_feedback,
     request_id,
 )
-from shortlist.feedback.sampling import EVERYTHING
+from shortlist.feedback.write.sampling import EVERYTHING
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import run
 

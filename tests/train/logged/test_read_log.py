@@ -137,3 +137,16 @@ def test_empty_log_and_missing_folder_are_refused(world, tmp_path):
 def test_data_without_times_is_refused(world, log_folder):
     with pytest.raises(DataError, match="has no times; prepare data with times"):
         read_training_log(log_folder, replace(world, clock="order"), STAGES, 10)
+
+
+def test_requests_since_a_time_are_those_of_the_last_version(world, served, tmp_path):
+    root = tmp_path / "log"
+    for version in (1, 2):
+        serve(root, world, served.pipeline, range(5), policy=[version] * 4, after=version * 90 * MINUTE)
+    began = int(world.events.times.max()) + 180 * MINUTE
+    note = read_training_log(root, world, STAGES, 10).notes[-1]
+    assert note.endswith(f"train on the last one alone with --log-since {began}")
+    log = read_training_log(root, world, STAGES, 10, since=began)
+    assert len(log) == 5
+    assert int(log.time.min()) == began
+    assert not any("combinations of versions" in one for one in log.notes)

@@ -11,7 +11,7 @@ import numpy as np
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError, DataError
 from shortlist.feedback.join import labelled, labels_folder
-from shortlist.feedback.reader import LogReader
+from shortlist.feedback.reader import FOREVER, LogReader
 from shortlist.feedback.record import Array, LoggedRequests
 from shortlist.progress import Progress, silent
 from shortlist.train.logged.training_log import TrainingLog
@@ -24,6 +24,7 @@ from shortlist.train.objectives.from_log import (
 )
 from shortlist.train.objectives.stage_log import StageLog
 
+FEW = 100  # requests below which training on a log alone is warned of
 MAX_UNKNOWN = 0.5  # share of items outside the catalogue from which on a log belongs to another one
 
 
@@ -35,13 +36,14 @@ def read_training_log(
     rule: int | None = None,
     progress: Progress = silent,
     scores: bool = False,
+    since: int | None = None,
 ) -> TrainingLog:
     """The newest `most` requests of a log with positive feedback, that a funnel with as many stages served.
 
     `rule` is the version of the labels; without it, the only one that `shortlist log join` has made. `scores` are kept
-    for objectives that read those of the next stage.
+    for objectives that read those of the next stage. Requests before `since`, in milliseconds, are not read.
     """
-    reader = LogReader(Path(root), scores=scores)
+    reader = LogReader(Path(root), since=-FOREVER if since is None else since, scores=scores)
     if dataset.clock != "ms":
         raise DataError(
             f"{root}: times of a log are milliseconds, but the data set {dataset.name!r} has no times; prepare data "
@@ -81,7 +83,9 @@ class _Found:
     parts: deque[tuple[StageLog, Array]] = field(default_factory=deque)
     sums: Counter[str] = field(default_factory=Counter)
     funnels: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    policies: set[tuple[int, ...]] = field(default_factory=set)  # versions of all stages of a request
+    policies: dict[tuple[int, ...], int] = field(
+        default_factory=dict
+    )  # versions of all stages of a request, and the first time that they served
     problems: tuple[str, ...] = ()  # what the reader left out
 
     def add(self, record: LoggedRequests) -> None:
@@ -89,7 +93,7 @@ class _Found:
         self._count(record)
         rows = record.as_rows(self.dataset.items, self.dataset.users)
         kept, counts = usable_requests(rows, self.n_stages)
-        self.policies |= set(map(tuple, np.unique(kept.policy_version, axis=0).tolist()))
+        self._add_policies(kept)
         self.sums += Counter(counts)
         log = as_stage_log(kept, len(self.dataset.items), self.n_stages, self.scores)
         log = replace(log, item_id=log.item_id.astype(np.int32), stage=log.stage.astype(np.int8))
@@ -99,6 +103,13 @@ class _Found:
         if len(chosen):
             self.parts.append((take_requests(log, chosen), kept.ts_ms[chosen]))
             self._forget()
+
+    def _add_policies(self, record: LoggedRequests) -> None:
+        versions, at = np.unique(record.policy_version, axis=0, return_inverse=True)
+        first = np.full(len(versions), np.iinfo(np.int64).max)
+        np.minimum.at(first, at.ravel(), record.ts_ms)
+        for policy, time in zip(map(tuple, versions.tolist()), first.tolist(), strict=True):
+            self.policies[policy] = min(time, self.policies.get(policy, time))
 
     def _forget(self) -> None:
         """Drop the oldest records that are not needed."""
@@ -162,7 +173,9 @@ class _Found:
             {name: self.sums[name] for name in EXPLAINED},
         )
         served = [names for names in self.funnels if len(names) == self.n_stages]
-        notes = (*self.problems, *left_out.explained, *self._mixed(stages, served))
+        few = f"{len(order)} requests are few: rankers are trained on these alone; train on --data until there are more"
+        notes = (*([few] if len(order) < FEW else []), *self.problems, *left_out.explained)
+        notes = (*notes, *self._mixed(stages, served))
         log = take_requests(_concat(list(logs)), order).standardised()
         return TrainingLog(log, time[order], max(served, key=self.funnels.__getitem__), left_out, notes)
 
@@ -177,7 +190,8 @@ class _Found:
         if len(self.policies) > 1:
             yield (
                 f"{len(self.policies)} combinations of versions of stages served the requests: labels of dropped "
-                "candidates mix them; keep requests of one version to train for it"
+                "candidates mix them; train on the last one alone with --log-since "
+                f"{max(self.policies.values())}"
             )
 
 
