@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.feedback.events import append_events
+from shortlist.feedback.events.append import append_events
 from shortlist.feedback.join import join_feedback
 from tests.feedback.logs import funnel, traces, write_log
 from tests.feedback.test_join import LATER, feedback_of

@@ -11,8 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from shortlist.artifact.store import Lineage
-from shortlist.feedback.sampling import DEFAULT_QUOTAS, Quota, Sampling
-from shortlist.feedback.writer import LogSettings
+from shortlist.feedback.write.sampling import DEFAULT_QUOTAS, Quota, Sampling
+from shortlist.feedback.write.writer import LogSettings
 from shortlist.pipeline import save_recommender
 from shortlist.serve import Limits, LogTo, app_of, request_examples
 from tests.serve.small_service import recommender_of

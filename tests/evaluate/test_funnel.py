@@ -7,7 +7,7 @@ import torch
 from shortlist.data import Query
 from shortlist.evaluate.funnel import batch_funnel, funnel_metrics, stage_agreements
 from shortlist.evaluate.losses import batch_losses
-from shortlist.feedback.from_trace import from_trace
+from shortlist.feedback.write.from_trace import from_trace
 from shortlist.grammar import as_pipeline
 from shortlist.metrics.funnel.reveal import reveal_share, reveal_yield
 from shortlist.pipeline import run

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Candidates, Query, Vocabulary
-from shortlist.feedback.from_trace import RequestMeta, request_id
-from shortlist.feedback.sampling import EVERYTHING, Sampling
-from shortlist.feedback.writer import FullStageLogger, LogSettings
+from shortlist.feedback.write.from_trace import RequestMeta, request_id
+from shortlist.feedback.write.sampling import EVERYTHING, Sampling
+from shortlist.feedback.write.writer import FullStageLogger, LogSettings
 from shortlist.grammar import Pipeline, Scorer, as_pipeline
 from shortlist.pipeline import Trace, run
 from tests.worlds import listed

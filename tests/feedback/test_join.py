@@ -6,14 +6,14 @@ import pytest
 
 from shortlist.errors import DataError
 from shortlist.feedback import join
-from shortlist.feedback.events import append_events
+from shortlist.feedback.events.append import append_events
 from shortlist.feedback.id_index import IdIndex
 from shortlist.feedback.join import join_feedback, labelled, labels_folder
 from shortlist.feedback.manifest import read_manifest
 from shortlist.feedback.outcomes import DAY_MS, LabelRules
 from shortlist.feedback.reader import LogReader
 from shortlist.feedback.record import concat
-from shortlist.feedback.writer import LogSettings
+from shortlist.feedback.write.writer import LogSettings
 from tests.feedback.logs import START, funnel, traces, write_log
 
 LATER = START + 10 * DAY_MS

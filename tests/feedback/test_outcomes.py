@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.feedback.events import append_events, watermark
+from shortlist.feedback.events.append import append_events, watermark
 from shortlist.feedback.manifest import read_manifest
 from shortlist.feedback.outcomes import DAY_MS, MINUTE_MS, WINDOWS, LabelRules, labels_of
 from shortlist.feedback.record import logged_requests

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from shortlist.data import Vocabulary
 from shortlist.errors import DataError
-from shortlist.feedback.from_trace import from_trace
 from shortlist.feedback.inspection import inspect_log
 from shortlist.feedback.manifest import MANIFEST, append_parts, read_manifest, repair, sha256_of
 from shortlist.feedback.reader import LogReader, adds_up
 from shortlist.feedback.record import concat
-from shortlist.feedback.sampling import EVERYTHING, Sampling, sampled
-from shortlist.feedback.writer import FullStageLogger, LogSettings
+from shortlist.feedback.write.from_trace import from_trace
+from shortlist.feedback.write.sampling import EVERYTHING, Sampling, sampled
+from shortlist.feedback.write.writer import FullStageLogger, LogSettings
 from shortlist.pipeline import run
 from tests.feedback.logs import START, funnel, meta_of, traces, write_log
-from tests.feedback.test_sampling import request
+from tests.feedback.write.test_sampling import request
 from tests.pipeline.strategies import pipelines, requests
 
 

@@ -9,7 +9,7 @@ from shortlist.data import Vocabulary
 from shortlist.errors import DataError
 from shortlist.feedback import concat, from_trace, logged_requests
 from tests.feedback.logs import funnel, meta_of, traces
-from tests.feedback.test_sampling import request
+from tests.feedback.write.test_sampling import request
 
 
 def record():

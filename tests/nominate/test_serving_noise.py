@@ -9,9 +9,9 @@ import torch
 from shortlist.data import Query, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.feedback import FullStageLogger, LogReader, concat
-from shortlist.feedback.from_trace import NOISE, from_trace
-from shortlist.feedback.policy import request_meta
-from shortlist.feedback.sampling import EVERYTHING
+from shortlist.feedback.write.from_trace import NOISE, from_trace
+from shortlist.feedback.write.policy import request_meta
+from shortlist.feedback.write.sampling import EVERYTHING
 from shortlist.grammar import as_pipeline
 from shortlist.models.collaborative.ease import EASE
 from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.feedback import buffer, spool
+from shortlist.feedback.events import spool
 from shortlist.feedback.inspection import inspect_log
 from shortlist.feedback.join import join_feedback, labelled
 from shortlist.feedback.outcomes import LabelRules
 from shortlist.feedback.reader import LogReader
 from shortlist.feedback.record import concat
-from shortlist.feedback.sampling import EVERYTHING
-from shortlist.feedback.writer import LogSettings
+from shortlist.feedback.write import buffer
+from shortlist.feedback.write.sampling import EVERYTHING
+from shortlist.feedback.write.writer import LogSettings
 from shortlist.pipeline import Request
 from shortlist.serve import LogTo, make_app
 from shortlist.serve.full_stage_log import FullStageLog
@@ -143,7 +144,7 @@ def test_full_queue_drops_whole_requests_and_the_answer_has_no_log_id(tmp_path, 
     gate = threading.Event()
     real = buffer.write_buffer
     monkeypatch.setattr(
-        "shortlist.feedback.writer.write_buffer", lambda *given: (gate.wait(), real(*given))[1]
+        "shortlist.feedback.write.writer.write_buffer", lambda *given: (gate.wait(), real(*given))[1]
     )
     settings = LogSettings(queue=1, rotate_bytes=1)
     with logging_service(tmp_path, settings) as client:
@@ -174,7 +175,7 @@ def test_log_that_cannot_be_written_degrades_the_component_but_not_the_answers(t
 
     with logging_service(tmp_path, LogSettings(rotate_bytes=1)) as client:
         with monkeypatch.context() as patched:
-            patched.setattr("shortlist.feedback.writer.write_buffer", full)
+            patched.setattr("shortlist.feedback.write.writer.write_buffer", full)
             patched.setattr(spool, "_write", full)
             assert client.recommend().status_code == 200
             client.service.log._requests.writer._wake.set()

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shortlist.artifact.store import Lineage
-from shortlist.feedback.event_writer import recover_events
+from shortlist.feedback.events.writer import recover_events
 from shortlist.feedback.manifest import read_manifest
 from shortlist.feedback.reader import LogReader
 from shortlist.feedback.record import concat

@@ -10,15 +10,15 @@ from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, 
 from shortlist.cli.console.output import echo
 from shortlist.cli.log_funnel import funnel_command
 from shortlist.errors import ConfigError
-from shortlist.feedback.event_writer import recover_events
-from shortlist.feedback.events import AppendedEvents, append_events
-from shortlist.feedback.files import ENDINGS, check_file, durations_of, read_events, read_features
+from shortlist.feedback.events.append import AppendedEvents, append_events
+from shortlist.feedback.events.files import ENDINGS, check_file, durations_of, read_events, read_features
+from shortlist.feedback.events.writer import recover_events
 from shortlist.feedback.inspection import LogSummary, inspect_log
 from shortlist.feedback.join import JoinReport, join_feedback
 from shortlist.feedback.outcomes import LabelRules
 from shortlist.feedback.problems import Problems
 from shortlist.feedback.reader import FOREVER, LogReader
-from shortlist.feedback.recflow import LEVELS, Features, to_recflow
+from shortlist.feedback.recflow.export import LEVELS, Features, to_recflow
 from shortlist.feedback.schema import EVENTS
 
 app = typer.Typer(help="Inspect, label and export a full-stage log.", no_args_is_help=True)

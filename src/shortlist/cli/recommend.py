@@ -24,7 +24,7 @@ from shortlist.cli.console.log_options import LogFolder, LogSet, log_to, opened_
 from shortlist.cli.console.output import Console, Table, echo, echo_lines
 from shortlist.data import Catalog
 from shortlist.errors import ConfigError
-from shortlist.feedback.request_log import LogTo, RequestLog
+from shortlist.feedback.write.request_log import LogTo, RequestLog
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import Recommendation, Recommender, Slate, load_recommender
 from shortlist.pipeline.batch import Written, read_user_ids

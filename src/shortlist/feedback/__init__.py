@@ -4,18 +4,18 @@ A request thread offers the trace of a run; a background thread samples and writ
 becomes labels when its window has closed.
 """
 
-from shortlist.feedback.events import AppendedEvents, append_events
-from shortlist.feedback.from_trace import RequestMeta, from_trace, request_id
+from shortlist.feedback.events.append import AppendedEvents, append_events
 from shortlist.feedback.inspection import LogSummary, inspect_log
 from shortlist.feedback.join import JoinReport, join_feedback, labelled
 from shortlist.feedback.outcomes import LabelRules
 from shortlist.feedback.problems import Problems
 from shortlist.feedback.reader import LogReader
-from shortlist.feedback.recflow import Features, to_recflow
-from shortlist.feedback.recflow_reader import RecflowReader
+from shortlist.feedback.recflow.export import Features, to_recflow
+from shortlist.feedback.recflow.reader import RecflowReader
 from shortlist.feedback.record import Funnel, LoggedRequests, concat, logged_requests
-from shortlist.feedback.sampling import EVERYTHING, Quota, Sampling, sampled
-from shortlist.feedback.writer import FullStageLogger, LogCounts, LogSettings
+from shortlist.feedback.write.from_trace import RequestMeta, from_trace, request_id
+from shortlist.feedback.write.sampling import EVERYTHING, Quota, Sampling, sampled
+from shortlist.feedback.write.writer import FullStageLogger, LogCounts, LogSettings
 
 __all__ = [
     "EVERYTHING",

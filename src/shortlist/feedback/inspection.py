@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shortlist.feedback.events import EVENT_TABLES
+from shortlist.feedback.events.append import EVENT_TABLES
 from shortlist.feedback.problems import Problems
 from shortlist.feedback.reader import FOREVER, LogReader
 

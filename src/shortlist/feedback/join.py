@@ -15,7 +15,7 @@ from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import MANIFEST as DONE
 from shortlist.artifact.staging import staged
 from shortlist.errors import DataError
-from shortlist.feedback.events import watermark as watermark_of
+from shortlist.feedback.events.append import watermark as watermark_of
 from shortlist.feedback.id_index import IdIndex
 from shortlist.feedback.manifest import Part
 from shortlist.feedback.outcomes import EVENT_COLUMNS, LabelRules, labels_of

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from shortlist.artifact.as_json import as_json
 from shortlist.errors import ConfigError
-from shortlist.feedback.events import LATENESS_MS
+from shortlist.feedback.events.append import LATENESS_MS
 from shortlist.feedback.record import MISSING, Array, LoggedRequests
 from shortlist.feedback.schema import EVENTS
 

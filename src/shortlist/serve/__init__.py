@@ -1,6 +1,6 @@
 """A trained recommender as an HTTP service."""
 
-from shortlist.feedback.request_log import LogTo
+from shortlist.feedback.write.request_log import LogTo
 from shortlist.serve.app import app_of, make_app
 from shortlist.serve.examples import request_examples
 from shortlist.serve.limits import Limits

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from shortlist.feedback.request_log import LogTo
+from shortlist.feedback.write.request_log import LogTo
 from shortlist.pipeline import Recommender, load_recommender
 from shortlist.pipeline.plugins import VARIABLE, load_plugins
 from shortlist.serve.access_log import AccessLog

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from shortlist.feedback.event_writer import EventWriter, RejectedEvent
-from shortlist.feedback.request_log import LogTo, RequestLog
-from shortlist.feedback.writer import LogCounts
+from shortlist.feedback.events.writer import EventWriter, RejectedEvent
+from shortlist.feedback.write.request_log import LogTo, RequestLog
+from shortlist.feedback.write.writer import LogCounts
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import Recommender, Trace
 from shortlist.serve.log import LOGGER

@@ -5,7 +5,7 @@ import os
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from shortlist.feedback.writer import LogCounts
+from shortlist.feedback.write.writer import LogCounts
 from shortlist.pipeline import Trace
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends
 from fastapi import Request as HTTPRequest
 
-from shortlist.feedback.request_log import LogTo
+from shortlist.feedback.write.request_log import LogTo
 from shortlist.pipeline import Recommender, Request
 from shortlist.serve.full_stage_log import FullStageLog
 from shortlist.serve.limits import Limits

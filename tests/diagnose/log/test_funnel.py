@@ -4,10 +4,10 @@ import pytest
 
 from shortlist.diagnose.log import diagnose_log
 from shortlist.errors import ConfigError, DataError
-from shortlist.feedback.events import append_events
+from shortlist.feedback.events.append import append_events
 from shortlist.feedback.join import join_feedback
 from shortlist.feedback.outcomes import LabelRules
-from shortlist.feedback.sampling import Quota, Sampling
+from shortlist.feedback.write.sampling import Quota, Sampling
 from tests.feedback.logs import funnel, traces, write_log
 from tests.feedback.test_join import LATER, feedback_of
 

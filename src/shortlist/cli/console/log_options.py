@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from shortlist.errors import ConfigError
-from shortlist.feedback.request_log import LogTo, RequestLog
-from shortlist.feedback.sampling import DEFAULT_FILTERED, DEFAULT_QUOTAS, Quota, Sampling
-from shortlist.feedback.writer import LogSettings
+from shortlist.feedback.write.request_log import LogTo, RequestLog
+from shortlist.feedback.write.sampling import DEFAULT_FILTERED, DEFAULT_QUOTAS, Quota, Sampling
+from shortlist.feedback.write.writer import LogSettings
 from shortlist.pipeline import Recommender
 from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.settings import check_settings, settings_of

@@ -1,5 +1,5 @@
 from shortlist.data import Query
-from shortlist.feedback.from_trace import from_trace
+from shortlist.feedback.write.from_trace import from_trace
 from shortlist.lab.bench.log.requests import BLOCK, CUTS, NOMINATED, bench_log, funnel
 from tests.feedback.logs import meta_of
 from tests.worlds import run_checked

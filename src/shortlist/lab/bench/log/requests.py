@@ -9,8 +9,8 @@ import torch
 
 from shortlist.data import Candidates, Query, Vocabulary
 from shortlist.evaluate.latency import one_thread
-from shortlist.feedback.write.from_trace import RequestMeta, request_id
 from shortlist.feedback.inspection import LogSummary, inspect_log
+from shortlist.feedback.write.from_trace import RequestMeta, request_id
 from shortlist.feedback.write.sampling import EVERYTHING, Sampling
 from shortlist.feedback.write.writer import FullStageLogger, LogSettings
 from shortlist.grammar import Pipeline, as_pipeline

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data import Query
-from shortlist.feedback.events import append_events
-from shortlist.feedback.from_trace import request_id
-from shortlist.feedback.policy import request_meta
-from shortlist.feedback.sampling import Sampling
-from shortlist.feedback.writer import FullStageLogger, LogSettings
+from shortlist.feedback.events.append import append_events
+from shortlist.feedback.write.from_trace import request_id
+from shortlist.feedback.write.policy import request_meta
+from shortlist.feedback.write.sampling import Sampling
+from shortlist.feedback.write.writer import FullStageLogger, LogSettings
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import Trace, run
 from shortlist.progress import Progress, silent

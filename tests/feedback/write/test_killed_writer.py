@@ -18,7 +18,7 @@ STEP = 100_000  # first number of the requests of each process
 
 def killed(root: Path, first: int, after: float) -> int:
     """Start a writer, kill it after some seconds of writing, and return how many requests it had flushed."""
-    command = [sys.executable, "-m", "tests.feedback.killed_writer", str(root), str(first)]
+    command = [sys.executable, "-m", "tests.feedback.write.killed_writer", str(root), str(first)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

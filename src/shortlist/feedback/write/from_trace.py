@@ -11,8 +11,8 @@ from torch import Tensor
 
 from shortlist.data import Candidates, Vocabulary
 from shortlist.errors import DataError
-from shortlist.feedback.propensity import PROPENSITY, pool_propensity, slate_propensity
 from shortlist.feedback.record import MISSING, Array, Funnel, LoggedRequests
+from shortlist.feedback.write.propensity import PROPENSITY, pool_propensity, slate_propensity
 from shortlist.pipeline.trace import RETURNED, Trace
 
 MAX_NOMINATORS = 63  # bits of a mask

@@ -8,11 +8,11 @@ from threading import Lock
 
 import pyarrow as pa
 
-from shortlist.feedback.policy import request_meta
-from shortlist.feedback.request_ids import RequestIds, free_writer
-from shortlist.feedback.sampling import Sampling
 from shortlist.feedback.schema import as_id
-from shortlist.feedback.writer import FullStageLogger, LogCounts, LogSettings
+from shortlist.feedback.write.policy import request_meta
+from shortlist.feedback.write.request_ids import RequestIds, free_writer
+from shortlist.feedback.write.sampling import Sampling
+from shortlist.feedback.write.writer import FullStageLogger, LogCounts, LogSettings
 from shortlist.grammar import Pipeline
 from shortlist.pipeline import Recommender, Trace
 

@@ -8,7 +8,7 @@ from shortlist.feedback.inspection import inspect_log
 from shortlist.feedback.manifest import read_manifest
 from shortlist.feedback.reader import LogReader
 from shortlist.feedback.record import concat
-from shortlist.feedback.sampling import Quota, Sampling
+from shortlist.feedback.write.sampling import Quota, Sampling
 from shortlist.grammar import as_pipeline
 from tests.feedback.logs import Ordered, funnel, traces, write_log
 from tests.worlds import RandomFilter, listed

@@ -12,13 +12,14 @@ import pytest
 
 from shortlist.data import Vocabulary
 from shortlist.errors import ArtifactError, ConfigError
-from shortlist.feedback import buffer, manifest, writer
-from shortlist.feedback.from_trace import RequestMeta, from_trace
+from shortlist.feedback import manifest
 from shortlist.feedback.manifest import MANIFEST, read_manifest
 from shortlist.feedback.reader import LogReader
 from shortlist.feedback.record import concat
-from shortlist.feedback.sampling import EVERYTHING, Sampling, head_kept, sampled
-from shortlist.feedback.writer import FullStageLogger, LogSettings
+from shortlist.feedback.write import buffer, writer
+from shortlist.feedback.write.from_trace import RequestMeta, from_trace
+from shortlist.feedback.write.sampling import EVERYTHING, Sampling, head_kept, sampled
+from shortlist.feedback.write.writer import FullStageLogger, LogSettings
 from tests.feedback.logs import START, Ordered, funnel, meta_of, traces, write_log
 from tests.worlds import listed
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shortlist.errors import ConfigError
 from shortlist.feedback.reader import adds_up
 from shortlist.feedback.record import concat, logged_requests
-from shortlist.feedback.sampling import EVERYTHING, Quota, Sampling, head_kept, random_keys, sampled
+from shortlist.feedback.write.sampling import EVERYTHING, Quota, Sampling, head_kept, random_keys, sampled
 
 
 def request(sizes, number=1, seed=0):

@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from shortlist.feedback import event_writer, spool
-from shortlist.feedback.event_writer import EventWriter, recover_events
+from shortlist.feedback.events import spool
+from shortlist.feedback.events import writer as event_writer
+from shortlist.feedback.events.writer import EventWriter, recover_events
 from shortlist.feedback.inspection import inspect_log
 from shortlist.feedback.join import join_feedback
 from shortlist.feedback.manifest import read_manifest

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from shortlist.errors import ArtifactError
-from shortlist.feedback.from_trace import request_id
 from shortlist.feedback.parts import WriterBusyError
+from shortlist.feedback.write.from_trace import request_id
 
 WRITERS = 256  # the writer has 8 bits of an id
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from shortlist.data import Vocabulary
 from shortlist.errors import ArtifactError, ConfigError
-from shortlist.feedback.buffer import Buffer, write_buffer
-from shortlist.feedback.from_trace import RequestMeta, from_trace
 from shortlist.feedback.manifest import repair
 from shortlist.feedback.parts import check_name, next_seq, remove_temporary, writer_lock
-from shortlist.feedback.sampling import Sampling, head_kept, sampled
+from shortlist.feedback.write.buffer import Buffer, write_buffer
+from shortlist.feedback.write.from_trace import RequestMeta, from_trace
+from shortlist.feedback.write.sampling import Sampling, head_kept, sampled
 from shortlist.pipeline.trace import Trace
 from shortlist.settings import check_fields, setting
 

@@ -11,7 +11,7 @@ from pyarrow import csv
 from pyarrow import json as json_lines
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.feedback.event_columns import COLUMNS
+from shortlist.feedback.events.columns import COLUMNS
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 BLOCK_BYTES = 32 << 20  # of a file of text

@@ -7,11 +7,11 @@ import pytest
 
 from shortlist.data import Vocabulary
 from shortlist.feedback import manifest
-from shortlist.feedback.buffer import Buffer, write_buffer
-from shortlist.feedback.from_trace import from_trace
 from shortlist.feedback.reader import LogReader
-from shortlist.feedback.sampling import EVERYTHING, sampled
-from shortlist.feedback.writer import FullStageLogger
+from shortlist.feedback.write.buffer import Buffer, write_buffer
+from shortlist.feedback.write.from_trace import from_trace
+from shortlist.feedback.write.sampling import EVERYTHING, sampled
+from shortlist.feedback.write.writer import FullStageLogger
 from tests.feedback.logs import funnel, meta_of, traces, write_log
 
 ITEMS = Vocabulary.of(range(60))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shortlist.errors import DataError
-from shortlist.feedback.recflow import NEGATIVES
+from shortlist.feedback.recflow.export import NEGATIVES
 from shortlist.feedback.record import MISSING, Array, LoggedRequests, logged_requests
 
 STAGES = 5

@@ -9,8 +9,8 @@ import pytest
 from pyarrow import csv
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.feedback.events import append_events
-from shortlist.feedback.files import durations_of, read_events, read_features
+from shortlist.feedback.events.append import append_events
+from shortlist.feedback.events.files import durations_of, read_events, read_features
 from shortlist.feedback.manifest import read_manifest
 from tests.feedback.logs import START
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from shortlist.data import Query, Vocabulary
 from shortlist.errors import DataError
-from shortlist.feedback.from_trace import RequestMeta, from_trace, request_id
+from shortlist.feedback.write.from_trace import RequestMeta, from_trace, request_id
 from shortlist.grammar import Scorer
 from shortlist.pipeline import Optional, run
 from tests.feedback.logs import funnel, meta_of, traces

@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from shortlist.feedback.event_columns import COLUMNS, EXPECTED, rejected_rows, typed
-from shortlist.feedback.events import append_events
+from shortlist.feedback.events.append import append_events
+from shortlist.feedback.events.columns import COLUMNS, EXPECTED, rejected_rows, typed
+from shortlist.feedback.events.spool import Spool, left_spools
 from shortlist.feedback.parts import check_name
 from shortlist.feedback.schema import as_id
-from shortlist.feedback.spool import Spool, left_spools
 
 ROTATE_EVENTS = 1 << 16  # rows of a spool; it is read into memory when it becomes a part
 LOOKS = 4  # how often the background thread looks at the age of a spool, per its largest age

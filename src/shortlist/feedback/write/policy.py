@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from shortlist.feedback.from_trace import RequestMeta
+from shortlist.feedback.write.from_trace import RequestMeta
 from shortlist.grammar import Pipeline
 
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shortlist.errors import DataError
-from shortlist.feedback.buffer import write_part
-from shortlist.feedback.event_columns import COLUMNS, EXPECTED, rejected_rows, typed
+from shortlist.feedback.events.columns import COLUMNS, EXPECTED, rejected_rows, typed
 from shortlist.feedback.manifest import Part, append_parts, read_manifest, repair
 from shortlist.feedback.parts import (
     HOUR_MS,
@@ -24,6 +23,7 @@ from shortlist.feedback.parts import (
 from shortlist.feedback.problems import Problems
 from shortlist.feedback.record import Array
 from shortlist.feedback.schema import SCHEMA_VERSION
+from shortlist.feedback.write.buffer import write_part
 
 LATENESS_MS = 10 * 60_000  # an event that is later than this behind the newest one is a correction
 ROW_GROUP = 1 << 16

@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 
 from shortlist.data import Vocabulary
-from shortlist.feedback.writer import FullStageLogger, LogSettings
+from shortlist.feedback.write.writer import FullStageLogger, LogSettings
 from tests.feedback.logs import START, funnel, meta_of, traces
 
 

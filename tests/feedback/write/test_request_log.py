@@ -3,8 +3,8 @@
 import pyarrow.parquet as pq
 
 from shortlist.feedback.reader import LogReader
-from shortlist.feedback.request_ids import RequestIds
-from shortlist.feedback.request_log import LogTo, RequestLog
+from shortlist.feedback.write.request_ids import RequestIds
+from shortlist.feedback.write.request_log import LogTo, RequestLog
 from shortlist.pipeline import Request
 from tests.feedback.logs import START
 from tests.serve.small_service import recommender_of

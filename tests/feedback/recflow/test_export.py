@@ -6,11 +6,11 @@ import pyarrow.feather
 import pytest
 
 from shortlist.errors import ArtifactError, ConfigError, DataError
-from shortlist.feedback.events import append_events
+from shortlist.feedback.events.append import append_events
 from shortlist.feedback.join import join_feedback
 from shortlist.feedback.reader import LogReader
-from shortlist.feedback.recflow import COLUMNS, Features, recflow_table, to_recflow
-from shortlist.feedback.recflow_reader import RecflowReader
+from shortlist.feedback.recflow.export import COLUMNS, Features, recflow_table, to_recflow
+from shortlist.feedback.recflow.reader import RecflowReader
 from shortlist.feedback.record import concat
 from tests.feedback.logs import START, funnel, traces, write_log
 from tests.feedback.test_join import feedback_of

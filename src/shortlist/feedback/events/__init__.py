@@ -1,0 +1,1 @@
+"""Feedback events: their columns, their way into the log, and files of them."""
