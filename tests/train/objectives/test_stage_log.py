@@ -109,3 +109,23 @@ def test_items_outside_a_set_are_uniform():
     share = np.bincount(found[0], minlength=10) / 60_000
     assert np.abs(share[[1, 2, 5, 6, 7, 8]] - 1 / 6).max() < 0.01
     assert share[[0, 3, 4, 9]].sum() == 0
+
+
+def test_standardised_scores_have_mean_0_and_deviation_1_per_stage_and_constant_ones_are_0():
+    scores = np.array([[1.0, np.nan, 5], [2, np.nan, 5], [6, np.nan, np.nan]], np.float32)
+    log = StageLog(
+        np.array([0]),
+        np.array([0, 3]),
+        np.arange(3),
+        np.array([1, 2, 3]),
+        np.full(3, -1),
+        3,
+        3,
+        scores=scores,
+    )
+    made = log.standardised()
+    assert (log.scored, made.scored) == ((1, 3), (1, 3))
+    assert np.allclose(made.scores_of(1), (scores[:, 0] - 3) / np.std(scores[:, 0]))
+    assert np.array_equal(made.scores_of(3), [0, 0, np.nan], equal_nan=True)
+    assert log.next_stage(1) == 3
+    assert log.next_stage(3) is None

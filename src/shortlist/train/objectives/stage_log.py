@@ -73,12 +73,13 @@ class StageLog:
         """The same log; the scores of each stage have mean 0 and standard deviation 1, whatever their scale was."""
         if self.scores is None:
             return self
-        scores, known = self.scores, np.isfinite(self.scores)
-        count = np.maximum(known.sum(0), 1)
-        mean = np.where(known, scores, 0.0).sum(0, dtype=np.float64) / count
-        spread = np.sqrt((np.where(known, scores - mean, 0.0) ** 2).sum(0) / count)
-        scaled = (scores - mean) / np.where(spread > 0, spread, 1.0)
-        return replace(self, scores=np.where(known, scaled, np.nan).astype(np.float32))
+        scores = np.full(self.scores.shape, np.nan, np.float32)
+        for stage in self.scored:
+            known = np.isfinite(self.scores_of(stage))
+            values = self.scores_of(stage)[known]
+            spread = float(values.std(dtype=np.float64))
+            scores[known, stage - 1] = (values - values.mean(dtype=np.float64)) / (spread or 1.0)
+        return replace(self, scores=scores)
 
     @cached_property
     def request(self) -> Array:
