@@ -217,6 +217,21 @@ def test_the_table_of_planted_stages_is_that_of_its_result():
         ]
 
 
+def test_the_table_of_the_closed_loop_is_that_of_its_result():
+    (first, *totals), *rows = table("Full-stage training in a closed loop", "| arm - SSM |")
+    head = section("Full-stage training in a closed loop").partition("| arm - SSM | ")[2].partition(" |\n")[0]
+    places, result = head.split(" | "), committed("fsltr-closed-loop")
+    values = {one.method: one.mean for one in result.rows if one.metric == "total utility"}
+    differences = {(one.where, one.other): one for one in result.differences}
+    assert first == "SSM itself"
+    assert totals == [f"{values[f'SSM on {place}']:.2f}" for place in places]
+    assert {arm for arm, *_ in rows} == {arm for _, arm in differences}
+    for arm, *cells in rows:
+        for place, cell in zip(places, cells, strict=True):
+            one = differences[place, arm]
+            assert cell == f"{-one.estimate:+.2f} [{-one.high:+.2f}, {-one.low:+.2f}]", (arm, place)
+
+
 def test_every_table_with_figures_is_compared():
     """A new table in the results page needs a test above."""
     text = (ROOT / "docs" / "results.md").read_text("utf-8")
