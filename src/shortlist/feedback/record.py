@@ -107,6 +107,8 @@ class LoggedRequests:
 
     def take(self, rows: Array) -> "LoggedRequests":
         """These requests, in this order, with their candidates."""
+        if _is_all(rows, len(self)):
+            return self
         counts = self.counts[rows]
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         at = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][rows] - offsets[:-1], counts)
@@ -116,6 +118,8 @@ class LoggedRequests:
 
     def only(self, at: Array) -> "LoggedRequests":
         """The same requests with only these candidates, in an order that keeps those of a request together."""
+        if _is_all(at, self.n_candidates):
+            return self
         counts = np.bincount(self.request[at], minlength=len(self))
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return replace(self, offsets=offsets, **{name: getattr(self, name)[at] for name in PER_CANDIDATE})
@@ -212,6 +216,11 @@ def concat(parts: Sequence[LoggedRequests]) -> LoggedRequests:
         np.int64
     )
     return LoggedRequests(**joined, funnels=funnels, offsets=offsets)
+
+
+def _is_all(rows: Array, count: int) -> bool:
+    """Whether rows are 0 .. count - 1, so that nothing must be copied."""
+    return len(rows) == count and bool(np.array_equal(rows, np.arange(count)))
 
 
 def _rows(vocabulary: Vocabulary, ids: Array) -> Array:

@@ -41,7 +41,8 @@ def test_every_job_goes_through_all_requests(log):
 
 
 def test_result_has_rates_and_the_peak_of_every_job(log, monkeypatch):
-    runs = {name: {**vars(job(log)), "seconds": 2.0, "peak_bytes": 3 << 20} for name, job in JOBS.items()}
+    measured = {"seconds": 2.0, "cpu_seconds": 1.0, "peak_bytes": 3 << 20}
+    runs = {name: {**vars(job(log)), **measured} for name, job in JOBS.items()}
     monkeypatch.setattr(training, "_child", lambda job, root: runs[job])
     found = training.bench_log_training(root=log)
     assert found.figures["join_requests_per_s"] == REQUESTS / 2

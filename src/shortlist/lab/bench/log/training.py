@@ -56,6 +56,7 @@ def _figures(runs: dict[str, dict[str, float]]) -> dict[str, float]:
     for job in OURS:
         for name in SCANS:
             figures[f"{job}_over_{name}"] = runs[job]["seconds"] / runs[name]["seconds"]
+            figures[f"{job}_over_{name}_cpu"] = runs[job]["cpu_seconds"] / runs[name]["cpu_seconds"]
     figures["instances_per_s"] = runs["batches"]["made"] / runs["batches"]["seconds"]
     return figures
 
