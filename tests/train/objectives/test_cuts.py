@@ -43,9 +43,23 @@ def test_lcron_of_a_fixed_next_stage_leaves_out_the_loss_of_that_stage_alone():
     assert own[0, 1].item() == pytest.approx(0.7560372864, abs=1e-8)
 
 
-def test_icc_of_a_fixed_next_stage_is_icc_of_both_stages():
-    expected = icc([row(S), row(S2)], row(Y), MASK, caps=(4,), width=0.1, reduction="mean")
+def test_icc_of_a_fixed_next_stage_is_icc_of_both_stages_with_items_that_pass_above_others():
+    """The fourth score of list A is 0 and the lowest of the next stage -.3."""
+    expected = icc([row(S), row(S2) + 0.3], row(Y), MASK, caps=(4,), width=0.1, reduction="mean")
     assert torch.allclose(loss("icc", row(S), cuts()), expected)
+
+
+def test_icc_does_not_reward_a_stage_that_drops_the_best_items():
+    """All score high, the relevant ones lowest: the plain form is near 0, because those keep their own score."""
+    reversed_scores = 1000 - 10 * row(Y) - row(S)
+    plain = icc([reversed_scores, row(S2)], row(Y), MASK, caps=(4,), width=0.1, reduction="mean")
+    good = loss("icc", 10 * row(Y), cuts())
+    assert plain.item() < 0.01 < good.item() < loss("icc", reversed_scores, cuts()).item() / 5
+
+
+@pytest.mark.parametrize("objective", ["icc", "lcron", "arf"])
+def test_adding_a_constant_to_all_scores_changes_nothing(objective):
+    assert torch.allclose(loss(objective, row(S) + 100, cuts()), loss(objective, row(S), cuts()))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])

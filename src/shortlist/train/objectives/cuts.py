@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from shortlist.train.objectives.icc import icc
+from shortlist.train.objectives.icc import icc, threshold
 from shortlist.train.objectives.lists import Cap, has_pair
 from shortlist.train.objectives.neuralsort import arf, lcron_terms
 from shortlist.train.objectives.rankflow import OWN, rankflow
@@ -104,10 +104,22 @@ def icc_next(
     sigma: float,
     reduction: str,
 ) -> Tensor:
-    """ICC of two stages, the second fixed [B]: RankNet on (1 - g) s_1 + g s_2."""
-    both = (scores, cuts.filled(mask).to(scores.dtype))
-    caps = (cuts.cap(cap, mask),)
-    return icc(both, labels, mask, weight, caps=caps, width=gate_width, sigma=sigma, reduction=reduction)
+    """ICC of two stages, the second fixed [B]: RankNet on (1 - g) (s_1 - kappa) + g (s_2 - min s_2).
+
+    Items that pass are then above all that do not. With the scores as they are, a stage could learn to drop the best
+    items: below the gate its own scores count, and nothing keeps them below those of the next stage.
+    """
+    own_cap = cuts.cap(cap, mask)
+    kappa = threshold(scores, mask, own_cap)
+    following = cuts.filled(mask).to(scores.dtype)
+    lowest = following.masked_fill(~mask, torch.inf).amin(1, keepdim=True)
+    both = (
+        scores - kappa.masked_fill(kappa.isinf(), 0.0),
+        following - lowest.masked_fill(lowest.isinf(), 0.0),
+    )
+    return icc(
+        both, labels, mask, weight, caps=(own_cap,), width=gate_width, sigma=sigma, reduction=reduction
+    )
 
 
 def rankflow_next(

@@ -50,16 +50,17 @@ def icc_public_scores(
 
 
 def gates(scores: Tensor, mask: Tensor, cap: Cap, width: float) -> Tensor:
-    """sigmoid((s - kappa) / width), kappa the cap-th largest score of the list without gradient [B, L].
+    """sigmoid((s - kappa) / width), kappa the cap-th largest score of the list [B, L]."""
+    return torch.sigmoid((valid_scores(scores, mask) - threshold(scores, mask, cap)) / width)
 
-    All items of a list with fewer than `cap` items pass.
-    """
+
+def threshold(scores: Tensor, mask: Tensor, cap: Cap) -> Tensor:
+    """kappa, the cap-th largest score of each list without gradient [B, 1]; -inf where all items pass."""
     check_cap(cap)
     if not scores.shape[1]:
-        return torch.ones_like(scores)
+        return scores.new_full((len(scores), 1), -torch.inf)
     known = scores.detach().masked_fill(~mask, -torch.inf)
     sizes = sizes_of(cap, scores).expand(len(scores), 1)
     order = known.sort(dim=1, descending=True).values
     kappa = order.gather(1, (sizes - 1).clamp(max=known.shape[1] - 1))  # [B, 1]
-    kappa = kappa.masked_fill(sizes > mask.sum(1, keepdim=True), -torch.inf)
-    return torch.sigmoid((valid_scores(scores, mask) - kappa) / width)
+    return kappa.masked_fill(sizes > mask.sum(1, keepdim=True), -torch.inf)
