@@ -14,6 +14,7 @@ from shortlist.feedback.recflow.export import Features, to_recflow
 from shortlist.feedback.recflow.reader import RecflowReader
 from shortlist.feedback.record import Funnel, LoggedRequests, concat, logged_requests
 from shortlist.feedback.write.from_trace import RequestMeta, from_trace, request_id
+from shortlist.feedback.write.request_log import LogTo, RequestLog
 from shortlist.feedback.write.sampling import EVERYTHING, Quota, Sampling, sampled
 from shortlist.feedback.write.writer import FullStageLogger, LogCounts, LogSettings
 
@@ -29,10 +30,12 @@ __all__ = [
     "LogReader",
     "LogSettings",
     "LogSummary",
+    "LogTo",
     "LoggedRequests",
     "Problems",
     "Quota",
     "RecflowReader",
+    "RequestLog",
     "RequestMeta",
     "Sampling",
     "append_events",

@@ -54,7 +54,9 @@ class LogSummary:
         return self.problems.explained
 
 
-def inspect_log(root: Path, since: int = -FOREVER, until: int = FOREVER, check: bool = False) -> LogSummary:
+def inspect_log(
+    root: Path | str, since: int = -FOREVER, until: int = FOREVER, check: bool = False
+) -> LogSummary:
     """Read a whole log, one row group at a time, and sum it up."""
     reader = LogReader(Path(root), since, until, check)
     sums: Counter[str] = Counter()

@@ -63,7 +63,7 @@ class JoinReport:
 
 
 def join_feedback(
-    root: Path,
+    root: Path | str,
     rules: LabelRules | None = None,
     watermark: int | None = None,
     durations: Mapping[Any, float] | None = None,

@@ -43,7 +43,7 @@ Events: TypeAlias = pa.Table | Mapping[str, Any] | Iterable[pa.Table]
 
 
 def append_events(
-    root: Path,
+    root: Path | str,
     events: Events,
     ingest_ts_ms: int | None = None,
     writer: str = "events",
@@ -55,7 +55,8 @@ def append_events(
     may be given for all rows. Events behind the watermark go to the table `corrections`. Of several tables, one is in
     memory at a time.
     """
-    problems, late_before = Problems(), watermark(root, lateness_ms)
+    root, problems = Path(root), Problems()
+    late_before = watermark(root, lateness_ms)
     with writer_lock(root, check_name(writer)):
         remove_temporary(root, writer)
         repair(root)
