@@ -31,14 +31,15 @@ def loss(name: str, scores: torch.Tensor, given: LoggedCuts | None, **settings: 
 
 def test_lcron_of_a_fixed_next_stage_has_the_gradient_of_lcron_of_both_stages():
     own, both = (row(S).requires_grad_() for _ in range(2))
-    loss("lcron", own, cuts()).sum().backward()
+    loss("lcron", own, cuts(), cap=4, next_cap=2).sum().backward()
     lcron([both, row(S2)], row(Y), MASK, caps=(4, 2)).sum().backward()
     assert torch.allclose(own.grad, both.grad, atol=1e-10)
 
 
 def test_lcron_of_a_fixed_next_stage_leaves_out_the_loss_of_that_stage_alone():
     """The numbers of spec test 13: L_e2e = .8661725279 and L_single of the first stage 1.7044817580."""
-    assert loss("lcron", row(S), cuts()).item() == pytest.approx(0.8661725279 + 1.7044817580 / 2, abs=1e-8)
+    found = loss("lcron", row(S), cuts(), cap=4, next_cap=2).item()
+    assert found == pytest.approx(0.8661725279 + 1.7044817580 / 2, abs=1e-8)
     _, own = lcron_terms([row(S), row(S2)], row(Y), MASK, caps=(4, 2))
     assert own[0, 1].item() == pytest.approx(0.7560372864, abs=1e-8)
 
@@ -100,8 +101,14 @@ def test_capacities_are_those_of_the_log_unless_they_are_chosen():
     assert torch.allclose(loss("arf", row(S), cuts()), arf(row(S), row(Y), MASK, cap=4))
     assert torch.allclose(loss("arf", row(S), cuts(), cap=3), arf(row(S), row(Y), MASK, cap=3))
     assert torch.allclose(loss("arf", row(S), None), arf(row(S), row(Y), MASK, cap=2))  # two relevant items
-    chosen = loss("lcron", row(S), cuts(), cap=3, next_cap=1)
-    assert torch.allclose(chosen, loss("lcron", row(S), cuts(3, 1)))
+    assert torch.allclose(loss("icc", row(S), cuts(), cap=3), loss("icc", row(S), cuts(3)))
+    assert torch.allclose(loss("rankflow", row(S), cuts(), next_cap=3), loss("rankflow", row(S), cuts(4, 3)))
+
+
+def test_lcron_keeps_as_many_items_as_are_relevant_unless_a_number_is_chosen():
+    chosen = loss("lcron", row(S), cuts(), cap=2, next_cap=2)  # two items are relevant
+    assert torch.allclose(chosen, loss("lcron", row(S), cuts()))
+    assert not torch.allclose(chosen, loss("lcron", row(S), cuts(), cap=4))
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4))

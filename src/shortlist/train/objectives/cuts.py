@@ -83,8 +83,13 @@ def lcron_next(
     relevant_from: float,
     log_a: Tensor | None = None,
 ) -> Tensor:
-    """LCRON of two stages, the second fixed [B]: L_e2e + L_1 / (2 a^2) + log a. L_2 is constant and left out."""
-    caps = (cuts.cap(cap, mask), cuts.next_cap(next_cap, mask))
+    """LCRON of two stages, the second fixed [B]: L_e2e + L_1 / (2 a^2) + log a. L_2 is constant and left out.
+
+    With a cap of 0 a stage keeps as many items as are relevant: the loss counts every other item that is kept as an
+    error, so larger caps make negatives equal instead of low.
+    """
+    relevant = _count((labels >= relevant_from) & mask)
+    caps = (cap or relevant, next_cap or relevant)
     both = (scores, cuts.filled(mask).to(scores.dtype))
     e2e, own = lcron_terms(both, labels, mask, weight, caps=caps, tau=tau, relevant_from=relevant_from)
     log_a = own.new_zeros(()) if log_a is None else log_a.to(own.dtype)

@@ -110,14 +110,15 @@ class ObjectiveSettings:
     tau: float = setting(1.0, "Temperature of the soft sort.", least=1e-6, most=1e9)
     cap: int = setting(
         0,
-        "Items that the stage keeps of a training list, for arf, lcron and icc; 0 = as many as it kept in the log, or "
-        "the relevant ones without a log.",
+        "Items that the stage keeps of a training list; 0 = as many as are relevant (lcron), or as it kept in the log "
+        "(arf and icc; arf without a log: as many as are relevant).",
         least=0,
         most=1_000_000,
     )
     next_cap: int = setting(
         0,
-        "Items that the next stage keeps of a training list, for lcron and rankflow; 0 = as many as in the log.",
+        "Items that the next stage keeps of a training list; 0 = as many as are relevant (lcron), or as it kept in the "
+        "log (rankflow).",
         least=0,
         most=1_000_000,
     )
