@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from shortlist.errors import DataError
-from shortlist.simulate.full_stage.jester import JesterWorld, jester_world
 from shortlist.simulate.full_stage.live_funnel import live_funnel, shown_utility
+from shortlist.simulate.full_stage.ratings.jester import JesterWorld, jester_world
 
 
 def lines(*ratings):

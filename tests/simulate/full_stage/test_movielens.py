@@ -6,8 +6,8 @@ import pytest
 
 from shortlist.data import Catalog, Dataset, Interactions, Vocabulary
 from shortlist.errors import ConfigError, DataError
-from shortlist.simulate.full_stage.completion import CompletionConfig, Ratings, complete
-from shortlist.simulate.full_stage.movielens import MovieLensWorld, movielens_world, ratings_of
+from shortlist.simulate.full_stage.ratings.completion import CompletionConfig, Ratings, complete
+from shortlist.simulate.full_stage.ratings.movielens import MovieLensWorld, movielens_world, ratings_of
 
 SMALL = CompletionConfig(width=4, layers=(16,), epochs=12, batch_size=256, weight_decay=0.3)
 

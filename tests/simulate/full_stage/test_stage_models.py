@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from shortlist.errors import ConfigError, DataError
-from shortlist.simulate.full_stage.jester import JesterWorld
 from shortlist.simulate.full_stage.make_short_video import SHAPES, make_short_video
 from shortlist.simulate.full_stage.pools import exposed_pools
+from shortlist.simulate.full_stage.ratings.jester import JesterWorld
 from shortlist.simulate.full_stage.stage_models import StageModelConfig
 from shortlist.simulate.full_stage.static_requests import ScoredPools
 from shortlist.simulate.full_stage.train_stage_models import (

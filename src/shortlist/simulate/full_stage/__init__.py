@@ -1,6 +1,5 @@
 """Worlds, requests and funnels for full-stage learning to rank, in which the utility of every item is known."""
 
-from shortlist.simulate.full_stage.jester import JesterWorld, jester_world
 from shortlist.simulate.full_stage.live_funnel import (
     FunnelRun,
     duration_boosted,
@@ -15,7 +14,6 @@ from shortlist.simulate.full_stage.make_short_video import (
     UNCALIBRATED,
     make_short_video,
 )
-from shortlist.simulate.full_stage.movielens import MovieLensWorld, movielens_world
 from shortlist.simulate.full_stage.pools import (
     Pools,
     Score,
@@ -24,6 +22,8 @@ from shortlist.simulate.full_stage.pools import (
     pools_of,
     whole_catalogue,
 )
+from shortlist.simulate.full_stage.ratings.jester import JesterWorld, jester_world
+from shortlist.simulate.full_stage.ratings.movielens import MovieLensWorld, movielens_world
 from shortlist.simulate.full_stage.short_video import Shape, ShortVideoWorld, WatchModel, user_blocks
 from shortlist.simulate.full_stage.splits import RequestSplits, make_cell_splits, make_splits
 from shortlist.simulate.full_stage.stage_models import StageModelConfig

@@ -10,7 +10,7 @@ from shortlist.lab.experiments.full_stage import grids as module
 from shortlist.lab.experiments.full_stage.grids import digest, grids_of, movielens_grids
 from shortlist.lab.experiments.full_stage.sizes import MOVIELENS, SIZES, Budget
 from shortlist.simulate.full_stage.make_short_video import make_short_video
-from shortlist.simulate.full_stage.movielens import movielens_world
+from shortlist.simulate.full_stage.ratings.movielens import movielens_world
 
 TINY = SIZES["tiny"]
 

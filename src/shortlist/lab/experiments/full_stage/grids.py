@@ -16,8 +16,8 @@ from shortlist.errors import ConfigError
 from shortlist.lab.experiments.full_stage.sizes import MOVIELENS, SIZES, Size
 from shortlist.simulate.full_stage.cell_noise import Rows, cell_uniforms
 from shortlist.simulate.full_stage.make_short_video import make_short_video
-from shortlist.simulate.full_stage.movielens import LIKED, MovieLensWorld, movielens_world
 from shortlist.simulate.full_stage.pools import Pools, Score, exposed_pools
+from shortlist.simulate.full_stage.ratings.movielens import LIKED, MovieLensWorld, movielens_world
 from shortlist.simulate.full_stage.short_video import ShortVideoWorld, user_blocks
 from shortlist.simulate.full_stage.static_requests import ScoredPools
 from shortlist.simulate.full_stage.train_stage_models import (

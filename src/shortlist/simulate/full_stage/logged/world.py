@@ -13,11 +13,11 @@ from shortlist.data import Catalog, Dataset, Interactions, Vocabulary, read
 from shortlist.errors import ConfigError
 from shortlist.progress import Progress, silent
 from shortlist.simulate.full_stage.cell_noise import Rows, cell_uniforms
-from shortlist.simulate.full_stage.jester import jester_world
 from shortlist.simulate.full_stage.logged.settings import SimulationSettings
 from shortlist.simulate.full_stage.make_short_video import PAPER_SHARE, make_short_video
-from shortlist.simulate.full_stage.movielens import MovieLensWorld, movielens_world
 from shortlist.simulate.full_stage.pools import Score
+from shortlist.simulate.full_stage.ratings.jester import jester_world
+from shortlist.simulate.full_stage.ratings.movielens import MovieLensWorld, movielens_world
 from shortlist.simulate.full_stage.short_video import ShortVideoWorld, user_blocks
 
 START_MS = 1_700_000_000_000

@@ -12,7 +12,7 @@ from shortlist.data import Dataset, read
 from shortlist.errors import DataError
 from shortlist.progress import Progress, silent
 from shortlist.simulate.full_stage.cell_noise import Floats, Rows, cell_uniforms
-from shortlist.simulate.full_stage.completion import (
+from shortlist.simulate.full_stage.ratings.completion import (
     Completion,
     CompletionConfig,
     CompletionReport,
