@@ -98,6 +98,7 @@ def test_join_and_export_use_tables_of_items_and_users(log, events, tmp_path):
 def test_join_uses_the_events_that_a_killed_server_left(log):
     row = {"request_id": 1, "item_id": 1, "event": 1, "event_ts_ms": 5, "value": 0, "ingest_ts_ms": 6}
     (log / ".events-events_w0-0.jsonl").write_text(json.dumps(row) + "\n")
+    assert answer("inspect", log)["waiting_events"] == 1
     found = answer("join", log, "--watermark", 1 << 41)
     assert (found["recovered"], found["join"]["counts"]) == (1, {"never_logged": 1})
     assert not list(log.glob(".events-*"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from shortlist.feedback.events.append import EVENT_TABLES
+from shortlist.feedback.events.spool import waiting_events
 from shortlist.feedback.problems import Problems
 from shortlist.feedback.reader import FOREVER, LogReader
 
@@ -42,6 +43,7 @@ class LogSummary:
     users_not_stored: int  # user ids that are not of the type of the column
     events: int
     rejected_events: int
+    waiting_events: int = 0  # on the disk, but in no part yet
     problems: Problems = field(default_factory=Problems)
 
     @property
@@ -102,5 +104,6 @@ def inspect_log(
         users_not_stored=sum(line.users_not_stored for line in lines),
         events=sum(part.rows for part in events),
         rejected_events=sum(line.rejected_events for line in lines),
+        waiting_events=waiting_events(reader.root),
         problems=reader.problems,
     )

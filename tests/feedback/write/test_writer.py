@@ -122,6 +122,28 @@ def test_memory_is_bounded_by_the_queue(tmp_path, monkeypatch):
     log.close()
 
 
+def test_put_waits_for_room_and_drops_nothing(tmp_path, monkeypatch):
+    gate, sizes = threading.Event(), []
+    monkeypatch.setattr(writer, "from_trace", lambda *given: gate.wait() and from_trace(*given))
+    trace = traces(funnel(60, 20, 5), 1, 4)[0]
+    log = FullStageLogger(tmp_path, ITEMS)
+
+    def simulate():
+        for number in range(30):
+            assert log.put(trace, meta_of(trace, first=4 * number))
+            sizes.append(len(log._queue))
+
+    thread = threading.Thread(target=simulate)
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()
+    gate.set()
+    thread.join()
+    log.close()
+    assert max(sizes) <= writer.MOST_PUT
+    assert (log.counts.written, log.counts.dropped) == (120, 0)
+
+
 def test_request_thread_neither_converts_nor_writes(tmp_path, monkeypatch):
     """Spec 36: only references are put into the queue."""
     threads = set()

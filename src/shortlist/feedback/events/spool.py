@@ -73,6 +73,11 @@ def left_spools(root: Path) -> Iterator[Spool]:
                 os.close(handle)
 
 
+def waiting_events(root: Path) -> int:
+    """Events on the disk that are in no part yet."""
+    return sum(path.read_bytes().count(b"\n") for path, _ in _found(root))
+
+
 def _found(root: Path) -> list[tuple[Path, re.Match[str]]]:
     paths = sorted(root.glob(".events-*.jsonl"))
     return [(path, match) for path in paths if (match := NAME.fullmatch(path.name))]

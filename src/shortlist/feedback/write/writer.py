@@ -26,6 +26,9 @@ from shortlist.settings import check_fields, setting
 POLL_SECONDS = 0.02  # how often the background thread looks for requests
 PAUSE = 2.0  # after each trace, over the time it took: the background thread has the interpreter a third of the time
 HURRY = 0.25  # share of the queue from which on it makes no pauses
+MOST_PUT = (
+    8  # traces in the queue while `put` waits: those of a simulation may hold hundreds of requests each
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class FullStageLogger:
         # Appending to a deque takes no lock and wakes no thread: a woken thread may take the processor of the request.
         # Its size is checked first, so several threads at once may exceed the limit by one trace each.
         self._queue: deque[tuple[Trace, RequestMeta] | Event | None] = deque()
-        self._wake = Event()  # for flush and close only
+        self._wake = Event()  # for put, flush and close only
         self._thread = Thread(target=self._work, name=f"shortlist-log-{writer}", daemon=True)
         self._thread.start()
 
@@ -108,7 +111,8 @@ class FullStageLogger:
 
     def put(self, trace: Trace, meta: RequestMeta) -> bool:
         """Log the requests of a trace and wait for room in the queue: for simulations, not for request threads."""
-        while self._open and len(self._queue) >= self.settings.queue:
+        while self._open and len(self._queue) >= min(self.settings.queue, MOST_PUT):
+            self._wake.set()  # no pauses: nobody else needs the interpreter
             time.sleep(POLL_SECONDS)
         return self.offer(trace, meta)
 
