@@ -136,10 +136,8 @@ def _print_summary(summary: LogSummary) -> None:
         f"{summary.skipped_requests:,} requests; the clock went backwards before {summary.clock_backwards:,} requests, "
         f"{summary.users_not_stored:,} user ids are not of the type of the column"
     )
-    echo(
-        f"{summary.events:,} events, {summary.rejected_events:,} rejected, {summary.waiting_events:,} accepted but not yet "
-        "in a part"
-    )
+    waiting = f"{summary.waiting_events:,} accepted but not yet in a part"
+    echo(f"{summary.events:,} events, {summary.rejected_events:,} rejected, {waiting}")
     _print_problems(summary.problems)
 
 
