@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shortlist.data import Catalog, Dataset, Interactions, Vocabulary, read
+from shortlist.data.split import SplitSettings
 from shortlist.errors import ConfigError
 from shortlist.progress import Progress, silent
 from shortlist.simulate.full_stage.cell_noise import Rows, cell_uniforms
@@ -25,7 +26,7 @@ DAY_MS = 86_400_000
 BEFORE_DAYS = 60  # over which the events before the first request are spread
 HISTORY = 41  # stream of the cell noise
 # Requests are later than all events: only a protocol that holds out whole users measures what was learned from them.
-SPLIT = {"protocol": "half-history", "seed": 0, "min_length": 4}
+SPLIT: SplitSettings = {"protocol": "half-history", "seed": 0, "min_length": 4}
 
 
 @dataclass(frozen=True, eq=False)
