@@ -249,3 +249,12 @@ def test_events_without_a_needed_column_are_refused(tmp_path):
         append_events(tmp_path, {"request_id": [1]}, ingest_ts_ms=1)
     with pytest.raises(DataError, match="ingest_ts_ms"):
         append_events(tmp_path, EVENTS_FILE)
+
+
+def test_a_click_is_positive_by_default_and_a_purchase_where_the_rule_says_so():
+    rows = [(10, 0, "impression", 5, 0.0), (10, 0, "click", 9, 0.0), (11, 0, "impression", 1005, 0.0)]
+    rows += [(11, 0, "purchase", HALF_HOUR + 2000, 20.0)]
+    found, _ = labels(*rows)
+    assert (found[10, 0]["y"], found[11, 0]["y"]) == (1, 0)
+    bought, _ = labels(*rows, rules=LabelRules(("purchase",)))
+    assert (bought[10, 0]["y"], bought[11, 0]["y"]) == (0, 1)

@@ -21,6 +21,7 @@ MINUTE_MS, DAY_MS = 60_000, 86_400_000
 WINDOWS: Mapping[str, int] = dict.fromkeys(EVENTS, DAY_MS) | {
     "impression": 30 * MINUTE_MS,
     "play": 30 * MINUTE_MS,
+    "click": 30 * MINUTE_MS,
 }
 """Milliseconds after the request in which an event counts."""
 IMPRESSION, PLAY = EVENTS.index("impression"), EVENTS.index("play")
@@ -31,7 +32,7 @@ EVENT_COLUMNS = ("request_id", "item_id", "event", "event_ts_ms", "value")
 class LabelRules:
     """Which events make y = 1, and how long each may take."""
 
-    positive: tuple[str, ...] = ("play",)
+    positive: tuple[str, ...] = ("play", "click")
     least_play_ms: float = 0.0  # a shorter play is not positive
     windows: Mapping[str, int] = field(default_factory=lambda: dict(WINDOWS))
     allowed_lateness_ms: int = LATENESS_MS

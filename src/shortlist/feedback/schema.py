@@ -14,7 +14,10 @@ from shortlist.errors import DataError
 from shortlist.feedback.record import MISSING, Array, Funnel, LoggedRequests
 
 SCHEMA_VERSION = 1
-EVENTS = ("impression", "play", "like", "follow", "forward", "comment", "hide")  # numbers of `event`
+EVENTS = (
+    *("impression", "play", "like", "follow", "forward", "comment", "hide"),
+    *("click", "cart", "purchase"),
+)  # their places are the numbers of `event`: new ones come last
 INT64 = 1 << 63
 PROPENSITIES = ("pool_propensity", "slate_propensity")
 LISTS = ("policy_version", "capacities", "n_in", "n_out", "n_filtered")
