@@ -16,6 +16,8 @@ WITHOUT_DATA = (
     "fsltr-assumptions-small",
     "fsltr-closed-loop",
     "fsltr-closed-loop-small",
+    "fsltr-recipes",
+    "fsltr-recipes-small",
     "fsltr-table3",
     "fsltr-table3-small",
     "fsltr-table4",

@@ -6,6 +6,7 @@ from functools import partial
 from shortlist.lab.experiments.full_stage.ablations import fsltr_negatives
 from shortlist.lab.experiments.full_stage.assumptions import fsltr_assumptions
 from shortlist.lab.experiments.full_stage.closed_loop.experiment import fsltr_closed_loop
+from shortlist.lab.experiments.full_stage.recipes.experiment import fsltr_recipes
 from shortlist.lab.experiments.full_stage.table3 import fsltr_table3
 from shortlist.lab.experiments.models.auto_table import auto_table
 from shortlist.lab.experiments.models.baselines import baselines_ml1m
@@ -67,6 +68,8 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "fsltr-assumptions-small": partial(fsltr_assumptions, name="fsltr-assumptions-small", size="small"),
     "fsltr-closed-loop": fsltr_closed_loop,
     "fsltr-closed-loop-small": partial(fsltr_closed_loop, name="fsltr-closed-loop-small", size="small"),
+    "fsltr-recipes": fsltr_recipes,
+    "fsltr-recipes-small": partial(fsltr_recipes, name="fsltr-recipes-small", size="small"),
     "fsltr-table3": fsltr_table3,
     "fsltr-table3-small": partial(fsltr_table3, name="fsltr-table3-small", size="small"),
     **{name: partial(fsltr_negatives, name=name) for name in ("fsltr-table4", "fsltr-table5")},
@@ -112,6 +115,7 @@ __all__ = [
     "fsltr_assumptions",
     "fsltr_closed_loop",
     "fsltr_negatives",
+    "fsltr_recipes",
     "fsltr_table3",
     "planted_stage",
     "planted_trained",

@@ -1,1 +1,1 @@
-"""Recipes trained by the trainers of the package, from events or from a full-stage log, in a world with known utilities."""
+"""Recipes trained by the trainers of the package, from events or from a full-stage log of a world."""

@@ -16,10 +16,10 @@ EVENTS_ONLY = "events only"
 
 @dataclass(frozen=True)
 class RecipeArm:
-    """Objectives of retrieval, pre-rank, rank and re-rank; with two rounds, the second log is that of the first bundle."""
+    """What a recipe is trained from; a second round is trained from the log of the first one."""
 
     name: str
-    objectives: tuple[str, ...] = (SOFTMAX,) * 4
+    objectives: tuple[str, ...] = (SOFTMAX,) * 4  # of retrieval, pre-rank, rank and re-rank
     retrieval: str = "mf"
     reads: str = LOG
     rounds: int = 1

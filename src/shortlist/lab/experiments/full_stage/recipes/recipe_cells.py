@@ -74,7 +74,9 @@ def run_recipe_cell(cell: RecipeCell, folder: Path, device: str = "auto") -> tup
 def _not_trained(cell: RecipeCell) -> dict[str, float]:
     settings, size = cell.served_by.settings(cell.size), cell.size
     world = known_world(size.shape, settings.history, cell.seed)
-    return measured(world, settings, logging_funnel(size, cell.served_by, cell.seed), without_history) | {SECONDS: 0.0}
+    return measured(world, settings, logging_funnel(size, cell.served_by, cell.seed), without_history) | {
+        SECONDS: 0.0
+    }
 
 
 def _rounds(cell: RecipeCell, log: Path, device: str) -> Iterator[dict[str, float]]:
@@ -112,14 +114,10 @@ def trained(chosen: Recipe, data: Dataset, reads: str, root: Path, seed: int) ->
     log = None if reads == EVENTS else read_log(chosen, data, root)
     if reads == LIKES and log is not None:
         data, log = replace(data, events=with_positives(data.events, log)), None
-    return train_pipeline(
-        chosen, data, seed, all_events(data, data.split_settings), log=log
-    ).recommender
+    return train_pipeline(chosen, data, seed, all_events(data, data.split_settings), log=log).recommender
 
 
 def read_log(chosen: Recipe, data: Dataset, root: Path) -> TrainingLog:
     """The log as `shortlist train --from-log` reads it."""
     work = PipelineTrainer.of(chosen, TYPES, TRAINERS)
-    return read_training_log(
-        root, data, work.step_names, work.config.log_requests, scores=work.reads_scores
-    )
+    return read_training_log(root, data, work.step_names, work.config.log_requests, scores=work.reads_scores)

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 from shortlist.simulate.full_stage.logged import SimulationSettings
 
-ACCURATE = (2.0, 1.5, 1.0, 0.5)  # error of each stage in logits of the utility, as `shortlist simulate` has it
+ACCURATE = (
+    2.0,
+    1.5,
+    1.0,
+    0.5,
+)  # error of each stage in logits of the utility, as `shortlist simulate` has it
 INACCURATE = (4.0, 4.0, 4.0, 4.0)
 
 
@@ -23,10 +28,11 @@ class RecipeSize:
     width: int = 32  # of matrix factorisation
     ranker_width: int = 16
     tree_width: int = 24
+    days: float = 3.0  # of one round
 
 
 RECIPE_SIZES: Mapping[str, RecipeSize] = {
-    "tiny": RecipeSize("tiny", 200, (80, 30, 12, 6), (30, 20, 12, 6), 1, 1, 1, 8, 8, 8),
+    "tiny": RecipeSize("tiny", 150, (80, 30, 12, 6), (30, 20, 12, 6), 1, 1, 1, 8, 8, 8, days=0.2),
     "small": RecipeSize("small", 3000, (300, 60, 20, 6), (60, 30, 15, 6), 12, 4, 4),
     "full": RecipeSize("full", 20_000, (1000, 200, 50, 6), (200, 100, 50, 6), 20, 8, 8, 64, 32, 32),
 }
@@ -43,7 +49,9 @@ class Setup:
     def settings(self, size: RecipeSize) -> SimulationSettings:
         """The simulation of one round."""
         capacities = size.wide if self.wide else size.tight
-        return SimulationSettings(requests=size.requests, capacities=capacities, noise=self.noise)
+        return SimulationSettings(
+            requests=size.requests, days=size.days, capacities=capacities, noise=self.noise
+        )
 
 
 SETUPS = (

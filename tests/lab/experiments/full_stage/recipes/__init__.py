@@ -1,0 +1,1 @@
+"""Tests of the recipes that are trained from a log."""
