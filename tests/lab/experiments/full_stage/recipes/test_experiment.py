@@ -6,7 +6,7 @@ from shortlist.errors import ConfigError
 from shortlist.lab.experiments import EXPERIMENTS
 from shortlist.lab.experiments.full_stage.recipes import experiment
 from shortlist.lab.experiments.full_stage.recipes.experiment import fsltr_recipes
-from shortlist.lab.experiments.full_stage.recipes.measures import BEST, DRAWN, LIKED, LOST
+from shortlist.lab.experiments.full_stage.recipes.measures import BEST, DRAWN, LIKED, LOST, SAME
 from tests.lab.experiments.results import check_result, ids
 
 SEEDS = (0, 1)
@@ -50,6 +50,12 @@ def test_what_stages_lose_adds_up_to_the_best_minus_the_liked_items(quick, metho
         lost = [figures[name][seed] for name in LOST.values()]
         assert min(lost) >= 0
         assert sum(lost) == pytest.approx(figures[BEST][seed] - figures[LIKED][seed])
+
+
+def test_one_slate_for_all_users_is_below_the_best_of_each(quick):
+    one, other = (values(quick, name) for name in ("softmax", "logging funnel"))
+    assert one[SAME] == pytest.approx(other[SAME])
+    assert all(same < best for same, best in zip(one[SAME], one[BEST], strict=True))
 
 
 def test_drawn_feedback_has_the_utility_as_its_mean(quick):

@@ -18,6 +18,7 @@ from shortlist.simulate.full_stage.logged.requests import BATCH, Queries, feedba
 LIKED = "liked per slot"  # expected, by the true utilities
 DRAWN = "drawn likes per shown item"
 BEST = "best per slot"  # of the whole catalogue
+SAME = "best per slot, one slate for all"  # what can be reached without knowing the user
 FIRST = 1 << 40  # number of the first measured request: its feedback is in no log
 
 
@@ -26,15 +27,21 @@ def measured(
 ) -> dict[str, float]:
     """Means over all users; what the stages lose adds up to the best utility minus that of the shown items."""
     slots, counts, slates, best = settings.capacities[-1], np.zeros(2), list[Tensor](), list[Tensor]()
+    total = torch.zeros(world.n_items, dtype=torch.float64)
     for users, trace in _served(world, pipeline, queries):
-        numbers, none = FIRST + users, np.zeros_like(users)
-        counts += feedback(world, settings, trace, numbers, users, none, none)[1]
-        best.append(_best(world, users, trace, slots))
+        utility = torch.from_numpy(world.utility(users, np.arange(world.n_items)))
+        total += utility.double().sum(0)
+        best.append(_best(utility, trace, slots))
         slates.append(_slate(trace, slots))
+        none = np.zeros_like(users)
+        counts += feedback(world, settings, trace, FIRST + users, users, none, none)[1]
     means, shown = torch.cat(best).mean(0) / slots, torch.cat(slates)
-    figures = {LIKED: float(means[-1]), DRAWN: float(counts[1] / max(counts[0], 1)), BEST: float(means[0])}
-    figures |= {name: float(means[stage - 1] - means[stage]) for stage, name in LOST.items()}
-    return figures | {
+    return {
+        LIKED: float(means[-1]),
+        DRAWN: float(counts[1] / max(counts[0], 1)),
+        BEST: float(means[0]),
+        SAME: float(total.topk(slots).values.mean() / world.n_users),
+        **{name: float(means[stage - 1] - means[stage]) for stage, name in LOST.items()},
         COVERAGE: coverage(shown, world.n_items, slots),
         GINI: gini(shown, world.n_items, slots),
     }
@@ -49,12 +56,12 @@ def _served(
         yield users, run(pipeline, queries(users, seeds[users])).trace
 
 
-def _best(world: ServedWorld, users: NDArray[np.int64], trace: Trace, slots: int) -> Tensor:
-    """The best utility of the slots in the catalogue and after every stage [B, T + 1]."""
-    utility = torch.from_numpy(world.utility(users, np.arange(world.n_items)))
-    reached = torch.zeros((len(users), world.n_items + 1), dtype=torch.int64)  # the last column: empty places
+def _best(utility: Tensor, trace: Trace, slots: int) -> Tensor:
+    """The best utility of the slots in the catalogue [B, I] and after every stage [B, T + 1]."""
+    n_items = utility.shape[1]
+    reached = torch.zeros((len(utility), n_items + 1), dtype=torch.int64)  # the last column: empty places
     for stage, step in enumerate(trace.steps, start=1):
-        reached.scatter_(1, step.after.items.masked_fill(~step.after.valid, world.n_items), stage)
+        reached.scatter_(1, step.after.items.masked_fill(~step.after.valid, n_items), stage)
     return utility_lost(utility, reached[:, :-1], len(trace.steps), slots).best
 
 
