@@ -51,8 +51,8 @@ class RecipeCell:
     @property
     def settings(self) -> dict[str, Any]:
         """What decides the answer."""
-        parts = {"size": self.size, "setup": self.served_by, "arm": ARMS[self.arm]}
-        return {name: asdict(one) for name, one in parts.items()}
+        arm = asdict(ARMS[self.arm])
+        return {"size": asdict(self.size), "setup": asdict(self.served_by), "arm": arm}
 
     @property
     def size(self) -> RecipeSize:
