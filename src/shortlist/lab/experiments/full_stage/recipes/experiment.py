@@ -4,11 +4,12 @@ A funnel whose stages score with an error around the utility serves requests of 
 and joined with feedback as in service. The trainers of the package then train one recipe: mf or a tree, popular
 items, three rankers. Arms differ in what they are trained from: the events before the first request, these with the
 liked items of the log among them, or events and log with an objective per stage; the last stage of lcron, rankflow,
-arf and icc is trained by softmax. Data, epochs and all other settings are the same. Every user is then served once;
-feedback is drawn anew. Liked per slot is the mean true utility of the shown items; what the stages lose of the best
-utility adds up; one slate for all is what the same items for every user would reach. Round 2 is trained from the log
-of the bundle of round 1 alone, "all logs" from both; for events only, its liked items become events. Recipes do not
-explore. Each claim holds if the 95 % interval of its paired difference over seeds is above 0.
+arf and icc is trained by softmax. Data, epochs, the number of requests that rankers are trained on and all other
+settings are the same. Every user is then served once; feedback is drawn anew. Liked per slot is the mean true utility
+of the shown items; what the stages lose of the best utility adds up; one slate for all is what the same items for
+every user would reach. Round 2 is trained from the log of the bundle of round 1 alone, "all logs" from both; for
+events only, its liked items become events. Recipes do not explore. Each claim holds if the 95 % interval of its
+paired difference over seeds is above 0.
 """
 
 from collections.abc import Mapping, Sequence

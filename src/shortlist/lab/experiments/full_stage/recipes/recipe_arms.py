@@ -76,7 +76,10 @@ def recipe(arm: RecipeArm, size: RecipeSize, capacities: tuple[int, ...], device
         "rerank": _stage("feature-ranker", rerank, **rankers),
     }
     expression = f"{pool} >> prerank % {second} >> rank % {third} >> rerank % {last}"
-    values = {"name": arm.name, "train": {}, "pipeline": expression, "stages": stages}
+    requests = {
+        "requests": size.requests * (arm.rounds if arm.all_logs else 1)
+    }  # as many from events as from a log
+    values = {"name": arm.name, "train": requests, "pipeline": expression, "stages": stages}
     return recipe_of(values, arm.name)
 
 

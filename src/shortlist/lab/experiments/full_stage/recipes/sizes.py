@@ -19,7 +19,7 @@ class RecipeSize:
     """A world, its requests, and the budget of every training."""
 
     shape: str  # of the world short-video
-    requests: int  # of one round
+    requests: int  # of one round, and to train rankers on
     wide: tuple[int, ...]  # capacities of retrieval, pre-rank, rank and re-rank
     tight: tuple[int, ...]
     epochs: int  # of matrix factorisation
@@ -33,7 +33,7 @@ class RecipeSize:
 
 RECIPE_SIZES: Mapping[str, RecipeSize] = {
     "tiny": RecipeSize("tiny", 150, (80, 30, 12, 6), (30, 20, 12, 6), 1, 1, 1, 8, 8, 8, days=0.2),
-    "small": RecipeSize("small", 3000, (300, 60, 20, 6), (60, 30, 15, 6), 12, 4, 4),
+    "small": RecipeSize("small", 2500, (300, 60, 20, 6), (60, 30, 15, 6), 12, 4, 4),
     "full": RecipeSize("full", 20_000, (1000, 200, 50, 6), (200, 100, 50, 6), 20, 8, 8, 64, 32, 32),
 }
 
