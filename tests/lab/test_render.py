@@ -34,6 +34,18 @@ def test_a_page_has_a_table_of_systems_where_differences_were_measured():
     assert "| a | 0.25 |  |\n| b | 0.25 | +0.1000 [+0.0500, +0.1500] |" in page
 
 
+def test_a_page_has_a_column_of_differences_for_each_reference():
+    rows = [row(f"{name} on log", "recall@20", [0.3]) for name in "abc"]
+    differences = [
+        Difference("log", one, other, "recall@20", value, 0.0, 0.5, 0)
+        for one, other, value in (("a", "b", 0.1), ("a", "c", 0.2), ("b", "a", 0.3), ("b", "c", 0.4))
+    ]
+    page = result_page(replace(example(), rows=tuple(rows), differences=tuple(differences)))
+    assert "| system | recall@20 | a - system, recall@20 | b - system, recall@20 |\n|---|---|---|---|" in page
+    assert "| a | 0.3 |  | +0.3000 [+0.0000, +0.5000] |" in page
+    assert "| c | 0.3 | +0.2000 [+0.0000, +0.5000] | +0.4000 [+0.0000, +0.5000] |" in page
+
+
 def test_differences_are_read_back(tmp_path):
     found = replace(example(), differences=(Difference("log", "a", "b", "recall@20", 0.1, 0.05, 0.15, 9),))
     (tmp_path / "x.json").write_text(json.dumps(result_json(found)))

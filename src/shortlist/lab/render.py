@@ -87,23 +87,22 @@ def _tables(result: Result) -> list[str]:
 
 
 def _table(result: Result, where: str) -> list[str]:
-    """Systems by metrics, with the difference of the first metric from each system."""
+    """Systems by metrics, with the differences of the first metric from each system."""
     end = f" on {where}"
     rows = [row for row in _listed(result) if row.method.endswith(end)]
     means = {(row.method.removesuffix(end), row.metric): f"{row.mean:.4g}" for row in rows}
     metrics = list(dict.fromkeys(row.metric for row in rows))
     own = [one for one in result.differences if one.where == where]
-    differences = {one.other: _interval(one) for one in own if one.metric == own[0].metric}
-    head = [
-        f"**{where}**",
-        "",
-        f"| {' | '.join(['system', *metrics])} | {own[0].one} - system, {own[0].metric} |",
-    ]
+    differences = {(one.one, one.other): _interval(one) for one in own if one.metric == own[0].metric}
+    references = list(dict.fromkeys(one for one, _ in differences))
+    columns = ["system", *metrics, *(f"{one} - system, {own[0].metric}" for one in references)]
+    head = [f"**{where}**", "", f"| {' | '.join(columns)} |"]
     lines = []
-    for system in dict.fromkeys([*(name for name, _ in means), *differences]):
+    for system in dict.fromkeys([*(name for name, _ in means), *(other for _, other in differences)]):
         cells = [system, *(means.get((system, metric), "") for metric in metrics)]
-        lines.append(f"| {' | '.join(cells)} | {differences.get(system, '')} |")
-    return [*head, "|---" * (len(metrics) + 2) + "|", *lines, ""]
+        cells += [differences.get((one, system), "") for one in references]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*head, "|---" * len(columns) + "|", *lines, ""]
 
 
 def _interval(one: Difference) -> str:
