@@ -74,7 +74,10 @@ def join_command(
     """Join requests with their feedback into the table of labels; nothing is random, the seed has no effect."""
     for path in (*(events or ()), *([items] if items else ())):
         check_file(path, "events" if path != items else "items")
-    rules, text = LabelRules(tuple(positive or LabelRules.positive), least_play_ms), LogReader(root).text_items
+    rules, text = (
+        LabelRules(tuple(positive or LabelRules.positive), least_play_ms),
+        LogReader(root).text_items,
+    )
     durations = None if items is None else durations_of(read_features(items, "item_id", text), items)
     recovered, now = recover_events(root), time.time_ns() // 1_000_000
     added = [append_events(root, read_events(path, text), now) for path in events or []]

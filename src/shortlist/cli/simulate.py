@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from shortlist import __version__
 from shortlist.artifact.as_json import as_json
@@ -15,10 +13,10 @@ from shortlist.artifact.staging import check_target, check_writable, staged
 from shortlist.cli.console.frame import Json, Seed, command, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.log_options import LogSet, log_settings
 from shortlist.cli.console.output import echo
-from shortlist.data import Query, save_dataset
+from shortlist.data import save_dataset
 from shortlist.errors import ConfigError
 from shortlist.grammar import Pipeline
-from shortlist.pipeline import Recommender, Request, load_recommender
+from shortlist.pipeline import load_recommender
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.progress import Progress
@@ -29,6 +27,7 @@ from shortlist.simulate.full_stage.logged import (
     ServedWorld,
     SimulatedLog,
     SimulationSettings,
+    bundle_queries,
     served_world,
     simulate_requests,
     world_pipeline,
@@ -107,17 +106,7 @@ def _server(
             f"{bundle}: expected a bundle of the users and items of this world, got others; train it on the data of a "
             "simulation with the same world, size and seed"
         )
-    return offline(recommender.pipeline), recommender.about.version, _queries(recommender)
-
-
-def _queries(recommender: Recommender) -> Any:
-    def query(users: NDArray[np.int64], seeds: NDArray[np.int64]) -> Query:
-        pairs = zip(users.tolist(), seeds.tolist(), strict=True)
-        return recommender.query(
-            [Request(user=recommender.users.id(user), seed=seed) for user, seed in pairs]
-        )
-
-    return query
+    return offline(recommender.pipeline), recommender.about.version, bundle_queries(recommender)
 
 
 def _print(done: SimulatedLog, out: Path, seconds: float) -> None:

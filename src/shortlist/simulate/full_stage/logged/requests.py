@@ -17,7 +17,7 @@ from shortlist.feedback.write.policy import request_meta
 from shortlist.feedback.write.sampling import Sampling
 from shortlist.feedback.write.writer import FullStageLogger, LogSettings
 from shortlist.grammar import Pipeline
-from shortlist.pipeline import Trace, run
+from shortlist.pipeline import Recommender, Request, Trace, run
 from shortlist.progress import Progress, silent
 from shortlist.simulate.full_stage.cell_noise import cell_uniforms
 from shortlist.simulate.full_stage.logged.settings import SimulationSettings
@@ -60,6 +60,16 @@ class _Events:
         if self.tables:
             append_events(self.root, pa.concat_tables(self.tables), writer="events")
         self.tables, self.rows = [], 0
+
+
+def bundle_queries(served: Recommender) -> Queries:
+    """Requests of stored users, as the service builds them."""
+
+    def query(users: NDArray[np.int64], seeds: NDArray[np.int64]) -> Query:
+        pairs = zip(users.tolist(), seeds.tolist(), strict=True)
+        return served.query([Request(user=served.users.id(user), seed=seed) for user, seed in pairs])
+
+    return query
 
 
 def simulate_requests(

@@ -17,16 +17,16 @@ from shortlist.data import Query
 from shortlist.feedback.join import join_feedback
 from shortlist.grammar import Pipeline
 from shortlist.lab.experiments.full_stage.recipes.sizes import RecipeSize, Setup
-from shortlist.pipeline import Recommender, Request
+from shortlist.pipeline import Recommender
 from shortlist.pipeline.offline import offline
 from shortlist.simulate.full_stage.logged import (
     ServedWorld,
     SimulationSettings,
+    bundle_queries,
     served_world,
     simulate_requests,
     world_pipeline,
 )
-from shortlist.simulate.full_stage.logged.requests import Queries
 from shortlist.simulate.full_stage.logged.world import DAY_MS
 
 KEPT = 2  # worlds that a process keeps
@@ -75,19 +75,14 @@ def add_log(root: Path, world: ServedWorld, settings: SimulationSettings, served
         world, seed=world.seed + STEP, start_ms=world.start_ms + int(np.ceil(settings.days)) * DAY_MS
     )
     simulate_requests(
-        later, offline(served.pipeline), root, settings, version=served.about.version, queries=queries(served)
+        later,
+        offline(served.pipeline),
+        root,
+        settings,
+        version=served.about.version,
+        queries=bundle_queries(served),
     )
     join_feedback(root)
-
-
-def queries(served: Recommender) -> Queries:
-    """Requests of stored users, as the service builds them."""
-
-    def query(users: NDArray[np.int64], seeds: NDArray[np.int64]) -> Query:
-        pairs = zip(users.tolist(), seeds.tolist(), strict=True)
-        return served.query([Request(user=served.users.id(user), seed=seed) for user, seed in pairs])
-
-    return query
 
 
 def without_history(users: NDArray[np.int64], seeds: NDArray[np.int64]) -> Query:

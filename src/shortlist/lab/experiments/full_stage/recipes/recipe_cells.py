@@ -17,7 +17,6 @@ from shortlist.lab.experiments.full_stage.recipes.logs import (
     first_log,
     known_world,
     logging_funnel,
-    queries,
     without_history,
 )
 from shortlist.lab.experiments.full_stage.recipes.measures import measured
@@ -25,6 +24,7 @@ from shortlist.lab.experiments.full_stage.recipes.recipe_arms import ARMS, EVENT
 from shortlist.lab.experiments.full_stage.recipes.sizes import RECIPE_SIZES, SETUPS, RecipeSize, Setup
 from shortlist.pipeline import TYPES, Recipe, Recommender
 from shortlist.pipeline.offline import offline
+from shortlist.simulate.full_stage.logged import bundle_queries
 from shortlist.train.logged.read_log import read_training_log
 from shortlist.train.logged.targets import with_positives
 from shortlist.train.logged.training_log import TrainingLog
@@ -89,7 +89,9 @@ def _rounds(cell: RecipeCell, log: Path, device: str) -> Iterator[dict[str, floa
             began = time.perf_counter()
             served = trained(chosen, world.data, _reads(arm, number), log, cell.seed + number)
             seconds = time.perf_counter() - began
-            yield measured(world, settings, offline(served.pipeline), queries(served)) | {SECONDS: seconds}
+            yield measured(world, settings, offline(served.pipeline), bundle_queries(served)) | {
+                SECONDS: seconds
+            }
             if number + 1 < arm.rounds:
                 log = _next_log(log if arm.all_logs else None, Path(folder) / str(number))
                 add_log(log, world, settings, served)
