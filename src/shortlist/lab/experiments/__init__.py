@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from shortlist.lab.experiments.full_stage.ablations import ARMS as NEGATIVES
 from shortlist.lab.experiments.full_stage.ablations import fsltr_negatives
 from shortlist.lab.experiments.full_stage.assumptions import fsltr_assumptions
 from shortlist.lab.experiments.full_stage.closed_loop.experiment import fsltr_closed_loop
@@ -72,10 +73,10 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "fsltr-recipes-small": partial(fsltr_recipes, name="fsltr-recipes-small", size="small"),
     "fsltr-table3": fsltr_table3,
     "fsltr-table3-small": partial(fsltr_table3, name="fsltr-table3-small", size="small"),
-    **{name: partial(fsltr_negatives, name=name) for name in ("fsltr-table4", "fsltr-table5")},
+    **{name: partial(fsltr_negatives, name=name) for name in NEGATIVES},
     **{
         f"{name}-small": partial(fsltr_negatives, name=f"{name}-small", size="small", table=name)
-        for name in ("fsltr-table4", "fsltr-table5")
+        for name in NEGATIVES
     },
     "global-time": partial(auto_table, name="global-time", protocol="global-time"),
     "planted-stage": planted_stage,

@@ -1,16 +1,18 @@
-"""Which negatives of the training lists matter: tables 4 and 5 of the paper, for LambdaRank in retrieval.
+"""Which negatives and labels of the training lists matter in retrieval: tables 4 and 5 of the paper, and ladders.
 
 Table 4 leaves out strata of negatives; labels of the others become consecutive again. The paper's ablations have fewer
 negatives than the complete lists, so one more arm without stage negatives has as many. Table 5 changes the numbers of
-rank, pre-rank and random negatives. Temperature, learning rate and epoch are chosen on validation for every arm. Each
-claim holds if the 95 % interval of its paired difference over seeds is above 0.
+rank, pre-rank and random negatives. Both are trained with LambdaRank. The ladders change labels, for RankNet and
+LambdaRank: the highest label one step higher, exposed negatives below rank negatives, or all negatives 0. Temperature,
+learning rate and epoch are chosen on validation for every arm. Each claim holds if the 95 % interval of its paired
+difference over seeds is above 0.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shortlist.lab.experiments.full_stage.arm_table import SOURCE, ArmTable, Direction
-from shortlist.lab.experiments.full_stage.arms import ABLATIONS, MIXTURES, RETRIEVAL, Arm
+from shortlist.lab.experiments.full_stage.arms import ABLATIONS, LADDER_ARMS, MIXTURES, RETRIEVAL, Arm
 from shortlist.lab.experiments.full_stage.cells import Place, filled, world_of, worlds_of
 from shortlist.lab.experiments.full_stage.stage_data import REQUESTS
 from shortlist.lab.result import Result, result, start
@@ -20,7 +22,11 @@ COMPLETE = "FS-LR"
 STAGE = "FS-LR without stage negatives"
 PARTS = ("exposed", "rank", "pre-rank")
 TABLE4, TABLE5 = f"{SOURCE}, table 4", f"{SOURCE}, table 5"
-ARMS: Mapping[str, tuple[Arm, ...]] = {"fsltr-table4": ABLATIONS, "fsltr-table5": MIXTURES}
+ARMS: Mapping[str, tuple[Arm, ...]] = {
+    "fsltr-table4": ABLATIONS,
+    "fsltr-table5": MIXTURES,
+    "fsltr-ladder": LADDER_ARMS,
+}
 EXPECTED: Mapping[str, tuple[tuple[str, str, str], ...]] = {  # high, low, source
     "fsltr-table4": (
         *((COMPLETE, f"FS-LR without {part} negatives", TABLE4) for part in (*PARTS, "stage")),
@@ -31,6 +37,15 @@ EXPECTED: Mapping[str, tuple[tuple[str, str, str], ...]] = {  # high, low, sourc
         (f"FS-LR {high}", f"FS-LR {low}", TABLE5)
         for high in ("1,1,2", "1,2,1")
         for low in ("1,1,1", "2,1,1", "1,1,3", "1,2,3")
+    ),
+    "fsltr-ladder": tuple(
+        (high.format(arm), low.format(arm), "specification 4.8, E5")
+        for arm in ("FS-RN", "FS-LR")
+        for high, low in (
+            ("{}", "{}, binary"),
+            ("{}, high-positive", "{}"),
+            ("{}, low-exposed-negative", "{}"),
+        )
     ),
 }
 
@@ -47,7 +62,7 @@ def fsltr_negatives(
     size: str = "full",
     table: str | None = None,
 ) -> Result:
-    """Table 4 or 5 in World A, and in World B where `data` holds its ratings.
+    """Table 4, table 5 or ladders in World A, and in World B where `data` holds its ratings.
 
     `size` is the world of the full profile. `only` cells WORLD/PROTOCOL/STAGE/ARM/SEED under these patterns are run.
     """

@@ -10,6 +10,7 @@ from shortlist.train.objectives.registry import (
     make_joint_objective,
     make_objective,
 )
+from shortlist.train.objectives.relabel import LADDERS
 
 RETRIEVAL, PRERANK = "retrieval", "pre-rank"
 STAGES = (RETRIEVAL, PRERANK)
@@ -18,6 +19,8 @@ GLOBAL, PRERANK_NEGATIVES, RANK_NEGATIVES, EXPOSED = range(
     4
 )  # strata of negatives: the last stage S they passed
 ARF_SORT, SOFT_SORT = 5.0, 50.0  # temperatures of the soft sort of ARF and LCRON, lists of six cosines / T
+
+CONSECUTIVE = "consecutive"
 
 Counts = tuple[tuple[int, int], ...]  # (stratum, negatives), as a mapping that can be hashed
 
@@ -41,6 +44,7 @@ class Arm:
     negatives: Counts = ALL_STAGES
     values: Mapping[str, Any] = field(default_factory=dict)  # settings of the objective
     cuts: tuple[int, int] | None = None  # None: items of a list that this stage and the next one kept
+    ladder: str = CONSECUTIVE  # one of `LADDERS`: labels by the last stage that an item passed
 
     @property
     def trained(self) -> bool:
@@ -117,3 +121,14 @@ MIXTURES = tuple(
     for x, y, z in ((1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 1, 2), (1, 1, 3), (1, 2, 3))
 )
 """Table 5: x rank, y pre-rank and z random negatives beside one exposed negative."""
+
+OTHER_LADDERS = tuple(name for name in LADDERS if name != CONSECUTIVE)
+LADDER_ARMS = tuple(
+    arm
+    for name, objective in (("FS-RN", "ranknet"), ("FS-LR", "lambdarank"))
+    for arm in (
+        Arm(name, objective),
+        *(Arm(f"{name}, {ladder}", objective, ladder=ladder) for ladder in OTHER_LADDERS),
+    )
+)
+"""Other labels for the same lists, beside those of table 3."""

@@ -1,7 +1,7 @@
 """Train one arm: all temperatures and learning rates of the budget, of which the best on validation counts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from shortlist.lab.experiments.full_stage.stage_data import StageData
 from shortlist.progress import Progress, silent
 from shortlist.train.loop.cuda_graph import Recorded, on, release_memory, stream_for
 from shortlist.train.objectives.instances import InstanceBatch, InstanceSampler
+from shortlist.train.objectives.relabel import LADDERS
 
 
 @dataclass
@@ -49,8 +50,8 @@ def train_arm(
 ) -> BestSetting:
     """The best model of an arm; every setting gets the same instances in the same order."""
     log = data.splits.train.log(data.grids.n_items)
-    sampler = InstanceSampler(log, dict(arm.negatives), seed=seed)
-    sampler = InstanceSampler(log, dict(arm.negatives), batch_size=max(len(sampler), 1), seed=seed)
+    sampler = InstanceSampler(log, dict(arm.negatives), LADDERS[arm.ladder](log.n_stages), seed=seed)
+    sampler = replace(sampler, batch_size=max(len(sampler), 1))
     size = min(budget.batch_size, len(sampler))
     stacks = [_Stack(arm, data, budget, rate, seed, sampler, size) for rate in budget.rates]
     best, stream = BestSetting(), stream_for(data.device)
