@@ -16,6 +16,8 @@ WITHOUT_DATA = (
     "fsltr-assumptions-small",
     "fsltr-closed-loop",
     "fsltr-closed-loop-small",
+    "fsltr-ladder",
+    "fsltr-ladder-small",
     "fsltr-recipes",
     "fsltr-recipes-small",
     "fsltr-table3",

@@ -66,8 +66,8 @@ def test_the_same_cell_has_the_same_answer(quick, grids_folder) -> None:
     assert metrics["precision@50"] == pytest.approx(rows["precision@50"], abs=2e-3)
 
 
-@pytest.mark.parametrize("name", ["fsltr-table4", "fsltr-table5"])
-def test_tables_4_and_5_have_a_claim_for_every_direction(name) -> None:
+@pytest.mark.parametrize("name", sorted(ARMS))
+def test_tables_of_lists_have_a_claim_for_every_direction(name) -> None:
     found = EXPERIMENTS[name](None, "quick", SEEDS)
     check_result(found, name)
     assert len(found.claims) == len(EXPECTED[name])
