@@ -10,7 +10,6 @@ from shortlist.train.objectives.registry import (
     make_joint_objective,
     make_objective,
 )
-from shortlist.train.objectives.relabel import LADDERS
 
 RETRIEVAL, PRERANK = "retrieval", "pre-rank"
 STAGES = (RETRIEVAL, PRERANK)
@@ -122,13 +121,13 @@ MIXTURES = tuple(
 )
 """Table 5: x rank, y pre-rank and z random negatives beside one exposed negative."""
 
-OTHER_LADDERS = tuple(name for name in LADDERS if name != CONSECUTIVE)
+LADDER_OBJECTIVES = {
+    "FS-RN": ("ranknet", ("low-exposed-negative", "binary")),  # the same pairs with a higher top label
+    "FS-LR": ("lambdarank", ("high-positive", "low-exposed-negative", "binary")),
+}
 LADDER_ARMS = tuple(
-    arm
-    for name, objective in (("FS-RN", "ranknet"), ("FS-LR", "lambdarank"))
-    for arm in (
-        Arm(name, objective),
-        *(Arm(f"{name}, {ladder}", objective, ladder=ladder) for ladder in OTHER_LADDERS),
-    )
+    Arm(name if ladder == CONSECUTIVE else f"{name}, {ladder}", objective, ladder=ladder)
+    for name, (objective, ladders) in LADDER_OBJECTIVES.items()
+    for ladder in (CONSECUTIVE, *ladders)
 )
 """Other labels for the same lists, beside those of table 3."""
