@@ -1,6 +1,17 @@
 import xml.etree.ElementTree as ET
 
-from shortlist.report.plots import DARK, _spaced, bars, canvas, histogram, lines, literal, panels, whiskers
+from shortlist.report.plots import (
+    COLORS,
+    DARK,
+    _spaced,
+    bars,
+    canvas,
+    histogram,
+    lines,
+    literal,
+    panels,
+    whiskers,
+)
 
 
 def test_same_numbers_give_the_same_bytes():
@@ -83,3 +94,11 @@ def test_panels_have_a_plot_for_each_group_and_one_legend():
     assert drawn == panels(groups, ("round", "utility"))
     assert drawn.count('id="axes_') == 4  # the last one is empty and has no axes
     assert drawn.count('id="legend_') == 1
+
+
+def test_lines_of_more_names_than_colours_differ_in_style() -> None:
+    points = [(1.0, 1.0, 0.0), (2.0, 2.0, 0.0)]
+    count = len(COLORS)
+    last = lines({f"name {number}": points for number in range(count + 1)}, ("x", "y"))
+    assert "stroke-dasharray" in last
+    assert "stroke-dasharray" not in lines({f"name {number}": points for number in range(count)}, ("x", "y"))

@@ -6,7 +6,7 @@ from shortlist.lab.result import Claim, Difference, Result, Row, read_result
 from shortlist.report.plots import bars, lines, panels
 
 MANY_ROWS = 2000  # with more, points of curves are in the JSON file only
-MANY_LINES = 20  # with more, there is a plot for each place
+MANY_LINES = 10  # with more, there is a plot for each place
 
 
 def result_page(result: Result) -> str:

@@ -70,11 +70,18 @@ def lines(
             family = name.partition(",")[0].partition(" on ")[0]
             members = families[family] = families.get(family, -1) + 1
             place, value, spread = zip(*(points if path else sorted(points)), strict=True)
-            color = COLORS[list(families).index(family) % len(COLORS)]
-            style = ("o-", "s--", "^:", "v-.")[members % 4]
+            turn, color = divmod(list(families).index(family), len(COLORS))
+            style = ("o-", "s--", "^:", "v-.")[(members + turn) % 4]
             whisker = spread if any(spread) else None
             axes.errorbar(
-                place, value, yerr=whisker, fmt=style, ms=4, capsize=2, color=color, label=literal(name)
+                place,
+                value,
+                yerr=whisker,
+                fmt=style,
+                ms=4,
+                capsize=2,
+                color=COLORS[color],
+                label=literal(name),
             )
         if path:
             places = [place for points in series.values() for place, _, _ in points]
@@ -112,6 +119,7 @@ def panels(
                 at = names.index(name)
                 style = ("-", "--", ":")[at // len(COLORS) % 3]
                 axes.plot(place, value, style, color=COLORS[at % len(COLORS)], label=literal(name))
+            _spaced(axes, sorted({place for points in series.values() for place, _ in points}))
             axes.set_title(literal(group), fontsize=9)
             axes.set_xlabel(labels[0])
             axes.set_ylabel(labels[1])

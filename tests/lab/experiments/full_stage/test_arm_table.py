@@ -60,7 +60,7 @@ def test_rows_have_one_value_per_seed(table) -> None:
 
 
 def test_a_temperature_counts_with_its_best_learning_rate(table) -> None:
-    rows = [row for row in table.temperature_rows() if row.method == "a" and row.metric.endswith(str(PLACE))]
+    rows = [row for row in table.temperature_rows() if row.method == f"a on {PLACE}"]
     assert {row.x: row.values for row in rows} == {0.1: (0.30, 0.33, 0.36), 0.4: (1.0, 1.0, 1.0)}
 
 

@@ -76,7 +76,7 @@ class ArmTable:
     def temperature_rows(self) -> list[Row]:
         """Precision on validation by temperature, with the best learning rate and epoch of each."""
         return [
-            row(arm, f"validation {DECIDES} on {place}", values, x=temperature)
+            row(f"{arm} on {place}", f"validation {DECIDES}", values, x=temperature)
             for place, arms in self.facts.items()
             for arm, facts in arms.items()
             for temperature, values in _by_temperature([one.get("validation", {}) for one in facts]).items()
