@@ -7,6 +7,7 @@ becomes labels when its window has closed.
 from shortlist.feedback.events.append import AppendedEvents, append_events
 from shortlist.feedback.inspection import LogSummary, inspect_log
 from shortlist.feedback.join import JoinReport, join_feedback, labelled
+from shortlist.feedback.nominations import NominationLog, read_nominations
 from shortlist.feedback.outcomes import LabelRules
 from shortlist.feedback.problems import Problems
 from shortlist.feedback.reader import LogReader
@@ -32,6 +33,7 @@ __all__ = [
     "LogSummary",
     "LogTo",
     "LoggedRequests",
+    "NominationLog",
     "Problems",
     "Quota",
     "RecflowReader",
@@ -45,6 +47,7 @@ __all__ = [
     "join_feedback",
     "labelled",
     "logged_requests",
+    "read_nominations",
     "request_id",
     "sampled",
     "to_recflow",

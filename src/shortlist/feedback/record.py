@@ -53,6 +53,10 @@ class LoggedRequests:
     item_id: Array  # [C] int64 or text
     stage: Array  # int8 [C]
     channel_mask: Array  # int64 [C], bit k = nominator k returned it
+    nominator_ranks: Array  # int32 [C, N] from 1 in the list of each nominator, 0 = none or not known
+    nominator_propensity: (
+        Array  # float32 [C, N] probability that each nominator returns it, NaN = it is not random
+    )
     scores: Array  # float32 [C, T], NaN = not scored
     ranks: Array  # int32 [C, T] from 1 in the input of a stage, 0 = none
     position: Array  # int16 [C] from 1, 0 = not served
@@ -141,6 +145,15 @@ class LoggedRequests:
         }
         return replace(self, **wide)
 
+    def with_nominators(self, count: int) -> "LoggedRequests":
+        """The same requests with room for `count` nominators."""
+        missing = ((0, 0), (0, count - self.nominator_ranks.shape[1]))
+        return replace(
+            self,
+            nominator_ranks=np.pad(self.nominator_ranks, missing),
+            nominator_propensity=np.pad(self.nominator_propensity, missing, constant_values=np.nan),
+        )
+
 
 PER_STAGE = ("n_in", "n_out", "n_filtered", "capacities", "policy_version", "scores", "ranks")
 PER_REQUEST = (
@@ -182,6 +195,8 @@ def logged_requests(
         "funnel": np.zeros(count, np.int32),
         "funnels": (Funnel(),),
         "channel_mask": np.zeros(size, np.int64),
+        "nominator_ranks": np.zeros((size, 0), np.int32),
+        "nominator_propensity": np.full((size, 0), np.nan, np.float32),
         "scores": np.full((size, depth), np.nan, np.float32),
         "ranks": np.zeros((size, depth), np.int32),
         "position": np.zeros(size, np.int16),
@@ -205,7 +220,8 @@ def concat(parts: Sequence[LoggedRequests]) -> LoggedRequests:
         return parts[0]
     depth = max(part.depth for part in parts)
     funnels = tuple(dict.fromkeys(one for part in parts for one in part.funnels))
-    parts = [part.widened(depth) for part in parts]
+    width = max(part.nominator_ranks.shape[1] for part in parts)
+    parts = [part.widened(depth).with_nominators(width) for part in parts]
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in (*PER_REQUEST, *PER_CANDIDATE)

@@ -20,6 +20,7 @@ EVENTS = (
 )  # their places are the numbers of `event`: new ones come last
 INT64 = 1 << 63
 PROPENSITIES = ("pool_propensity", "slate_propensity")
+RANKS, CHANCES = "nominator_rank", "nominator_propensity"  # columns, one for each nominator
 LISTS = ("policy_version", "capacities", "n_in", "n_out", "n_filtered")
 
 
@@ -63,6 +64,7 @@ def candidates_table(
         narrow = scores.astype(np.float16) if score_bits == 16 else scores
         columns[f"score_{number + 1}"] = pa.array(narrow, kind, mask=np.isnan(scores))
         columns[f"rank_{number + 1}"] = pa.array(ranks, pa.int32(), mask=ranks == 0)
+    columns |= _nominator_columns(record)
     columns |= {
         "position": pa.array(record.position, mask=record.position == 0),
         "shown": pa.array(record.shown == 1, mask=record.shown == MISSING),
@@ -72,6 +74,16 @@ def candidates_table(
         **{name: _known(getattr(record, name)) for name in PROPENSITIES},
     }
     return pa.table(columns)
+
+
+def _nominator_columns(record: LoggedRequests) -> dict[str, pa.Array]:
+    """The rank of every candidate in the list of each nominator; probabilities of random nominators."""
+    columns = {}
+    for number in range(record.nominator_ranks.shape[1]):
+        ranks, chance = record.nominator_ranks[:, number], record.nominator_propensity[:, number]
+        columns[f"{RANKS}_{number + 1}"] = pa.array(ranks, pa.int32(), mask=ranks == 0)
+        columns[f"{CHANCES}_{number + 1}"] = _known(chance)
+    return columns
 
 
 def record_of(requests: pa.Table, candidates: pa.Table, where: str) -> LoggedRequests:
@@ -84,7 +96,8 @@ def record_of(requests: pa.Table, candidates: pa.Table, where: str) -> LoggedReq
             f"{len(candidates)} rows of other requests; remove this part from the manifest"
         )
     stages = _numbers(pc.list_value_length(requests["n_out"]), np.int64)
-    depth = int(max(stages.max(initial=0), _depth(candidates.schema)))
+    depth = int(max(stages.max(initial=0), _count(candidates.schema, "rank")))
+    nominators = _count(candidates.schema, RANKS)
     encoded = requests["funnel"].combine_chunks().dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     size = len(candidates)
@@ -103,6 +116,8 @@ def record_of(requests: pa.Table, candidates: pa.Table, where: str) -> LoggedReq
         item_id=_ids(candidates["item_id"]),
         stage=_numbers(candidates["S"], np.int8),
         channel_mask=_numbers(candidates["channel_mask"], np.int64),
+        nominator_ranks=_columns(candidates, RANKS, nominators, np.int32, 0),
+        nominator_propensity=_columns(candidates, CHANCES, nominators, np.float32, np.nan),
         scores=_columns(candidates, "score", depth, np.float32, np.nan),
         ranks=_columns(candidates, "rank", depth, np.int32, 0),
         position=_filled(candidates["position"], 0, np.int16),
@@ -149,8 +164,9 @@ def _optional(table: pa.Table, name: str) -> Array:
     return _filled(table[name].cast(pa.float32()), np.nan, np.float32)
 
 
-def _depth(schema: pa.Schema) -> int:
-    return sum(name.startswith("rank_") for name in schema.names)
+def _count(schema: pa.Schema, name: str) -> int:
+    """How many columns NAME_1, NAME_2, .. there are."""
+    return sum(one.startswith(f"{name}_") for one in schema.names)
 
 
 def _numbers(column: Any, kind: Any) -> Array:

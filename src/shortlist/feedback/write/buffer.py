@@ -115,10 +115,11 @@ def _pair(
 ) -> list[Part]:
     """The part of candidates and the part of requests of one hour; row group j of both has the same requests."""
     depth = max(record.depth for record, _ in entries)
+    nominators = max(record.nominator_ranks.shape[1] for record, _ in entries)
     entries = sorted(entries, key=lambda entry: int(entry[0].request_id[0]))
     candidates, requests = ParquetBuffer(), ParquetBuffer()
     for group in _row_groups(entries, buffer.row_group):
-        record, contexts = _joined(group, depth)
+        record, contexts = _joined(group, depth, nominators)
         candidates.write(candidates_table(record, buffer.items, buffer.score_bits))
         requests.write(requests_table(record, _context(contexts, buffer.context), buffer.text_users))
     records = [record for record, _ in entries]
@@ -168,9 +169,11 @@ def _row_groups(
     return groups
 
 
-def _joined(group: list[tuple[LoggedRequests, Contexts]], depth: int) -> tuple[LoggedRequests, Contexts]:
+def _joined(
+    group: list[tuple[LoggedRequests, Contexts]], depth: int, nominators: int
+) -> tuple[LoggedRequests, Contexts]:
     """One record in the order of request ids."""
-    record = concat([one for one, _ in group]).widened(depth)
+    record = concat([one for one, _ in group]).widened(depth).with_nominators(nominators)
     contexts = [context for _, some in group for context in some]
     order = np.argsort(record.request_id, kind="stable")
     return record.take(order), [contexts[row] for row in order]

@@ -12,7 +12,12 @@ from torch import Tensor
 from shortlist.data import Candidates, Vocabulary
 from shortlist.errors import DataError
 from shortlist.feedback.record import MISSING, Array, Funnel, LoggedRequests
-from shortlist.feedback.write.propensity import PROPENSITY, pool_propensity, slate_propensity
+from shortlist.feedback.write.propensity import (
+    PROPENSITY,
+    nominator_propensity,
+    pool_propensity,
+    slate_propensity,
+)
 from shortlist.pipeline.trace import RETURNED, Trace
 
 MAX_NOMINATORS = 63  # bits of a mask
@@ -78,6 +83,10 @@ def from_trace(trace: Trace, meta: RequestMeta, items: Vocabulary | None = None)
         item_id=_item_ids(flat(trace.nominated.items, np.int64), items),
         stage=flat(stage, np.int8),
         channel_mask=flat(_channels(trace), np.int64),
+        nominator_ranks=_side_by_side([flat(one, np.int32) for one in _nominator_ranks(trace)], size),
+        nominator_propensity=_side_by_side(
+            [flat(one, np.float32) for one in nominator_propensity(trace)], size
+        ),
         scores=np.stack(scores, axis=1),
         ranks=np.stack(ranks, axis=1),
         position=flat(_places(trace, trace.steps[-1].after), np.int16),
@@ -168,6 +177,16 @@ def _channels(trace: Trace) -> Tensor:
         returned = ~trace.nominated.columns[f"{part.name}.rank"].isnan()
         mask |= returned.to(mask.dtype) << number
     return mask
+
+
+def _nominator_ranks(trace: Trace) -> list[Tensor]:
+    """Place from 1 in the list of each nominator, 0 where it did not return the candidate [B, K0] each."""
+    columns = trace.nominated.columns
+    return [torch.nan_to_num(columns[f"{part.name}.rank"] + 1, nan=0.0) for part in trace.steps[0].parts]
+
+
+def _side_by_side(columns: Sequence[Array], size: int) -> Array:
+    return np.stack(columns, axis=1) if columns else np.zeros((size, 0), np.float32)
 
 
 def _flags(trace: Trace, meta: RequestMeta) -> int:

@@ -28,6 +28,22 @@ def pool_propensity(trace: Trace) -> Tensor:
     return torch.where(random, 1 - together, unknown)
 
 
+def nominator_propensity(trace: Trace) -> list[Tensor]:
+    """The probability with which each nominator returns a candidate, NaN where it is not random [B, K0] each."""
+    parts = [part.nominated for part in trace.steps[0].parts]
+    unknown = torch.full_like(trace.nominated.scores, torch.nan)
+    if not any(PROPENSITY in part.columns for part in parts):
+        return [unknown] * len(parts)
+    items, valid = (torch.cat([getattr(part, name) for part in parts], dim=1) for name in ("items", "valid"))
+    # Empty places write into an extra column, which is dropped.
+    first = first_positions(items, valid)[0].masked_fill(~valid, items.shape[1])
+    found, wide = [], torch.nn.functional.pad(unknown, (0, 1), value=torch.nan)
+    for part, at in zip(parts, first.split([part.shape[1] for part in parts], dim=1), strict=True):
+        own = part.columns.get(PROPENSITY)
+        found.append(unknown if own is None else wide.scatter(1, at, own.to(wide))[:, :-1])
+    return found
+
+
 def slate_propensity(trace: Trace) -> Tensor:
     """The probability with which a stage drew a served candidate [B, K0], NaN where none draws."""
     slate = trace.steps[-1].after

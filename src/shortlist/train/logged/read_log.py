@@ -11,6 +11,7 @@ import numpy as np
 from shortlist.data import Dataset
 from shortlist.errors import ConfigError, DataError
 from shortlist.feedback.join import labelled, labels_folder
+from shortlist.feedback.nominations import NominationLog, joined, nominations
 from shortlist.feedback.reader import FOREVER, LogReader
 from shortlist.feedback.record import Array, LoggedRequests
 from shortlist.progress import Progress, silent
@@ -80,7 +81,7 @@ class _Found:
     n_stages: int
     most: int
     scores: bool = False
-    parts: deque[tuple[StageLog, Array]] = field(default_factory=deque)
+    parts: deque[tuple[StageLog, Array, NominationLog]] = field(default_factory=deque)
     sums: Counter[str] = field(default_factory=Counter)
     funnels: Counter[tuple[str, ...]] = field(default_factory=Counter)
     policies: dict[tuple[int, ...], int] = field(
@@ -96,12 +97,16 @@ class _Found:
         self._add_policies(kept)
         self.sums += Counter(counts)
         log = as_stage_log(kept, len(self.dataset.items), self.n_stages, self.scores)
-        log = replace(log, item_id=log.item_id.astype(np.int32), stage=log.stage.astype(np.int8))
+        positives = np.flatnonzero(log.stratum > self.n_stages)
+        number = np.full(log.n_rows, -1)
+        number[positives] = np.arange(len(positives))
+        small = {"item_id": log.item_id.astype(np.int32), "stage": log.stage.astype(np.int8)}
+        log = replace(log, nomination=number, **small)
         positive = np.bincount(log.request, log.stratum > self.n_stages, minlength=len(kept)) > 0
         self.sums["known"] += int((log.stratum >= self.n_stages).sum())
         chosen = np.flatnonzero(positive)
         if len(chosen):
-            self.parts.append((take_requests(log, chosen), kept.ts_ms[chosen]))
+            self.parts.append((take_requests(log, chosen), kept.ts_ms[chosen], nominations(kept, positives)))
             self._forget()
 
     def _add_policies(self, record: LoggedRequests) -> None:
@@ -113,7 +118,7 @@ class _Found:
 
     def _forget(self) -> None:
         """Drop the oldest records that are not needed."""
-        held = sum(len(times) for _, times in self.parts)
+        held = sum(len(times) for _, times, _ in self.parts)
         while held - len(self.parts[0][1]) >= self.most:
             held -= len(self.parts.popleft()[1])
 
@@ -163,7 +168,7 @@ class _Found:
 
     def training_log(self, stages: tuple[str, ...]) -> TrainingLog:
         """All requests in the order of time; `stages` are those to train."""
-        logs, times = zip(*self.parts, strict=True)
+        logs, times, picks = zip(*self.parts, strict=True)
         time = np.concatenate(times)
         order = np.argsort(time, kind="stable")[-self.most :]
         left_out = LeftOut(
@@ -176,8 +181,9 @@ class _Found:
         few = f"{len(order)} requests are few: rankers are trained on these alone; train on --data until there are more"
         notes = (*([few] if len(order) < FEW else []), *self.problems, *left_out.explained)
         notes = (*notes, *self._mixed(stages, served))
-        log = take_requests(_concat(list(logs)), order).standardised()
-        return TrainingLog(log, time[order], max(served, key=self.funnels.__getitem__), left_out, notes)
+        log = take_requests(_concat(_renumbered(logs, picks)), order).standardised()
+        names = max(served, key=self.funnels.__getitem__)
+        return TrainingLog(log, time[order], names, left_out, notes, joined(picks))
 
     def _mixed(self, stages: tuple[str, ...], served: list[tuple[str, ...]]) -> Iterator[str]:
         """What may mislead: other stages or other versions decided about some candidates."""
@@ -195,11 +201,21 @@ class _Found:
             )
 
 
+def _renumbered(logs: Sequence[StageLog], picks: Sequence[NominationLog]) -> list[StageLog]:
+    """The logs with rows of the nominations of all of them, one after the other."""
+    before = np.cumsum([0, *map(len, picks)])
+    numbers = [
+        np.where(one.nomination >= 0, one.nomination + start, -1)
+        for one, start in zip(logs, before[:-1], strict=True)
+    ]
+    return [replace(one, nomination=number) for one, number in zip(logs, numbers, strict=True)]
+
+
 def _concat(logs: list[StageLog]) -> StageLog:
     """The requests of several logs, one after the other."""
     counts = np.concatenate([np.diff(one.offsets) for one in logs])
     columns: dict[str, Any] = {}
-    for name in ("user_id", "item_id", "stage", "y", "incl_prob", "scores"):
+    for name in ("user_id", "item_id", "stage", "y", "incl_prob", "scores", "nomination"):
         parts = [getattr(one, name) for one in logs]
         columns[name] = None if any(one is None for one in parts) else np.concatenate(parts)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -8,6 +8,7 @@ import torch
 
 from shortlist.data import Interactions, Split
 from shortlist.errors import DataError
+from shortlist.feedback.nominations import NominationLog
 from shortlist.feedback.record import Array
 from shortlist.train.fingerprint import fingerprint
 from shortlist.train.objectives.from_log import LeftOut, take_requests
@@ -23,6 +24,7 @@ class TrainingLog:
     stages: tuple[str, ...]  # names of the stages that served most of the requests
     left_out: LeftOut
     notes: tuple[str, ...] = ()  # what was left out or may mislead, in sentences
+    nominations: NominationLog | None = None  # who nominated the positives; None: not known
 
     def __len__(self) -> int:
         return len(self.time)
@@ -32,7 +34,7 @@ class TrainingLog:
         """A hash of the requests and their labels."""
         log = self.log
         columns = [log.user_id, log.offsets, log.item_id, log.stage, log.y, self.time]
-        columns += [] if log.scores is None else [log.scores]
+        columns += [one for one in (log.scores, log.strength) if one is not None]
         return fingerprint(tuple(torch.from_numpy(np.ascontiguousarray(one)) for one in columns))
 
     def take(self, rows: Array) -> "TrainingLog":

@@ -90,7 +90,8 @@ def take_requests(log: StageLog, rows: Array) -> StageLog:
     counts = np.diff(log.offsets)[rows]
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     at = np.arange(offsets[-1]) + np.repeat(np.asarray(log.offsets)[:-1][rows] - offsets[:-1], counts)
-    columns = {name: getattr(log, name) for name in ("item_id", "stage", "y", "incl_prob", "scores")}
+    names = ("item_id", "stage", "y", "incl_prob", "scores", "nomination", "strength")
+    columns = {name: getattr(log, name) for name in names}
     moved: dict[str, Any] = {name: None if one is None else one[at] for name, one in columns.items()}
     return replace(log, user_id=log.user_id[rows], offsets=offsets, **moved)
 

@@ -25,10 +25,12 @@ class StageLog:
     n_stages: int
     incl_prob: Array | None = None  # [C] probability that the log kept the item; None: all were kept
     scores: Array | None = None  # float32 [C, n_stages], NaN = not scored; None: not needed
+    nomination: Array | None = None  # int64 [C] row of the item in a `NominationLog`, -1 = no positive feedback
+    strength: Array | None = None  # float32 [C] how much a positive counts; None: all are equal
 
     def __post_init__(self) -> None:
         """Refuse columns that do not fit together."""
-        for name in ("item_id", "stage", "y", "incl_prob", "scores"):
+        for name in ("item_id", "stage", "y", "incl_prob", "scores", "nomination", "strength"):
             column = getattr(self, name)
             if column is not None and len(column) != self.n_rows:
                 raise DataError(
