@@ -13,7 +13,16 @@ from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
 from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.models.ranking.mlp_ranker import MLPRanker, MLPRankerConfig
 from shortlist.models.registry import MODELS
-from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Popular, Recent, Repeat, TreeNominator
+from shortlist.nominate import (
+    CoVisit,
+    JTRNominator,
+    ModelNominator,
+    Popular,
+    Recent,
+    Repeat,
+    Split,
+    TreeNominator,
+)
 from shortlist.pipeline import About, Recommender
 from shortlist.pipeline.recommender import UserHistories
 from shortlist.pipeline.registry import TYPES
@@ -148,6 +157,7 @@ MAKE = {
     "co-visit": lambda: CoVisit(torch.randint(-1, N, (N, 3)), torch.rand(N, 3), name="it"),
     "tree": _tree,
     "jtr": _jtr,
+    "split": lambda: Split(nominators=("popular",), limits=((4,), (8,)), history=(3,), name="it", k=10),
     "seen": lambda: Seen(name="it"),
     "available": lambda: Available(torch.arange(N) > 2, torch.arange(N) % 4, name="it"),
     "two-tower-scorer": lambda: TowerScorer(model("two-tower"), name="it", calibration=_calibration()),

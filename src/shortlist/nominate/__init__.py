@@ -5,6 +5,7 @@ from shortlist.nominate.jtr import JTRNominator
 from shortlist.nominate.model import ModelNominator
 from shortlist.nominate.popular import Popular, Recent
 from shortlist.nominate.repeat import Repeat
+from shortlist.nominate.split import Split
 from shortlist.nominate.tree import TreeNominator
 
-__all__ = ["CoVisit", "JTRNominator", "ModelNominator", "Popular", "Recent", "Repeat", "TreeNominator"]
+__all__ = ["CoVisit", "JTRNominator", "ModelNominator", "Popular", "Recent", "Repeat", "Split", "TreeNominator"]

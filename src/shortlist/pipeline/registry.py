@@ -6,7 +6,16 @@ from shortlist.errors import ConfigError
 from shortlist.grammar import Stage
 from shortlist.models.model import Model
 from shortlist.models.registry import MODELS, model_name
-from shortlist.nominate import CoVisit, JTRNominator, ModelNominator, Popular, Recent, Repeat, TreeNominator
+from shortlist.nominate import (
+    CoVisit,
+    JTRNominator,
+    ModelNominator,
+    Popular,
+    Recent,
+    Repeat,
+    Split,
+    TreeNominator,
+)
 from shortlist.stages import (
     Available,
     BlendScorer,
@@ -29,6 +38,7 @@ TYPES: dict[str, type[Stage]] = {
     "tree": TreeNominator,
     "jtr": JTRNominator,
     **dict.fromkeys(MODELS, ModelNominator),
+    "split": Split,
     "seen": Seen,
     "available": Available,
     "two-tower-scorer": TowerScorer,

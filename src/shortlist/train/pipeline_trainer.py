@@ -240,7 +240,7 @@ class PipelineTrainer:
     def _fitted(self, name: str, context: TrainContext) -> Stage:
         """A fitted stage; an error of its trainer names its place in the recipe."""
         config, trainer = self.recipe.stages[name], self.trainers[name]
-        settings = {**config.settings, "name": name}
+        settings = {**config.settings, "name": name, **self._size(name)}
         kind = self.types[config.type]
         identity = {**settings, "type": config.type, "train": config.train, "trainer": repr(trainer)}
         context = replace(with_weights(context, self.recipe, name), source=_source(kind, trainer))
@@ -254,6 +254,13 @@ class PipelineTrainer:
             return fit_once(lambda context: trainer.fit(settings, context), kind, name, identity, context)
         except (ConfigError, DataError) as error:
             raise type(error)(f"{self.recipe.where(name)}: {error}") from error
+
+    def _size(self, name: str) -> dict[str, int]:
+        """The k that the expression gives a selector, for a trainer that reads it."""
+        if not getattr(self.trainers[name], "reads_k", False):
+            return {}
+        sizes = {leaf.title: leaf.capacity for leaf in leaves(self.parsed({}))}
+        return {"k": sizes[name] or 0}
 
     def renewed(self, name: str, stage: Stage, context: TrainContext) -> Stage:
         """A stage that was trained on out-of-fold candidates, with the counts and models of all events."""

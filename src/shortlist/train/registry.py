@@ -50,6 +50,7 @@ from shortlist.train.rankers.mlp_ranker import MLPRankerTrainer
 from shortlist.train.rankers.model_scorer import ModelScorerTrainer
 from shortlist.train.rankers.training_data.out_of_fold import OutOfFoldConfig
 from shortlist.train.rankers.two_tower_scorer import TowerScorerTrainer
+from shortlist.train.split.trainer import SplitTrainer
 from shortlist.train.tree.trainer import TreeTrainer
 
 
@@ -108,6 +109,7 @@ TRAINERS: dict[str, type[Trainer]] = {
     "co-visit": CoVisitTrainer,
     "tree": TreeTrainer,
     "jtr": JTRTrainer,
+    "split": SplitTrainer,
     "available": AvailableTrainer,
     "two-tower-scorer": TowerScorerTrainer,
     "model-scorer": ModelScorerTrainer,

@@ -1,0 +1,1 @@
+"""Limits of nominators learned from the ranks of targets in out-of-fold lists."""
