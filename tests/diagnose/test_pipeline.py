@@ -12,6 +12,7 @@ from shortlist.diagnose import diagnose_pipeline
 from shortlist.diagnose.findings.summary import summary
 from shortlist.diagnose.follow_items import follow_relevant_items
 from shortlist.diagnose.full_catalog import Verdict
+from shortlist.diagnose.nominators.replay import PoolReplay
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.pipeline import USERS, attribute, balance
 from shortlist.diagnose.sample import sample_users
@@ -205,8 +206,12 @@ def test_limit_of_recall_by_the_slate_is_reported():
 
 
 def reports(pipeline, held_out, n_items=10):
-    sample = sample_users(held_out, n_items)
-    return attribute(pipeline, sample, follow_relevant_items(pipeline, sample))
+    return attributed(pipeline, sample_users(held_out, n_items))
+
+
+def attributed(pipeline, sample):
+    followed = follow_relevant_items(pipeline, sample)
+    return attribute(PoolReplay.of(pipeline, sample), followed.hits(len(sample)), followed)
 
 
 def test_leaving_out_a_nominator_costs_the_items_only_it_nominated():
@@ -234,7 +239,7 @@ def test_recall_is_0_without_the_only_nominator():
 
 def test_later_stages_run_again_without_the_nominator():
     pipeline, sample = tiny(), sample_users(random_requests(40), N_ITEMS)
-    found = attribute(pipeline, sample, follow_relevant_items(pipeline, sample))
+    found = attributed(pipeline, sample)
     silent = as_pipeline(listed("popular", [-1]) + pipeline.nominators[1] + pipeline.nominators[2])
     changed = type(pipeline)(silent.stages + pipeline.stages[1:])
     recalls = [recall_by_hand(stages, sample) for stages in (changed, pipeline)]

@@ -42,6 +42,7 @@ def diagnose(
     retrain: bool = False,
     minutes: float = MINUTES,
     settings: Mapping[str, Any] | None = None,
+    shapley: bool = False,
     k: int | None = None,
     beam: int | None = None,
     seed: int = 0,
@@ -51,9 +52,10 @@ def diagnose(
 
     `bundle` and `data` are objects or their folders; `on` is "valid" or "test". Slates have `at` items. The
     headline is that of `evaluate`, on all of these users; for the rest at most `users` of them are sampled, 1,000 by
-    default. `budget` ("30ms") also searches for the best sizes within that latency. `retrain` also trains the recipe
-    again with one change at a time, as many as `minutes` allow, or with the change of `settings` only. `k` and `beam`
-    replace those of the trees.
+    default. `budget` ("30ms") also searches for the best sizes within that latency, and limits the time of the
+    split over nominators. `shapley` also measures Shapley values of the recall of slates. `retrain` also trains the
+    recipe again with one change at a time, as many as `minutes` allow, or with the change of `settings` only. `k` and
+    `beam` replace those of the trees.
     """
     budget_ms, measures = None if budget is None else parse_budget(budget), choose_measures(at=at)
     opened, dataset = open_recommender(bundle).as_measured(), open_dataset(data)
@@ -76,6 +78,8 @@ def diagnose(
             training=training_candidates(opened.training_sample),
             on=on,
             held_out_users=len(np.unique(held_out.users)),
+            budget_ms=budget_ms,
+            shapley=shapley,
             progress=progress,
         )
         trees = diagnose_trees(

@@ -10,6 +10,7 @@ from shortlist.diagnose.findings.summary import plain_text
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.knobs.budget import BudgetReport
 from shortlist.diagnose.knobs.knobs import KnobResult
+from shortlist.diagnose.nominators.report import NominationReport
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.segments import Segment
 from shortlist.diagnose.shift import Shift
@@ -76,8 +77,8 @@ class SampledUsers:
 
     on: str  # "valid" or "test"; "" for requests chosen by the caller
     held_out: int  # users in that part of the split
-    stages: int  # losses, oracles, segments, shift and calibration
-    knobs: int  # knobs and nominators
+    stages: int  # losses, oracles, nominators, segments, shift and calibration
+    knobs: int  # knobs, and slates without a nominator
     full_catalog: int  # the verdict
     seed: int
 
@@ -140,6 +141,7 @@ class Diagnosis:
     dependents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by stage: those that need it
     about: About = field(default_factory=About)
     findings: tuple[Finding, ...] = ()
+    nomination: NominationReport | None = None  # None for an example that was not run
     funnel: FunnelMetrics | None = None  # on the sampled users; None for an example that was not run
     seconds: float | None = None
 

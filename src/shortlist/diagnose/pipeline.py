@@ -14,15 +14,16 @@ from shortlist.diagnose.follow_items import CATALOGUE, FollowedItems, follow_rel
 from shortlist.diagnose.full_catalog import compare_to_full_catalog
 from shortlist.diagnose.funnel import measure_funnel
 from shortlist.diagnose.knobs.knobs import measure_filters, measure_knobs
-from shortlist.diagnose.knobs.rewritten import without_nominator
+from shortlist.diagnose.nominators.measure import measure_nominators
+from shortlist.diagnose.nominators.replay import PoolReplay, shapley_of_slates
 from shortlist.diagnose.not_measured import NotMeasured
-from shortlist.diagnose.sample import SLATE, UserSample, hits_per_request, sample_users
+from shortlist.diagnose.sample import SLATE, UserSample, sample_users
 from shortlist.diagnose.scorer_inputs import CandidateRows, ScorerInputs, scorer_inputs
 from shortlist.diagnose.segments import Pairs, by_segment
 from shortlist.diagnose.shift import shifts
 from shortlist.diagnose.what_if import what_if
 from shortlist.errors import DataError
-from shortlist.evaluate.losses import Losses, decompose
+from shortlist.evaluate.losses import Ints, Losses, decompose
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.metrics.estimate import MIN_USERS
 from shortlist.pipeline.offline import offline, time_limited
@@ -78,9 +79,15 @@ def diagnose_sample(
     training: Mapping[str, CandidateRows] | None = None,
     on: str = "",
     held_out_users: int,
+    budget_ms: float | None = None,
+    shapley: bool = False,
     progress: Progress = silent,
 ) -> Diagnosis:
-    """`diagnose_pipeline` for users that are sampled already; `held_out_users` is the number to sample from."""
+    """`diagnose_pipeline` for users that are sampled already; `held_out_users` is the number to sample from.
+
+    A split of slots over the nominators is learned within `budget_ms` per request. `shapley` also runs the pipeline
+    with every set of nominators.
+    """
     original, seed = as_pipeline(pipeline), sample.seed
     size = slate_size(offline(original)) or SLATE if k is None else k
     sized, n_items = resized(offline(original), size), sample.n_items
@@ -90,7 +97,7 @@ def diagnose_sample(
     followed = follow_relevant_items(sized, sample)
     followed_few = followed if len(few) == len(sample) else follow_relevant_items(sized, few)
     base = followed_few.hits(len(few))
-    inputs = scorer_inputs(sized, sample, progress)
+    inputs, replay = scorer_inputs(sized, sample, progress), PoolReplay.of(sized, few)
     losses = decompose(followed.trace)
     found = Diagnosis(
         pipeline=repr(original),
@@ -105,7 +112,15 @@ def diagnose_sample(
         stages=_stages(sized, sample, followed, losses),
         balance=balance(losses, int(followed.in_slate.sum())),
         verdict=compare_to_full_catalog(sized, small),
-        nominators=attribute(sized, few, followed_few),
+        nominators=attribute(replay, base, followed),
+        nomination=measure_nominators(
+            sized,
+            sample,
+            followed.hits(len(sample)),
+            budget_ms=budget_ms,
+            returned=shapley_of_slates(replay) if shapley else None,
+            progress=progress,
+        ),
         knobs=measure_knobs(sized, few, base, progress),
         filters=measure_filters(sized, few, base, progress),
         shift=shifts(inputs, training or {}, train.popularity, catalog, seed),
@@ -126,13 +141,11 @@ def diagnose_sample(
     return with_findings(found)
 
 
-def attribute(pipeline: Stage, sample: UserSample, followed: FollowedItems) -> dict[str, NominatorReport]:
-    """Leave out every nominator in turn; `followed` is the same pipeline on the same sample."""
-    whole = as_pipeline(pipeline)
-    base = followed.hits(len(sample))
-    reports = {}
-    for part in whole.nominators:
-        without = sample.recall(hits_per_request(without_nominator(whole, part.title), sample) - base)
+def attribute(replay: PoolReplay, base: Ints, followed: FollowedItems) -> dict[str, NominatorReport]:
+    """Leave out every nominator in turn; `base` [C] are the hits of all, `followed` is the same pipeline."""
+    reports, parts = {}, replay.pipeline.nominators
+    for number, part in enumerate(parts):
+        without = replay.sample.recall(replay.hits(np.arange(len(parts)) != number) - base)
         own = followed.nominators[part.title]
         reports[part.title] = NominatorReport(own.nominated, own.unique, without)
     return reports

@@ -87,7 +87,7 @@ def segments_of(pairs: Pairs, train: Interactions, catalog: Catalog) -> Segments
     """
     parts: dict[tuple[str, str], Bools] = {}
     for kind, found in (
-        ("users", _activity(pairs)),
+        ("users", activity(pairs)),
         ("users", _in_training(pairs, train)),
         ("items", _popularity(pairs.item, train)),
         ("category", _category(pairs.item, catalog)),
@@ -97,7 +97,7 @@ def segments_of(pairs: Pairs, train: Interactions, catalog: Catalog) -> Segments
     return parts
 
 
-def _activity(pairs: Pairs) -> dict[str, Bools]:
+def activity(pairs: Pairs) -> dict[str, Bools]:
     """New users, and the others by activity: the lowest 30 %, the middle, the highest 30 % of history lengths."""
     users, at = np.unique(pairs.user, return_inverse=True)
     events = np.zeros(len(users), np.int64)
