@@ -101,7 +101,7 @@ def _columns(found: Candidates, names: Sequence[str], targets: Tensor) -> Ints:
     ranks = np.full((len(places), len(names)), ABSENT, np.int64)
     for number, name in enumerate(names):
         own = found.columns[f"{name}.rank"].numpy()[request[known], places[known]]
-        ranks[known, number] = np.where(np.isnan(own), ABSENT, np.nan_to_num(own)).astype(np.int64)
+        ranks[known, number] = np.where(np.isnan(own), ABSENT, np.nan_to_num(own).astype(np.int64))
     return ranks
 
 
