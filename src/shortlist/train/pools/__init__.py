@@ -1,5 +1,26 @@
-"""Item pools of several nominators: who nominates what, and which examples each learns from."""
+"""Item pools of several nominators: who nominates what, and which examples each learns from.
 
+`fit_sgd` and `fit_em` train a mixture of nominators on triples of context, item and reward; `distil` makes pools of its
+gate, and `finetune` trains its experts on them. All of them work on the device of the triples.
+"""
+
+from shortlist.train.pools.distil import distil, pools_from_gate
+from shortlist.train.pools.finetune import FineTuned, finetune, with_pools
+from shortlist.train.pools.fit_sgd import PoolFit, fit_sgd
+from shortlist.train.pools.settings import PoolTraining
+from shortlist.train.pools.triples import Triples
 from shortlist.train.pools.weights import Nominations, WeightRule
 
-__all__ = ["Nominations", "WeightRule"]
+__all__ = [
+    "FineTuned",
+    "Nominations",
+    "PoolFit",
+    "PoolTraining",
+    "Triples",
+    "WeightRule",
+    "distil",
+    "finetune",
+    "fit_sgd",
+    "pools_from_gate",
+    "with_pools",
+]
