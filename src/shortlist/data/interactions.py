@@ -33,6 +33,9 @@ class Interactions:
     n_users: int
     n_items: int
     columns: Mapping[str, Column] = field(default_factory=dict)
+    examples: NDArray[np.float32] | None = (
+        None  # [E] share of an event as an example, 0 = history only; None: all 1
+    )
 
     @classmethod
     def of(
@@ -92,11 +95,20 @@ class Interactions:
 
     @cached_property
     def strengths(self) -> NDArray[np.float32] | None:
-        """Weights over their mean [E], which trainers use; None where all are equal, as in a log without weights."""
-        if not len(self) or self.weights.min() == self.weights.max():
+        """Weights over their mean [E], which trainers use; None where all are equal, as in a log without weights.
+
+        With `examples`, weights times these, over the mean of the events that are examples.
+        """
+        if not len(self):
             return None
-        check_weights(self.weights)
-        return _frozen((self.weights / self.weights.mean(dtype=np.float64)).astype(np.float32))
+        if self.weights.min() != self.weights.max():
+            check_weights(self.weights)
+        weights = self.weights if self.examples is None else self.weights * self.examples
+        if weights.min() == weights.max() > 0:
+            return None
+        counted = weights if self.examples is None else weights[weights > 0]
+        mean = counted.mean(dtype=np.float64) if len(counted) else 1.0
+        return _frozen((weights / mean).astype(np.float32))
 
     @cached_property
     def weighted_popularity(self) -> NDArray[Any]:
@@ -119,6 +131,7 @@ class Interactions:
             self.n_users,
             self.n_items,
             {name: _frozen(column[mask]) for name, column in self.columns.items()},
+            None if self.examples is None else _frozen(self.examples[mask]),
         )
 
     def of_user(self, user: int) -> slice:
@@ -148,7 +161,8 @@ class Interactions:
     def fingerprint(self) -> str:
         """A hash of all events."""
         digest = hashlib.sha256(f"{self.n_users} {self.n_items}".encode())
-        for column in (self.users, self.items, self.times, self.weights):
+        columns = (self.users, self.items, self.times, self.weights)
+        for column in columns if self.examples is None else (*columns, self.examples):
             digest.update(np.ascontiguousarray(column).data)
         return digest.hexdigest()[:16]
 

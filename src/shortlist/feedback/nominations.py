@@ -49,6 +49,10 @@ class NominationLog:
         found: Array = self.rank.min(axis=1, initial=ABSENT)
         return found
 
+    def take(self, rows: Array) -> "NominationLog":
+        """Some of the items, in this order."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in (*PER_ITEM, *BY_NOMINATOR)})
+
     def of(self, nominators: Sequence[str]) -> "NominationLog":
         """The same items by other names, in this order; a nominator that the log does not know returned nothing."""
         known = [self.nominators.index(one) if one in self.nominators else -1 for one in nominators]

@@ -40,6 +40,7 @@ class TrainingHistory:
     ahead: int | None = None  # label horizon: the target is one of this many next events
     stopped: str = ""  # what ended the training before its epochs, if not early stopping
     kept: str = ""  # why the stage of an earlier run was kept
+    effective_examples: float | None = None  # of importance weights: (sum w)^2 / sum w^2
 
 
 @dataclass(frozen=True)

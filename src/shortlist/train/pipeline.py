@@ -21,6 +21,7 @@ from shortlist.train.folds import Folds
 from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.preparation.event_weights import check_event_weights
+from shortlist.train.preparation.examples import check_examples
 from shortlist.train.rankers.training_data.out_of_fold import (
     OutOfFoldConfig,
 )
@@ -62,6 +63,7 @@ def train_pipeline(
     check_settings(recipe.training, settings_of(OutOfFoldConfig), f"{recipe.path}: [train]")
     work = PipelineTrainer.of(recipe, types, trainers)
     check_event_weights(recipe, work.trainers, split.events)
+    check_examples(recipe, work.trainers, log)
     histories: dict[str, TrainingHistory] = {}
     context = context_of(dataset, split, seed, progress, checkpoint_dir, best_epochs)
     log = log.before_held_out(split) if log is not None else None

@@ -23,6 +23,7 @@ from shortlist.train.folds import Fold, Folds, compact
 from shortlist.train.logged.request_batches import logged_batches, with_nominations
 from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.preparation.event_weights import with_weights
+from shortlist.train.preparation.examples import with_examples
 from shortlist.train.rankers.training_data.out_of_fold import (
     OutOfFoldConfig,
     Requests,
@@ -243,6 +244,7 @@ class PipelineTrainer:
         settings = {**config.settings, "name": name, **self._size(name)}
         kind = self.types[config.type]
         identity = {**settings, "type": config.type, "train": config.train, "trainer": repr(trainer)}
+        context = with_examples(context, self.recipe, name, trainer)
         context = replace(with_weights(context, self.recipe, name), source=_source(kind, trainer))
         if name in self.early and not context.source:
             # It sees the stages that its settings name and no others: when others change, it is not fitted again.

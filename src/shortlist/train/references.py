@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from shortlist.pipeline import Recipe
 
-MODEL_KEYS = ("start", "by")  # settings that name a stage whose model is used
+MODEL_KEYS = ("start", "by", "pools")  # settings that name a stage whose model or item pools are used
 COLUMN_KEYS = ("nominators",)  # settings that name stages whose scores and ranks are used
 
 

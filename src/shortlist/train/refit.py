@@ -9,7 +9,7 @@ import numpy as np
 from shortlist.data import Dataset, HeldOut, Split
 from shortlist.grammar import Stage, leaves
 from shortlist.pipeline import TYPES, Recommender
-from shortlist.pipeline.about import Refit
+from shortlist.pipeline.about import Refit, TrainingHistory
 from shortlist.progress import Labelled, Progress, silent
 from shortlist.train.folds import Folds
 from shortlist.train.logged.training_log import TrainingLog
@@ -65,13 +65,24 @@ def refit(
     pipeline, users = trained.pipeline, int(np.count_nonzero(dataset.events.lengths))
     kept = {name: one.kept for name, one in served.about.training.items() if one.kept}
     again = tuple(name for name in recipe.stages if name not in kept)
+    training = {
+        name: _with_examples(one, served.about.training.get(name)) for name, one in about.training.items()
+    }
     facts = Refit(served.about.events, users, again, epochs, kept)
     return replace(
         trained,
         pipeline=served.pipeline,
-        about=replace(about, ends=served.about.ends, refit=facts),
+        about=replace(about, ends=served.about.ends, refit=facts, training=training),
         measured=lambda: pipeline,
     )
+
+
+def _with_examples(measured: TrainingHistory, served: TrainingHistory | None) -> TrainingHistory:
+    """The history of the measured stage with what the served one says about importance weights of its examples."""
+    if served is None or served.effective_examples is None:
+        return measured
+    warnings = tuple(dict.fromkeys((*measured.warnings, *served.warnings)))
+    return replace(measured, effective_examples=served.effective_examples, warnings=warnings)
 
 
 def _folds(run: TrainedPipeline, dataset: Dataset, stages: dict[str, Stage]) -> Folds | None:

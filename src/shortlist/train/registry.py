@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Protocol, get_type_hints, runtime_checkable
 
 from shortlist.errors import ConfigError
-from shortlist.grammar import Stage
+from shortlist.grammar import Nominator, Stage
 from shortlist.models.collaborative.ease import EASE
 from shortlist.models.collaborative.item_knn import ItemKNN
 from shortlist.models.collaborative.lightgcn import LightGCN
@@ -42,6 +42,7 @@ from shortlist.train.models.two_tower import TwoTowerTrainer
 from shortlist.train.models.untrained import UntrainedModel, has_weights
 from shortlist.train.models.window import WindowTrainer
 from shortlist.train.preparation.event_weights import WEIGHTS, uses_weights
+from shortlist.train.preparation.examples import EXAMPLES, POOLS
 from shortlist.train.rankers.blend_ranker import BlendRankerTrainer
 from shortlist.train.rankers.boosted_ranker import BoostedRankerTrainer
 from shortlist.train.rankers.din_ranker import DINRankerTrainer
@@ -144,6 +145,11 @@ def own_fit(kind: type[Stage]) -> Callable[[Mapping[str, Any], TrainContext], St
     return getattr(kind, "fit", None)
 
 
+OF_EVENTS = (WEIGHTS, EXAMPLES, POOLS)
+"""Keys of `[stages.NAME.train]` that change the events of a trainer; it does not read them itself."""
+OF_RECIPES = {one.name for one in OF_EVENTS}
+
+
 def register_trainer(name: str, trainer: type[Trainer]) -> None:
     """Add the trainer of a stage type of your own."""
     TRAINERS[name] = trainer
@@ -154,6 +160,10 @@ def make_trainer(name: str, **settings: Any) -> Any:
     if WEIGHTS.name in settings:
         raise ConfigError(
             f"{name}: weights is a key of recipes; call `events.unweighted()` to count events once"
+        )
+    if used := OF_RECIPES & settings.keys():
+        raise ConfigError(
+            f"{name}: {' and '.join(sorted(used))} belong to recipes; set `examples` of the events instead"
         )
     return trainer_of(name, settings, name)
 
@@ -173,7 +183,11 @@ def trainer_of(
     own = {key: value for key, value in settings.items() if key != WEIGHTS.name}
     check_settings(own, allowed, where)
     WEIGHTS.check(settings.get(WEIGHTS.name, WEIGHTS.default), where)
-    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
+    plain = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in own.items()
+        if key not in OF_RECIPES
+    }
     try:
         if name in trainers:
             return trainers[name](**plain)
@@ -196,17 +210,26 @@ def train_settings(
     trainers: Mapping[str, type[Trainer]] = TRAINERS,
     types: Mapping[str, type[Stage]] = TYPES,
 ) -> tuple[Setting, ...]:
-    """The keys of `[stages.NAME.train]` of a type, with the defaults of that type; `weights` last, if they matter."""
+    """The keys of `[stages.NAME.train]` of a type, with the defaults of that type; those of events last."""
     if name in trainers:
         kind = trainers[name]
         own = kind.declared() if isinstance(kind, DeclaresSettings) else settings_of(kind)
-        return own if uses_weights(kind) is None else (*own, WEIGHTS)
+        return (*own, *_of_events(kind, types.get(name)))
     if name not in MODELS:
         _check_stateless(name, types[name])
         return ()
     trainer = _model_trainer(MODELS[name])
     defaults = trainer.settings()
-    return (*(replace(one, default=defaults[one.name]) for one in trainer.declared()), WEIGHTS)
+    declared = (replace(one, default=defaults[one.name]) for one in trainer.declared())
+    return (*declared, *(_of_events(trainer, Nominator) or (WEIGHTS,)))
+
+
+def _of_events(trainer: object, stage: type[Stage] | None) -> tuple[Setting, ...]:
+    """The keys that say how much each event counts, of a trainer whose stage they can change."""
+    used = uses_weights(trainer)
+    if used is None:
+        return ()
+    return OF_EVENTS if used and stage is not None and issubclass(stage, Nominator) else (WEIGHTS,)
 
 
 def _model_trainer(model: type[Model]) -> ModelTrainer:

@@ -38,7 +38,7 @@ def nominator_propensity(trace: Trace) -> list[Tensor]:
     # Empty places write into an extra column, which is dropped.
     first = first_positions(items, valid)[0].masked_fill(~valid, items.shape[1])
     found, wide = [], torch.nn.functional.pad(unknown, (0, 1), value=torch.nan)
-    for part, at in zip(parts, first.split([part.shape[1] for part in parts], dim=1), strict=True):
+    for part, at in zip(parts, torch.split(first, [part.shape[1] for part in parts], dim=1), strict=True):
         own = part.columns.get(PROPENSITY)
         found.append(unknown if own is None else wide.scatter(1, at, own.to(wide))[:, :-1])
     return found

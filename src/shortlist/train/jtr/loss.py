@@ -130,5 +130,6 @@ def _without(scores: Tensor, positives: Tensor) -> Tensor:
 def _mean_loss(own: Tensor, exists: Tensor, negatives: Tensor, weights: Tensor | None) -> Tensor:
     """-log(exp(own) / (exp(own) + exp(negatives))), the mean over existing positives [Q, C], times weights [Q]."""
     losses = torch.nn.functional.softplus(negatives - own)  # 0 without any negative
-    losses = losses if weights is None else losses * weights[:, None]
+    if weights is not None:
+        losses, exists = losses * weights[:, None], exists & (weights > 0)[:, None]
     return torch.where(exists, losses, 0.0).sum() / exists.sum().clamp(min=1)

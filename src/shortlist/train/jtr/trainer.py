@@ -48,6 +48,7 @@ class JTRTrainer:
 
     memory_advice: ClassVar[str] = SequenceTrainer.memory_advice
     uses_weights: ClassVar[bool | None] = True
+    reads_histories: ClassVar[bool] = True
 
     branch: int = setting(10, "Children of a node.", least=2, most=1e9)
     leaf: int = setting(100, "Most items of a leaf.", least=1, most=1e9)

@@ -100,8 +100,8 @@ class _Found:
         positives = np.flatnonzero(log.stratum > self.n_stages)
         number = np.full(log.n_rows, -1)
         number[positives] = np.arange(len(positives))
-        small = {"item_id": log.item_id.astype(np.int32), "stage": log.stage.astype(np.int8)}
-        log = replace(log, nomination=number, **small)
+        log = replace(log, item_id=log.item_id.astype(np.int32), stage=log.stage.astype(np.int8))
+        log = replace(log, nomination=number)
         positive = np.bincount(log.request, log.stratum > self.n_stages, minlength=len(kept)) > 0
         self.sums["known"] += int((log.stratum >= self.n_stages).sum())
         chosen = np.flatnonzero(positive)
@@ -204,10 +204,8 @@ class _Found:
 def _renumbered(logs: Sequence[StageLog], picks: Sequence[NominationLog]) -> list[StageLog]:
     """The logs with rows of the nominations of all of them, one after the other."""
     before = np.cumsum([0, *map(len, picks)])
-    numbers = [
-        np.where(one.nomination >= 0, one.nomination + start, -1)
-        for one, start in zip(logs, before[:-1], strict=True)
-    ]
+    numbers = [np.asarray(one.nomination) for one in logs]
+    numbers = [np.where(one >= 0, one + start, -1) for one, start in zip(numbers, before[:-1], strict=True)]
     return [replace(one, nomination=number) for one, number in zip(logs, numbers, strict=True)]
 
 

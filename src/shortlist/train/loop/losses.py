@@ -13,8 +13,10 @@ def softmax_loss(logits: Tensor, target: Tensor, weights: Tensor | None = None) 
 
 
 def weighted_mean(losses: Tensor, weights: Tensor | None) -> Tensor:
-    """The mean of losses, each times the weight of its event; None: all weights are 1."""
-    return (losses if weights is None else losses * weights).mean()
+    """The mean of losses, each times the weight of its event; None: all weights are 1; events of weight 0 are not there."""
+    if weights is None:
+        return losses.mean()
+    return (losses * weights).sum() / (weights > 0).sum().clamp(min=1)
 
 
 def sampled_softmax_loss(positive: Tensor, negatives: Tensor) -> Tensor:

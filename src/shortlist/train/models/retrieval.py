@@ -85,9 +85,8 @@ class RetrievalTrainer(FullStageSettings, LoopTrainer):
         def loss(batch: InstanceBatch) -> Tensor:
             given = (scores(batch), batch.labels, batch.mask, batch.weight)
             if objective is None:
-                return ssm(*given, relevant_from=relevant).mean()
-            mean: Tensor = objective(*given, cuts_of(batch, sampler.scores_of)).mean()
-            return mean
+                return weighted_mean(ssm(*given, relevant_from=relevant), batch.strength)
+            return weighted_mean(objective(*given, cuts_of(batch, sampler.scores_of)), batch.strength)
 
         def both(epoch: int) -> Iterator[Callable[[], Tensor]]:
             order = np.random.default_rng((data.seed, epoch, 5)).permutation(steps + more) < steps

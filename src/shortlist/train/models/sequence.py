@@ -42,6 +42,7 @@ class SequenceTrainer(LoopTrainer):
     """
 
     uses_weights: ClassVar[bool | None] = True
+    reads_histories: ClassVar[bool] = True
     sparse_gradients: ClassVar[bool] = True
 
     loss: str = setting(
@@ -108,7 +109,7 @@ class SequenceTrainer(LoopTrainer):
         if (
             not users.is_cuda
         ):  # a recorded step needs fixed shapes; here, positions without a target cost time
-            used = (target >= 0).nonzero()[:, 0]
+            used = (target >= 0 if weights is None else (target >= 0) & (weights > 0)).nonzero()[:, 0]
             users, target = users[used], target[used]
             weights = None if weights is None else weights[used]
             if self.loss in FULL:
@@ -213,8 +214,9 @@ def softmax_where(logits: Tensor, target: Tensor, weights: Tensor | None = None)
 
 
 def mean_where(losses: Tensor, valid: Tensor, weights: Tensor | None = None) -> Tensor:
-    """The mean over the valid entries, each times its weight; 0 without any."""
-    losses = losses if weights is None else losses * weights
+    """The mean over the valid entries with a weight above 0, each times its weight; 0 without any."""
+    if weights is not None:
+        losses, valid = losses * weights, valid & (weights > 0)
     return torch.where(valid, losses, 0.0).sum() / valid.sum().clamp(min=1)
 
 

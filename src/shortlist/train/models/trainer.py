@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import Catalog, HeldOut, Interactions
@@ -32,6 +34,16 @@ def strengths_on(events: Interactions, device: torch.device) -> Tensor | None:
     return None if events.strengths is None else torch.from_numpy(events.strengths.copy()).to(device)
 
 
+def may_be_target(events: Interactions, ahead: int = 1) -> NDArray[np.bool_] | None:
+    """Whether one of the next `ahead` events of the user, from each event on, is an example [E]; None: all are."""
+    if events.examples is None or events.strengths is None:
+        return None
+    before = np.concatenate([[0], np.cumsum(events.strengths > 0)])  # examples before each position
+    stops = np.minimum(np.arange(len(events)) + ahead, events.starts[events.users.astype(np.int64) + 1])
+    found: NDArray[np.bool_] = before[stops] > before[:-1]
+    return found
+
+
 @dataclass(frozen=True)
 class ModelTrainer(ABC):
     """Trains one kind of model. Its fields say how it trains; `config` holds the sizes of the model.
@@ -40,6 +52,7 @@ class ModelTrainer(ABC):
     """
 
     uses_weights: ClassVar[bool | None] = False  # whether `learn` follows the strengths of events
+    reads_histories: ClassVar[bool] = False  # whether an event can be history only, without being an example
 
     model: type[Any] = field(kw_only=True)
     config: Any = field(default=None, kw_only=True)  # a `model.Config`; None means its defaults

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from shortlist.train.loop.loop import shuffled
 from shortlist.train.loop.losses import sampled_softmax_loss, softmax_loss, weighted_mean
 from shortlist.train.loop.validation import validation_metric
 from shortlist.train.models.retrieval import RetrievalTrainer, ScoreInstances
+from shortlist.train.models.trainer import may_be_target
 from shortlist.train.objectives.instances import InstanceBatch
 
 
@@ -31,6 +32,7 @@ class TwoTowerTrainer(RetrievalTrainer):
     """
 
     uses_weights: ClassVar[bool | None] = True
+    reads_histories: ClassVar[bool] = True
 
     model: type[Any] = field(default=TwoTower, kw_only=True)
     epochs: int = 10
@@ -62,7 +64,9 @@ class TwoTowerTrainer(RetrievalTrainer):
         return self.batch_size * (events.n_items if events.n_items <= self.full else self.negatives)
 
     def _windows(self, events: Interactions) -> Windows:
-        return sliding(events, self.config.max_history + 1, self.min_history)
+        windows = sliding(events, self.config.max_history + 1, self.min_history)
+        some = may_be_target(events, self.ahead)
+        return windows if some is None else replace(windows, ends=windows.ends[some[windows.ends]])
 
     def _steps(self, events: Interactions) -> int:
         return -(-min(len(self._windows(events)), self.instances) // self.batch_size)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import UNKNOWN, Interactions
@@ -13,7 +14,7 @@ from shortlist.models.model import Model
 from shortlist.settings import setting
 from shortlist.train.loop.trainer import LoopTrainer
 from shortlist.train.models.sequence import check_softmax, softmax_where
-from shortlist.train.models.trainer import strengths_on
+from shortlist.train.models.trainer import may_be_target, strengths_on
 
 LossOf = Callable[..., Tensor]
 """Histories [B, K], targets [B], and their weights [B] unless all are equal -> the mean loss."""
@@ -27,6 +28,7 @@ class WindowTrainer(LoopTrainer):
     """
 
     uses_weights: ClassVar[bool | None] = True
+    reads_histories: ClassVar[bool] = True
 
     epochs: int = 40
     batch_size: int = 512
@@ -59,7 +61,12 @@ class WindowTrainer(LoopTrainer):
         return min(int(self.config.max_history), int(events.lengths.max()))
 
     def _steps(self, events: Interactions) -> int:
-        return -(-min(len(events), self.instances) // self.batch_size)
+        return -(-min(len(self._examples(events)), self.instances) // self.batch_size)
+
+    def _examples(self, events: Interactions) -> NDArray[np.int64]:
+        """The events whose target may be an example."""
+        some = may_be_target(events, self.ahead)
+        return np.arange(len(events)) if some is None else np.flatnonzero(some)
 
     def _batches(
         self, model: Model, events: Interactions, seed: int, device: torch.device
@@ -81,10 +88,12 @@ class WindowTrainer(LoopTrainer):
         def recorded() -> Tensor:
             return loss(targets)
 
+        examples = self._examples(events)
+
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             generator = np.random.default_rng((seed, epoch))
-            count = min(len(events), self.instances)
-            sampled = generator.choice(len(events), count, replace=False)
+            count = min(len(examples), self.instances)
+            sampled = examples[generator.choice(len(examples), count, replace=False)]
             for part in torch.split(torch.from_numpy(sampled).to(device), self.batch_size):
                 if device.type == "cuda":  # one function on the same tensors can be recorded
                     targets.fill_(UNKNOWN)[: len(part)] = part

@@ -1,7 +1,7 @@
 """Training instances of FS-LTR: exposed positives of a request with negatives of every stage of its funnel."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,13 +27,16 @@ class InstanceBatch:
     labels: Tensor  # float32 [B, L]
     mask: Tensor  # bool [B, L]
     weight: Tensor  # float32 [B, L]
+    strength: Tensor | None = field(
+        default=None, kw_only=True
+    )  # float32 [B] of the lists; None: all are equal
 
     def __len__(self) -> int:
         return len(self.users)
 
     def to(self, device: torch.device) -> "InstanceBatch":
         """The same instances on another device."""
-        return type(self)(*(one.to(device) for one in vars(self).values()))
+        return replace(self, **{name: one.to(device) for name, one in vars(self).items() if one is not None})
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,10 +170,19 @@ class InstanceSampler:
         weight = np.where(mask, self._weights(draws, rows), 0.0).astype(np.float32)
         users = draws.request if self.by_request else np.asarray(self.log.user_id, np.int64)[draws.request]
         columns = [torch.from_numpy(one) for one in (users, items, labels, mask, weight)]
+        strength = self._strength(draws.positives)
         if not self.staged:
-            return InstanceBatch(*columns)
+            return InstanceBatch(*columns, strength=strength)
         staged = (torch.from_numpy(one) for one in self._staged(rows, mask))
-        return StagedBatch(*columns, *staged)
+        return StagedBatch(*columns, *staged, strength=strength)
+
+    def _strength(self, positives: Array) -> Tensor | None:
+        """The mean strength of the positives of each list [B]."""
+        if self.log.strength is None:
+            return None
+        own = np.where(positives >= 0, self._take(self.log.strength, positives), 0.0)
+        mean = own.sum(1) / np.maximum((positives >= 0).sum(1), 1)
+        return torch.from_numpy(mean.astype(np.float32))
 
     def _staged(self, rows: Array, mask: Array) -> tuple[Array, Array]:
         """S and the score of every place [B, L]; random items of the catalogue have no score."""

@@ -23,6 +23,7 @@ from shortlist.pipeline.recipe import Types
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.device import device_of
 from shortlist.train.pipeline_trainer import PipelineTrainer
+from shortlist.train.preparation.examples import check_pools
 from shortlist.train.preparation.memory import VARIABLE, available_memory, in_words
 from shortlist.train.registry import TRAINERS, Trainer
 
@@ -109,6 +110,7 @@ def check_before_training(
     warnings = check_sizes(work.parsed({}), f"{recipe.path}: pipeline")
     for name in recipe.stages:
         check_references(work, name)
+        check_pools(recipe, name, dataset.catalog)
     if not len(split.train):
         raise DataError(
             f"{split.settings['protocol']}: no event is left to train on; choose another --protocol"

@@ -7,6 +7,7 @@ from shortlist.grammar import Pipeline, Stage, leaves, map_leaves
 from shortlist.pipeline import Recipe
 from shortlist.train.context import TrainContext
 from shortlist.train.preparation.event_weights import check_event_weights, with_weights
+from shortlist.train.preparation.examples import check_examples, with_examples
 from shortlist.train.registry import Renewer, Trainer, trainer_of
 
 
@@ -21,6 +22,7 @@ def recount(pipeline: Pipeline, recipe: Recipe, context: TrainContext) -> tuple[
     }
     counting = {name: one for name, one in trainers.items() if is_counts_only(one)}
     check_event_weights(recipe, counting, context.events)
+    check_examples(recipe, counting, context.log)
     before = {stage.title: stage for stage in leaves(pipeline)}
     stages = dict(before)
     for name in (one for one in trainers if one in before):
@@ -38,7 +40,8 @@ def is_counts_only(trainer: object) -> bool:
 
 
 def _recounted(stage: Stage, trainer: Trainer, recipe: Recipe, name: str, context: TrainContext) -> Stage:
-    own = with_weights(context, recipe, name)
+    known = with_examples(context, recipe, name, trainer) if is_counts_only(trainer) else context
+    own = with_weights(known, recipe, name)
     try:
         if is_counts_only(trainer):
             fitted = trainer.fit({**recipe.stages[name].settings, "name": name}, own)

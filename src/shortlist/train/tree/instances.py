@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Interactions, Windows, sliding
-from shortlist.train.models.trainer import strengths_on
+from shortlist.train.models.trainer import may_be_target, strengths_on
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +56,26 @@ def drop_history(histories: Tensor, share: float, generator: torch.Generator) ->
 
 
 def instances_of(
-    events: Interactions, max_history: int, min_history: int, which: str, device: torch.device
+    events: Interactions, max_history: int, min_history: int, which: str, device: torch.device, ahead: int = 1
 ) -> Instances:
-    """Every window with enough history, or only the last one of each user."""
-    windows = sliding(events, max_history + 1, min_history)
-    if which == "last":
-        windows = _last(windows)
+    """Every window with enough history and an example ahead, or only the last one of each user."""
+    windows = windows_of(events, max_history, min_history, which, ahead)
     ends = windows.ends.astype(np.int64)
     users = events.users[ends].astype(np.int64)
     columns = (events.starts[users], ends, events.starts[users + 1] - 1)
     starts, stops, lasts = (torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in columns)
     items = torch.from_numpy(events.items.astype(np.int32)).to(device)
     return Instances(items, starts, stops, lasts, max_history, strengths_on(events, device))
+
+
+def windows_of(
+    events: Interactions, max_history: int, min_history: int, which: str, ahead: int = 1
+) -> Windows:
+    """The windows of `instances_of`."""
+    windows = sliding(events, max_history + 1, min_history)
+    if (some := may_be_target(events, ahead)) is not None:
+        windows = replace(windows, ends=windows.ends[some[windows.ends]])
+    return _last(windows) if which == "last" else windows
 
 
 def _last(windows: Windows) -> Windows:

@@ -14,6 +14,7 @@ from shortlist.data import Interactions
 from shortlist.data.windows import gather
 from shortlist.train.logged.instances import retrieval_instances
 from shortlist.train.logged.training_log import TrainingLog
+from shortlist.train.loop.losses import weighted_mean
 from shortlist.train.objectives.full_stage import FullStageSettings
 from shortlist.train.objectives.instances import InstanceBatch, InstanceSampler
 from shortlist.train.objectives.listwise import ssm
@@ -59,7 +60,8 @@ class LoggedLists:
         weight = batch.weight[:, None, :].expand(mask.shape)
         flat = [one.flatten(0, 1) for one in (logits, labels, mask, weight)]
         losses = self._per_list(flat).view(mask.shape[:2])
-        return losses.sum(1).mean() if step.plan.reduction == "sum" else losses.mean()
+        per_list = losses.sum(1) if step.plan.reduction == "sum" else losses.mean(1)
+        return weighted_mean(per_list, batch.strength)
 
     def _per_list(self, given: list[Tensor]) -> Tensor:
         scores, labels, mask, weight = given

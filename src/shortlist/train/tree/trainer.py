@@ -7,11 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import sliding
 from shortlist.errors import DataError
 from shortlist.index.tree import TreeIndex, pifa, project
 from shortlist.models.sequence.sasrec import SASRec, SASRecConfig
@@ -27,6 +25,7 @@ from shortlist.train.loop.horizon import horizon_of, horizons, remember
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.objectives.full_stage import SOFTMAX, FullStageSettings, LoggedListSettings
 from shortlist.train.objectives.registry import OBJECTIVES
+from shortlist.train.tree.instances import windows_of
 from shortlist.train.tree.logged_lists import LoggedLists
 from shortlist.train.tree.plan import METHODS, PROFILES, SETTINGS, TreePlan, plan_of
 from shortlist.train.tree.rectify import Estimator
@@ -52,6 +51,7 @@ class TreeTrainer(LoggedListSettings):
     """
 
     uses_weights: ClassVar[bool | None] = True
+    reads_histories: ClassVar[bool] = True
 
     method: str = setting("dtr-t-rl", "Training method.", choices=tuple(METHODS))
     profile: str = setting(
@@ -144,10 +144,8 @@ class TreeTrainer(LoggedListSettings):
 
     def _with_epochs(self, context: TrainContext, plan: TreePlan) -> TreePlan:
         """The plan with the steps of `epochs`, evaluated at the end of each round."""
-        windows = sliding(context.events, sum(plan.windows) + 1, plan.min_history)
-        count = (
-            len(np.unique(windows.events.users[windows.ends])) if plan.instances == "last" else len(windows)
-        )
+        sizes = (sum(plan.windows), plan.min_history, plan.instances, max(plan.ahead, 1))
+        count = len(windows_of(context.events, *sizes))
         if not count:
             raise DataError(
                 f"tree: expected users with more than {plan.min_history} events to train on, got none; "

@@ -74,7 +74,7 @@ class TreeTraining:
         self.device = device_of(device)
         plan.check_device(self.device.type)
         self.instances = instances_of(
-            training_set.events, sum(plan.windows), plan.min_history, plan.instances, self.device
+            training_set.events, sum(plan.windows), plan.min_history, plan.instances, self.device, plan.ahead
         )
         self.folder, self.checkpoint_every = folder, checkpoint_every or plan.eval_every
         self.checkpoint_seconds, self._saved_at = checkpoint_seconds, time.monotonic()
@@ -202,7 +202,7 @@ class TreeTraining:
         targets = self.instances.items[events].to(torch.int64)
         weights = self._weights(rows, histories, targets)
         if self.instances.strengths is not None:
-            weights = weights * self.instances.strengths[events, None]
+            weights = weights * example_weights(self.instances.strengths[events])[:, None]
         histories = drop_history(histories, self.plan.history_dropout, generator)
         with self._precision():
             loss, skipped = self._step.loss(histories, targets, weights, generator)
@@ -324,6 +324,11 @@ class TreeTraining:
         """An independent seed for every purpose and step."""
         state = np.random.SeedSequence((self.seed, purpose, number)).generate_state(1, np.uint64)
         return int(state[0] >> np.uint64(2))
+
+
+def example_weights(strengths: Tensor) -> Tensor:
+    """Weights [U] for a mean over all events that is one over those with a strength above 0."""
+    return strengths * (len(strengths) / (strengths > 0).sum().clamp(min=1))
 
 
 def scorer_config(plan: TreePlan, shape: TreeShape, n_items: int) -> ScorerConfig:

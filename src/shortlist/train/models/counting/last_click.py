@@ -20,6 +20,7 @@ class LastClickTrainer(ModelTrainer):
     """Counts which item follows each item, or adds its weights, and stores the most frequent ones."""
 
     uses_weights: ClassVar[bool | None] = True
+    reads_histories: ClassVar[bool] = True
     counts_only: ClassVar[bool] = True
 
     model: type[Any] = field(default=LastClick, kw_only=True)
@@ -53,6 +54,7 @@ def _transitions(events: Interactions) -> sparse.csr_matrix:
     strengths = np.ones(len(events), np.float32) if events.strengths is None else events.strengths
     counts = sparse.csr_matrix((strengths[1:][same_user], pairs), shape=(events.n_items, events.n_items))
     counts.sum_duplicates()
+    counts.eliminate_zeros()  # events that are history only
     return counts
 
 
