@@ -41,6 +41,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench batch --json
 	$(BIN)/shortlist bench evaluate --json
 	$(BIN)/shortlist bench train --json
+	$(BIN)/shortlist bench bandit --json
 
 docs: $(VENV)/.ready-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs site

@@ -26,7 +26,7 @@ ONLY_IN = {
     "faiss": {"index"},
     "scann": {"index"},
     "ray": {"scale"},
-    "numba": {"models", "index"},
+    "numba": {"models", "index", "simulate"},
     "triton": {"models"},
 }
 ANY_PACKAGE = {"serve", "cli"}  # rooms that talk to the outside

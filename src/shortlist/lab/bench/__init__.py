@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from shortlist.lab.bench.bandit import bench_bandit
 from shortlist.lab.bench.batch import bench_batch
 from shortlist.lab.bench.data import bench_data
 from shortlist.lab.bench.evaluate import bench_evaluate
@@ -25,6 +26,7 @@ class Bench(Protocol):
 
 
 BENCHES: Mapping[str, Bench] = {
+    "bandit": bench_bandit,
     "batch": bench_batch,
     "data": bench_data,
     "evaluate": bench_evaluate,
@@ -41,6 +43,7 @@ BENCHES: Mapping[str, Bench] = {
 
 __all__ = [
     "BENCHES",
+    "bench_bandit",
     "bench_batch",
     "bench_data",
     "bench_evaluate",

@@ -4,7 +4,7 @@ from shortlist.simulate.bandit.regret import PairedDifference, Regret, paired
 from shortlist.simulate.bandit.ridge import BatchRidge
 from shortlist.simulate.bandit.simulate import random_pools, simulate
 from shortlist.simulate.bandit.systems import BanditSettings, System
-from shortlist.simulate.bandit.worlds import BanditWorld, LinearWorld, Round
+from shortlist.simulate.bandit.worlds import BanditWorld, LinearWorld, Rounds, RoundStream
 
 __all__ = [
     "BanditSettings",
@@ -13,7 +13,8 @@ __all__ = [
     "LinearWorld",
     "PairedDifference",
     "Regret",
-    "Round",
+    "RoundStream",
+    "Rounds",
     "System",
     "paired",
     "random_pools",

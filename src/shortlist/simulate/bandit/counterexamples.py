@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shortlist.errors import ConfigError, did_you_mean
 from shortlist.nominate.pools import Pools
 from shortlist.simulate.bandit.draws import ROWS, generator
-from shortlist.simulate.bandit.worlds import Round
+from shortlist.simulate.bandit.worlds import Rounds
 from shortlist.train.pools import Nominations, WeightRule
 
 SHOWN = 2  # features that the second nominator sees, the last ones
@@ -36,13 +36,12 @@ class Counterexample:
     @property
     def coefficients(self) -> Floats:
         """The coefficients that give the expected rewards."""
-        solved: Floats = np.linalg.solve(self.features, self.means)
-        return solved
+        return np.asarray(np.linalg.solve(self.features, self.means), np.float64)
 
 
 def _arms(n_arms: int, minus_last: Sequence[int]) -> Floats:
     """Unit vectors, with minus one at the last feature of some arms."""
-    features: Floats = np.diag(np.ones(n_arms))
+    features = np.eye(n_arms)
     features[list(minus_last), -1] -= 1
     return features
 
@@ -183,18 +182,16 @@ class CounterexampleRounds:
         self._example, self._dtype, self._device = example, dtype, device
         self._draws = [generator(seed, ROWS) for seed in seeds]
 
-    def next(self) -> Round:
+    def next(self, most: int) -> Rounds:
         means = self._example.means
-        drawn = np.array([one.random(2) for one in self._draws])  # [S, 2]
-        rows, arm = np.arange(len(drawn)), (drawn[:, 0] * len(means)).astype(np.int64)
-        contexts = np.zeros((len(drawn), *self._example.features.shape))
-        contexts[rows, arm] = self._example.features[arm]
-        expected = np.zeros((len(drawn), len(means)))
-        expected[rows, arm] = means[arm]
-        rewards = np.zeros_like(expected)
-        rewards[rows, arm] = drawn[:, 1] < means[arm]
+        drawn = np.stack([one.random((most, 2)) for one in self._draws])  # [S, R, 2]
+        arm = (drawn[..., :1] * len(means)).astype(np.int64)  # [S, R, 1]
+        of_arm = np.arange(len(means)) == arm  # [S, R, A]
+        contexts = of_arm[..., None] * self._example.features
+        expected = of_arm * means
+        rewards = of_arm * (drawn[..., 1:] < means)
         parts = (torch.from_numpy(one).to(self._device, self._dtype) for one in (contexts, expected, rewards))
-        return Round(*parts)
+        return Rounds(*parts)
 
 
 def _named(known: Mapping[str, Counterexample], name: str) -> Counterexample:

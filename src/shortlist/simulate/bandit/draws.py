@@ -1,6 +1,5 @@
 """Random numbers of a seed that do not depend on which systems are simulated."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,8 +21,8 @@ def generator(seed: int, purpose: int, *more: int) -> np.random.Generator:
 class Normals:
     """Standard normals, a block of rounds of each seed at a time.
 
-    On a processor the numbers of a seed are the same with any threads and any other seeds beside it; on a GPU they
-    come from the GPU's own generators and differ from those.
+    On a processor the numbers of a seed are the same with any threads, any size of blocks and any other seeds beside
+    it; on a GPU they come from the GPU's own generators and differ from those.
     """
 
     def __init__(
@@ -36,7 +35,7 @@ class Normals:
         device: torch.device | str = "cpu",
     ) -> None:
         rounds = max(1, min(LONGEST, BLOCK // max(1, int(np.prod(shape)))))
-        self._block = torch.empty((rounds, len(seeds), *shape), dtype=dtype, device=device)
+        self._block = torch.empty((len(seeds), rounds, *shape), dtype=dtype, device=device)
         self._used = rounds
         self._draws = [generator(seed, purpose, *shape) for seed in seeds]
         self._device = torch.device(device)
@@ -45,30 +44,30 @@ class Normals:
             for draw in (self._draws if self._device.type != "cpu" else [])
         ]
 
-    def next(self) -> Tensor:
-        """The numbers of the next round [S, ...], valid until the block is used up."""
-        if self._used == len(self._block):
+    def next(self, most: int, exactly: bool = False) -> Tensor:
+        """The numbers of the next rounds [S, R, ...], at most so many; valid until the next call."""
+        if self._used == self._block.shape[1]:
             self._fill()
             self._used = 0
-        self._used += 1
-        return self._block[self._used - 1]
+        found = self._block[:, self._used : self._used + most]
+        self._used += found.shape[1]
+        if exactly and found.shape[1] < most:
+            first = found.clone()
+            return torch.cat([first, self.next(most - found.shape[1], exactly=True)], dim=1)
+        return found
 
     def _fill(self) -> None:
         if self._on_device:
-            for row, draw in enumerate(self._on_device):
-                self._block[:, row] = torch.randn(
-                    self._block[:, row].shape, generator=draw, dtype=self._block.dtype, device=self._device
-                )
+            for row, draw in zip(self._block, self._on_device, strict=True):
+                row.normal_(generator=draw)
             return
-        with ThreadPoolExecutor(max(1, min(len(self._draws), os.cpu_count() or 1))) as workers:
-            for row, drawn in enumerate(workers.map(self._drawn, self._draws)):
-                self._block[:, row] = torch.from_numpy(drawn)
+        workers = max(1, min(len(self._draws), torch.get_num_threads()))
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(_drawn, self._draws, self._block.numpy()))
 
-    def _drawn(self, draw: np.random.Generator) -> NDArray[np.floating]:
-        shape = (len(self._block), *self._block.shape[2:])
-        if self._block.dtype == torch.float32:
-            return draw.standard_normal(shape, dtype=np.float32)
-        return draw.standard_normal(shape)
+
+def _drawn(draw: np.random.Generator, block: NDArray[np.floating]) -> None:
+    draw.standard_normal(out=block, dtype=block.dtype)
 
 
 def nested_masks(

@@ -1,86 +1,71 @@
-"""Systems with the same number of nominators, played side by side on the same rounds."""
+"""Systems with the same number of nominators, played side by side as tensors: on a GPU, and with any settings."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.nominate.pools import Pools
-from shortlist.simulate.bandit.draws import MASKS, POLICY, SINGLE, TIES, Normals, generator, nested_masks
+from shortlist.simulate.bandit.cpu_kernel import CLOSE
+from shortlist.simulate.bandit.draws import POLICY, TIES, Normals, generator
+from shortlist.simulate.bandit.played import Played
 from shortlist.simulate.bandit.ridge import BatchRidge
-from shortlist.simulate.bandit.systems import ORACLE, UCB, BanditSettings, MakePools, System
-from shortlist.simulate.bandit.worlds import BanditWorld, Round
+from shortlist.simulate.bandit.setup import GroupSetup
+from shortlist.simulate.bandit.systems import BanditSettings
+from shortlist.simulate.bandit.worlds import Rounds
 from shortlist.train.pools import Nominations
-
-CLOSE = 1e-12  # scores this close to the highest are ties
-
-
-@dataclass(frozen=True, eq=False)
-class Played:
-    """What the systems did in a round [Q, S]."""
-
-    action: Tensor
-    best_candidate: Tensor
-    candidates: Tensor  # [Q, S, N]
 
 
 class Group:
     """The state of Q systems on S seeds; all share the pools and the orders of features of a seed."""
 
-    def __init__(
-        self,
-        world: BanditWorld,
-        systems: Sequence[System],
-        seeds: Sequence[int],
-        settings: BanditSettings,
-        make: MakePools,
-        masks: NDArray[np.float64] | None = None,
-    ) -> None:
-        self.systems, self.settings = systems, settings
-        self.n_nominators, self.single = systems[0].n_nominators, systems[0].ranker is None
-        pools = [make(world.arms, self.n_nominators, seed) for seed in seeds]
-        self.pools = torch.from_numpy(np.stack([one.matrix for one in pools])).to(
-            settings.device
-        )  # [S, N, A]
-        self.arms, self.valid = _padded(pools, settings.device)  # [S, N, P]
-        shape = (len(systems), len(seeds), self.n_nominators)
-        shown = self._masks(seeds, world.width) if masks is None else torch.from_numpy(masks)
+    def __init__(self, setup: GroupSetup, settings: BanditSettings) -> None:
+        self.settings, self.n_nominators = settings, setup.n_nominators
+        self.pools, self.arms, self.valid = (
+            torch.from_numpy(one).to(settings.device) for one in (setup.in_pool, setup.arms, setup.valid)
+        )
+        masks = torch.from_numpy(setup.masks.copy())
         same: dict[str, Any] = {
             "dtype": settings.dtype,
             "device": settings.device,
             "penalty": settings.penalty,
         }
-        self.nominators = BatchRidge(shape, world.width, mask=shown, **same)
-        self.ranker = None if self.single else BatchRidge(shape[:2], world.width, **same)
-        self.alpha = self._alphas(settings.alpha_nominator, [one.nominator for one in systems])
-        self.alpha_ranker = self._alphas(settings.alpha_ranker, [one.ranker for one in systems])
-        self.oracle = torch.tensor([one.ranker == ORACLE for one in systems], device=settings.device)
-        self._keys = self._normals(seeds, TIES, (2, world.arms)) if settings.tie == "random" else None
-        self._policy = [generator(seed, POLICY, self.n_nominators) for seed in seeds]
-        self._rows = torch.arange(len(seeds), device=settings.device)
+        self.nominators = BatchRidge(masks.shape[:3], setup.width, mask=masks, **same)
+        self.ranker = None if setup.single else BatchRidge(masks.shape[:2], setup.width, **same)
+        self.alpha, self.alpha_ranker = (torch.from_numpy(one) for one in setup.alphas(settings))
+        oracle = setup.oracle
+        self.oracle = torch.from_numpy(oracle).to(settings.device)[:, None, None] if oracle.any() else None
+        self._keys = _keys(setup, settings)
+        self._policy = [generator(seed, POLICY, self.n_nominators) for seed in setup.seeds]
+        self._rows = torch.arange(len(setup.seeds), device=settings.device)
 
-    def step(self, round_: Round) -> Played:
-        """Plays one round and learns from its reward."""
-        keys = None if self._keys is None else self._keys.next()  # [S, 2, A]
-        greedy = self._nominate(round_.contexts, keys)  # [Q, S, N]
+    def play(self, rounds: Rounds) -> Played:
+        """Plays a block of rounds and learns from their rewards."""
+        keys = None if self._keys is None else self._keys.next(len(rounds), exactly=True)
+        x, means, rewards = rounds.contexts, rounds.means, rounds.rewards
+        played = [
+            self._step(x[:, at], means[:, at], rewards[:, at], None if keys is None else keys[:, at])
+            for at in range(len(rounds))
+        ]
+        action, best = (torch.stack(side).permute(2, 0, 1) for side in zip(*played, strict=True))
+        return Played(action, best)
+
+    def _step(self, x: Tensor, means: Tensor, rewards: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor]:
+        """One round: contexts [S, A, D], rewards [S, A]; the action and the best candidate [Q, S]."""
+        greedy = self._nominate(x, keys)  # [Q, S, N]
         candidates = self._explored(greedy)
-        place, scores = self._rank(round_, candidates, keys)  # [Q, S]
+        place, scores = self._rank(x, means, candidates, keys)  # [Q, S]
         action = candidates.gather(2, place[..., None]).squeeze(-1)
-        means = self._of_arms(round_.means, candidates)
-        best = candidates.gather(2, means.argmax(2, keepdim=True)).squeeze(-1)
-        self._learn(round_, action, candidates, greedy, scores)
-        return Played(action, best, candidates)
+        best = self._of_arms(means, candidates).argmax(2, keepdim=True)
+        self._learn(x[self._rows, action], self._of_arms(rewards, action), action, candidates, greedy, scores)
+        return action, candidates.gather(2, best).squeeze(-1)
 
     def _nominate(self, contexts: Tensor, keys: Tensor | None) -> Tensor:
         inside = contexts[self._rows[:, None, None], self.arms]  # [S, N, P, D]
         scores = self.nominators.scores(inside, self.alpha).masked_fill(~self.valid, -torch.inf)
         own = None if keys is None else keys[:, 0][self._rows[:, None, None], self.arms]
-        place = _highest(scores, own)
-        return self.arms.expand(len(self.systems), -1, -1, -1).gather(3, place[..., None]).squeeze(-1)
+        arms = self.arms.expand(scores.shape)
+        return arms.gather(3, _highest(scores, arms, own)[..., None]).squeeze(-1)
 
     def _explored(self, greedy: Tensor) -> Tensor:
         """With probability epsilon any item of the pool instead; the same coins for all systems."""
@@ -93,27 +78,32 @@ class Group:
         other = self.arms.gather(2, place[..., None]).squeeze(-1)  # [S, N]
         return torch.where(drawn[..., 0] < self.settings.epsilon, other.expand_as(greedy), greedy)
 
-    def _rank(self, round_: Round, candidates: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def _rank(
+        self, x: Tensor, means: Tensor, candidates: Tensor, keys: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """The place of the chosen candidate, and the ranker's scores of all arms where weights need them."""
         if self.ranker is None:
             return torch.zeros_like(candidates[..., 0]), None
-        chosen = round_.contexts[self._rows[None, :, None], candidates]  # [Q, S, N, D]
+        chosen = x[self._rows[None, :, None], candidates]  # [Q, S, N, D]
         scores = self.ranker.scores(chosen, self.alpha_ranker)
-        if bool(self.oracle.any()):
-            means = self._of_arms(round_.means, candidates).to(scores)
-            scores = torch.where(self.oracle[:, None, None], means, scores)
+        if self.oracle is not None:
+            scores = torch.where(self.oracle, self._of_arms(means, candidates), scores)
         own = None if keys is None else keys[:, 1][self._rows[None, :, None], candidates]
         every = None
         if self.settings.rule.needs_propensities:
-            every = self.ranker.scores(round_.contexts, self.alpha_ranker)
-            every = torch.where(self.oracle[:, None, None], round_.means.to(every), every)
-        return _highest(scores, own), every
+            every = self.ranker.scores(x.expand(len(scores), *x.shape), self.alpha_ranker)
+            every = every if self.oracle is None else torch.where(self.oracle, means, every)
+        return _highest(scores, candidates, own), every
 
     def _learn(
-        self, round_: Round, action: Tensor, candidates: Tensor, greedy: Tensor, scores: Tensor | None
+        self,
+        x: Tensor,
+        reward: Tensor,
+        action: Tensor,
+        candidates: Tensor,
+        greedy: Tensor,
+        scores: Tensor | None,
     ) -> None:
-        x = round_.contexts[self._rows, action]  # [Q, S, D]
-        reward = self._of_arms(round_.rewards, action)
         weights = None
         if self.settings.rule.kind != "all":
             known = self._known(action, candidates, greedy, scores)
@@ -151,36 +141,18 @@ class Group:
         rows = self._rows.reshape(1, -1, *(1,) * (arms.ndim - 2))
         return values[rows, arms]
 
-    def _masks(self, seeds: Sequence[int], width: int) -> Tensor:
-        purpose = SINGLE if self.single else MASKS
-        order = torch.from_numpy(nested_masks(seeds, self.n_nominators, width, purpose))  # [S, N, D]
-        if self.settings.same_masks:
-            order = order[:, :1].expand_as(order)
-        return torch.stack([order < one.subset for one in self.systems])  # [Q, S, N, D]
 
-    def _alphas(self, alpha: float, policies: Sequence[str | None]) -> Tensor:
-        return torch.tensor([alpha if one == UCB else 0.0 for one in policies], dtype=torch.float64)
-
-    def _normals(self, seeds: Sequence[int], purpose: int, shape: tuple[int, ...]) -> Normals:
-        return Normals(seeds, purpose, shape, dtype=torch.float64, device=self.settings.device)
+def _keys(setup: GroupSetup, settings: BanditSettings) -> Normals | None:
+    """Random keys of arms that break ties, for nominators and for the ranker [S, R, 2, A]."""
+    if settings.tie != "random":
+        return None
+    return Normals(setup.seeds, TIES, (2, setup.n_arms), dtype=settings.dtype, device=settings.device)
 
 
-def _padded(pools: Sequence[Pools], device: str) -> tuple[Tensor, Tensor]:
-    """Arms of the pools of every seed, padded to the largest [S, N, P]."""
-    parts = [one.padded() for one in pools]
-    largest = max(valid.shape[1] for _, valid in parts)
-    widths = [(0, 0), (0, 0)]
-    arms, valid = (
-        np.stack([np.pad(part, [widths[0], (0, largest - part.shape[1])]) for part in side])
-        for side in zip(*parts, strict=True)
-    )
-    return torch.from_numpy(arms).to(device), torch.from_numpy(valid).to(device)
-
-
-def _highest(scores: Tensor, keys: Tensor | None) -> Tensor:
-    """The place of the highest score; of ties the first, or the one with the highest key."""
-    if keys is None:
-        return scores.argmax(-1)
+def _highest(scores: Tensor, arms: Tensor, keys: Tensor | None) -> Tensor:
+    """The place of the highest score; of equal ones that of the lowest arm, or of the highest key."""
     top = scores.amax(-1, keepdim=True)
+    if keys is None:
+        return arms.masked_fill(scores < top, torch.iinfo(arms.dtype).max).argmin(-1)
     tied = scores >= top - CLOSE * top.abs().clamp(min=1)
     return keys.to(scores).expand_as(scores).masked_fill(~tied, -torch.inf).argmax(-1)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.errors import ConfigError
-from shortlist.simulate.bandit.group import Played
+from shortlist.simulate.bandit.played import Played
 from shortlist.simulate.bandit.systems import System
-from shortlist.simulate.bandit.worlds import Round
+from shortlist.simulate.bandit.worlds import Rounds
 
 Floats = NDArray[np.float64]
 PARTS = ("total", "nominator", "ranker")
@@ -90,27 +90,31 @@ class RegretSum:
 
     def __init__(self, n_systems: int, n_seeds: int, device: str) -> None:
         # nominator and ranker by expected rewards, then by realised rewards
-        self.sums = torch.zeros((4, n_systems, n_seeds), dtype=torch.float64, device=device)
+        self.sums = torch.zeros((4, n_seeds, n_systems), dtype=torch.float64, device=device)
         self.recorded: list[Tensor] = []
 
-    def add(self, round_: Round, played: Played) -> None:
-        """Adds one round."""
-        rows = torch.arange(len(round_.means), device=round_.means.device)
-        best = round_.means.argmax(1)
-        for at, values in ((0, round_.means.double()), (2, round_.rewards.double())):
+    def add(self, rounds: Rounds, played: Played) -> None:
+        """Adds a block of rounds."""
+        best = rounds.means.argmax(2, keepdim=True)  # [S, R, 1]
+        for at, values in ((0, rounds.means), (2, rounds.rewards)):
             of_best, candidate, action = (
-                values[rows, arms] for arms in (best, played.best_candidate, played.action)
+                values.gather(2, arms).double() for arms in (best, played.best_candidate, played.action)
             )
-            self.sums[at] += of_best - candidate
-            self.sums[at + 1] += candidate - action
+            self.sums[at] = after(self.sums[at], of_best - candidate)
+            self.sums[at + 1] = after(self.sums[at + 1], candidate - action)
 
     def record(self) -> None:
         self.recorded.append(self.sums.clone())
 
     def curves(self) -> Floats:
         """[4, systems, seeds, recorded rounds]."""
-        stacked: Floats = torch.stack(self.recorded, -1).cpu().numpy()
+        stacked: Floats = torch.stack(self.recorded, -1).transpose(1, 2).cpu().numpy()
         return stacked
+
+
+def after(sums: Tensor, values: Tensor) -> Tensor:
+    """Sums [S, Q] after values [S, R, Q], added one round after the other."""
+    return torch.cat([sums[:, None], values], dim=1).cumsum(1)[:, -1]
 
 
 def gathered(

@@ -3,11 +3,12 @@
 import math
 import warnings
 from collections.abc import Sequence
+from itertools import groupby
 
 import torch
 from torch import Tensor
 
-from shortlist.errors import ConfigError, DataError
+from shortlist.errors import ConfigError
 
 SAFE_PENALTY = 1e-2  # below it, rounding of float32 adds up and the inverse is renewed
 RENEWED = 256  # updates between two renewals there
@@ -39,7 +40,7 @@ class BatchRidge:
         self.mask = ones if mask is None else mask.to(ones).expand_as(ones)
         self.sigma = torch.diag_embed(self.mask / penalty)  # [..., D, D]
         self.theta = torch.zeros_like(ones)  # [..., D]
-        self.refresh_every = _refresh(penalty, dtype) if refresh_every is None else refresh_every
+        self.refresh_every = refreshed_every(penalty, dtype) if refresh_every is None else refresh_every
         self.moments = torch.diag_embed(self.mask * penalty) if self.refresh_every else None
         self._updates = 0
 
@@ -54,12 +55,15 @@ class BatchRidge:
             if shared
             else (x @ self.theta[..., None]).squeeze(-1)
         )
-        alphas = torch.as_tensor(alpha, dtype=predicted.dtype)
-        if alphas.ndim == 0:
-            return predicted + alphas * self.width_of(x) if float(alphas) else predicted
-        for row, one in enumerate(alphas.tolist()):
-            if one:  # a row at a time: the product of all rows does not fit into the caches
-                predicted[row].add_(_spread(x if shared else x[row], self.sigma[row]), alpha=one)
+        alphas = torch.as_tensor(alpha).expand(len(predicted)).tolist()
+        # Runs of equal alphas together: one product for each of them, none where alpha is 0.
+        first = 0
+        for one, rows in groupby(alphas):
+            last = first + len(list(rows))
+            if one:
+                own = x if shared else x[first:last]
+                predicted[first:last] += one * _spread(own, self.sigma[first:last])
+            first = last
         return predicted
 
     def width_of(self, x: Tensor) -> Tensor:
@@ -68,11 +72,6 @@ class BatchRidge:
 
     def update(self, x: Tensor, reward: Tensor, weight: Tensor | None = None) -> None:
         """One example for each regression: x [..., D], reward [...], weight [...]; axes of size 1 are repeated."""
-        if not bool(torch.isfinite(reward).all()):
-            raise DataError(
-                f"ridge: expected finite rewards, got {reward[~torch.isfinite(reward)][0].item()}; "
-                "leave the example out, or give it weight 0 and any reward"
-            )
         moved = (self.sigma @ x[..., None]).squeeze(-1)  # [..., D]
         quadratic = (moved * x).sum(-1).clamp(min=0)
         factor = (
@@ -102,7 +101,8 @@ class BatchRidge:
         return {"theta": self.theta, "sigma": self.sigma}
 
 
-def _refresh(penalty: float, dtype: torch.dtype) -> int:
+def refreshed_every(penalty: float, dtype: torch.dtype) -> int:
+    """Updates between two renewals of the inverse that this penalty needs; 0: none."""
     if penalty >= SAFE_PENALTY:
         return 0
     if dtype == torch.float32:

@@ -11,10 +11,12 @@ from torch import Tensor
 from shortlist.errors import ConfigError, DataError
 from shortlist.nominate.pools import Pools, make_pools
 from shortlist.progress import Progress, silent
+from shortlist.simulate.bandit.compiled_group import CompiledGroup, can_compile
 from shortlist.simulate.bandit.group import Group
-from shortlist.simulate.bandit.regret import Regret, RegretSum, gathered
+from shortlist.simulate.bandit.regret import Regret, RegretSum, after, gathered
+from shortlist.simulate.bandit.setup import GroupSetup
 from shortlist.simulate.bandit.systems import BanditSettings, MakePools, System, check_systems
-from shortlist.simulate.bandit.worlds import BanditWorld, Round
+from shortlist.simulate.bandit.worlds import BanditWorld, Rounds
 
 
 def random_pools(arms: int, nominators: int, seed: int) -> Pools:
@@ -31,12 +33,14 @@ def simulate(
     settings: BanditSettings | None = None,
     pools: MakePools = random_pools,
     masks: NDArray[np.float64] | None = None,
+    compiled: bool | None = None,
     keep_actions: bool = False,
     progress: Progress = silent,
 ) -> Regret:
     """The regret of every system on every seed; contexts, noise and pools of a seed are the same for all systems.
 
-    Without `masks` [N, D] every nominator sees a random subset of features of its own.
+    Without `masks` [N, D] every nominator sees a random subset of features of its own. Compiled code plays on a CPU
+    what it can, tensors play the rest.
     """
     settings = settings or BanditSettings()
     check_systems(systems, world.width)
@@ -46,25 +50,33 @@ def simulate(
         range(len(systems)), key=lambda row: (systems[row].n_nominators, systems[row].ranker is None)
     )
     parts = [list(part) for _, part in groupby(order, key=lambda row: _shape(systems[row]))]
-    groups = [Group(world, [systems[row] for row in part], seeds, settings, pools, masks) for part in parts]
+    compiled = can_compile(settings) if compiled is None else compiled
+    made = CompiledGroup if compiled else Group
+    groups = [
+        made(GroupSetup.of(world, [systems[row] for row in part], seeds, settings, pools, masks), settings)
+        for part in parts
+    ]
     sums = [RegretSum(len(part), len(seeds), settings.device) for part in parts]
-    uniform, uniforms = torch.zeros(len(seeds), dtype=torch.float64, device=settings.device), []
+    uniform, uniforms = torch.zeros((len(seeds), 1), dtype=torch.float64, device=settings.device), []
     actions: list[Tensor] = []
     recorded: list[int] = []
+    number = 0
     with torch.inference_mode():
         stream = world.rounds(seeds, settings.dtype, settings.device)
-        for number in range(1, rounds + 1):
-            round_ = _checked(stream.next(), number)
-            played = [group.step(round_) for group in groups]
+        while number < rounds:
+            until = min(rounds, (number // settings.record_every + 1) * settings.record_every)
+            block = _checked(stream.next(until - number), number)
+            number += len(block)
+            played = [group.play(block) for group in groups]
             for total, one in zip(sums, played, strict=True):
-                total.add(round_, one)
-            rewards = round_.rewards.double()
-            uniform += rewards.amax(1) - rewards.mean(1)
+                total.add(block, one)
+            rewards = block.rewards.double()
+            uniform = after(uniform, (rewards.amax(2) - rewards.mean(2))[..., None])
             if keep_actions:
-                actions.append(torch.cat([one.action for one in played]))
-            if number % settings.record_every == 0 or number == rounds:
+                actions.append(torch.cat([one.action for one in played], dim=2))
+            if number == until:
                 recorded.append(number)
-                uniforms.append(uniform.clone())
+                uniforms.append(uniform[:, 0])
                 for total in sums:
                     total.record()
                 progress("bandit rounds", number, rounds)
@@ -79,17 +91,18 @@ def _shape(system: System) -> tuple[int, bool]:
     return system.n_nominators, system.ranker is None
 
 
-def _checked(round_: Round, number: int) -> Round:
-    finite = torch.isfinite(round_.rewards).all() & torch.isfinite(round_.contexts).all()
+def _checked(block: Rounds, number: int) -> Rounds:
+    finite = torch.isfinite(block.rewards.sum() + block.contexts.sum())  # of any size, if one is not
     if not bool(finite):
         raise DataError(
-            f"bandit: expected finite contexts and rewards, got another in round {number}; check the world's data"
+            f"bandit: expected finite contexts and rewards, got others in the rounds after {number}; "
+            "check the world's data, or leave the example out"
         )
-    return round_
+    return block
 
 
 def _actions(actions: Sequence[Tensor], back: NDArray[np.int64]) -> NDArray[np.int64] | None:
     if not actions:
         return None
-    stacked: NDArray[np.int64] = torch.stack(list(actions), -1).cpu().numpy()[back]
+    stacked: NDArray[np.int64] = torch.cat(list(actions), 1).permute(2, 0, 1).cpu().numpy()[back]
     return stacked

@@ -8,22 +8,28 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ConfigError
+from shortlist.simulate.bandit.cpu_kernel import inner_products
 from shortlist.simulate.bandit.draws import COEFFICIENTS, CONTEXTS, NOISE, Normals, generator
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
-    """One round of every seed."""
+class Rounds:
+    """Consecutive rounds of every seed."""
 
-    contexts: Tensor  # [S, A, D]
-    means: Tensor  # [S, A] expected rewards
-    rewards: Tensor  # [S, A]
+    contexts: Tensor  # [S, R, A, D]
+    means: Tensor  # [S, R, A] expected rewards
+    rewards: Tensor  # [S, R, A]
+
+    def __len__(self) -> int:
+        return self.means.shape[1]
 
 
-class Rounds(Protocol):
-    """A sequence of rounds."""
+class RoundStream(Protocol):
+    """A sequence of rounds, a block at a time."""
 
-    def next(self) -> Round: ...
+    def next(self, most: int) -> Rounds:
+        """At least one round and at most so many; valid until the next call."""
+        ...
 
 
 class BanditWorld(Protocol):
@@ -35,7 +41,7 @@ class BanditWorld(Protocol):
     @property
     def arms(self) -> int: ...
 
-    def rounds(self, seeds: Sequence[int], dtype: torch.dtype, device: torch.device | str) -> Rounds: ...
+    def rounds(self, seeds: Sequence[int], dtype: torch.dtype, device: torch.device | str) -> RoundStream: ...
 
 
 @dataclass(frozen=True)
@@ -72,13 +78,24 @@ class LinearRounds:
     def __init__(
         self, world: LinearWorld, seeds: Sequence[int], dtype: torch.dtype, device: torch.device | str
     ) -> None:
-        self.theta = torch.stack([world.coefficients(seed) for seed in seeds]).to(device, dtype)  # [S, D]
+        theta = torch.stack([world.coefficients(seed) for seed in seeds])
+        self.theta = theta.to(device, dtype)  # [S, D]
         self._contexts = Normals(seeds, CONTEXTS, (world.arms, world.width), dtype=dtype, device=device)
         self._noise = Normals(seeds, NOISE, (world.arms,), dtype=dtype, device=device)
         self._deviation = world.noise_var**0.5
 
-    def next(self) -> Round:
-        contexts = self._contexts.next()
-        # A sum, not a matrix product: the means of a seed do not depend on the seeds beside it.
-        means = (contexts * self.theta[:, None]).sum(-1)
-        return Round(contexts, means, means + self._deviation * self._noise.next())
+    def next(self, most: int) -> Rounds:
+        contexts = self._contexts.next(most)  # [S, R, A, D]
+        means = products(contexts, self.theta)
+        noise = self._noise.next(contexts.shape[1], exactly=True)
+        return Rounds(contexts, means, means + self._deviation * noise)
+
+
+def products(contexts: Tensor, theta: Tensor) -> Tensor:
+    """Inner products [S, R, A] of contexts [S, R, A, D] and theta [S, D], whose bits no other seed or round changes."""
+    if contexts.device.type != "cpu":
+        return (contexts * theta[:, None, None]).sum(-1)
+    found = contexts.new_empty(contexts.shape[:-1])
+    for x, own, out in zip(contexts, theta, found, strict=True):
+        inner_products(x.numpy(), own.numpy(), out.numpy())
+    return found
