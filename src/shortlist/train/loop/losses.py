@@ -13,7 +13,7 @@ def softmax_loss(logits: Tensor, target: Tensor, weights: Tensor | None = None) 
 
 
 def weighted_mean(losses: Tensor, weights: Tensor | None) -> Tensor:
-    """The mean of losses, each times the weight of its event; None: all weights are 1; events of weight 0 are not there."""
+    """The mean of losses, each times the weight of its event; those of weight 0 are left out, None: all are 1."""
     if weights is None:
         return losses.mean()
     return (losses * weights).sum() / (weights > 0).sum().clamp(min=1)

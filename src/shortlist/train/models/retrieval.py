@@ -85,8 +85,9 @@ class RetrievalTrainer(FullStageSettings, LoopTrainer):
         def loss(batch: InstanceBatch) -> Tensor:
             given = (scores(batch), batch.labels, batch.mask, batch.weight)
             if objective is None:
-                return weighted_mean(ssm(*given, relevant_from=relevant), batch.strength)
-            return weighted_mean(objective(*given, cuts_of(batch, sampler.scores_of)), batch.strength)
+                return weighted_mean(ssm(*given, relevant_from=relevant), sampler.strength(batch))
+            losses = objective(*given, cuts_of(batch, sampler.scores_of))
+            return weighted_mean(losses, sampler.strength(batch))
 
         def both(epoch: int) -> Iterator[Callable[[], Tensor]]:
             order = np.random.default_rng((data.seed, epoch, 5)).permutation(steps + more) < steps

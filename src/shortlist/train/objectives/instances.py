@@ -1,7 +1,7 @@
 """Training instances of FS-LTR: exposed positives of a request with negatives of every stage of its funnel."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -27,16 +27,13 @@ class InstanceBatch:
     labels: Tensor  # float32 [B, L]
     mask: Tensor  # bool [B, L]
     weight: Tensor  # float32 [B, L]
-    strength: Tensor | None = field(
-        default=None, kw_only=True
-    )  # float32 [B] of the lists; None: all are equal
 
     def __len__(self) -> int:
         return len(self.users)
 
     def to(self, device: torch.device) -> "InstanceBatch":
         """The same instances on another device."""
-        return replace(self, **{name: one.to(device) for name, one in vars(self).items() if one is not None})
+        return type(self)(*(one.to(device) for one in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,19 +167,34 @@ class InstanceSampler:
         weight = np.where(mask, self._weights(draws, rows), 0.0).astype(np.float32)
         users = draws.request if self.by_request else np.asarray(self.log.user_id, np.int64)[draws.request]
         columns = [torch.from_numpy(one) for one in (users, items, labels, mask, weight)]
-        strength = self._strength(draws.positives)
         if not self.staged:
-            return InstanceBatch(*columns, strength=strength)
+            return InstanceBatch(*columns)
         staged = (torch.from_numpy(one) for one in self._staged(rows, mask))
-        return StagedBatch(*columns, *staged, strength=strength)
+        return StagedBatch(*columns, *staged)
 
-    def _strength(self, positives: Array) -> Tensor | None:
-        """The mean strength of the positives of each list [B]."""
+    def strength(self, batch: InstanceBatch) -> Tensor | None:
+        """How much each list of a batch counts [B]: the strength of its one positive; None where all are equal."""
         if self.log.strength is None:
             return None
-        own = np.where(positives >= 0, self._take(self.log.strength, positives), 0.0)
-        mean = own.sum(1) / np.maximum((positives >= 0).sum(1), 1)
-        return torch.from_numpy(mean.astype(np.float32))
+        keys = batch.users * self.log.n_items + batch.items[:, 0]
+        at = np.searchsorted(self._positive_keys, keys.cpu().numpy())
+        return torch.from_numpy(self._positive_strengths[at]).to(batch.items.device)
+
+    @cached_property
+    def _positive_rows(self) -> Array:
+        """Rows of exposed positives in the order of their request and item."""
+        rows = np.flatnonzero(self.log.stratum == self.log.n_stages + 1)
+        return rows[np.lexsort((self.log.item_id[rows], self.log.request[rows]))]
+
+    @cached_property
+    def _positive_keys(self) -> Array:
+        rows = self._positive_rows
+        return self.log.request[rows] * self.log.n_items + np.asarray(self.log.item_id, np.int64)[rows]
+
+    @cached_property
+    def _positive_strengths(self) -> Array:
+        strength = np.ones(self.log.n_rows) if self.log.strength is None else self.log.strength
+        return np.asarray(strength, np.float32)[self._positive_rows]
 
     def _staged(self, rows: Array, mask: Array) -> tuple[Array, Array]:
         """S and the score of every place [B, L]; random items of the catalogue have no score."""

@@ -61,7 +61,7 @@ class LoggedLists:
         flat = [one.flatten(0, 1) for one in (logits, labels, mask, weight)]
         losses = self._per_list(flat).view(mask.shape[:2])
         per_list = losses.sum(1) if step.plan.reduction == "sum" else losses.mean(1)
-        return weighted_mean(per_list, batch.strength)
+        return weighted_mean(per_list, self.sampler.strength(batch))
 
     def _per_list(self, given: list[Tensor]) -> Tensor:
         scores, labels, mask, weight = given
