@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shortlist.errors import ConfigError
 from shortlist.metrics.nomination.allocate import allocate
 from shortlist.metrics.nomination.coverage import ABSENT, coverage
+from shortlist.metrics.nomination.terms import Lists
 
 Ints = NDArray[np.int64]
 
@@ -187,3 +188,56 @@ def test_more_nominators_than_slots_are_split_without_a_floor() -> None:
     rank = np.where(np.eye(5, dtype=bool), 0, ABSENT)
     assert allocate(rank, 3, floor=0).limits.sum() == 3
     assert allocate(rank, 3, floor=0, block=1).coverage == 0.6
+
+
+def test_weights_decide_which_positives_count() -> None:
+    rank = np.array([[0, ABSENT]] * 3 + [[ABSENT, 0]])
+    assert allocate(rank, 1, block=1, floor=0).limits.tolist() == [[1, 0]]
+    heavy = allocate(rank, 1, block=1, floor=0, weights=[1, 1, 1, 9])
+    assert heavy.limits.tolist() == [[0, 1]]
+    assert heavy.coverage == 9 / 12
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_split_of_distinct_candidates_is_near_the_best_one(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    every = np.where(random.random((400, 3)) < 0.5, random.integers(0, 10, (400, 3)), ABSENT)
+    every = every[(every < ABSENT).any(axis=1)]
+    lists = Lists(every, np.zeros(len(every), np.int64), np.array([40]))
+    rank = every[random.random(len(every)) < 0.2]
+    found = allocate(rank, 6, block=1, floor=0, lists=lists)
+
+    def distinct(limits: tuple[int, ...]) -> float:
+        return float((every < limits).any(axis=1).sum() / 40)
+
+    best = max(coverage(rank, one) for one in product(range(11), repeat=3) if distinct(one) <= 6)
+    assert distinct(tuple(found.of(0))) <= 6
+    assert (1 - 1 / math.e) * best <= found.coverage <= best
+
+
+def test_nominator_of_the_same_items_costs_no_distinct_candidates() -> None:
+    same = np.stack([np.arange(30) % 10, np.arange(30) % 10, np.full(30, ABSENT)], axis=1)
+    other = np.stack([np.full(30, ABSENT), np.full(30, ABSENT), np.arange(30) % 10], axis=1)
+    every = np.concatenate([same, other])
+    lists = Lists(every, np.zeros(60, np.int64), np.array([3]))
+    limits = allocate(every, 14, block=1, floor=0, lists=lists).limits[0]
+    assert limits[:2].max() + limits[2] == 14
+
+
+def test_segment_without_lists_has_the_prices_of_all() -> None:
+    rank = np.arange(20)[:, None].repeat(2, axis=1)
+    lists = Lists(rank, np.zeros(20, np.int64), np.array([1, 0]))
+    found = allocate(rank, 10, segments=np.arange(20) % 2, lists=lists, floor=0, block=1)
+    assert found.limits.max(axis=1).tolist() == [10, 10]
+
+
+def test_floors_above_the_distinct_budget_are_refused() -> None:
+    lists = Lists(RANK, np.zeros(100, np.int64), np.array([2]))
+    with pytest.raises(ConfigError, match="at least 15.5, the floors of 3 nominators together, got 4"):
+        allocate(RANK, 4, floor=5, lists=lists)
+
+
+@pytest.mark.parametrize("weights", [[1.0], np.zeros(100), np.full(100, np.nan)])
+def test_bad_weights_are_refused(weights: object) -> None:
+    with pytest.raises(ConfigError, match="a number above 0 for each of 100 positives"):
+        allocate(RANK, 60, weights=weights)  # type: ignore[arg-type]

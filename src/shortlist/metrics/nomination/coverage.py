@@ -90,10 +90,11 @@ def coverage_by_segment(
     return per_segment(found, own, n_segments)
 
 
-def per_segment(found: Bools, segments: Ints, count: int) -> Floats:
+def per_segment(found: Bools, segments: Ints, count: int, weights: Floats | None = None) -> Floats:
     """Mean of `found` [P] over the positives of each segment [G], NaN without any."""
-    positives = np.bincount(segments, minlength=count)
-    hits = np.bincount(segments, weights=found, minlength=count)
+    weight = np.ones(len(found)) if weights is None else weights
+    positives = np.bincount(segments, weight, count)
+    hits = np.bincount(segments, weight * found, count)
     return np.asarray(np.divide(hits, positives, out=np.full(count, np.nan), where=positives > 0), np.float64)
 
 

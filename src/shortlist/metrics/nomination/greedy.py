@@ -5,54 +5,44 @@ from dataclasses import dataclass
 import numpy as np
 
 from shortlist.metrics.nomination.coverage import Floats, Ints
+from shortlist.metrics.nomination.prices import Covered, Price, Slots
 
-NO_GAIN = 1e-12
-
-
-@dataclass(frozen=True, eq=False)
-class Prices:
-    """Milliseconds of a nominator with k blocks: once[n] + each[n] * k, 0 without slots; at most `limit` together."""
-
-    once: Floats  # [N], 0 where the floor already pays for the call
-    each: Floats  # [N]
-    limit: float
-
-    def of(self, nominator: int, blocks: Ints) -> Floats:
-        """Milliseconds of one nominator with these numbers of blocks."""
-        return np.asarray(np.where(blocks > 0, self.once[nominator] + self.each[nominator] * blocks, 0.0))
-
-    def spent(self, blocks: Ints) -> float:
-        """Milliseconds of all nominators."""
-        return float(np.where(blocks > 0, self.once + self.each * blocks, 0.0).sum())
+SLACK = 1e-9
+SWEEPS = 5  # of exchanges, each with what they leave over given away again
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Which block of each nominator holds each positive, and what a positive counts.
+    """Splits of at most `total` blocks, at most `most` of each nominator, whose price stays within a limit."""
 
-    Block 0 is the floor, which every nominator has; a depth above `most` is out of reach.
-    """
-
-    depth: Ints  # [P, N]
-    weight: Floats  # [P]
+    found: Covered
     most: Ints  # [N]
-    prices: Prices | None = None
+    total: int
+    price: Price
+    limit: float
 
-    def greedy(self, blocks: Ints, total: int) -> Ints:
-        """Add blocks up to `total`, each time the start of a list with the best gain per slot or millisecond.
+    def best(self) -> Ints:
+        """The blocks of each nominator [N]: greedy, then exchanges."""
+        blocks = self.greedy(np.zeros_like(self.most))
+        for _ in range(SWEEPS):
+            before, blocks = blocks, self.greedy(self.exchanged(blocks))
+            if np.array_equal(before, blocks):
+                break
+        return blocks
+
+    def greedy(self, blocks: Ints) -> Ints:
+        """Add blocks, each time the start of a list with the most coverage for its price.
 
         That start is the first piece of the least concave majorant of the gain, so a list whose hits come late is not
-        left at 0. Blocks that add nothing go to the nominators with the fewest.
+        left at 0. Slots that add nothing go to the nominators with the fewest.
         """
         blocks = blocks.copy()
-        while (left := total - int(blocks.sum())) > 0:
-            found = [self._steepest(nominator, blocks, left) for nominator in range(len(blocks))]
-            gain, step = max(found, key=lambda one: one[0])
-            nominator = [one[0] for one in found].index(gain)
-            if gain <= NO_GAIN:
-                return blocks if self.prices else self._filled(blocks, left)
-            blocks[nominator] += step
-        return blocks
+        while True:
+            found = [self._steepest(nominator, blocks) for nominator in range(len(blocks))]
+            slope, step = max(found, key=lambda one: one[0])
+            if slope <= 0:
+                return self._filled(blocks) if isinstance(self.price, Slots) else blocks
+            blocks[[one[0] for one in found].index(slope)] += step
 
     def exchanged(self, blocks: Ints) -> Ints:
         """Move blocks from one nominator to another, the best move first, until no move adds coverage."""
@@ -63,62 +53,40 @@ class Blocks:
             blocks[target] += step
         return blocks
 
-    def _steepest(self, nominator: int, blocks: Ints, left: int) -> tuple[float, int]:
-        """The best mean gain of the next blocks of a nominator, and how many blocks have it."""
-        own = int(blocks[nominator])
-        steps = np.arange(1, min(left, int(self.most[nominator]) - own) + 1)
-        price = steps.astype(np.float64)
-        if self.prices is not None:
-            price = self.prices.of(nominator, own + steps) - self.prices.of(nominator, np.array(own))
-            price = price[price <= self.prices.limit - self.prices.spent(blocks) + NO_GAIN]
+    def _steepest(self, nominator: int, blocks: Ints) -> tuple[float, int]:
+        """The best gain for its price of the next blocks of a nominator, and how many blocks have it."""
+        most = min(self.total - int(blocks.sum()), int(self.most[nominator] - blocks[nominator]))
+        if most < 1:
+            return 0.0, 0
+        price = self.price.added(nominator, blocks, most)
+        price = price[price <= self._left(blocks)]
         if not len(price):
             return 0.0, 0
-        missed = (self.depth > blocks).all(1)
-        further = (self.depth[missed, nominator] - own).clip(max=len(price) + 1)
-        gains = np.bincount(further, weights=self.weight[missed], minlength=len(price) + 2)
-        mean = gains[1 : len(price) + 1].cumsum() / price.clip(min=NO_GAIN)
-        return float(mean.max()), int(mean.argmax()) + 1
+        gain = self.found.added(nominator, blocks, len(price))
+        slopes = np.where(gain > SLACK, gain / price.clip(min=SLACK), 0.0)
+        return float(slopes.max()), int(slopes.argmax()) + 1
 
-    def _filled(self, blocks: Ints, left: int) -> Ints:
-        for _ in range(left):
-            room = blocks < self.most
-            blocks[np.where(room, blocks, np.iinfo(np.int64).max).argmin()] += 1
+    def _left(self, blocks: Ints) -> float:
+        return self.limit - self.price.total(blocks) + SLACK
+
+    def _filled(self, blocks: Ints) -> Ints:
+        for _ in range(self.total - int(blocks.sum())):
+            blocks[np.where(blocks < self.most, blocks, np.iinfo(np.int64).max).argmin()] += 1
         return blocks
 
     def _best_move(self, blocks: Ints) -> tuple[int, int, int] | None:
-        best, found = NO_GAIN, None
+        best, found, left = SLACK, None, self._left(blocks)
         for source in np.flatnonzero(blocks > 0):
             for target in range(len(blocks)):
-                if source != target:
-                    gains = self._moved(blocks, int(source), target)
-                    if len(gains) and gains.max() > best:
-                        best, found = float(gains.max()), (int(source), target, int(gains.argmax()) + 1)
+                gains = self._gains(int(source), target, blocks, left)
+                if len(gains) and gains.max() > best:
+                    best, found = float(gains.max()), (int(source), target, int(gains.argmax()) + 1)
         return found
 
-    def _moved(self, blocks: Ints, source: int, target: int) -> Floats:
-        """Coverage gained by moving 1, 2, ... blocks."""
+    def _gains(self, source: int, target: int, blocks: Ints, left: float) -> Floats:
+        """Coverage gained by moving 1, 2, ... blocks; 0 where the move is too dear."""
         most = int(min(blocks[source], self.most[target] - blocks[target]))
-        if most < 1:
+        if source == target or most < 1:
             return np.zeros(0)
-        others = np.delete(np.arange(len(blocks)), [source, target])
-        alone = (self.depth[:, others] > blocks[others]).all(1)
-        # A positive is missed from the step that takes it from the source, until the one that brings it to the target.
-        lost = (blocks[source] - self.depth[alone, source] + 1).clip(0, most + 1)
-        back = (self.depth[alone, target] - blocks[target]).clip(0, most + 1)
-        between, weight = lost < back, self.weight[alone]
-        change = np.bincount(lost[between], weight[between], most + 2)
-        change -= np.bincount(back[between], weight[between], most + 2)
-        missed = change.cumsum()
-        gains: Floats = missed[0] - missed[1 : most + 1]
-        return (
-            gains
-            if self.prices is None
-            else np.where(self._affordable(blocks, source, target, most), gains, 0.0)
-        )
-
-    def _affordable(self, blocks: Ints, source: int, target: int, most: int) -> Floats:
-        assert self.prices is not None
-        steps, prices = np.arange(1, most + 1), self.prices
-        change = prices.of(source, blocks[source] - steps) + prices.of(target, blocks[target] + steps)
-        change -= prices.of(source, blocks[source]) + prices.of(target, blocks[target])
-        return np.asarray(prices.spent(blocks) + change <= prices.limit + NO_GAIN)
+        dear = self.price.moved(source, target, blocks, most) > left
+        return np.where(dear, 0.0, self.found.moved(source, target, blocks, most))

@@ -1,16 +1,20 @@
 """Limits of nominators from the ranks of targets: the same for all requests, or by the length of the history."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from shortlist.metrics.nomination.allocate import Allocation, allocate
-from shortlist.metrics.nomination.coverage import ABSENT, Ints
+from shortlist.metrics.nomination.allocate import allocate
+from shortlist.metrics.nomination.coverage import Ints
+from shortlist.metrics.nomination.terms import Lists
 from shortlist.settings import setting
-from shortlist.train.split.ranks import TargetRanks
+from shortlist.train.context import RequestBatch
+from shortlist.train.split.ranks import TargetRanks, all_ranks, ranks_in_pool
 
 BY = ("history", "none")
+LISTS = 1000  # requests whose distinct candidates are counted
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class SplitRule:
     )
     block: int = setting(10, "Slots that are given at a time.", least=1)
     shrink: float = setting(
-        500.0, "Targets with which the split of all requests counts in every segment.", least=0
+        500.0, "Requests with which the split of all requests counts in every segment.", least=0
     )
 
     def history(self, ranks: TargetRanks) -> tuple[int, ...]:
@@ -37,25 +41,39 @@ class SplitRule:
         cuts = np.unique(np.quantile(ranks.lengths, shares, method="higher")).astype(np.int64)
         return tuple(int(one) for one in cuts if one > ranks.lengths.min())
 
-    def allocated(self, ranks: TargetRanks, budget: int, history: tuple[int, ...]) -> Allocation:
-        """The limits of every segment."""
-        own = segments_of(ranks.lengths, history)[ranks.request]
-        floor = min(self.floor, budget // max(int((ranks.rank < ABSENT).any(axis=0).sum()), 1))
+    def limits(self, ranks: TargetRanks, budget: int, lists: Lists | None = None) -> Ints:
+        """The limits of every segment [G, N] with the best mean recall.
+
+        With `lists` the budget counts distinct candidates, as a served split does, else slots.
+        """
+        history = self.history(ranks)
         return allocate(
             ranks.rank,
             budget,
-            segments=own,
+            segments=segments_of(ranks.lengths, history)[ranks.request],
             n_segments=len(history) + 1,
+            weights=ranks.weights,
             block=self.block,
-            floor=floor,
+            floor=min(self.floor, budget // len(ranks.names)),
             shrink=self.shrink,
-        )
+            lists=lists,
+        ).limits
 
-    def learned(self, ranks: TargetRanks, budget: int) -> dict[str, Any]:
-        """The settings of a `split` stage: names of nominators, limits, and lengths of histories."""
+    def learned(self, batches: Sequence[RequestBatch], names: Sequence[str], budget: int) -> dict[str, Any]:
+        """The settings of a `split` stage, from the ranks of targets and of all candidates of a pool."""
+        ranks = ranks_in_pool(batches, names)
         history = self.history(ranks)
-        limits = self.allocated(ranks, budget, history).limits.tolist()
-        return {"nominators": ranks.names, "limits": tuple(map(tuple, limits)), "history": history}
+        limits = self.limits(ranks, budget, lists_of(batches, names, history)).tolist()
+        return {"nominators": tuple(names), "limits": tuple(map(tuple, limits)), "history": history}
+
+
+def lists_of(batches: Sequence[RequestBatch], names: Sequence[str], history: tuple[int, ...]) -> Lists:
+    """The candidates of some requests by segment."""
+    ends = np.cumsum([len(one.targets) for one in batches])
+    some = batches[: int(np.searchsorted(ends, LISTS)) + 1]
+    ranks, request = all_ranks(some, names)
+    own = segments_of(ranks_in_pool(some, names).lengths, history)
+    return Lists(ranks, own[request], np.bincount(own, minlength=len(history) + 1))
 
 
 def segments_of(lengths: Ints, history: tuple[int, ...]) -> Ints:

@@ -33,6 +33,11 @@ class TargetRanks:
         return np.bincount(self.request, minlength=len(self))
 
     @property
+    def weights(self) -> Floats:
+        """What each target counts [P], so that every request counts 1 and coverage is a mean recall."""
+        return np.asarray(1.0 / self.targets[self.request], np.float64)
+
+    @property
     def found(self) -> int:
         """Targets that at least one nominator returns."""
         return int((self.rank < ABSENT).any(axis=1).sum())
@@ -60,6 +65,19 @@ class TargetRanks:
 def ranks_in_pool(batches: Sequence[RequestBatch], names: Sequence[str]) -> TargetRanks:
     """Ranks by the columns `NAME.rank` of pooled candidates."""
     return _joined(batches, names, [_columns(one.found, names, one.targets) for one in batches])
+
+
+def all_ranks(batches: Sequence[RequestBatch], names: Sequence[str]) -> tuple[Ints, Ints]:
+    """Ranks of all pooled candidates [C, N], and the request of each of them [C]."""
+    ranks, requests, start = list[Ints](), list[Ints](), 0
+    for batch in batches:
+        valid = batch.found.valid
+        columns = [batch.found.columns[f"{name}.rank"][valid].numpy() for name in names]
+        ranks.append(np.stack([_whole(one) for one in columns], axis=1))
+        requests.append(valid.nonzero()[:, 0].numpy() + start)
+        start += len(batch.targets)
+    none = np.zeros((0, len(names)), np.int64)
+    return np.concatenate([none, *ranks]), np.concatenate([none[:, 0], *requests])
 
 
 def ranks_in_lists(
@@ -101,8 +119,13 @@ def _columns(found: Candidates, names: Sequence[str], targets: Tensor) -> Ints:
     ranks = np.full((len(places), len(names)), ABSENT, np.int64)
     for number, name in enumerate(names):
         own = found.columns[f"{name}.rank"].numpy()[request[known], places[known]]
-        ranks[known, number] = np.where(np.isnan(own), ABSENT, np.nan_to_num(own).astype(np.int64))
+        ranks[known, number] = _whole(own)
     return ranks
+
+
+def _whole(ranks: NDArray[np.float32]) -> Ints:
+    """Ranks as integers; NaN is absent."""
+    return np.where(np.isnan(ranks), ABSENT, np.nan_to_num(ranks).astype(np.int64))
 
 
 def _places(found: Candidates, targets: Tensor) -> Ints:

@@ -52,7 +52,7 @@ class SplitTrainer(SplitRule):
                 f"no nominator returns any target of {len(ranks)} training requests, so limits cannot be learned; "
                 "nominate longer lists, or give nominators and limits"
             )
-        learned = self.learned(ranks, int(settings["k"]))
+        learned = self.learned(context.batches, names, int(settings["k"]))
         context.note(name, TrainingHistory(0, 0))
         return learned
 
