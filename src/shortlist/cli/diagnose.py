@@ -60,6 +60,12 @@ def diagnose(
         float, typer.Option(min=0.0, help="Time for the trainings of --retrain; what does not fit is said.")
     ] = MINUTES,
     settings: Settings = None,
+    shapley: Annotated[
+        bool,
+        typer.Option(
+            "--shapley", help="Also run every set of nominators: Shapley values of the recall of slates."
+        ),
+    ] = False,
     k: Annotated[
         int | None,
         typer.Option("-k", "--k", min=1, help="Items per request from each tree. Default: the tree's limit."),
@@ -93,6 +99,7 @@ def diagnose(
             retrain=retrain,
             minutes=minutes,
             settings=changed,
+            shapley=shapley,
             k=k,
             beam=beam,
             seed=seed,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from rich.box import SIMPLE
 
 from shortlist.cli.console.funnel_tables import funnel_table, reveal_table
+from shortlist.cli.console.nominator_tables import nomination_table, split_lines
 from shortlist.cli.console.output import Console, Table
 from shortlist.diagnose.calibration import Calibration
 from shortlist.diagnose.diagnosis import Diagnosis
@@ -62,11 +63,14 @@ def show_funnel(diagnosis: Diagnosis, console: Console) -> None:
         console.print(f"   -> {finding.knob}")
     if diagnosis.nominators:
         console.print(nominators_table(diagnosis))
+    if diagnosis.nomination is not None:
+        console.print(nomination_table(diagnosis.nomination))
     if diagnosis.funnel is not None:
         console.print(funnel_table(diagnosis.funnel))
         console.print(reveal_table(diagnosis.funnel.nominators))
     console.print(verdict_line(diagnosis.verdict))
     for line in (
+        *split_lines(diagnosis),
         *shift_lines(diagnosis),
         *calibration_lines(diagnosis.calibration),
         *segment_lines(diagnosis),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from shortlist.diagnose.calibration import Calibration, Reliability
 from shortlist.diagnose.diagnosis import Diagnosis, Finding
+from shortlist.diagnose.findings.nominators import nominator_findings
 from shortlist.diagnose.findings.text import counted, falls, listed, percent, points, rises
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.knobs.knobs import KnobResult
@@ -20,7 +21,18 @@ HALVED = 0.5  # share of the calibration error that a temperature must leave at 
 
 def notes(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     """By fixed rules, in a fixed order: what costs recall, what misleads, what could be removed."""
-    rules = (_same, _hurts, _noise, _search, _shift, _few_targets, _calibration, _underfilled, _idle)
+    rules = (
+        _same,
+        _hurts,
+        _noise,
+        _search,
+        _shift,
+        _few_targets,
+        _calibration,
+        _underfilled,
+        _idle,
+        nominator_findings,
+    )
     return tuple(finding for rule in rules for finding in rule(diagnosis))
 
 
