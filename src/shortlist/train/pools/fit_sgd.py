@@ -54,7 +54,7 @@ def fit_sgd(
     the best objective on `valid` is kept, and so is the best restart.
     """
     training = training or PoolTraining()
-    _check(model, triples, valid)
+    check(model, triples, valid)
     kept: PoolFit | None = None
     for restart in range(training.restarts):
         torch.manual_seed(training.seed + 7919 * restart)
@@ -197,7 +197,8 @@ def _value(objective: Objective, triples: Triples) -> float:
     return -total / weight
 
 
-def _check(model: PoolMixture, triples: Triples, valid: Triples | None) -> None:
+def check(model: PoolMixture, triples: Triples, valid: Triples | None) -> None:
+    """Refuse examples that a mixture cannot be trained on."""
     if not len(triples) or (valid is not None and not len(valid)):
         raise DataError("pools: expected at least one training example, and one for validation; got none")
     for one in (triples, valid):
