@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from shortlist.lab.experiments.components.budget import components_budget
 from shortlist.lab.experiments.full_stage.ablations import ARMS as NEGATIVES
 from shortlist.lab.experiments.full_stage.ablations import fsltr_negatives
 from shortlist.lab.experiments.full_stage.assumptions import fsltr_assumptions
@@ -52,6 +53,8 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "bounds-table1": bounds_table1,
     "bounds-table1-mind": partial(bounds_table1, where="mind"),
     "classic-ml1m": classic_ml1m,
+    "components-budget": components_budget,
+    "components-budget-mind": partial(components_budget, where="mind"),
     "demo-world": demo_world,
     "dtr-table2": dtr_table2,
     "dtr-table2-mind": partial(dtr_table2, where="mind"),
@@ -99,6 +102,7 @@ __all__ = [
     "bounds_table1",
     "bounds_trend",
     "classic_ml1m",
+    "components_budget",
     "demo_world",
     "dtr_fig3",
     "dtr_fig4",

@@ -1,0 +1,1 @@
+"""Two-stage systems by component: nominators, pools and the split of a budget."""
