@@ -28,6 +28,8 @@ class System:
     n_nominators: int
     subset: int
     ranker: str | None = None
+    alpha_nominator: float | None = None  # exploration of UCB, in place of that of the settings
+    alpha_ranker: float | None = None
 
     def __post_init__(self) -> None:
         if self.nominator not in NOMINATORS or self.ranker not in (None, *RANKERS):
@@ -39,6 +41,9 @@ class System:
             raise ConfigError(
                 f"bandit: expected at least one nominator, exactly one without a ranker, got {self.n_nominators}"
             )
+        for alpha in (self.alpha_nominator, self.alpha_ranker):
+            if alpha is not None and not 0 <= alpha < float("inf"):
+                raise ConfigError(f"bandit: expected an exploration of at least 0, got {alpha}")
 
     @property
     def name(self) -> str:
