@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from shortlist.artifact.as_json import as_json
 from shortlist.artifact.staging import MANIFEST as DONE
 from shortlist.artifact.staging import staged
-from shortlist.errors import DataError
+from shortlist.errors import ConfigError, DataError
 from shortlist.feedback.events.append import watermark as watermark_of
 from shortlist.feedback.id_index import IdIndex
 from shortlist.feedback.manifest import Part
@@ -138,6 +138,19 @@ def labelled(reader: LogReader, rule_version: int) -> Iterator[LoggedRequests]:
             y=_placed(record.y, at, y.to_numpy()),
             shown=_placed(record.shown, at, seen.to_numpy(zero_copy_only=False)),
         )
+
+
+def only_rule(root: Path) -> int:
+    """The version of the labels of a log that has labels of one rule."""
+    folder = labels_folder(root, 0).parent
+    rules = sorted(path.name.removeprefix("rule=") for path in folder.glob("rule=*"))
+    if not rules:
+        raise DataError(f"{root}: the log has no labels; make them with: shortlist log join {root}")
+    if len(rules) > 1:
+        raise ConfigError(
+            f"{root}: the log has labels of several rules; choose one with --label-rule: {', '.join(rules)}"
+        )
+    return int(rules[0])
 
 
 def with_label_rows(

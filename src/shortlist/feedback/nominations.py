@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shortlist.errors import DataError
-from shortlist.feedback.join import labelled
+from shortlist.feedback.join import labelled, only_rule
 from shortlist.feedback.reader import LogReader
 from shortlist.feedback.record import Array, LoggedRequests
 from shortlist.metrics.nomination.coverage import ABSENT
@@ -69,8 +69,9 @@ BY_NOMINATOR = ("picked", "place", "propensity")
 PER_ITEM = ("request_id", "ts_ms", "user_id", "item_id", "shown")
 
 
-def read_nominations(reader: LogReader, rule: int) -> NominationLog:
-    """The shown items with positive feedback under version `rule` of the labels."""
+def read_nominations(reader: LogReader, rule: int | None = None) -> NominationLog:
+    """The shown items with positive feedback; `rule` is the version of the labels, if there are several."""
+    rule = only_rule(reader.root) if rule is None else rule
     return joined(nominations(record, np.flatnonzero(record.y == 1)) for record in labelled(reader, rule))
 
 

@@ -21,6 +21,28 @@ def picks_of(log: TrainingLog, nominator: str) -> NominationLog:
     return known.of([nominator]).take(log.log.nomination[positive_rows(log)])
 
 
+def with_picked_events(events: Interactions, log: TrainingLog) -> Interactions:
+    """The events, and one of mean weight for each logged positive without an event of its pair since the request."""
+    rows, at = positive_rows(log), event_of(log, events)
+    request = log.log.request[rows]
+    users, items = log.log.user_id[request].astype(np.int64), log.log.item_id[rows].astype(np.int64)
+    missing = np.flatnonzero(at < 0)
+    if not len(missing):
+        return events
+    # The last request of a pair: its event is the first one after all requests of the pair.
+    last = len(missing) - 1 - np.unique((users * events.n_items + items)[missing][::-1], return_index=True)[1]
+    new = np.sort(missing[last])
+    weight = events.weights.mean() if len(events) else 1.0
+    return Interactions.of(
+        np.concatenate([events.users, users[new]]),
+        np.concatenate([events.items, items[new]]),
+        np.concatenate([events.times, log.time[request[new]]]),
+        np.concatenate([events.weights, np.full(len(new), weight, events.weights.dtype)]),
+        n_users=events.n_users,
+        n_items=events.n_items,
+    )
+
+
 def event_of(log: TrainingLog, events: Interactions) -> Array:
     """For each logged positive the first event of its user and item from its request on [P], -1 if there is none."""
     rows = positive_rows(log)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from shortlist.data import Dataset
-from shortlist.errors import ConfigError, DataError
-from shortlist.feedback.join import labelled, labels_folder
+from shortlist.errors import DataError
+from shortlist.feedback.join import labelled, only_rule
 from shortlist.feedback.nominations import NominationLog, joined, nominations
 from shortlist.feedback.reader import FOREVER, LogReader
 from shortlist.feedback.record import Array, LoggedRequests
@@ -51,26 +51,13 @@ def read_training_log(
             "with times to train on a log"
         )
     found = _Found(dataset, len(stages), most, scores)
-    rule = _only_rule(reader.root) if rule is None else rule
+    rule = only_rule(reader.root) if rule is None else rule
     for number, record in enumerate(labelled(reader, rule), start=1):
         found.add(record)
         progress("read log", number, max(number, len(reader.pairs)))
     found.problems = reader.problems.explained
     found.check(reader.root, stages)
     return found.training_log(tuple(stages))
-
-
-def _only_rule(root: Path) -> int:
-    """The version of the labels of a log that has labels of one rule."""
-    folder = labels_folder(root, 0).parent
-    rules = sorted(path.name.removeprefix("rule=") for path in folder.glob("rule=*"))
-    if not rules:
-        raise DataError(f"{root}: the log has no labels; make them with: shortlist log join {root}")
-    if len(rules) > 1:
-        raise ConfigError(
-            f"{root}: the log has labels of several rules; choose one with --label-rule: {', '.join(rules)}"
-        )
-    return int(rules[0])
 
 
 @dataclass

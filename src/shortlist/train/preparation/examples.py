@@ -19,7 +19,7 @@ from shortlist.pipeline import Recipe
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.settings import Setting
 from shortlist.train.context import TrainContext
-from shortlist.train.logged.picks import event_of, picks_of, positive_rows
+from shortlist.train.logged.picks import event_of, picks_of, positive_rows, with_picked_events
 from shortlist.train.logged.training_log import TrainingLog
 from shortlist.train.pools.weights import Nominations, WeightRule
 from shortlist.train.preparation.pools_file import read_pool
@@ -165,6 +165,7 @@ def _picked(
     """The examples that a log knows: the events of logged positives, by who nominated them."""
     log = context.log
     assert log is not None
+    context = replace(context, events=with_picked_events(context.events, log))
     picks = picks_of(log, name)
     picked = picks.picked[:, 0]
     if not picked.any():
@@ -226,7 +227,7 @@ def _weighted(
 ) -> TrainContext:
     """The context with these weights of events and of logged positives, and facts for the training history."""
     events, log = context.events, context.log
-    if not (weights > 0).any() and (logged is None or not (logged > 0).any()):
+    if not (weights > 0).any():
         raise DataError(
             f"{EXAMPLES.name}: none of {len(events):,} events is an example of {name!r}; give it other pools, or "
             "train it on all"
