@@ -65,7 +65,7 @@ def test_every_part_has_a_section_and_every_plot_its_number_of_users(found):
         "Knobs",
         "Findings in words",
         "Do the first stages help the ranker?",
-        "Which nominators are needed?",
+        "Nominators",
         "Recall by segment",
         "How much of the catalogue is used?",
         "Does serving match training?",

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-from shortlist.diagnose.diagnosis import NominatorReport
 from shortlist.diagnose.not_measured import NotMeasured
-from shortlist.report.diagnosis.parts import calibration, coverage, nominators, segments, verdict
+from shortlist.report.diagnosis.nominators import nominators
+from shortlist.report.diagnosis.parts import calibration, coverage, segments, verdict
 from shortlist.report.diagnosis.shift import shift
 from shortlist.report.page import Html
 from tests.diagnose.example import COVERAGE, VERDICT, between, full_diagnosis, segment
@@ -32,14 +32,6 @@ def test_threshold_is_shown_where_it_is_above_0():
 def test_no_gain_and_no_loss_are_no_difference():
     same = replace(VERDICT, gain=between(0.0, 0.0), loss=between(0.0, 0.0))
     assert "No difference" in text(verdict(full_diagnosis(verdict=same)))
-
-
-def test_nominators_are_needed_harmful_or_without_effect():
-    without = {"a": between(-0.05), "b": between(0.05), "c": between(0.0)}
-    reports = {name: NominatorReport(1, 0, one) for name, one in without.items()}
-    shown = text(nominators(full_diagnosis(nominators=reports)))
-    places = [shown.index(word) for word in ("needed</td>", "better without it", "no significant effect")]
-    assert places == sorted(places)
 
 
 def test_segments_show_the_stage_that_loses_most_and_mark_few_users():

@@ -29,11 +29,12 @@ def nomination_table(found: NominationReport) -> Table:
         padding=(0, 1, 0, 0),
     )
     heads = ("nominator", "slots", "ms", "alone", "Shapley", "only it", "refilled", "shown")
-    slates = any(one.returned_shapley is not None for one in found.nominators.values())
-    for name in (*heads, *(["Shapley of slates"] if slates else [])):
-        table.add_column(name, justify="left" if name == "nominator" else "right", no_wrap=name != "nominator")
+    for name in heads:
+        table.add_column(
+            name, justify="left" if name == "nominator" else "right", no_wrap=name != "nominator"
+        )
     for name, value in found.nominators.items():
-        table.add_row(name, *_cells(value), *([_points(value.returned_shapley)] if slates else []))
+        table.add_row(name, *_cells(value))
     return table
 
 
@@ -42,6 +43,10 @@ def split_lines(diagnosis: Diagnosis) -> Iterator[str]:
     found = diagnosis.nomination
     if found is None:
         return
+    slates = [(name, one.returned_shapley) for name, one in found.nominators.items()]
+    if any(one is not None for _, one in slates):
+        values = ", ".join(f"{name} {_points(one)}" for name, one in slates)
+        yield f"Shapley values of the recall of slates, in points: {values}"
     for what, split in (("candidates", found.split), ("slots", found.same_slots)):
         if not isinstance(split, SplitAdvice):
             yield f"split over nominators: {split.why}"

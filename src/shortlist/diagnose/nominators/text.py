@@ -4,8 +4,6 @@ from shortlist.diagnose.findings.text import falls, points, rises, signed
 from shortlist.diagnose.nominators.report import NominatorValue, SplitAdvice
 from shortlist.metrics.estimate import Estimate
 
-SMALL = 0.0005  # of recall: below it a number of points has two decimals
-
 
 def brings(name: str, value: NominatorValue) -> str:
     """What a nominator costs, and the recall of the pool that no other nominator brings."""
@@ -52,7 +50,7 @@ def milliseconds(value: float) -> str:
 
 def plain(share: float) -> str:
     """A share in points without a sign."""
-    return f"{100 * share:.2f}" if 0 < share < SMALL else signed(share).lstrip("+")
+    return signed(share).lstrip("+")
 
 
 def _bounds(value: Estimate) -> str:

@@ -16,7 +16,8 @@ from shortlist.evaluate.lookup import UserLookup
 from shortlist.metrics.estimate import Estimate
 from shortlist.report.diagnosis.budget import budget_section
 from shortlist.report.diagnosis.knobs import knobs
-from shortlist.report.diagnosis.parts import calibration, coverage, nominators, segments, verdict
+from shortlist.report.diagnosis.nominators import nominators
+from shortlist.report.diagnosis.parts import calibration, coverage, segments, verdict
 from shortlist.report.diagnosis.plots import gains, waterfall
 from shortlist.report.diagnosis.shift import shift
 from shortlist.report.funnel import Funnel, FunnelStage, funnel_figure
@@ -245,8 +246,9 @@ def _measured(diagnosis: Diagnosis) -> Section:
         [
             f"{diagnosis.users:,} of {sample.held_out:,} {sample.part} with "
             f"{counted(diagnosis.relevant, 'relevant item')}, sampled with seed {sample.seed}; none of these items was "
-            f"in the training data. Knobs and nominators were measured on {sample.knobs:,} of these users, the whole "
-            f"catalogue was scored for {sample.full_catalog:,}. Recall is the mean over users of each user's recall. "
+            f"in the training data. Knobs and slates without a nominator were measured on {sample.knobs:,} of these "
+            f"users, the whole catalogue was scored for {sample.full_catalog:,}. Recall is the mean over users of each "
+            "user's recall. "
             "Intervals are a bootstrap over users with 1,000 draws; with fewer than 30 users there are none. They do "
             "not include the variation between training seeds.",
             "Oracles know the held-out answers and cannot be deployed.",

@@ -1,24 +1,19 @@
-"""The smaller sections of a diagnosis' page: the verdict, nominators, segments, calibration, the catalogue."""
+"""The smaller sections of a diagnosis' page: the verdict, segments, calibration, the catalogue."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from shortlist.diagnose.calibration import Calibration
 from shortlist.diagnose.diagnosis import Diagnosis
 from shortlist.diagnose.findings.text import (
     counted,
-    falls,
-    listed,
     percent,
     points,
-    rises,
     unbroken,
     with_interval,
 )
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.segments import Segment
-from shortlist.metrics.estimate import Estimate
 from shortlist.report.diagnosis.plots import dots, reliability
 from shortlist.report.page import Html, Section, escaped, facts, figure, table
 
@@ -70,40 +65,6 @@ def _threshold(found: Verdict) -> list[str]:
         f"{percent(found.error_retrieved)} of the requests. The earlier stages help as long as fewer than "
         f"{percent(found.threshold)} of the requests have no relevant candidate; now {percent(found.missed)} have none."
     ]
-
-
-def nominators(diagnosis: Diagnosis) -> Section | None:
-    """Which nominator retrieves relevant items, and which are missed."""
-    if not diagnosis.nominators:
-        return None
-    relevant = max(diagnosis.relevant, 1)
-    rows = [
-        [
-            name,
-            f"{report.nominated:,} ({percent(report.nominated / relevant)})",
-            f"{report.unique:,} ({percent(report.unique / relevant)})",
-            unbroken(points(report.without)),
-            _missed(report.without, diagnosis.dependents.get(name, ())),
-        ]
-        for name, report in diagnosis.nominators.items()
-    ]
-    heads = ["nominator", "relevant items nominated", "by it alone", "recall without it", ""]
-    return Section(
-        "Which nominators are needed?",
-        [
-            "Each nominator was left out in turn and the funnel run again: a negative number is the recall lost "
-            "without it. A nominator may nominate many relevant items and not be missed, if others nominate the same.",
-            table(heads, rows),
-        ],
-    )
-
-
-def _missed(without: Estimate, dependents: Sequence[str]) -> str:
-    if dependents:
-        return f"used by {listed([*dependents])}"
-    if falls(without):
-        return "needed"
-    return "better without it" if rises(without) else "no significant effect"
 
 
 def segments(diagnosis: Diagnosis) -> Section | None:
