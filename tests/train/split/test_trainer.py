@@ -145,7 +145,7 @@ def test_serving_and_training_put_a_history_into_the_same_segment():
 
 def test_floors_above_a_small_budget_are_lowered():
     ranks = ranks_of(np.zeros((40, 2), np.int64), np.ones(40, np.int64))
-    assert SplitRule(floor=5, by="none").limits(ranks, 4).tolist() == [[2, 2]]
+    assert SplitRule(floor=5, by="none").limits(ranks, 4, None, ()).tolist() == [[2, 2]]
 
 
 @pytest.mark.parametrize("settings", [{"by": "user"}, {"segments": 0}, {"shrink": -1.0}, {"block": 0}])

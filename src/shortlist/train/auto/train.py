@@ -39,9 +39,11 @@ from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.preparation.checks import check_before_training
 from shortlist.train.rankers.ranker import RankerTrainer
 from shortlist.train.registry import TRAINERS
+from shortlist.train.split.choose import SplitChoice, choose_split, without_candidates
 
 CHEAP = ("last_click",)  # compared even when the time is up
 RANK = "rank"  # the ranker of a plan
+SPLIT = "split"  # of the candidates over the nominators
 DECIDING = 1000  # validation requests that decide what is saved, at least, if others are used in training
 FAR = 0.8  # of the time limits: less time than that shortens them
 
@@ -101,9 +103,23 @@ class AutoTraining:
             return recipe, folds, _noted(report, f"no time was left for it; {MORE_TIME}")
         choice = choose(folds, self.seed, CHOICE * deadline.seconds, self.clock)
         report = replace(report, dropped=choice.dropped)
-        if not choice.dropped:
+        if choice.dropped:
+            recipe, folds = without_stages(recipe, tuple(choice.dropped)), folds.restricted(choice.kept)
+        return self._split(recipe, folds, report, deadline)
+
+    def _split(
+        self, recipe: Recipe, folds: Folds, report: PlanReport, deadline: Deadline
+    ) -> tuple[Recipe, Folds, PlanReport]:
+        """The recipe with limits learned from the log, where these retrieve more targets of other users."""
+        limits = limits_of(recipe.expression)
+        if deadline.late or len(limits) < 2:
             return recipe, folds, report
-        return without_stages(recipe, tuple(choice.dropped)), folds.restricted(choice.kept), report
+        choice = choose_split(folds, limits, self.seed)
+        if not choice.learned:
+            return recipe, folds, replace(report, left_out={**report.left_out, SPLIT: choice.reason})
+        recipe = with_limits(recipe, choice)
+        nominated = PipelineTrainer.of(recipe, TYPES, TRAINERS).nominated(without_candidates(folds))
+        return recipe, nominated, replace(report, reasons={**report.reasons, "pipeline": choice.reason})
 
     def _guaranteed(
         self, made: TrainedPipeline, report: PlanReport, deciding: Positions, deadline: Deadline
@@ -248,6 +264,21 @@ def without_stages(recipe: Recipe, names: tuple[str, ...]) -> Recipe:
     kept = [part for part in pool.split(" + ") if part.split(" % ")[0].strip() not in names]
     made = with_settings(recipe, {"pipeline": " >> ".join([" + ".join(kept), *rest])})
     return replace(made, path=recipe.path)
+
+
+def limits_of(expression: str) -> dict[str, int]:
+    """The limits of the nominators of a plan."""
+    parts = (part.split(" % ") for part in expression.split(" >> ", maxsplit=1)[0].split(" + "))
+    return {name.strip(): int(limit) for name, limit in parts}
+
+
+def with_limits(recipe: Recipe, choice: SplitChoice) -> Recipe:
+    """The recipe with other limits, and with a split behind the pool where there are segments."""
+    _, *rest = recipe.expression.split(" >> ")
+    pool = " + ".join(f"{name} % {limit}" for name, limit in choice.limits.items())
+    split = [f"{SPLIT} % {choice.budget}"] if choice.split else []
+    stages = {SPLIT: StageConfig(SPLIT, dict(choice.split))} if choice.split else {}
+    return replace(recipe, expression=" >> ".join([pool, *split, *rest]), stages={**recipe.stages, **stages})
 
 
 def without_ranker(recipe: Recipe) -> Recipe:

@@ -41,12 +41,19 @@ class SplitRule:
         cuts = np.unique(np.quantile(ranks.lengths, shares, method="higher")).astype(np.int64)
         return tuple(int(one) for one in cuts if one > ranks.lengths.min())
 
-    def limits(self, ranks: TargetRanks, budget: int, lists: Lists | None = None) -> Ints:
+    def limits(
+        self,
+        ranks: TargetRanks,
+        budget: int,
+        lists: Lists | None,
+        history: tuple[int, ...],
+        floors: Sequence[int] | None = None,
+    ) -> Ints:
         """The limits of every segment [G, N] with the best mean recall.
 
-        With `lists` the budget counts distinct candidates, as a served split does, else slots.
+        With `lists` the budget counts distinct candidates, as a served split does, else slots. `floors` [N] replace
+        the floor of the rule.
         """
-        history = self.history(ranks)
         return allocate(
             ranks.rank,
             budget,
@@ -54,7 +61,7 @@ class SplitRule:
             n_segments=len(history) + 1,
             weights=ranks.weights,
             block=self.block,
-            floor=min(self.floor, budget // len(ranks.names)),
+            floor=min(self.floor, budget // len(ranks.names)) if floors is None else floors,
             shrink=self.shrink,
             lists=lists,
         ).limits
@@ -63,7 +70,7 @@ class SplitRule:
         """The settings of a `split` stage, from the ranks of targets and of all candidates of a pool."""
         ranks = ranks_in_pool(batches, names)
         history = self.history(ranks)
-        limits = self.limits(ranks, budget, lists_of(batches, names, history)).tolist()
+        limits = self.limits(ranks, budget, lists_of(batches, names, history), history).tolist()
         return {"nominators": tuple(names), "limits": tuple(map(tuple, limits)), "history": history}
 
 

@@ -38,9 +38,14 @@ class TargetRanks:
         return np.asarray(1.0 / self.targets[self.request], np.float64)
 
     @property
+    def listed(self) -> Bools:
+        """Whether at least one nominator returns a target [P]."""
+        return np.asarray((self.rank < ABSENT).any(axis=1), np.bool_)
+
+    @property
     def found(self) -> int:
         """Targets that at least one nominator returns."""
-        return int((self.rank < ABSENT).any(axis=1).sum())
+        return int(self.listed.sum())
 
     def where(self, requests: Bools) -> "TargetRanks":
         """Some of the requests [R]."""
