@@ -86,14 +86,15 @@ def test_control_characters_in_a_name_are_drawn_as_escapes():
 
 def test_panels_have_a_plot_for_each_group_and_one_legend():
     groups = {
-        "wide": {"a": [(0.0, 1.0), (1.0, 2.0)], "b": [(0.0, 2.0)]},
-        "tight": {"a": [(0.0, 3.0)]},
+        "wide": {"a": [(0.0, 1.0, 0.0), (1.0, 2.0, 0.5)], "b": [(0.0, 2.0, 0.0)]},
+        "tight": {"a": [(0.0, 3.0, 0.0)]},
         "x": {},
     }
     drawn = panels(groups, ("round", "utility"))
     assert drawn == panels(groups, ("round", "utility"))
     assert drawn.count('id="axes_') == 4  # the last one is empty and has no axes
     assert drawn.count('id="legend_') == 1
+    assert drawn.count('id="FillBetween') + drawn.count('id="PolyCollection') == 1  # the band of one line
 
 
 def test_lines_of_more_names_than_colours_differ_in_style() -> None:

@@ -14,7 +14,7 @@ from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError, DataError
 from shortlist.lab.experiments import EXPERIMENTS
 from shortlist.lab.experiments.cache import AnswerCache
-from shortlist.lab.render import claims_page, result_drawing, result_page
+from shortlist.lab.render import claims_page, result_drawings, result_page
 from shortlist.lab.result import Result, result_json
 
 
@@ -76,7 +76,8 @@ def _write(result: Result, out: Path, file: str) -> None:
     text = json_text.dumps(result_json(result), indent=1, allow_nan=False)
     write_whole(out / f"{file}.json", text + "\n")
     write_whole(out / f"{file}.md", result_page(result))
-    write_whole(out / f"{file}.svg", result_drawing(result))
+    for end, drawing in result_drawings(result).items():
+        write_whole(out / f"{file}{end}.svg", drawing)
     write_whole(out / "README.md", claims_page(out))
 
 

@@ -35,31 +35,47 @@ def result_page(result: Result) -> str:
     )
 
 
+def result_drawings(result: Result) -> dict[str, str]:
+    """SVG of each metric to draw, by the end of its file name; that of the first metric is empty."""
+    if not result.drawings:
+        return {"": result_drawing(result)}
+    names = ["", *(f"-{metric.replace(' ', '-')}" for metric in list(result.drawings)[1:])]
+    drawings = (_drawing(result, metric, label) for metric, label in result.drawings.items())
+    return dict(zip(names, drawings, strict=True))
+
+
 def result_drawing(result: Result) -> str:
     """SVG of the first metric: a line per method for rows with an `x` where there are any, else a bar per method."""
     candidates = [row for row in result.rows if row.x is not None] or list(result.rows)
-    metric = candidates[0].metric
-    shown = [row for row in candidates if row.metric == metric]
-    series: dict[str, list[tuple[float, float, float]]] = {}
-    for row in shown:
-        if row.x is not None:
-            series.setdefault(row.method, []).append((row.x, row.mean, row.sd))
+    return _drawing(result, candidates[0].metric, result.x or "x")
+
+
+def _drawing(result: Result, metric: str, label: str) -> str:
+    curves = any(row.x is not None for row in result.rows)
+    shown = [row for row in result.rows if row.metric == metric and (row.x is not None) == curves]
+    series: dict[str, list[Row]] = {}
+    for row in shown if curves else ():
+        series.setdefault(row.method, []).append(row)
     if not series:
         return bars([(row.method, row.mean) for row in shown], metric, [row.sd for row in shown])
-    labels = result.x or "x", metric
     if len(series) > MANY_LINES and all(" on " in name for name in series):
-        return panels(_by_place(series), labels)
-    return lines(series, labels, result.path)
+        return panels(_by_place(series), (label, metric))
+    with_spread = {name: [(_x(one), one.mean, one.sd) for one in own] for name, own in series.items()}
+    return lines(with_spread, (label, metric), result.path)
 
 
-def _by_place(
-    series: dict[str, list[tuple[float, float, float]]],
-) -> dict[str, dict[str, list[tuple[float, float]]]]:
-    """Lines of each place, from names `SYSTEM on PLACE`."""
-    places: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for name, points in series.items():
+def _x(row: Row) -> float:
+    assert row.x is not None
+    return row.x
+
+
+def _by_place(series: dict[str, list[Row]]) -> dict[str, dict[str, list[tuple[float, float, float]]]]:
+    """Lines of each place with two standard errors, from names `SYSTEM on PLACE`."""
+    places: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
+    for name, rows in series.items():
         system, _, place = name.partition(" on ")
-        places.setdefault(place, {})[system] = [(x, mean) for x, mean, _ in points]
+        points = [(_x(one), one.mean, 2 * one.sd / len(one.values) ** 0.5) for one in rows]
+        places.setdefault(place, {})[system] = points
     return places
 
 

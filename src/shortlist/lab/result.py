@@ -91,6 +91,9 @@ class Result:
     training: Mapping[str, TrainingHistory] = field(default_factory=dict)  # by system and seed
     x: str | None = None  # label of the axis of a drawing
     path: bool = False  # whether points are joined in the order of rows, not of x
+    drawings: Mapping[str, str] = field(
+        default_factory=dict
+    )  # metrics with a drawing each, and the labels of their x; empty: the first metric
     note: str = ""
     skipped: Mapping[str, str] = field(default_factory=dict)  # what could not be measured, and why
     protocol: Mapping[str, Any] = field(default_factory=dict)  # of the split

@@ -102,11 +102,14 @@ def lines(
 
 
 def panels(
-    groups: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
+    groups: Mapping[str, Mapping[str, Sequence[tuple[float, float, float]]]],
     labels: tuple[str, str],
     columns: int = 2,
 ) -> str:
-    """A plot for each group with a line for each name through points (x, y); equal names have equal lines."""
+    """A plot for each group with a line for each name through points (x, y, error); equal names have equal lines.
+
+    Errors are a band around the line.
+    """
     names = list(dict.fromkeys(name for series in groups.values() for name in series))
     rows = -(-len(groups) // columns)
     with mpl.rc_context(SETTINGS):
@@ -115,11 +118,14 @@ def panels(
         every = list(drawing.subplots(rows, columns, squeeze=False).flatten())
         for axes, (group, series) in zip(every, groups.items(), strict=False):
             for name, points in series.items():
-                place, value = zip(*sorted(points), strict=True)
+                place, value, error = zip(*sorted(points), strict=True)
                 at = names.index(name)
-                style = ("-", "--", ":")[at // len(COLORS) % 3]
-                axes.plot(place, value, style, color=COLORS[at % len(COLORS)], label=literal(name))
-            _spaced(axes, sorted({place for points in series.values() for place, _ in points}))
+                style, color = ("-", "--", ":")[at // len(COLORS) % 3], COLORS[at % len(COLORS)]
+                axes.plot(place, value, style, color=color, label=literal(name))
+                if any(error):
+                    low, high = zip(*((v - e, v + e) for v, e in zip(value, error, strict=True)), strict=True)
+                    axes.fill_between(place, low, high, color=color, alpha=0.15, linewidth=0)
+            _spaced(axes, sorted({place for points in series.values() for place, _, _ in points}))
             axes.set_title(literal(group), fontsize=9)
             axes.set_xlabel(labels[0])
             axes.set_ylabel(labels[1])

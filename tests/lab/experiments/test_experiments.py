@@ -8,6 +8,7 @@ from shortlist.errors import ConfigError
 from shortlist.lab.experiments import EXPERIMENTS, FIGURES
 
 WITHOUT_DATA = (
+    "components-fig3",
     "demo-world",
     "dtr-table3",
     "dtr-table7",

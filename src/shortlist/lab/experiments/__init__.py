@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from shortlist.lab.experiments.components.budget import components_budget
+from shortlist.lab.experiments.components.regret.fig3 import components_fig3
 from shortlist.lab.experiments.full_stage.ablations import ARMS as NEGATIVES
 from shortlist.lab.experiments.full_stage.ablations import fsltr_negatives
 from shortlist.lab.experiments.full_stage.assumptions import fsltr_assumptions
@@ -53,6 +54,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "bounds-table1": bounds_table1,
     "bounds-table1-mind": partial(bounds_table1, where="mind"),
     "classic-ml1m": classic_ml1m,
+    "components-fig3": components_fig3,
     "components-budget": components_budget,
     "components-budget-mind": partial(components_budget, where="mind"),
     "demo-world": demo_world,
@@ -103,6 +105,7 @@ __all__ = [
     "bounds_trend",
     "classic_ml1m",
     "components_budget",
+    "components_fig3",
     "demo_world",
     "dtr_fig3",
     "dtr_fig4",

@@ -1,0 +1,1 @@
+"""Regret of simulated two-stage systems."""
