@@ -14,7 +14,7 @@ from shortlist.pipeline import TYPES, parse_recipe
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.train.context import TrainContext
 from shortlist.train.loop.losses import weighted_mean
-from shortlist.train.preparation.examples import EXAMPLES, check_examples, effective_size, with_examples
+from shortlist.train.preparation.examples import EXAMPLES, check_examples, with_examples
 from shortlist.train.preparation.pools_file import write_pools
 from shortlist.train.registry import make_trainer, train_settings, trainer_of
 from tests.train.logs import chains, log
@@ -244,13 +244,6 @@ def test_items_that_are_not_in_the_catalogue_are_noted(tmp_path):
     assert noted["it"] == TrainingHistory(
         3, 5, warnings=("own", "1 items of its pool are not in the catalogue")
     )
-
-
-@pytest.mark.parametrize(
-    ("weights", "expected"), [([1, 1, 1, 1], 4), ([1, 0, 0, 0], 1), ([2, 1, 1, 0], 16 / 6), ([0, 0], 0)]
-)
-def test_effective_size_is_that_of_equal_weights_with_the_same_variance(weights, expected):
-    assert effective_size(np.array(weights, np.float32)) == pytest.approx(expected)
 
 
 def test_mean_of_weighted_losses_leaves_out_events_of_weight_0():

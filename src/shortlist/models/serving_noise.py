@@ -22,13 +22,17 @@ def noisy_users(vectors: Tensor, sigma: float, seeds: Tensor) -> Tensor:
         raise ConfigError(f"serving noise: sigma must be 0 or a finite number above, got {sigma!r}")
     if sigma == 0:
         return vectors
-    noise = torch.stack([_normals(int(seed), vectors.shape[1]) for seed in seeds.tolist()])
-    noise = noise.to(vectors.device, vectors.dtype)
+    noise = _of_requests(vectors, seeds)
     length = vectors.norm(dim=1, keepdim=True)
     noisy: Tensor = length * F.normalize(
         vectors + sigma / math.sqrt(vectors.shape[1]) * length * noise, dim=1
     )
     return noisy
+
+
+def unit_normals(vectors: Tensor, seeds: Tensor) -> Tensor:
+    """A random direction for each request, from its seed [B, D]."""
+    return F.normalize(_of_requests(vectors, seeds), dim=1)
 
 
 def inclusion_shares(user: Tensor, items: Tensor, sigma: float, k: int, seed: int) -> Tensor:
@@ -44,6 +48,12 @@ def inclusion_shares(user: Tensor, items: Tensor, sigma: float, k: int, seed: in
     among = scores >= scores.topk(k).values[:, -1:]
     share: Tensor = (among.sum(0) + 1) / (DRAWS + 1)
     return share
+
+
+def _of_requests(vectors: Tensor, seeds: Tensor) -> Tensor:
+    """Standard normal numbers from the seed of each request [B, D]."""
+    noise = [_normals(int(seed), vectors.shape[1]) for seed in seeds.tolist()]
+    return torch.stack(noise).to(vectors.device, vectors.dtype) if noise else torch.zeros_like(vectors)
 
 
 def _normals(seed: int, width: int) -> Tensor:

@@ -34,6 +34,16 @@ def reveal_share(channel_mask: Ints, shown: Bools, channels: int, weight: Floats
     return _ratio(returned, shown, weights, np.full(channels, (weights * shown).sum()))
 
 
+def reveal_first(rank: Ints, shown: Bools, weight: Floats | None = None) -> Floats:
+    """Shown items credited to the channels with their best rank over all shown items [channels]; adds up to 1.
+
+    `rank` [rows, channels] is large where the channel did not return the item; channels of the same rank share it.
+    """
+    best = rank == rank.min(axis=1, keepdims=True)
+    credit = _weights(weight, shown) * shown
+    return _over((best / best.sum(1, keepdims=True)).T @ credit, np.full(rank.shape[1], credit.sum()))
+
+
 def _ratio(returned: Floats, shown: Bools, weight: Floats, whole: Floats) -> Credit:
     credit = weight * shown
     split = credit / np.maximum(returned.sum(1), 1)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shortlist.data import Catalog
 from shortlist.errors import ConfigError, DataError
+from shortlist.metrics.off_policy import effective_size
 from shortlist.nominate.pools import Bools, Pools
 from shortlist.pipeline import Recipe
 from shortlist.pipeline.about import TrainingHistory
@@ -116,12 +117,6 @@ def with_examples(context: TrainContext, recipe: Recipe, name: str, trainer: obj
         return _weighted(context, name, trainer, weights, logged, ExampleFacts(warnings=unknown))
     except (ConfigError, DataError) as error:
         raise type(error)(f"{recipe.where(name)}: {error}") from error
-
-
-def effective_size(weights: NDArray[np.floating]) -> float:
-    """The number of equally weighted examples with the same variance: (sum w)^2 / sum w^2, 0 without any."""
-    squares = float(np.square(weights, dtype=np.float64).sum())
-    return float(weights.sum(dtype=np.float64)) ** 2 / squares if squares else 0.0
 
 
 def _pool(context: TrainContext, recipe: Recipe, name: str) -> tuple[Bools | None, tuple[str, ...]]:
