@@ -102,6 +102,9 @@ def test_log_has_noise_seed_and_propensity(tmp_path):
     known = record.pool_propensity[only]
     assert ((known > 0) & (known <= 1)).all()
     assert np.isnan(record.slate_propensity).all()
+    assert np.array_equal(np.isnan(record.nominator_propensity[:, 0]), record.channel_mask == 2)
+    assert np.allclose(record.nominator_propensity[only, 0], known)
+    assert np.isnan(record.nominator_propensity[:, 1]).all()  # not random
     expected = from_trace(trace, meta).pool_propensity
     assert np.array_equal(np.sort(expected), np.sort(record.pool_propensity), equal_nan=True)
 

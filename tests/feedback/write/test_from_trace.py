@@ -71,6 +71,23 @@ def test_mask_has_the_bit_of_every_nominator_that_returned_the_item(pipeline, qu
             assert mask == sum(1 << k for k, items in enumerate(returned) if item in items)
 
 
+@settings(max_examples=60, deadline=None)
+@given(pipelines(), requests())
+def test_rank_is_the_place_in_the_list_of_each_nominator(pipeline, query):
+    trace = run(pipeline, query).trace
+    record = from_trace(trace, meta_of(trace))
+    parts = [part.nominated for part in trace.steps[0].parts]
+    for at, item in enumerate(record.item_id.tolist()):
+        row = int(record.request[at])
+        for number, part in enumerate(parts):
+            places = [place for place, one in enumerate(part.items[row].tolist(), 1) if one == item]
+            places = [place for place in places if part.valid[row, place - 1]]
+            assert record.nominator_ranks[at, number] == (places[0] if places else 0)
+    assert np.array_equal(
+        record.nominator_ranks > 0, (record.channel_mask[:, None] >> np.arange(len(parts))) & 1
+    )
+
+
 @pytest.mark.parametrize("capacities", [(100, 40, 10), (60, 30, 20, 6), (30, 80, 8), (20, 10, 5, 3, 2)])
 def test_funnel_sizes_are_capacities(capacities):
     """Spec 22: |I^i| = min(c_i, |I^{i-1}|)."""

@@ -50,6 +50,7 @@ def test_log_returns_what_was_offered(tmp_path, ids, sampling):
         "stage",
         "ranks",
         "channel_mask",
+        "nominator_ranks",
         "position",
         "incl_prob",
         "reason",
