@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from shortlist.lab.experiments.components.budget import components_budget
+from shortlist.lab.experiments.components.pools.fig5 import components_fig5
 from shortlist.lab.experiments.components.regret.fig3 import components_fig3
 from shortlist.lab.experiments.full_stage.ablations import ARMS as NEGATIVES
 from shortlist.lab.experiments.full_stage.ablations import fsltr_negatives
@@ -55,6 +56,8 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "bounds-table1-mind": partial(bounds_table1, where="mind"),
     "classic-ml1m": classic_ml1m,
     "components-fig3": components_fig3,
+    "components-fig5": components_fig5,
+    "components-fig5-eurlex": partial(components_fig5, where="eurlex"),
     "components-budget": components_budget,
     "components-budget-mind": partial(components_budget, where="mind"),
     "demo-world": demo_world,
@@ -106,6 +109,7 @@ __all__ = [
     "classic_ml1m",
     "components_budget",
     "components_fig3",
+    "components_fig5",
     "demo_world",
     "dtr_fig3",
     "dtr_fig4",

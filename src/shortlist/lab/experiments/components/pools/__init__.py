@@ -1,0 +1,1 @@
+"""Learned against random item pools, offline: Figure 5."""
