@@ -2,14 +2,17 @@
 
 import pytest
 
+from shortlist.data import Query
 from shortlist.diagnose.log import diagnose_log
 from shortlist.errors import ConfigError, DataError
 from shortlist.feedback.events.append import append_events
 from shortlist.feedback.join import join_feedback
 from shortlist.feedback.outcomes import LabelRules
 from shortlist.feedback.write.sampling import Quota, Sampling
+from shortlist.pipeline import run
 from tests.feedback.logs import funnel, traces, write_log
 from tests.feedback.test_join import LATER, feedback_of
+from tests.worlds import RandomFilter, listed
 
 CAPS = (60, 20, 10, 5)
 
@@ -92,3 +95,18 @@ def test_labels_of_several_rules_need_a_choice(log, tmp_path):
 def test_log_without_requests_is_refused(tmp_path):
     with pytest.raises(DataError, match="expected requests in the log, got none"):
         diagnose_log(tmp_path)
+
+
+def test_items_that_nobody_nominates_any_more_are_counted(tmp_path):
+    """Three requests, four days apart; the last two nominate half of the items."""
+    runs = [
+        run(listed("a", items) >> RandomFilter(), Query.of([[]])).trace
+        for items in (range(10), range(5), range(5))
+    ]
+    write_log(tmp_path / "slow", runs, step=4 * 86_400_000)
+    notes = diagnose_log(tmp_path / "slow").notes
+    assert any(
+        one.startswith("5 of 10 logged items were nominated before, but by no nominator") for one in notes
+    )
+    write_log(tmp_path / "fast", runs, step=1000)
+    assert not any("7 days" in one for one in diagnose_log(tmp_path / "fast").notes)

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shortlist.diagnose.log.totals import FunnelTotals, by_funnel
-from shortlist.feedback.record import Funnel, concat
+from shortlist.diagnose.log.totals import FunnelTotals, LastNominations, by_funnel
+from shortlist.feedback.record import Funnel, concat, logged_requests
 from shortlist.metrics.funnel.reveal import reveal_share, reveal_yield
 from tests.diagnose.log.records import CAPS, funnel_record, sampled_record
 
@@ -74,3 +74,23 @@ def test_requests_are_separated_by_their_funnels():
         "pool > pre-rank > rank > re-rank": 30,
         "pool > rank": 5,
     }
+
+
+def test_items_that_were_not_nominated_lately_are_counted():
+    """Two requests eight days apart; only item 7 is in both."""
+    day = 86_400_000
+    record = logged_requests(
+        np.array([1, 2]),
+        np.array([0, 8 * day]),
+        np.array([0, 0]),
+        np.array([0, 3, 5]),
+        np.array([7, 8, 9, 7, 6]),
+        np.ones(5, np.int8),
+        np.full((2, 1), 2, np.int32),
+    )
+    last = LastNominations()
+    last.add(record.take(np.array([0])))
+    assert last.forgotten(7 * day) == 0
+    last.add(record.take(np.array([1])))
+    assert last.forgotten(7 * day) == 2
+    assert last.forgotten(9 * day) == 0

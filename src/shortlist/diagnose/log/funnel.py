@@ -1,7 +1,7 @@
 """`diagnose_log`: the funnel of a full-stage log in one pass, in bounded memory."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from shortlist.diagnose.log.sample import REQUESTS, RequestSample
 from shortlist.diagnose.log.score_auc import ScoreAuc, score_aucs
 from shortlist.diagnose.log.selection import SelectionModel, log_selection
 from shortlist.diagnose.log.stage_rows import usable
-from shortlist.diagnose.log.totals import FunnelTotals, by_funnel
+from shortlist.diagnose.log.totals import FunnelTotals, LastNominations, by_funnel
 from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.funnel import RevealRatio, StageAgreement, reveal_ratios
 from shortlist.feedback.join import labelled, labels_folder
@@ -21,6 +21,7 @@ from shortlist.feedback.reader import FOREVER, LogReader
 from shortlist.feedback.record import Funnel, LoggedRequests
 from shortlist.progress import Progress, silent
 
+WEEK = 7 * 86_400_000  # milliseconds
 SHOWN_ONLY = (
     "labels exist for shown candidates only: a candidate that was dropped counts as not positive in the AUC for shown "
     "positives, and the utility lost comes from a model"
@@ -78,12 +79,31 @@ def diagnose_log(
     totals: dict[Funnel, FunnelTotals] = {}
     sample = RequestSample(requests, seed)
     records = reader.requests() if rule is None else labelled(reader, rule)
+    last = LastNominations()
     for number, record in enumerate(records, start=1):
+        if _span(reader) > WEEK:
+            last.add(record)
         for funnel, part in by_funnel(record):
             totals.setdefault(funnel, FunnelTotals(funnel, rule is not None)).add(part)
         sample.add(record)
         progress("read log", number, max(number, len(reader.pairs)))
-    return _log_funnel(reader, totals, sample.requests(), seed)
+    found = _log_funnel(reader, totals, sample.requests(), seed)
+    return replace(found, notes=(*found.notes, *_forgotten(last)))
+
+
+def _span(reader: LogReader) -> int:
+    """Milliseconds between the first and the last request of the parts that are read."""
+    times = [(pair.requests.min_ts, pair.requests.max_ts) for pair in reader.pairs]
+    return max(high for _, high in times) - min(low for low, _ in times)
+
+
+def _forgotten(last: LastNominations) -> Iterator[str]:
+    """An alarm for items that no nominator returned in the last week."""
+    if count := last.forgotten(WEEK):
+        yield (
+            f"{count} of {len(last.last)} logged items were nominated before, but by no nominator in the last 7 days: "
+            "nothing new is learned about them; let nominators explore, or give some slots to other items"
+        )
 
 
 def _rule(root: Path) -> int | None:

@@ -58,6 +58,26 @@ class FunnelTotals:
         self.channels += np.stack([weight @ bits, revealed @ bits, split @ bits], axis=1)
 
 
+@dataclass
+class LastNominations:
+    """When each logged item was nominated last, to find items that no nominator returns any more."""
+
+    last: dict[int | str, int] = field(default_factory=dict)  # id -> milliseconds
+    end: int = 0  # time of the last request
+
+    def add(self, record: LoggedRequests) -> None:
+        items, at = np.unique(record.item_id, return_inverse=True)
+        latest = np.zeros(len(items), np.int64)
+        np.maximum.at(latest, at, record.ts_ms[record.request])
+        for item, time in zip(items.tolist(), latest.tolist(), strict=True):
+            self.last[item] = max(time, self.last.get(item, 0))
+        self.end = max(self.end, int(record.ts_ms.max(initial=0)))
+
+    def forgotten(self, span: int) -> int:
+        """The number of items that were nominated before, but not in the last `span` milliseconds."""
+        return sum(time < self.end - span for time in self.last.values())
+
+
 def weights(record: LoggedRequests) -> Array:
     """1 / incl_prob of every candidate [C], 0 where it is not known."""
     known = np.isfinite(record.incl_prob) & (record.incl_prob > 0)
