@@ -1,5 +1,6 @@
 """Systems with the same number of nominators, played side by side as tensors: on a GPU, and with any settings."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from shortlist.simulate.bandit.ridge import BatchRidge
 from shortlist.simulate.bandit.setup import GroupSetup
 from shortlist.simulate.bandit.systems import BanditSettings
 from shortlist.simulate.bandit.worlds import Rounds
+from shortlist.train.loop.cuda_graph import Recorded, on, stream_for
 from shortlist.train.pools import Nominations
 
 
@@ -38,19 +40,38 @@ class Group:
         self._keys = _keys(setup, settings)
         self._policy = [generator(seed, POLICY, self.n_nominators) for seed in setup.seeds]
         self._rows = torch.arange(len(setup.seeds), device=settings.device)
+        self._stream = stream_for(torch.device(settings.device))
+        self._recorded: Recorded | None = None
 
     def play(self, rounds: Rounds) -> Played:
         """Plays a block of rounds and learns from their rewards."""
-        keys = None if self._keys is None else self._keys.next(len(rounds), exactly=True)
-        x, means, rewards = rounds.contexts, rounds.means, rounds.rewards
-        played = [
-            self._step(x[:, at], means[:, at], rewards[:, at], None if keys is None else keys[:, at])
-            for at in range(len(rounds))
-        ]
-        action, best = (torch.stack(side).permute(2, 0, 1) for side in zip(*played, strict=True))
+        columns = [rounds.contexts, rounds.means, rounds.rewards]
+        if self._keys is not None:
+            columns.append(self._keys.next(len(rounds), exactly=True))
+        with on(self._stream):
+            played = [self._round([one[:, at] for one in columns]) for at in range(len(rounds))]
+            action, best = (torch.stack(side).permute(2, 0, 1) for side in zip(*played, strict=True))
         return Played(action, best)
 
-    def _step(self, x: Tensor, means: Tensor, rewards: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _round(self, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """One round; on a GPU as a recording on tensors that keep their places, unless it draws explorations."""
+        if self._stream is None or self.settings.epsilon:
+            return self._step(*columns)
+        if self._recorded is None:
+            self._inputs = [one.clone() for one in columns]
+            self._recorded = Recorded(self._remembered, self._stream)
+        for place, one in zip(self._inputs, columns, strict=True):
+            place.copy_(one)
+        self._recorded()
+        action, best = self._outputs
+        return action.clone(), best.clone()
+
+    def _remembered(self) -> None:
+        self._outputs = self._step(*self._inputs)
+
+    def _step(
+        self, x: Tensor, means: Tensor, rewards: Tensor, keys: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """One round: contexts [S, A, D], rewards [S, A]; the action and the best candidate [Q, S]."""
         greedy = self._nominate(x, keys)  # [Q, S, N]
         candidates = self._explored(greedy)

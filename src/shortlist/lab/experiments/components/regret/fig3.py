@@ -18,7 +18,7 @@ from shortlist.lab.experiments.components.regret.cells import (
 from shortlist.lab.experiments.components.regret.claims import TWO_STAGE, Curves, all_claims, ratio_of, share
 from shortlist.lab.result import Result, Row, result, row, start
 from shortlist.progress import Progress, silent
-from shortlist.simulate.bandit.asymptotes import nominator_asymptote, single_stage_asymptote
+from shortlist.simulate.bandit.asymptotes import nominator_asymptotes, single_stage_asymptote
 
 REGRET, GAP, SHARE, CURVE = (
     "regret",
@@ -83,16 +83,15 @@ def _regret(curves: Curves) -> Iterable[Row]:
     """Regret of all systems, and the lines without learning cost."""
     rounds = curves.sizes.rounds
     for one, count in curves.places():
-        place = _place(one, count)
-        for subset, ratio in ratio_of(curves.sizes, one.width).items():
+        place, ratios = _place(one, count), ratio_of(curves.sizes, one.width)
+        learned = nominator_asymptotes(one.width, list(ratios), one.arms, count, curves.sizes.draws)
+        for (subset, ratio), lost in zip(ratios.items(), learned, strict=True):
             for name in (*TWO_STAGE, "U", "G"):
                 values = curves.final(one, name, count, subset).round(DIGITS).tolist()
                 yield row(f"{name} on {place}", REGRET, values, ratio)
             alone = rounds * single_stage_asymptote(one.width, subset, one.arms)
             yield row(f"learned single on {place}", REGRET, [round(alone, DIGITS)], ratio)
-            draws = curves.sizes.draws
-            lost = rounds * nominator_asymptote(one.width, subset, one.arms, count, draws)
-            yield row(f"learned nominators on {place}", REGRET, [round(lost, DIGITS)], ratio)
+            yield row(f"learned nominators on {place}", REGRET, [round(rounds * lost, DIGITS)], ratio)
 
 
 def _gaps(curves: Curves) -> Iterable[Row]:
