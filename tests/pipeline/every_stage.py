@@ -7,6 +7,7 @@ from shortlist.data import Catalog, Vocabulary
 from shortlist.grammar import Pipeline, Stage, as_pipeline
 from shortlist.index.jtr import grow as grow_jtr
 from shortlist.index.tree import TreeIndex, grow, n_rows
+from shortlist.models.mixture import Gate, PoolMixture, TwoTowerExperts
 from shortlist.models.nodes import ScorerConfig, make_scorer
 from shortlist.models.ranking.boosted_trees import Trees
 from shortlist.models.ranking.din_ranker import DINRanker, DINRankerConfig
@@ -15,8 +16,10 @@ from shortlist.models.ranking.mlp_ranker import MLPRanker, MLPRankerConfig
 from shortlist.models.registry import MODELS
 from shortlist.nominate import (
     CoVisit,
+    InPool,
     JTRNominator,
     ModelNominator,
+    Pooled,
     Popular,
     Recent,
     Repeat,
@@ -123,6 +126,13 @@ def _jtr() -> JTRNominator:
     return JTRNominator(vectors, grow_jtr(vectors.vectors().detach(), branch=3, leaf=6), name="it")
 
 
+def _pooled() -> Pooled:
+    pools = torch.nn.functional.one_hot(torch.arange(N) % 2, 2).bool()
+    experts = TwoTowerExperts(torch.ones(3, 2, dtype=torch.bool), N, 4)
+    mixture = PoolMixture(experts, Gate("item", 2, N, pools=pools)).eval()
+    return Pooled(mixture, torch.randn(N, 3), torch.ones(2, 3), name="it")
+
+
 def _boosted() -> BoostedScorer:
     nodes = torch.tensor([1, 1, 2]), torch.tensor([2, 1, 2])  # one split, two leaves
     split = torch.tensor([0, 0, 0]), torch.zeros(3, dtype=torch.float64)
@@ -157,6 +167,8 @@ MAKE = {
     "co-visit": lambda: CoVisit(torch.randint(-1, N, (N, 3)), torch.rand(N, 3), name="it"),
     "tree": _tree,
     "jtr": _jtr,
+    "pooled": _pooled,
+    "in-pool": lambda: InPool(MAKE["popular"](), torch.arange(N) % 3 == 0, name="it"),
     "split": lambda: Split(nominators=("popular",), limits=((4,), (8,)), history=(3,), name="it", k=10),
     "seen": lambda: Seen(name="it"),
     "available": lambda: Available(torch.arange(N) > 2, torch.arange(N) % 4, name="it"),

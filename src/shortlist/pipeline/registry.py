@@ -8,8 +8,10 @@ from shortlist.models.model import Model
 from shortlist.models.registry import MODELS, model_name
 from shortlist.nominate import (
     CoVisit,
+    InPool,
     JTRNominator,
     ModelNominator,
+    Pooled,
     Popular,
     Recent,
     Repeat,
@@ -37,6 +39,8 @@ TYPES: dict[str, type[Stage]] = {
     "co-visit": CoVisit,
     "tree": TreeNominator,
     "jtr": JTRNominator,
+    "pooled": Pooled,
+    "in-pool": InPool,
     **dict.fromkeys(MODELS, ModelNominator),
     "split": Split,
     "seen": Seen,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -92,6 +93,7 @@ class TrainContext:
     warm: Mapping[str, Stage] = field(
         default_factory=dict
     )  # by name, stages fitted on a subset of these events, to continue from
+    user_table: pa.Table | None = None  # row i describes user i
     log: TrainingLog | None = None  # requests of a full-stage log, for trainers of retrieval
 
     def unweighted(self) -> "TrainContext":

@@ -118,6 +118,7 @@ def context_of(
         split.valid if len(split.valid) else None,
         checkpoint_dir=checkpoint_dir,
         best_epochs=best_epochs or {},
+        user_table=dataset.user_table,
     )
 
 

@@ -41,6 +41,8 @@ from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.models.two_tower import TwoTowerTrainer
 from shortlist.train.models.untrained import UntrainedModel, has_weights
 from shortlist.train.models.window import WindowTrainer
+from shortlist.train.pools.in_pool import InPoolTrainer
+from shortlist.train.pools.pooled import PooledTrainer
 from shortlist.train.preparation.event_weights import WEIGHTS, uses_weights
 from shortlist.train.preparation.examples import EXAMPLES, POOLS
 from shortlist.train.rankers.blend_ranker import BlendRankerTrainer
@@ -110,6 +112,8 @@ TRAINERS: dict[str, type[Trainer]] = {
     "co-visit": CoVisitTrainer,
     "tree": TreeTrainer,
     "jtr": JTRTrainer,
+    "pooled": PooledTrainer,
+    "in-pool": InPoolTrainer,
     "split": SplitTrainer,
     "available": AvailableTrainer,
     "two-tower-scorer": TowerScorerTrainer,
