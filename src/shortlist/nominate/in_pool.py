@@ -63,26 +63,24 @@ class InPool(Nominator):
 
     def nominate(self, query: Query) -> Candidates:
         most, size = len(self.pool), int(self.pool.sum())
-        found = Candidates.of(
-            torch.full((len(query), self.limit), -1, device=query.history.device),
-            torch.zeros(len(query), self.limit, device=query.history.device),
-        )
-        items, scores = found.items.clone(), found.scores.clone()
-        left = torch.arange(len(query), device=query.history.device)
-        fetch = min(most, -(-self.limit * most // size))
+        places, device = min(self.limit, size), query.history.device
+        items = torch.full((len(query), places), -1, device=device)
+        scores = torch.zeros(len(query), places, device=device)
+        left = torch.arange(len(query), device=device)
+        fetch = min(most, -(-places * most // size))
         while len(left):
-            own, done = self._inside(query.take(left), fetch, min(self.limit, size))
+            own, done = self._inside(query.take(left), fetch, places)
             items[left, : own.shape[1]], scores[left, : own.shape[1]] = own.items, own.scores
             left, fetch = left[~done], min(most, 2 * fetch)
         return Candidates.of(items, scores.masked_fill(items < 0, 0.0))
 
-    def _inside(self, query: Query, fetch: int, enough: int) -> tuple[Candidates, Tensor]:
+    def _inside(self, query: Query, fetch: int, places: int) -> tuple[Candidates, Tensor]:
         """The best items of the pool among so many of the nominator, and for which requests there are no more [B]."""
         found = self.inner.at_most(fetch)(query, Candidates.none(len(query), query.history.device))
         inside = found.keep(self.pool[found.items.clamp(min=0)] & found.valid)
         ended = (found.valid.sum(1) < fetch) | (fetch >= len(self.pool))
-        best = inside.best(self.limit)
-        done = (inside.valid.sum(1) >= enough) | ended
+        best = inside.best(places)
+        done = (inside.valid.sum(1) >= places) | ended
         empty = best.items.masked_fill(~best.valid, -1)
         return Candidates.of(empty, best.scores), done
 
@@ -114,4 +112,11 @@ class InPool(Nominator):
                 f"in-pool: {ABOUT!r} holds no nominator of {', '.join(NOMINATORS)}; train the bundle again"
             )
         plain = {name: tuple(one) if isinstance(one, list) else one for name, one in own.items()}
-        return cls(kind.build(plain, without_prefix(PREFIX, tensors)), tensors["pool"], **settings)
+        try:
+            inner = kind.build(plain, without_prefix(PREFIX, tensors))
+            return cls(inner, tensors["pool"], **settings)
+        except (TypeError, KeyError, ValueError, RuntimeError, ConfigError, GrammarError) as error:
+            reason = " ".join(str(error).split())
+            raise ArtifactError(
+                f"in-pool: settings and tensors of the nominator do not fit ({reason})"
+            ) from error

@@ -163,7 +163,7 @@ class Examples:
                 "pooled: expected users with at least two events, got none; use a nominator that counts"
             )
         mean, deviation = requests.means.mean(0), requests.means.std(0, correction=0)
-        scale = torch.stack([mean, deviation.clamp(min=MIN_DEVIATION)])
+        scale = torch.stack([mean, deviation.where(deviation > MIN_DEVIATION, 1.0)])
         users = user_features(context.user_table)
 
         def triples(own: Requests) -> Triples:
