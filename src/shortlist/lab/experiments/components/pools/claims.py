@@ -31,6 +31,7 @@ PLAIN = (MOE_USER_ITEM, MOE_ITEM)
 SQUARES = {MOE_USER_ITEM: SQUARES_USER_ITEM, MOE_ITEM: SQUARES_ITEM}
 VALIDATION, OWN_BLOCK = METRICS[4], METRICS[6]
 FEW = "at the fewest examples"
+BLOCKS = " where each nominator reads a block"
 
 
 def claims_of(table: Table, grid: Grid) -> list[Claim]:
@@ -39,9 +40,8 @@ def claims_of(table: Table, grid: Grid) -> list[Claim]:
     found = [one for method in PLAIN for one in _of_paper(table, points, method)]
     found += [one for method in PLAIN for one in _controls(table, grid, points, method)]
     found += _improvements(table, grid, points)
-    for point in (one for one in grid.points if one.blocks):
-        found += _blocks(table, point)
-    return [*found, _converged(table)]
+    own = [one for one in grid.points if one.blocks]
+    return [*found, *(_blocks(table, own) if own else []), _converged(table)]
 
 
 def best_systems(table: Table, grid: Grid) -> str:
@@ -123,20 +123,26 @@ def _mitigated(table: Table, point: Point, plain: Method) -> Claim:
     return claim(name, OURS, gap.above, gap.mean, note, gap.interval)
 
 
-def _blocks(table: Table, point: Point) -> list[Claim]:
+def _blocks(table: Table, points: Sequence[Point]) -> list[Claim]:
     """Experts that read one block each: only a pool of the labels of that block fits."""
     found = []
-    for method in (MOE_ITEM, SQUARES_ITEM, DISTILLED, DISTILLED_SQUARES, BY_ERROR):
-        weight = table.of(point, method, OWN_BLOCK)
-        gap = table.gap([point], method, RANDOM)
+    for method in (MOE_USER_ITEM, MOE_ITEM, SQUARES_ITEM, DISTILLED, DISTILLED_SQUARES, BY_ERROR):
+        weight = sum(table.of(at, method, OWN_BLOCK).mean() for at in points) / len(points)
+        gap = table.gap(points, method, RANDOM)
         note = (
-            f"paired difference in {PRECISION}; the mean weight of the expert that reads a label's block is "
-            f"{weight.mean():.3f}, by chance {1 / point.nominators:.3f}"
+            f"paired difference in {PRECISION} over {len(points)} points; the mean weight of the expert that reads "
+            f"a label's block is {weight:.3f}, by chance {1 / points[0].nominators:.3f}"
         )
-        name = f"{method.name} > {RANDOM.name} where each expert reads a block"
+        name = f"{method.name} > {RANDOM.name}{BLOCKS}"
         found.append(claim(name, CONTROL, gap.above, gap.mean, note, gap.interval))
-    name = f"{SQUARES_ITEM.name} > {ENSEMBLE.name} where each expert reads a block"
-    return [*found, _above(name, CONTROL, table, [point], SQUARES_ITEM, ENSEMBLE)]
+    pairs = [(MOE_ITEM, ENSEMBLE), (SQUARES_ITEM, ENSEMBLE), (DISTILLED, MOE_ITEM), (BY_ERROR, DISTILLED)]
+    return [
+        *found,
+        *(
+            _above(f"{one.name} > {other.name}{BLOCKS}", CONTROL, table, points, one, other)
+            for one, other in pairs
+        ),
+    ]
 
 
 def _converged(table: Table) -> Claim:

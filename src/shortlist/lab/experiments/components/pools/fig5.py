@@ -47,12 +47,13 @@ def components_fig5(
 ) -> Result:
     """Nominators with random or learned pools on examples of (row, label, whether it is true).
 
-    A star of settings: one at a time around c=1000 examples per arm, item vectors of width d_e=10, s=100 of 400
-    features and N=10 nominators, and d_e and s once more at c=100; not their full product. Every system has the same
-    steps, batches, learning rates and stop: the rate and the step with the highest precision@5 on validation rows are
-    taken for each seed. Lists are the 5 labels with the highest mixture mean; lists of what nominators nominate are in
-    the rows of the centre. A row without labels has precision and recall 0. Differences are paired over seeds, with
-    intervals of the t-test. Distilled systems train for as many steps in total.
+    A star of settings, not their full product: one at a time around c=1000 examples per arm, item vectors of width
+    d_e=10, s=100 of 400 features and N=10 nominators; d_e and s once more at c=100, and c once more where nominators
+    read the features of one block of latent factors each. Every system has the same steps, batches, learning rates and
+    stop: the rate and the step with the highest precision@5 on validation rows are taken for each seed. Distilled
+    systems train for as many steps in total. Lists are the 5 labels with the highest mixture mean; lists of what
+    nominators nominate are in the rows of the centre. A row without labels has precision and recall 0. Differences are
+    paired over seeds, with intervals of the t-test.
     """
     began = start()
     device = device_of("auto")
@@ -189,6 +190,6 @@ def _rows(table: Table, grid: Grid, every: int) -> list[Row]:
 
 def _places(grid: Grid) -> dict[str, Point]:
     """Points that have a table of their own, by name."""
-    others = [one for one in (*grid.mitigated, *grid.more) if one != grid.centre]
+    others = [one for one in (*grid.mitigated, *grid.tabled) if one != grid.centre]
     named = {"blocks" if one.blocks else f"c={one.examples}": one for one in others}
     return {"the centre": grid.centre, **named}

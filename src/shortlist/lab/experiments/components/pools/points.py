@@ -50,13 +50,13 @@ class Grid:
     centre: Point
     sweeps: tuple[Sweep, ...]
     mitigated: tuple[Point, ...]  # points at which all variants of the MoE are trained
-    more: tuple[Point, ...] = ()
+    tabled: tuple[Point, ...] = ()  # further points of which everything is listed
 
     @property
     def points(self) -> tuple[Point, ...]:
         """Every point once, the centre first."""
         swept = [one for sweep in self.sweeps for one in sweep.points]
-        return tuple(dict.fromkeys([self.centre, *swept, *self.more]))
+        return tuple(dict.fromkeys([self.centre, *swept]))
 
 
 def sweep(centre: Point, setting: str, values: Sequence[float], name: str) -> Sweep:
@@ -65,7 +65,10 @@ def sweep(centre: Point, setting: str, values: Sequence[float], name: str) -> Sw
 
 
 def star(world: str) -> Grid:
-    """One setting at a time around c=1000, d_e=10, s=100, N=10, and width and features once more at c=100."""
+    """One setting at a time around c=1000, d_e=10, s=100, N=10; width and features once more at c=100.
+
+    In the simulated world also with nominators that read the features of one block each.
+    """
     centre = Point(world)
     few = replace(centre, examples=100)
     sweeps = [
@@ -78,8 +81,10 @@ def star(world: str) -> Grid:
     ]
     if world == EURLEX:
         return Grid(centre, tuple(sweeps), (centre, few))
+    own = replace(centre, subset=40, blocks=True)
     sweeps.append(sweep(centre, "kappa", (0.0, 0.5, 1.0), "kappa"))
-    return Grid(centre, tuple(sweeps), (centre, few), (replace(centre, subset=40, blocks=True),))
+    sweeps.append(sweep(own, "examples", (100, 500, 1000, 5000), "c with blocks"))
+    return Grid(centre, tuple(sweeps), (centre, few), (own,))
 
 
 def small_star(world: str) -> Grid:
@@ -88,5 +93,7 @@ def small_star(world: str) -> Grid:
     sweeps = [sweep(centre, "examples", (20, 60), "c")]
     if world == EURLEX:
         return Grid(centre, tuple(sweeps), ())
+    own = replace(centre, subset=5, blocks=True)
     sweeps.append(sweep(centre, "kappa", (0.0, 1.0), "kappa"))
-    return Grid(centre, tuple(sweeps), (centre,), (replace(centre, blocks=True),))
+    sweeps.append(sweep(own, "examples", (60,), "c with blocks"))
+    return Grid(centre, tuple(sweeps), (centre,), (own,))
