@@ -8,6 +8,15 @@ from shortlist.diagnose.coverage import Coverage
 from shortlist.diagnose.diagnosis import Balance, Diagnosis, NominatorReport, SampledUsers, StageReport
 from shortlist.diagnose.full_catalog import Verdict
 from shortlist.diagnose.knobs.knobs import KnobResult
+from shortlist.diagnose.nominators.report import (
+    NominationReport,
+    NominatorCost,
+    NominatorShare,
+    NominatorValue,
+    Reveal,
+    SegmentNomination,
+    SplitAdvice,
+)
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.segments import Segment
 from shortlist.diagnose.shift import Shift
@@ -92,6 +101,51 @@ NOMINATORS = {
     "popular": NominatorReport(300, 10, between(-0.001, 0.003)),
     "covisit": NominatorReport(600, 350, between(-0.06)),
 }
+COST = NominatorCost(4.0, 3.0, 0.01)
+
+
+def value(solo: float, shapley: float, alone: float, refilled: float, limit: int = 40) -> NominatorValue:
+    """A nominator with these parts of the recall of the pool."""
+    found = NominatorShare(between(solo), between(shapley), between(alone, 0.002), between(refilled, 0.002))
+    reveal = Reveal(between(0.6), between(0.4), between(0.45), between(0.1), between(0.3), 1.2)
+    return NominatorValue(limit, 4 * limit, float(limit), found, reveal, None, COST)
+
+
+def split(gain: float, returned: float, **limits: int) -> SplitAdvice:
+    """A split with these gains; by default slots move from popular to covisit."""
+    learned = {"popular": 5, "covisit": 220} | limits
+    now, then = {"popular": 40, "covisit": 200}, (230.0, 231.0)
+    return SplitAdvice(
+        now, learned, between(gain), between(gain), between(returned), then, 200, 200, None, (8.0, 7.5)
+    )
+
+
+NOMINATION = NominationReport(
+    requests=400,
+    users=400,
+    relevant=1000,
+    recall=between(0.7),
+    raw=240.0,
+    distinct=230.0,
+    nominators={"popular": value(0.1, 0.05, 0.003, 0.0), "covisit": value(0.69, 0.65, 0.6, 0.5, 200)},
+    overlap={"popular": {"popular": 1.0, "covisit": 0.25}, "covisit": {"popular": 0.05, "covisit": 1.0}},
+    segments=(
+        SegmentNomination(
+            "new: 20 events or fewer",
+            150,
+            300,
+            between(0.6),
+            {
+                name: NominatorShare(between(0.5), between(0.4), between(0.3))
+                for name in ("popular", "covisit")
+            },
+            {"popular": 20, "covisit": 210},
+            between(0.02),
+        ),
+    ),
+    split=split(0.02, 0.015),
+    same_slots=split(0.05, -0.002, covisit=235),
+)
 SHIFT = Shift(
     requests=400,
     requests_training=900,
@@ -156,6 +210,7 @@ def full_diagnosis(**changes: Any) -> Diagnosis:
     measured = diagnosis(
         calibration={"rank": CALIBRATION},
         shift={"rank": SHIFT},
+        nomination=NOMINATION,
         segments=(
             segment("users", "new", 100, 0.1),
             segment("items", "tail", 20, 0.02, few=True),

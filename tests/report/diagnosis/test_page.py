@@ -73,7 +73,7 @@ def test_every_part_has_a_section_and_every_plot_its_number_of_users(found):
     ):
         assert f"<h2>{title}</h2>" in page
     captions = [part.split("</figcaption>")[0] for part in page.split("<figcaption>")[1:]]
-    assert len(captions) == 5
+    assert len(captions) == 7
     assert all("users" in caption for caption in captions)
 
 

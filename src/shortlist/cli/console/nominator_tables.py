@@ -12,13 +12,13 @@ from shortlist.metrics.estimate import Estimate
 
 CAPTION = """Points of pool recall (before the first cut). alone: with this nominator only. Shapley: an item of m
 nominators counts 1 / m; the column adds up to the recall of the pool. only it: what no other finds. refilled: lost
-without it when the others fill its places; below 0 they do better. shown: % of the items of slates that it nominated.
-ms: median of single requests."""
+without it when the others fill its places; below 0 they do better. ms: median of single
+requests."""
 
 
 def nomination_table(found: NominationReport) -> Table:
-    """A row per nominator: its cost, its part of the recall of the pool, and its share of slates."""
-    title = f"what each nominator brings: the pool finds {_points(found.recall)} of 100 points of recall"
+    """A row per nominator: its cost and its part of the recall of the pool."""
+    title = f"what each nominator brings to a pool recall of {_points(found.recall)} points"
     table = Table(
         title=title,
         title_justify="left",
@@ -28,7 +28,7 @@ def nomination_table(found: NominationReport) -> Table:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    heads = ("nominator", "slots", "ms", "alone", "Shapley", "only it", "refilled", "shown")
+    heads = ("nominator", "slots", "ms", "alone", "Shapley", "only it", "refilled")
     for name in heads:
         table.add_column(
             name, justify="left" if name == "nominator" else "right", no_wrap=name != "nominator"
@@ -69,7 +69,6 @@ def _cells(value: NominatorValue) -> list[str]:
         _middle(found.shapley),
         _points(found.leave_one_out),
         _points(found.refilled),
-        _middle(value.reveal.share),
     ]
 
 
