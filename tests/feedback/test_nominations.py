@@ -1,12 +1,14 @@
 """Who nominated the items of a log: by name over funnels, with ranks and probabilities where the log has them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from shortlist.errors import DataError
 from shortlist.feedback import Funnel, logged_requests
 from shortlist.feedback.nominations import joined, nominations
-from shortlist.feedback.record import concat
+from shortlist.feedback.record import PER_CANDIDATE, concat
 from shortlist.feedback.schema import candidates_table, record_of, requests_table
 from shortlist.metrics.nomination.coverage import ABSENT
 
@@ -30,6 +32,10 @@ def record(names, masks, ranks=None, first=0, noise=(), **known):
         **({"nominator_ranks": np.zeros((count, width), np.int32)} | columns),
         **known,
     )
+
+
+def candidates_of(one):
+    return {name: getattr(one, name) for name in PER_CANDIDATE}
 
 
 def rows(one):
@@ -86,8 +92,16 @@ def test_probability_of_being_shown_is_that_of_the_pool_times_that_of_the_slate(
         slate_propensity=np.array([0.5, 0.25, np.nan], np.float32),
     )
     found = nominations(one, rows(one))
-    assert found.shown.tolist() == [0.25, 0.25, 1.0]  # b is not random: its items are there for certain
+    assert found.shown.tolist() == [0.25, 0.25, 1.0]
     assert found.propensity.tolist() == pytest.approx(np.array([[0.5, 0], [0, 1], [0.2, 1]]))
+
+
+def test_item_of_a_certain_nominator_is_there_for_certain_where_another_one_is_random():
+    """One request with two items; only that of b is random."""
+    one = record("ab", [0b01, 0b10], [[1, 0], [0, 1]], pool_propensity=np.array([np.nan, 0.2], np.float32))
+    together = replace(one.take(np.array([0])), offsets=np.array([0, 2]), **candidates_of(one))
+    assert nominations(together, np.arange(2)).shown.tolist() == pytest.approx([1.0, 0.2])
+    assert nominations(one, np.arange(2)).shown.tolist() == pytest.approx([np.nan, 0.2], nan_ok=True)
 
 
 def test_no_record_has_no_item():

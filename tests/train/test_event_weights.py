@@ -28,7 +28,18 @@ from shortlist.train.registry import TRAINERS, make_trainer, train_settings, tra
 from tests.train.logs import chains
 from tests.train.rankers.requests import context_of
 
-NO_EFFECT = {"recent", "repeat", "in-pool", "available", "diverse", "model-scorer", "seen", "explore"}
+NO_EFFECT = {
+    "recent",
+    "repeat",
+    "random",
+    "split",
+    "in-pool",
+    "available",
+    "diverse",
+    "model-scorer",
+    "seen",
+    "explore",
+}
 """Types that read no events, or only their times."""
 
 SMALL = {"width": 8, "batch_size": 64, "epochs": 1, "device": "cpu", "max_history": 5}

@@ -81,10 +81,9 @@ def nominations(record: LoggedRequests, rows: Array) -> NominationLog:
     owner = record.request[rows]
     shape = (len(rows), len(names))
     picked, place = np.zeros(shape, bool), np.zeros(shape, np.int32)
-    chance, random = np.full(shape, np.nan), np.zeros(len(rows), bool)
+    chance, random = np.full(shape, np.nan), _is_random(record)[owner]
     for number, funnel in enumerate(record.funnels):
         own = np.flatnonzero(record.funnel[owner] == number)
-        random[own] = any(funnel.noise)
         for bit, name in enumerate(funnel.nominators):
             at, column = rows[own], names.index(name)
             picked[own, column] = (record.channel_mask[at] >> bit) & 1
@@ -94,11 +93,17 @@ def nominations(record: LoggedRequests, rows: Array) -> NominationLog:
     pool, slate = (
         getattr(record, name)[rows].astype(np.float64) for name in ("pool_propensity", "slate_propensity")
     )
-    random |= np.isfinite(pool) | np.isfinite(slate)
     shown = np.where(random, np.nan_to_num(pool, nan=1.0) * np.nan_to_num(slate, nan=1.0), np.nan)
     chance = np.where(picked, np.nan_to_num(chance, nan=1.0), 0.0)
     of_request = (record.request_id[owner], record.ts_ms[owner], record.user_id[owner])
     return NominationLog(names, *of_request, record.item_id[rows], picked, place, chance, shown)
+
+
+def _is_random(record: LoggedRequests) -> Array:
+    """Whether anything decided at random about the items of a request [R]."""
+    known = np.isfinite(record.pool_propensity) | np.isfinite(record.slate_propensity)
+    found: Array = np.bincount(record.request, known, minlength=len(record)) > 0
+    return found
 
 
 def joined(parts: Iterable[NominationLog]) -> NominationLog:

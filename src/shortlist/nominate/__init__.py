@@ -6,6 +6,7 @@ from shortlist.nominate.jtr import JTRNominator
 from shortlist.nominate.model import ModelNominator
 from shortlist.nominate.pooled import Pooled
 from shortlist.nominate.popular import Popular, Recent
+from shortlist.nominate.random_items import RandomItems
 from shortlist.nominate.repeat import Repeat
 from shortlist.nominate.split import Split
 from shortlist.nominate.tree import TreeNominator
@@ -17,6 +18,7 @@ __all__ = [
     "ModelNominator",
     "Pooled",
     "Popular",
+    "RandomItems",
     "Recent",
     "Repeat",
     "Split",

@@ -28,6 +28,7 @@ from shortlist.train.models.counting.counts import (
     AvailableTrainer,
     DiverseTrainer,
     PopularTrainer,
+    RandomTrainer,
     RecentTrainer,
 )
 from shortlist.train.models.counting.ease import EASETrainer
@@ -109,6 +110,7 @@ MODEL_TRAINERS: dict[type[Any], type[ModelTrainer]] = {
 TRAINERS: dict[str, type[Trainer]] = {
     "popular": PopularTrainer,
     "recent": RecentTrainer,
+    "random": RandomTrainer,
     "co-visit": CoVisitTrainer,
     "tree": TreeTrainer,
     "jtr": JTRTrainer,

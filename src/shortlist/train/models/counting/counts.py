@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 from shortlist.data import UNKNOWN, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.models.model import VectorModel
-from shortlist.nominate import ModelNominator, Popular, Recent
+from shortlist.nominate import ModelNominator, Popular, RandomItems, Recent
 from shortlist.settings import setting
 from shortlist.stages import Available, Diverse
 from shortlist.train.context import DAY, TrainContext
@@ -54,6 +54,16 @@ class RecentTrainer:
         order = items[np.argsort(-first[items], kind="stable")]
         age = (context.ends - first[order]) / DAY
         return Recent(torch.from_numpy(order), torch.from_numpy(age.astype(np.float32)), **settings)
+
+
+@dataclass(frozen=True)
+class RandomTrainer:
+    """Draws from all items of the catalogue."""
+
+    uses_weights: ClassVar[bool | None] = None  # reads no events
+
+    def fit(self, settings: Settings, context: TrainContext) -> RandomItems:
+        return RandomItems(torch.arange(len(context.catalog)), **settings)
 
 
 @dataclass(frozen=True)
