@@ -121,7 +121,17 @@ def test_distilled_systems_have_hard_pools_and_as_many_steps(method, tables):
     assert tuned.values.shape == (2, len(METRICS))
     assert all(one["last"] <= 20 for one in tuned.facts)
     assert all(one["step"] <= 16 for one in before.facts)
-    assert all(one["step"] > 16 for one in tuned.facts)
+    assert all(one["step"] >= 16 for one in tuned.facts)
+
+
+def test_fine_tuning_that_does_not_help_is_not_kept(tables):
+    model, parameters = make_cells(RANDOM, POINT, tables, 1)
+    start = {name: one.clone() for name, one in parameters.items()}
+    rows = tables.examples(POINT.examples)
+    trainer = Trainer(RANDOM, model, tables, rows, parameters, replace(SHORT, rates=(0.0,)), done=8)
+    trainer.run(8)
+    assert bool((trainer.kept.step == 8).all())
+    assert torch.equal(trainer.kept.parameters["weight"], start["weight"])
 
 
 def test_pools_by_error_find_the_experts_that_read_the_right_features():

@@ -11,7 +11,6 @@ from shortlist.lab.experiments.components.pools.methods import (
     DISTILLED,
     DISTILLED_SQUARES,
     ENSEMBLE,
-    FULL,
     MITIGATIONS,
     MOE_ITEM,
     MOE_USER_ITEM,
@@ -46,7 +45,7 @@ def claims_of(table: Table, grid: Grid) -> list[Claim]:
 
 def best_systems(table: Table, grid: Grid) -> str:
     """Which system without all features has the highest precision at each value of each sweep, in sentences."""
-    names = [one.name for one in CORE if one is not FULL]
+    names = [one.name for one in CORE if not one.full]
     parts = []
     for sweep in grid.sweeps:
         winners = [f"{value:g}: {table.best(point, names)}" for value, point in sweep]

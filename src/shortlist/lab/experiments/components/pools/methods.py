@@ -19,9 +19,9 @@ class Method:
     """One system; `sigma` is in units of the standard deviation of rewards.
 
     Gates: `pools` hard random pools, each expert trained on its own; `uniform` the mean of all experts; `item` and
-    `user_item` learned. `single`: one expert of the width of all together. `full`: one expert that reads all features.
-    `distilled`: hard pools after 80 % of the steps, and the rest of the steps trains experts on them; pools by `gate`
-    weight, by the lowest `error` of an expert on the examples of an item, or `random` ones.
+    `user_item` learned. `single`: one expert of the width of all together. `full`: one expert that reads all features,
+    as a ranker would. `distilled`: hard pools after 80 % of the steps, and the rest of the steps trains experts on them;
+    pools by `gate` weight, by the lowest `error` of an expert on the examples of an item, or `random` ones.
     """
 
     name: str
@@ -49,6 +49,7 @@ SHARED = Method("MoE item, shared items", ITEM, LIKELIHOOD, shared_items=True)
 SINGLE = Method("single wide expert", single=True)
 ENSEMBLE = Method("mean of experts", UNIFORM)
 FULL = Method("full features", full=True)
+FULL_WIDE = Method("full features, wide", full=True, single=True)
 SQUARES_ITEM = Method("MoE item, mean squares", ITEM)
 SQUARES_USER_ITEM = Method("MoE user_item, mean squares", USER_ITEM)
 DISTILLED_SQUARES = Method("distilled, mean squares", ITEM, distilled=GATE)
@@ -69,6 +70,7 @@ CORE = (
     BY_ERROR,
     ALL_FIRST,
     FULL,
+    FULL_WIDE,
 )
 MITIGATIONS = tuple(
     Method(f"MoE {gate}, {name}", gate, **changes)

@@ -94,6 +94,8 @@ class Trainer:
         stream = stream_for(self.rows.device)
         work: Callable[[], None] = step if stream is None else Recorded(step, stream)
         with on(stream):
+            if self.done:
+                self._evaluate()  # values from another training may already be the best
             for columns in self._all_columns(steps):
                 self._columns.copy_(columns)
                 left = max(0.0, 1 - self.done / (ANNEALED * self.schedule.steps))
