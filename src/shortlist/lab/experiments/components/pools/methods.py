@@ -20,7 +20,7 @@ class Method:
 
     Gates: `pools` hard random pools, each expert trained on its own; `uniform` the mean of all experts; `item` and
     `user_item` learned. `single`: one expert of the width of all together. `full`: one expert that reads all features,
-    as a ranker would. `distilled`: hard pools after 80 % of the steps, and the rest of the steps trains experts on them;
+    as a ranker would. `distilled`: hard pools after 80 % of the steps, the rest of the steps trains experts on them;
     pools by `gate` weight, by the lowest `error` of an expert on the examples of an item, or `random` ones.
     """
 
