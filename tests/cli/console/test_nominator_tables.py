@@ -34,7 +34,6 @@ def test_table_fits_a_terminal_of_80_columns_and_cuts_no_number():
         "0.0",
         "[-0.2,",
         "0.2]",
-        "60.0",
     ]
 
 
