@@ -160,3 +160,14 @@ def test_weights_that_are_no_strengths_are_refused(bad):
     with pytest.raises(DataError, match=expected):
         _ = events.strengths
     assert events.unweighted().strengths is None
+
+
+def test_strengths_of_examples_have_the_mean_one_over_those_that_count():
+    events = Interactions.of(np.zeros(4, int), np.arange(4), weights=np.array([1.0, 2.0, 3.0, 4.0]))
+    some = replace(events, examples=np.array([1, 0, 1, 0.5], np.float32))
+    assert some.strengths.tolist() == [0.5, 0, 1.5, 1]
+    assert some.unweighted().strengths.tolist() == pytest.approx([1.2, 0, 1.2, 0.6])
+    assert some.where(np.array([1, 2])).strengths.tolist() == [0, 1]
+    assert some.where(np.array([1])).strengths.tolist() == [0]
+    assert replace(events.unweighted(), examples=np.full(4, 0.3, np.float32)).strengths is None
+    assert some.fingerprint != events.fingerprint

@@ -101,14 +101,13 @@ class Interactions:
         """
         if not len(self):
             return None
-        if self.weights.min() != self.weights.max():
+        equal = self.weights.min() == self.weights.max()
+        if not equal:
             check_weights(self.weights)
-        weights = self.weights if self.examples is None else self.weights * self.examples
-        if weights.min() == weights.max() > 0:
-            return None
-        counted = weights if self.examples is None else weights[weights > 0]
-        mean = counted.mean(dtype=np.float64) if len(counted) else 1.0
-        return _frozen((weights / mean).astype(np.float32))
+        if self.examples is None:
+            return None if equal else _over_mean(self.weights, self.weights)
+        weights = self.examples if equal else self.weights * self.examples
+        return None if weights.min() == weights.max() > 0 else _over_mean(weights, weights[weights > 0])
 
     @cached_property
     def weighted_popularity(self) -> NDArray[Any]:
@@ -165,6 +164,12 @@ class Interactions:
         for column in columns if self.examples is None else (*columns, self.examples):
             digest.update(np.ascontiguousarray(column).data)
         return digest.hexdigest()[:16]
+
+
+def _over_mean(weights: NDArray[np.float32], counted: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Weights over the mean of those that count."""
+    mean = counted.mean(dtype=np.float64) if len(counted) else 1.0
+    return _frozen((weights / mean).astype(np.float32))
 
 
 def check_weights(weights: NDArray[np.float32], where: str = "weights") -> None:
