@@ -14,13 +14,17 @@ import torch
 from shortlist.lab.experiments.cache import ORIGIN, AnswerCache
 from shortlist.lab.experiments.components.pools.claims import best_systems, claims_of
 from shortlist.lab.experiments.components.pools.methods import (
+    BY_ERROR,
     CORE,
+    DISTILLED,
+    ENSEMBLE,
+    FULL_WIDE,
     MITIGATIONS,
     MOE_ITEM,
     MOE_USER_ITEM,
     RANDOM,
+    SINGLE,
     SQUARES_ITEM,
-    SQUARES_USER_ITEM,
     Method,
 )
 from shortlist.lab.experiments.components.pools.points import POWER_LAW, Grid, Point
@@ -33,7 +37,8 @@ from shortlist.progress import Progress, silent
 from shortlist.train.loop.device import device_of
 
 FILES = {POWER_LAW: "components-fig5"}
-WITH_RECALL = (RANDOM, MOE_USER_ITEM, MOE_ITEM, SQUARES_ITEM, SQUARES_USER_ITEM)
+DRAWN = (RANDOM, MOE_USER_ITEM, MOE_ITEM, DISTILLED, SINGLE, ENSEMBLE, SQUARES_ITEM, BY_ERROR, FULL_WIDE)
+WITH_RECALL = (RANDOM, MOE_USER_ITEM, MOE_ITEM, SQUARES_ITEM, BY_ERROR)
 AT_CENTRE = (PRECISION, RECALL, METRICS[2], METRICS[5])
 
 
@@ -165,10 +170,10 @@ def _fast_on_gpu(device: torch.device) -> Iterator[None]:
 
 
 def _rows(table: Table, grid: Grid, every: int) -> list[Row]:
-    """Curves over each sweep, everything at the centre and where variants were trained, and the use of experts."""
+    """Curves of some systems over each sweep, everything at a few points, and the use of experts in training."""
     found = [
         row(f"{method.name} on {sweep.name}", metric, table.of(point, method, metric).tolist(), x=value)
-        for metric, methods in ((PRECISION, CORE), (RECALL, WITH_RECALL))
+        for metric, methods in ((PRECISION, DRAWN), (RECALL, WITH_RECALL))
         for sweep in grid.sweeps
         for method in methods
         for value, point in sweep
@@ -177,7 +182,7 @@ def _rows(table: Table, grid: Grid, every: int) -> list[Row]:
         found += [
             row(f"{name} at {place}", metric, table.of(point, name, metric).tolist())
             for name in table.names(point)
-            for metric in AT_CENTRE
+            for metric in (AT_CENTRE if point == grid.centre else (PRECISION, RECALL))
         ]
     for method in (MOE_USER_ITEM, MOE_ITEM, SQUARES_ITEM):
         trails = [one["effective"] for one in table.facts[grid.centre, method.name]]
