@@ -5,7 +5,7 @@ from pathlib import Path
 from shortlist.lab.result import Claim, Difference, Result, Row, read_result
 from shortlist.report.plots import bars, lines, panels
 
-MANY_ROWS = 2000  # with more, points of curves are in the JSON file only
+MANY_ROWS = 1000  # with more, points of curves are in the JSON file only
 MANY_LINES = 10  # with more, there is a plot for each place
 
 

@@ -77,7 +77,7 @@ def test_t4_tie_where_the_penalty_equals_the_copies():
         ("printed, all should work", "all", (1 / 8, True, 7 / 32), (-5 / 24, True, 0)),
         ("printed, all should work", "own_pool", (1, True, 7 / 32), (1 / 16, False, 0)),
         ("repaired, own works", "all", (-5 / 24, False, 0), (-13 / 16, True, 1 / 4)),
-        ("repaired, own works", "own_pool", (1, True, 0), None),
+        ("repaired, own works", "own_pool", (1, True, 0), (0, False, 1 / 4)),
         ("repaired, all works", "all", (-1 / 16, False, 3 / 16), (-7 / 24, True, 0)),
         ("repaired, all works", "own_pool", (7 / 8, True, 3 / 16), None),
     ],

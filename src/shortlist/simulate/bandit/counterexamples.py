@@ -140,7 +140,7 @@ def regimes(name: str, rule: str | WeightRule) -> tuple[Regime, Regime]:
         moment = float((mass * x * x).sum())  # 0: nothing is learned about the last feature
         limit = float((mass * x * example.means).sum()) / moment if moment else 0.0
         lost = float(example.means[~seen].sum() / len(x))
-        found.append(Regime(positive, limit, (limit > 0) == positive, lost))
+        found.append(Regime(positive, limit, limit > 0 if positive else limit < 0, lost))
     return found[0], found[1]
 
 

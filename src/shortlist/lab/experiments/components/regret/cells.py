@@ -31,7 +31,7 @@ class Sizes:
         100,
         5,
     )  # width, arms and nominators of the control of equal features
-    draws: int = 200  # of the Monte Carlo of asymptotes
+    draws: int = 400  # of the Monte Carlo of asymptotes
 
 
 FULL = Sizes({10: (5,), 20: (5,), 40: (2, 5, 10, 20)}, (10, 100, 1000))

@@ -41,6 +41,7 @@ def all_claims(curves: Curves, control: Played) -> list[Claim]:
     return [
         below_single(curves),
         *grows(curves),
+        as_many_as_arms(curves),
         concave(curves),
         *more_nominators(curves),
         policies(curves),
@@ -71,7 +72,7 @@ def grows(curves: Curves) -> list[Claim]:
     ratios = sorted(curves.sizes.ratios)
     by_ratio, by_arms = [], []
     for one, count in curves.places():
-        for name in TWO_STAGE:
+        for name in TWO_STAGE if count < one.arms else ():
             own = [curves.final(one, name, count, subset) for subset in subsets(one.width, ratios)]
             by_ratio += [paired(low, high) for low, high in pairwise(own)]
     for fewer, count in curves.places():
@@ -85,9 +86,28 @@ def grows(curves: Curves) -> list[Claim]:
             ]
     note = "difference in regret of two-stage systems"
     return [
-        _every("regret grows with d/s", PAPER, by_ratio, f"{note}, a step of d/s"),
+        _every(
+            "regret grows with d/s", PAPER, by_ratio, f"{note}, a step of d/s, fewer nominators than arms"
+        ),
         _every("regret grows with arms", PAPER, by_arms, f"{note}, ten times as many arms in other rounds"),
     ]
+
+
+def as_many_as_arms(curves: Curves) -> Claim:
+    """With a nominator for each arm the regret is that of the ranker alone, whatever nominators see."""
+    gaps = [
+        float(
+            np.abs(curves.final(one, name, count, subset) - curves.final(one, name, count, one.width)).max()
+        )
+        for one, count in curves.places()
+        if count == one.arms
+        for subset in subsets(one.width, curves.sizes.ratios)
+        for name in TWO_STAGE
+    ]
+    note = f"largest difference over d/s and seeds in {len(gaps)} cells, exactly 0 expected"
+    return claim(
+        "N = arms: the ranker alone", SPEC, bool(gaps) and max(gaps) == 0, max(gaps, default=0.0), note
+    )
 
 
 def _next_arms(curves: Curves, one: Played) -> Played | None:
