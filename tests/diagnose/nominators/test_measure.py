@@ -7,7 +7,7 @@ from shortlist.diagnose.funnel import measure_funnel
 from shortlist.diagnose.nominators.measure import measure_nominators
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.sample import hits_per_request, sample_users
-from shortlist.nominate import TreeNominator
+from shortlist.nominate import Split, TreeNominator
 from shortlist.pipeline import load_recommender
 from shortlist.pipeline.offline import offline
 from tests.diagnose.nominators.lists_of import own, relevant
@@ -99,6 +99,18 @@ def test_nominator_that_returns_nothing_and_empty_slates_are_defined():
 def test_budget_below_the_later_stages_says_so():
     one = measured(own("a", [[1]] * 40) + own("b", [[2]] * 40), relevant([[1]] * 40), budget_ms=1e-6)
     assert "the other stages alone take longer" in one.split.why
+
+
+def test_pipeline_with_a_split_has_limits_of_its_own():
+    rows = [[1, 2]] * 40
+    limits = Split(name="split", nominators=("a", "b"), limits=((1, 1),), k=2)
+    one = measured(own("a", rows) + own("b", rows) >> limits, relevant([[1]] * 40))
+    assert (
+        one.split
+        == one.same_slots
+        == NotMeasured("'split' splits the candidates already, by limits of its own")
+    )
+    assert one.nominators["a"].found.shapley.mean == 0.5
 
 
 def test_pool_of_trees_is_measured(tree_bundle, world):

@@ -21,9 +21,10 @@ from shortlist.diagnose.sample import UserSample, sample_users
 from shortlist.diagnose.segments import Pairs, activity
 from shortlist.evaluate.latency import Clock
 from shortlist.evaluate.losses import Bools, Ints
-from shortlist.grammar import Pipeline
+from shortlist.grammar import Pipeline, leaves
 from shortlist.metrics.estimate import Estimate, shares
 from shortlist.metrics.nomination.overlap import overlap
+from shortlist.nominate import Split
 from shortlist.progress import Progress, silent
 
 TIMED = 40  # requests
@@ -51,8 +52,8 @@ def measure_nominators(
     if budget_ms is not None and times.p95_ms is not None:
         latency = Latency(budget_ms, times.nominators_ms + budget_ms - times.p95_ms)
     terms = Terms(lists, _folds(lists), _numbers(segments), len(segments), times.costs, latency)
-    learned = learn_split(terms, same_candidates=True)
-    more = learn_split(terms, same_candidates=False)
+    known = _known_split(pipeline)
+    learned, more = (known or learn_split(terms, same_candidates=same) for same in (True, False))
     return NominationReport(
         len(sample),
         sample.n_users,
@@ -66,6 +67,12 @@ def measure_nominators(
         learned if isinstance(learned, NotMeasured) else advice(pipeline, terms, learned, hits),
         more if isinstance(more, NotMeasured) else advice(pipeline, terms, more, hits),
     )
+
+
+def _known_split(pipeline: Pipeline) -> NotMeasured | None:
+    """A stage that splits the candidates by limits of its own: those of the lists before it decide little."""
+    own = [leaf.title for leaf in leaves(pipeline) if isinstance(leaf, Split)]
+    return NotMeasured(f"{own[0]!r} splits the candidates already, by limits of its own") if own else None
 
 
 def _times(
