@@ -14,7 +14,7 @@ from shortlist.train.context import RequestBatch
 from shortlist.train.split.ranks import TargetRanks, all_ranks, ranks_in_pool
 
 BY = ("history", "none")
-LISTS = 1000  # requests whose distinct candidates are counted
+LISTS = 300  # requests whose distinct candidates are counted
 
 
 @dataclass(frozen=True)
