@@ -39,8 +39,8 @@ class Sizes:
         4000  # out-of-fold requests: limits are learned from them, and rankers are trained on them
     )
     folds: int = 4
-    tree_epochs: int = 10
-    tower_epochs: int = 10
+    tree_epochs: int = 5
+    tower_epochs: int = 4
     ranker_epochs: int = 20
     width: int = 200  # length of every list
 
