@@ -9,6 +9,7 @@ from shortlist.lab.experiments import EXPERIMENTS, FIGURES
 
 WITHOUT_DATA = (
     "components-fig3",
+    "components-fig4",
     "components-prop2",
     "components-fig5",
     "demo-world",

@@ -6,6 +6,7 @@ from functools import partial
 from shortlist.lab.experiments.components.budget import components_budget
 from shortlist.lab.experiments.components.pools.fig5 import components_fig5
 from shortlist.lab.experiments.components.regret.fig3 import components_fig3
+from shortlist.lab.experiments.components.regret.fig4 import components_fig4
 from shortlist.lab.experiments.components.regret.prop2 import components_prop2
 from shortlist.lab.experiments.full_stage.ablations import ARMS as NEGATIVES
 from shortlist.lab.experiments.full_stage.ablations import fsltr_negatives
@@ -57,6 +58,8 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "bounds-table1-mind": partial(bounds_table1, where="mind"),
     "classic-ml1m": classic_ml1m,
     "components-fig3": components_fig3,
+    "components-fig4": components_fig4,
+    "components-fig4-eurlex": partial(components_fig4, where="eurlex"),
     "components-prop2": components_prop2,
     "components-fig5": components_fig5,
     "components-fig5-eurlex": partial(components_fig5, where="eurlex"),
@@ -111,6 +114,7 @@ __all__ = [
     "classic_ml1m",
     "components_budget",
     "components_fig3",
+    "components_fig4",
     "components_prop2",
     "components_fig5",
     "demo_world",
