@@ -231,6 +231,39 @@ def test_pools_of_a_stage_belong_to_the_stages_that_name_it_in_their_order():
         with_examples(replace(context, fitted={"source": three}), recipe, "first", None)
 
 
+RESTRICTED = """
+pipeline = "source % 5 + factors % 5 + own % 5"
+[stages.source]
+type = "popular"
+[stages.factors]
+type = "mf"
+[stages.factors.train]
+examples = "own_pool"
+pools = "{pools}"
+[stages.own]
+type = "in-pool"
+by = "factors"
+pools = "{pools}"
+number = {number}
+"""
+
+
+def test_nominator_that_a_stage_restricts_to_a_pool_learns_from_that_pool(tmp_path):
+    events, trainer = mixed(), trainer_of("mf", {}, "mf")
+    context: Any = replace(context_of(events), fitted={"source": WithPools()})
+
+    def items_under(pools: object, number: int) -> set[int]:
+        recipe = parse_recipe(RESTRICTED.format(pools=pools, number=number), "r.toml")
+        return set(with_examples(context, recipe, "factors", trainer).events.items)
+
+    assert items_under("source", 1) == set(range(10, 20))
+    path = tmp_path / "pools.jsonl"
+    write_pools(path, Pools.of([[3, 4], list(range(20))]), ("own", "factors"), Vocabulary.of(list(range(20))))
+    assert items_under(path, 0) == {3, 4}
+    with pytest.raises(ConfigError, match=r"number: 'source' has 2 pools, got 2; count from 0"):
+        items_under("source", 2)
+
+
 def test_items_that_are_not_in_the_catalogue_are_noted(tmp_path):
     path = tmp_path / "pools.jsonl"
     path.write_text('{"nominator": "it", "items": [1, 2, 77]}\n', "utf-8")

@@ -37,6 +37,7 @@ POOLS = Setting(
     "",
     "Item pools for own_pool, mix and ips: a file with a line for each nominator, or a stage that has pools.",
 )
+IN_POOL = "in-pool"  # type of stages that restrict a nominator to a pool
 BY_POOL = ("own_pool", "mix")
 FROM_LOG = ("own_pick", "ips")
 MIN_EFFECTIVE = 0.1  # share of effective examples below which importance weights are replaced
@@ -99,7 +100,7 @@ def check_pools(recipe: Recipe, name: str, catalog: Catalog) -> None:
     """Refuse a file of pools that cannot be read."""
     source = str(recipe.stages[name].train.get(POOLS.name, POOLS.default))
     if source and source not in recipe.stages:
-        read_pool(Path(source), name, catalog.vocabulary)
+        read_pool(Path(source), _inside(recipe, name, source) or name, catalog.vocabulary)
 
 
 def with_examples(context: TrainContext, recipe: Recipe, name: str, trainer: object) -> TrainContext:
@@ -110,7 +111,7 @@ def with_examples(context: TrainContext, recipe: Recipe, name: str, trainer: obj
     try:
         pool, unknown = _pool(context, recipe, name)
         if rule.kind in FROM_LOG:
-            return _picked(context, name, trainer, rule, pool, unknown)
+            return _picked(context, recipe, name, trainer, rule, pool, unknown)
         assert pool is not None
         weights = _weights(rule, pool[context.events.items])
         logged = None if context.log is None else _weights(rule, pool[_items(context.log)])
@@ -124,15 +125,27 @@ def _pool(context: TrainContext, recipe: Recipe, name: str) -> tuple[Bools | Non
     source = str(recipe.stages[name].train.get(POOLS.name, POOLS.default))
     if not source:
         return None, ()
+    around = _inside(recipe, name, source)
     if source in recipe.stages:
         users = [one for one, stage in recipe.stages.items() if stage.train.get(POOLS.name) == source]
+        if around is not None:
+            return _row(context, source, int(recipe.stages[around].settings.get("number", 0))), ()
         return _row(context, source, users.index(name), len(users)), ()
-    pool, unknown = read_pool(Path(source), name, context.catalog.vocabulary)
+    pool, unknown = read_pool(Path(source), around or name, context.catalog.vocabulary)
     return pool, (f"{unknown} items of its pool are not in the catalogue",) if unknown else ()
 
 
-def _row(context: TrainContext, source: str, number: int, count: int) -> Bools:
-    """The pool of the nominator with this number among those that name the stage, in the order of the recipe."""
+def _inside(recipe: Recipe, name: str, source: str | None = None) -> str | None:
+    """The stage of type in-pool that restricts a nominator, to a pool of this file or stage if it is given."""
+    for other, stage in recipe.stages.items():
+        same = source is None or stage.settings.get(POOLS.name) == source
+        if stage.type == IN_POOL and stage.settings.get("by") == name and same:
+            return other
+    return None
+
+
+def _row(context: TrainContext, source: str, number: int, count: int | None = None) -> Bools:
+    """A pool of a stage; without a stage in-pool, all `count` pools belong to the stages that name it in turn."""
     if source not in context.fitted:
         raise ConfigError(f"{POOLS.name}: {source!r} must stand before the stages that name it in the recipe")
     pools = getattr(context.fitted[source], "pools", None)
@@ -140,10 +153,12 @@ def _row(context: TrainContext, source: str, number: int, count: int) -> Bools:
         raise ConfigError(
             f"{POOLS.name} must name a file or a stage with item pools, and {source!r} has none"
         )
-    if pools.n_nominators != count:
+    if count is None and number >= pools.n_nominators:
+        raise ConfigError(f"number: {source!r} has {pools.n_nominators} pools, got {number}; count from 0")
+    if count is not None and pools.n_nominators != count:
         raise ConfigError(
             f"{POOLS.name}: {source!r} has {pools.n_nominators} pools and {count} stages name it; each pool belongs to "
-            "one stage, in the order of the recipe"
+            "one stage, in the order of the recipe, or to one that a stage of type in-pool restricts to it"
         )
     pool: Bools = pools.matrix[number]
     return pool
@@ -151,6 +166,7 @@ def _row(context: TrainContext, source: str, number: int, count: int) -> Bools:
 
 def _picked(
     context: TrainContext,
+    recipe: Recipe,
     name: str,
     trainer: object,
     rule: WeightRule,
@@ -161,12 +177,14 @@ def _picked(
     log = context.log
     assert log is not None
     context = replace(context, events=with_picked_events(context.events, log))
-    picks = picks_of(log, name)
+    assert log.nominations is not None
+    known = name in log.nominations.nominators
+    picks = picks_of(log, name if known else _inside(recipe, name) or name)
     picked = picks.picked[:, 0]
     if not picked.any():
         raise DataError(
             f"{EXAMPLES.name}: no positive of the log was nominated by {name!r}; its nominators are "
-            f"{', '.join(log.nominations.nominators if log.nominations else ())}"
+            f"{', '.join(log.nominations.nominators)}"
         )
     if rule.kind == "ips" and np.isnan(picks.shown).any():
         raise ConfigError(
