@@ -38,7 +38,7 @@ class NominationLog:
         if unknown.any():
             raise DataError(
                 f"nominations: expected the ranks of nominated items in the log, got none for {unknown.any(1).sum()} "
-                f"of {len(self)} items; the log was written by shortlist 0.3 or earlier: log new requests"
+                f"of {len(self)} items; an earlier version wrote the log: log new requests"
             )
         found: Array = np.where(self.picked, self.place.astype(np.int64) - 1, ABSENT)
         return found
