@@ -4,6 +4,7 @@ from shortlist.simulate.labels.disjoint import simulate_disjoint
 from shortlist.simulate.labels.eurlex import Eurlex, read_eurlex
 from shortlist.simulate.labels.label_bandit import LabelBandit
 from shortlist.simulate.labels.power_law import PowerLawWorld
+from shortlist.simulate.labels.random_nominations import chance_of_reward
 from shortlist.simulate.labels.slate_quality import SlateQuality, best_quality, slate_quality
 from shortlist.simulate.labels.table import LabelTable
 
@@ -14,6 +15,7 @@ __all__ = [
     "PowerLawWorld",
     "SlateQuality",
     "best_quality",
+    "chance_of_reward",
     "read_eurlex",
     "simulate_disjoint",
     "slate_quality",
