@@ -200,7 +200,7 @@ type = "seen"
 
 @pytest.mark.parametrize(
     "settings",
-    ['allocation = "gate"', 'allocation = "distilled"', 'allocation = "random"\ncatalogue_rate = true'],
+    ['allocation = "gate"', 'allocation = "distilled"', 'allocation = "random"'],
 )
 def test_a_recipe_trains_it_and_its_bundle_answers_the_same(world, tmp_path, settings):
     text = RECIPE.format(pipeline="pooled % 30 >> seen", stage="last = 20", train=settings)

@@ -149,6 +149,12 @@ def test_balance_is_1_when_the_nominators_are_used_equally_and_n_when_one_is_use
     assert balance_loss(equal[:1].expand(5, 3)).item() == pytest.approx(3.0)
 
 
+def test_balance_can_be_below_1_where_the_most_used_nominator_is_not_the_most_often_largest() -> None:
+    weights = torch.tensor([[0.51, 0.49], [0.51, 0.49], [0.0, 1.0]])
+    assert balance_loss(weights.log()).item() == pytest.approx(2 * (0.34 * 2 + 0.66) / 3)
+    assert balance_loss(weights.log()).item() < 1
+
+
 def test_effective_experts_count_evenly_used_ones() -> None:
     load = torch.tensor([[0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]])
     assert torch.allclose(effective_experts(load), torch.tensor([4.0, 1.0, 2.0]))

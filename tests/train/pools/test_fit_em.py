@@ -108,6 +108,19 @@ def test_it_stops_when_it_gains_too_little_and_changes_no_input() -> None:
     assert fit.model.log_sigma.dtype == torch.float32
 
 
+def test_a_free_sigma_explains_single_outcomes_and_predicts_new_ones_worse() -> None:
+    """Why sigma is fixed by default: experts compete for outcomes of 0 and 1, and the gate absorbs the noise."""
+    triples, new = outcomes(60), outcomes(60, seed=1)
+    free = fit_em(linear("item"), triples, iterations=30).model
+    fixed = fit_em(linear("item", sigma=1.0, learn_sigma=False), triples, iterations=30).model
+    errors = [
+        ((one.mixture_mean(new.contexts, new.items) - new.rewards) ** 2).mean().item()
+        for one in (free, fixed)
+    ]
+    assert free.sigma.item() < 0.1
+    assert errors[0] > errors[1] + 0.02
+
+
 def test_what_it_cannot_fit_is_refused() -> None:
     with pytest.raises(ConfigError, match="gaussian outcomes, got bernoulli"):
         fit_em(mixture(outcome="bernoulli"), outcomes(5))

@@ -81,37 +81,27 @@ def held_out_requests(
 
 
 def with_negatives(
-    requests: Requests,
-    contexts: Tensor,
-    seen: Interactions,
-    negatives: int,
-    catalogue_rate: bool,
-    random: np.random.Generator,
+    requests: Requests, contexts: Tensor, seen: Interactions, negatives: int, random: np.random.Generator
 ) -> Triples:
     """Every target with reward 1 and `negatives` random items with reward 0, none of them an item of the user.
 
-    The share of targets among the examples is then 1 / (1 + negatives), not that among all items of the catalogue;
-    predictions keep their order. With `catalogue_rate` a random item weighs as many items as it stands for, and a
-    prediction is the probability that the item is the next one.
+    The share of targets among the examples is then 1 / (1 + negatives) and not 1 / A. Where P is the probability that
+    an item of A is the next one, the share of reward 1 among its examples is P / (P + negatives / A): it grows with P.
     """
-    count, n_items = len(requests), seen.n_items
+    count = len(requests)
     users = requests.users.numpy().repeat(negatives)
     items, free = _drawn(users, seen, random)
-    rows = torch.arange(count)
     own = torch.from_numpy(np.flatnonzero(free))
-    weights = torch.ones(count) if requests.weights is None else requests.weights.float()
-    negative_weights = weights.repeat_interleave(negatives)[own]
-    if catalogue_rate:
-        taken = torch.from_numpy(np.append(seen.lengths, 0))[torch.from_numpy(users)][own]
-        negative_weights = negative_weights * (n_items - taken.clamp(max=n_items - 1)) / negatives
-    weighted = catalogue_rate or requests.weights is not None
-    every = torch.cat([weights, negative_weights])
+    rows = torch.arange(count)
+    weights = requests.weights
+    if weights is not None:
+        weights = torch.cat([weights, weights.repeat_interleave(negatives)[own]])
     return Triples(
         contexts,
         torch.cat([rows, rows.repeat_interleave(negatives)[own]]),
         torch.cat([requests.targets, torch.from_numpy(items)[own]]),
         torch.cat([torch.ones(count), torch.zeros(len(own))]),
-        every / every.mean() if weighted else None,
+        weights,
     )
 
 

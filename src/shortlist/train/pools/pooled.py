@@ -60,9 +60,6 @@ class PooledTrainer:
     objective: str = setting(PoolTraining.objective, "What is trained.", choices=OBJECTIVES)
     cap: float = setting(CAP, "Largest distilled pool over the mean size.", least=1, most=1000)
     negatives: int = setting(10, "Random items for each event.", least=1, most=10_000)
-    catalogue_rate: bool = setting(
-        False, "Weigh random items by how many they stand for: predictions are chances of the next item."
-    )
     instances: int = setting(100_000, "Largest number of events that are examples.", least=1, most=1e9)
     epochs: int = setting(20, "Largest number of epochs.", least=1, most=100_000)
     batch_size: int = setting(2000, "Training examples per step.", least=1, most=10_000_000)
@@ -169,7 +166,7 @@ class Examples:
         def triples(own: Requests) -> Triples:
             seen = (own.means - scale[0]) / scale[1] * own.known[:, None]
             contexts = torch.cat([seen, users[own.users]], dim=1) if users.numel() else seen
-            return with_negatives(own, contexts, events, trainer.negatives, trainer.catalogue_rate, random)
+            return with_negatives(own, contexts, events, trainer.negatives, random)
 
         valid = None
         if context.valid is not None and len(context.valid):
