@@ -56,7 +56,7 @@ def components_fig5(
     d_e=10, s=100 of 400 features and N=10 nominators; d_e and s once more at c=100, and c once more where nominators
     read the features of one block of latent factors each. Every system has the same steps, batches, learning rates and
     stop: the rate and the step with the highest precision@5 on validation rows are taken for each seed. Distilled
-    systems train for as many steps in total. Lists are the 5 labels with the highest mixture mean; lists of what
+    systems have no more steps in total. Lists are the 5 labels with the highest mixture mean; lists of what
     nominators nominate are in the rows of the centre. A row without labels has precision and recall 0. Differences are
     paired over seeds, with intervals of the t-test.
     """

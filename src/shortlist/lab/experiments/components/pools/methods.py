@@ -20,8 +20,8 @@ class Method:
 
     Gates: `pools` hard random pools, each expert trained on its own; `uniform` the mean of all experts; `item` and
     `user_item` learned. `single`: one expert of the width of all together. `full`: one expert that reads all features,
-    as a ranker would. `distilled`: hard pools after 80 % of the steps, the rest of the steps trains experts on them;
-    pools by `gate` weight, by the lowest `error` of an expert on the examples of an item, or `random` ones.
+    as a ranker would. `distilled`: hard pools after at most 80 % of the steps, the rest trains experts on them; pools
+    by `gate` weight, by the lowest `error` of an expert on the examples of an item, or `random` ones.
     """
 
     name: str

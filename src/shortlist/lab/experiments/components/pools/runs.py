@@ -57,14 +57,13 @@ class Run:
         if not self.method.distilled:
             trainer.run(self.schedule.steps)
             return [self._measured(self.method.name, model, trainer.kept, trainer.done)]
-        last = round(self.schedule.distilled_share * self.schedule.steps)
-        trainer.run(self.schedule.steps - last)
+        trainer.run(round((1 - self.schedule.distilled_share) * self.schedule.steps))
         hard = self._distilled(model, trainer.kept.parameters, rows)
         taken = {name: one.clone() for name, one in trainer.kept.parameters.items() if name[:5] != "gate."}
         before = Kept(taken, trainer.kept.quality.clone(), trainer.kept.step.clone())
         copies = {name: one.clone() for name, one in taken.items()}
         tuned = Trainer(self.method, hard, self.tables, rows, copies, self.schedule, done=trainer.done)
-        tuned.run(last)
+        tuned.run(self.schedule.steps - trainer.done)
         return [
             self._measured(self.method.name, hard, tuned.kept, tuned.done),
             self._measured(self.method.name + BEFORE, hard, before, trainer.done),

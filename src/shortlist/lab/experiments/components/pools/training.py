@@ -27,7 +27,9 @@ class Schedule:
     patience: int = 4  # evaluations in which no seed and no learning rate improves
     batch: int = 2000
     rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
-    distilled_share: float = 0.2  # of the steps, on distilled pools
+    distilled_share: float = (
+        0.2  # of the steps on distilled pools; more where the training before stops early
+    )
 
 
 @dataclass(eq=False)
