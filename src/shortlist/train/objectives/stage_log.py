@@ -25,7 +25,9 @@ class StageLog:
     n_stages: int
     incl_prob: Array | None = None  # [C] probability that the log kept the item; None: all were kept
     scores: Array | None = None  # float32 [C, n_stages], NaN = not scored; None: not needed
-    nomination: Array | None = None  # int64 [C] row of the item in a `NominationLog`, -1 = no positive feedback
+    nomination: Array | None = (
+        None  # int64 [C] row of the item in a `NominationLog`, -1 = no positive feedback
+    )
     strength: Array | None = None  # float32 [C] how much a positive counts; None: all are equal
 
     def __post_init__(self) -> None:
