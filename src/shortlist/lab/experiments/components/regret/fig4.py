@@ -21,12 +21,13 @@ from shortlist.simulate.labels.eurlex import read_eurlex
 from shortlist.simulate.labels.label_bandit import ARM_IS_LABEL, DISJOINT, TARGET
 
 PAPER = "002 figure 4"
-RATIOS = (1, 2, 4, 10, 20, 40)
+RATIOS = (2, 4, 10, 20, 40)
 POLICIES = ("U", "G")
 RELATIVE, SHARE = "regret over that of a uniform agent", "nominator share of regret"
 TUNING_SEEDS = range(1000, 1003)
 ALPHAS = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 TUNED = 0.25  # share of the rounds in which exploration is tuned
+LONG = 1  # numbers of nominators, above which random nominators are played too
 RANDOM = "random nominators, U ranker"
 Floats = NDArray[np.float64]
 NOTE = (
@@ -35,7 +36,8 @@ NOTE = (
     "'arm_is_label': an arm is a row and has reward 1 if it has the label of that arm. 'disjoint': an arm is a label "
     "of one row, with coefficients for each arm. One exploration for UCB in all roles, tuned on seeds of its own at "
     "half of the features, a quarter of the rounds. U+G is a UCB ranker with greedy nominators. The features of a "
-    "nominator are a random subset of its own."
+    "nominator are a random subset of its own. With all features (d/s = 1) two stages are the single stage, which is "
+    "the ranker alone. The paper plays 5,000 rounds everywhere."
 )
 
 
@@ -48,18 +50,22 @@ class Sizes:
     nominators: tuple[int, ...]
     rounds: int
     ratios: tuple[float, ...] = RATIOS
-    seeds: int = 6  # at most
+    policies: tuple[tuple[str, str], ...] = (("U", "U"),)  # of the ranker and of the nominators
+    seeds: int = 5  # at most
 
 
+EVERY_PAIR = tuple((ranker, nominator) for ranker in POLICIES for nominator in POLICIES)
 FULL = (
-    Sizes(TARGET, (100, 1000), (2, 5, 10, 20, 50), 5000),
-    Sizes(ARM_IS_LABEL, (100,), (2, 10, 50), 2000, (1, 4, 40)),
-    Sizes(DISJOINT, (100,), (2, 10, 50), 2000, (1, 4, 40), 5),
+    Sizes(TARGET, (100,), (2, 5, 10, 20, 50), 5000),
+    Sizes(TARGET, (1000,), (2, 10, 50), 2000),
+    Sizes(TARGET, (100,), (10,), 2000, (2, 10), EVERY_PAIR),
+    Sizes(ARM_IS_LABEL, (100,), (2, 10, 50), 2000, (4, 40)),
+    Sizes(DISJOINT, (100,), (10,), 1000, (4, 40)),
 )
 QUICK = (
-    Sizes(TARGET, (20,), (2, 5), 120, (1, 4)),
-    Sizes(ARM_IS_LABEL, (20,), (2,), 60, (1, 4)),
-    Sizes(DISJOINT, (20,), (2,), 60, (1, 4)),
+    Sizes(TARGET, (20,), (2, 5), 120, (4,)),
+    Sizes(ARM_IS_LABEL, (20,), (2,), 60, (4,)),
+    Sizes(DISJOINT, (20,), (2,), 60, (4,)),
 )
 
 
@@ -75,7 +81,7 @@ class Place:
     random: Regret | None = None
 
     def __str__(self) -> str:
-        return f"{self.sizes.conversion}, A={self.arms}"
+        return f"{self.sizes.conversion}, A={self.arms}, T={self.sizes.rounds}"
 
     def final(self, system: System, part: str = "realised_total") -> Floats:
         return self.regret.final(system, part)
@@ -131,16 +137,15 @@ def table_of(name: str, where: str, profile: str, data: Path | None) -> LabelTab
 
 
 def systems_of(width: int, sizes: Sizes, arms: int, alpha: float) -> list[System]:
-    """Two stages with every pair of policies, and single stages."""
-    shown = subsets(width, sizes.ratios)
+    """Two stages whose nominators lack features, and single stages; with all features both are the same."""
     two = [
         System(nominator, count, subset, ranker, alpha, alpha)
         for count in sizes.nominators
         if count <= arms
-        for subset in shown
-        for ranker in POLICIES
-        for nominator in POLICIES
+        for subset in subsets(width, sizes.ratios)
+        for ranker, nominator in sizes.policies
     ]
+    shown = subsets(width, (1, *sizes.ratios))
     return [*two, *(System(policy, 1, subset, None, alpha) for subset in shown for policy in POLICIES)]
 
 
@@ -164,7 +169,7 @@ def _played(table: LabelTable, sizes: Sizes, arms: int, seeds: Sequence[int], pr
     systems = systems_of(table.width, sizes, arms, alpha)
     regret = play(systems, seeds=seeds, rounds=rounds, settings=_settings(rounds), progress=progress)
     random = None
-    if sizes.conversion == TARGET and arms == min(sizes.arms):
+    if sizes.conversion == TARGET and len(sizes.nominators) > LONG:
         explorers = [System("G", count, 1, "U", None, alpha) for count in sizes.nominators if count <= arms]
         random = play(explorers, seeds=seeds, rounds=rounds, settings=_settings(rounds, epsilon=1.0))
     return Place(sizes, arms, table.width, alpha, regret, random)
@@ -207,15 +212,14 @@ def _claims(places: Sequence[Place]) -> list[Claim]:
     return [one for one in found if one is not None]
 
 
-def _narrow(place: Place) -> list[System]:
-    """Two-stage systems whose nominators lack features."""
-    return [one for one in place.regret.systems if one.ranker and one.subset < place.width]
+def _two_stage(place: Place) -> list[System]:
+    return [one for one in place.regret.systems if one.ranker]
 
 
 def _below_single(place: Place) -> Claim:
     """Two stages against a single stage with the same features and policy."""
     gaps = []
-    for system in _narrow(place):
+    for system in _two_stage(place):
         single = System(system.nominator, 1, system.subset, None, place.alpha)
         gaps.append(paired(place.relative(system), place.relative(single)))
     return _every(f"{place}: two-stage < single", gaps, "relative regret minus that of a single stage")
@@ -224,8 +228,8 @@ def _below_single(place: Place) -> Claim:
 def _more_nominators(place: Place) -> Iterable[Claim | None]:
     """Relative regret and the share of nominators, from each number of nominators to the next."""
     regret, shares = [], []
-    counts = sorted({one.n_nominators for one in _narrow(place)})
-    for system in _narrow(place):
+    counts = sorted({one.n_nominators for one in _two_stage(place)})
+    for system in _two_stage(place):
         for few, many in pairwise(counts):
             if system.n_nominators == few:
                 other = replace(system, n_nominators=many)
