@@ -1,5 +1,7 @@
 """Pooled nominators: their lists equal exhaustive ones, they are stages, and a recipe trains them."""
 
+import json
+
 import pytest
 import torch
 
@@ -252,6 +254,27 @@ number = 2
         items = stages[name].nominate(query).items
         assert items.shape[1] == 5
         assert pools[number][items].all()
+
+
+def test_a_file_of_pools_restricts_a_nominator(world, tmp_path):
+    path = tmp_path / "pools.jsonl"
+    ids = [world.items.id(row) for row in range(0, 40, 4)]
+    path.write_text(json.dumps({"nominator": "few", "items": ids}) + "\n")
+    text = f'''
+name = "few"
+pipeline = "popular % 5 + few % 6"
+[stages.popular]
+type = "popular"
+[stages.few]
+type = "in-pool"
+by = "popular"
+pools = "{path}"
+'''
+    few = train(parse_recipe(text), world, refit=False).pipeline.nominators[1]
+    items = few.nominate(Query.of([[1, 2]])).items
+    assert items.shape == (1, 6)
+    assert bool((items % 4 == 0).all())
+    assert int(items.max()) < 40
 
 
 def test_a_pool_of_nothing_is_refused_with_what_to_do(world):

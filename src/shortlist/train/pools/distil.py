@@ -54,10 +54,10 @@ def pools_from_gate(
 ) -> Pools:
     """Pools from the mean weights of nominators for items [N, A].
 
-    Every item goes to one pool so that the sum of weights is largest with at most ceil(cap * A / N) items in a pool
-    (exact up to 5,000 items); without a cap, to the nominator with the largest weight. With a threshold an item also
-    joins other pools with room where its weight is at least that. A pool with fewer than `min_size` items then gets
-    those with its largest weights from larger pools, and copies where there are none to take.
+    Every item goes to one pool so that the sum of weights is largest with at most ceil(cap * A / N) items in a pool;
+    without a cap, to the nominator with the largest weight. A pool with fewer than `min_size` items then gets those
+    with its largest weights from larger pools, and copies where there are none to take. With a threshold an item also
+    joins other pools with room where its weight is at least that.
     """
     values = _checked(weights)
     n_nominators, n_items = values.shape
