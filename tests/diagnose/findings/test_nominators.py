@@ -1,9 +1,10 @@
 from dataclasses import replace
 
+from shortlist.diagnose.diagnosis import NominatorReport
 from shortlist.diagnose.findings.nominators import nominator_findings
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.metrics.estimate import Estimate
-from tests.diagnose.example import NOMINATION, between, diagnosis, split, value
+from tests.diagnose.example import NOMINATION, NOMINATORS, between, diagnosis, split, value
 
 
 def findings(nomination=NOMINATION, **changes):
@@ -49,6 +50,13 @@ def test_nominator_that_others_do_not_replace_or_that_is_used_is_kept():
     assert findings(needed)[0].knob == "Keep it: the others do not make up for it."
     used = findings(dependents={"popular": ("rank",)})[0]
     assert used.knob == "Keep it: it is used by 'rank'."
+
+
+def test_nominator_whose_slates_are_missed_is_not_advised_away():
+    lower = {"popular": NominatorReport(300, 10, between(-0.03)), "covisit": NOMINATORS["covisit"]}
+    knob = findings(nominators=lower)[0].knob
+    assert knob.startswith("Slates without it, as trained and not filled up, lose: -3.0 points [-4.0, -2.0].")
+    assert "Train again without it" in knob
 
 
 def test_single_nominator_has_no_findings():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from shortlist.diagnose.diagnosis import Diagnosis, Finding
-from shortlist.diagnose.findings.text import listed, points, rises
+from shortlist.diagnose.findings.text import falls, listed, points, rises
 from shortlist.diagnose.nominators.report import NominationReport, NominatorValue, SplitAdvice
 from shortlist.diagnose.nominators.text import brings, gains, limits, milliseconds, refilled
 
@@ -45,6 +45,11 @@ def _keep_or_not(name: str, value: NominatorValue, diagnosis: Diagnosis) -> str:
         return "Keep it: the others do not make up for it."
     saved = "time" if value.cost is None else milliseconds(value.cost.ms)
     report = diagnosis.nominators.get(name)
+    if report is not None and falls(report.without):
+        return (
+            f"Slates without it, as trained and not filled up, lose: {points(report.without)}. Train again without it "
+            f"and with higher limits of the others before you decide; it would save {saved} per request."
+        )
     slates = (
         ""
         if report is None

@@ -21,7 +21,7 @@ from shortlist.pipeline.run import Slate
 from shortlist.progress import Progress, silent, tracked
 
 DEEPER = 4  # lists are measured up to this times the limit, so that a split can be learned
-COUNTED = 400_000  # candidates whose ranks in all lists are kept, at most, unless one batch has more
+COUNTED = 100  # requests whose candidates are kept with their ranks in all lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +95,8 @@ def measure_lists(pipeline: Pipeline, sample: UserSample, progress: Progress = s
     ]
     batches, counted = list[_BatchLists](), 0
     for batch in tracked(sample.batches, "nominators", progress):
-        lists = _batch(run(pipeline, batch.query), longer, limits, batch, counted < COUNTED)
-        counted += len(lists.candidates)
+        lists = _batch(run(pipeline, batch.query), longer, limits, batch, COUNTED - counted)
+        counted += lists.counted
         batches.append(lists)
     return _joined(batches, sample, tuple(part.title for part in parts), limits)
 
@@ -117,7 +117,7 @@ class _BatchLists:
 
 
 def _batch(
-    slate: Slate, longer: Sequence[Stage | None], limits: Sequence[int | None], batch: Batch, counted: bool
+    slate: Slate, longer: Sequence[Stage | None], limits: Sequence[int | None], batch: Batch, most: int
 ) -> _BatchLists:
     query, relevant, parts = batch.query, batch.relevant, slate.trace.steps[0].parts
     none = Candidates.none(len(query), query.history.device)
@@ -142,8 +142,8 @@ def _batch(
         torch.stack([part.count for part in parts], 1).numpy(),
         np.array([_length(one) for one in more]),
         slate.trace.nominated.valid.sum(1).numpy(),
-        ranks[both.valid].numpy() if counted else np.zeros((0, len(parts)), np.int64),
-        len(relevant) if counted else 0,
+        ranks[:most][both.valid[:most]].numpy(),
+        len(relevant[:most]),
         slate.candidates.valid.sum(1).numpy(),
         _revealed(slate.candidates, [part.name for part in parts], relevant),
     )

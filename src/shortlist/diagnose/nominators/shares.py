@@ -12,6 +12,7 @@ from shortlist.metrics.nomination.allocate import allocate
 from shortlist.metrics.nomination.coverage import ABSENT, Bools, covered
 
 SAME = 0.005  # share of the candidates per request by which two settings may differ
+ENOUGH = 5000  # pairs to fit limits to
 FOLDS = 2  # halves of the users: slots are given away on one half and counted on the other
 
 
@@ -67,7 +68,7 @@ def refilled_limits(lists: NominatorLists, number: int, fitted: Bools) -> Ints:
     """Limits [N] without one nominator, and with as many candidates per request as before."""
     without = lists.limits.copy()
     without[number] = 0
-    ranks = lists.rank[fitted]
+    ranks = some_of(lists.rank[fitted])
     live = np.array([(one < ABSENT).any() for one in ranks.T])  # those that find any of these items
     live[number] = False
     kept, longest = without[live], lists.longest[live]
@@ -83,6 +84,11 @@ def refilled_limits(lists: NominatorLists, number: int, fitted: Bools) -> Ints:
     return most_within(lists, filled, 0, room, lists.per_request(lists.limits)) if room > 0 else without
 
 
+def some_of(pairs: Ints) -> Ints:
+    """Pairs [P, ...] to fit limits to: all, or every other one, and so on."""
+    return pairs[:: max(1, len(pairs) // ENOUGH)]
+
+
 def most_within(
     lists: NominatorLists, limits_of: Callable[[int], Ints], low: int, high: int, candidates: float
 ) -> Ints:
@@ -91,7 +97,8 @@ def most_within(
     if lists.per_request(best) <= enough:
         return best
     best = limits_of(low)
-    while high - low > max(1, high // 100):
+    near = max(1, (high - low) // 50)
+    while high - low > near:
         middle = (low + high) // 2
         tried = limits_of(middle)
         if lists.per_request(tried) <= enough:

@@ -10,7 +10,7 @@ import torch
 from shortlist.diagnose.knobs.rewritten import Silent, replace_part
 from shortlist.diagnose.nominators.lists import NominatorLists
 from shortlist.diagnose.nominators.report import NominatorCost, SplitAdvice
-from shortlist.diagnose.nominators.shares import block_of, found_by_any, most_within
+from shortlist.diagnose.nominators.shares import block_of, found_by_any, most_within, some_of
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.sample import UserSample, count_hits, sample_users
 from shortlist.errors import ConfigError
@@ -59,7 +59,7 @@ class Terms:
 
     def limits(self, slots: int, by_segment: bool = False) -> Ints:
         """Limits [N] that find most with so many slots, or those of every segment [G, N]."""
-        ranks, prices = self.lists.rank[self.fitted], dict[str, Any]()
+        ranks, prices = some_of(self.lists.rank[self.fitted]), dict[str, Any]()
         live = (ranks < ABSENT).any(0)
         if self.latency is not None:
             own = [[one.call_ms, one.slot_ms] for one in self.costs]
@@ -67,7 +67,7 @@ class Terms:
         found = allocate(
             ranks,
             min(slots, int(self.lists.longest[live].sum())) if live.any() else slots,
-            segments=self.segment[self.fitted] if by_segment else None,
+            segments=some_of(self.segment[self.fitted]) if by_segment else None,
             n_segments=self.segments if by_segment else 1,
             block=block_of(slots),
             floor=np.minimum(FLOOR, self.lists.limits).tolist(),
