@@ -58,8 +58,10 @@ def fit_sgd(
     kept: PoolFit | None = None
     for restart in range(training.restarts):
         torch.manual_seed(training.seed + 7919 * restart)
-        own = copy.deepcopy(model).to(triples.device)
-        fit = _fit(own.reset() if restart else own, triples, valid, training, restart, progress)
+        own = copy.deepcopy(model)
+        if restart:  # on a CPU, so that initial values do not depend on the device
+            own = own.cpu().reset()
+        fit = _fit(own.to(triples.device), triples, valid, training, restart, progress)
         kept = fit if kept is None or fit.value > kept.value else kept
     assert kept is not None
     return kept
