@@ -31,6 +31,7 @@ type = "co-visit"
 [stages.split]
 type = "split"
 [stages.split.train]
+by = "history"
 segments = 2
 [stages.rank]
 type = "feature-ranker"
@@ -129,11 +130,11 @@ def ranks_of(rank: np.ndarray, lengths: np.ndarray) -> TargetRanks:
 def test_segments_have_about_as_many_requests():
     lengths = np.repeat([1, 2, 3, 4, 5, 9, 20, 50], 10)
     ranks = ranks_of(np.zeros((80, 2), np.int64), lengths)
-    history = SplitRule(segments=4).history(ranks)
+    history = SplitRule(by="history", segments=4).history(ranks)
     counts = np.bincount(segments_of(lengths, history))
     assert counts.tolist() == [20, 20, 20, 20]
     assert SplitRule(by="none").history(ranks) == ()
-    assert SplitRule().history(ranks_of(np.zeros((9, 2), np.int64), np.full(9, 7))) == ()
+    assert SplitRule(by="history").history(ranks_of(np.zeros((9, 2), np.int64), np.full(9, 7))) == ()
 
 
 def test_serving_and_training_put_a_history_into_the_same_segment():

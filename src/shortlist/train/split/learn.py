@@ -13,7 +13,7 @@ from shortlist.settings import setting
 from shortlist.train.context import RequestBatch
 from shortlist.train.split.ranks import TargetRanks, all_ranks, ranks_in_pool
 
-BY = ("history", "none")
+BY = ("none", "history")
 LISTS = 300  # requests whose distinct candidates are counted
 
 
@@ -21,7 +21,7 @@ LISTS = 300  # requests whose distinct candidates are counted
 class SplitRule:
     """How a budget is split over nominators."""
 
-    by: str = setting("history", "Segments of requests: by length of the history, or none.", choices=BY)
+    by: str = setting("none", "Segments of requests: by length of the history, or none.", choices=BY)
     segments: int = setting(4, "Segments, each with about as many training requests.", least=1, most=100)
     floor: int = setting(
         5,

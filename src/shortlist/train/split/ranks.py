@@ -136,10 +136,10 @@ def _whole(ranks: NDArray[np.float32]) -> Ints:
 def _places(found: Candidates, targets: Tensor) -> Ints:
     """The position of each target among the candidates of its request [P]; targets in order of their requests."""
     row, column = found.valid.numpy().nonzero()
-    items, wanted = found.items.numpy()[row, column], targets.numpy()
-    request, at = (wanted >= 0).nonzero()
-    most = max(int(items.max(initial=0)), int(wanted.max(initial=0))) + 1
-    keys, asked = row * most + items, request * most + wanted[request, at]
+    items, rows = found.items.numpy()[row, column], targets.numpy()
+    request, at = (rows >= 0).nonzero()
+    most = max(int(items.max(initial=0)), int(rows.max(initial=0))) + 1
+    keys, asked = row * most + items, request * most + rows[request, at]
     order = np.argsort(keys, kind="stable")
     place = np.searchsorted(keys[order], asked).clip(max=max(len(keys) - 1, 0))
     return _where_equal(keys, order, place, asked, column)
