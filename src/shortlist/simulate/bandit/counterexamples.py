@@ -133,9 +133,9 @@ def regimes(name: str, rule: str | WeightRule) -> tuple[Regime, Regime]:
     weights, x = _weights(example, rule), example.features[:, -1]
     found = []
     for positive in (True, False):
-        wanted = x * (1 if positive else -1) > 0
+        found_by_sign = x * (1 if positive else -1) > 0
         others = np.delete(example.pools.matrix, SECOND, axis=0).any(0)
-        seen = (example.pools.matrix[SECOND] & (wanted | (x == 0))) | others
+        seen = (example.pools.matrix[SECOND] & (found_by_sign | (x == 0))) | others
         mass = weights * seen
         moment = float((mass * x * x).sum())  # 0: nothing is learned about the last feature
         limit = float((mass * x * example.means).sum()) / moment if moment else 0.0

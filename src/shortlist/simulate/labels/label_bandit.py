@@ -22,7 +22,7 @@ LARGEST = 1 << 20  # numbers of the contexts of one seed that are made at a time
 class LabelBandit:
     """Arms with reward 1 or 0 from a table of labels, each round with rows of its own.
 
-    `target`: a label drawn by its frequency is wanted; every arm is another row, with its features times the label's
+    `target`: a target label is sampled by its frequency; every arm is another row, with its features times the label's
     prototype, and has reward 1 if it has the label. `arm_is_label`: every arm is another row, and has reward 1 if it
     has the label of that arm; more arms than labels repeat them. `disjoint`: every arm is a label of the same row,
     whose features all arms share, so that a policy needs coefficients for each arm: see `simulate_disjoint`. Expected
@@ -76,22 +76,22 @@ class LabelRounds:
         self._cumulative = np.cumsum((table.popularity / table.popularity.sum()).numpy())
         self._draws = [generator(seed, ROWS, bandit.arms) for seed in seeds]
         self._next = AHEAD
-        self._rows = self._wanted = torch.empty(0)
+        self._rows = self._targets = torch.empty(0)
 
     def next(self, most: int) -> Rounds:
         if self._next == AHEAD:
             self._fill()
         cell = self._bandit.width * (1 if self._bandit.conversion == DISJOINT else self._bandit.arms)
         stop = min(self._next + min(most, max(1, LARGEST // cell)), AHEAD)
-        rows, wanted = self._rows[:, self._next : stop], self._wanted[:, self._next : stop]
-        self._next = stop  # rows [S, R, A], wanted [S, R]
+        rows, targets = self._rows[:, self._next : stop], self._targets[:, self._next : stop]
+        self._next = stop  # rows [S, R, A], targets [S, R]
         if self._bandit.conversion == DISJOINT:
             return self._shared(rows[..., 0])
         contexts = self._features[rows]  # [S, R, A, D]
         if self._bandit.conversion == ARM_IS_LABEL:
             return self._rounds(contexts, self._labels[rows, self._label_of_arm])
-        wanted = wanted[..., None]
-        return self._rounds(contexts * self._prototypes[wanted], self._labels[rows, wanted])
+        targets = targets[..., None]
+        return self._rounds(contexts * self._prototypes[targets], self._labels[rows, targets])
 
     def _shared(self, rows: Tensor) -> Rounds:
         contexts = self._features[rows][:, :, None].expand(-1, -1, self._bandit.arms, -1)
@@ -102,11 +102,11 @@ class LabelRounds:
         return Rounds(contexts, rewards, rewards)
 
     def _fill(self) -> None:
-        """The rows and the wanted labels of the next rounds."""
+        """The rows and the target labels of the next rounds."""
         self._next = 0
         shape, n_labels = (AHEAD, self._bandit.arms), len(self._cumulative)
         rows = [draw.integers(len(self._features), size=shape) for draw in self._draws]
         chances = np.stack([draw.random(AHEAD) for draw in self._draws])
-        wanted = np.searchsorted(self._cumulative, chances, side="right").clip(max=n_labels - 1)
+        targets = np.searchsorted(self._cumulative, chances, side="right").clip(max=n_labels - 1)
         self._rows = torch.from_numpy(np.stack(rows)).to(self._device)  # [S, AHEAD, A]
-        self._wanted = torch.from_numpy(wanted).to(self._device)  # [S, AHEAD]
+        self._targets = torch.from_numpy(targets).to(self._device)  # [S, AHEAD]

@@ -130,7 +130,7 @@ def _blocks(table: Table, points: Sequence[Point]) -> list[Claim]:
         gap = table.gap(points, method, RANDOM)
         note = (
             f"paired difference in {PRECISION} over {len(points)} points; the mean weight of the expert that reads "
-            f"a label's block is {weight:.3f}, by chance {1 / points[0].nominators:.3f}"
+            f"a label's block is {weight:.3f}, if random {1 / points[0].nominators:.3f}"
         )
         name = f"{method.name} > {RANDOM.name}{BLOCKS}"
         found.append(claim(name, CONTROL, gap.above, gap.mean, note, gap.interval))
@@ -176,10 +176,8 @@ def _above(
 ) -> Claim:
     gap = table.gap(points, one, other)
     above = int((table.differences(points, one, other).mean(1) > 0).sum())
-    wanted = "must lie above 0" if strict else "must not lie below 0"
-    note = (
-        f"paired difference in {PRECISION}, above at {above} of {len(points)} points; the interval {wanted}"
-    )
+    must = "must lie above 0" if strict else "must not lie below 0"
+    note = f"paired difference in {PRECISION}, above at {above} of {len(points)} points; the interval {must}"
     return claim(name, source, gap.above if strict else gap.high >= 0, gap.mean, note, gap.interval)
 
 

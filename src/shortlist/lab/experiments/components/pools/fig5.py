@@ -97,17 +97,17 @@ class _Cells:
 
     def table(self) -> Table:
         grid = self.world.grid
-        wanted = [(at, one) for at in grid.points for one in self._methods(at)]
+        trained = [(at, one) for at in grid.points for one in self._methods(at)]
         # Tables of one world at a time, as many points as possible with each.
-        wanted.sort(key=lambda pair: -pair[0].kappa)
+        trained.sort(key=lambda pair: -pair[0].kappa)
         values, facts = {}, {}
-        for done, (point, method) in enumerate(wanted):
-            self.progress("systems", done, len(wanted))
+        for done, (point, method) in enumerate(trained):
+            self.progress("systems", done, len(trained))
             for name in self._names(method):
                 answers = [self._answer(point, method, name, seed) for seed in self.world.seeds]
                 values[point, name] = np.stack([one.double().numpy() for one, _ in answers])
                 facts[point, name] = [one for _, one in answers]
-        self.progress("systems", len(wanted), len(wanted))
+        self.progress("systems", len(trained), len(trained))
         return Table(values, facts)
 
     def _methods(self, point: Point) -> Sequence[Method | None]:

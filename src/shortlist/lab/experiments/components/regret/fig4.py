@@ -32,7 +32,8 @@ RANDOM = "random nominators, U ranker"
 Floats = NDArray[np.float64]
 NOTE = (
     "Realised regret after the last round over that of an agent that plays every arm equally often, on the same "
-    "rounds; a round in which no arm has a reward costs nobody. 'target': a label is wanted, every arm is a row. "
+    "rounds; a round in which no arm has a reward costs nobody. 'target': a label is the target of a round, "
+    "every arm is a row. "
     "'arm_is_label': an arm is a row and has reward 1 if it has the label of that arm. 'disjoint': an arm is a label "
     "of one row, with coefficients for each arm. One exploration for UCB in all roles, tuned on seeds of its own at "
     "half of the features, a quarter of the rounds. U+G is a UCB ranker with greedy nominators. The features of a "
