@@ -57,7 +57,7 @@ class PooledTrainer:
     shared_items: bool = setting(False, "Item vectors shared by all nominators.")
     outcome: str = setting("gaussian", "Distribution of outcomes around a prediction.", choices=OUTCOMES)
     sigma: float = setting(0.0, "Standard deviation of outcomes; 0: of the examples.", least=0, most=100)
-    objective: str = setting(PoolTraining.objective, "What is trained.", choices=OBJECTIVES)
+    objective: str = setting("item-likelihood", "What is trained.", choices=OBJECTIVES)
     cap: float = setting(CAP, "Largest distilled pool over the mean size.", least=1, most=1000)
     negatives: int = setting(10, "Random items for each event.", least=1, most=10_000)
     instances: int = setting(100_000, "Largest number of events that are examples.", least=1, most=1e9)
