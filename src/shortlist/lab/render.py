@@ -1,5 +1,6 @@
 """A result for readers: a Markdown page, an SVG drawing, and the list of all claims."""
 
+import re
 from pathlib import Path
 
 from shortlist.lab.result import Claim, Difference, Result, Row, read_result
@@ -39,7 +40,7 @@ def result_drawings(result: Result) -> dict[str, str]:
     """SVG of each metric to draw, by the end of its file name; that of the first metric is empty."""
     if not result.drawings:
         return {"": result_drawing(result)}
-    names = ["", *(f"-{metric.replace(' ', '-')}" for metric in list(result.drawings)[1:])]
+    names = ["", *("-" + re.sub("[^a-z0-9]+", "-", metric.lower()) for metric in list(result.drawings)[1:])]
     drawings = (_drawing(result, metric, label) for metric, label in result.drawings.items())
     return dict(zip(names, drawings, strict=True))
 
