@@ -233,7 +233,7 @@ def test_segment_without_lists_has_the_prices_of_all() -> None:
 
 def test_floors_above_the_distinct_budget_are_refused() -> None:
     lists = Lists(RANK, np.zeros(100, np.int64), np.array([2]))
-    with pytest.raises(ConfigError, match="at least 15.5, the floors of 3 nominators together, got 4"):
+    with pytest.raises(ConfigError, match=r"at least 15\.5, the floors of 3 nominators together, got 4"):
         allocate(RANK, 4, floor=5, lists=lists)
 
 
