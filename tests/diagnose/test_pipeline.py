@@ -23,6 +23,7 @@ from shortlist.grammar import as_pipeline
 from shortlist.pipeline import Optional, Within, load_recommender
 from shortlist.stages import Seen
 from tests.diagnose.held_out import held_out_of
+from tests.diagnose.test_bundle import without_times
 from tests.diagnose.test_follow_items import random_requests
 from tests.pipeline.strategies import pipelines
 from tests.worlds import N_ITEMS, RandomFilter, RandomNominator, RandomScorer, listed, run_checked, tiny
@@ -94,7 +95,7 @@ def test_recall_is_the_mean_over_users_and_not_over_items():
 
 def test_same_seed_gives_the_same_diagnosis_and_another_seed_another_sample():
     first, same, other = (diagnosed(tiny(), random_requests(60), users=40, seed=seed) for seed in (0, 0, 1))
-    assert first == same
+    assert without_times(first) == without_times(same)
     assert first.recall != other.recall
 
 

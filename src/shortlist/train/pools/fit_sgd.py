@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -47,11 +48,13 @@ def fit_sgd(
     valid: Triples | None = None,
     training: PoolTraining | None = None,
     progress: Progress = silent,
+    folder: Path | None = None,
 ) -> PoolFit:
     """A trained copy of the mixture, on the device of the examples.
 
     The first training begins with the values that the mixture has, each further restart with new ones. The epoch with
-    the best objective on `valid` is kept, and so is the best restart.
+    the best objective on `valid` is kept, and so is the best restart. With a `folder` of checkpoints an interrupted
+    training continues; its `load` then begins there.
     """
     training = training or PoolTraining()
     check(model, triples, valid)
@@ -61,7 +64,7 @@ def fit_sgd(
         own = copy.deepcopy(model)
         if restart:  # on a CPU, so that initial values do not depend on the device
             own = own.cpu().reset()
-        fit = _fit(own.to(triples.device), triples, valid, training, restart, progress)
+        fit = _fit(own.to(triples.device), triples, valid, training, restart, progress, folder)
         kept = fit if kept is None or fit.value > kept.value else kept
     assert kept is not None
     return kept
@@ -133,6 +136,7 @@ def _fit(
     training: PoolTraining,
     restart: int,
     progress: Progress,
+    folder: Path | None,
 ) -> PoolFit:
     objective = Objective(model, training)
     plain, steps = batches_of(triples, training.batch_size, training.seed + 7919 * restart, objective.loss)
@@ -141,13 +145,15 @@ def _fit(
     loop = Loop(training.epochs, training.learning_rate, 0.0, training.patience, settle=settle)
     load: list[tuple[float, ...]] = []
     watched = triples.take(torch.arange(min(len(triples), WATCHED), device=triples.device))
-    state = loop.train(
-        LoopState(model, optimizer_of(model, training)),
+    state = LoopState(objective, optimizer_of(model, training))
+    loop.train(
+        state,
         _annealed(plain, steps, objective),
         steps,
         f"mixture {restart + 1}" if training.restarts > 1 else "mixture",
         progress,
-        lambda: _after_epoch(objective, valid, watched, load),
+        lambda: _after_epoch(objective, valid, watched, load, state.epoch),
+        folder=None if folder is None else folder.with_name(f"{folder.name}-{restart + 1}"),
     )
     model.widening.fill_(1.0)
     validation = tuple(state.validation) if valid is not None else ()
@@ -157,7 +163,7 @@ def _fit(
 
 def _annealed(batches: Batches, steps: int, objective: Objective) -> Batches:
     """The same batches, with sigma and the weight of the entropy as they are at each step."""
-    training, model = objective.training, objective.model
+    training, model = objective.settings, objective.model
     last = max(training.annealed * training.epochs * steps, 1e-9)
 
     def annealed(epoch: int) -> Iterator[Callable[[], Tensor]]:
@@ -171,14 +177,14 @@ def _annealed(batches: Batches, steps: int, objective: Objective) -> Batches:
 
 
 def _after_epoch(
-    objective: Objective, valid: Triples | None, watched: Triples, load: list[tuple[float, ...]]
+    objective: Objective, valid: Triples | None, watched: Triples, load: list[tuple[float, ...]], epoch: int
 ) -> float:
     """The validation value with the final sigma; without validation examples the number of the epoch, so that the last
     is kept.
     """
     objective.model.widening.fill_(1.0)
     load.append(_load(objective.model, watched))
-    return float(len(load)) if valid is None else _value(objective, valid)
+    return float(epoch) if valid is None else _value(objective, valid)
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from shortlist.models.mixture import PoolMixture, balance_loss
 from shortlist.train.pools.settings import PoolTraining
@@ -23,22 +23,26 @@ class Batch:
         return values.mean() if self.weights is None else (values * self.weights).sum() / self.weights.sum()
 
 
-class Objective:
+class Objective(nn.Module):
     """The loss of batches under some settings; it keeps the mean responsibilities of items."""
 
+    of_items: Tensor
+
     def __init__(self, model: PoolMixture, training: PoolTraining) -> None:
-        self.model, self.training = model, training
+        super().__init__()
+        self.model, self.settings = model, training
         size = (model.n_items, model.n_experts)
-        self.of_items = torch.full(size, 1 / model.n_experts, device=model.log_sigma.device)  # [A, N]
+        means = torch.full(size, 1 / model.n_experts, device=model.log_sigma.device)
+        self.register_buffer("of_items", means)  # [A, N], a checkpoint holds it
         self.entropy = torch.zeros((), device=model.log_sigma.device)  # weight of the gate's entropy
 
     def loss(self, batch: Batch) -> Tensor:
         """The objective, the balance of the nominators and the entropy of the gate."""
         log_p: Tensor = self.model.gate(batch.contexts, batch.items)  # [B, N]
         loss = self.value(batch, log_p, learning=True)
-        if self.training.balance:
-            loss = loss + self.training.balance * balance_loss(log_p)
-        if self.training.entropy:
+        if self.settings.balance:
+            loss = loss + self.settings.balance * balance_loss(log_p)
+        if self.settings.entropy:
             loss = loss - self.entropy * torch.special.entr(log_p.exp()).sum(-1).mean()
         return loss
 
@@ -47,11 +51,11 @@ class Objective:
         model = self.model
         log_p = model.gate(batch.contexts, batch.items) if log_p is None else log_p
         scores = model.experts(batch.contexts, batch.items)
-        if self.training.objective == "mean-squares":
+        if self.settings.objective == "mean-squares":
             mean = (log_p.exp() * model.linked(scores)).sum(-1)
             return batch.mean((batch.rewards - mean) ** 2)
         log_joint = log_p + model.log_density(scores, batch.rewards)
-        if self.training.objective == "likelihood":
+        if self.settings.objective == "likelihood":
             return -batch.mean(log_joint.logsumexp(-1))
         if learning:
             self._remember(batch.items, log_joint.detach().softmax(-1))
@@ -74,4 +78,4 @@ class Objective:
             0, items, torch.ones_like(items, dtype=self.of_items.dtype)
         )[:, None]
         new = torch.where(count > 0, total / count.clamp(min=1), self.of_items)
-        self.of_items.lerp_(new, 1 - self.training.item_memory)
+        self.of_items.lerp_(new, 1 - self.settings.item_memory)

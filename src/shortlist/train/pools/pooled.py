@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from shortlist.nominate import Pooled
 from shortlist.nominate.pools import make_pools
 from shortlist.settings import check_fields, setting
 from shortlist.train.context import TrainContext
+from shortlist.train.fingerprint import fingerprint
 from shortlist.train.loop.convergence import FitSummary, history_of
 from shortlist.train.loop.device import DEVICES, device_of
 from shortlist.train.pools.distil import CAP, distil
@@ -126,7 +128,22 @@ class PooledTrainer:
         device = device_of(self.device)
         valid = None if best is not None or examples.valid is None else examples.valid.to(device)
         training = self.training(best or self.epochs, context.seed)
-        return fit_sgd(model, examples.triples.to(device), valid, training, context.progress)
+        return fit_sgd(
+            model,
+            examples.triples.to(device),
+            valid,
+            training,
+            context.progress,
+            self._folder(examples, context),
+        )
+
+    def _folder(self, examples: "Examples", context: TrainContext) -> Path | None:
+        parts = (
+            fingerprint(context.valid),
+            fingerprint(examples.triples.contexts),
+            device_of(self.device).type,
+        )
+        return context.checkpoint_folder("pooled", asdict(self), *parts)
 
     def _distilled(
         self, model: PoolMixture, examples: "Examples", epochs: int, context: TrainContext
