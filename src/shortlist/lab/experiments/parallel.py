@@ -34,7 +34,7 @@ def run_cells(
     """Run the cells that the cache does not have, in this order; those that fail are returned with the reason."""
     missing = [cell for cell in cells if not cache.has(str(cell), settings(cell))]
     failed: dict[str, str] = {}
-    origin = {ORIGIN: [machine(), commit() + (" with changes" if has_changes() else "")]}
+    origin = origin_of_cells()
     progress("cells", 0, len(missing))
     for done, (cell, answer) in enumerate(_answers(missing, run, jobs), start=1):
         if isinstance(answer, str):
@@ -44,6 +44,11 @@ def run_cells(
             cache.put(str(cell), torch.from_numpy(values), {**facts, **origin}, settings(cell))
         progress("cells", done, len(missing))
     return failed
+
+
+def origin_of_cells() -> dict[str, Any]:
+    """Machine and commit of the cells that are computed now, as a fact of each."""
+    return {ORIGIN: [machine(), commit() + (" with changes" if has_changes() else "")]}
 
 
 def chosen_cells(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:

@@ -31,6 +31,7 @@ from shortlist.lab.experiments.components.budget_systems import (
 )
 from shortlist.lab.experiments.components.budget_trial import METRICS, BudgetTrial, Sizes
 from shortlist.lab.experiments.models.cells import Setup, dataset_of
+from shortlist.lab.experiments.parallel import origin_of_cells
 from shortlist.lab.result import Claim, Difference, Result, Row, claim, result, row, start
 from shortlist.metrics.significance import PairedTest, paired
 from shortlist.progress import Progress, silent
@@ -133,4 +134,4 @@ def _measured(trial: BudgetTrial) -> tuple[Tensor, dict[str, Any]]:
     """The metrics of all systems [systems, metrics, C], and their limits."""
     limits = {system: limits_of(system, trial) for system in SYSTEMS}
     metrics = torch.stack([trial.measured(limits[system]) for system in SYSTEMS])
-    return metrics, {"limits": {system: dict(one) for system, one in limits.items()}}
+    return metrics, {"limits": {system: dict(one) for system, one in limits.items()}, **origin_of_cells()}
