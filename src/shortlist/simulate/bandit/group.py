@@ -129,7 +129,8 @@ class Group:
         if self.settings.rule.kind != "all":
             known = self._known(action, candidates, greedy, scores)
             weights = self.settings.rule.weights(known)
-        self.nominators.update(x[:, :, None], reward[..., None], weights)
+        if self.settings.epsilon < 1:  # nominators that always explore are never asked
+            self.nominators.update(x[:, :, None], reward[..., None], weights)
         if self.ranker is not None:
             self.ranker.update(x, reward)
 

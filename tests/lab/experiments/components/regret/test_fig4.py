@@ -17,3 +17,12 @@ def test_the_quick_figure_has_every_conversion():
     assert "target, A=20, T=120: random nominators approach the ranker" in ids(found)
     shares = points(found, "d/s = 4 on target, A=20, T=120", "nominator share of regret")
     assert set(shares) == {2, 5}
+
+
+def test_cached_cells_give_the_same_figure(tmp_path):
+    first = components_fig4(None, "quick", range(2), cache_file=tmp_path / "cells")
+    again = components_fig4(None, "quick", range(2), cache_file=tmp_path / "cells")
+    assert [(one.method, one.values) for one in again.rows] == [
+        (one.method, one.values) for one in first.rows
+    ]
+    assert "Cells: " in first.note
