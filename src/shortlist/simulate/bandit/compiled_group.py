@@ -31,12 +31,12 @@ class CompiledGroup:
         self.sigma = np.zeros((s, q, n, width * width), real)
         for at in np.ndindex(s, q, n):
             self.sigma[at][: self.counts[at] ** 2 : self.counts[at] + 1] = 1 / settings.penalty
-        self.bound = (np.sqrt(self.counts) / settings.penalty).astype(real)
+        self.bound = np.full((s, q, n), 1 / settings.penalty, real)
         rankers = 0 if setup.single else q
         self.ranker_theta = np.zeros((s, rankers, width), real)
         self.ranker_sigma = np.zeros((s, rankers, width * width), real)
         self.ranker_sigma[..., :: width + 1] = 1 / settings.penalty
-        self.ranker_bound = np.full((s, rankers), np.sqrt(width) / settings.penalty, real)
+        self.ranker_bound = np.full((s, rankers), 1 / settings.penalty, real)
         self.policy = _policy(setup, settings)
         self.arms, self.in_pool, self.sizes = setup.arms, setup.in_pool, setup.valid.sum(-1)
         random = settings.tie == "random"

@@ -3,8 +3,8 @@
 Every sum runs over features in ascending order, with arms or rows of sigma on the lanes of the vector unit, so a score
 has the same bits wherever it is computed. Coefficients are packed: a nominator with m features keeps m of them, and
 m x m of sigma.
-Arms whose score cannot reach the best are not scored: a bonus is at most alpha |x| sqrt(|sigma|), with the Frobenius
-norm of sigma.
+Arms whose score cannot reach the best are not scored: a bonus is at most alpha |x| sqrt(|sigma|), with the norm of
+sigma at the start or its Frobenius norm now; every example makes sigma smaller.
 """
 
 from typing import Any
@@ -90,10 +90,12 @@ def play(  # type: ignore[no-untyped-def]
                     m = counts[q, n]
                     for j in range(m):
                         z[j] = x[arm, features[q, n, j]]
-                    bound[q, n] = _learn(z[:m], reward, weight, theta[q, n], sigma[q, n], u)
+                    norm = _learn(z[:m], reward, weight, theta[q, n], sigma[q, n], u)
+                    bound[q, n] = min(bound[q, n], norm)
             if two_stage:
                 z[:] = x[arm]
-                ranker_bound[q] = _learn(z, reward, 1.0, ranker_theta[q], ranker_sigma[q], u)
+                norm = _learn(z, reward, 1.0, ranker_theta[q], ranker_sigma[q], u)
+                ranker_bound[q] = min(ranker_bound[q], norm)
 
 
 @compiled
