@@ -1,6 +1,6 @@
 """A budget of candidates split over the nominators of a pool, by the length of the request's history."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,24 +58,15 @@ class Split(Selector):
                 )
 
     def select(self, query: Query, found: Candidates) -> Tensor:
-        depth = self.depth(query, found)  # [B, K]
-        kept = depth.sort(dim=1, stable=True).indices[:, : self.k]
-        inside = depth.gather(1, kept) <= (torch.finfo(depth.dtype).max if self.fill else COVERED)
-        scores = found.sort_keys().gather(1, kept).masked_fill(~inside, -torch.inf)
-        order = scores.sort(dim=1, descending=True, stable=True).indices
-        return kept.masked_fill(~inside, -1).gather(1, order)
+        return least_deep(found, self.depth(query, found), self.k, self.fill)
 
     def depth(self, query: Query, found: Candidates) -> Tensor:
         """How far down the lists each candidate is, in limits [B, K]; the largest number where none returned it."""
-        limits = self._rates[self.segments(query)]  # [B, N]
-        deepest = torch.finfo(torch.float32).max
-        depth = torch.full(found.shape, deepest, device=found.items.device)
-        for number, name in enumerate(self.nominators):
-            rank = found.columns.get(f"{name}.rank")  # None where the nominator was taken out of the pool
-            if rank is not None:
-                own = (rank + 1) / limits[:, number, None]
-                depth = torch.minimum(depth, own.nan_to_num(nan=deepest, posinf=deepest))
-        return depth.masked_fill(~found.valid, torch.inf)
+        return depth_in_lists(found, self.nominators, self.rates(query))
+
+    def rates(self, query: Query) -> Tensor:
+        """The limits of the nominators for every request [B, N]."""
+        return self._rates[self.segments(query)]
 
     def segments(self, query: Query) -> Tensor:
         """The segment of every request [B], by the length of its history."""
@@ -97,3 +88,27 @@ class Split(Selector):
                 f"{self.title}: expected nominators of the pool ({', '.join(sorted(nominators))}), "
                 f"got {', '.join(unknown)}"
             )
+
+
+def depth_in_lists(found: Candidates, nominators: Sequence[str], rates: Tensor) -> Tensor:
+    """The least place of each candidate in a nominator's list over the limit of the nominator [B, K].
+
+    `rates` [B, N] are the limits of each request. A candidate that no nominator returned has the largest number.
+    """
+    deepest = torch.finfo(torch.float32).max
+    depth = torch.full(found.shape, deepest, device=found.items.device)
+    for number, name in enumerate(nominators):
+        rank = found.columns.get(f"{name}.rank")  # None where the nominator was taken out of the pool
+        if rank is not None:
+            own = (rank + 1) / rates[:, number, None]
+            depth = torch.minimum(depth, own.nan_to_num(nan=deepest, posinf=deepest))
+    return depth.masked_fill(~found.valid, torch.inf)
+
+
+def least_deep(found: Candidates, depth: Tensor, k: int, fill: bool = True) -> Tensor:
+    """Positions of the k least deep candidates in the order of their scores; without `fill`, those within limits."""
+    kept = depth.sort(dim=1, stable=True).indices[:, :k]
+    inside = depth.gather(1, kept) <= (torch.finfo(depth.dtype).max if fill else COVERED)
+    scores = found.sort_keys().gather(1, kept).masked_fill(~inside, -torch.inf)
+    order = scores.sort(dim=1, descending=True, stable=True).indices
+    return kept.masked_fill(~inside, -1).gather(1, order)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from shortlist.lab.experiments.components.budget import components_budget
+from shortlist.lab.experiments.components.budget.experiment import components_budget
 from shortlist.lab.experiments.components.pools.fig5 import components_fig5
 from shortlist.lab.experiments.components.regret.fig3 import components_fig3
 from shortlist.lab.experiments.components.regret.fig4 import components_fig4

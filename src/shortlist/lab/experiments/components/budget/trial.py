@@ -10,6 +10,7 @@ from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.grammar import Stage
+from shortlist.lab.experiments.components.budget.contextual import ContextualSplit, UserFeatures
 from shortlist.metrics.ranking import ndcg, recall
 from shortlist.nominate import Split
 from shortlist.pipeline import TYPES, Recipe
@@ -25,9 +26,13 @@ from shortlist.train.registry import TRAINERS
 from shortlist.train.split.ranks import TargetRanks, ranks_in_pool
 
 NOMINATORS = ("tree", "nearest", "covisit", "popular")
+SPLIT = "split"
 EVERY = 10**9
 SHOWN = 10  # items of a slate
 METRICS = ("recall of the pool", f"ndcg@{SHOWN}", "candidates", "nominations")
+
+
+Limits = Mapping[str, Any]  # settings of a `split` stage
 
 
 @dataclass(frozen=True)
@@ -75,15 +80,22 @@ class BudgetTrial:
         """Ranks of the relevant items of test users."""
         return ranks_in_pool(self.test, NOMINATORS)
 
-    def measured(self, limits: Mapping[str, Any]) -> Tensor:
+    @cached_property
+    def features(self) -> UserFeatures:
+        """Features of requests, from the events without the targets of training requests."""
+        return UserFeatures.of(self.folds.events, self.folds.batches(self.seed), self.seed)
+
+    def measured(self, limits: "Limits | ContextualSplit") -> Tensor:
         """Recall of the pool, NDCG after a ranker that is trained on such pools, and two counts [4, C].
 
         The counts are those of distinct candidates within the limits, and of all nominations of these.
         """
         split, rank = self._fitted(limits)
+        split = split.sized(self.sizes.budget)
+        assert isinstance(split, Split | ContextualSplit)
         return torch.cat([self._metrics(one, split, rank) for one in self.test], dim=1)
 
-    def _metrics(self, batch: RequestBatch, split: Split, rank: Stage) -> Tensor:
+    def _metrics(self, batch: RequestBatch, split: Split | ContextualSplit, rank: Stage) -> Tensor:
         with torch.no_grad():
             pool = split(batch.query, batch.found)
             slate = rank(batch.query, pool)
@@ -98,22 +110,27 @@ class BudgetTrial:
             ]
         )
 
-    def _counts(self, batch: RequestBatch, split: Split) -> tuple[Tensor, Tensor]:
+    def _counts(self, batch: RequestBatch, split: Split | ContextualSplit) -> tuple[Tensor, Tensor]:
         """Nominations within the limits of each request, and distinct candidates [C]."""
-        own = torch.tensor(split.limits)[split.segments(batch.query)]
+        own = split.rates(batch.query)
         ranks = [batch.found.columns[f"{name}.rank"] for name in split.nominators]
         named = torch.stack([one < own[:, at, None] for at, one in enumerate(ranks)]) & batch.found.valid
         return named.sum((0, 2)).to(torch.float32), named.any(0).sum(1).to(torch.float32)
 
-    def _fitted(self, limits: Mapping[str, Any]) -> tuple[Split, Stage]:
+    def _fitted(self, limits: "Limits | ContextualSplit") -> tuple[Stage, Stage]:
         """The split, and a ranker that is trained on what it leaves of the out-of-fold candidates."""
-        work = PipelineTrainer.of(self._recipe(limits), TYPES, TRAINERS)
+        work = self._pipeline(limits)
         trained, _ = work.fit_later(self.folds, self._context)
         fitted = replace(self._context, fitted=self._stages)
         steps = work.parsed({name: work.renewed(name, one, fitted) for name, one in trained.items()}).stages
-        split = steps[1]
-        assert isinstance(split, Split)
-        return split, steps[2].sized(SHOWN)
+        return steps[1], steps[2].sized(SHOWN)
+
+    def _pipeline(self, limits: "Limits | ContextualSplit") -> PipelineTrainer:
+        """The trainers of the recipe, with this split."""
+        if not isinstance(limits, ContextualSplit):
+            return PipelineTrainer.of(self._recipe(limits), TYPES, TRAINERS)
+        work = PipelineTrainer.of(self._recipe({}), {**TYPES, SPLIT: ContextualSplit}, TRAINERS)
+        return replace(work, trainers={**work.trainers, SPLIT: _Given(limits)})
 
     @cached_property
     def _stages(self) -> dict[str, Stage]:
@@ -132,7 +149,7 @@ class BudgetTrial:
     def _context(self) -> TrainContext:
         return context_of(self.dataset, self._split, self.seed)
 
-    def _recipe(self, limits: Mapping[str, Any]) -> Recipe:
+    def _recipe(self, limits: "Limits") -> Recipe:
         sizes = self.sizes
         pool = " + ".join(f"{name} % {sizes.width}" for name in NOMINATORS)
         tree = {**TREE, "epochs": sizes.tree_epochs}
@@ -144,8 +161,18 @@ class BudgetTrial:
                 "nearest": nominator("two-tower", {"epochs": sizes.tower_epochs}),
                 "covisit": nominator("co-visit"),
                 "popular": nominator("popular"),
-                "split": StageConfig("split", dict(limits)),
+                SPLIT: StageConfig(SPLIT, dict(limits)),
                 "rank": StageConfig("feature-ranker", {}, {"epochs": sizes.ranker_epochs}),
             },
             {"requests": sizes.requests, "folds": sizes.folds},
         )
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A trainer of a split that was learned before."""
+
+    stage: ContextualSplit
+
+    def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage:
+        return replace(self.stage, name=str(settings["name"]))

@@ -4,7 +4,9 @@ A tree, two towers, co-visits and popular items are fitted by their trainers, ou
 all training events for test users, once per seed. Limits are learned from training requests. Every system serves 200
 distinct candidates: lists are read beyond their limits, all by the same factor, until there are so many. A ranker of
 the same type is trained on the candidates of every system, because the candidates of a request decide its negatives;
-it has the same requests and seed. Users of all seeds are pooled: each seed holds out other users.
+it has the same requests and seed. Segments are by length of history, or clusters of users by their mean item factors;
+a logistic gate over nominators gives every request limits of its own. Users of all seeds are pooled: each seed holds
+out other users.
 """
 
 from collections.abc import Sequence
@@ -18,18 +20,22 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.lab.experiments.cache import AnswerCache
-from shortlist.lab.experiments.components.budget_systems import (
+from shortlist.lab.experiments.components.budget.contextual import ClusterLimits, ContextualSplit
+from shortlist.lab.experiments.components.budget.systems import (
     ALONE,
     AUTO,
     EVEN,
+    GATE,
     GLOBAL,
+    KMEANS,
     ORACLE,
     PROPORTIONAL,
     SEGMENTS,
     SYSTEMS,
+    TILTED,
     limits_of,
 )
-from shortlist.lab.experiments.components.budget_trial import METRICS, BudgetTrial, Sizes
+from shortlist.lab.experiments.components.budget.trial import METRICS, BudgetTrial, Limits, Sizes
 from shortlist.lab.experiments.models.cells import Setup, dataset_of
 from shortlist.lab.experiments.parallel import origin_of_cells
 from shortlist.lab.result import Claim, Difference, Result, Row, claim, result, row, start
@@ -40,7 +46,7 @@ SOURCE = "budget split over nominators"
 QUICK = Sizes(budget=24, requests=200, folds=2, tree_epochs=1, tower_epochs=1, ranker_epochs=1, width=24)
 NAMES = {"ml-1m": "components-budget", "mind": "components-budget-mind"}
 PAIRS = (
-    (SEGMENTS, GLOBAL),
+    *product((SEGMENTS, KMEANS, GATE, TILTED), (GLOBAL,)),
     *product((SEGMENTS, GLOBAL), (AUTO, EVEN, PROPORTIONAL, *ALONE, ORACLE)),
 )
 MEASURED = METRICS[:2]
@@ -81,7 +87,14 @@ class BudgetTable:
     def claims(self) -> list[Claim]:
         """A learned split is above a fixed one, and one by segments above one for all; none may be below."""
         recall, ndcg = MEASURED
-        pairs = ((SEGMENTS, GLOBAL), (GLOBAL, EVEN), (GLOBAL, AUTO), (SEGMENTS, AUTO))
+        pairs = (
+            (SEGMENTS, GLOBAL),
+            (KMEANS, GLOBAL),
+            (TILTED, GLOBAL),
+            (GLOBAL, EVEN),
+            (GLOBAL, AUTO),
+            (SEGMENTS, AUTO),
+        )
         above = [self._claim(one, other, recall, "above") for one, other in pairs]
         ranked = [self._claim(one, other, ndcg, "above") for one, other in pairs]
         return [*above, *ranked, *(self._claim(one, AUTO, ndcg, "not below") for one in (GLOBAL, SEGMENTS))]
@@ -134,4 +147,17 @@ def _measured(trial: BudgetTrial) -> tuple[Tensor, dict[str, Any]]:
     """The metrics of all systems [systems, metrics, C], and their limits."""
     limits = {system: limits_of(system, trial) for system in SYSTEMS}
     metrics = torch.stack([trial.measured(limits[system]) for system in SYSTEMS])
-    return metrics, {"limits": {system: dict(one) for system, one in limits.items()}, **origin_of_cells()}
+    return metrics, {"limits": {system: _plain(one) for system, one in limits.items()}, **origin_of_cells()}
+
+
+def _plain(limits: Limits | ContextualSplit) -> dict[str, Any]:
+    """The settings of a split; of one that reads features, the limits of its clusters or the scale of its gate."""
+    if not isinstance(limits, ContextualSplit):
+        return dict(limits)
+    own = limits.limits
+    rows = own.limits if isinstance(own, ClusterLimits) else own.scale[None]
+    return {
+        "nominators": limits.nominators,
+        "limits": rows.round(decimals=1).tolist(),
+        "of": type(own).__name__,
+    }

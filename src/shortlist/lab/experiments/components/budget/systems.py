@@ -5,7 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.lab.experiments.components.budget_trial import NOMINATORS, BudgetTrial
+from shortlist.lab.experiments.components.budget.contextual import (
+    ContextualSplit,
+    cluster_split,
+    gate_split,
+)
+from shortlist.lab.experiments.components.budget.trial import NOMINATORS, BudgetTrial, Limits
 from shortlist.metrics.nomination.coverage import coverage_curves
 from shortlist.train.split.learn import SplitRule
 
@@ -13,14 +18,13 @@ SEGMENTS, GLOBAL = "segments", "global"
 AUTO, EVEN, PROPORTIONAL = "limits of auto", "even", "proportional"
 ORACLE, ORACLE_SEGMENTS = "oracle", "oracle segments"
 ALONE = tuple(f"{name} alone" for name in NOMINATORS)
-SYSTEMS = (SEGMENTS, GLOBAL, AUTO, EVEN, PROPORTIONAL, *ALONE, ORACLE, ORACLE_SEGMENTS)
+KMEANS, GATE, TILTED = "k-means segments", "gate", "global times gate"
+SYSTEMS = (SEGMENTS, GLOBAL, KMEANS, GATE, TILTED, AUTO, EVEN, PROPORTIONAL, *ALONE, ORACLE, ORACLE_SEGMENTS)
 OF_AUTO = (60, 60, 60, 20)  # of a tree, two towers, co-visits and popular items
 
-Limits = Mapping[str, Any]
 
-
-def limits_of(system: str, trial: BudgetTrial) -> Limits:
-    """The settings of the `split` stage of a system."""
+def limits_of(system: str, trial: BudgetTrial) -> Limits | ContextualSplit:
+    """The settings of the `split` stage of a system, or its stage."""
     if system in ALONE:
         return _fixed([trial.sizes.budget * (one == system) for one in ALONE])
     return _MAKE[system](trial)
@@ -29,6 +33,16 @@ def limits_of(system: str, trial: BudgetTrial) -> Limits:
 def _learned(trial: BudgetTrial, by: str) -> Limits:
     batches = trial.folds.batches(trial.seed)
     return SplitRule(by=by).learned(batches, NOMINATORS, trial.sizes.budget)
+
+
+def _gate(trial: BudgetTrial, learned: Sequence[int] | None = None) -> ContextualSplit:
+    batches = trial.folds.batches(trial.seed)
+    return gate_split(batches, trial.features, NOMINATORS, trial.sizes.budget, trial.seed, learned)
+
+
+def _clusters(trial: BudgetTrial) -> ContextualSplit:
+    batches = trial.folds.batches(trial.seed)
+    return cluster_split(batches, trial.features, NOMINATORS, trial.sizes.budget, trial.seed)
 
 
 def _oracle(trial: BudgetTrial, by: str) -> Limits:
@@ -52,9 +66,12 @@ def _fixed(limits: Sequence[int]) -> Limits:
     return {"nominators": NOMINATORS, "limits": (tuple(limits),), "history": ()}
 
 
-_MAKE: Mapping[str, Callable[[BudgetTrial], Limits]] = {
+_MAKE: Mapping[str, Callable[[BudgetTrial], Limits | ContextualSplit]] = {
     SEGMENTS: lambda trial: _learned(trial, "history"),
     GLOBAL: lambda trial: _learned(trial, "none"),
+    KMEANS: _clusters,
+    GATE: _gate,
+    TILTED: lambda trial: _gate(trial, _learned(trial, "none")["limits"][0]),
     AUTO: lambda trial: _fixed(_scaled(OF_AUTO, trial.sizes.budget)),
     EVEN: lambda trial: _fixed(_scaled((1, 1, 1, 1), trial.sizes.budget)),
     PROPORTIONAL: _proportional,

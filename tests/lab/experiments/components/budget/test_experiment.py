@@ -4,8 +4,9 @@ import pytest
 
 from shortlist.errors import ConfigError
 from shortlist.lab.experiments import EXPERIMENTS
-from shortlist.lab.experiments.components.budget import PAIRS, components_budget
-from shortlist.lab.experiments.components.budget_systems import ALONE, SYSTEMS
+from shortlist.lab.experiments.components.budget.contextual import CLUSTERS
+from shortlist.lab.experiments.components.budget.experiment import PAIRS, components_budget
+from shortlist.lab.experiments.components.budget.systems import ALONE, SYSTEMS
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +42,13 @@ def test_limits_of_every_seed_are_recorded(found):
     limits = found.settings["demo/0"]
     assert set(limits) == set(SYSTEMS)
     assert limits["even"]["limits"] == [[6, 6, 6, 6]]
+    assert len(limits["k-means segments"]["limits"]) == CLUSTERS
+    assert limits["gate"]["of"] == "GateLimits"
     assert len(limits["segments"]["limits"]) == len(limits["segments"]["history"]) + 1
 
 
 def test_claims_have_paired_intervals(found):
-    assert len(found.claims) == 10
+    assert len(found.claims) == 14
     assert all(one.interval is not None for one in found.claims)
 
 

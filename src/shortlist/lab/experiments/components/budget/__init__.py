@@ -1,0 +1,1 @@
+"""A budget of candidates split over nominators."""
