@@ -122,6 +122,17 @@ class Gate(nn.Module):
         made.bias.sub_(made.bias.mean())
         return made
 
+    def kept(self, at: Tensor) -> Self:
+        """A copy for these experts alone, whose weights add up to 1 again."""
+        if self.hard:
+            raise ConfigError("gate: hard pools need all of their nominators; prune before pools are made")
+        narrow = {"bias": 0, "contexts": 1, "items": 1, "outer.weight": 0, "outer.bias": 0}
+        stored = {
+            name: one.index_select(narrow[name], at) if name in narrow else one
+            for name, one in self.state_dict().items()
+        }
+        return type(self).build({**self.settings(), "n_experts": len(at)}, stored)
+
     def settings(self) -> dict[str, Any]:
         """The plain values that `build` needs beside the weights."""
         names = ("kind", "n_experts", "n_items", "n_features", "hidden", "hard")

@@ -63,6 +63,16 @@ class TwoTowerExperts(Experts):
     def all(self, contexts: Tensor) -> Tensor:
         return torch.einsum("bne,ane->ban", self.users(contexts), self.vectors())
 
+    @torch.no_grad()
+    def kept(self, at: Tensor) -> Self:
+        """A copy with these experts alone."""
+        made = type(self)(self.features[:, at], self.n_items, self.width, shared_items=self.shared_items)
+        made.to(self.weight)
+        made.weight.copy_(self.weight[:, at])
+        made.constant.copy_(self.constant[at])
+        made.items.copy_(self.items if self.shared_items else self.items[:, at])
+        return made
+
     def settings(self) -> dict[str, Any]:
         """The plain values that `build` needs beside the weights."""
         names = ("n_features", "n_experts", "n_items", "width", "shared_items")

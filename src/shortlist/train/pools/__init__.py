@@ -9,6 +9,7 @@ from shortlist.train.pools.distil import distil, pools_from_gate
 from shortlist.train.pools.finetune import FineTuned, finetune, with_pools
 from shortlist.train.pools.fit_em import EMFit, fit_em, linear_experts
 from shortlist.train.pools.fit_sgd import PoolFit, fit_sgd
+from shortlist.train.pools.number import NumberFit, fit_number, prune
 from shortlist.train.pools.settings import PoolTraining
 from shortlist.train.pools.triples import Triples
 from shortlist.train.pools.weights import Nominations, WeightRule
@@ -17,6 +18,7 @@ __all__ = [
     "EMFit",
     "FineTuned",
     "Nominations",
+    "NumberFit",
     "PoolFit",
     "PoolTraining",
     "Triples",
@@ -25,8 +27,10 @@ __all__ = [
     "distil",
     "finetune",
     "fit_em",
+    "fit_number",
     "fit_sgd",
     "linear_experts",
     "pools_from_gate",
+    "prune",
     "with_pools",
 ]

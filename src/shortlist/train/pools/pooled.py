@@ -31,6 +31,7 @@ from shortlist.train.pools.examples import (
 )
 from shortlist.train.pools.finetune import SHARE, finetune, with_pools
 from shortlist.train.pools.fit_sgd import PoolFit, fit_sgd
+from shortlist.train.pools.number import LEAST_USED, prune
 from shortlist.train.pools.settings import OBJECTIVES, PoolTraining
 from shortlist.train.pools.triples import Triples
 from shortlist.train.pools.user_features import user_features
@@ -60,6 +61,12 @@ class PooledTrainer:
     outcome: str = setting("gaussian", "Distribution of outcomes around a prediction.", choices=OUTCOMES)
     sigma: float = setting(0.0, "Standard deviation of outcomes; 0: of the examples.", least=0, most=100)
     objective: str = setting("item-likelihood", "What is trained.", choices=OBJECTIVES)
+    prune: float = setting(
+        LEAST_USED,
+        "Learned nominators with a smaller part of the examples are left out; 1: an equal part.",
+        least=0,
+        most=1,
+    )
     cap: float = setting(CAP, "Largest distilled pool over the mean size.", least=1, most=1000)
     negatives: int = setting(10, "Random items for each event.", least=1, most=10_000)
     instances: int = setting(100_000, "Largest number of events that are examples.", least=1, most=1e9)
@@ -88,6 +95,8 @@ class PooledTrainer:
         history = history_of(fit.validation, self.epochs, self.patience, FitSummary(fit.epochs))
         context.note(name, history)
         trained = fit.model.cpu()
+        if self.allocation != "random":
+            trained = prune(trained, examples.triples, self.prune)
         if self.allocation == "distilled":
             trained = self._distilled(trained, examples, fit.epochs, context)
         return Pooled(trained, examples.factors, examples.scale, examples.user_features, **settings)
