@@ -1,8 +1,9 @@
-"""A budget of candidates split over the nominators of a pool, by the length of the request's history."""
+"""A budget of candidates split over the nominators of a pool, by what is known of the request."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from shortlist.data import Candidates, Query
 from shortlist.errors import ArtifactError, ConfigError
 from shortlist.grammar import Selector
+from shortlist.nominate.split_gate import SplitGate
 from shortlist.settings import setting
 
 COVERED = 1.0  # depth of the last candidate within a limit
@@ -22,7 +24,7 @@ class Split(Selector):
     The depth of a candidate is its place in a nominator's list over the limit of that nominator, the least of all
     nominators; the k least deep candidates stay, in the order of their scores. Items of several nominators count once,
     so lists are read beyond their limits, all by the same factor, until there are k candidates. Another k scales all
-    limits.
+    limits. A gate multiplies the limits by what it expects of each nominator for the request.
     """
 
     nominators: tuple[str, ...] = setting((), "Names of the nominators that share the budget.")
@@ -33,6 +35,7 @@ class Split(Selector):
         (), "Shortest history of the second and each further segment, in ascending order.", least=1
     )
     fill: bool = setting(True, "Read lists beyond their limits until there are k different candidates.")
+    gate: SplitGate | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,7 +69,8 @@ class Split(Selector):
 
     def rates(self, query: Query) -> Tensor:
         """The limits of the nominators for every request [B, N]."""
-        return self._rates[self.segments(query)]
+        own = self._rates[self.segments(query)]
+        return own if self.gate is None else own * self.gate(query)
 
     def segments(self, query: Query) -> Tensor:
         """The segment of every request [B], by the length of its history."""
@@ -88,6 +92,15 @@ class Split(Selector):
                 f"{self.title}: expected nominators of the pool ({', '.join(sorted(nominators))}), "
                 f"got {', '.join(unknown)}"
             )
+        if self.gate is not None:
+            self.gate.check(n_items, len(self.nominators))
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {} if self.gate is None else self.gate.tensors()
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
+        return cls(**settings, gate=SplitGate.of(tensors))
 
 
 def depth_in_lists(found: Candidates, nominators: Sequence[str], rates: Tensor) -> Tensor:

@@ -74,6 +74,19 @@ def test_limits_are_in_the_saved_bundle(run, tmp_path):
     assert "limits = [[" in (tmp_path / "saved" / "pipeline.toml").read_text()
 
 
+def test_gate_is_trained_saved_and_served(world, tmp_path):
+    gated = SMALL.replace('by = "history"\nsegments = 2', 'by = "gate"')
+    trained = train_pipeline(parse_recipe(gated), world).recommender
+    split = split_of(trained.pipeline)
+    assert len(split.limits) == 1
+    query = world.split().test.query()
+    assert split.rates(query).unique(dim=0).shape[0] > 2
+    save_recommender(trained, tmp_path / "gated", Lineage("data", 0, "test", {}))
+    loaded = load_recommender(tmp_path / "gated")
+    assert split_of(loaded.pipeline).rates(query).equal(split.rates(query))
+    run_checked(loaded.pipeline, query)
+
+
 def test_budget_is_a_size_that_can_be_changed(run, world):
     pipeline = run.recommender.pipeline
     size = next(one for one in sizes_of(pipeline, 10, 100) if one.stage == "split")

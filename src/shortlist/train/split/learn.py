@@ -1,4 +1,4 @@
-"""Limits of nominators from the ranks of targets: the same for all requests, or by the length of the history."""
+"""Limits of nominators from the ranks of targets: the same for all requests, or for segments of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from shortlist.settings import setting
 from shortlist.train.context import RequestBatch
 from shortlist.train.split.ranks import TargetRanks, all_ranks, ranks_in_pool
 
-BY = ("none", "history")
+BY = ("none", "history", "gate")
 LISTS = 300  # requests whose distinct candidates are counted
 
 
@@ -21,7 +21,11 @@ LISTS = 300  # requests whose distinct candidates are counted
 class SplitRule:
     """How a budget is split over nominators."""
 
-    by: str = setting("none", "Segments of requests: by length of the history, or none.", choices=BY)
+    by: str = setting(
+        "none",
+        "What limits depend on: nothing, segments by length of the history, or a gate that reads the history.",
+        choices=BY,
+    )
     segments: int = setting(4, "Segments, each with about as many training requests.", least=1, most=100)
     floor: int = setting(
         5,
@@ -35,7 +39,7 @@ class SplitRule:
 
     def history(self, ranks: TargetRanks) -> tuple[int, ...]:
         """The shortest history of the second and each further segment."""
-        if self.by == "none" or not len(ranks):
+        if self.by != "history" or not len(ranks):
             return ()
         shares = np.arange(1, self.segments) / self.segments
         cuts = np.unique(np.quantile(ranks.lengths, shares, method="higher")).astype(np.int64)

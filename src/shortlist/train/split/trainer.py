@@ -9,6 +9,7 @@ from shortlist.nominate.split import Split
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.settings import check_fields
 from shortlist.train.context import RequestBatch, TrainContext
+from shortlist.train.split.gate import fit_gate
 from shortlist.train.split.learn import SplitRule
 from shortlist.train.split.ranks import ranks_in_pool
 
@@ -29,8 +30,7 @@ class SplitTrainer(SplitRule):
         """The stage with the limits of the recipe, or with learned ones."""
         given = [name for name in (*GIVEN, "history") if settings.get(name)]
         if not given:
-            learned = self._learned(settings, context)
-            return Split.build({**settings, **learned}, {})
+            return self._learned(settings, context)
         missing = [name for name in GIVEN if name not in given]
         if missing:
             raise ConfigError(
@@ -39,7 +39,7 @@ class SplitTrainer(SplitRule):
             )
         return Split.build(settings, {})
 
-    def _learned(self, settings: Mapping[str, Any], context: TrainContext) -> dict[str, Any]:
+    def _learned(self, settings: Mapping[str, Any], context: TrainContext) -> Split:
         name = str(settings.get("name", "split"))
         if not context.batches:
             raise ConfigError(
@@ -53,8 +53,9 @@ class SplitTrainer(SplitRule):
                 "nominate longer lists, or give nominators and limits"
             )
         learned = self.learned(context.batches, names, int(settings["k"]))
+        gate = fit_gate(context.batches, names, context.events, context.seed) if self.by == "gate" else None
         context.note(name, TrainingHistory(0, 0))
-        return learned
+        return Split(**{**settings, **learned}, gate=gate)
 
 
 def _nominators(batch: RequestBatch) -> tuple[str, ...]:

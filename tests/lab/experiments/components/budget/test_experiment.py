@@ -4,7 +4,7 @@ import pytest
 
 from shortlist.errors import ConfigError
 from shortlist.lab.experiments import EXPERIMENTS
-from shortlist.lab.experiments.components.budget.contextual import CLUSTERS
+from shortlist.lab.experiments.components.budget.clusters import CLUSTERS
 from shortlist.lab.experiments.components.budget.experiment import PAIRS, components_budget
 from shortlist.lab.experiments.components.budget.systems import ALONE, SYSTEMS
 
@@ -43,7 +43,8 @@ def test_limits_of_every_seed_are_recorded(found):
     assert set(limits) == set(SYSTEMS)
     assert limits["even"]["limits"] == [[6, 6, 6, 6]]
     assert len(limits["k-means segments"]["limits"]) == CLUSTERS
-    assert limits["gate"]["of"] == "GateLimits"
+    assert limits["gate"]["limits"] == limits["global"]["limits"]
+    assert abs(sum(limits["gate"]["gate"]) - 1) < 1e-4
     assert len(limits["segments"]["limits"]) == len(limits["segments"]["history"]) + 1
 
 

@@ -6,7 +6,7 @@ distinct candidates: lists are read beyond their limits, all by the same factor,
 the same type is trained on the candidates of every system, because the candidates of a request decide its negatives;
 it has the same requests and seed. Segments are by length of history, or clusters of users by their mean item factors;
 a logistic gate over nominators gives every request limits of its own. Users of all seeds are pooled: each seed holds
-out other users.
+out other users. 'gate' is the learned split times the gate, 'shares of the gate' the budget times it.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,6 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.lab.experiments.cache import AnswerCache
-from shortlist.lab.experiments.components.budget.contextual import ClusterLimits, ContextualSplit
 from shortlist.lab.experiments.components.budget.systems import (
     ALONE,
     AUTO,
@@ -31,23 +30,24 @@ from shortlist.lab.experiments.components.budget.systems import (
     ORACLE,
     PROPORTIONAL,
     SEGMENTS,
+    SHARES,
     SYSTEMS,
-    TILTED,
-    limits_of,
+    split_of,
 )
-from shortlist.lab.experiments.components.budget.trial import METRICS, BudgetTrial, Limits, Sizes
+from shortlist.lab.experiments.components.budget.trial import METRICS, BudgetTrial, Sizes
 from shortlist.lab.experiments.models.cells import Setup, dataset_of
 from shortlist.lab.experiments.parallel import origin_of_cells
 from shortlist.lab.result import Claim, Difference, Result, Row, claim, result, row, start
 from shortlist.metrics.significance import PairedTest, paired
+from shortlist.nominate import Split
 from shortlist.progress import Progress, silent
 
 SOURCE = "budget split over nominators"
 QUICK = Sizes(budget=24, requests=200, folds=2, tree_epochs=1, tower_epochs=1, ranker_epochs=1, width=24)
 NAMES = {"ml-1m": "components-budget", "mind": "components-budget-mind"}
 PAIRS = (
-    *product((SEGMENTS, KMEANS, GATE, TILTED), (GLOBAL,)),
-    *product((SEGMENTS, GLOBAL), (AUTO, EVEN, PROPORTIONAL, *ALONE, ORACLE)),
+    *product((SEGMENTS, KMEANS, GATE, SHARES), (GLOBAL,)),
+    *product((SEGMENTS, GLOBAL, GATE), (AUTO, EVEN, PROPORTIONAL, *ALONE, ORACLE)),
 )
 MEASURED = METRICS[:2]
 
@@ -90,14 +90,14 @@ class BudgetTable:
         pairs = (
             (SEGMENTS, GLOBAL),
             (KMEANS, GLOBAL),
-            (TILTED, GLOBAL),
+            (GATE, GLOBAL),
             (GLOBAL, EVEN),
             (GLOBAL, AUTO),
-            (SEGMENTS, AUTO),
+            (GATE, AUTO),
         )
         above = [self._claim(one, other, recall, "above") for one, other in pairs]
         ranked = [self._claim(one, other, ndcg, "above") for one, other in pairs]
-        return [*above, *ranked, *(self._claim(one, AUTO, ndcg, "not below") for one in (GLOBAL, SEGMENTS))]
+        return [*above, *ranked, *(self._claim(one, AUTO, ndcg, "not below") for one in (GLOBAL, GATE))]
 
     def _claim(self, one: str, other: str, metric: str, what: str) -> Claim:
         test, users = self.compared(one, other, metric)
@@ -145,19 +145,12 @@ def components_budget(
 
 def _measured(trial: BudgetTrial) -> tuple[Tensor, dict[str, Any]]:
     """The metrics of all systems [systems, metrics, C], and their limits."""
-    limits = {system: limits_of(system, trial) for system in SYSTEMS}
-    metrics = torch.stack([trial.measured(limits[system]) for system in SYSTEMS])
-    return metrics, {"limits": {system: _plain(one) for system, one in limits.items()}, **origin_of_cells()}
+    splits = {system: split_of(system, trial) for system in SYSTEMS}
+    metrics = torch.stack([trial.measured(splits[system]) for system in SYSTEMS])
+    return metrics, {"limits": {system: _plain(one) for system, one in splits.items()}, **origin_of_cells()}
 
 
-def _plain(limits: Limits | ContextualSplit) -> dict[str, Any]:
-    """The settings of a split; of one that reads features, the limits of its clusters or the scale of its gate."""
-    if not isinstance(limits, ContextualSplit):
-        return dict(limits)
-    own = limits.limits
-    rows = own.limits if isinstance(own, ClusterLimits) else own.scale[None]
-    return {
-        "nominators": limits.nominators,
-        "limits": rows.round(decimals=1).tolist(),
-        "of": type(own).__name__,
-    }
+def _plain(split: Split) -> dict[str, Any]:
+    """The limits of a split; of one with a gate also its mean shares."""
+    own = {"nominators": split.nominators, "limits": split.limits, "history": split.history}
+    return own if split.gate is None else {**own, "gate": split.gate.mean.tolist()}

@@ -5,55 +5,59 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.lab.experiments.components.budget.contextual import (
-    ContextualSplit,
-    cluster_split,
-    gate_split,
-)
-from shortlist.lab.experiments.components.budget.trial import NOMINATORS, BudgetTrial, Limits
+from shortlist.lab.experiments.components.budget.clusters import cluster_split
+from shortlist.lab.experiments.components.budget.trial import NOMINATORS, BudgetTrial
 from shortlist.metrics.nomination.coverage import coverage_curves
+from shortlist.nominate import Split
+from shortlist.nominate.split_gate import SplitGate
 from shortlist.train.split.learn import SplitRule
 
 SEGMENTS, GLOBAL = "segments", "global"
+KMEANS, GATE, SHARES = "k-means segments", "gate", "shares of the gate"
 AUTO, EVEN, PROPORTIONAL = "limits of auto", "even", "proportional"
 ORACLE, ORACLE_SEGMENTS = "oracle", "oracle segments"
 ALONE = tuple(f"{name} alone" for name in NOMINATORS)
-KMEANS, GATE, TILTED = "k-means segments", "gate", "global times gate"
-SYSTEMS = (SEGMENTS, GLOBAL, KMEANS, GATE, TILTED, AUTO, EVEN, PROPORTIONAL, *ALONE, ORACLE, ORACLE_SEGMENTS)
+SYSTEMS = (SEGMENTS, GLOBAL, KMEANS, GATE, SHARES, AUTO, EVEN, PROPORTIONAL, *ALONE, ORACLE, ORACLE_SEGMENTS)
 OF_AUTO = (60, 60, 60, 20)  # of a tree, two towers, co-visits and popular items
 
 
-def limits_of(system: str, trial: BudgetTrial) -> Limits | ContextualSplit:
-    """The settings of the `split` stage of a system, or its stage."""
+def split_of(system: str, trial: BudgetTrial) -> Split:
+    """The `split` stage of a system."""
     if system in ALONE:
-        return _fixed([trial.sizes.budget * (one == system) for one in ALONE])
+        return _fixed(trial, [trial.sizes.budget * (one == system) for one in ALONE])
     return _MAKE[system](trial)
 
 
-def _learned(trial: BudgetTrial, by: str) -> Limits:
+def _learned(trial: BudgetTrial, by: str) -> Split:
     batches = trial.folds.batches(trial.seed)
-    return SplitRule(by=by).learned(batches, NOMINATORS, trial.sizes.budget)
+    return _split(trial, SplitRule(by=by).learned(batches, NOMINATORS, trial.sizes.budget))
 
 
-def _gate(trial: BudgetTrial, learned: Sequence[int] | None = None) -> ContextualSplit:
+def _gated(trial: BudgetTrial) -> Split:
+    """The learned limits of all requests, times the gate: what the trainer of `split` makes with by = "gate"."""
+    return _learned(trial, "none").renewed(gate=trial.gate)
+
+
+def _shares(trial: BudgetTrial) -> Split:
+    """The budget in proportion to the gate, without learned limits."""
+    return _fixed(trial, _scaled(trial.gate.mean.numpy(), trial.sizes.budget), trial.gate)
+
+
+def _clusters(trial: BudgetTrial) -> Split:
     batches = trial.folds.batches(trial.seed)
-    return gate_split(batches, trial.features, NOMINATORS, trial.sizes.budget, trial.seed, learned)
+    return cluster_split(batches, trial.gate, NOMINATORS, trial.sizes.budget, trial.seed)
 
 
-def _clusters(trial: BudgetTrial) -> ContextualSplit:
-    batches = trial.folds.batches(trial.seed)
-    return cluster_split(batches, trial.features, NOMINATORS, trial.sizes.budget, trial.seed)
-
-
-def _oracle(trial: BudgetTrial, by: str) -> Limits:
+def _oracle(trial: BudgetTrial, by: str) -> Split:
     """Fitted on the test users, without a floor or shrinking."""
-    return SplitRule(by=by, floor=0, shrink=0).learned(trial.test, NOMINATORS, trial.sizes.budget)
+    rule = SplitRule(by=by, floor=0, shrink=0)
+    return _split(trial, rule.learned(trial.test, NOMINATORS, trial.sizes.budget))
 
 
-def _proportional(trial: BudgetTrial) -> Limits:
+def _proportional(trial: BudgetTrial) -> Split:
     """By the recall of each nominator alone, on training requests."""
     solo = coverage_curves(trial.learned_from.rank, trial.sizes.budget)[:, -1]
-    return _fixed(_scaled(solo, trial.sizes.budget))
+    return _fixed(trial, _scaled(solo, trial.sizes.budget))
 
 
 def _scaled(shares: Sequence[float] | np.ndarray[Any, Any], budget: int) -> list[int]:
@@ -62,18 +66,22 @@ def _scaled(shares: Sequence[float] | np.ndarray[Any, Any], budget: int) -> list
     return [max(int(one), 1) for one in np.rint(part * budget)]
 
 
-def _fixed(limits: Sequence[int]) -> Limits:
-    return {"nominators": NOMINATORS, "limits": (tuple(limits),), "history": ()}
+def _fixed(trial: BudgetTrial, limits: Sequence[int], gate: SplitGate | None = None) -> Split:
+    return Split(NOMINATORS, (tuple(limits),), gate=gate, k=trial.sizes.budget)
 
 
-_MAKE: Mapping[str, Callable[[BudgetTrial], Limits | ContextualSplit]] = {
+def _split(trial: BudgetTrial, settings: Mapping[str, Any]) -> Split:
+    return Split(**settings, k=trial.sizes.budget)
+
+
+_MAKE: Mapping[str, Callable[[BudgetTrial], Split]] = {
     SEGMENTS: lambda trial: _learned(trial, "history"),
     GLOBAL: lambda trial: _learned(trial, "none"),
     KMEANS: _clusters,
-    GATE: _gate,
-    TILTED: lambda trial: _gate(trial, _learned(trial, "none")["limits"][0]),
-    AUTO: lambda trial: _fixed(_scaled(OF_AUTO, trial.sizes.budget)),
-    EVEN: lambda trial: _fixed(_scaled((1, 1, 1, 1), trial.sizes.budget)),
+    GATE: _gated,
+    SHARES: _shares,
+    AUTO: lambda trial: _fixed(trial, _scaled(OF_AUTO, trial.sizes.budget)),
+    EVEN: lambda trial: _fixed(trial, _scaled((1, 1, 1, 1), trial.sizes.budget)),
     PROPORTIONAL: _proportional,
     ORACLE: lambda trial: _oracle(trial, "none"),
     ORACLE_SEGMENTS: lambda trial: _oracle(trial, "history"),

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.grammar import Stage
-from shortlist.lab.experiments.components.budget.contextual import ContextualSplit, UserFeatures
 from shortlist.metrics.ranking import ndcg, recall
 from shortlist.nominate import Split
+from shortlist.nominate.split_gate import SplitGate
 from shortlist.pipeline import TYPES, Recipe
 from shortlist.pipeline.recipe import StageConfig
 from shortlist.train.auto.large import SETTINGS as TREE
@@ -23,6 +23,7 @@ from shortlist.train.pipeline import context_of
 from shortlist.train.pipeline_trainer import PipelineTrainer
 from shortlist.train.rankers.training_data.out_of_fold import held_out_requests, request_batches
 from shortlist.train.registry import TRAINERS
+from shortlist.train.split.gate import fit_gate
 from shortlist.train.split.ranks import TargetRanks, ranks_in_pool
 
 NOMINATORS = ("tree", "nearest", "covisit", "popular")
@@ -30,9 +31,6 @@ SPLIT = "split"
 EVERY = 10**9
 SHOWN = 10  # items of a slate
 METRICS = ("recall of the pool", f"ndcg@{SHOWN}", "candidates", "nominations")
-
-
-Limits = Mapping[str, Any]  # settings of a `split` stage
 
 
 @dataclass(frozen=True)
@@ -81,21 +79,19 @@ class BudgetTrial:
         return ranks_in_pool(self.test, NOMINATORS)
 
     @cached_property
-    def features(self) -> UserFeatures:
-        """Features of requests, from the events without the targets of training requests."""
-        return UserFeatures.of(self.folds.events, self.folds.batches(self.seed), self.seed)
+    def gate(self) -> SplitGate:
+        """A gate of the nominators, from the events without the targets of training requests."""
+        return fit_gate(self.folds.batches(self.seed), NOMINATORS, self.folds.events, self.seed)
 
-    def measured(self, limits: "Limits | ContextualSplit") -> Tensor:
+    def measured(self, split: Split) -> Tensor:
         """Recall of the pool, NDCG after a ranker that is trained on such pools, and two counts [4, C].
 
         The counts are those of distinct candidates within the limits, and of all nominations of these.
         """
-        split, rank = self._fitted(limits)
-        split = split.sized(self.sizes.budget)
-        assert isinstance(split, Split | ContextualSplit)
+        rank = self._ranker(split)
         return torch.cat([self._metrics(one, split, rank) for one in self.test], dim=1)
 
-    def _metrics(self, batch: RequestBatch, split: Split | ContextualSplit, rank: Stage) -> Tensor:
+    def _metrics(self, batch: RequestBatch, split: Split, rank: Stage) -> Tensor:
         with torch.no_grad():
             pool = split(batch.query, batch.found)
             slate = rank(batch.query, pool)
@@ -110,27 +106,20 @@ class BudgetTrial:
             ]
         )
 
-    def _counts(self, batch: RequestBatch, split: Split | ContextualSplit) -> tuple[Tensor, Tensor]:
+    def _counts(self, batch: RequestBatch, split: Split) -> tuple[Tensor, Tensor]:
         """Nominations within the limits of each request, and distinct candidates [C]."""
         own = split.rates(batch.query)
         ranks = [batch.found.columns[f"{name}.rank"] for name in split.nominators]
         named = torch.stack([one < own[:, at, None] for at, one in enumerate(ranks)]) & batch.found.valid
         return named.sum((0, 2)).to(torch.float32), named.any(0).sum(1).to(torch.float32)
 
-    def _fitted(self, limits: "Limits | ContextualSplit") -> tuple[Stage, Stage]:
-        """The split, and a ranker that is trained on what it leaves of the out-of-fold candidates."""
-        work = self._pipeline(limits)
+    def _ranker(self, split: Split) -> Stage:
+        """A ranker that is trained on what the split leaves of the out-of-fold candidates."""
+        work = replace(self._work, trainers={**self._work.trainers, SPLIT: _Given(split)})
         trained, _ = work.fit_later(self.folds, self._context)
         fitted = replace(self._context, fitted=self._stages)
         steps = work.parsed({name: work.renewed(name, one, fitted) for name, one in trained.items()}).stages
-        return steps[1], steps[2].sized(SHOWN)
-
-    def _pipeline(self, limits: "Limits | ContextualSplit") -> PipelineTrainer:
-        """The trainers of the recipe, with this split."""
-        if not isinstance(limits, ContextualSplit):
-            return PipelineTrainer.of(self._recipe(limits), TYPES, TRAINERS)
-        work = PipelineTrainer.of(self._recipe({}), {**TYPES, SPLIT: ContextualSplit}, TRAINERS)
-        return replace(work, trainers={**work.trainers, SPLIT: _Given(limits)})
+        return steps[2].sized(SHOWN)
 
     @cached_property
     def _stages(self) -> dict[str, Stage]:
@@ -139,7 +128,7 @@ class BudgetTrial:
 
     @cached_property
     def _work(self) -> PipelineTrainer:
-        return PipelineTrainer.of(self._recipe({}), TYPES, TRAINERS)
+        return PipelineTrainer.of(self._recipe(), TYPES, TRAINERS)
 
     @cached_property
     def _split(self) -> Any:
@@ -149,7 +138,7 @@ class BudgetTrial:
     def _context(self) -> TrainContext:
         return context_of(self.dataset, self._split, self.seed)
 
-    def _recipe(self, limits: "Limits") -> Recipe:
+    def _recipe(self) -> Recipe:
         sizes = self.sizes
         pool = " + ".join(f"{name} % {sizes.width}" for name in NOMINATORS)
         tree = {**TREE, "epochs": sizes.tree_epochs}
@@ -161,7 +150,7 @@ class BudgetTrial:
                 "nearest": nominator("two-tower", {"epochs": sizes.tower_epochs}),
                 "covisit": nominator("co-visit"),
                 "popular": nominator("popular"),
-                SPLIT: StageConfig(SPLIT, dict(limits)),
+                SPLIT: StageConfig(SPLIT),
                 "rank": StageConfig("feature-ranker", {}, {"epochs": sizes.ranker_epochs}),
             },
             {"requests": sizes.requests, "folds": sizes.folds},
@@ -172,7 +161,7 @@ class BudgetTrial:
 class _Given:
     """A trainer of a split that was learned before."""
 
-    stage: ContextualSplit
+    stage: Split
 
     def fit(self, settings: Mapping[str, Any], context: TrainContext) -> Stage:
         return replace(self.stage, name=str(settings["name"]))
