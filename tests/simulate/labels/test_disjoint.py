@@ -65,6 +65,17 @@ def test_actions_are_those_of_the_simulator_with_block_features(bandit, ranker, 
     assert np.allclose(found.uniform, expected.uniform)
 
 
+def test_exploration_of_a_system_replaces_that_of_the_settings(bandit):
+    own, usual = System("U", 3, 2, "U", 0.1, 0.7), System("U", 3, 2, "U")
+    settings = BanditSettings(alpha_nominator=0.1, alpha_ranker=0.7)
+    played = [
+        simulate_disjoint(bandit, [one], seeds=[0], rounds=60, settings=given, keep_actions=True).actions
+        for one, given in ((own, BanditSettings()), (usual, settings), (usual, BanditSettings()))
+    ]
+    assert np.array_equal(played[0], played[1])
+    assert not np.array_equal(played[0], played[2])
+
+
 def test_as_many_nominators_as_arms_nominate_everything(bandit):
     systems = [System("G", ARMS, 1, "G"), System("G", 1, WIDTH)]
     found = simulate_disjoint(bandit, systems, seeds=[0, 1], rounds=60, keep_actions=True)

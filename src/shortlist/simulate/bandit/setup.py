@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from shortlist.nominate.pools import Pools
 from shortlist.simulate.bandit.draws import MASKS, SINGLE, nested_masks
-from shortlist.simulate.bandit.systems import ORACLE, UCB, BanditSettings, MakePools, System
+from shortlist.simulate.bandit.systems import ORACLE, BanditSettings, MakePools, System
 from shortlist.simulate.bandit.worlds import BanditWorld
 
 Floats = NDArray[np.float64]
@@ -59,22 +59,13 @@ class GroupSetup:
 
     def alphas(self, settings: BanditSettings) -> tuple[Floats, Floats]:
         """Exploration of the nominators and of the ranker of each system; 0 is greedy."""
-        nominators = [
-            _alpha(one.nominator, one.alpha_nominator, settings.alpha_nominator) for one in self.systems
-        ]
-        rankers = [_alpha(one.ranker, one.alpha_ranker, settings.alpha_ranker) for one in self.systems]
-        return np.array(nominators), np.array(rankers)
+        nominators, rankers = np.array([settings.alphas_of(one) for one in self.systems]).T
+        return nominators, rankers
 
     @property
     def oracle(self) -> Bools:
         """Which systems have an oracle as their ranker."""
         return np.array([one.ranker == ORACLE for one in self.systems])
-
-
-def _alpha(policy: str | None, own: float | None, usual: float) -> float:
-    if policy != UCB:
-        return 0.0
-    return usual if own is None else own
 
 
 def _masks(systems: Sequence[System], seeds: Sequence[int], width: int, settings: BanditSettings) -> Bools:

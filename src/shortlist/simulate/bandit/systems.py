@@ -83,6 +83,13 @@ class BanditSettings:
         if self.record_every < 1:
             raise ConfigError(f"bandit: expected record_every of at least 1, got {self.record_every}")
 
+    def alphas_of(self, system: System) -> tuple[float, float]:
+        """Exploration of the nominators and of the ranker of a system; 0 is greedy."""
+        return (
+            _alpha(system.nominator, system.alpha_nominator, self.alpha_nominator),
+            _alpha(system.ranker, system.alpha_ranker, self.alpha_ranker),
+        )
+
     def as_json(self) -> dict[str, Any]:
         """The settings in plain types."""
         plain = {
@@ -99,6 +106,12 @@ class BanditSettings:
         }
         rule = {"rule": self.rule.kind, "beta": self.rule.beta, "clip": self.rule.clip}
         return {**plain, **rule, "dtype": str(self.dtype).removeprefix("torch.")}
+
+
+def _alpha(policy: str | None, own: float | None, usual: float) -> float:
+    if policy != UCB:
+        return 0.0
+    return usual if own is None else own
 
 
 def check_systems(systems: Sequence[System], width: int) -> None:

@@ -13,7 +13,7 @@ from shortlist.progress import Progress, silent
 from shortlist.simulate.bandit.draws import MASKS, SINGLE, TIES, Normals, nested_masks
 from shortlist.simulate.bandit.regret import Regret
 from shortlist.simulate.bandit.simulate import random_pools
-from shortlist.simulate.bandit.systems import ORACLE, UCB, BanditSettings, MakePools, System, check_systems
+from shortlist.simulate.bandit.systems import ORACLE, BanditSettings, MakePools, System, check_systems
 from shortlist.simulate.labels.arm_ridge import ArmRidge
 from shortlist.simulate.labels.label_bandit import DISJOINT, LabelBandit
 
@@ -141,7 +141,8 @@ class DisjointGroup:
         settings: BanditSettings,
         make: MakePools,
     ) -> None:
-        self.system, self.settings = system, settings
+        self.system = system
+        self.alpha, self.alpha_ranker = settings.alphas_of(system)
         pools = [make(bandit.arms, system.n_nominators, seed) for seed in seeds]
         self.arms, self.valid, owner = _layout(pools, settings.device)
         purpose = SINGLE if system.ranker is None else MASKS
@@ -166,8 +167,7 @@ class DisjointGroup:
         return DisjointPlayed(action, ((rewards.amax(1) - best).double(), (best - reward).double()))
 
     def _nominate(self, x: Tensor, keys: Tensor | None) -> Tensor:
-        alpha = self.settings.alpha_nominator if self.system.nominator == UCB else 0.0
-        scores = self.nominators.scores(x, alpha)  # [S, A]
+        scores = self.nominators.scores(x, self.alpha)  # [S, A]
         inside = self._in_pools(scores).masked_fill(~self.valid, -torch.inf)  # [S, N, P]
         place = highest(inside, self.arms, None if keys is None else self._in_pools(keys))
         return self.arms.gather(2, place[..., None]).squeeze(-1)
@@ -178,8 +178,7 @@ class DisjointGroup:
     def _rank(self, x: Tensor, rewards: Tensor, candidates: Tensor, keys: Tensor | None) -> Tensor:
         if self.system.ranker is None:
             return candidates[:, 0]
-        alpha = self.settings.alpha_ranker if self.system.ranker == UCB else 0.0
-        scores = rewards if self.ranker is None else self.ranker.scores(x, alpha)
+        scores = rewards if self.ranker is None else self.ranker.scores(x, self.alpha_ranker)
         own = None if keys is None else keys.gather(1, candidates)
         place = highest(scores.gather(1, candidates), candidates, own)
         return candidates.gather(1, place[:, None]).squeeze(1)

@@ -145,10 +145,12 @@ class RegretCell:
 def settings_of(cell: RegretCell) -> BanditSettings:
     """How the systems of a cell learn.
 
-    Compiled code keeps the features of a nominator only; a GPU would read all 400 x 400 numbers of each.
+    Compiled code keeps the features of a nominator only; a GPU would read all 400 x 400 numbers of each. With
+    coefficients for each arm, arms that were never played are equal: the lowest of them would be the most frequent label.
     """
     epsilon = 1.0 if cell.part == RANDOM else 0.0
-    return BanditSettings(dtype=torch.float32, record_every=cell.rounds, epsilon=epsilon)
+    tie = "random" if cell.place.conversion == DISJOINT else "first"
+    return BanditSettings(dtype=torch.float32, record_every=cell.rounds, epsilon=epsilon, tie=tie)
 
 
 def played(cell: RegretCell) -> tuple[Tensor, dict[str, Any]]:
