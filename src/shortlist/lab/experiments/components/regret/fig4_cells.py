@@ -146,7 +146,7 @@ def settings_of(cell: RegretCell) -> BanditSettings:
     """How the systems of a cell learn.
 
     Compiled code keeps the features of a nominator only; a GPU would read all 400 x 400 numbers of each. With
-    coefficients for each arm, arms that were never played are equal: the lowest of them would be the most frequent label.
+    coefficients for each arm, arms that were never played are equal: the lowest of them is the most frequent label.
     """
     epsilon = 1.0 if cell.part == RANDOM else 0.0
     tie = "random" if cell.place.conversion == DISJOINT else "first"
