@@ -70,7 +70,8 @@ class Split(Selector):
     def rates(self, query: Query) -> Tensor:
         """The limits of the nominators for every request [B, N]."""
         own = self._rates[self.segments(query)]
-        return own if self.gate is None else own * self.gate(query)
+        # At least one slot of every nominator with a limit, so that it stays in the log.
+        return own if self.gate is None else (own * self.gate(query)).clamp(min=1) * (own > 0)
 
     def segments(self, query: Query) -> Tensor:
         """The segment of every request [B], by the length of its history."""

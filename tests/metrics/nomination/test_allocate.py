@@ -80,6 +80,21 @@ def _first_piece(gains: Ints) -> int:
     return pieces[0][1]
 
 
+def test_no_nominator_alone_covers_more_than_the_split() -> None:
+    rank = np.array([[3, 11, ABSENT], [ABSENT, 9, 2], [5, 10, ABSENT], [ABSENT, 11, 6], [ABSENT, 10, ABSENT]])
+    found = allocate(rank, 12, block=1, floor=0)
+    assert found.coverage >= 1.0
+    assert found.limits.tolist() == [[0, 12, 0]]
+
+
+def test_last_block_may_be_a_part_of_the_list() -> None:
+    rank = np.arange(40)[:, None]
+    found = allocate(rank, 40, block=10, floor=5)
+    assert found.limits.tolist() == [[40]]
+    lists = Lists(rank, np.zeros(40, np.int64), np.array([1]))
+    assert allocate(rank, 60, block=10, floor=5, lists=lists).limits.tolist() == [[40]]
+
+
 def test_exchange_fixes_what_greedy_takes_too_early() -> None:
     both = [[ABSENT, 0, ABSENT]] * 5 + [[ABSENT, ABSENT, 0]] * 5 + [[0, 0, ABSENT]] * 3 + [[0, ABSENT, 0]] * 3
     assert allocate(np.array(both), 2, block=1, floor=0).limits.tolist() == [[0, 1, 1]]

@@ -36,9 +36,14 @@ def test_a_request_gets_the_nominator_of_its_kind(batch, gate):
     assert ((rates[:, 0] > rates[:, 1]) == (torch.arange(USERS) % 2 == 0)).float().mean() > 0.9
 
 
-def test_mean_limits_over_the_training_requests_are_the_learned_ones(batch, gate):
-    rates = split_with(gate, (12, 8)).rates(batch.query)
-    torch.testing.assert_close(rates.mean(0), torch.tensor([12.0, 8.0]), atol=1e-3, rtol=1e-4)
+def test_the_mean_over_the_training_requests_is_one(batch, gate):
+    torch.testing.assert_close(gate(batch.query).mean(0), torch.ones(2), atol=1e-4, rtol=1e-4)
+
+
+def test_every_nominator_with_a_limit_keeps_a_slot_in_every_request(batch, gate):
+    rates = split_with(gate, (1, 8)).rates(batch.query)
+    assert rates.min() >= 1
+    assert not split_with(gate, (0, 8)).rates(batch.query)[:, 0].any()
 
 
 def test_a_request_without_history_has_the_limits_of_all(gate):

@@ -108,8 +108,17 @@ def test_limits_of_the_recipe_stay(world):
     given = SMALL.replace(
         'type = "split"\n', 'type = "split"\nnominators = ["popular", "covisit"]\nlimits = [[5, 20]]\n'
     )
-    trained = train_pipeline(parse_recipe(given), world).recommender
+    plain = given.replace('by = "history"\n', "")
+    trained = train_pipeline(parse_recipe(plain), world).recommender
     assert split_of(trained.pipeline).settings()["limits"] == [[5, 20]]
+    with pytest.raises(ConfigError, match='expected no by = "history" where limits are given'):
+        train_pipeline(parse_recipe(given), world)
+
+
+def test_small_budget_is_learned_in_small_blocks(world):
+    small = SMALL.replace('by = "history"\nsegments = 2', "floor = 1").replace("split % 25", "split % 12")
+    split = split_of(train_pipeline(parse_recipe(small), world).recommender.pipeline)
+    assert sum(split.limits[0]) > 10
 
 
 def test_limits_without_nominators_are_refused(world):

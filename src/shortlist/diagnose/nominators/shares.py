@@ -8,7 +8,7 @@ from shortlist.diagnose.nominators.lists import DEEPER, NominatorLists
 from shortlist.diagnose.nominators.report import NominatorShare
 from shortlist.evaluate.losses import Ints
 from shortlist.metrics.estimate import Estimate, Floats
-from shortlist.metrics.nomination.allocate import allocate
+from shortlist.metrics.nomination.allocate import allocate, block_of
 from shortlist.metrics.nomination.coverage import ABSENT, Bools, covered
 
 SAME = 0.005  # share of the candidates per request by which two settings may differ
@@ -106,8 +106,3 @@ def most_within(
         else:
             high = middle
     return best
-
-
-def block_of(slots: int) -> int:
-    """Slots that are given away at a time."""
-    return min(10, max(1, slots // 20))

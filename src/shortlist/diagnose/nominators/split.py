@@ -10,14 +10,14 @@ import torch
 from shortlist.diagnose.knobs.rewritten import Silent, replace_part
 from shortlist.diagnose.nominators.lists import NominatorLists
 from shortlist.diagnose.nominators.report import NominatorCost, SplitAdvice
-from shortlist.diagnose.nominators.shares import block_of, found_by_any, most_within, some_of
+from shortlist.diagnose.nominators.shares import found_by_any, most_within, some_of
 from shortlist.diagnose.not_measured import NotMeasured
 from shortlist.diagnose.sample import UserSample, count_hits, sample_users
 from shortlist.errors import ConfigError
 from shortlist.evaluate.losses import Ints
 from shortlist.grammar import Pipeline, Stage
 from shortlist.metrics.estimate import Estimate
-from shortlist.metrics.nomination.allocate import allocate
+from shortlist.metrics.nomination.allocate import allocate, block_of
 from shortlist.metrics.nomination.coverage import ABSENT, Bools
 from shortlist.pipeline import run
 

@@ -64,8 +64,8 @@ def allocate(
     ranks = checked_ranks(rank)
     own, count = checked_segments(segments, len(ranks), n_segments)
     weight = _checked_weights(weights, len(ranks))
-    if not shrink >= 0:
-        raise ConfigError(f"shrink: expected a number of positives from 0, got {shrink}")
+    if not 0 <= shrink < float("inf"):
+        raise ConfigError(f"shrink: expected a finite number of positives from 0, got {shrink}")
     terms = Terms.of(ranks, budget, block, floor, most, lists, costs, latency)
     whole = terms.split(ranks, weight / weight.sum())
     sizes = np.bincount(own, weight, count)
@@ -82,6 +82,11 @@ def allocate(
     return Allocation(
         limits, budget, share, per_segment(found, own, count, weight), np.bincount(own, minlength=count)
     )
+
+
+def block_of(slots: int, most: int = 10) -> int:
+    """Slots that are given away at a time: small ones for a small budget."""
+    return min(most, max(1, slots // 20))
 
 
 def _checked_weights(weights: ArrayLike | None, positives: int) -> Floats:

@@ -22,8 +22,28 @@ class Blocks:
     limit: float
 
     def best(self) -> Ints:
-        """The blocks of each nominator [N]: greedy, then exchanges."""
-        blocks = self.greedy(np.zeros_like(self.most))
+        """The blocks of each nominator [N]: greedy, then exchanges, and never less than one nominator alone covers.
+
+        Where the hits of a list come late, no step and no exchange may lead to it.
+        """
+        best = self._improved(np.zeros_like(self.most))
+        for nominator in range(len(self.most)):
+            alone = self._alone(nominator)
+            if self.found.total(alone) > self.found.total(best) + SLACK:
+                best = self._improved(alone)
+        return best
+
+    def _alone(self, nominator: int) -> Ints:
+        """As many blocks of one nominator as the limit allows."""
+        blocks = np.zeros_like(self.most)
+        most = min(self.total, int(self.most[nominator]))
+        if most:
+            price = self.price.added(nominator, blocks, most)
+            blocks[nominator] = int((price <= self._left(blocks)).sum())
+        return blocks
+
+    def _improved(self, start: Ints) -> Ints:
+        blocks = self.greedy(start)
         for _ in range(SWEEPS):
             before, blocks = blocks, self.greedy(self.exchanged(blocks))
             if np.array_equal(before, blocks):

@@ -70,13 +70,14 @@ class Terms:
 
     def split(self, ranks: Ints, weight: Floats, segment: int | None = None) -> Ints:
         """The limits [N] that cover the most weight."""
-        most = (self.most - self.floor) // self.block
+        most = -(-(self.most - self.floor) // self.block)  # the last block may be a part
         total = int(most.sum())
         if self.lists is None:
             total = min((self.budget - int(self.floor.sum())) // self.block, total)
         price, limit = self._price(total, segment)
         found = Covered.of(ranks, weight, self.floor, self.block)
-        limits = self.floor + self.block * Blocks(found, most, total, price, limit).best()
+        blocks = Blocks(found, most, total, price, limit).best()
+        limits = np.minimum(self.floor + self.block * blocks, self.most)
         return self._rest(ranks, weight, limits) if isinstance(price, Slots) else limits
 
     def _price(self, total: int, segment: int | None) -> tuple[Price, float]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.metrics.nomination.allocate import allocate
+from shortlist.metrics.nomination.allocate import allocate, block_of
 from shortlist.metrics.nomination.coverage import Ints
 from shortlist.metrics.nomination.terms import Lists
 from shortlist.settings import setting
@@ -32,9 +32,9 @@ class SplitRule:
         "Least limit of a nominator that finds a target: it stays in the log that later splits learn from.",
         least=0,
     )
-    block: int = setting(10, "Slots that are given at a time.", least=1)
+    block: int = setting(10, "Largest number of slots that are given at a time.", least=1)
     shrink: float = setting(
-        500.0, "Requests with which the split of all requests counts in every segment.", least=0
+        500.0, "Requests with which the split of all requests counts in every segment.", least=0, most=1e9
     )
 
     def history(self, ranks: TargetRanks) -> tuple[int, ...]:
@@ -64,7 +64,7 @@ class SplitRule:
             segments=segments_of(ranks.lengths, history)[ranks.request],
             n_segments=len(history) + 1,
             weights=ranks.weights,
-            block=self.block,
+            block=block_of(budget, self.block),
             floor=min(self.floor, budget // len(ranks.names)) if floors is None else floors,
             shrink=self.shrink,
             lists=lists,

@@ -37,6 +37,11 @@ class SplitTrainer(SplitRule):
                 f"expected nominators and limits together, got {' and '.join(given)}; "
                 f"add {' and '.join(missing)}, or give none of them to learn them"
             )
+        if self.by != "none":
+            raise ConfigError(
+                f'expected no by = "{self.by}" where limits are given, because nothing is learned; leave it out, or '
+                f"leave out {', '.join(given)}"
+            )
         return Split.build(settings, {})
 
     def _learned(self, settings: Mapping[str, Any], context: TrainContext) -> Split:
