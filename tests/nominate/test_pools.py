@@ -65,3 +65,19 @@ def test_bad_pools_are_refused_with_what_is_wrong():
         Pools(np.zeros(3, dtype=np.bool_))
     with pytest.raises(ConfigError, match="at least one item and one nominator, got 0 and 2"):
         make_pools(0, 2, seed=0)
+
+
+def test_items_and_features_that_make_no_pools_are_refused():
+    with pytest.raises(ConfigError, match="expected items from 0 to 1, got -1"):
+        Pools.of([[-1, 0], [1]])
+    with pytest.raises(ConfigError, match="expected items from 0 to 2, got 3"):
+        Pools.of([[0, 1], [2, 3]], 3)
+    for make in (by_block, by_popularity_stripe):
+        with pytest.raises(ConfigError, match="an order of the items 0 to 2, each once"):
+            make(np.array([0, 0, 2]), 2)
+        with pytest.raises(ConfigError, match="0 nominators"):
+            make(np.arange(3), 0)
+    with pytest.raises(ConfigError, match="expected finite features"):
+        by_feature_cluster(np.full((4, 2), np.nan), 2, seed=0)
+    with pytest.raises(ConfigError, match="of at least 5 items"):
+        by_feature_cluster(np.zeros((4, 2)), 5, seed=0)

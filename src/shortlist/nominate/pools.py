@@ -38,8 +38,13 @@ class Pools:
     @classmethod
     def of(cls, pools: Sequence[Sequence[int]], n_items: int | None = None) -> "Pools":
         """Pools from a list of items for each nominator."""
-        highest = max((item for pool in pools for item in pool), default=-1)
-        matrix = np.zeros((len(pools), highest + 1 if n_items is None else n_items), dtype=np.bool_)
+        every = [item for pool in pools for item in pool]
+        highest = max(every, default=-1)
+        size = highest + 1 if n_items is None else n_items
+        if every and (min(every) < 0 or highest >= size):
+            wrong = min(every) if min(every) < 0 else highest
+            raise ConfigError(f"pools: expected items from 0 to {size - 1}, got {wrong}")
+        matrix = np.zeros((len(pools), size), dtype=np.bool_)
         for row, pool in enumerate(pools):
             matrix[row, list(pool)] = True
         return cls(matrix)
@@ -98,12 +103,12 @@ def make_pools(n_items: int, n_nominators: int, *, seed: int) -> Pools:
 
 def by_block(order: NDArray[np.integer], n_nominators: int) -> Pools:
     """Consecutive items of an order together, such as the most popular ones; the worst case for coverage."""
-    return _assigned(order, np.arange(len(order)) * n_nominators // len(order), n_nominators)
+    return _assigned(order, np.arange(len(order)) * n_nominators // max(len(order), 1), n_nominators)
 
 
 def by_popularity_stripe(order: NDArray[np.integer], n_nominators: int) -> Pools:
     """Items of an order in turn, so that every pool has as many popular ones."""
-    return _assigned(order, np.arange(len(order)) % n_nominators, n_nominators)
+    return _assigned(order, np.arange(len(order)) % max(n_nominators, 1), n_nominators)
 
 
 def by_feature_cluster(
@@ -112,6 +117,11 @@ def by_feature_cluster(
     """Items with near feature vectors together: k-means with clusters of equal size up to one."""
     random = np.random.default_rng(seed)
     points = np.asarray(features, dtype=np.float64)
+    if points.ndim != 2 or not np.isfinite(points).all() or not 1 <= n_nominators <= len(points):
+        raise ConfigError(
+            f"pools: expected finite features [A, F] of at least {n_nominators} items and a nominator, got the shape "
+            f"{points.shape}"
+        )
     centres = points[random.choice(len(points), n_nominators, replace=False)]
     owner = np.zeros(len(points), dtype=np.int64)
     for _ in range(rounds):
@@ -134,6 +144,11 @@ def _balanced(distance: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _assigned(items: NDArray[np.integer], owner: NDArray[np.integer], n_nominators: int) -> Pools:
+    if n_nominators < 1 or not np.array_equal(np.sort(items), np.arange(len(items))):
+        raise ConfigError(
+            f"pools: expected a nominator and an order of the items 0 to {len(items) - 1}, each once, got "
+            f"{n_nominators} nominators and {len(np.unique(items))} different items"
+        )
     matrix = np.zeros((n_nominators, len(items)), dtype=np.bool_)
     matrix[owner, items] = True
     return Pools(matrix)

@@ -108,3 +108,18 @@ def test_no_positives_have_no_attribution() -> None:
     found = attribution(np.zeros((0, 2), np.int64), [1, 1])
     assert np.isnan(found.total)
     assert np.isnan(found.shapley).all()
+
+
+def test_settings_of_each_nominator_are_those_of_the_others() -> None:
+    rank = np.array([[0, ABSENT], [1, ABSENT], [ABSENT, 0], [0, 0]])
+    plain = refilled_leave_one_out(rank, [2, 2], floor=0, block=1)
+    assert np.isfinite(plain).all()
+    assert np.array_equal(refilled_leave_one_out(rank, [2, 2], floor=[0, 0], block=1), plain)
+    assert np.isfinite(refilled_leave_one_out(rank, [2, 2])).all()
+    timed = refilled_leave_one_out(rank, [2, 2], floor=0, block=1, costs=[[1, 1], [1, 1]], latency=30.0)
+    assert np.array_equal(timed, plain)
+
+
+def test_bad_settings_are_refused_and_not_unknown() -> None:
+    with pytest.raises(ConfigError, match="shrink: expected a finite number"):
+        refilled_leave_one_out(np.zeros((3, 2), np.int64), [2, 2], floor=0, shrink=-1)

@@ -94,3 +94,13 @@ def test_bad_segments_are_refused(segments: list[int], message: str) -> None:
 def test_limits_of_other_nominators_are_refused() -> None:
     with pytest.raises(ConfigError, match="one for each of 2 nominators"):
         coverage(RANK, [1, 1, 1])
+
+
+def test_limits_without_the_segments_they_are_for_are_refused() -> None:
+    rank = np.array([[0, 3], [2, 1]])
+    with pytest.raises(ConfigError, match="expected one for each positive with 2 rows of limits"):
+        coverage(rank, [[1, 2], [3, 4]])
+    with pytest.raises(ConfigError, match="expected whole numbers from 0"):
+        coverage(rank, [2.7, 3])
+    with pytest.raises(ConfigError, match="expected whole numbers from 0"):
+        coverage(rank, [-5, 3])

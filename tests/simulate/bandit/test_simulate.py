@@ -6,7 +6,7 @@ import torch
 
 from shortlist.errors import ConfigError, DataError
 from shortlist.lab.bench.bandit.plain import plain_runs
-from shortlist.nominate.pools import Pools
+from shortlist.nominate.pools import Pools, make_pools
 from shortlist.simulate.bandit import BanditSettings, LinearWorld, System, simulate
 from shortlist.simulate.bandit.grid import grid_systems
 from shortlist.train.pools import WeightRule
@@ -191,3 +191,56 @@ def test_paired_difference_has_twice_the_standard_error():
     test = found.paired(*found.systems)
     assert test.mean == pytest.approx(gap.mean())
     assert test.high - test.low == pytest.approx(4 * gap.std(ddof=1) / 6**0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"penalty": 0.0}, "expected a finite penalty above 0, got 0.0"),
+        ({"penalty": float("inf")}, "expected a finite penalty above 0"),
+        ({"alpha_ranker": -1.0}, "expected a finite exploration of at least 0, got -1.0"),
+        ({"alpha_nominator": float("nan")}, "expected a finite exploration"),
+    ],
+)
+def test_settings_outside_their_range_are_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        BanditSettings(**settings)
+
+
+@pytest.mark.parametrize(
+    ("arms", "nominators", "message"),
+    [
+        (4, 3, "expected pools of 2 nominators and 4 arms, got 3 and 4 with seed 0"),
+        (4, 1, "got 1 and 4"),
+        (6, 2, "got 2 and 6"),
+    ],
+)
+def test_pools_of_other_sizes_are_refused(arms, nominators, message):
+    def other(n_arms, n_nominators, seed):
+        return make_pools(arms, nominators, seed=seed)
+
+    with pytest.raises(ConfigError, match=message):
+        simulate(LinearWorld(3, 4), [System("U", 2, 2, "U")], seeds=[0], rounds=2, pools=other)
+
+
+def test_compiled_code_refuses_what_it_does_not_play():
+    world, system = LinearWorld(3, 4), System("U", 2, 2, "U")
+    settings = BanditSettings(epsilon=0.5)
+    with pytest.raises(ConfigError, match="leave compiled out"):
+        simulate(world, [system], seeds=[0], rounds=2, settings=settings, compiled=True)
+    with pytest.raises(ConfigError, match="expected seeds from 0, got -1"):
+        simulate(world, [system], seeds=[-1], rounds=2)
+    with pytest.raises(ConfigError, match="expected masks of 2 nominators and 3 features"):
+        simulate(world, [system], seeds=[0], rounds=2, masks=np.ones((3, 3)))
+
+
+def test_importance_weights_of_a_single_stage_are_one():
+    world, single = LinearWorld(3, 6), System("U", 1, 2)
+    both = [single, System("U", 2, 2, "U")]
+    found = [
+        simulate(
+            world, systems, seeds=[0], rounds=30, settings=BanditSettings(rule=WeightRule(kind), epsilon=0.2)
+        )
+        for kind, systems in (("ips", both), ("all", [single]))
+    ]
+    assert np.allclose(found[0].final(single), found[1].final(single))

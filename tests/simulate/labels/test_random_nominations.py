@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from shortlist.errors import ConfigError
-from shortlist.nominate.pools import by_block, by_popularity_stripe, make_pools
+from shortlist.nominate.pools import Pools, by_block, by_popularity_stripe, make_pools
 from shortlist.simulate.labels import LabelBandit, PowerLawWorld, chance_of_reward
 
 
@@ -40,3 +40,8 @@ def test_rates_that_do_not_fit_are_refused():
         chance_of_reward(make_pools(10, 2, seed=0), np.full(9, 0.1))
     with pytest.raises(ConfigError, match="from 0 to 1"):
         chance_of_reward(make_pools(10, 2, seed=0), np.full(10, 1.5))
+
+
+def test_overlapping_pools_are_refused():
+    with pytest.raises(ConfigError, match="expected disjoint pools, got 1 arms in more than one"):
+        chance_of_reward(Pools.of([[0, 1], [1]]), np.array([0.5, 0.5]))

@@ -1,5 +1,7 @@
 """Two nominators that learn from their own pools: trained, saved, served, refreshed and trained again."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from shortlist.grammar import leaves
 from shortlist.nominate.pools import by_popularity_stripe
 from shortlist.pipeline import Request, load_recommender, parse_recipe
 from shortlist.train.bundle import train
+from shortlist.train.preparation.checks import check_before_training
 from shortlist.train.preparation.pools_file import write_pools
 from shortlist.train.renewal.refresh import refresh
 from tests.train.renewal.test_refresh import log_of
@@ -82,3 +85,30 @@ def test_file_that_is_gone_is_refused_before_training(world, place):
     recipe = parse_recipe(RECIPE.format(path=place / "gone.jsonl"), "pools.toml")
     with pytest.raises(ConfigError, match=r"found no file .*gone.jsonl; write a line for each nominator"):
         train(recipe, world)
+
+
+IN_POOL = """
+pipeline = "popular % 20 + own % 10 >> seen"
+[stages.popular]
+type = "popular"
+[stages.own]
+type = "in-pool"
+by = "popular"
+pools = "{path}"
+[stages.seen]
+type = "seen"
+"""
+
+
+def test_pool_of_a_stage_is_checked_before_training(world, tmp_path):
+    path = tmp_path / "own.jsonl"
+    recipe = parse_recipe(IN_POOL.format(path=path), "own.toml")
+    with pytest.raises(ConfigError, match=r"own.toml: \[stages.own\]: pools: expected a file or a stage"):
+        check_before_training(recipe, world, world.split())
+    items = world.items.ids_of(np.arange(5))
+    path.write_text(json.dumps({"nominator": "own", "items": [*items, "gone"]}) + "\n", "utf-8")
+    warnings = check_before_training(recipe, world, world.split())
+    assert any(one.startswith("own: 1 items of its pool in") for one in warnings)
+    numbered = parse_recipe(IN_POOL.format(path=path).replace("[stages.seen]", "number = 1\n[stages.seen]"))
+    with pytest.raises(ConfigError, match="leave number out"):
+        check_before_training(numbered, world, world.split())

@@ -1,11 +1,13 @@
 """Examples are checked where they enter."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from shortlist.errors import DataError
-from shortlist.train.pools import Triples
-from tests.train.pools.worlds import outcomes
+from shortlist.train.pools import Triples, fit_sgd
+from tests.train.pools.worlds import mixture, outcomes
 
 
 def test_a_split_keeps_every_example_once() -> None:
@@ -38,3 +40,11 @@ def test_examples_that_do_not_fit_a_model_are_refused() -> None:
         triples.check(4, 10)
     with pytest.raises(DataError, match="expected items 0 to 4, got 0 to 9"):
         triples.check(3, 5)
+
+
+def test_weights_below_0_and_weights_of_nothing_are_refused() -> None:
+    triples = outcomes(3)
+    with pytest.raises(DataError, match="expected weights from 0, got -1"):
+        replace(triples, weights=-torch.ones(len(triples)))
+    with pytest.raises(DataError, match="expected an example with a weight above 0"):
+        fit_sgd(mixture(), replace(triples, weights=torch.zeros(len(triples))))

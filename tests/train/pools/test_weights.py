@@ -93,6 +93,7 @@ def test_importance_weights_estimate_the_own_policy_without_bias(seed):
         ("own_pol", r"expected all, own_pool, .* got 'own_pol'; did you mean own_pool"),
         ("mix:1.5", "expected beta from 0 to 1, got 1.5"),
         ("mix:half", "expected beta from 0 to 1, got nan"),
+        ("mix", "expected a number from 0 to 1 after mix:"),
         ("ips:0", "expected clip above 0, got 0"),
         ("all:2", "expected a number only after mix: or ips:, got 'all:2'"),
     ],

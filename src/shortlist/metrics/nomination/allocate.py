@@ -18,6 +18,8 @@ from shortlist.metrics.nomination.coverage import (
 )
 from shortlist.metrics.nomination.terms import Lists, Terms
 
+FLOOR = 5  # least limit of a nominator that finds a positive
+
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
@@ -42,7 +44,7 @@ def allocate(
     n_segments: int | None = None,
     weights: ArrayLike | None = None,
     block: int = 10,
-    floor: int | Sequence[int] = 5,
+    floor: int | Sequence[int] = FLOOR,
     shrink: float = 500.0,
     most: int | Sequence[int] | None = None,
     lists: Lists | None = None,

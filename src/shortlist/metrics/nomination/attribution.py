@@ -1,17 +1,19 @@
 """What each nominator contributes to the coverage of all: alone, as a loss without it, and as a Shapley value."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shortlist.errors import ConfigError
-from shortlist.metrics.nomination.allocate import allocate
+from shortlist.metrics.nomination.allocate import FLOOR, allocate
 from shortlist.metrics.nomination.coverage import (
+    ABSENT,
     Bools,
     Floats,
+    checked_limits,
     checked_ranks,
     checked_segments,
     coverage,
@@ -59,23 +61,37 @@ def refilled_leave_one_out(
 ) -> Floats:
     """Coverage lost without each nominator when `allocate` gives its slots to the others [N].
 
-    A negative value says that the others do better with the slots. It is NaN where the others cannot fill the budget.
+    A negative value says that the others do better with the slots. It is NaN where no other nominator finds a
+    positive, and where the others are not as many as the budget. `settings` are those of `allocate`; the floor is
+    lowered where the budget of the others is too small for it.
     """
-    ranks, slots = checked_ranks(rank), np.asarray(limits, np.int64)
+    ranks, slots = checked_ranks(rank), checked_limits(limits)
     own, count = checked_segments(segments, len(ranks), len(slots) if slots.ndim == 2 else None)
     budgets = np.unique(slots.reshape(-1, ranks.shape[1]).sum(1))
     if len(budgets) != 1:
         raise ConfigError(f"limits: expected the same budget in every segment, got {budgets.tolist()}")
     whole, lost = coverage(ranks, slots, own if slots.ndim == 2 else None), []
     for nominator in range(ranks.shape[1]):
-        others = np.delete(ranks, nominator, axis=1)
-        try:
-            kept = allocate(others, int(budgets[0]), segments=own, n_segments=count, **settings)
-        except ConfigError:
+        others, its = np.delete(ranks, nominator, axis=1), _without(settings, nominator)
+        live = (others < ABSENT).any(axis=0)
+        its["floor"] = np.minimum(its.get("floor", FLOOR), int(budgets[0]) // max(int(live.sum()), 1))
+        longest = ABSENT if its.get("most") is None else its["most"]
+        most = np.where(live, np.broadcast_to(longest, live.shape), 0).sum()
+        if not live.any() or (most < budgets[0] and its.get("lists") is None and its.get("costs") is None):
             lost.append(float("nan"))
         else:
+            kept = allocate(others, int(budgets[0]), segments=own, n_segments=count, **its)
             lost.append(whole - kept.coverage)
     return np.asarray(lost, np.float64)
+
+
+def _without(settings: Mapping[str, Any], nominator: int) -> dict[str, Any]:
+    """The settings of `allocate` for the others."""
+    each = [name for name in ("floor", "most", "costs") if np.ndim(settings.get(name, 0)) > 0]
+    own: dict[str, Any] = {name: np.delete(np.asarray(settings[name]), nominator, axis=0) for name in each}
+    if settings.get("lists") is not None:
+        own["lists"] = replace(settings["lists"], rank=np.delete(settings["lists"].rank, nominator, axis=1))
+    return {**settings, **own}
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,14 @@ def checked_ranks(rank: ArrayLike) -> Ints:
     return whole
 
 
+def checked_limits(limits: ArrayLike) -> Ints:
+    """Limits as integers; fractions and negative ones are refused."""
+    given = np.asarray(limits)
+    if given.dtype.kind not in "iuf" or not np.array_equal(given, np.trunc(given)) or (given < 0).any():
+        raise ConfigError(f"limits: expected whole numbers from 0, got {given.tolist()}")
+    return given.astype(np.int64)
+
+
 def checked_segments(
     segments: ArrayLike | None, positives: int, count: int | None = None
 ) -> tuple[Ints, int]:
@@ -60,11 +68,15 @@ def checked_segments(
 
 def covered(rank: ArrayLike, limits: ArrayLike, segments: ArrayLike | None = None) -> Bools:
     """Whether each nominator finds each positive [P, N]; limits are [N], or [G, N] with a segment per positive."""
-    ranks, slots = checked_ranks(rank), np.asarray(limits, np.int64)
+    ranks, slots = checked_ranks(rank), checked_limits(limits)
     own, _ = checked_segments(segments, len(ranks), len(slots) if slots.ndim == 2 else None)
     if slots.ndim not in (1, 2) or slots.shape[-1] != ranks.shape[1]:
         raise ConfigError(
             f"limits: expected one for each of {ranks.shape[1]} nominators, got the shape {slots.shape}"
+        )
+    if slots.ndim == 2 and len(slots) > 1 and segments is None:
+        raise ConfigError(
+            f"segments: expected one for each positive with {len(slots)} rows of limits, got none"
         )
     found: Bools = ranks < (slots[own] if slots.ndim == 2 else slots)
     return found

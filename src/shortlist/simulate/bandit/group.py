@@ -125,8 +125,8 @@ class Group:
         greedy: Tensor,
         scores: Tensor | None,
     ) -> None:
-        weights = None
-        if self.settings.rule.kind != "all":
+        weights = None  # a single stage shows what it nominates: every example counts 1 under every rule
+        if self.settings.rule.kind != "all" and self.ranker is not None:
             known = self._known(action, candidates, greedy, scores)
             weights = self.settings.rule.weights(known)
         if self.settings.epsilon < 1:  # nominators that always explore are never asked

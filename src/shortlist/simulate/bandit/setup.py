@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import ConfigError
 from shortlist.nominate.pools import Pools
 from shortlist.simulate.bandit.draws import MASKS, SINGLE, nested_masks
 from shortlist.simulate.bandit.systems import ORACLE, BanditSettings, MakePools, System
@@ -40,10 +41,15 @@ class GroupSetup:
         masks: Floats | None = None,
     ) -> "GroupSetup":
         """Pools and features by the seeds; with `masks` [N, D] the same features for all of them."""
-        pools = [make(world.arms, systems[0].n_nominators, seed) for seed in seeds]
+        pools = made_pools(make, world.arms, systems[0].n_nominators, seeds)
         arms, valid = _padded(pools)
         shape = (len(systems), len(seeds), systems[0].n_nominators, world.width)
         shown = _masks(systems, seeds, world.width, settings) if masks is None else masks > 0
+        if masks is not None and masks.shape != shape[2:]:
+            raise ConfigError(
+                f"bandit: expected masks of {shape[2]} nominators and {shape[3]} features, got {list(masks.shape)}; "
+                "simulate systems with other numbers of nominators apart"
+            )
         in_pool = np.stack([one.matrix for one in pools])
         shared = tuple(systems), tuple(seeds), world.width, world.arms
         return cls(*shared, in_pool, arms, valid, np.broadcast_to(shown, shape))
@@ -66,6 +72,18 @@ class GroupSetup:
     def oracle(self) -> Bools:
         """Which systems have an oracle as their ranker."""
         return np.array([one.ranker == ORACLE for one in self.systems])
+
+
+def made_pools(make: MakePools, arms: int, n_nominators: int, seeds: Sequence[int]) -> list[Pools]:
+    """The pools of every seed, of the size that the systems need."""
+    pools = [make(arms, n_nominators, seed) for seed in seeds]
+    for seed, one in zip(seeds, pools, strict=True):
+        if one.matrix.shape != (n_nominators, arms):
+            raise ConfigError(
+                f"bandit: expected pools of {n_nominators} nominators and {arms} arms, got {one.n_nominators} and "
+                f"{one.n_items} with seed {seed}"
+            )
+    return pools
 
 
 def _masks(systems: Sequence[System], seeds: Sequence[int], width: int, settings: BanditSettings) -> Bools:

@@ -50,6 +50,12 @@ def simulate(
         range(len(systems)), key=lambda row: (systems[row].n_nominators, systems[row].ranker is None)
     )
     parts = [list(part) for _, part in groupby(order, key=lambda row: _shape(systems[row]))]
+    if min(seeds) < 0:
+        raise ConfigError(f"bandit: expected seeds from 0, got {min(seeds)}")
+    if compiled and not can_compile(settings):
+        raise ConfigError(
+            "bandit: compiled code plays on a CPU without epsilon, ips and renewed inverses; leave compiled out"
+        )
     compiled = can_compile(settings) if compiled is None else compiled
     made = CompiledGroup if compiled else Group
     groups = [

@@ -69,6 +69,11 @@ class BanditSettings:
     def __post_init__(self) -> None:
         if self.tie not in TIES:
             raise ConfigError(f"bandit: expected ties {' or '.join(TIES)}, got {self.tie!r}")
+        if not 0 < self.penalty < float("inf"):
+            raise ConfigError(f"bandit: expected a finite penalty above 0, got {self.penalty}")
+        for alpha in (self.alpha_ranker, self.alpha_nominator):
+            if not 0 <= alpha < float("inf"):
+                raise ConfigError(f"bandit: expected a finite exploration of at least 0, got {alpha}")
         if not 0 <= self.epsilon <= 1:
             raise ConfigError(f"bandit: expected epsilon from 0 to 1, got {self.epsilon}")
         if self.rule.kind == "gate":

@@ -12,6 +12,7 @@ from shortlist.nominate.pools import Pools
 from shortlist.progress import Progress, silent
 from shortlist.simulate.bandit.draws import MASKS, SINGLE, TIES, Normals, nested_masks
 from shortlist.simulate.bandit.regret import Regret
+from shortlist.simulate.bandit.setup import made_pools
 from shortlist.simulate.bandit.simulate import random_pools
 from shortlist.simulate.bandit.systems import ORACLE, BanditSettings, MakePools, System, check_systems
 from shortlist.simulate.labels.arm_ridge import ArmRidge
@@ -143,7 +144,7 @@ class DisjointGroup:
     ) -> None:
         self.system = system
         self.alpha, self.alpha_ranker = settings.alphas_of(system)
-        pools = [make(bandit.arms, system.n_nominators, seed) for seed in seeds]
+        pools = made_pools(make, bandit.arms, system.n_nominators, seeds)
         self.arms, self.valid, owner = _layout(pools, settings.device)
         purpose = SINGLE if system.ranker is None else MASKS
         order = torch.from_numpy(nested_masks(seeds, system.n_nominators, bandit.width, purpose))

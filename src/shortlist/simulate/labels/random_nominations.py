@@ -18,5 +18,10 @@ def chance_of_reward(pools: Pools, rates: NDArray[np.float64]) -> float:
             f"chance of a reward: expected a rate from 0 to 1 for each of {pools.n_items} arms, got {rates.shape} "
             f"from {rates.min():g} to {rates.max():g}"
         )
+    if not pools.partition:
+        raise ConfigError(
+            f"chance of a reward: expected disjoint pools, got {pools.overlap} arms in more than one; then nominations "
+            "are not independent"
+        )
     means = pools.matrix @ rates / pools.sizes
     return float(1 - np.prod(1 - means))

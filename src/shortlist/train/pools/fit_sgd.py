@@ -210,5 +210,7 @@ def check(model: PoolMixture, triples: Triples, valid: Triples | None) -> None:
     if not len(triples) or (valid is not None and not len(valid)):
         raise DataError("pools: expected at least one training example, and one for validation; got none")
     for one in (triples, valid):
+        if one is not None and one.weights is not None and not bool((one.weights > 0).any()):
+            raise DataError("pools: expected an example with a weight above 0, got none")
         if one is not None:
             one.check(getattr(model.experts, "n_features", None), model.n_items)

@@ -63,7 +63,7 @@ class PooledTrainer:
     objective: str = setting("item-likelihood", "What is trained.", choices=OBJECTIVES)
     prune: float = setting(
         LEAST_USED,
-        "Learned nominators with a smaller part of the examples are left out; 1: an equal part.",
+        "Nominators of a gate with a smaller part of the examples are left out; 1: an equal part.",
         least=0,
         most=1,
     )
@@ -95,7 +95,7 @@ class PooledTrainer:
         history = history_of(fit.validation, self.epochs, self.patience, FitSummary(fit.epochs))
         context.note(name, history)
         trained = fit.model.cpu()
-        if self.allocation != "random":
+        if self.allocation == "gate":  # pools keep their numbers, which other stages name
             trained = prune(trained, examples.triples, self.prune)
         if self.allocation == "distilled":
             trained = self._distilled(trained, examples, fit.epochs, context)

@@ -31,6 +31,8 @@ class Triples:
         _check_finite("rewards", self.rewards)
         if self.weights is not None:
             _check_finite("weights", self.weights)
+            if bool((self.weights < 0).any()):
+                raise DataError(f"triples: expected weights from 0, got {float(self.weights.min()):g}")
 
     @classmethod
     def of(cls, contexts: Tensor, items: Tensor, rewards: Tensor, weights: Tensor | None = None) -> Self:

@@ -49,6 +49,10 @@ class WeightRule:
     def parse(cls, text: str) -> "WeightRule":
         """A rule from its name, with `mix:BETA` and `ips:CLIP`."""
         kind, _, value = text.partition(":")
+        if kind == "mix" and not value:
+            raise ConfigError(
+                "weight rule: expected a number from 0 to 1 after mix:, such as mix:0.3, got mix"
+            )
         if not value:
             return cls(kind)
         try:

@@ -110,7 +110,7 @@ def check_before_training(
     warnings = check_sizes(work.parsed({}), f"{recipe.path}: pipeline")
     for name in recipe.stages:
         check_references(work, name)
-        check_pools(recipe, name, dataset.catalog)
+        warnings += check_pools(recipe, name, dataset.catalog)
     if not len(split.train):
         raise DataError(
             f"{split.settings['protocol']}: no event is left to train on; choose another --protocol"

@@ -96,11 +96,31 @@ def check_examples(recipe: Recipe, names: Mapping[str, object], log: TrainingLog
             )
 
 
-def check_pools(recipe: Recipe, name: str, catalog: Catalog) -> None:
-    """Refuse a file of pools that cannot be read."""
-    source = str(recipe.stages[name].train.get(POOLS.name, POOLS.default))
+def check_pools(recipe: Recipe, name: str, catalog: Catalog) -> tuple[str, ...]:
+    """Refuse pools that cannot be read; what is only doubtful comes back as sentences."""
+    stage = recipe.stages[name]
+    source = str(stage.train.get(POOLS.name, POOLS.default))
     if source and source not in recipe.stages:
         read_pool(Path(source), _inside(recipe, name, source) or name, catalog.vocabulary)
+    return _check_in_pool(recipe, name, catalog) if stage.type == IN_POOL else ()
+
+
+def _check_in_pool(recipe: Recipe, name: str, catalog: Catalog) -> tuple[str, ...]:
+    """The same for the pool of a stage of type in-pool."""
+    own = recipe.stages[name].settings
+    source = str(own.get(POOLS.name, ""))
+    if not source or source in recipe.stages:
+        return ()
+    try:
+        unknown = read_pool(Path(source), name, catalog.vocabulary)[1]
+    except (ConfigError, DataError) as error:
+        raise type(error)(f"{recipe.where(name)}: {error}") from error
+    if "number" in own:
+        raise ConfigError(
+            f"{recipe.where(name)}: number is of the pools of a stage, and {source} is a file, whose lines have names; "
+            "leave number out"
+        )
+    return (f"{name}: {unknown} items of its pool in {source} are not in the catalogue",) if unknown else ()
 
 
 def with_examples(context: TrainContext, recipe: Recipe, name: str, trainer: object) -> TrainContext:
