@@ -82,14 +82,13 @@ def _settings_json(played: PlayedPlace) -> Mapping[str, object]:
 def _regret(places: Sequence[PlayedPlace]) -> Iterable[Row]:
     for place in places:
         for system in place.values:
-            where = f"{place}, N={system.n_nominators}" if system.ranker else f"{place}, single stage"
+            stages = f"N={system.n_nominators}" if system.ranker else "single stage"
             x = place.width / system.subset
-            yield row(f"{system.name} on {where}", RELATIVE, place.relative(system).round(4).tolist(), x)
+            name = f"{system.name}, {stages} on {place}"
+            yield row(name, RELATIVE, place.relative(system).round(4).tolist(), x)
         for system, values in place.random.items():
-            where = f"{RANDOM}, {place}, N={system.n_nominators}"
-            yield row(
-                where, "regret over that of a uniform agent, random", relative(values).round(4).tolist()
-            )
+            name = f"{RANDOM}, N={system.n_nominators} on {place}"
+            yield row(name, f"{RELATIVE}, random", relative(values).round(4).tolist())
 
 
 def _shares(places: Sequence[PlayedPlace]) -> Iterable[Row]:
