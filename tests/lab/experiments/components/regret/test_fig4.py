@@ -9,8 +9,8 @@ def test_the_quick_figure_has_every_conversion():
     check_result(found, "components-fig4")
     for conversion, rounds in (("target", 120), ("arm_is_label", 60), ("disjoint", 60)):
         place = f"{conversion}, A=20, T={rounds}"
-        curve = points(found, f"U+U on {place}, N=2", "regret over that of a uniform agent")
-        single = points(found, f"U on {place}, single stage", "regret over that of a uniform agent")
+        curve = points(found, f"U+U, N=2 on {place}", "regret over that of a uniform agent")
+        single = points(found, f"U, single stage on {place}", "regret over that of a uniform agent")
         assert (list(curve), list(single)) == ([4], [1, 4])
         assert all(0 <= one < 1.5 for one in (*curve.values(), *single.values()))
         assert f"{place}: two-stage < single" in ids(found)
