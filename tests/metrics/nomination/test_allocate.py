@@ -256,3 +256,21 @@ def test_floors_above_the_distinct_budget_are_refused() -> None:
 def test_bad_weights_are_refused(weights: object) -> None:
     with pytest.raises(ConfigError, match="a number above 0 for each of 100 positives"):
         allocate(RANK, 60, weights=weights)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"budget": 2.5}, "expected at least 1, got 2.5 and 1; both are whole"),
+        ({"block": 0}, "expected at least 1, got 4 and 0"),
+        ({"shrink": float("inf")}, "expected a finite number of positives"),
+        (
+            {"lists": Lists(np.zeros((2, 3), np.int64), np.zeros(2, np.int64), np.array([1]))},
+            "expected the ranks of 2 nominators, got those of 3",
+        ),
+    ],
+)
+def test_numbers_that_make_no_split_are_refused(settings: dict[str, object], message: str) -> None:
+    given: dict[str, object] = {"budget": 4, "block": 1, "floor": 0, **settings}
+    with pytest.raises(ConfigError, match=message):
+        allocate(np.array([[0, 1], [2, ABSENT]]), **given)  # type: ignore[arg-type]

@@ -170,3 +170,9 @@ def test_bad_mixtures_are_refused() -> None:
         PoolMixture(experts, Gate("item", N, A), 0)
     with pytest.raises(ConfigError, match="got 'poisson'"):
         PoolMixture(experts, Gate("item", N, A), outcome="poisson")
+
+
+def test_sigmas_of_other_nominators_are_refused() -> None:
+    experts = TwoTowerExperts(torch.ones(4, 3, dtype=torch.bool), 5, 2)
+    with pytest.raises(ConfigError, match="one sigma, or one for each of 3 nominators, got 2"):
+        PoolMixture(experts, Gate("item", 3, 5), torch.tensor([0.2, 0.3]))

@@ -48,3 +48,11 @@ def test_weights_below_0_and_weights_of_nothing_are_refused() -> None:
         replace(triples, weights=-torch.ones(len(triples)))
     with pytest.raises(DataError, match="expected an example with a weight above 0"):
         fit_sgd(mixture(), replace(triples, weights=torch.zeros(len(triples))))
+
+
+def test_rows_and_items_that_are_no_places_are_refused() -> None:
+    triples = outcomes(3)
+    with pytest.raises(DataError, match="expected items as whole numbers, got"):
+        replace(triples, items=triples.items.float())
+    with pytest.raises(DataError, match="expected rows 0 to 35 of the contexts, got 1 to 36"):
+        replace(triples, rows=triples.rows + 1)

@@ -51,8 +51,17 @@ class Terms:
         latency: float | None,
     ) -> "Terms":
         """Checked terms for the nominators that find a positive."""
-        if budget < 1 or block < 1:
-            raise ConfigError(f"budget and block: expected at least 1, got {budget} and {block}")
+        if (
+            not (isinstance(budget, int | np.integer) and isinstance(block, int | np.integer))
+            or min(budget, block) < 1
+        ):
+            raise ConfigError(
+                f"budget and block: expected at least 1, got {budget} and {block}; both are whole numbers"
+            )
+        if lists is not None and lists.rank.shape[1] != ranks.shape[1]:
+            raise ConfigError(
+                f"lists: expected the ranks of {ranks.shape[1]} nominators, got those of {lists.rank.shape[1]}"
+            )
         live = np.asarray((ranks < ABSENT).any(axis=0), np.bool_)
         if not live.any():
             raise ConfigError(

@@ -41,6 +41,10 @@ class PoolMixture(nn.Module):
         _check(experts, gate, outcome)
         self.experts, self.gate, self.outcome, self.learn_sigma = experts, gate, outcome, learn_sigma
         log_sigma = torch.as_tensor(sigma, dtype=torch.get_default_dtype()).reshape(-1).log()
+        if len(log_sigma) not in (1, experts.n_experts):
+            raise ConfigError(
+                f"mixture: expected one sigma, or one for each of {experts.n_experts} nominators, got {len(log_sigma)}"
+            )
         if not log_sigma.is_meta and not bool(log_sigma.isfinite().all()):
             raise ConfigError(f"mixture: expected a sigma above 0, got {sigma}")
         if learn_sigma:

@@ -44,7 +44,7 @@ def simulate(
     """
     settings = settings or BanditSettings()
     check_systems(systems, world.width)
-    if rounds < 1 or not seeds:
+    if not isinstance(rounds, int) or rounds < 1 or not seeds:
         raise ConfigError(f"bandit: expected rounds and seeds, got {rounds} rounds and {len(seeds)} seeds")
     order = sorted(
         range(len(systems)), key=lambda row: (systems[row].n_nominators, systems[row].ranker is None)

@@ -69,6 +69,8 @@ class BanditSettings:
     def __post_init__(self) -> None:
         if self.tie not in TIES:
             raise ConfigError(f"bandit: expected ties {' or '.join(TIES)}, got {self.tie!r}")
+        if self.dtype not in (torch.float32, torch.float64):
+            raise ConfigError(f"bandit: expected float32 or float64, got {self.dtype}")
         if not 0 < self.penalty < float("inf"):
             raise ConfigError(f"bandit: expected a finite penalty above 0, got {self.penalty}")
         for alpha in (self.alpha_ranker, self.alpha_nominator):

@@ -27,6 +27,14 @@ class Triples:
                 raise DataError(f"triples: expected {name} [{len(self.items)}], got {list(one.shape)}")
         if self.contexts.ndim != 2:
             raise DataError(f"triples: expected contexts [M, d], got {list(self.contexts.shape)}")
+        for name, one in (("rows", self.rows), ("items", self.items)):
+            if one.dtype.is_floating_point or one.dtype == torch.bool:
+                raise DataError(f"triples: expected {name} as whole numbers, got {one.dtype}")
+        if len(self.rows) and not bool(((self.rows >= 0) & (self.rows < len(self.contexts))).all()):
+            raise DataError(
+                f"triples: expected rows 0 to {len(self.contexts) - 1} of the contexts, got {int(self.rows.min())} to "
+                f"{int(self.rows.max())}"
+            )
         _check_finite("contexts", self.contexts)
         _check_finite("rewards", self.rewards)
         if self.weights is not None:
