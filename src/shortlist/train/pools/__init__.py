@@ -7,11 +7,11 @@ gate, and `finetune` trains its experts on them. All of them work on the device 
 from shortlist.train.pools.calibrate import calibrate
 from shortlist.train.pools.distil import distil, pools_from_gate
 from shortlist.train.pools.finetune import FineTuned, finetune, with_pools
-from shortlist.train.pools.fit_em import EMFit, fit_em, linear_experts
-from shortlist.train.pools.fit_sgd import PoolFit, fit_sgd
-from shortlist.train.pools.number import NumberFit, fit_number, prune
-from shortlist.train.pools.settings import PoolTraining
-from shortlist.train.pools.triples import Triples
+from shortlist.train.pools.fitting.fit_em import EMFit, fit_em, linear_experts
+from shortlist.train.pools.fitting.fit_sgd import PoolFit, fit_sgd
+from shortlist.train.pools.fitting.number import NumberFit, fit_number, prune
+from shortlist.train.pools.fitting.settings import PoolTraining
+from shortlist.train.pools.fitting.triples import Triples
 from shortlist.train.pools.weights import Nominations, WeightRule
 
 __all__ = [

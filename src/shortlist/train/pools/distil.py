@@ -11,8 +11,8 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.models.mixture import PoolMixture
 from shortlist.nominate.pools import Pools
 from shortlist.train.pools.assignment import assign
-from shortlist.train.pools.fit_sgd import parts_of
-from shortlist.train.pools.triples import Triples
+from shortlist.train.pools.fitting.fit_sgd import parts_of
+from shortlist.train.pools.fitting.triples import Triples
 
 Floats = NDArray[np.float64]
 CAP = 1.2

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from shortlist.data import HeldOut, Interactions, Query, sliding
 from shortlist.nominate.pooled import mean_factors
-from shortlist.train.pools.triples import Triples
+from shortlist.train.pools.fitting.triples import Triples
 
 CHUNK = 4096  # requests at a time
 OVERSAMPLING, ITERATIONS, SMALLEST = 10, 6, 1e-9  # of the singular value decomposition

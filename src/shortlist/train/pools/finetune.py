@@ -13,10 +13,10 @@ from shortlist.nominate.pools import Pools
 from shortlist.progress import Progress, silent
 from shortlist.train.loop.checkpoint import LoopState
 from shortlist.train.loop.loop import Loop
-from shortlist.train.pools.fit_sgd import batches_of, optimizer_of, parts_of
-from shortlist.train.pools.objective import Batch
-from shortlist.train.pools.settings import PoolTraining
-from shortlist.train.pools.triples import Triples
+from shortlist.train.pools.fitting.fit_sgd import batches_of, optimizer_of, parts_of
+from shortlist.train.pools.fitting.objective import Batch
+from shortlist.train.pools.fitting.settings import PoolTraining
+from shortlist.train.pools.fitting.triples import Triples
 from shortlist.train.pools.weights import Nominations, WeightRule
 
 SHARE = 0.25  # of the epochs of the training before

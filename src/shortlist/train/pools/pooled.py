@@ -30,10 +30,10 @@ from shortlist.train.pools.examples import (
     with_negatives,
 )
 from shortlist.train.pools.finetune import SHARE, finetune, with_pools
-from shortlist.train.pools.fit_sgd import PoolFit, fit_sgd
-from shortlist.train.pools.number import LEAST_USED, prune
-from shortlist.train.pools.settings import OBJECTIVES, PoolTraining
-from shortlist.train.pools.triples import Triples
+from shortlist.train.pools.fitting.fit_sgd import PoolFit, fit_sgd
+from shortlist.train.pools.fitting.number import LEAST_USED, prune
+from shortlist.train.pools.fitting.settings import OBJECTIVES, PoolTraining
+from shortlist.train.pools.fitting.triples import Triples
 from shortlist.train.pools.user_features import user_features
 
 ALLOCATIONS = ("gate", "distilled", "random")

@@ -33,7 +33,7 @@ from shortlist.models.mixture import (
 )
 from shortlist.simulate.labels import slate_quality
 from shortlist.train.pools import PoolTraining
-from shortlist.train.pools.objective import Batch, Objective
+from shortlist.train.pools.fitting.objective import Batch, Objective
 
 POINT = Point(examples=12, width=3, subset=6, nominators=4)
 RATES, SEED, RATE = 2, 1, 1

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from shortlist.errors import ConfigError, DataError
 from shortlist.models.mixture import PoolMixture, TwoTowerExperts
 from shortlist.progress import Progress, silent
-from shortlist.train.pools.fit_sgd import PoolFit, fit_sgd, parts_of
-from shortlist.train.pools.settings import PoolTraining
-from shortlist.train.pools.triples import Triples
+from shortlist.train.pools.fitting.fit_sgd import PoolFit, fit_sgd, parts_of
+from shortlist.train.pools.fitting.settings import PoolTraining
+from shortlist.train.pools.fitting.triples import Triples
 
 NUMBERS = (1, 2, 5, 10, 20)
 LEAST_USED = 0.2  # of an equal share

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from shortlist.errors import ConfigError
 from shortlist.models.mixture import PoolMixture, TwoTowerExperts
-from shortlist.train.pools.em_steps import (
+from shortlist.train.pools.fitting.em_steps import (
     Expected,
     expert_norm,
     gate_norm,
@@ -17,8 +17,8 @@ from shortlist.train.pools.em_steps import (
     sigma_step,
     user_step,
 )
-from shortlist.train.pools.fit_sgd import check
-from shortlist.train.pools.triples import Triples
+from shortlist.train.pools.fitting.fit_sgd import check
+from shortlist.train.pools.fitting.triples import Triples
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.models.mixture import PoolMixture, balance_loss
-from shortlist.train.pools.settings import PoolTraining
+from shortlist.train.pools.fitting.settings import PoolTraining
 
 
 @dataclass(frozen=True, eq=False)

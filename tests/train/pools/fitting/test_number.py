@@ -10,7 +10,7 @@ from shortlist.models.mixture import FrozenTable, Gate, PoolMixture, TwoTowerExp
 from shortlist.models.mixture.gate import KINDS
 from shortlist.models.mixture.stored import packed_mixture, unpacked_mixture
 from shortlist.train.pools import PoolTraining, fit_number, pools_from_gate, prune, with_pools
-from shortlist.train.pools.number import mean_likelihood, mean_responsibilities
+from shortlist.train.pools.fitting.number import mean_likelihood, mean_responsibilities
 from tests.train.pools.worlds import A, D, N, mixture, outcomes
 
 QUICK = PoolTraining(epochs=4, batch_size=120, learning_rate=0.02, restarts=1)

@@ -16,9 +16,9 @@ from shortlist.train.loop.checkpoint import LoopState
 from shortlist.train.loop.convergence import best_of
 from shortlist.train.loop.lazy_adamw import LazyAdamW
 from shortlist.train.loop.loop import Batches, Loop
-from shortlist.train.pools.objective import Batch, Objective
-from shortlist.train.pools.settings import PoolTraining
-from shortlist.train.pools.triples import Triples
+from shortlist.train.pools.fitting.objective import Batch, Objective
+from shortlist.train.pools.fitting.settings import PoolTraining
+from shortlist.train.pools.fitting.triples import Triples
 
 CHUNK = 50_000  # examples at a time outside training steps
 WATCHED = 10_000  # examples on which the use of the nominators is measured after every epoch

@@ -6,7 +6,7 @@ import torch
 from shortlist.errors import ConfigError, DataError
 from shortlist.models.mixture import FrozenTable, Gate, PoolMixture
 from shortlist.train.pools import PoolTraining, Triples, fit_sgd
-from shortlist.train.pools.objective import Batch, Objective
+from shortlist.train.pools.fitting.objective import Batch, Objective
 from tests.train.pools.worlds import A, N, mixture, outcomes
 
 QUICK = PoolTraining(epochs=12, batch_size=120, learning_rate=0.02, restarts=1)
