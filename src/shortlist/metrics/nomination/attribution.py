@@ -62,8 +62,8 @@ def refilled_leave_one_out(
     """Coverage lost without each nominator when `allocate` gives its slots to the others [N].
 
     A negative value says that the others do better with the slots. It is NaN where no other nominator finds a
-    positive, and where the others are not as many as the budget. `settings` are those of `allocate`; the floor is
-    lowered where the budget of the others is too small for it.
+    positive, and where the lists of the others are shorter than the budget. `settings` are those of `allocate`; the
+    floor is lowered where the budget is too small for it.
     """
     ranks, slots = checked_ranks(rank), checked_limits(limits)
     own, count = checked_segments(segments, len(ranks), len(slots) if slots.ndim == 2 else None)

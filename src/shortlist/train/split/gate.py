@@ -18,6 +18,7 @@ DECAYS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # of the weights, chosen on a part of th
 CHOSEN_ON = 0.25  # share of the requests that choose the decay
 STEPS = 100  # of L-BFGS
 LEAST_DEVIATION = 1e-6
+LEAST_SHARE = torch.finfo(torch.float32).tiny  # a request's share is divided by the mean, which may not be 0
 
 
 def fit_gate(
@@ -30,7 +31,7 @@ def fit_gate(
     features, credit = (raw - scale[0]) / scale[1], credits_of(batches, names)
     found = credit.sum(1) > 0
     weights = _fitted(features[found], credit[found], seed)
-    return SplitGate(factors, scale, weights, softmax(features, weights).mean(0))
+    return SplitGate(factors, scale, weights, softmax(features, weights).mean(0).clamp(min=LEAST_SHARE))
 
 
 def credits_of(batches: Sequence[RequestBatch], names: Sequence[str]) -> Tensor:

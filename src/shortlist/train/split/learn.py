@@ -79,12 +79,18 @@ class SplitRule:
 
 
 def lists_of(batches: Sequence[RequestBatch], names: Sequence[str], history: tuple[int, ...]) -> Lists:
-    """The candidates of some requests by segment."""
+    """The candidates of some requests by length of the history."""
+    segments = segments_of(ranks_in_pool(batches, names).lengths, history)
+    return lists_in(batches, names, segments, len(history) + 1)
+
+
+def lists_in(batches: Sequence[RequestBatch], names: Sequence[str], segments: Ints, count: int) -> Lists:
+    """The candidates of some requests, by the segment of every request [R]."""
     ends = np.cumsum([len(one.targets) for one in batches])
     some = batches[: int(np.searchsorted(ends, LISTS)) + 1]
     ranks, request = all_ranks(some, names)
-    own = segments_of(ranks_in_pool(some, names).lengths, history)
-    return Lists(ranks, own[request], np.bincount(own, minlength=len(history) + 1))
+    own = segments[: sum(len(one.targets) for one in some)]
+    return Lists(ranks, own[request], np.bincount(own, minlength=count))
 
 
 def segments_of(lengths: Ints, history: tuple[int, ...]) -> Ints:

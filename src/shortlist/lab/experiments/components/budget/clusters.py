@@ -3,20 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from scipy.cluster.vq import kmeans2
 from torch import Tensor
 
 from shortlist.data import Query
 from shortlist.metrics.nomination.allocate import allocate
-from shortlist.metrics.nomination.coverage import Ints
-from shortlist.metrics.nomination.terms import Lists
 from shortlist.nominate import Split
 from shortlist.nominate.split_gate import SplitGate
 from shortlist.train.context import RequestBatch
-from shortlist.train.split.learn import LISTS, SplitRule
-from shortlist.train.split.ranks import all_ranks, ranks_in_pool
+from shortlist.train.split.learn import SplitRule, lists_in
+from shortlist.train.split.ranks import ranks_in_pool
 
 CLUSTERS = 4  # as many as segments by length of history
 
@@ -50,17 +47,8 @@ def cluster_split(
         block=rule.block,
         floor=min(rule.floor, budget // len(names)),
         shrink=rule.shrink,
-        lists=_lists(batches, names, nearest),
+        lists=lists_in(batches, names, nearest, CLUSTERS),
     ).limits
     rows = tuple(map(tuple, limits.tolist()))
     history = tuple(range(1, CLUSTERS))  # as many rows of limits as clusters; lengths are not read
     return ClusterSplit(tuple(names), rows, history, features=features, centres=centres, k=budget)
-
-
-def _lists(batches: Sequence[RequestBatch], names: Sequence[str], segment: Ints) -> Lists:
-    """The candidates of some requests, by segment of the request [R]."""
-    ends = np.cumsum([len(one.targets) for one in batches])
-    some = batches[: int(np.searchsorted(ends, LISTS)) + 1]
-    ranks, request = all_ranks(some, names)
-    own = segment[: sum(len(one.targets) for one in some)]
-    return Lists(ranks, own[request], np.bincount(own, minlength=CLUSTERS))
