@@ -11,8 +11,8 @@ import pytest
 import shortlist
 
 ORDER = """
-errors callable_room progress settings artifact data metrics grammar models index nominate stages pipeline feedback
-train evaluate diagnose simulate report tune scale serve lab testing cli __main__
+errors callable_room progress settings artifact data metrics grammar models index state nominate stages pipeline
+feedback train evaluate diagnose simulate report tune scale serve lab testing cli __main__
 """
 ROOMS = ORDER.split()
 ROOT = Path(shortlist.__file__).parent

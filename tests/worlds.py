@@ -16,8 +16,8 @@ from shortlist.models.ranking.mlp import FeatureMLP
 from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig
 from shortlist.nominate import CoVisit, ModelNominator, Popular
 from shortlist.pipeline import About, Recommender, Slate, Trace, run
-from shortlist.pipeline.recommender import UserHistories
 from shortlist.stages import Available, Diverse, FeatureRanker, RankingFeatures, Seen, TowerScorer
+from shortlist.state.histories import UserHistories
 
 N_ITEMS = 40
 N_CATEGORIES = 4

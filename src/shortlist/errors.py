@@ -24,6 +24,10 @@ class ArtifactError(ShortlistError):
     """A saved artifact failed verification."""
 
 
+class VersionMismatch(ShortlistError):  # noqa: N818 - the name in the literature on state services
+    """User states of one model version were asked for with another one."""
+
+
 class GrammarError(ShortlistError):
     """Stages were combined in an invalid way, or a stage breaks its contract."""
 

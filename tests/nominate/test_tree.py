@@ -13,7 +13,8 @@ from shortlist.index.tree import exhaustive
 from shortlist.nominate import TreeNominator
 from shortlist.nominate.tree import ABOUT
 from shortlist.pipeline import About, Recommender, load_recommender, save_recommender
-from shortlist.pipeline.recommender import Request, UserHistories
+from shortlist.pipeline.recommender import Request
+from shortlist.state.histories import UserHistories
 from shortlist.testing.stages import check_stage
 from tests.train.tree.small import small_index
 from tests.worlds import query_of, run_checked

@@ -28,7 +28,6 @@ from shortlist.nominate import (
     TreeNominator,
 )
 from shortlist.pipeline import About, Recommender
-from shortlist.pipeline.recommender import UserHistories
 from shortlist.pipeline.registry import TYPES
 from shortlist.stages import (
     Available,
@@ -46,6 +45,7 @@ from shortlist.stages import (
 )
 from shortlist.stages.calibrated import Calibration
 from shortlist.stages.catalog_columns import CatalogColumns
+from shortlist.state.histories import UserHistories
 
 N, USERS = 24, 4
 SIZES = {

@@ -18,10 +18,10 @@ from shortlist.grammar import Nominator, Scorer, as_pipeline
 from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig
 from shortlist.nominate import CoVisit, Popular
 from shortlist.pipeline import About, Recommender
-from shortlist.pipeline.recommender import UserHistories
 from shortlist.serve import Limits, make_app
 from shortlist.serve.server import Server, listening
 from shortlist.stages import Diverse, Seen, TowerScorer
+from shortlist.state.histories import UserHistories
 
 ITEMS, USERS = 60, 8
 TIMEOUT = 60  # seconds

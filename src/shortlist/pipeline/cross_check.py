@@ -12,7 +12,7 @@ from shortlist.artifact.tensor_checks import check_shape, check_starts, check_wh
 from shortlist.data import Vocabulary
 from shortlist.errors import ArtifactError
 from shortlist.grammar import Pipeline, leaves
-from shortlist.pipeline.recommender import UserHistories
+from shortlist.state.histories import UserHistories
 
 AGAIN = "the bundle was changed after training; train again with: shortlist train"
 

@@ -22,26 +22,7 @@ from shortlist.pipeline.request_seeds import request_seeds
 from shortlist.pipeline.run import Slate, run
 from shortlist.progress import Progress, silent
 from shortlist.stages.filters import Excluded
-
-
-@dataclass(frozen=True, eq=False)
-class UserHistories:
-    """All items of every known user: user u owns items[starts[u]:starts[u + 1]], oldest first.
-
-    The measured pipeline was trained on the first `trained[u]` events of user u; without it, on all.
-    """
-
-    starts: Tensor  # [U + 1]
-    items: Tensor  # [E]
-    trained: Tensor | None = None  # [U]
-
-    def of(self, user: int) -> list[int]:
-        """The item rows of one user, none for an unknown one."""
-        if user < 0:
-            return []
-        start, stop = self.starts[user : user + 2].tolist()
-        history: list[int] = self.items[start:stop].tolist()
-        return history
+from shortlist.state.histories import UserHistories
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from shortlist.grammar import Stage
 from shortlist.pipeline import TYPES, About, Recipe, Recommender
 from shortlist.pipeline.about import TrainingHistory
 from shortlist.pipeline.recipe import Types
-from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
 from shortlist.settings import check_settings, settings_of
+from shortlist.state.histories import UserHistories
 from shortlist.train.context import TrainContext
 from shortlist.train.folds import Folds
 from shortlist.train.logged.training_log import TrainingLog

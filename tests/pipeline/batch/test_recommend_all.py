@@ -17,8 +17,8 @@ from shortlist.errors import ConfigError
 from shortlist.grammar import Scorer, as_pipeline
 from shortlist.pipeline import Optional, Recommender, Request, Within
 from shortlist.pipeline.batch import job, select_users
-from shortlist.pipeline.recommender import UserHistories
 from shortlist.stages import Explore, Seen
+from shortlist.state.histories import UserHistories
 from tests.pipeline.strategies import pipelines
 from tests.worlds import N_ITEMS, listed, tiny_recommender
 

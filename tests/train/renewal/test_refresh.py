@@ -15,7 +15,7 @@ from shortlist.data.raw_events import RawEvents
 from shortlist.errors import ArtifactError, ConfigError, DataError
 from shortlist.grammar import leaves
 from shortlist.pipeline import Request, load_recommender, parse_recipe
-from shortlist.pipeline.recommender import UserHistories
+from shortlist.state.histories import UserHistories
 from shortlist.train import TRAINERS
 from shortlist.train.bundle import save_trained, train
 from shortlist.train.renewal import refresh as refresh_module

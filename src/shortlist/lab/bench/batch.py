@@ -17,8 +17,8 @@ from shortlist.lab.result import Result, at_most, result, row, start
 from shortlist.pipeline import About, Recommender
 from shortlist.pipeline.batch import select_users
 from shortlist.pipeline.batch.job import BatchJob, Places, workers
-from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
+from shortlist.state.histories import UserHistories
 
 USERS = 100_000
 LENGTH = 30.0  # mean length of a history

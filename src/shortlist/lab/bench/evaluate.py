@@ -21,10 +21,10 @@ from shortlist.models.sequence.two_tower import TwoTower, TwoTowerConfig
 from shortlist.nominate import ModelNominator
 from shortlist.pipeline import About, Recommender
 from shortlist.pipeline.batch.held_out import in_batches, in_order
-from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
 from shortlist.simulate import make_world, simulate_log
 from shortlist.stages import Seen
+from shortlist.state.histories import UserHistories
 
 USERS, ITEMS = 20_000, 12_000
 EVENTS = 10  # per user

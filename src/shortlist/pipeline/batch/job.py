@@ -5,7 +5,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +18,7 @@ from shortlist.pipeline.batch.rows import MAX_NOMINATORS, in_order, slate_rows
 from shortlist.pipeline.batch.users import Users
 from shortlist.pipeline.request_seeds import request_seeds
 from shortlist.pipeline.run import Slate, run
-
-if TYPE_CHECKING:  # a recommender starts these jobs
-    from shortlist.pipeline.recommender import UserHistories
+from shortlist.state.histories import UserHistories
 
 PART = 4096  # users whose slates are computed, stored and written together
 BATCH = 128  # users scored together
@@ -38,7 +35,7 @@ class BatchJob:
     """A pipeline and the users it answers. The slate of a user is the one of a single request."""
 
     pipeline: Pipeline  # without time limits: they are meant for single requests
-    histories: "UserHistories"
+    histories: UserHistories
     users: Users
     time: int  # of all requests
     seed: int  # of all requests; draws differ by user
@@ -100,14 +97,14 @@ class BatchJob:
         return run(self.pipeline, Query(rows, _padded(self.histories, rows), times, seeds))
 
 
-def _lengths(histories: "UserHistories", users: Tensor) -> Tensor:
+def _lengths(histories: UserHistories, users: Tensor) -> Tensor:
     """The number of items in the histories of these users [B]; 0 for an unknown one."""
     return (
         histories.starts[users + 1] - histories.starts[users.clamp(min=0)]
     )  # -1 ends at starts[0], which is 0
 
 
-def _padded(histories: "UserHistories", users: Tensor) -> Tensor:
+def _padded(histories: UserHistories, users: Tensor) -> Tensor:
     """The histories of these users [B, H], padded on the left with -1."""
     lengths = _lengths(histories, users)
     width = max(int(lengths.max()), 1)

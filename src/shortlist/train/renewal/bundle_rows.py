@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from shortlist.data import UNKNOWN, Dataset, Interactions, Vocabulary
 from shortlist.errors import DataError
 from shortlist.pipeline import Recommender
-from shortlist.pipeline.recommender import UserHistories
+from shortlist.state.histories import UserHistories
 
 LEAST_SHARE = 0.5  # of a bundle's users with a history that a data set must have events of
 

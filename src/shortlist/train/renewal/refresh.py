@@ -9,8 +9,8 @@ from shortlist.data import Dataset, open_dataset
 from shortlist.errors import ConfigError
 from shortlist.pipeline import Recipe, Recommender, open_recommender
 from shortlist.pipeline.about import Refresh
-from shortlist.pipeline.recommender import UserHistories
 from shortlist.progress import Progress, silent
+from shortlist.state.histories import UserHistories
 from shortlist.train.bundle import save_trained, train_measured
 from shortlist.train.context import TrainContext
 from shortlist.train.preparation.checks import check_free_space, only_training

@@ -1,0 +1,5 @@
+"""The event log behind a store."""
+
+
+class EventLog:
+    """Placeholder until the log is written."""
