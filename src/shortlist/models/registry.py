@@ -6,6 +6,7 @@ from torch import Tensor
 
 from shortlist.artifact.json_tensor import json_from_tensor, json_to_tensor, with_prefix, without_prefix
 from shortlist.errors import ArtifactError
+from shortlist.models.collaborative.ccf import CCF
 from shortlist.models.collaborative.ease import EASE
 from shortlist.models.collaborative.item_knn import ItemKNN
 from shortlist.models.collaborative.lightgcn import LightGCN
@@ -18,11 +19,13 @@ from shortlist.models.sequence.fmlp import FMLP
 from shortlist.models.sequence.gru4rec import GRU4Rec
 from shortlist.models.sequence.sasrec import SASRec
 from shortlist.models.sequence.sum_pooling import SumPooling
+from shortlist.models.sequence.two_time_scale import TwoTimeScale
 from shortlist.models.sequence.two_tower import TwoTower
 from shortlist.models.sequence.youtube_dnn import YouTubeDNN
 
 MODELS: dict[str, type[Model]] = {
     "bert4rec": BERT4Rec,
+    "ccf": CCF,
     "din": DIN,
     "ease": EASE,
     "fmlp": FMLP,
@@ -33,6 +36,7 @@ MODELS: dict[str, type[Model]] = {
     "mf": MF,
     "sasrec": SASRec,
     "sum-pooling": SumPooling,
+    "two-time-scale": TwoTimeScale,
     "two-tower": TwoTower,
     "youtube-dnn": YouTubeDNN,
 }

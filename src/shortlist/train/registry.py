@@ -6,6 +6,7 @@ from typing import Any, Protocol, get_type_hints, runtime_checkable
 
 from shortlist.errors import ConfigError
 from shortlist.grammar import Nominator, Stage
+from shortlist.models.collaborative.ccf import CCF
 from shortlist.models.collaborative.ease import EASE
 from shortlist.models.collaborative.item_knn import ItemKNN
 from shortlist.models.collaborative.lightgcn import LightGCN
@@ -23,6 +24,7 @@ from shortlist.settings import Setting, check_settings, is_plain, settings_of
 from shortlist.train.context import RequestBatch, TrainContext
 from shortlist.train.jtr import JTRTrainer
 from shortlist.train.models.bert4rec import BERT4RecTrainer
+from shortlist.train.models.ccf import CCFTrainer
 from shortlist.train.models.counting.co_visit import CoVisitTrainer
 from shortlist.train.models.counting.counts import (
     AvailableTrainer,
@@ -95,6 +97,7 @@ class DeclaresSettings(Protocol):
 
 MODEL_TRAINERS: dict[type[Any], type[ModelTrainer]] = {
     BERT4Rec: BERT4RecTrainer,
+    CCF: CCFTrainer,
     DIN: DINTrainer,
     EASE: EASETrainer,
     ItemKNN: ItemKNNTrainer,

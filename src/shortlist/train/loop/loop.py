@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,6 +40,7 @@ class Loop:
     patience: int
     minutes: float = 0.0
     settle: int = 0  # first epochs that do not count as epochs without improvement
+    max_norm: float = MAX_NORM  # of the gradients of a step
 
     def run(
         self,
@@ -74,9 +76,9 @@ class Loop:
         """
         model = state.model
         begin = clock()
-        checkpoints = Checkpoints(folder, model, task=task, steps=steps, **asdict(self))
+        checkpoints = Checkpoints(folder, model, task=task, steps=steps, **self._settings())
         checkpoints.restore(state)
-        stepper = _Stepper(model, state.optimizer)
+        stepper = _Stepper(model, state.optimizer, self.max_norm)
         while not self._ended(state):
             note(progress, task, self._note(state, metric))
             model.train()
@@ -116,6 +118,10 @@ class Loop:
                     state.out_of_time = True
                     return
 
+    def _settings(self) -> dict[str, Any]:
+        """What a checkpoint must agree with; the usual norm is left out, as in checkpoints of older versions."""
+        return {name: one for name, one in asdict(self).items() if (name, one) != ("max_norm", MAX_NORM)}
+
     def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         """AdamW for all weights of a model."""
         fused = next(model.parameters()).is_cuda or None  # one kernel for all weights on a GPU
@@ -154,8 +160,10 @@ def _validate(state: LoopState, validate: Callable[[], float]) -> None:
 class _Stepper:
     """Optimizer steps; on a GPU a loss that is the same function as before is recorded and replayed."""
 
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        self.model, self.optimizer = model, optimizer
+    def __init__(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, max_norm: float = MAX_NORM
+    ) -> None:
+        self.model, self.optimizer, self.max_norm = model, optimizer, max_norm
         device = next(model.parameters()).device
         self.last, self.stream = torch.zeros((), device=device), stream_for(device)
         self.recorded: tuple[Callable[[], Tensor], Recorded] | None = None
@@ -179,7 +187,7 @@ class _Stepper:
         loss = loss_of()
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        clip_gradients(self.model, MAX_NORM)
+        clip_gradients(self.model, self.max_norm)
         self.optimizer.step()
         self.last.copy_(loss.detach())
 

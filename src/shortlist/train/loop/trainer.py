@@ -145,6 +145,10 @@ class LoopTrainer(ModelTrainer):
         """Numbers of an item's vector; 1 if the model does not say."""
         return int(getattr(self.config, "width", 1))
 
+    def optimizer(self, model: Any) -> torch.optim.Optimizer:
+        """The optimizer of all weights of a model; its state is part of checkpoints."""
+        return self._loop(0).optimizer(model)
+
     def finish(self, model: Any, events: Interactions) -> None:
         """Compute what the model needs for scoring, before each validation and at the end."""
 
@@ -229,7 +233,7 @@ class LoopTrainer(ModelTrainer):
             model.load_state_dict(data.warm.state_dict())
         if self.sparse_gradients and device.type == "cpu":
             use_sparse_gradients(model)
-        state = LoopState(model, self._loop(0).optimizer(model)) if self._steps(data.events) else None
+        state = LoopState(model, self.optimizer(model)) if self._steps(data.events) else None
         return Run(model, state, getattr(self, "ahead", None))
 
     def _continued(self, data: Fit, run: Run) -> Run:
