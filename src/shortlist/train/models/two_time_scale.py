@@ -1,0 +1,111 @@
+"""The trainer of two-time-scale users: item and user vectors first, then the recurrences of both groups."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from shortlist.data import Interactions
+from shortlist.models.sequence.two_time_scale import TwoTimeScale
+from shortlist.settings import setting
+from shortlist.train.loop.loop import Batches
+from shortlist.train.loop.trainer import Fit, LoopTrainer, Run
+from shortlist.train.models.ccf import CCFTrainer
+from shortlist.train.two_time_scale.recurrence import OfferSettings, batches_of, group_loss
+from shortlist.train.two_time_scale.sequences import whole
+from shortlist.train.two_time_scale.training import ACTIVE_SHARE, NEW_SHARE, NOBODY, Training
+
+CHOSEN = -1  # threshold that is chosen on validation
+BASES, STARTS = ("held", "full"), ("threshold", "shrink")
+PERSONS = ("own", "common", "none")
+
+
+@dataclass(frozen=True)
+class TwoTimeScaleTrainer(LoopTrainer):
+    """Two stages: a factorisation of all events, then recurrences over its item vectors, which stay as they are.
+
+    The recurrence of new users is trained on the events of users who are not active and, with `prefix`, on the first
+    events of active ones. That of active users is trained on their last events, from their own vectors.
+    """
+
+    uses_weights: ClassVar[bool | None] = True
+    reads_histories: ClassVar[bool] = True
+
+    model: type[Any] = field(default=TwoTimeScale, kw_only=True)
+    epochs: int = 40
+    batch_size: int = setting(4096, "Events per step, of whole sequences.", least=1, most=1_000_000)
+    weight_decay: float = 0.0
+    threshold: int = setting(
+        CHOSEN,
+        "Users with more training events than this are active; -1: chosen on validation.",
+        least=-1,
+        most=NOBODY,
+    )
+    last: int = setting(20, "Last events of active users that their recurrence is trained on.", least=1, most=10_000)
+    base: str = setting(
+        "held",
+        "Vectors of active users: held, fitted again without the last events; full, of all their events.",
+        choices=BASES,
+    )
+    replay: bool = setting(True, "Whether the last events are replayed on a full base before the first request.")
+    prefix: bool = setting(True, "Train the recurrence of new users on the first events of active ones too.")
+    start: str = setting(
+        "threshold",
+        "threshold: active users have vectors of their own; shrink: all users have, moved towards the mean by their "
+        "number of events, and one recurrence.",
+        choices=STARTS,
+    )
+    window: int = setting(200, "Longest sequence of events of a step.", least=2, most=10_000)
+    negatives: int = setting(512, "Uniform negatives per step, beside items of the batch.", least=1, most=10_000_000)
+    logq_correction: bool = setting(True, "Correct scores for the sampling of candidates.")
+    features: bool = setting(True, "Item vectors have a part from the columns of the catalogue.")
+    prior: float = setting(0.1, "Weight of the distance of user vectors from their mean.", least=1e-6, most=1e6)
+    first_epochs: int = setting(30, "Largest number of epochs of the first stage.", least=1, most=100_000)
+    first_learning_rate: float = setting(0.1, "Learning rate of the tables of the first stage.", least=1e-9, most=10)
+    stages: str = setting(
+        "two", "two, or one: all weights together in one training (an ablation).", choices=("two", "one")
+    )
+    personal: str = setting(
+        "own",
+        "Start of active users: own vectors, a common one (two recurrences without own vectors), or none: one "
+        "recurrence for all (ablations).",
+        choices=PERSONS,
+    )
+
+    def _run(self, data: Fit) -> Run:
+        return Training(self, data).run()
+
+    def _batches(self, model: Any, events: Interactions, seed: int, device: torch.device) -> Batches:
+        """An epoch of the recurrence of new users."""
+        sequences = whole(events, np.ones(events.n_users, bool), self.window, known=False)
+        loss = group_loss(model, events, sequences, False, self.offers, torch.Generator().manual_seed(seed))
+        return batches_of(sequences, loss, self.batch_size, seed)[0]
+
+    def _steps(self, events: Interactions) -> int:
+        return -(-len(events) // self.batch_size)
+
+    def batch_values(self, events: Interactions) -> int:
+        return min(self.batch_size, len(events)) * (self.negatives + 2 * self.batch_size)
+
+    @property
+    def offers(self) -> OfferSettings:
+        return OfferSettings(self.negatives, self.logq_correction)
+
+    def first_stage(self) -> CCFTrainer:
+        """The trainer of the first stage."""
+        limit = (1 - NEW_SHARE - ACTIVE_SHARE) * self.minutes
+        trainer = CCFTrainer(
+            epochs=self.first_epochs,
+            learning_rate=self.first_learning_rate,
+            negatives=self.negatives,
+            logq_correction=self.logq_correction,
+            features=self.features,
+            prior=self.prior,
+            patience=self.patience,
+            early_stop_metric=self.early_stop_metric,
+            validation_users=self.validation_users,
+            device=self.device,
+            minutes=limit,
+        )
+        return trainer.with_settings(width=self.config.width)
