@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.data import Interactions
 from shortlist.metrics.moments import Moments, split_half_moments
-from shortlist.train.two_time_scale.fold_in import fold_in, sums_of
+from shortlist.models.fold_in import fold_in, sums_of
 
 FEW = 50  # users below which moments are not estimated
 HALVES = (50, 20, 10, 5)  # events of a half, the largest that enough users have

@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from shortlist.train.two_time_scale.fold_in import fold_in, sums_of
+from shortlist.models.fold_in import fold_in, sums_of
 
 ITEMS, WIDTH, PRIOR = 30, 4, 0.5
 
