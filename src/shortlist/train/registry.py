@@ -17,6 +17,7 @@ from shortlist.models.registry import MODELS
 from shortlist.models.sequence.bert4rec import BERT4Rec
 from shortlist.models.sequence.din import DIN
 from shortlist.models.sequence.model import SequenceModel
+from shortlist.models.sequence.two_time_scale import TwoTimeScale
 from shortlist.models.sequence.two_tower import TwoTower
 from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.registry import TYPES
@@ -41,6 +42,7 @@ from shortlist.train.models.lightgcn import LightGCNTrainer
 from shortlist.train.models.mf import MFTrainer
 from shortlist.train.models.sequence import SequenceTrainer
 from shortlist.train.models.trainer import ModelTrainer
+from shortlist.train.models.two_time_scale import TwoTimeScaleTrainer
 from shortlist.train.models.two_tower import TwoTowerTrainer
 from shortlist.train.models.untrained import UntrainedModel, has_weights
 from shortlist.train.models.window import WindowTrainer
@@ -104,6 +106,7 @@ MODEL_TRAINERS: dict[type[Any], type[ModelTrainer]] = {
     LastClick: LastClickTrainer,
     LightGCN: LightGCNTrainer,
     MF: MFTrainer,
+    TwoTimeScale: TwoTimeScaleTrainer,
     TwoTower: TwoTowerTrainer,
     SequenceModel: SequenceTrainer,
     VectorModel: WindowTrainer,

@@ -42,13 +42,17 @@ class TwoTimeScaleTrainer(LoopTrainer):
         least=-1,
         most=NOBODY,
     )
-    last: int = setting(20, "Last events of active users that their recurrence is trained on.", least=1, most=10_000)
+    last: int = setting(
+        20, "Last events of active users that their recurrence is trained on.", least=1, most=10_000
+    )
     base: str = setting(
         "held",
         "Vectors of active users: held, fitted again without the last events; full, of all their events.",
         choices=BASES,
     )
-    replay: bool = setting(True, "Whether the last events are replayed on a full base before the first request.")
+    replay: bool = setting(
+        True, "Whether the last events are replayed on a full base before the first request."
+    )
     prefix: bool = setting(True, "Train the recurrence of new users on the first events of active ones too.")
     start: str = setting(
         "threshold",
@@ -57,12 +61,18 @@ class TwoTimeScaleTrainer(LoopTrainer):
         choices=STARTS,
     )
     window: int = setting(200, "Longest sequence of events of a step.", least=2, most=10_000)
-    negatives: int = setting(512, "Uniform negatives per step, beside items of the batch.", least=1, most=10_000_000)
+    negatives: int = setting(
+        512, "Uniform negatives per step, beside items of the batch.", least=1, most=10_000_000
+    )
     logq_correction: bool = setting(True, "Correct scores for the sampling of candidates.")
     features: bool = setting(True, "Item vectors have a part from the columns of the catalogue.")
-    prior: float = setting(0.1, "Weight of the distance of user vectors from their mean.", least=1e-6, most=1e6)
+    prior: float = setting(
+        0.1, "Weight of the distance of user vectors from their mean.", least=1e-6, most=1e6
+    )
     first_epochs: int = setting(30, "Largest number of epochs of the first stage.", least=1, most=100_000)
-    first_learning_rate: float = setting(0.1, "Learning rate of the tables of the first stage.", least=1e-9, most=10)
+    first_learning_rate: float = setting(
+        0.1, "Learning rate of the tables of the first stage.", least=1e-9, most=10
+    )
     stages: str = setting(
         "two", "two, or one: all weights together in one training (an ablation).", choices=("two", "one")
     )
@@ -97,11 +107,12 @@ class TwoTimeScaleTrainer(LoopTrainer):
         limit = (1 - NEW_SHARE - ACTIVE_SHARE) * self.minutes
         trainer = CCFTrainer(
             epochs=self.first_epochs,
-            learning_rate=self.first_learning_rate,
-            negatives=self.negatives,
-            logq_correction=self.logq_correction,
+            table_learning_rate=self.first_learning_rate,
+            uniform_negatives=self.negatives,
+            correction=self.logq_correction,
             features=self.features,
-            prior=self.prior,
+            prior="mean",
+            prior_weight=self.prior,
             patience=self.patience,
             early_stop_metric=self.early_stop_metric,
             validation_users=self.validation_users,
