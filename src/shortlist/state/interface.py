@@ -22,6 +22,12 @@ class UserStates(Protocol):
     def history(self, user_id: int | str) -> list[int]:
         """Item rows of the bundle and of live events, oldest first."""
 
+    def row(self, user_id: int | str) -> int:
+        """Row of a user in the training data, -1 for one who was not there or was forgotten."""
+
+    def changed(self) -> list[int | str]:
+        """Users whose answers are not those of the bundle: they have live events, or were forgotten."""
+
     def query(self, user_ids: Sequence[int | str], version: str | None = None) -> Tensor:
         """User vectors [B, D]; raises VersionMismatch where `version` is not that of the states."""
 

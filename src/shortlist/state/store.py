@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from shortlist.data import Vocabulary
+from shortlist.data import UNKNOWN, Vocabulary
 from shortlist.errors import ConfigError, VersionMismatch
 from shortlist.models.state_model import StateModel
 from shortlist.state.event import UserEvent, checked
@@ -49,6 +49,14 @@ class UserStateStore:
         live = sorted(self._events.get(str(user_id), {}).values())
         return (known + [item for _, _, item in live])[-self.settings.max_history :]
 
+    def row(self, user_id: int | str) -> int:
+        """Row of a user in the training data, -1 for one who was not there or was forgotten."""
+        return UNKNOWN if str(user_id) in self._forgotten else self.users.row(user_id)
+
+    def changed(self) -> list[int | str]:
+        """Users whose answers are not those of the bundle."""
+        return [*self._events, *(self._forgotten - set(self._events))]
+
     @torch.no_grad()
     def query(self, user_ids: Sequence[int | str], version: str | None = None) -> Tensor:
         """User vectors [B, D]."""
@@ -60,7 +68,7 @@ class UserStateStore:
             raise VersionMismatch(f"expected version {self.version}, got {version}")
         found = [
             self.model.users(
-                torch.tensor([self.history(user)], dtype=torch.int64), torch.tensor([self.users.row(user)])
+                torch.tensor([self.history(user)], dtype=torch.int64), torch.tensor([self.row(user)])
             )
             for user in user_ids
         ]
