@@ -20,6 +20,7 @@ from shortlist.metrics.moments import crossing
 Floats = NDArray[np.float64]
 
 TERMS = 2_000_000  # of the sum of `beta_eb`
+LONGEST = 5_000_000  # thresholds of a curve or a search
 
 
 def beta(t: int, alpha: float, q: float, v: float) -> float:
@@ -30,10 +31,18 @@ def beta(t: int, alpha: float, q: float, v: float) -> float:
 
 def beta_curve(last: int, alpha: float, q: float, v: float) -> Floats:
     """`beta` at the thresholds 0 .. last."""
+    return v - saved_curve(last, alpha, q, v)
+
+
+def saved_curve(last: int, alpha: float, q: float, v: float) -> Floats:
+    """V - beta at the thresholds 0 .. last: what own vectors save against a common start for all users.
+
+    It is exact to rounding also where it is so small against V that `beta` is V in double precision.
+    """
     _check(alpha, q, v, last)
+    _check_length(last)
     first = np.arange(1, last + 2, dtype=np.float64)
-    active = zeta(alpha, first) / zeta(alpha, 1)
-    return np.asarray(q * zeta(alpha + 1, first) / zeta(alpha, 1) + (1 - active) * v)
+    return np.asarray((v * zeta(alpha, first) - q * zeta(alpha + 1, first)) / zeta(alpha, 1))
 
 
 def t_opt(q: float, v: float) -> int:
@@ -85,7 +94,8 @@ def bound_two_step(t: int, alpha: float, q: float, v: float, b: float, n: int) -
     """`bound` with the best step size of each group; never above the one with a common step size."""
     _check(alpha, q, v, t)
     _check_online(b, n)
-    return b / math.sqrt(n) * float(_two_step(np.array([t + 1.0]), alpha, q, v)[0])
+    own = float(_own_part(np.array([t + 1.0]), alpha, q)[0]) / float(zeta(alpha, 1))
+    return b / math.sqrt(n) * (inactive_share(t, alpha) * math.sqrt(v) + own)
 
 
 def best_two_step_threshold(alpha: float, q: float, v: float) -> int:
@@ -93,13 +103,10 @@ def best_two_step_threshold(alpha: float, q: float, v: float) -> int:
     _check(alpha, q, v)
     # For large Q / V it is about Q / V times this factor; it grows without limit as alpha falls to 1.
     factor = (2 * alpha - 1) ** 2 / (4 * alpha * (alpha - 1))
-    last = 2 * math.ceil(q / v * factor) + 10
-    if last > 5_000_000:
-        raise ConfigError(
-            f"two time scales: the threshold would be searched up to {last} for alpha = {alpha} and Q / V = {q / v:g}; "
-            "expected a larger alpha or a smaller Q / V"
-        )
-    return int(_two_step(np.arange(1.0, last + 2), alpha, q, v).argmin())
+    last = 2 * q / v * factor + 10
+    _check_length(last)
+    first = np.arange(1.0, math.ceil(last) + 2)
+    return int((_own_part(first, alpha, q) - zeta(alpha, first) * math.sqrt(v)).argmin())
 
 
 def bound_per_t(alpha: float, q: float, v: float, b: float, n: int) -> float:
@@ -133,6 +140,7 @@ def gap(alpha: float, q: float, v: float) -> float:
 def gap_printed(alpha: float, q: float, v: float) -> float:
     """The paper's sum, which lacks the factor 1 / zeta(alpha, 1)."""
     _check(alpha, q, v)
+    _check_length(t_opt(q, v))
     at = np.arange(1, t_opt(q, v) + 1, dtype=np.float64)
     return float(((q / at - v) * at**-alpha).sum())
 
@@ -207,11 +215,9 @@ def _tails(values: Floats) -> Floats:
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
-def _two_step(first: Floats, alpha: float, q: float, v: float) -> Floats:
-    """`bound_two_step` in units of b / sqrt(n), at thresholds first - 1."""
-    whole, active = float(zeta(alpha, 1)), zeta(alpha, first)
-    own = np.sqrt(q * zeta(alpha + 1, first)) * np.sqrt(active) / whole
-    return np.asarray((1 - active / whole) * math.sqrt(v) + own)
+def _own_part(first: Floats, alpha: float, q: float) -> Floats:
+    """sqrt(Q zeta(alpha + 1, b) zeta(alpha, b)) at b = first, the part of active users in `bound_two_step`."""
+    return np.asarray(np.sqrt(q * zeta(alpha + 1, first)) * np.sqrt(zeta(alpha, first)))
 
 
 def _mean_inverse(t: int, alpha: float) -> float:
@@ -233,8 +239,17 @@ def _check(alpha: float = 2.0, q: float = 1.0, v: float = 1.0, t: int = 0) -> No
         )
     _positive("q", q)
     _positive("v", v)
+    _positive("Q / V", q / v)
     if not (t >= 0 and math.isfinite(t) and t == int(t)):
         raise ConfigError(f"two time scales: expected a threshold t of 0, 1, 2, ..., got {t}")
+
+
+def _check_length(last: float) -> None:
+    if not last <= LONGEST:
+        raise ConfigError(
+            f"two time scales: expected thresholds up to {LONGEST:,}, got {last:g}; choose a larger alpha or a smaller "
+            "Q / V"
+        )
 
 
 def _check_online(b: float, n: int) -> None:
