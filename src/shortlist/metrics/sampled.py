@@ -1,23 +1,15 @@
-"""Ranking metrics against random negatives: the negatives of an event, and the expectation over all draws."""
+"""Expected ranking metrics among random negatives: the mean over all draws."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from shortlist.errors import ConfigError
 
-ROUNDS = 6  # of the Feistel network
-BLOCK = 1 << 18  # negatives that are drawn at a time
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Words = NDArray[np.uint32]
 
 
 def expected_sampled_metrics(
@@ -59,35 +51,13 @@ def _expected_recall(rank: Rows, n_items: int, negatives: int, k: int) -> Floats
     return np.asarray(stats.hypergeom.cdf(k - 1, n_items - 1, rank - 1, negatives), np.float64)
 
 
-def keyed_negatives(
-    event_ids: NDArray[Any], targets: NDArray[Any], n_items: int, n_neg: int, seed: int
-) -> Rows:
-    """Random items other than the target of each event, without replacement [b, min(n_neg, N - 1)].
-
-    The items of an event depend on its id, its target and the seed alone: not on the batch, the model or the machine.
-    They are the first values of a keyed permutation of the N - 1 other items.
-    """
-    if not 1 <= n_items <= 2**31 or n_neg < 1:
-        raise ConfigError(f"negatives: expected 1 to 2^31 items and n_neg from 1, got {n_items} and {n_neg}")
-    others, width = n_items - 1, min(n_neg, n_items - 1)
-    if not len(targets) or not width:
-        return np.empty((len(targets), width), np.int64)
-    if n_neg >= others:
-        drawn = np.broadcast_to(np.arange(others), (len(targets), others))
-    else:
-        drawn = _permuted(np.asarray(event_ids), others, width, seed)
-    return drawn + (drawn >= np.asarray(targets)[:, None])
-
-
-def _permuted(event_ids: NDArray[Any], count: int, width: int, seed: int) -> Rows:
-    """The first `width` values of the permutation of 0 .. count - 1 of each event [b, width]."""
-    drawn = np.empty((len(event_ids), width), np.int64)
-    size = max(1, BLOCK // width)
-
-    def fill(start: int) -> None:
-        keys = _round_keys(event_ids[start : start + size], seed)
-        drawn[start : start + size] = _first_values(keys, count, width)
-
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        list(pool.map(fill, range(0, len(event_ids), size)))
-    return drawn
+def _check_ranks(rank: Floats, n_items: int, n_neg: int, k: int) -> None:
+    if n_items < 1 or n_neg < 1 or k < 1:
+        got = f"{n_items}, {n_neg} and {k}"
+        raise ConfigError(f"sampled metrics: expected n_items, n_neg and k from 1, got {got}")
+    # Also refuses NaN.
+    bad = ~((rank >= 1) & (rank <= n_items) & (2 * rank == np.rint(2 * rank)))
+    if bad.any():
+        raise ConfigError(
+            f"sampled metrics: expected whole or half ranks from 1 to {n_items}, got {rank[bad].flat[0]}"
+        )

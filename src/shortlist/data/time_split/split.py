@@ -50,9 +50,7 @@ class TimeSplit:
 
     def as_split(self) -> Split:
         """The same cuts with one request per user, which is what trainers stop early by."""
-        return Split(
-            self.events, self.part == 0, self.valid_requests(), self.test_requests(), self.settings
-        )
+        return Split(self.events, self.part == 0, self.valid_requests(), self.test_requests(), self.settings)
 
     def _requests(self, row: int) -> HeldOut:
         """A user's parts follow each other, so a request is a range of positions."""
@@ -86,10 +84,15 @@ def time_split(
             f"time split: expected events in every part, got {np.bincount(part, minlength=3).tolist()} of "
             f"{len(events):,} events; change the shares, or cut inside equal times (respect_ties=False)"
         )
-    settings = {"protocol": "time-split", "train": float(shares[0]), "valid": float(shares[1])}
-    return TimeSplit(
-        events, part, {**settings, "respect_ties": respect_ties, "ties": ties, "seed": seed}
-    )
+    settings: SplitSettings = {
+        "protocol": "time-split",
+        "train": float(shares[0]),
+        "valid": float(shares[1]),
+        "respect_ties": respect_ties,
+        "ties": ties,
+        "seed": seed,
+    }
+    return TimeSplit(events, part, settings)
 
 
 def _by_times(events: Interactions, counts: Sequence[int]) -> NDArray[np.int8]:
@@ -103,10 +106,8 @@ def _by_times(events: Interactions, counts: Sequence[int]) -> NDArray[np.int8]:
 
 def _by_counts(events: Interactions, counts: Sequence[int], ties: str, seed: int) -> NDArray[np.int8]:
     """The first events in the order of (time, tie) are before a cut."""
-    keys = (events.times,)
-    if ties == "hash":
-        keys = (hash64(events.users, events.items, seed), events.times)
-    order = np.lexsort(keys)
+    keys = hash64(events.users, events.items, seed) if ties == "hash" else np.arange(len(events))
+    order = np.lexsort((keys, events.times))
     part = np.zeros(len(events), np.int8)
     for count in counts:
         part[order[count:]] += 1
@@ -115,6 +116,4 @@ def _by_counts(events: Interactions, counts: Sequence[int], ties: str, seed: int
 
 def _check_shares(shares: Sequence[float]) -> None:
     if len(shares) != len(PARTS) or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-        raise ConfigError(
-            f"time split: expected three positive shares that add up to 1, got {tuple(shares)}"
-        )
+        raise ConfigError(f"time split: expected three positive shares that add up to 1, got {tuple(shares)}")

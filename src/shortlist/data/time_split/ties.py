@@ -15,7 +15,7 @@ MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
 def hash64(users: NDArray[Any], items: NDArray[Any], seed: int) -> NDArray[np.uint64]:
     """64 bits that depend on user row, item row and seed alone, the same on every machine [E]."""
     start = np.array([seed % 2**64], np.uint64)
-    return _mixed(_mixed(_mixed(start) ^ users.astype(np.uint64)) ^ items.astype(np.uint64))
+    return mixed(mixed(mixed(start) ^ users.astype(np.uint64)) ^ items.astype(np.uint64))
 
 
 def with_tie_order(events: Interactions, ties: str = "hash", seed: int = 0) -> Interactions:
@@ -38,10 +38,11 @@ def tie_starts(events: Interactions) -> NDArray[np.int64]:
     """The first position of the events with the same user and time as each event [E]."""
     new = np.ones(len(events), bool)
     new[1:] = (events.users[1:] != events.users[:-1]) | (events.times[1:] != events.times[:-1])
-    return np.flatnonzero(new)[np.cumsum(new) - 1]
+    first: NDArray[np.int64] = np.flatnonzero(new)[np.cumsum(new) - 1]
+    return first
 
 
-def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """One output of SplitMix64 (Steele, Lea and Flood, 2014) per value; whole numbers wrap around."""
     bits = bits + GOLDEN
     for shift, factor in MIX:

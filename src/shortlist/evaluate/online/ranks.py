@@ -13,7 +13,8 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.evaluate.online.consumed import Consumed
 from shortlist.evaluate.online.online_test import OnlineTest
 from shortlist.evaluate.online.predict import Predictions, ScoresAt, predict
-from shortlist.metrics.sampled import expected_sampled_metrics, keyed_negatives
+from shortlist.metrics.negatives import keyed_negatives
+from shortlist.metrics.sampled import expected_sampled_metrics
 from shortlist.models.model import Model
 
 PAIRS = 1 << 21  # consumed items, or negatives, of a block
@@ -105,7 +106,7 @@ def _sampled(values: Tensor, rows: Positions, test: OnlineTest, n_neg: int) -> F
         return np.full(len(rows), np.nan)
     negatives = keyed_negatives(test.positions[rows], test.targets[rows], test.n_items, n_neg, test.seed)
     drawn = values.gather(1, torch.from_numpy(negatives).to(values.device))
-    return (_numbers(drawn.sum(1)) + negatives.shape[1] + 2) / 2
+    return np.asarray((_numbers(drawn.sum(1)) + negatives.shape[1] + 2) / 2)
 
 
 def _pieces(rows: Positions, consumed: Consumed, n_neg: int) -> Iterator[slice]:
