@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from shortlist.errors import ConfigError
 from shortlist.simulate.online.excess import excess_surface
-from shortlist.simulate.online.offline import offline_descent
+from shortlist.simulate.online.offline import Offline, offline_descent
 from shortlist.simulate.online.world import Floats, OnlineSettings, OnlineWorld, make_online_world
 
 FIT_FROM = 20  # events from which the error follows 1 / (T + 1)
@@ -117,7 +117,7 @@ def simulate_online(settings: OnlineSettings, seed: int, steps: Floats = STEPS) 
     """Offline descent on up to `most` events of every user, then online descent from all starts."""
     world, lengths = make_online_world(settings, seed), grid_of_lengths(settings.most)
     offline = offline_descent(world, settings.most, lengths, np.random.default_rng([seed, 1]))
-    shrunk = _shrunk(world, offline.vectors, offline.errors[offline.lengths])
+    shrunk = _shrunk(world, offline)
     common = np.broadcast_to(world.common, (1, *world.users.shape))
     starts = np.concatenate([offline.vectors, shrunk, common])  # [2 L + 1, U, D]
     surface = excess_surface(world, starts, steps, np.random.default_rng([seed, 2]))
@@ -142,7 +142,11 @@ def grid_of_lengths(most: int) -> list[int]:
     return sorted({one for one in (*range(13), *spaced.tolist()) if one <= most})
 
 
-def _shrunk(world: OnlineWorld, vectors: Floats, errors: Floats) -> Floats:
-    """Means of m and the own vectors with weights inverse to their errors [L, U, D]."""
-    weight = world.variance / (world.variance + errors)
-    return np.asarray(world.common + weight[:, None, None] * (vectors - world.common))
+def _shrunk(world: OnlineWorld, offline: Offline) -> Floats:
+    """Means of m and the own vectors with weights inverse to their errors [L, U, D]; m for users without events.
+
+    The vector of a user without events is 0, whose error is not independent of that of m.
+    """
+    errors = offline.errors[offline.lengths]
+    weight = np.where(offline.lengths > 0, world.variance / (world.variance + errors), 0.0)
+    return np.asarray(world.common + weight[:, None, None] * (offline.vectors - world.common))

@@ -15,6 +15,9 @@ Floats = NDArray[np.float64]
 B_X = 1.0  # norm of every item
 NEWTON_STEPS = 100
 SMALL_GRADIENT = 1e-10
+LEAST_REGULARISER = 2e-3  # the exponential of a score, which is at most 1 / regulariser, stays finite
+KEPT = 150  # vectors of a user in memory
+NUMBERS = 1 << 28  # of events and vectors in memory
 MOST = {"users": 1_000_000, "items": 100_000, "width": 100, "most": 100_000, "rounds": 100_000}
 
 
@@ -45,8 +48,17 @@ class OnlineSettings:
             value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
                 raise ConfigError(f"online world: expected a finite {name} > 0, got {value}")
+        if self.regulariser < LEAST_REGULARISER:
+            raise ConfigError(
+                f"online world: expected a regulariser of {LEAST_REGULARISER} or more, got {self.regulariser}"
+            )
         if not math.isfinite(self.mean):
             raise ConfigError(f"online world: expected a finite mean, got {self.mean}")
+        if self.users * self.width * (self.rounds + KEPT) > NUMBERS:
+            raise ConfigError(
+                f"online world: {self.users} users of width {self.width} with {self.rounds} rounds need more than "
+                f"{NUMBERS >> 17} MiB; expected fewer users or rounds"
+            )
 
     @property
     def radius(self) -> float:

@@ -63,7 +63,7 @@ NOTE = (
     "/ zeta(alpha, 1) over all T; simulated worlds use the same law restricted to T <= 400. 'Best' step sizes are the "
     "best of a grid on the simulated users, 'from errors' are those of the theorem with the measured errors e(T), "
     "'worst-case Q' those with (B_x / c + B_phi)^2 / (T + 1). The soft start is the mean of the common start and the "
-    "user's own vector with weights inverse to their measured errors."
+    "user's own vector with weights inverse to their measured errors, and the common start without events."
 )
 
 
