@@ -3,21 +3,22 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shortlist.data import Interactions
-from shortlist.data.held_out import Positions
 from shortlist.evaluate.online.online_test import OnlineTest
 
 
 @dataclass(frozen=True, eq=False)
 class Consumed:
-    """Distinct items of users in the order of their first events: event i has items[starts[i]:stops[i]]."""
+    """Distinct items of users, in the order of their first events; event i has counts[i] of them from starts[i] on."""
 
-    items: NDArray[np.int32]  # [F]
-    starts: Positions  # [n]
-    stops: Positions  # [n]
-    repeated: NDArray[np.bool_]  # [n] whether the target is one of them
+    items: Tensor  # [F]
+    starts: Tensor  # [n]
+    counts: Tensor  # [n]
+    repeated: Tensor  # [n] whether the target is one of them
 
     @classmethod
     def before(cls, test: OnlineTest) -> "Consumed":
@@ -26,22 +27,25 @@ class Consumed:
         new = first == np.arange(len(first))
         counts = np.concatenate([[0], np.cumsum(new)])  # first events before each position
         return cls(
-            test.events.items[new],
-            counts[test.starts],
-            counts[test.before],
-            first[test.positions] < test.before,
+            torch.from_numpy(test.events.items[new]),
+            torch.from_numpy(counts[test.starts]),
+            torch.from_numpy(counts[test.before] - counts[test.starts]),
+            torch.from_numpy(first[test.positions] < test.before),
         )
 
-    def counts(self, rows: Positions) -> NDArray[np.int64]:
-        """Number of items of some events [b]."""
-        return np.asarray(self.stops[rows] - self.starts[rows])
+    def to(self, device: torch.device) -> "Consumed":
+        """The same on a device."""
+        if self.items.device == device:
+            return self
+        tensors = (self.items, self.starts, self.counts, self.repeated)
+        return Consumed(*(one.to(device) for one in tensors))
 
-    def of(self, rows: Positions) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def of(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Pairs of a place in `rows` and an item, one event after the other [m], [m]."""
-        counts = self.counts(rows)
-        place = np.repeat(np.arange(len(rows)), counts)
-        shift = self.starts[rows] - (counts.cumsum() - counts)
-        return place, self.items[np.arange(len(place)) + shift[place]]
+        counts = self.counts[rows]
+        place = torch.arange(len(rows), device=rows.device).repeat_interleave(counts)
+        shift = self.starts[rows] - (counts.cumsum(0) - counts)
+        return place, self.items[torch.arange(len(place), device=rows.device) + shift[place]].long()
 
 
 def first_positions(events: Interactions) -> NDArray[np.int64]:

@@ -19,6 +19,8 @@ from shortlist.models.state_model import StateModel
 CELLS = 1 << 21  # scores of a block
 READ = 1 << 17  # items of histories that a model reads at a time
 ROWS = 4096  # user vectors of a batch
+ON_GPU = 16  # times as many scores and vectors of a block
+READ_ON_GPU = 4  # times as many items: attention takes memory for pairs of them
 
 
 @runtime_checkable
@@ -46,20 +48,22 @@ def predict(model: Model | ScoresAt, test: OnlineTest, window: int | None = None
     """
     if isinstance(model, Model):
         model.check_catalogue(test.n_items)
-        with torch.no_grad(), evaluating(model):
-            yield from _of_model(model, test, window)
-    else:
-        for rows in _blocks(np.argsort(test.events.times[test.positions], kind="stable"), test.n_items):
-            yield Predictions(rows, model.scores_at(test, rows))
+        yield from _of_model(model, test, window)
+        return
+    order, size = np.argsort(test.events.times[test.positions], kind="stable"), _block_rows(test.n_items)
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        yield Predictions(rows, model.scores_at(test, rows))
 
 
+@torch.no_grad()
 def user_vectors(model: VectorModel, test: OnlineTest, window: int | None = None) -> Iterator[VectorBatch]:
     """User vectors before each event of a test, every event once, in no order of rows."""
-    with torch.no_grad(), evaluating(model):
+    with evaluating(model):
         if isinstance(model, StateModel):
             yield from state_vectors(model, test)
             return
-        for rows, history, user in _histories(model, test, window, ROWS):
+        for rows, history, user in _histories(model, test, window, ROWS * _factor(model.device, ON_GPU)):
             yield VectorBatch(rows, model.users(history, user))
 
 
@@ -74,18 +78,21 @@ def evaluating(model: Model) -> Iterator[None]:
         model.train(training)
 
 
+@torch.no_grad()
 def _of_model(model: Model, test: OnlineTest, window: int | None) -> Iterator[Predictions]:
     if isinstance(model, VectorModel):
-        yield from _products(user_vectors(model, test, window), model.vectors(), test.n_items)
+        yield from _products(user_vectors(model, test, window), model.vectors())
         return
-    for rows, history, user in _histories(model, test, window, _block_rows(test.n_items)):
-        yield Predictions(rows, model.scores(history, user))
+    with evaluating(model):
+        rows_at_once = _block_rows(test.n_items, model.device)
+        for rows, history, user in _histories(model, test, window, rows_at_once):
+            yield Predictions(rows, model.scores(history, user))
 
 
-def _products(batches: Iterator[VectorBatch], items: Tensor, n_items: int) -> Iterator[Predictions]:
+def _products(batches: Iterator[VectorBatch], items: Tensor) -> Iterator[Predictions]:
     """Inner products with all items; one block of memory serves all."""
-    size = _block_rows(n_items)
-    memory = torch.empty(size, n_items, device=items.device)
+    size = _block_rows(len(items), items.device)
+    memory = torch.empty(size, len(items), device=items.device)
     columns = items.float().T
     for batch in batches:
         for start in range(0, len(batch.rows), size):
@@ -103,20 +110,20 @@ def _histories(
     widest = model.config.max_history if window is None else min(window, model.config.max_history)
     lengths = np.minimum(test.before - test.starts, widest)
     order = np.argsort(lengths, kind="stable")
-    end = len(order)
+    read, end = READ * _factor(model.device, READ_ON_GPU), len(order)
     while end:  # the longest first: the width of a batch is that of its first history
         width = int(lengths[order[end - 1]])
-        start = max(0, end - min(most_rows, max(1, READ // max(width, 1))))
+        start = max(0, end - min(most_rows, max(1, read // max(width, 1))))
         rows, end = order[start:end], start
         history = torch.from_numpy(test.histories(rows, width)).to(model.device)
         yield rows, history, torch.from_numpy(test.known_users[rows]).to(model.device)
 
 
-def _block_rows(n_items: int) -> int:
+def _block_rows(n_items: int, device: torch.device | None = None) -> int:
     """Rows of a block of scores."""
-    return max(1, CELLS // max(n_items, 1))
+    return max(1, CELLS * _factor(device, ON_GPU) // max(n_items, 1))
 
 
-def _blocks(rows: Positions, n_items: int) -> Iterator[Positions]:
-    size = _block_rows(n_items)
-    return (rows[start : start + size] for start in range(0, len(rows), size))
+def _factor(device: torch.device | None, on_gpu: int) -> int:
+    """Work that an accelerator does at a time, in that of a CPU."""
+    return 1 if device is None or device.type == "cpu" else on_gpu

@@ -17,7 +17,8 @@ from shortlist.metrics.negatives import keyed_negatives
 from shortlist.metrics.sampled import expected_sampled_metrics
 from shortlist.models.model import Model
 
-PAIRS = 1 << 21  # consumed items, or negatives, of a block
+N_NEG = 499
+PAIRS = 1 << 21  # consumed items and negatives of a piece of a block
 MOST_ITEMS = 1 << 24  # float32 counts exactly up to here
 
 Floats = NDArray[np.float64]
@@ -29,13 +30,13 @@ class OnlineRanks:
 
     raw: Floats  # [n] among all items
     excl: Floats  # [n] without the items that the user consumed before; the target stays
-    sampled: Floats  # [n] among the target and its negatives; NaN if none were drawn
+    sampled: Floats  # [n] among the target and its negatives; NaN where none were drawn
     n_items: int
     n_neg: int
 
     def expected(self, k: int = 10) -> tuple[Floats, Floats]:
-        """The expected reciprocal rank and recall@k over all draws of the negatives [n], [n]."""
-        return expected_sampled_metrics(self.raw, self.n_items, self.n_neg or 499, k)
+        """Expected reciprocal rank and recall@k over all draws of the negatives, 499 if none were drawn [n], [n]."""
+        return expected_sampled_metrics(self.raw, self.n_items, self.n_neg or N_NEG, k)
 
     def at(self, rows: Positions) -> "OnlineRanks":
         """The ranks of some events."""
@@ -43,21 +44,32 @@ class OnlineRanks:
 
 
 def ranks(
-    model: Model | ScoresAt, test: OnlineTest, n_neg: int = 499, window: int | None = None
+    model: Model | ScoresAt,
+    test: OnlineTest,
+    n_neg: int = N_NEG,
+    window: int | None = None,
+    sampled_events: int | None = None,
 ) -> OnlineRanks:
-    """The ranks of all evaluated events; `n_neg` negatives are drawn by position and seed, 0 for none.
+    """The ranks of all evaluated events, in order; a NaN score is an error.
 
-    The last `window` items of a history are read by a model that is not a state model.
+    `n_neg` negatives are drawn by event and seed of the test, so every model gets the same ones: for all events or for
+    `sampled_events` random ones. 0 draws none. The last `window` items of a history are read by a model that is not a
+    state model.
     """
     if not 1 <= test.n_items < MOST_ITEMS or n_neg < 0:
         raise ConfigError(f"ranks: expected 1 to 2^24 items and n_neg from 0, got {test.n_items} and {n_neg}")
-    found = np.full((3, len(test)), np.nan)
-    consumed = Consumed.before(test)
-    signs = Signs()
+    found, drawn = np.full((3, len(test)), np.nan), _drawn(test, n_neg, sampled_events)
+    consumed, signs = Consumed.before(test), Signs()
     for block in predict(model, test, window):
-        signs.of(block, test)
-        for place in _pieces(block.rows, consumed, n_neg):
-            found[:, block.rows[place]] = _block_ranks(signs, block.rows, place, test, consumed, n_neg)
+        values = signs.of(block, test)
+        consumed = consumed.to(values.device)
+        for place in _pieces((test.before - test.starts)[block.rows]):
+            rows = block.rows[place]
+            found[:2, rows] = _full_ranks(values[place], rows, consumed)
+        places = np.flatnonzero(drawn[block.rows])
+        for piece in _pieces(np.full(len(places), n_neg)):
+            rows = block.rows[places[piece]]
+            found[2, rows] = _sampled_ranks(values, places[piece], rows, test, n_neg)
     return OnlineRanks(found[0], found[1], found[2], test.n_items, n_neg)
 
 
@@ -65,55 +77,66 @@ class Signs:
     """1 where an item has a higher score than the target of its row, -1 where lower, 0 for ties; reused memory."""
 
     def __init__(self) -> None:
-        self.values = torch.empty(0, 0)  # [b, N]
+        self._memory = torch.empty(0)
 
-    def of(self, block: Predictions, test: OnlineTest) -> None:
-        """Compute the signs of a block of scores."""
+    def of(self, block: Predictions, test: OnlineTest) -> Tensor:
+        """The signs of a block of scores [b, N]; the next call overwrites them."""
         scores = block.scores
         if tuple(scores.shape) != (len(block.rows), test.n_items):
             expected = [len(block.rows), test.n_items]
             raise DataError(f"ranks: expected scores of shape {expected}, got {list(scores.shape)}")
         if (bad := scores.amax(1).isnan()).any():  # a maximum with a NaN is NaN
             raise DataError(_nan_message(test, int(block.rows[int(bad.nonzero()[0, 0])])))
-        if self.values.dtype != scores.dtype or self.values.numel() < scores.numel():
-            self._memory = torch.empty(scores.numel(), dtype=scores.dtype, device=scores.device)
+        # Sums of signs in less than 32 bits would be rounded.
+        kind = torch.promote_types(scores.dtype, torch.float32)
+        memory = self._memory
+        if memory.dtype != kind or memory.device != scores.device or memory.numel() < scores.numel():
+            self._memory = memory = torch.empty(scores.numel(), dtype=kind, device=scores.device)
+        values = memory[: scores.numel()].view(scores.shape)
         targets = torch.from_numpy(test.targets[block.rows]).to(scores.device)[:, None]
-        self.values = self._memory[: scores.numel()].view(scores.shape)
         # The difference of equal infinite scores is NaN, whose sign is 0: a tie.
-        torch.sub(scores, scores.gather(1, targets), out=self.values).sign_()
+        return torch.sub(scores, scores.gather(1, targets), out=values).sign_()
 
 
-def _block_ranks(
-    signs: Signs, rows: Positions, place: slice, test: OnlineTest, consumed: Consumed, n_neg: int
-) -> Floats:
-    """Ranks of some rows of a block: raw, excl, sampled [3, b].
+def _full_ranks(values: Tensor, rows: Positions, consumed: Consumed) -> Floats:
+    """Ranks of some rows, raw and excl [2, b], from their signs [b, N].
 
     With S the sum of the signs of N candidates, among them the target, the rank is (S + N + 1) / 2.
     """
-    values, rows = signs.values[place], rows[place]
-    total, n_items = _numbers(values.sum(1)), test.n_items
-    where, items = consumed.of(rows)
-    flat = torch.from_numpy(where * n_items + items).to(values.device)
-    of_consumed = np.bincount(where, _numbers(values.take(flat)), len(rows))
-    removed = consumed.counts(rows) - consumed.repeated[rows]
-    excl = (total - of_consumed + n_items - removed + 1) / 2
-    return np.stack([(total + n_items + 1) / 2, excl, _sampled(values, rows, test, n_neg)])
+    at, n_items = torch.from_numpy(rows).to(values.device), values.shape[1]
+    total, (place, items) = values.sum(1), consumed.of(at)
+    of_consumed = torch.zeros_like(total).scatter_add_(0, place, values.take(place * n_items + items))
+    removed = consumed.counts[at] - consumed.repeated[at].long()
+    excl = total - of_consumed - removed
+    return (np.stack([_numbers(total), _numbers(excl)]) + n_items + 1) / 2
 
 
-def _sampled(values: Tensor, rows: Positions, test: OnlineTest, n_neg: int) -> Floats:
-    """Ranks among the target and its negatives [b]."""
-    if not n_neg:
-        return np.full(len(rows), np.nan)
+def _sampled_ranks(
+    values: Tensor, places: Positions, rows: Positions, test: OnlineTest, n_neg: int
+) -> Floats:
+    """Ranks among the target and its negatives [b]; places of the rows in the signs of a block."""
     negatives = keyed_negatives(test.positions[rows], test.targets[rows], test.n_items, n_neg, test.seed)
-    drawn = values.gather(1, torch.from_numpy(negatives).to(values.device))
-    return np.asarray((_numbers(drawn.sum(1)) + negatives.shape[1] + 2) / 2)
+    cells = torch.from_numpy(negatives + places[:, None] * test.n_items).to(values.device)
+    return np.asarray((_numbers(values.take(cells).sum(1)) + negatives.shape[1] + 2) / 2)
 
 
-def _pieces(rows: Positions, consumed: Consumed, n_neg: int) -> Iterator[slice]:
-    """Slices of a block whose consumed items and negatives fit into bounded memory."""
-    filled = np.cumsum(consumed.counts(rows) + n_neg)
+def _drawn(test: OnlineTest, n_neg: int, sampled_events: int | None) -> NDArray[np.bool_]:
+    """Whether negatives are drawn for each event [n]: a smaller sample is part of a larger one."""
+    if sampled_events is not None and sampled_events < 1:
+        raise ConfigError(
+            f"ranks: expected sampled_events from 1, or none for all events, got {sampled_events}"
+        )
+    drawn = np.full(len(test), bool(n_neg))
+    if n_neg and sampled_events is not None:
+        drawn[np.random.default_rng(test.seed).permutation(len(test))[sampled_events:]] = False
+    return drawn
+
+
+def _pieces(sizes: NDArray[np.int64]) -> Iterator[slice]:
+    """Slices of rows with these numbers of pairs that fit into bounded memory."""
+    filled = np.cumsum(sizes)
     start = 0
-    while start < len(rows):
+    while start < len(sizes):
         done = filled[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(filled, done + PAIRS, "right")))
         yield slice(start, stop)
@@ -127,7 +150,6 @@ def _numbers(values: Tensor) -> Floats:
 def _nan_message(test: OnlineTest, row: int) -> str:
     at = test.positions[row]
     return (
-        f"ranks: a score before the event at position {at} (user row {test.users[row]}, item row "
-        f"{test.targets[row]}, time {test.events.times[at]}) is NaN; train with a lower learning rate, or fix the "
-        "model's features"
+        f"ranks: a score before the event at position {at} (user row {test.users[row]}, item row {test.targets[row]}, "
+        f"time {test.events.times[at]}) is NaN; train with a lower learning rate, or fix the model's features"
     )

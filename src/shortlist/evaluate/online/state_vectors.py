@@ -14,6 +14,7 @@ from shortlist.evaluate.online.online_test import OnlineTest
 from shortlist.models.state_model import NO_ITEM, StateModel
 
 CELLS = 1 << 17  # events of a batch, with padding
+CELLS_ON_GPU = 1 << 20
 STEPS = 4096  # events of a user that are run through at a time
 
 
@@ -45,7 +46,7 @@ def state_vectors(model: StateModel, test: OnlineTest) -> Iterator[VectorBatch]:
     active = model.active(_tensor(users.rows, model)).cpu().numpy()
     for group in (False, True):
         own = users.take(np.flatnonzero(active == group))
-        for batch in _batches(own):
+        for batch in _batches(own, CELLS if model.device.type == "cpu" else CELLS_ON_GPU):
             yield from _batch_vectors(model, test, batch, group)
 
 
@@ -63,12 +64,12 @@ def _users(model: StateModel, test: OnlineTest) -> _Users:
     return _Users(rows, start, test.before[last - 1] - start, first, last)
 
 
-def _batches(users: _Users) -> Iterator[_Users]:
-    """Users of similar lengths, at most CELLS events in a batch with padding."""
+def _batches(users: _Users, cells: int) -> Iterator[_Users]:
+    """Users of similar lengths, at most so many events in a batch with padding."""
     order = np.argsort(users.length, kind="stable")[::-1]
     at = 0
     while at < len(order):
-        size = max(1, CELLS // min(max(int(users.length[order[at]]), 1), STEPS))
+        size = max(1, cells // min(max(int(users.length[order[at]]), 1), STEPS))
         yield users.take(order[at : at + size])
         at += size
 
