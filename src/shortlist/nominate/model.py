@@ -19,6 +19,7 @@ from shortlist.models.model import Model, VectorModel
 from shortlist.models.registry import packed, unpacked
 from shortlist.models.serving_noise import noisy_users
 from shortlist.models.sparse_scores import SparseScores
+from shortlist.models.user_vectors import user_vectors
 from shortlist.nominate.propensity import Propensities
 from shortlist.settings import setting
 
@@ -33,7 +34,8 @@ class ModelNominator(Nominator):
     """The items with the best scores; a user without history gets the model's scores for an empty history.
 
     A model whose scores are products of vectors is searched with an index, which is built with the stage and saved
-    with it. Any other model scores every item. When a stage is renewed with another model, pass built=None too.
+    with it. Any other model scores every item. User vectors of live states come with the query. When a stage is renewed
+    with another model, pass built=None too.
     """
 
     model: Model
@@ -77,7 +79,7 @@ class ModelNominator(Nominator):
     def _answer(self, query: Query) -> Tensor | SparseScores:
         """User vectors [B, D]; for a model without vectors its sparse scores, or the scores of all items [B, N]."""
         if isinstance(self.model, VectorModel):
-            return self.model.users(query.history, query.user)
+            return user_vectors(self.model, query)
         sparse = self.model.sparse_scores(query.history)
         return self.model.scores(query.history, query.user) if sparse is None else sparse
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,18 +12,20 @@ from torch import Tensor
 from shortlist.data import UNKNOWN, Catalog, Query, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.grammar import Pipeline
+from shortlist.models.user_vectors import model_version
 from shortlist.pipeline.about import About
 from shortlist.pipeline.batch.job import Observer
 from shortlist.pipeline.batch.recommend_all import UserIds, stream, write
 from shortlist.pipeline.batch.users import UnknownUsers
 from shortlist.pipeline.batch.write import Written
 from shortlist.pipeline.explain import Explanation, explain
+from shortlist.pipeline.live import live_states, state_models, with_vectors
 from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.request_seeds import request_seeds
 from shortlist.pipeline.run import Slate, run
 from shortlist.progress import Progress, silent
 from shortlist.stages.filters import Excluded
-from shortlist.state.histories import UserHistories
+from shortlist.state import ApplyReport, EventLog, StateSettings, UserEvent, UserHistories, UserStates
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,21 @@ class Recommender:
     measured: Callable[[], Pipeline] | None = None  # the pipeline before the refit; None: there was no refit
     # Slates of baselines that were fitted in training: part ("valid", "test") -> name -> item rows [C, k].
     baselines: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    states: UserStates | None = (
+        None  # live events and vectors of users; None: requests are answered from the bundle
+    )
+
+    def live(self, settings: StateSettings = StateSettings(), log: EventLog | None = None) -> "Recommender":  # noqa: B008
+        """The recommender with an empty store of live users, which `apply` adds events to."""
+        return replace(self, states=live_states(self, settings, log))
+
+    def apply(self, events: Sequence[UserEvent], now_ms: int) -> ApplyReport:
+        """Add live events; the next requests of their users are answered from these too, without a training."""
+        if self.states is None:
+            raise ConfigError(
+                "the recommender has no live users; begin with: recommender = recommender.live()"
+            )
+        return self.states.apply(events, now_ms)
 
     def as_measured(self) -> "Recommender":
         """The recommender with the pipeline that saw the training part of the split only: for every measurement.
@@ -88,27 +106,49 @@ class Recommender:
         `evaluate`, `compare` and `diagnose` use it and bring the histories of their requests. Its own histories and
         `about.ends` are those of the served bundle, so a request by user id would see events after the training part.
         """
-        return self if self.measured is None else replace(self, pipeline=self.measured(), measured=None)
+        if self.measured is None and self.states is None:
+            return self
+        pipeline = self.pipeline if self.measured is None else self.measured()
+        return replace(self, pipeline=pipeline, measured=None, states=None)
 
     def query(self, requests: Sequence[Request]) -> Query:
-        """A batch of requests; a given history replaces the stored one."""
-        users = [UNKNOWN if r.user is None else self.users.row(r.user) for r in requests]
+        """A batch of requests; a given history replaces the stored one and live events."""
+        users = [self.row(request) for request in requests]
         histories = [self.history(request) for request in requests]
         times = [self.about.ends if r.time is None else r.time for r in requests]
         seeds = request_seeds([r.seed for r in requests], [r.user for r in requests])
         query = Query.of(histories, users, times, seeds)
+        if self.states is not None and self._has_vectors:
+            live = [None if r.history is not None else r.user for r in requests]
+            query = with_vectors(query, self.states, live)
         excluded = [self._known(request.exclude) for request in requests]
         widest = max((len(rows) for rows in excluded), default=0)
         if not widest:
             return query
         padded = torch.tensor([rows + [UNKNOWN] * (widest - len(rows)) for rows in excluded])
-        return Query(query.user, query.history, query.time, query.seed, {"exclude": padded})
+        return replace(query, context={**query.context, "exclude": padded})
 
     def history(self, request: Request) -> list[int]:
         """The item rows a request is answered from."""
         if request.history is not None:
             return self._known(request.history)
-        return self.histories.of(UNKNOWN if request.user is None else self.users.row(request.user))
+        if self.states is not None and request.user is not None:
+            return self.states.history(request.user)
+        return self.histories.of(self.row(request))
+
+    def row(self, request: Request) -> int:
+        """The row of the user of a request in the training data, -1 for an unknown one."""
+        if request.user is None:
+            return UNKNOWN
+        return self.users.row(request.user) if self.states is None else self.states.row(request.user)
+
+    def knows(self, user: int | str | None) -> bool:
+        """Whether a user is in the bundle or has live events."""
+        if user is None:
+            return False
+        if self.states is None:
+            return self.users.row(user) != UNKNOWN
+        return self.states.row(user) != UNKNOWN or bool(self.states.history(user))
 
     def recommend(self, request: Request) -> Slate:
         """Answer one request."""
@@ -192,6 +232,13 @@ class Recommender:
             nominators=tuple(name for name, at in ranks.items() if not bool(torch.isnan(at))),
             propensity=float(found.columns["propensity"][row, place]) if sampled else None,
         )
+
+    @cached_property
+    def _has_vectors(self) -> bool:
+        """Whether the states have vectors of a model of this pipeline."""
+        assert self.states is not None
+        models = state_models(self.pipeline)
+        return self.states.version in {model_version(model) for model in models}
 
     def _known(self, items: Sequence[int | str]) -> list[int]:
         rows: list[int] = self.catalog.vocabulary.rows(items).tolist()

@@ -11,6 +11,8 @@ from shortlist.data import Candidates, Query
 from shortlist.grammar import Scorer
 from shortlist.models.model import Model
 from shortlist.models.registry import packed, unpacked
+from shortlist.models.state_model import StateModel
+from shortlist.models.user_vectors import user_vectors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,7 +23,10 @@ class ModelScorer(Scorer):
 
     @torch.no_grad()
     def score(self, query: Query, found: Candidates) -> Tensor:
-        return self.model.score_rows(query.history, found.items.clamp(min=0), query.user)
+        rows = found.items.clamp(min=0)
+        if isinstance(self.model, StateModel):
+            return self.model.score_vectors(user_vectors(self.model, query), rows)
+        return self.model.score_rows(query.history, rows, query.user)
 
     def check_catalogue(self, n_items: int, nominators: Collection[str]) -> None:
         self.model.check_catalogue(n_items)

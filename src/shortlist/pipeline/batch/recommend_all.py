@@ -12,8 +12,9 @@ from shortlist.data import UNKNOWN
 from shortlist.grammar import Pipeline
 from shortlist.pipeline.batch.job import BatchJob, Observer
 from shortlist.pipeline.batch.table import SlateTable
-from shortlist.pipeline.batch.users import UnknownUsers, Users, select_users
+from shortlist.pipeline.batch.users import UnknownUsers, Users
 from shortlist.pipeline.batch.write import Written, check_output, job_key, write_job
+from shortlist.pipeline.live import BatchUsers, batch_users
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.plugins import plugin_sources
 from shortlist.progress import Progress, silent
@@ -28,7 +29,7 @@ def stream(
     recommender: "Recommender", pipeline: Pipeline, users: UserIds | None, seed: int, unknown: UnknownUsers
 ) -> pa.RecordBatchReader:
     """The slates as record batches, which are computed while they are read."""
-    job = _job(recommender, pipeline, select_users(recommender.users, users, unknown), seed)
+    job = _job(recommender, pipeline, batch_users(recommender, users, unknown), seed)
     table = _table(recommender, job)
     return pa.RecordBatchReader.from_batches(table.schema, map(table.batch, job.rows(job.parts)))
 
@@ -44,11 +45,12 @@ def write(
     progress: Progress = silent,
     observe: Observer | None = None,
 ) -> Written:
-    """The slates in a file; a run that was stopped is resumed, unless someone observes the slates."""
+    """The slates in a file; a run that was stopped is resumed, unless someone observes the slates or users are live."""
     check_output(out, force)
-    job = _job(recommender, pipeline, select_users(recommender.users, users, unknown), seed, observe)
+    job = _job(recommender, pipeline, batch_users(recommender, users, unknown), seed, observe)
     options = {"pipeline": repr(job.pipeline), "seed": seed, "time": job.time, **_code(job.pipeline)}
-    key = None if observe else job_key(job, recommender.about.version, options)
+    live = recommender.states is not None and recommender.states.changed()
+    key = None if observe or live else job_key(job, recommender.about.version, options)
     return write_job(job, _table(recommender, job), out, key, force, progress)
 
 
@@ -58,9 +60,14 @@ def _code(pipeline: Pipeline) -> dict[str, str]:
 
 
 def _job(
-    recommender: "Recommender", pipeline: Pipeline, users: Users, seed: int, observe: Observer | None = None
+    recommender: "Recommender",
+    pipeline: Pipeline,
+    found: BatchUsers,
+    seed: int,
+    observe: Observer | None = None,
 ) -> BatchJob:
-    return BatchJob(offline(pipeline), recommender.histories, users, recommender.about.ends, seed, observe)
+    ends = recommender.about.ends
+    return BatchJob(offline(pipeline), found.histories, found.users, ends, seed, observe)
 
 
 def _table(recommender: "Recommender", job: BatchJob) -> SlateTable:

@@ -1,0 +1,119 @@
+"""Live users of a recommender: the states of its users, and what requests and batches need of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from shortlist.data import UNKNOWN, Query, Vocabulary
+from shortlist.grammar import Pipeline, Stage, leaves
+from shortlist.models.state_model import StateModel
+from shortlist.models.user_vectors import model_version, state_key
+from shortlist.pipeline.batch.users import UnknownUsers, Users, select_users
+from shortlist.state import EventLog, StateSettings, UserHistories, UserStates, UserStateStore
+
+if TYPE_CHECKING:  # its methods call these functions
+    from shortlist.pipeline.recommender import Recommender
+
+NO_MODEL = "histories"  # version of states without vectors
+
+
+def live_states(
+    recommender: "Recommender", settings: StateSettings, log: EventLog | None = None
+) -> UserStateStore:
+    """A store for the users of a bundle, with vectors of its first model that has a user state."""
+    models = state_models(recommender.pipeline)
+    model = models[0] if models else None
+    version = NO_MODEL if model is None else model_version(model)
+    items = recommender.catalog.vocabulary
+    return UserStateStore(model, recommender.users, items, recommender.histories, version, settings, log)
+
+
+def state_models(pipeline: Pipeline) -> list[StateModel]:
+    """The models of a pipeline that have a user state, each once, in the order of the stages."""
+    found = [model for stage in leaves(pipeline) for model in _models_of(stage)]
+    return list(dict.fromkeys(found))
+
+
+def _models_of(stage: Stage) -> list[StateModel]:
+    """The model of a stage, or of the nominator inside a stage that is no parent of it."""
+    parts = [stage, *(one for one in vars(stage).values() if isinstance(one, Stage))]
+    return [model for one in parts if isinstance(model := getattr(one, "model", None), StateModel)]
+
+
+def with_vectors(query: Query, states: UserStates, users: Sequence[int | str | None]) -> Query:
+    """The query with the vectors of live states; a user that is None has none, so a model reads his history."""
+    live = [place for place, user in enumerate(users) if user is not None]
+    if not live:
+        return query
+    own = states.query([user for user in users if user is not None], states.version)
+    vectors = torch.full((len(users), own.shape[1]), torch.nan)
+    vectors[live] = own
+    return replace(query, context={**query.context, state_key(states.version): vectors})
+
+
+@dataclass(frozen=True, eq=False)
+class BatchUsers:
+    """The users of a batch and histories by their rows, which hold live events too."""
+
+    users: Users
+    histories: UserHistories
+
+
+def batch_users(
+    recommender: "Recommender", ids: Sequence[int | str] | pa.Array | None, unknown: UnknownUsers
+) -> BatchUsers:
+    """The users of a batch.
+
+    Users who are not in the bundle, or were forgotten, get rows behind its users: a model knows nothing of these rows.
+    """
+    known, states = recommender.users, recommender.states
+    changed = [] if states is None else states.changed()
+    if states is None or not changed:
+        return BatchUsers(select_users(known, ids, unknown), recommender.histories)
+    every = known.extended(_vocabulary(changed, known))
+    rows = [every.row(user) for user in changed]
+    forgotten = [row for row, user in zip(rows, changed, strict=True) if states.row(user) != row < len(known)]
+    moved = {row: len(every) + place for place, row in enumerate(forgotten)}
+    own = {moved.get(row, row): states.history(user) for row, user in zip(rows, changed, strict=True)}
+    users = select_users(every, ids, unknown)
+    if ids is None:
+        users = _without(users, forgotten)
+    places = np.array([moved.get(row, row) for row in users.rows.tolist()], np.int64)
+    return BatchUsers(
+        replace(users, rows=places), _merged(recommender.histories, own, len(every) + len(moved))
+    )
+
+
+def _vocabulary(users: Sequence[int | str], known: Vocabulary) -> Vocabulary:
+    """A vocabulary of these ids, of the type of the known ones where that is possible."""
+    ids = pa.array(list(map(str, users)), pa.string())
+    try:
+        return Vocabulary(ids.cast(known.ids.type))
+    except pa.ArrowInvalid:
+        return Vocabulary(ids)
+
+
+def _without(users: Users, rows: Sequence[int]) -> Users:
+    kept = ~np.isin(users.rows, rows)
+    return replace(users, ids=users.ids.filter(pa.array(kept)), rows=users.rows[kept])
+
+
+def _merged(histories: UserHistories, own: dict[int, list[int]], count: int) -> UserHistories:
+    """The histories of `count` users, some of them replaced by their `own`."""
+    lengths = torch.zeros(count, dtype=torch.int64)
+    lengths[: len(histories.starts) - 1] = histories.starts.diff()
+    kept = torch.repeat_interleave(torch.arange(count), lengths)
+    replaced = torch.zeros(count, dtype=torch.bool)
+    for row, items in own.items():
+        lengths[row], replaced[row] = len(items), True
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+    items = torch.full((int(starts[-1]),), UNKNOWN, dtype=histories.items.dtype)
+    place = torch.repeat_interleave(~replaced, lengths)
+    items[place] = histories.items[~replaced[kept]]
+    for row, mine in own.items():
+        items[starts[row] : starts[row + 1]] = torch.tensor(mine, dtype=items.dtype)
+    return UserHistories(starts, items)
