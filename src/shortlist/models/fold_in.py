@@ -29,13 +29,18 @@ def fold_in(
     return torch.cat(parts) if parts else sums.clone()
 
 
-def sums_of(rows: Tensor, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """Sums of item vectors over consecutive groups of events: item rows [E], group lengths [U] -> [U, D]."""
+def sums_of(rows: Tensor, vectors: Tensor, lengths: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Sums of item vectors over consecutive groups of events: item rows [E], group lengths [U] -> [U, D].
+
+    `weights` [E] multiply the vectors.
+    """
     sums = vectors.new_zeros(len(lengths), vectors.shape[1])
     group = torch.repeat_interleave(torch.arange(len(lengths), device=rows.device), lengths)
     size = CELLS // vectors.shape[1]
     for at in range(0, len(rows), size):
-        sums.index_add_(0, group[at : at + size], vectors[rows[at : at + size]])
+        part = vectors[rows[at : at + size]]
+        part = part if weights is None else part * weights[at : at + size, None]
+        sums.index_add_(0, group[at : at + size], part)
     return sums
 
 

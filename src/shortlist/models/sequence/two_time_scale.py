@@ -13,6 +13,7 @@ from shortlist.models.sequence.model import padding_last
 from shortlist.models.state_model import RecurrentWeights, StateModel
 from shortlist.settings import setting
 
+KEEP = 50.0  # bias of the update gate with which a state stays as it is
 READOUTS = ("plain", "plus", "anchored")
 
 
@@ -27,13 +28,19 @@ class TwoTimeScaleConfig(ModelConfig):
     threshold: int = setting(
         -1, "Users with more training events are active; -1: none is, or all are.", least=-1, derived=True
     )
+    last: int = setting(20, "Last events that are not in the base of active users.", least=0, derived=True)
+    prior: float = setting(
+        1.0, "Weight of the squared distance of user vectors from their mean.", derived=True
+    )
     first_epochs: int = setting(0, "Epochs of the first stage.", least=0, derived=True)
     new_epochs: int = setting(0, "Epochs of the recurrence of new users.", least=0, derived=True)
     active_epochs: int = setting(0, "Epochs of the recurrence of active users.", least=0, derived=True)
     width: int = setting(
         64, "Width of item vectors, user vectors and states, without features.", least=1, most=8192
     )
-    feature_width: int = setting(0, "Width of the part of an item vector that comes from features.", derived=True)
+    feature_width: int = setting(
+        0, "Width of the part of an item vector that comes from features.", derived=True
+    )
     readout: str = setting(
         "anchored",
         "plain: the state is the user vector; plus: a matrix of the state and of the last item; anchored: for active "
@@ -61,6 +68,7 @@ class TwoTimeScale(StateModel):
     own: Tensor  # [A, D] vectors of the active users
     own_row: Tensor  # [n_users] row in `own`, -1 = not active
     base: Tensor  # [A] events that are in `own`
+    mean: Tensor  # [D] of the vectors of users, the centre of their prior
 
     def __init__(self, config: TwoTimeScaleConfig) -> None:
         super().__init__(config)
@@ -69,6 +77,7 @@ class TwoTimeScale(StateModel):
         self.register_buffer("own", torch.zeros(config.n_active, width))
         self.register_buffer("own_row", torch.full((config.n_users,), -1))
         self.register_buffer("base", torch.zeros(config.n_active, dtype=torch.int64))
+        self.register_buffer("mean", torch.zeros(width))
         self.start = nn.Parameter(torch.zeros(width))
         self.new_users = nn.GRU(width, width, batch_first=True)
         anchored = config.readout == "anchored"
@@ -97,6 +106,23 @@ class TwoTimeScale(StateModel):
         check_whole("own_row", model.own_row, -1, model.config.n_active)
         check_whole("base", model.base, 0, 2**31)
         return model
+
+    @torch.no_grad()
+    def transfer(self) -> None:
+        """Give the recurrence of active users the weights of that of new users; personal vectors count for nothing."""
+        width = self.new_users.input_size
+        for name, weight in self.active_users.named_parameters():
+            weight.zero_()
+            given = self.new_users.get_parameter(name)
+            weight[:, :width].copy_(given) if weight.dim() == 2 else weight.copy_(given)
+
+    @torch.no_grad()
+    def keep_active(self) -> None:
+        """Let the states of active users stay where they begin, whatever they interact with."""
+        width = self.state_width
+        for weight in self.active_users.parameters():
+            weight.zero_()
+        self.active_users.bias_hh_l0[width : 2 * width] = KEEP
 
     @property
     def state_width(self) -> int:

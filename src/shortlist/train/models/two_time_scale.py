@@ -9,16 +9,21 @@ import torch
 from shortlist.data import Interactions
 from shortlist.models.sequence.two_time_scale import TwoTimeScale
 from shortlist.settings import setting
+from shortlist.train.loop.device import device_of
+from shortlist.train.loop.lazy_adamw import LAZY_ROWS
 from shortlist.train.loop.loop import Batches
 from shortlist.train.loop.trainer import Fit, LoopTrainer, Run
 from shortlist.train.models.ccf import CCFTrainer
-from shortlist.train.two_time_scale.recurrence import OfferSettings, batches_of, group_loss
+from shortlist.train.models.sequence import AFFORDABLE, MAX_LOGITS
+from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
+from shortlist.train.two_time_scale.recurrence import LossSettings, group_loss
 from shortlist.train.two_time_scale.sequences import whole
 from shortlist.train.two_time_scale.training import ACTIVE_SHARE, NEW_SHARE, NOBODY, Training
 
 CHOSEN = -1  # threshold that is chosen on validation
 BASES, STARTS = ("held", "full"), ("threshold", "shrink")
-PERSONS = ("own", "common", "none")
+PERSONS = ("own", "common", "none", "swap")
+PREFIXES, ITEMS, LOSSES = ("none", "threshold", "window"), ("tuned", "frozen"), ("auto", "softmax", "offers")
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class TwoTimeScaleTrainer(LoopTrainer):
 
     model: type[Any] = field(default=TwoTimeScale, kw_only=True)
     epochs: int = 40
+    early_stop_metric: str = "ndcg@100"
     batch_size: int = setting(4096, "Events per step, of whole sequences.", least=1, most=1_000_000)
     weight_decay: float = 0.0
     threshold: int = setting(
@@ -53,11 +59,31 @@ class TwoTimeScaleTrainer(LoopTrainer):
     replay: bool = setting(
         True, "Whether the last events are replayed on a full base before the first request."
     )
-    prefix: bool = setting(True, "Train the recurrence of new users on the first events of active ones too.")
+    prefix: str = setting(
+        "window",
+        "First events of active users that the recurrence of new users is trained on too: none, as many as the "
+        "threshold, or all, in windows.",
+        choices=PREFIXES,
+    )
+    items: str = setting(
+        "tuned",
+        "Item vectors: tuned, trained further with the recurrence of new users and frozen after that; frozen, those of "
+        "the first stage.",
+        choices=ITEMS,
+    )
+    transfer: bool = setting(
+        True, "The recurrence of active users begins with the weights of that of new users."
+    )
+    loss: str = setting(
+        "auto",
+        "softmax over all items; offers: softmax over the own item, items of the batch and uniform ones; auto: softmax "
+        "where it is affordable.",
+        choices=LOSSES,
+    )
     start: str = setting(
         "threshold",
-        "threshold: active users have vectors of their own; shrink: all users have, moved towards the mean by their "
-        "number of events, and one recurrence.",
+        "threshold: active users have vectors of their own; shrink: all users have, near the mean with few events, and "
+        "one recurrence.",
         choices=STARTS,
     )
     window: int = setting(200, "Longest sequence of events of a step.", least=2, most=10_000)
@@ -67,7 +93,10 @@ class TwoTimeScaleTrainer(LoopTrainer):
     logq_correction: bool = setting(True, "Correct scores for the sampling of candidates.")
     features: bool = setting(True, "Item vectors have a part from the columns of the catalogue.")
     prior: float = setting(
-        0.1, "Weight of the distance of user vectors from their mean.", least=1e-6, most=1e6
+        0.0,
+        "Weight of the squared distance of user vectors from their mean; 0: by the likelihood of last events.",
+        least=0,
+        most=1e6,
     )
     first_epochs: int = setting(30, "Largest number of epochs of the first stage.", least=1, most=100_000)
     first_learning_rate: float = setting(
@@ -78,8 +107,8 @@ class TwoTimeScaleTrainer(LoopTrainer):
     )
     personal: str = setting(
         "own",
-        "Start of active users: own vectors, a common one (two recurrences without own vectors), or none: one "
-        "recurrence for all (ablations).",
+        "Users with vectors of their own: the active ones (own), one vector for all of them (common), none, which is "
+        "one recurrence for all, or the others (swap); all but own are ablations.",
         choices=PERSONS,
     )
 
@@ -88,9 +117,10 @@ class TwoTimeScaleTrainer(LoopTrainer):
 
     def _batches(self, model: Any, events: Interactions, seed: int, device: torch.device) -> Batches:
         """An epoch of the recurrence of new users."""
+        on_device = DeviceEvents.of(events, device)
         sequences = whole(events, np.ones(events.n_users, bool), self.window, known=False)
-        loss = group_loss(model, events, sequences, False, self.offers, torch.Generator().manual_seed(seed))
-        return batches_of(sequences, loss, self.batch_size, seed)[0]
+        loss = group_loss(model, on_device, False, self.loss_for(events))
+        return batches_of(on_device, sequences, loss, self.batch_size, seed)[0]
 
     def _steps(self, events: Interactions) -> int:
         return -(-len(events) // self.batch_size)
@@ -98,9 +128,14 @@ class TwoTimeScaleTrainer(LoopTrainer):
     def batch_values(self, events: Interactions) -> int:
         return min(self.batch_size, len(events)) * (self.negatives + 2 * self.batch_size)
 
-    @property
-    def offers(self) -> OfferSettings:
-        return OfferSettings(self.negatives, self.logq_correction)
+    def loss_for(self, events: Interactions) -> LossSettings:
+        """The loss of `auto`: softmax if its scores fit into a GPU, or take little time on a CPU."""
+        if device_of(self.device).type == "cpu":
+            affordable = events.n_items <= LAZY_ROWS and len(events) * events.n_items <= AFFORDABLE
+        else:
+            affordable = self.batch_size * events.n_items <= MAX_LOGITS
+        softmax = affordable if self.loss == "auto" else self.loss == "softmax"
+        return LossSettings(softmax, self.negatives, self.logq_correction)
 
     def first_stage(self) -> CCFTrainer:
         """The trainer of the first stage."""
@@ -112,7 +147,7 @@ class TwoTimeScaleTrainer(LoopTrainer):
             correction=self.logq_correction,
             features=self.features,
             prior="mean",
-            prior_weight=self.prior,
+            **({"prior_weight": self.prior} if self.prior else {}),
             patience=self.patience,
             early_stop_metric=self.early_stop_metric,
             validation_users=self.validation_users,

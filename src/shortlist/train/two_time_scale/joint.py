@@ -5,13 +5,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
-from shortlist.data import Interactions
 from shortlist.models.sequence.two_time_scale import TwoTimeScale
 from shortlist.train.loop.loop import Batches
-from shortlist.train.two_time_scale.recurrence import batches_of, group_loss
+from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
+from shortlist.train.two_time_scale.recurrence import group_loss
 from shortlist.train.two_time_scale.sequences import Sequences
 
 if TYPE_CHECKING:
@@ -34,18 +33,17 @@ def as_parameters(model: TwoTimeScale, names: tuple[str, ...]) -> Iterator[None]
 
 def both_groups(
     model: TwoTimeScale,
-    events: Interactions,
+    events: DeviceEvents,
     groups: Mapping[bool, Sequences],
     trainer: "TwoTimeScaleTrainer",
     seed: int,
 ) -> tuple[Batches, int]:
     """The batches of both groups in random order, and their number per epoch."""
-    generator = torch.Generator().manual_seed(seed)
     parts = []
     for active, sequences in groups.items():
         if len(sequences):
-            loss = group_loss(model, events, sequences, active, trainer.offers, generator)
-            parts.append(batches_of(sequences, loss, trainer.batch_size, seed))
+            loss = group_loss(model, events, active, trainer.loss_for(events.host))
+            parts.append(batches_of(events, sequences, loss, trainer.batch_size, seed))
 
     def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
         steps = [step for own, _ in parts for step in own(epoch)]

@@ -1,6 +1,6 @@
-"""Vectors of active users: of all their training events, fitted again without the last ones, or shrunk to the mean."""
+"""Vectors of users with item vectors frozen, and the prior that they are fitted with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -8,63 +8,99 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import Interactions
-from shortlist.metrics.moments import Moments, split_half_moments
 from shortlist.models.fold_in import fold_in, sums_of
 
-FEW = 50  # users below which moments are not estimated
-HALVES = (50, 20, 10, 5)  # events of a half, the largest that enough users have
-MOST_USERS = 2000  # whose halves are fitted
+FEW = 50  # users below which nothing is estimated
+MOST_USERS = 2000  # whose events are fitted for an estimate
+MOST_HELD = 20  # last events that a prior is chosen by
+PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # times the one that the spread of the vectors says
 
 Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class FirstStage:
-    """Vectors of the first stage in their gauge, and the prior of users."""
+class ItemSpace:
+    """Item vectors, and the prior of the users over them."""
 
-    users: Tensor  # [n_users, D]
     items: Tensor  # [N, D]
-    mean: Tensor  # [D] over trained users
-    prior: float  # of |vector - mean|^2, in the gauge
+    mean: Tensor  # [D] of users
+    prior: float  # weight of |vector - mean|^2
 
 
-def held_vectors(events: Interactions, users: Positions, last: int, stage: FirstStage) -> Tensor:
-    """Vectors of users [U] fitted to all but their last events, item vectors frozen [U, D]."""
+def held_vectors(events: Interactions, users: Positions, last: int, space: ItemSpace) -> Tensor:
+    """Vectors of users [U] fitted to all but their last events [U, D]."""
     starts = events.starts[users]
-    return fitted(events, starts, np.maximum(events.starts[users + 1] - last, starts), stage)
+    return fitted(events, starts, np.maximum(events.starts[users + 1] - last, starts), space)
 
 
-def fitted(events: Interactions, starts: Positions, stops: Positions, stage: FirstStage) -> Tensor:
+def fitted(events: Interactions, starts: Positions, stops: Positions, space: ItemSpace) -> Tensor:
     """The vector of each range of events [U, D]; the mean for an empty one."""
+    sums, counts = _sums(events, _positions(starts, stops), stops - starts, space.items)
+    return fold_in(sums, counts, space.items, space.mean, space.prior)
+
+
+def space_of(events: Interactions, items: Tensor, last: int, seed: int, prior: float = 0.0) -> ItemSpace:
+    """The mean and the prior of users over these item vectors; a prior of 0 is chosen.
+
+    The mean is that of the vectors of some users, which begin at the vector of all events together.
+    """
+    everything = np.array([len(events)])
+    sums, counts = _sums(events, np.arange(len(events)), everything, items)
+    together = fold_in(sums, counts, items, torch.zeros_like(items[0]), 1.0)[0]
+    space = ItemSpace(items, together, prior or 1.0)
+    users = _some(events, 1, seed)
+    if not len(users):
+        return space
+    vectors = fitted(events, events.starts[users], events.starts[users + 1], space)
+    space = replace(space, mean=vectors.mean(0))
+    return space if prior else chosen_prior(events, space, last, seed)
+
+
+def chosen_prior(events: Interactions, space: ItemSpace, last: int, seed: int) -> ItemSpace:
+    """The prior under which vectors of some users predict their last events best."""
+    last = max(min(last, MOST_HELD), 1)
+    users = _some(events, 2 * last, seed)
+    if len(users) < FEW:
+        return space
+    starts, stops = events.starts[users], events.starts[users + 1]
+    vectors = held_vectors(events, users, last, space)
+    spread = float((vectors - space.mean).square().sum(1).mean()) / vectors.shape[1]
+    usual = 0.5 / max(spread, 1e-6)
+    sums, counts = _sums(events, _positions(stops - last, stops), np.full(len(users), last), space.items)
+    found = []
+    for factor in PRIORS:
+        one = replace(space, prior=usual * factor)
+        vectors = fitted(events, starts, stops - last, one)
+        found.append((float(_losses(vectors, sums, counts, space.items).mean()), one.prior))
+    return replace(space, prior=min(found)[1])
+
+
+def _some(events: Interactions, least: int, seed: int) -> Positions:
+    """At most MOST_USERS random users with enough events."""
+    users = np.flatnonzero(events.lengths >= least)
+    return np.sort(np.random.default_rng((seed, least)).permutation(users)[:MOST_USERS])
+
+
+def _positions(starts: Positions, stops: Positions) -> Positions:
+    """All positions of ranges of events, one range after the other."""
     lengths = stops - starts
-    at = np.arange(int(lengths.sum())) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
-    return _fitted(events.items[at], lengths, stage)
+    return np.arange(int(lengths.sum())) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
 
 
-def shrunk(vectors: Tensor, counts: Tensor, ratio: float, mean: Tensor) -> Tensor:
-    """Vectors [U, D] moved towards the mean: their weight is (T + 1) / (T + 1 + Q / V) after T events."""
-    weight = (counts + 1) / (counts + 1 + ratio)
-    return mean + weight[:, None] * (vectors - mean)
+def _sums(events: Interactions, at: Positions, lengths: Positions, items: Tensor) -> tuple[Tensor, Tensor]:
+    """Sums of item vectors and of weights over groups of events, by their positions: [U, D], [U]."""
+    rows = torch.from_numpy(events.items[at].astype(np.int64)).to(items.device)
+    groups = torch.from_numpy(lengths).to(items.device)
+    if events.strengths is None:
+        return sums_of(rows, items, groups), groups
+    weights = torch.from_numpy(events.strengths[at]).to(items.device)
+    totals = items.new_zeros(len(groups))
+    totals.index_add_(
+        0, torch.repeat_interleave(torch.arange(len(groups), device=items.device), groups), weights
+    )
+    return sums_of(rows, items, groups, weights), totals
 
 
-def moments_of(events: Interactions, stage: FirstStage, seed: int) -> Moments | None:
-    """Q and V from two disjoint random halves of the events of users who have enough; None with too few users."""
-    for size in HALVES:
-        users = np.flatnonzero(events.lengths >= 2 * size)
-        if len(users) >= FEW:
-            rng = np.random.default_rng((seed, size))
-            chosen = rng.permutation(users)[:MOST_USERS]
-            order = np.stack([rng.permutation(int(events.lengths[user]))[: 2 * size] for user in chosen])
-            rows = events.items[events.starts[chosen][:, None] + order]  # [U, 2 size]
-            halves = [
-                _fitted(part.reshape(-1), np.full(len(chosen), size), stage).double().cpu().numpy()
-                for part in (rows[:, :size], rows[:, size:])
-            ]
-            return split_half_moments(*halves, size)
-    return None
-
-
-def _fitted(items: NDArray[np.int32], lengths: Positions, stage: FirstStage) -> Tensor:
-    rows = torch.from_numpy(items.astype(np.int64)).to(stage.items.device)
-    counts = torch.from_numpy(lengths).to(stage.items.device)
-    return fold_in(sums_of(rows, stage.items, counts), counts, stage.items, stage.mean, stage.prior)
+def _losses(vectors: Tensor, sums: Tensor, counts: Tensor, items: Tensor) -> Tensor:
+    """The softmax loss of the events of each user [U]."""
+    return counts * (vectors @ items.T).logsumexp(1) - (vectors * sums).sum(1)

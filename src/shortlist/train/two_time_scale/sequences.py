@@ -73,7 +73,7 @@ def padded(column: NDArray[np.generic], starts: Positions, stops: Positions, emp
     return torch.from_numpy(np.where(inside, column[np.where(inside, at, 0)], empty))
 
 
-def items_before(events: Interactions, starts: Positions) -> Tensor:
+def items_before(events: Interactions, starts: Positions) -> Positions:
     """The item of the same user before each position, -1 where there is none [B]."""
     first = starts == events.starts[events.users[starts]]
-    return torch.from_numpy(np.where(first, UNKNOWN, events.items[np.maximum(starts - 1, 0)]).astype(np.int64))
+    return np.where(first, UNKNOWN, events.items[np.maximum(starts - 1, 0)]).astype(np.int64)

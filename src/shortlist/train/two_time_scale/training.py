@@ -1,13 +1,14 @@
-"""One training of two-time-scale users, step by step: vectors, threshold, recurrences."""
+"""One training of two-time-scale users, step by step: item vectors, new users, own vectors, active users."""
 
-from dataclasses import replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shortlist.data import HeldOut
 from shortlist.data.activity import is_active
@@ -18,29 +19,38 @@ from shortlist.train.loop.checkpoint import LoopState
 from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Batches, Loop
 from shortlist.train.loop.trainer import Fit, Run
+from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
 from shortlist.train.two_time_scale.gauge import gauge_fix
 from shortlist.train.two_time_scale.joint import as_parameters, both_groups
-from shortlist.train.two_time_scale.personal import FirstStage, held_vectors, moments_of, shrunk
-from shortlist.train.two_time_scale.recurrence import GROUP, batches_of, group_loss, training_only
+from shortlist.train.two_time_scale.new_items import follow
+from shortlist.train.two_time_scale.personal import ItemSpace, fitted, held_vectors, space_of
+from shortlist.train.two_time_scale.recurrence import GROUP, group_loss, training_only
 from shortlist.train.two_time_scale.sequences import Sequences, last_events, of_new_users, whole
 from shortlist.train.two_time_scale.threshold import (
     FEW_EVENTS,
-    MOST_EVENTS,
     candidates,
     choose_threshold,
-    event_requests,
-    reciprocal_ranks,
 )
+from shortlist.train.two_time_scale.validation import EventRanks, event_metric, has_repeats
 
 if TYPE_CHECKING:  # the trainer makes trainings
     from shortlist.train.models.two_time_scale import TwoTimeScaleTrainer
 
 NOBODY = 2**31 - 1  # a threshold that no user passes
 WITHOUT_VALIDATION = 10  # epochs
-NEW_SHARE, ACTIVE_SHARE = 0.35, 0.15  # of the time limit; the first stage has the rest
+NEW_SHARE, ACTIVE_SHARE = 0.45, 0.1  # of the time limit; the first stage has the rest
 MAX_NORM = 1.0  # of the gradients of a step of the recurrences
 
 Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class NewUsers:
+    """The trained recurrence of new users, and the item vectors that it reads."""
+
+    weights: dict[str, Tensor]
+    space: ItemSpace
+    epochs: int
 
 
 class Training:
@@ -49,6 +59,7 @@ class Training:
     def __init__(self, trainer: "TwoTimeScaleTrainer", data: Fit) -> None:
         self.trainer, self.data, self.events = trainer, data, data.events
         self.device = device_of(trainer.device)
+        self.repeats = has_repeats(data.events)
         warm = data.warm
         self.before: Any = warm.config if data.valid is None and isinstance(warm, TwoTimeScale) else None
         self.state: LoopState | None = None  # of the last loop
@@ -58,6 +69,10 @@ class Training:
         torch.manual_seed(self.data.seed)
         model = self._one_stage() if self.trainer.stages == "one" else self._two_stages()
         return Run(model, self.state, None)
+
+    @cached_property
+    def on_device(self) -> DeviceEvents:
+        return DeviceEvents.of(self.events, self.device)
 
     @cached_property
     def first(self) -> CCF:
@@ -76,35 +91,45 @@ class Training:
             folder=self._folder("first"),
             clock=data.clock,
         )
-        return model
+        return model.to(self.device)
 
     @cached_property
-    def vectors(self) -> FirstStage:
-        """User and item vectors of the first stage in one gauge."""
+    def space(self) -> ItemSpace:
+        """Item vectors of the first stage in the gauge of the recurrences, and the prior of users."""
         first = self.first.eval()
         with torch.no_grad():
-            known = first.trained_users
-            users, items, factor = gauge_fix(first.user_embedding.weight[known], first.vectors())
-            every = torch.zeros_like(first.user_embedding.weight)
-            every[known] = users
-            mean = users.mean(0) if len(users) else every.new_zeros(every.shape[1])
-        return FirstStage(every, items.detach(), mean, self.trainer.prior * factor**2)
+            users = first.user_embedding.weight[first.trained_users]
+            _, items, factor = gauge_fix(users, first.vectors())
+        return self._space(items.detach(), factor)
+
+    def _space(self, items: Tensor, factor: float = 1.0) -> ItemSpace:
+        prior = self.trainer.prior * factor**2
+        space = space_of(self.events, items, self.trainer.last, self.data.seed, prior)
+        note(self.data.progress, self.trainer.title, f"prior of user vectors {space.prior / factor**2:.3g}")
+        return space
 
     def _two_stages(self) -> TwoTimeScale:
         if self.trainer.start == "shrink":
-            return self._shrunk()
-        threshold = self._threshold()
-        return self._grouped(threshold)
+            return self._own_for_all()
+        return self._grouped(self._threshold())
 
-    def _grouped(self, threshold: int, last: str = "") -> TwoTimeScale:
+    def _grouped(self, threshold: int, last: int | None = None, name: str = "") -> TwoTimeScale:
         """A model with this threshold, both recurrences trained."""
-        active = is_active(self.events.lengths, threshold)
-        active &= self.trainer.personal != "none"
-        model = self._with_own(self._new_model(active, threshold), active)
-        self._train_new(model, active, threshold)
+        active = self._active(threshold)
+        new = self._new_users(active, threshold, name)
+        model = self._with_own(self._new_model(active, threshold, new.space), active, new.space)
+        model.load_state_dict(new.weights, strict=False)
+        model.config = replace(model.config, new_epochs=new.epochs)
         if active.any():
-            self._train_active(model, active)
+            self._train_active(model, active, name)
         return model.eval()
+
+    def _active(self, threshold: int) -> Bools:
+        """Users with vectors of their own, or with the recurrence of active users."""
+        many = is_active(self.events.lengths, threshold)
+        if self.trainer.personal == "swap":
+            return ~many & (self.events.lengths > 0)
+        return many & (self.trainer.personal != "none")
 
     def _threshold(self) -> int:
         """The given threshold, that of the measured model, or one chosen on validation events."""
@@ -114,114 +139,134 @@ class Training:
         if self.before is not None:
             return NOBODY if self.before.threshold < 0 else int(self.before.threshold)
         bins = candidates(self.events.lengths)
-        requests = None if self.data.valid is None else self._requests(self.data.valid, bins)
-        if requests is None or trainer.personal != "own":
-            return bins[len(bins) // 2] if bins and trainer.personal == "common" else NOBODY
-        model = self._trial(bins)
-        own, new = (reciprocal_ranks(model, requests, as_new) for as_new in (False, True))
-        choice = choose_threshold(own, new, self.events.lengths[requests.users], bins)
-        gains = ", ".join(f">{start}: {gain:+.4f}" for start, gain in zip(choice.bins, choice.gains, strict=True))
-        note(self.data.progress, trainer.title, f"gain of own vectors by training events: {gains}")
+        if trainer.personal != "own":
+            return bins[len(bins) // 2] if bins else NOBODY
+        requests = self._known(bins[0]) if bins else None
+        if requests is None:
+            return NOBODY
+        model = self._grouped(bins[0], name="trial-")
+        gains = []
+        for as_new in (False, True):
+            ranks = EventRanks(model, requests, as_new, self.repeats)
+            gains.append(1 / ranks())
+        choice = choose_threshold(*gains, self.events.lengths[ranks.users], bins)
+        note(self.data.progress, trainer.title, f"gain of own vectors by training events: {choice}")
         return NOBODY if choice.threshold is None else choice.threshold
 
-    def _requests(self, valid: HeldOut, bins: tuple[int, ...]) -> HeldOut | None:
-        """Validation events of users who may be active; None without enough of them."""
-        if not bins:
-            return None
-        known = self.events.lengths[valid.users] > bins[0]
-        requests = event_requests(valid.take(np.flatnonzero(known)), MOST_EVENTS, self.data.seed)
-        return requests if len(requests) >= FEW_EVENTS else None
+    def _known(self, least: int) -> HeldOut | None:
+        """Validation requests of users who may be active; None without enough events."""
+        valid = self.data.valid
+        requests = None if valid is None else self._valid(self.events.lengths > least)
+        many = requests is not None and int((requests.stops - requests.cuts).sum()) >= FEW_EVENTS
+        return requests if many else None
 
-    def _trial(self, bins: tuple[int, ...]) -> TwoTimeScale:
-        """Own vectors from the lowest candidate on, and a recurrence of new users for everyone."""
-        active = is_active(self.events.lengths, bins[0])
-        model = self._with_own(self._new_model(active, bins[0]), active)
-        self._train_new(model, active, self.trainer.window, "trial-")
-        self._train_active(model, active, "trial-")
-        return model.eval()
-
-    def _shrunk(self) -> TwoTimeScale:
-        """Every user has a vector of their own, moved towards the mean; unknown users have the mean."""
-        moments = moments_of(self.events, self.vectors, self.data.seed)
-        ratio = moments.q / moments.v if moments is not None and moments.v > 0 else float(self.trainer.last)
-        known = self.events.lengths > 0
-        users = np.flatnonzero(known)
-        model = self._new_model(known, -1, extra=1)
+    def _own_for_all(self) -> TwoTimeScale:
+        """Every user has a vector of its own under the prior, and unknown users have its mean; one recurrence."""
+        known, space = self.events.lengths > 0, self.space
+        model = self._with_own(self._new_model(known, -1, space, extra=1), known, space)
         model.config = replace(model.config, all_own=True)
-        counts = np.maximum(self.events.lengths[users] - self.trainer.last, 0)
-        held = held_vectors(self.events, users, self.trainer.last, self.vectors)
-        own = shrunk(held, torch.from_numpy(counts).to(held.device), ratio, self.vectors.mean)
         with torch.no_grad():
-            model.own.copy_(torch.cat([own, self.vectors.mean[None]]))
-            model.base[:-1] = torch.from_numpy(counts).to(self.device)
+            model.own[-1] = space.mean
         self._train_active(model, known)
         return model.eval()
 
-    def _new_model(self, active: Bools, threshold: int, extra: int = 0) -> TwoTimeScale:
-        """A model with the item vectors of the first stage, own rows for active users, and untrained recurrences."""
-        common = self.trainer.personal == "common"
-        rows = 1 if common and active.any() else int(active.sum())
-        config = self.trainer.config_for(
+    def _new_model(
+        self, active: Bools, threshold: int, space: ItemSpace | None, extra: int = 0
+    ) -> TwoTimeScale:
+        """A model with these item vectors, rows for active users, and untrained recurrences."""
+        trainer, n_active = self.trainer, int(active.sum())
+        common = trainer.personal == "common"
+        width = trainer.config.width if space is None else space.items.shape[1]
+        config = trainer.config_for(
             self.events,
             n_users=self.events.n_users,
-            n_active=rows + extra,
-            feature_width=self._item_width - self.trainer.config.width,
+            n_active=min(n_active, 1) if common else n_active + extra,
+            feature_width=width - trainer.config.width,
             threshold=threshold if 0 <= threshold < NOBODY else -1,
+            last=trainer.last,
         )
-        config = replace(config, readout="plain", gate_bias=0.0) if common and config.readout == "anchored" else config
+        if common and config.readout == "anchored":
+            config = replace(config, readout="plain", gate_bias=0.0)
+        torch.manual_seed(self.data.seed)
         model = TwoTimeScale(config).to(self.device)
+        numbers = np.zeros(n_active, np.int64) if common else np.arange(n_active)
         with torch.no_grad():
-            numbers = np.zeros(int(active.sum()), np.int64) if common else np.arange(int(active.sum()))
-            model.own_row[torch.from_numpy(np.flatnonzero(active))] = torch.from_numpy(numbers).to(self.device)
-            if self.trainer.stages == "two":
-                model.items.copy_(self.vectors.items)
-                model.start.copy_(self.vectors.mean)
+            model.own_row[torch.from_numpy(np.flatnonzero(active))] = torch.from_numpy(numbers).to(
+                self.device
+            )
+            if space is not None:
+                model.items.copy_(space.items)
+                model.start.copy_(space.mean)
+                model.mean.copy_(space.mean)
+                model.config = replace(config, prior=space.prior)
         return model
 
-    @property
-    def _item_width(self) -> int:
-        return self.vectors.items.shape[1] if self.trainer.stages == "two" else self.trainer.config.width
-
-    def _with_own(self, model: TwoTimeScale, active: Bools) -> TwoTimeScale:
+    def _with_own(self, model: TwoTimeScale, active: Bools, space: ItemSpace) -> TwoTimeScale:
         """The same model with the vectors of its active users, and how many events are in them."""
         users, trainer = np.flatnonzero(active), self.trainer
         if not len(users):
             return model
         if trainer.personal == "common":
             with torch.no_grad():
-                model.own.copy_(self.vectors.mean[None])
+                model.own.copy_(space.mean[None])
             return model
         lengths = torch.from_numpy(self.events.lengths[users]).to(self.device)
         with torch.no_grad():
             if trainer.base == "held":
-                model.own.copy_(held_vectors(self.events, users, trainer.last, self.vectors))
+                own = held_vectors(self.events, users, trainer.last, space)
             else:
-                model.own.copy_(self.vectors.users[torch.from_numpy(users).to(self.device)])
+                own = fitted(self.events, self.events.starts[users], self.events.starts[users + 1], space)
             replayed = trainer.last if trainer.base == "held" or trainer.replay else 0
-            model.base.copy_((lengths - replayed).clamp(min=0))
+            model.own[: len(users)] = own
+            model.base[: len(users)] = (lengths - replayed).clamp(min=0)
         return model
 
-    def _train_new(self, model: TwoTimeScale, active: Bools, threshold: int, name: str = "") -> None:
-        """Train the recurrence of new users; early stopping is on requests of users who are not active."""
-        everyone = self.trainer.personal == "none"
-        prefix = min(threshold, self.trainer.window) if self.trainer.prefix or not (~active).any() else 0
-        sequences = (
-            whole(self.events, np.ones(self.events.n_users, bool), self.trainer.window, known=False)
-            if everyone
-            else of_new_users(self.events, active, prefix, self.trainer.window)
-        )
-        self._train(model, sequences, False, self._valid(~active), f"{name}new", NEW_SHARE)
-        model.config = replace(model.config, new_epochs=self._epochs())
+    def _new_users(self, active: Bools, threshold: int, name: str) -> NewUsers:
+        """The recurrence of new users; with whole windows of all users it does not depend on the threshold."""
+        trainer = self.trainer
+        everyone = trainer.personal == "none" or trainer.prefix == "window" or not (~active).any()
+        if everyone and trainer.personal != "swap":
+            return self._of_everyone
+        prefix = 0 if trainer.prefix == "none" else min(threshold, trainer.window)
+        sequences = of_new_users(self.events, active, prefix, trainer.window)
+        return self._trained_new(sequences, self._valid(~active), f"{name}new")
+
+    @cached_property
+    def _of_everyone(self) -> NewUsers:
+        users = np.ones(self.events.n_users, bool)
+        sequences = whole(self.events, users, self.trainer.window, known=False)
+        return self._trained_new(sequences, self.data.valid, "new")
+
+    def _trained_new(self, sequences: Sequences, valid: HeldOut | None, name: str) -> NewUsers:
+        """Train the recurrence of new users and, with tuned items, the item vectors."""
+        model = self._new_model(np.zeros(self.events.n_users, bool), NOBODY, self.space)
+        tuned = ("items",) if self.trainer.items == "tuned" else ()
+        with as_parameters(model, tuned):
+            self._train(model, sequences, False, valid, name, NEW_SHARE, tuned)
+        space = self.space
+        if tuned:
+            items = follow(
+                space.items, model.items, torch.from_numpy(self.events.popularity > 0).to(self.device)
+            )
+            space = self._space(items)
+        weights = {name: one for name, one in model.state_dict().items() if name.startswith(GROUP[False])}
+        return NewUsers(weights, space, self._epochs())
 
     def _train_active(self, model: TwoTimeScale, active: Bools, name: str = "") -> None:
         """Train the recurrence of active users on their last events, or on all where they have a common start."""
-        if self.trainer.personal == "common":
-            sequences = whole(self.events, active, self.trainer.window, known=True)
+        trainer, valid = self.trainer, self._valid(active)
+        if trainer.personal == "common":
+            sequences = whole(self.events, active, trainer.window, known=True)
             with as_parameters(model, ("own",)):
-                self._train(model, sequences, True, self._valid(active), f"{name}active", ACTIVE_SHARE, ("own",))
+                self._train(model, sequences, True, valid, f"{name}active", ACTIVE_SHARE, ("own",))
             return
-        sequences = last_events(self.events, active, self.trainer.last)
-        self._train(model, sequences, True, self._valid(active), f"{name}active", ACTIVE_SHARE)
+        if not trainer.last:
+            model.keep_active()
+            return
+        if trainer.transfer:
+            model.transfer()
+        sequences = last_events(self.events, active, trainer.last)
+        self._train(model, sequences, True, valid, f"{name}active", ACTIVE_SHARE)
         model.config = replace(model.config, active_epochs=self._epochs())
 
     def _train(
@@ -237,34 +282,42 @@ class Training:
         """Train the weights of one group in place."""
         if not len(sequences):
             return
-        generator = torch.Generator().manual_seed(self.data.seed)
-        loss = group_loss(model, self.events, sequences, active, self.trainer.offers, generator)
-        batches, steps = batches_of(sequences, loss, self.trainer.batch_size, self.data.seed)
+        trainer, data = self.trainer, self.data
+        loss = group_loss(model, self.on_device, active, trainer.loss_for(self.events))
+        batches, steps = batches_of(self.on_device, sequences, loss, trainer.batch_size, data.seed)
         with training_only(model, (*GROUP[active], *more)):
-            self._loop(model, batches, steps, valid, name, share)
+            self._loop(model, batches, steps, valid, name, share, as_new=not active)
 
     def _loop(
-        self, model: TwoTimeScale, batches: Batches, steps: int, valid: HeldOut | None, name: str, share: float
+        self,
+        model: TwoTimeScale,
+        batches: Batches,
+        steps: int,
+        valid: HeldOut | None,
+        name: str,
+        share: float,
+        as_new: bool,
     ) -> None:
         trainer, data = self.trainer, self.data
         known = None if self.before is None else getattr(self.before, f"{name}_epochs", 0)
         usual = trainer.epochs if valid is not None else min(trainer.epochs, WITHOUT_VALIDATION)
+        minutes = share * trainer.minutes
         loop = Loop(
             max(known or usual, 1),
             trainer.learning_rate,
             trainer.weight_decay,
             trainer.patience,
-            share * trainer.minutes,
+            minutes,
             max_norm=MAX_NORM,
         )
-        metric = trainer._metric(model, valid, data.seed)
-        task = f"{trainer.title} {name}"
-        state = LoopState(model, loop.optimizer(model))
+        metric = event_metric(
+            model, valid, as_new, self.repeats, trainer.early_stop_metric, trainer.validation_users, data.seed
+        )
         self.state = loop.train(
-            state,
+            LoopState(model, loop.optimizer(model)),
             batches,
             steps,
-            task,
+            f"{trainer.title} {name}",
             data.progress,
             trainer._validate(model, self.events, metric, data.on_validation),
             trainer.early_stop_metric,
@@ -291,20 +344,20 @@ class Training:
 
     def _one_stage(self) -> TwoTimeScale:
         """All weights trained together: item vectors, own vectors and both recurrences (an ablation)."""
-        threshold = self.trainer.threshold
+        threshold, trainer = self.trainer.threshold, self.trainer
         active = is_active(self.events.lengths, threshold if threshold >= 0 else NOBODY)
-        model = self._new_model(active, threshold)
-        prefix = min(threshold, self.trainer.window) if self.trainer.prefix and threshold >= 0 else 0
+        model = self._new_model(active, threshold, None)
+        prefix = min(threshold, trainer.window) if trainer.prefix != "none" and threshold >= 0 else 0
         groups = {
-            False: of_new_users(self.events, active, prefix, self.trainer.window),
-            True: last_events(self.events, active, self.trainer.last),
+            False: of_new_users(self.events, active, prefix, trainer.window),
+            True: last_events(self.events, active, trainer.last),
         }
         lengths = torch.from_numpy(self.events.lengths[active]).to(self.device)
         with torch.no_grad():
             model.items.normal_(std=0.1)
             model.own.normal_(std=0.1)
-            model.base.copy_((lengths - self.trainer.last).clamp(min=0))
+            model.base.copy_((lengths - trainer.last).clamp(min=0))
         with as_parameters(model, ("items", "own")):
-            batches, steps = both_groups(model, self.events, groups, self.trainer, self.data.seed)
-            self._loop(model, batches, steps, self.data.valid, "one", NEW_SHARE + ACTIVE_SHARE)
+            batches, steps = both_groups(model, self.on_device, groups, trainer, self.data.seed)
+            self._loop(model, batches, steps, self.data.valid, "one", NEW_SHARE + ACTIVE_SHARE, as_new=False)
         return model.eval()
