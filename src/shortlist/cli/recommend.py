@@ -20,6 +20,7 @@ from shortlist.cli.console.frame import (
     progress,
     resumable,
 )
+from shortlist.cli.console.live_options import EventsFile, NewEvents, with_events
 from shortlist.cli.console.log_options import LogFolder, LogSet, log_to, opened_log
 from shortlist.cli.console.output import Console, Table, echo, echo_lines
 from shortlist.data import Catalog
@@ -55,6 +56,8 @@ def recommend(
         list[str] | None,
         typer.Option(help="An item to start from, by id or title; repeatable, the oldest first."),
     ] = None,
+    events: EventsFile = None,
+    event: NewEvents = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="Number of items.", min=1, max=1000)] = None,
     seed: Seed = 0,
     trace: Annotated[
@@ -85,12 +88,15 @@ def recommend(
     """Recommend items to a user, to anyone with this history, or to all users in a file."""
     to = log_to(log, log_set)
     if all_users or users is not None or out is not None:
-        one_user = {"--user": user, "--history": history, "--like": like or None, "--trace": trace or None}
+        one_user = {"--user": user, "--history": history, "--like": like or None, "--event": event or None}
+        one_user["--trace"] = trace or None
         _check_options(all_users, users, out, [name for name, one in one_user.items() if one is not None])
         assert out is not None
-        _recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, to, json)
+        _recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, to, json, events)
         return
-    recommender = load_recommender(bundle)
+    options = {"--user": user, "--history": history, "--like": like}
+    live = with_events(load_recommender(bundle), events, event or [], options)
+    recommender = live.recommender
     request = as_request(recommender.catalog, user, history, like or [], k, seed)
     with opened_log(to, recommender) as opened:
         slate = recommender.recommend(request)
@@ -98,6 +104,7 @@ def recommend(
     items = recommender.recommendations(slate)
     answer = {
         **request_facts(recommender, request),
+        **live.facts,
         **logged,
         "items": items,
         "degraded": [{"stage": note.stage, "cause": note.detail} for note in slate.trace.degraded],
@@ -107,7 +114,11 @@ def recommend(
         emit(answer)
         return
     console = Console()
-    for note in (*request_notes(recommender, request), *(f"logged as {one}" for one in logged.values())):
+    for note in (
+        *live.notes,
+        *request_notes(recommender, request),
+        *(f"logged as {one}" for one in logged.values()),
+    ):
         echo(note, err=True)
     if not items:
         echo(
@@ -145,7 +156,7 @@ def request_facts(recommender: Recommender, request: Request) -> dict[str, objec
     user = request.user
     return {
         "user": user,
-        "known_user": user is not None and recommender.users.row(user) >= 0,
+        "known_user": recommender.knows(user),
         "model": {"name": recommender.about.name, "version": recommender.about.version},
         "ignored": len(_ignored(recommender, request)),
     }
@@ -154,7 +165,7 @@ def request_facts(recommender: Recommender, request: Request) -> dict[str, objec
 def request_notes(recommender: Recommender, request: Request) -> list[str]:
     """What of the request the bundle does not know."""
     notes, user, ignored = [], request.user, _ignored(recommender, request)
-    if user is not None and recommender.users.row(user) < 0:
+    if user is not None and not recommender.knows(user):
         without = " without a history" if request.history is None else " with this history"
         notes.append(f"user {user!r} is unknown; this is the slate of a user{without}")
     if ignored:
@@ -218,12 +229,14 @@ def _recommend_to_many(
     force: bool,
     to: LogTo | None,
     json: bool,
+    events: str | None,
 ) -> None:
     """Write the slates to a file and print what was written."""
     began = time.perf_counter()
     check_output(out, force)
     ids = None if users is None else read_user_ids(source_of([str(users)]), users_column)
-    recommender = load_recommender(bundle)
+    live = with_events(load_recommender(bundle), events, [], {})
+    recommender = live.recommender
     parts = nullcontext() if to else resumable(parts_folder(out))
     with parts, progress() as show, opened_log(to, recommender) as log:
         written = recommender.write_recommendations(
@@ -239,9 +252,9 @@ def _recommend_to_many(
     seconds = time.perf_counter() - began
     counts = {} if log is None else {"log": as_json(log.counts)}
     if json:
-        emit({**as_json(written), **counts, "seconds": seconds})
+        emit({**as_json(written), **live.facts, **counts, "seconds": seconds})
         return
-    for line in _notes(written, unknown):
+    for line in (*live.notes, *_notes(written, unknown)):
         echo(line, err=True)
     echo(f"{written.users:,} users, {written.rows:,} rows written to {out} in {seconds:.1f} s")
     if log is not None:

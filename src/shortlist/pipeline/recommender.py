@@ -19,7 +19,7 @@ from shortlist.pipeline.batch.recommend_all import UserIds, stream, write
 from shortlist.pipeline.batch.users import UnknownUsers
 from shortlist.pipeline.batch.write import Written
 from shortlist.pipeline.explain import Explanation, explain
-from shortlist.pipeline.live import live_states, state_models, with_vectors
+from shortlist.pipeline.live.states import live_states, state_models, with_vectors
 from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.request_seeds import request_seeds
 from shortlist.pipeline.run import Slate, run

@@ -14,7 +14,7 @@ from shortlist.pipeline.batch.job import BatchJob, Observer
 from shortlist.pipeline.batch.table import SlateTable
 from shortlist.pipeline.batch.users import UnknownUsers, Users
 from shortlist.pipeline.batch.write import Written, check_output, job_key, write_job
-from shortlist.pipeline.live import BatchUsers, batch_users
+from shortlist.pipeline.live.batch import BatchUsers, batch_users
 from shortlist.pipeline.offline import offline
 from shortlist.pipeline.plugins import plugin_sources
 from shortlist.progress import Progress, silent

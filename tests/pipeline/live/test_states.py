@@ -13,7 +13,7 @@ from shortlist.models.user_vectors import model_version, state_key
 from shortlist.nominate import ModelNominator, Popular
 from shortlist.nominate.in_pool import InPool
 from shortlist.pipeline import run
-from shortlist.pipeline.live import batch_users, state_models
+from shortlist.pipeline.live.states import state_models
 from shortlist.pipeline.recommender import Request
 from shortlist.stages import ModelScorer, Seen
 
@@ -185,37 +185,6 @@ def test_forgotten_user_is_a_new_one():
     one.apply(events("a", [21]), NOW)
     assert one.knows("a")
     assert one.query([Request(user="a")]).history.tolist() == [[21]]
-
-
-def test_batch_answers_live_users_like_single_requests():
-    one = recommender().live()
-    one.apply([*events("a", [20, 21]), *events("new", [22, 3])], NOW)
-    table = one.recommend_all().read_all().to_pylist()
-    assert {row["user"] for row in table} == {"a", "b", "c", "new"}
-    for user in ("a", "b", "c", "new"):
-        own = [(row["item"], row["score"]) for row in table if row["user"] == user]
-        check_same(own, slate(one, Request(user=user)))
-
-
-def test_batch_leaves_out_forgotten_users_and_answers_them_by_id_as_new_ones():
-    one = recommender().live()
-    one.states.forget("a")
-    one.apply(events("c", [1]), NOW)
-    assert set(one.recommend_all().read_all()["user"].to_pylist()) == {"b", "c"}
-    found = batch_users(one, ["a", "c", "unknown"], "answer")
-    assert found.users.unknown == 1
-    rows = found.users.rows.tolist()
-    assert rows[0] >= 3
-    assert found.histories.of(rows[0]) == []
-    assert found.histories.of(rows[1]) == [*HISTORIES["c"], 1]
-    by_id = one.recommend_all(["a"]).read_all()["item"].to_pylist()
-    assert by_id == ids(one, Request(user="nobody"))
-
-
-def test_whole_number_ids_stay_numbers_in_a_batch():
-    one = recommender(users=(1, 2, 3)).live()
-    one.apply(events(17, [4]), NOW)
-    assert set(one.recommend_all().read_all()["user"].to_pylist()) == {1, 2, 3, 17}
 
 
 def test_models_of_wrapped_nominators_are_found():

@@ -1,0 +1,63 @@
+"""Live events from a file of rows: user, item, time and, if there is one, the id of the event."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from shortlist.data.tables.bad_rows import blank
+from shortlist.data.tables.files import one_file
+from shortlist.data.tables.parsed import ParsedTable, missing_column
+from shortlist.data.tables.table_file import Table
+from shortlist.data.tables.times import milliseconds
+from shortlist.data.tables.to_events import check_ids
+from shortlist.errors import DataError
+from shortlist.state import UserEvent
+
+COLUMNS = ("user", "item", "time")
+EVENT_ID = "event_id"
+
+
+@dataclass(frozen=True, eq=False)
+class ReadEvents:
+    """The events of a file in its order, and where each comes from."""
+
+    events: list[UserEvent]
+    locate: Callable[[int], str]  # file and line of an event
+
+
+def read_live_events(source: Path | str | BinaryIO) -> ReadEvents:
+    """The events of a file of CSV, TSV, JSON lines or Parquet with the columns user, item, time and event_id.
+
+    Without event_id, rows with the same user, item and time are one event.
+    """
+    table = Table(one_file(source))
+    names = table.present()
+    for name in COLUMNS:
+        if names.count(name) != 1:
+            raise missing_column(table.file.name, name, names)
+    kinds = {"user": "id", "item": "id", "time": "time"} | ({EVENT_ID: "id"} if EVENT_ID in names else {})
+    found = table.read(kinds)
+    users, items = _ids(found, "user"), _ids(found, "item")
+    times = milliseconds(found.table["time"], "auto", found.locate).tolist() if len(found) else []
+    keys = _ids(found, EVENT_ID) if EVENT_ID in names else map(_key, users, items, times)
+    rows = zip(users, items, times, keys, strict=True)
+    return ReadEvents([UserEvent(*row) for row in rows], found.locate)
+
+
+def _ids(found: ParsedTable, name: str) -> list[int | str]:
+    """A column of ids; an empty one is refused with its line."""
+    ids = check_ids(found, name)
+    if (empty := blank(ids)) is not None:
+        raise DataError(
+            f"{found.locate(int(np.argmax(empty)))}: expected an id as {name!r}, got an empty one; fix the line"
+        )
+    values: list[int | str] = pa.array(ids.dictionary.take(ids.indices)).to_pylist()
+    return values
+
+
+def _key(user: int | str, item: int | str, time: int) -> str:
+    return f"{user}\x00{item}\x00{time}"
