@@ -38,6 +38,7 @@ from shortlist.lab.experiments.two_stage.planted import planted_stage
 from shortlist.lab.experiments.two_stage.planted_trained import planted_trained
 from shortlist.lab.experiments.two_stage.sampler_trend import bounds_sampler
 from shortlist.lab.experiments.two_stage.table1 import bounds_table1
+from shortlist.lab.experiments.two_time_scale.theory import two_time_scale_theory
 from shortlist.lab.result import Result
 
 FIGURES = {
@@ -52,6 +53,7 @@ FIGURES = {
 }
 
 EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
+    "2ts-theory": two_time_scale_theory,
     "auto-table": auto_table,
     "baselines-ml1m": baselines_ml1m,
     "bounds-table1": bounds_table1,
@@ -142,4 +144,5 @@ __all__ = [
     "sequence_sizes",
     "ties",
     "tree_speed",
+    "two_time_scale_theory",
 ]

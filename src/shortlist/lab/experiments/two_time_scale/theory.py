@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from shortlist.errors import ConfigError
+from shortlist.lab.experiments.two_time_scale.theory_world_claims import world_claims
 from shortlist.lab.experiments.two_time_scale.theory_worlds import (
     ERROR,
     EXCESS,
-    HALF_THRESHOLD,
+    THRESHOLD,
     WORLDS,
     play_worlds,
-    world_claims,
     world_rows,
 )
 from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
@@ -54,7 +54,8 @@ TABLE = (
 CURVES = ((1.5, 10, 1), (2, 4.9, 1), (2, 2.5, 1))
 RATIOS = ((1.5, 10, 1), (2, 10, 1), (2, 4.9, 1), (6, 4.9, 1))
 LAST = 25  # threshold of a drawn curve
-BETA, RATIO = "beta", "step size of active users / of inactive users"
+NEAR_LEAST = 1.3  # of a drawn value, beta over its minimum
+BETA, RATIO = "beta / its minimum", "step size of active users / of inactive users"
 DRAWS, SEARCHED = 200, 3000
 NUMERIC = 1e-12  # of a relative difference in double precision
 USERS = {"quick": 200, "full": 4000}
@@ -101,9 +102,9 @@ def two_time_scale_theory(
     drawings = {
         BETA: "threshold",
         ERROR: "offline events T",
-        EXCESS: "threshold",
+        EXCESS: "log2(threshold + 1)",
         RATIO: "threshold",
-        HALF_THRESHOLD: "events in each half",
+        THRESHOLD: "events in each half",
     }
     return result(
         "2ts-theory", profile, seeds, began, rows, claims, settings=settings, note=NOTE, drawings=drawings
@@ -152,7 +153,9 @@ def table_row(alpha: float, q: float, v: float) -> dict[str, float]:
 def _curves() -> Iterator[Row]:
     for alpha, q, v in CURVES:
         name, values = f"Q {q:g}, V {v:g}, alpha {alpha:g}", beta_curve(LAST, alpha, q, v)
-        yield from (row(name, BETA, [float(value)], float(at)) for at, value in enumerate(values))
+        values = values / values.min()
+        drawn = [(at, float(one)) for at, one in enumerate(values) if one <= NEAR_LEAST]
+        yield from (row(name, BETA, [one], float(at)) for at, one in drawn)
         for label, at in (("corrected threshold", t_opt(q, v)), ("printed threshold", t_opt_printed(q, v))):
             yield row(f"Q {q:g}, {label}", BETA, [float(values[at])], float(at))
 
