@@ -24,6 +24,20 @@ class RecurrentWeights:
     b_state: Tensor  # [3D]
 
 
+@dataclass(frozen=True, eq=False)
+class Promotion:
+    """How a user who passes the threshold after the training gets a vector of their own.
+
+    It is fitted to all but the `last` events with item vectors frozen; `prior` is the weight of the squared distance
+    from `mean`. The active recurrence then replays the last events.
+    """
+
+    threshold: int
+    last: int
+    prior: float
+    mean: Tensor  # [D]
+
+
 class StateModel(VectorModel):
     """A vector model with a recurrent state for every user: one event costs O(D^2), whatever the history.
 
@@ -67,6 +81,10 @@ class StateModel(VectorModel):
 
         Users who became active after the training have personal vectors that the model does not hold.
         """
+
+    def promotion(self) -> Promotion | None:
+        """How users become active after the training; None if they do not."""
+        return None
 
     def starts(self, users: Tensor) -> Tensor:
         """States before the first event after the base [U, D]."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from shortlist.artifact.tensor_checks import check_whole
 from shortlist.models.model import ModelConfig
 from shortlist.models.sequence.model import padding_last
-from shortlist.models.state_model import RecurrentWeights, StateModel
+from shortlist.models.state_model import Promotion, RecurrentWeights, StateModel
 from shortlist.settings import setting
 
 KEEP = 50.0  # bias of the update gate with which a state stays as it is
@@ -164,6 +164,12 @@ class TwoTimeScale(StateModel):
     def recurrence(self, active: bool) -> RecurrentWeights:
         gru = self.active_users if active else self.new_users
         return RecurrentWeights(gru.weight_ih_l0, gru.weight_hh_l0, gru.bias_ih_l0, gru.bias_hh_l0)
+
+    def promotion(self) -> Promotion | None:
+        config = self.config
+        if config.threshold < 0 or config.all_own or not config.n_active or config.prior <= 0:
+            return None
+        return Promotion(config.threshold, config.last, config.prior, self.mean)
 
     def readout_of(self, states: Tensor, last_items: Tensor, active: Tensor, personal: Tensor) -> Tensor:
         active = active[..., None]
