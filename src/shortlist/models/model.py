@@ -43,6 +43,7 @@ class Model(nn.Module, ABC):
     Config: ClassVar[type[ModelConfig]] = ModelConfig
     training_defaults: ClassVar[Mapping[str, Any]] = {}
     needs_history: ClassVar[bool] = False  # True: nominates nothing for an empty history
+    reads_history: ClassVar[bool] = True  # False: scores depend on the user's row alone
 
     config: Any
     validation: Sequence[float] = ()  # early-stopping metric after every training epoch

@@ -92,3 +92,13 @@ def test_metric_has_a_name_and_a_cut_off():
 def test_unknown_metrics_are_refused(metric):
     with pytest.raises(ConfigError, match=r"early_stop_metric must be recall@k or ndcg@k, got"):
         validation_metric(Fixed(1, 2), None, 0, metric)
+
+
+def test_items_of_the_history_are_candidates_with_repeats():
+    """The best item is in the history: it is the answer with repeats, and hidden without."""
+    events = Interactions.of(np.array([0, 0]), np.array([1, 1]), n_items=3)
+    held_out, model = HeldOut(events, np.array([0]), np.array([1]), np.array([2])), Fixed(1, 3)
+    model.table.copy_(torch.tensor([[0.0, 1.0, 0.5]]))
+    assert validation_metric(model, held_out, 0, "recall@1+repeats")() == 1.0
+    assert validation_metric(model, held_out, 0, "recall@1")() == 0.0
+    assert parse_metric("recall@1+repeats") == ("recall", 1)

@@ -1,6 +1,7 @@
 """CCF: one vector per user, item vectors from ids and features, trained with softmax over offers."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -45,6 +46,8 @@ class CCF(VectorModel):
     """
 
     Config = CCFConfig
+    reads_history: ClassVar[bool] = False
+
     config: CCFConfig
     item_vectors: Tensor  # [N, D]
     mean_user: Tensor  # [D] in training a running mean

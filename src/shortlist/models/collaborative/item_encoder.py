@@ -54,6 +54,8 @@ class ItemEncoder(nn.Module):
         # The last row is the unknown item. A step reads few rows, so gradients are sparse.
         self.items = nn.Embedding(sizes.n_items + 1, sizes.width, sparse=True)
         nn.init.normal_(self.items.weight, std=STD)
+        with torch.no_grad():
+            self.items.weight[-1] = 0.0  # it stays so where no item is left out in training
         shape = (sizes.n_items, sizes.categories_of_item)
         self.register_buffer("categories", torch.full(shape, sizes.n_categories, dtype=torch.int32))
         self.register_buffer("numbers", torch.zeros(sizes.n_items, 2 * columns))

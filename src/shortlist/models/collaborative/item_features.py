@@ -53,7 +53,7 @@ class ItemFeatures:
 
 def _values(name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
     """The values of a numeric column [N], NaN = missing."""
-    values = np.array([np.nan if one is None else one for one in column.to_pylist()], np.float64)
+    values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise DataError(

@@ -41,7 +41,9 @@ class RowwiseAdagrad(torch.optim.AdamW):
         rows, values = gradient.indices()[0], gradient.values()  # [R], [R, D]
         state: dict[str, Tensor] = self.state[weights]
         if not state:
+            state["step"] = torch.zeros(())  # torch expects one in every state that it restores
             state["squares"] = weights.new_zeros(len(weights))
+        state["step"] += 1
         squares = state["squares"][rows] + values.square().mean(1)
         state["squares"][rows] = squares
         size = squares.sqrt_().add_(EPSILON)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.data import Catalog, Interactions
+from shortlist.data import Catalog, HeldOut, Interactions
 from shortlist.models.collaborative.ccf import CCF
 from shortlist.models.collaborative.item_features import ItemFeatures
 from shortlist.progress import Progress, note
@@ -20,6 +20,7 @@ from shortlist.train.loop.losses import weighted_mean
 from shortlist.train.loop.offers import NEGLIGIBLE, batch_offer_loss, largest_share, mixed_negatives
 from shortlist.train.loop.rowwise_adagrad import RowwiseAdagrad
 from shortlist.train.loop.trainer import VALUE_COPIES, Fit, LoopTrainer, Run
+from shortlist.train.loop.validation import LIKELIHOOD
 
 PRIORS = ("mean", "zero", "none")
 MOMENTUM = 0.01  # of the running mean of the user vectors
@@ -76,6 +77,7 @@ class CCFTrainer(LoopTrainer):
     """Every event against an offer: the other positives of its batch, and uniform items.
 
     Tables are updated row by row with Adagrad, only where a batch reads them; the layers over item features with Adam.
+    Only validation users with training events count: all others have the same vector, whatever is learned of users.
     """
 
     uses_weights: ClassVar[bool | None] = True
@@ -97,6 +99,11 @@ class CCFTrainer(LoopTrainer):
     correction: bool = setting(
         True, "Subtract the log of the expected count of every candidate, so that popularity is learned."
     )
+    early_stop_metric: str = setting(
+        "recall@20",
+        f"Validation metric: recall@k, ndcg@k, or {LIKELIHOOD}, the geometric mean of the probabilities of relevant "
+        "items in a softmax over the whole catalogue.",
+    )
     mask_history: bool = setting(False, "Leave items of the user's training events out of its offers.")
     features: bool = setting(True, "Read categories and numeric columns of the catalogue.")
     item_dropout: float = setting(
@@ -110,7 +117,7 @@ class CCFTrainer(LoopTrainer):
     )
 
     def begin(self, events: Interactions, catalog: Catalog | None) -> CCF:
-        found = ItemFeatures.of(catalog) if self.features and catalog is not None else None
+        found = self._features(catalog)
         if found is None:
             return CCF(self.config_for(events, n_users=events.n_users))
         sizes = {"n_categories": found.n_categories, "categories_of_item": found.categories.shape[1]}
@@ -119,22 +126,42 @@ class CCFTrainer(LoopTrainer):
         model.encoder.with_features(found)
         return model
 
+    def _features(self, catalog: Catalog | None) -> ItemFeatures | None:
+        return ItemFeatures.of(catalog) if self.features and catalog is not None else None
+
     def optimizer(self, model: CCF) -> torch.optim.Optimizer:
         return RowwiseAdagrad(model, self.table_learning_rate, self.learning_rate, self.weight_decay)
 
     def memory(self, events: Interactions, catalog: Catalog | None) -> int:
-        """Bytes of the tables, the best ones and as much again while they are written, a permutation, and a batch."""
-        return 3 * self.size(events, catalog) + 4 * len(events) + 4 * VALUE_COPIES * self.batch_values(events)
+        """Bytes of the tables, the best ones and as much again while they are written, and what batches need.
+
+        Those are a permutation, and the pairs of user and item if histories are masked; and the values of a batch.
+        """
+        by_event = 4 + 8 * self.mask_history
+        values = 4 * VALUE_COPIES * self.batch_values(events)
+        return 3 * self.size(events, catalog) + by_event * len(events) + values
 
     def batch_values(self, events: Interactions) -> int:
-        rows = 2 * min(self.batch_size, len(events)) + self.uniform_negatives
-        return int(rows * (self.config.width + self.config.feature_width))
+        positives = min(self.batch_size, len(events))
+        candidates = positives + self.uniform_negatives
+        masks = positives * candidates if self.mask_history else 0
+        return int((positives + candidates) * (self.config.width + self.config.feature_width)) + masks
 
     def _steps(self, events: Interactions) -> int:
         return -(-len(events) // self.batch_size)
 
+    def _begun(self, data: Fit) -> Run:
+        """Weights that were fitted before have the features of their catalogue; this one may have others."""
+        run = super()._begun(data)
+        if data.warm is not None and (found := self._features(data.catalog)) is not None:
+            run.model.encoder.with_features(found)
+        return run
+
     def _continued(self, data: Fit, run: Run) -> Run:
-        return super()._continued(replace(data, progress=self._remarked(data.events, data.progress)), run)
+        progress = self._remarked(data.events, data.progress)
+        return super()._continued(
+            replace(data, valid=_known(data.valid, data.events), progress=progress), run
+        )
 
     def _remarked(self, events: Interactions, progress: Progress) -> Progress:
         """A progress report that warns where masking hits moves the optimum."""
@@ -145,15 +172,15 @@ class CCFTrainer(LoopTrainer):
             return progress
         return _Remarked(
             progress,
-            f"the most popular item is {share:.1%} of the candidates: masking hits lowers its score; "
-            "more uniform_negatives lessen it",
+            f"the most popular item is {share:.1%} of the candidates: leaving it out where it is the positive moves "
+            "its score; more uniform_negatives lessen it",
         )
 
     def _batches(self, model: CCF, events: Interactions, seed: int, device: torch.device) -> Batches:
         data = OfferBatches.of(events, device, self.mask_history)
 
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
-            generator = torch.Generator(device).manual_seed(_mixed(seed, epoch))
+            generator = torch.Generator(device).manual_seed(_seed_of(seed, epoch))
             for at in data.positions(seed, epoch, self.batch_size):
                 yield partial(self._loss, model, data, at, generator)
 
@@ -215,6 +242,15 @@ def _pairs(events: Interactions) -> NDArray[np.int64]:
     return np.unique(events.users.astype(np.int64) * events.n_items + events.items)
 
 
-def _mixed(seed: int, epoch: int) -> int:
+def _seed_of(seed: int, epoch: int) -> int:
     """The seed of one epoch's negatives, another one than that of its order."""
     return int(np.random.SeedSequence((seed, epoch, 1)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _known(valid: HeldOut | None, events: Interactions) -> HeldOut | None:
+    """The validation requests of users with training events."""
+    if valid is None or not len(valid):
+        return None
+    users = valid.users
+    known = events.lengths[np.minimum(users, events.n_users - 1)] > 0 if events.n_users else users < 0
+    return valid.take(np.flatnonzero(known & (users < events.n_users)))
