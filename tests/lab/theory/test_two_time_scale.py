@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import zeta
 
+from shortlist.data.read import read
+from shortlist.data.time_split import time_split
 from shortlist.errors import ConfigError
 from shortlist.lab.theory.two_time_scale import (
     StartErrors,
@@ -26,6 +28,7 @@ from shortlist.lab.theory.two_time_scale import (
     t_opt_printed,
     worst_case_q,
 )
+from shortlist.metrics.power_law import fit_power_law
 
 UNIT = (1.0, 1)  # B and N with B / sqrt(N) = 1
 TABLE = {  # alpha, Q, V
@@ -299,3 +302,12 @@ def test_an_exponent_without_a_law_is_refused(alpha):
 def test_what_has_no_meaning_is_refused(call, words):
     with pytest.raises(ConfigError, match=words):
         call()
+
+
+@pytest.mark.data
+def test_events_of_movielens_users_are_no_power_law(real_data):
+    """Reports of section 4: the exponent of training events rises with the smallest count."""
+    events = read(real_data / "ml-1m" / "ml-1m.zip", "movielens", name="ml-1m").events
+    counts = time_split(events, ties="file").train_counts
+    found = [fit_power_law(counts, least).alpha for least in (1, 20, 50)]
+    assert found == pytest.approx([1.20, 1.64, 1.91], abs=0.005)

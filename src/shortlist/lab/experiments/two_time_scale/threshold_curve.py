@@ -200,7 +200,8 @@ def _information(vectors: Tensor, space: ItemSpace, t: int) -> float:
 def _recurrent_losses(recurrence: VectorModel, before: Tensor, seen: Tensor, after: Tensor) -> Floats:
     history = before if before.shape[1] else torch.full((len(before), 1), -1, device=before.device)
     size = max(CELLS // (history.shape[1] * 64), 1)
-    users = torch.cat([recurrence.users(part) for part in history.to(recurrence.device).split(size)])
+    parts = [history[low : low + size] for low in range(0, len(history), size)]
+    users = torch.cat([recurrence.users(part.to(recurrence.device)) for part in parts])
     items = recurrence.vectors()
     return _losses(users, items, seen.to(users.device), after.to(users.device))
 
