@@ -1,6 +1,7 @@
 """What the operations of a store of user states report."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from shortlist.state.event import RejectedEvent
 
@@ -43,3 +44,37 @@ class MemoryReport:
     def bytes_per_event(self) -> float:
         """Bytes of the live events and of their index, per event."""
         return (self.event_columns + self.event_index) / max(self.events, 1)
+
+
+@dataclass(frozen=True)
+class EventCounts:
+    """Events since the store was made."""
+
+    applied: int = 0
+    duplicates: int = 0
+    late: int = 0
+    disordered: int = 0  # not newer than the last event of their user: part of `applied`
+    rejected: Mapping[str, int] = field(default_factory=dict)  # by the reason
+
+    @property
+    def offered(self) -> int:
+        return self.applied + self.duplicates + sum(self.rejected.values())
+
+
+@dataclass(frozen=True)
+class StateReport:
+    """How the states of a store are; NaN where there is nothing to measure."""
+
+    version: str
+    users: int  # with live events
+    users_by_version: Mapping[str, int]  # with a record
+    active: int  # users with a record who have a vector of their own
+    promoted: int  # of them, after the training
+    interim: int  # records that are mapped from another version
+    dirty: int  # users whose state is computed again at the next query
+    events: EventCounts
+    late_share: float
+    disordered_share: float
+    staleness_ms: Mapping[str, float]  # of the last event of users with a record: median and 95th percentile
+    steps_since_base: Mapping[str, float]
+    step_norm: Mapping[str, float]  # mean |s' - s| of new and of active users

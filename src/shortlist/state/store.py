@@ -1,22 +1,42 @@
 """The store of user states in this process."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import RLock
+from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import UNKNOWN, Vocabulary
-from shortlist.errors import ConfigError, VersionMismatch
+from shortlist.errors import ConfigError, VersionMismatch, did_you_mean
 from shortlist.models.state_model import StateModel
-from shortlist.state.event import UserEvent, checked
+from shortlist.state.batch import Batch, Events, late_events, sorted_events
+from shortlist.state.bundle import BundleUsers
+from shortlist.state.event import CheckedEvents, UserEvent, UserKey, checked, checked_columns, user_key
 from shortlist.state.histories import UserHistories
 from shortlist.state.log import EventLog
-from shortlist.state.report import ApplyReport, MemoryReport
+from shortlist.state.migration import MigrationPolicy, MigrationReport, filled
+from shortlist.state.monitoring import state_report
+from shortlist.state.promotion import PromotionReport
+from shortlist.state.report import ApplyReport, EventCounts, MemoryReport, StateReport
 from shortlist.state.settings import StateSettings
+from shortlist.state.snapshot import read_snapshot, without_user, write_snapshot
+from shortlist.state.table import StateTable
+
+NO_MODEL = "this bundle has no model with a user state; add a two-time-scale stage and train again"
 
 
 class UserStateStore:
-    """Minimal form: events in dictionaries, vectors from whole histories."""
+    """States of users that follow their events; every method may be called from any thread.
+
+    The state of a user is a function of the version of the model, of the base (the start of the user and the events of
+    the bundle) and of the events in the log by (time, event id). An event that comes out of order marks the user; the
+    state is computed again at the next query. Events before `since_ms` are those of the bundle.
+    """
 
     def __init__(
         self,
@@ -27,58 +47,300 @@ class UserStateStore:
         version: str,
         settings: StateSettings = StateSettings(),  # noqa: B008
         log: EventLog | None = None,
+        since_ms: int = 0,
     ) -> None:
-        self.model, self.users, self.items, self.histories = model, users, items, histories
-        self.version, self.settings, self.log = version, settings, log
-        self._events: dict[str, dict[int, tuple[int, int, int]]] = {}
-        self._forgotten: set[str] = set()
+        self.version, self.settings, self.log = version, settings, EventLog() if log is None else log
+        self._lock = RLock()
+        self._bundles = {version: BundleUsers(users, items, histories, self.log, since_ms)}
+        self._tables: dict[str, StateTable] = {}
+        if model is not None:
+            self._tables[version] = StateTable(model, version, 0, self.bundle, self.log, settings)
+        self._counts = EventCounts()
+
+    @property
+    def bundle(self) -> BundleUsers:
+        """The bundle of the version that is served."""
+        return self._bundles[self.version]
+
+    @property
+    def model(self) -> StateModel | None:
+        """The model of the version that is served."""
+        table = self._tables.get(self.version)
+        return None if table is None else table.model
+
+    @property
+    def users(self) -> Vocabulary:
+        return self.bundle.users
+
+    @property
+    def items(self) -> Vocabulary:
+        return self.bundle.items
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions that have states, the oldest first."""
+        return tuple(self._bundles)
+
+    def close(self) -> None:
+        """Close the event log."""
+        with self._lock:
+            self.log.close()
 
     def apply(self, events: Sequence[UserEvent], now_ms: int) -> ApplyReport:
-        """Add events at once."""
-        batch = checked(events, self.items, now_ms)
-        applied = 0
-        for user, item, time, key in zip(batch.users, batch.items, batch.times, batch.ids, strict=True):
-            own = self._events.setdefault(str(user), {})
-            applied += int(key) not in own
-            own.setdefault(int(key), (int(time), int(key), int(item)))
-        return ApplyReport(applied, len(batch.users) - applied, 0, batch.rejected)
+        """Add events at once; all valid ones or, after an error, none."""
+        with self._lock:
+            return self._apply(checked(events, self.items, now_ms, self._since_ms))
+
+    def apply_columns(
+        self,
+        users: Sequence[UserKey],
+        items: Sequence[int | str],
+        times: NDArray[np.integer[Any]],
+        event_ids: NDArray[np.integer[Any]],
+        now_ms: int,
+    ) -> ApplyReport:
+        """The same for events as columns, with event ids that are whole numbers."""
+        with self._lock:
+            rows, n_items = self.items.rows(items), len(self.items)
+            return self._apply(
+                checked_columns(users, rows, times, event_ids, n_items, now_ms, self._since_ms)
+            )
 
     def history(self, user_id: int | str) -> list[int]:
-        """Item rows of the bundle and of live events, oldest first."""
-        known = [] if str(user_id) in self._forgotten else self.histories.of(self.users.row(user_id))
-        live = sorted(self._events.get(str(user_id), {}).values())
-        return (known + [item for _, _, item in live])[-self.settings.max_history :]
+        """Item rows of the bundle and of live events, oldest first; the newest `max_history` of them."""
+        key, most = user_key(user_id), self.settings.max_history
+        with self._lock:
+            own = self.bundle.history(self.bundle.row(key))
+            number = self.log.number(key)
+            if number == UNKNOWN:
+                return list(own[-most:].tolist())
+            self._settle([number])
+            rows = self.bundle.item_rows(self.log.item.values[self.log.rows(number, self.bundle.floor, most)])
+            return list(np.concatenate([own, rows[rows >= 0]])[-most:].tolist())
 
     def row(self, user_id: int | str) -> int:
         """Row of a user in the training data, -1 for one who was not there or was forgotten."""
-        return UNKNOWN if str(user_id) in self._forgotten else self.users.row(user_id)
+        with self._lock:
+            return self.bundle.row(user_key(user_id))
 
     def changed(self) -> list[int | str]:
-        """Users whose answers are not those of the bundle."""
-        return [*self._events, *(self._forgotten - set(self._events))]
+        """Users whose answers are not those of the bundle: they have live events, or were forgotten."""
+        with self._lock:
+            live = [self.log.users[number] for number in self.log.with_events().tolist()]
+            ids = [key for key in live if key is not None]
+            return [*ids, *set(map(user_key, self.bundle.forgotten)).difference(ids)]
 
-    @torch.no_grad()
     def query(self, user_ids: Sequence[int | str], version: str | None = None) -> Tensor:
-        """User vectors [B, D]."""
-        if self.model is None:
-            raise ConfigError(
-                "this bundle has no model with a user state; add a two-time-scale stage and train again"
-            )
-        if version not in (None, self.version):
-            raise VersionMismatch(f"expected version {self.version}, got {version}")
-        found = [
-            self.model.users(
-                torch.tensor([self.history(user)], dtype=torch.int64), torch.tensor([self.row(user)])
-            )
-            for user in user_ids
-        ]
-        return torch.cat(found)
+        """User vectors [B, D]; raises VersionMismatch where no states of `version` are there."""
+        keys = [user_key(user) for user in user_ids]
+        with self._lock:
+            table = self._table(version)
+            numbers = np.array([self.log.number(key) for key in keys], np.int32)
+            known = np.unique(numbers[numbers >= 0])
+            self._settle(known.tolist())
+            table.ensure(known[~table.has_record(known)])
+            rows = np.array([table.bundle.row(key) for key in keys], np.int64)
+            return table.vectors(numbers, rows)
 
-    def forget(self, user_id: int | str) -> None:
-        """Remove everything of a user."""
-        self._events.pop(str(user_id), None)
-        self._forgotten.add(str(user_id))
+    def rebuild(self, user_id: int | str) -> Tensor:
+        """Compute the state of a user again from the bundle and the log; the user vector [D]."""
+        with self._lock:
+            number = self.log.number(user_key(user_id))
+            if number != UNKNOWN:
+                self._settle([number])
+                for table in self._tables.values():
+                    table.rebuild(number)
+            return self.query([user_id])[0]
+
+    def promote(self, user_id: int | str) -> bool:
+        """Give a user a vector of their own now; False where the model has no such rule or the user has one."""
+        with self._lock:
+            table, number = self._table(None), self.log.number(user_key(user_id))
+            if number == UNKNOWN or table.model.promotion() is None:
+                return False
+            self._settle([number])
+            table.ensure(np.array([number], np.int32))
+            if table.is_active(number):
+                return False
+            table.promote(number)
+            return True
+
+    def review(self) -> PromotionReport:
+        """Promote users who have passed the threshold by a tenth, and demote those who are a tenth below it.
+
+        It fits a vector for each of them, so it is for a background task, not for a request.
+        """
+        with self._lock:
+            table = self._table(None)
+            self._settle(sorted(table.due | set(table.promoted)))
+            up, down = table.review()
+            for number in up:
+                table.promote(number)
+            for number in down:
+                table.demote(number)
+            return PromotionReport(len(up), len(down))
+
+    def forget(self, user_id: int | str, snapshots: Sequence[Path | str] = ()) -> None:
+        """Remove everything of a user, in the given snapshots too; later events begin from the common start."""
+        key = user_key(user_id)
+        with self._lock:
+            number = self.log.number(key)
+            self.log.forget(key)
+            for bundle in self._bundles.values():
+                bundle.forget(key)
+            for table in self._tables.values() if number != UNKNOWN else ():
+                table.forget(number)
+            for path in snapshots:
+                without_user(path, key)
 
     def memory(self) -> MemoryReport:
         """Bytes by part."""
-        return MemoryReport(len(self._events), sum(map(len, self._events.values())), 0, 0, 0, 0, 0, 0)
+        with self._lock:
+            tables = self._tables.values()
+            return MemoryReport(
+                users=len(self.log.with_events()),
+                events=int((self.log.owner.values >= 0).sum()),
+                record_bytes=max((table.kind.itemsize for table in tables), default=0),
+                records=sum(table.nbytes for table in tables),
+                user_index=self.log.user_bytes + sum(bundle.nbytes for bundle in self._bundles.values()),
+                event_columns=self.log.column_bytes,
+                event_index=self.log.index_bytes,
+                checkpoints=sum(table.checkpoints.nbytes for table in tables),
+            )
+
+    def report(self, now_ms: int) -> StateReport:
+        """How the states are, for monitoring."""
+        with self._lock:
+            return state_report(self.version, self._tables, self.log, self._counts, now_ms)
+
+    def snapshot(self, path: Path | str, overwrite: bool = False) -> None:
+        """Write the states of the served version to a folder, with the length of the log that is in them."""
+        with self._lock:
+            self._settle(list(self.log.disordered))
+            write_snapshot(Path(path), self._table(None), overwrite)
+
+    def restore(self, path: Path | str) -> int:
+        """Take the states of a snapshot and replay the events that came after it; their number.
+
+        The log must be the one that the snapshot was made with. Users without a state in the snapshot are computed from
+        the bundle and the log, as without it.
+        """
+        with self._lock:
+            self._settle(list(self.log.disordered))
+            return read_snapshot(Path(path), self._table(None))
+
+    def migrate(
+        self,
+        model: StateModel,
+        version: str,
+        now_ms: int,
+        policy: MigrationPolicy = MigrationPolicy(),  # noqa: B008
+        users: Vocabulary | None = None,
+        items: Vocabulary | None = None,
+        histories: UserHistories | None = None,
+        since_ms: int | None = None,
+    ) -> MigrationReport:
+        """Add states of another model beside the present ones, which stay served until `switch`.
+
+        Users, items, histories and `since_ms` are those of the bundle of the new model; the present ones where it has
+        none of its own.
+        """
+        with self._lock:
+            if version in self._bundles:
+                raise ConfigError(f"states: version {version} is there already; retire it first")
+            old, bundle = self._table(None), self.bundle
+            self._settle(list(self.log.disordered))
+            since = self._since_ms if since_ms is None else since_ms
+            new_bundle = BundleUsers(
+                users or bundle.users, items or bundle.items, histories or bundle.histories, self.log, since
+            )
+            number = 1 + max(table.number for table in self._tables.values())
+            table = StateTable(model, version, number, new_bundle, self.log, self.settings)
+            report = filled(table, old, now_ms, policy)
+            self._bundles[version], self._tables[version] = new_bundle, table
+            return report
+
+    def switch(self, version: str) -> None:
+        """Serve another version; the one before stays, so that switching back costs nothing."""
+        with self._lock:
+            self.version = self._table(version).version
+
+    def retire(self, version: str) -> None:
+        """Remove the states of a version that is not served."""
+        with self._lock:
+            if version == self.version:
+                raise ConfigError(f"states: version {version} is served; switch to another one first")
+            self._table(version)
+            del self._tables[version], self._bundles[version]
+
+    @property
+    def _since_ms(self) -> int:
+        return self.bundle.floor[0] + 1
+
+    def _table(self, version: str | None) -> StateTable:
+        """The states of a version, by default of the one that is served."""
+        if not self._tables:
+            raise ConfigError(NO_MODEL)
+        if version is None:
+            return self._tables[self.version]
+        if version not in self._tables:
+            raise VersionMismatch(
+                f"states: expected version {' or '.join(self._tables)}, got {version}; a state means nothing to "
+                f"another model, so load the bundle of the states or migrate them{did_you_mean(version, self._tables)}"
+            )
+        return self._tables[version]
+
+    def _settle(self, numbers: Sequence[int]) -> None:
+        """Bring the events of users into their order and replay what changed."""
+        for number in numbers:
+            key = self.log.settle(number)
+            if key is not None:
+                for table in self._tables.values():
+                    table.replay(number, key)
+
+    def _apply(self, valid: CheckedEvents) -> ApplyReport:
+        batch = self._numbered(valid)
+        new = self.log.is_new(batch.users, batch.ids)
+        late = new & late_events(batch, self.log.last_time.values, int(self.settings.reorder_seconds * 1000))
+        kept = new & ~late if self.settings.late == "drop" else new
+        report = ApplyReport(int(kept.sum()), len(batch) - int(new.sum()), int(late.sum()), valid.rejected)
+        disordered = self._add(sorted_events(batch.take(kept))) if report.applied else 0
+        self._count(report, disordered)
+        return report
+
+    def _numbered(self, valid: CheckedEvents) -> Batch:
+        """The events with numbers of the log."""
+        users = self.log.user_numbers(valid.users)
+        return Batch(users, self.bundle.item_numbers(valid.items), valid.times, valid.ids)
+
+    def _add(self, events: Events) -> int:
+        """Add new events to the log and move the states; how many are not newer than those before."""
+        for table in self._tables.values():
+            users = events.users[~table.follows(events.users)]
+            self._settle([user for user in users.tolist() if user in self.log.disordered])
+            table.ensure(users)
+        first = events.starts[:-1]
+        ordered = self.log.in_order(events.users, events.times[first], events.ids[first])
+        if self.log.disordered:
+            ordered &= ~np.isin(events.users, list(self.log.disordered))
+        clean = events if ordered.all() else events.take(np.flatnonzero(ordered))
+        moved = [(table, table.advanced(clean)) for table in self._tables.values()]
+        owners = np.repeat(events.users, np.diff(events.starts))
+        older = self.log.append(owners, events.items, events.times, events.ids)
+        for table, records in moved:
+            table.store(clean, records)
+            if clean is not events:
+                table.mark_dirty(events.users[~ordered])
+        return older
+
+    def _count(self, report: ApplyReport, disordered: int) -> None:
+        old = self._counts
+        rejected = Counter(old.rejected) + Counter(one.code for one in report.rejected)
+        self._counts = replace(
+            old,
+            applied=old.applied + report.applied,
+            duplicates=old.duplicates + report.duplicates,
+            late=old.late + report.late,
+            disordered=old.disordered + disordered,
+            rejected=dict(rejected),
+        )

@@ -1,0 +1,106 @@
+"""What a bundle knows of users and items, in the numbers of an event log."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data import UNKNOWN, Vocabulary
+from shortlist.state.columns import GrowingArray
+from shortlist.state.event import UserKey, user_digest
+from shortlist.state.histories import UserHistories
+from shortlist.state.log import EventLog
+
+Items = NDArray[np.int32]
+Rows = NDArray[np.int64]
+
+
+class BundleUsers:
+    """The users, items and histories of a bundle beside an event log.
+
+    Events before `since_ms` are in the histories, so those of the log are left out. A user who was forgotten after that
+    is no user of the bundle.
+    """
+
+    def __init__(
+        self, users: Vocabulary, items: Vocabulary, histories: UserHistories, log: EventLog, since_ms: int = 0
+    ) -> None:
+        self.users, self.items, self.histories, self.log = users, items, histories, log
+        self.floor = (since_ms - 1, 2**64 - 1)  # events up to this time and id are in the histories
+        self._starts = histories.starts.numpy()
+        self._items = histories.items.numpy()
+        self._user_rows = GrowingArray(np.int32, UNKNOWN)  # by number of the user
+        self._item_rows = GrowingArray(np.int32, UNKNOWN)  # by number of the item
+        self._item_numbers = np.full(len(items), UNKNOWN, np.int32)  # by row
+        self._forgotten = self._find_forgotten()
+
+    def row(self, key: UserKey) -> int:
+        """The row of a user, -1 for one who is not in the bundle or was forgotten."""
+        row = self.users.row(key)
+        return UNKNOWN if row in self._forgotten else row
+
+    def user_rows(self, numbers: NDArray[np.integer]) -> Rows:
+        """The rows of users [U] by their numbers in the log."""
+        known = len(self._user_rows)
+        if known < len(self.log.users):
+            self._user_rows.resize(len(self.log.users))
+            new = self.log.users[known:]
+            self._user_rows.values[known:] = [UNKNOWN if key is None else self.row(key) for key in new]
+        rows: Rows = self._user_rows.values[numbers].astype(np.int64)
+        return rows
+
+    def item_rows(self, numbers: NDArray[np.integer]) -> Items:
+        """The rows of items [E] by their numbers in the log, -1 = not in the catalogue."""
+        known = len(self._item_rows)
+        if known < len(self.log.items):
+            self._item_rows.resize(len(self.log.items))
+            rows = self.items.rows(self.log.items[known:])
+            self._item_rows.values[known:] = rows
+            found = np.flatnonzero(rows >= 0)
+            self._item_numbers[rows[found]] = known + found
+        items: Items = self._item_rows.values[numbers]
+        return items
+
+    def item_numbers(self, rows: Items) -> Items:
+        """The numbers of items [E] in the log, which learns new ones."""
+        numbers: Items = self._item_numbers[rows]
+        new = np.unique(rows[numbers == UNKNOWN])
+        if not len(new):
+            return numbers
+        self.item_rows(np.zeros(0, np.int64))  # those that another bundle added
+        new = new[self._item_numbers[new] == UNKNOWN]
+        self.log.add_items(self.items.ids_of(new))
+        self.item_rows(np.zeros(0, np.int64))
+        numbers = self._item_numbers[rows]
+        return numbers
+
+    def history(self, row: int) -> Items:
+        """The items of a user of the bundle, oldest first; none for -1."""
+        if not 0 <= row < len(self._starts) - 1:
+            return np.zeros(0, np.int32)
+        items = self._items[self._starts[row] : self._starts[row + 1]]
+        kept: Items = items[(items >= 0) & (items < len(self.items))].astype(np.int32)
+        return kept
+
+    def forget(self, key: UserKey) -> None:
+        """Know nothing of a user any more."""
+        row = self.users.row(key)
+        if row != UNKNOWN:
+            self._forgotten.add(row)
+
+    @property
+    def forgotten(self) -> list[int | str]:
+        """Users of the bundle who were forgotten."""
+        return self.users.ids_of(sorted(self._forgotten))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the numbers of users; those of items do not grow with the users."""
+        return self._user_rows.nbytes
+
+    def _find_forgotten(self) -> set[int]:
+        gone = {digest for digest, newest in self.log.forgotten.items() if newest > self.floor[0]}
+        if not gone:
+            return set()
+        ids: Sequence[int | str] = self.users.ids.to_pylist()
+        return {row for row, user in enumerate(ids) if user_digest(user) in gone}

@@ -1,0 +1,232 @@
+"""The files of an event log: blocks with a checksum, each written once at the end of the last file."""
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.artifact.lock import only_writer
+from shortlist.artifact.os_errors import errors_name
+from shortlist.artifact.staging import check_outside_artifacts
+from shortlist.errors import ArtifactError
+from shortlist.state.event import UserKey
+
+EVENT = np.dtype([("user", "<i4"), ("item", "<i4"), ("time", "<i8"), ("id", "<u8")])
+HEADER = struct.Struct("<4sIIQ16s")  # mark, bytes of text, events, number of the first event, digest
+MARK = b"SLE1"
+SEGMENT_BYTES = 64 << 20  # from which on a new file is begun, so that erasing a user rewrites few bytes
+ERASED = np.array((-1, -1, 0, 0), EVENT)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Events, and the ids of the users and items that are new in it."""
+
+    first: int  # number of the first event
+    events: NDArray[Any]  # [B] of EVENT
+    first_user: int = 0  # number of the first new user
+    users: Sequence[UserKey | None] = ()
+    items: Sequence[int | str] = ()
+    forgotten: tuple[int, int] | None = (
+        None  # hash of a user who was forgotten, time of the newest event then
+    )
+    erased: int = -1  # the number of this user, -1 without one
+
+    def packed(self) -> bytes:
+        """The block as bytes."""
+        text = b""
+        if self.users or self.items or self.forgotten is not None:
+            facts = {"first_user": self.first_user, "users": list(self.users), "items": list(self.items)}
+            forgotten = {} if self.forgotten is None else {"forgotten": self.forgotten, "erased": self.erased}
+            text = json.dumps(facts | forgotten).encode()
+        body = text + self.events.tobytes()
+        digest = hashlib.blake2b(body, digest_size=16).digest()
+        return HEADER.pack(MARK, len(text), len(self.events), self.first, digest) + body
+
+
+class LogFile:
+    """Appends blocks to the files of a folder, and erases users from them."""
+
+    def __init__(self, folder: Path, sync: bool = False) -> None:
+        self.folder, self.sync = folder, sync
+        self.cut_bytes = 0  # of an unfinished block, which a killed process left
+        self._handle, self._end = -1, 0
+        self._context, self._resources = copy_context(), ExitStack()  # a lock is released in its own context
+        check_outside_artifacts(folder / "events")
+        self._context.run(self._resources.enter_context, only_writer(folder, inside=True))
+        try:
+            with errors_name(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+        except BaseException:
+            self.close()
+            raise
+
+    def load(self, add: Callable[[list[Block]], None]) -> None:
+        """Give the blocks of every file to `add`, cut off an unfinished last block and be ready to append."""
+        try:
+            erased = set[int]()
+            for path in self.paths():
+                blocks = self._read(path, is_last=path == self.paths()[-1])
+                add(blocks)
+                erased |= {block.erased for block in blocks if block.erased >= 0}
+            for number in sorted(erased):
+                self._erase(number)  # finish what a killed process has begun
+            self._open(self.paths()[-1] if self.paths() else self._path(0))
+        except BaseException:
+            self.close()
+            raise
+
+    def paths(self) -> list[Path]:
+        """The files, oldest first."""
+        return sorted(self.folder.glob("events-*.log"))
+
+    def append(self, block: Block) -> None:
+        """Write a block; after an error the file is as before."""
+        if self._handle < 0:
+            raise ArtifactError(f"{self.folder}: the event log is closed; open it again")
+        data = block.packed()
+        with errors_name(self.folder):
+            if self._end >= SEGMENT_BYTES:
+                self._open(self._path(len(self.paths())))
+            try:
+                self._write(data)
+            except OSError:
+                with suppress(OSError):  # else the next write begins at the same place
+                    os.ftruncate(self._handle, self._end)
+                raise
+        self._end += len(data)
+
+    def forget(self, block: Block) -> None:
+        """Write a block about a user who is forgotten, then erase the user from all files."""
+        self.append(block)
+        os.fsync(self._handle)
+        if block.erased >= 0:
+            self._erase(block.erased)
+            self._open(self.paths()[-1])
+
+    def close(self) -> None:
+        """Release the folder."""
+        if self._handle >= 0:
+            os.close(self._handle)
+        self._handle = -1
+        self._context.run(self._resources.close)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"events-{number:08d}.log"
+
+    def _open(self, path: Path) -> None:
+        """Have a file open for appending."""
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        if self._handle >= 0:
+            os.close(self._handle)
+        self._handle, self._end = handle, os.fstat(handle).st_size
+
+    def _write(self, data: bytes) -> None:
+        at = self._end
+        while data:
+            written = os.pwrite(self._handle, data, at)
+            at, data = at + written, data[written:]
+        if self.sync:
+            os.fsync(self._handle)
+
+    def _read(self, path: Path, is_last: bool) -> list[Block]:
+        """The blocks of a file; what is left of an unfinished block at the end of the last file is cut off."""
+        data = path.read_bytes()
+        blocks, end = list[Block](), 0
+        for block, stop in _blocks(data):
+            if block is None:
+                break
+            blocks.append(block)
+            end = stop
+        if end < len(data):
+            if not (is_last and _unfinished(data, end)):
+                raise ArtifactError(
+                    f"{path}: the block at byte {end} does not match its checksum and other data comes after it; the "
+                    "file is damaged, restore it from a copy"
+                )
+            os.truncate(path, end)
+            self.cut_bytes = len(data) - end
+        return blocks
+
+    def _erase(self, number: int) -> None:
+        """Replace the rows of a user and the id of the user by empty ones in every file that has them."""
+        for path in self.paths():
+            data, changed = path.read_bytes(), False
+            parts = list[bytes]()
+            for block, _ in _blocks(data):
+                assert block is not None, "files were read when the log was opened"
+                kept = _without(block, number)
+                changed |= kept is not block
+                parts.append(kept.packed())
+            if changed:
+                _replace(path, b"".join(parts))
+
+
+def _blocks(data: bytes) -> Iterator[tuple[Block | None, int]]:
+    """The blocks of a file with where they end; None at the first one that is unfinished or damaged."""
+    at = 0
+    while at < len(data):
+        block, at = _block(data, at)
+        yield block, at
+        if block is None:
+            return
+
+
+def _block(data: bytes, at: int) -> tuple[Block | None, int]:
+    if at + HEADER.size > len(data):
+        return None, at
+    mark, text_bytes, events, first, digest = HEADER.unpack_from(data, at)
+    start = at + HEADER.size
+    stop = start + text_bytes + events * EVENT.itemsize
+    if mark != MARK or stop > len(data):
+        return None, at
+    body = memoryview(data)[start:stop]
+    if hashlib.blake2b(body, digest_size=16).digest() != digest:
+        return None, at
+    facts = json.loads(bytes(body[:text_bytes])) if text_bytes else {}
+    return Block(first, np.frombuffer(body[text_bytes:], EVENT), **facts), stop
+
+
+def _unfinished(data: bytes, end: int) -> bool:
+    """Whether what follows `end` is one block that was not written to its end, and no later block."""
+    rest = data[end:]
+    return rest.find(MARK, 1) < 0
+
+
+def _without(block: Block, number: int) -> Block:
+    """The block without a user; the same object if it has nothing of the user."""
+    own = block.events["user"] == number
+    place = number - block.first_user
+    named = 0 <= place < len(block.users) and block.users[place] is not None
+    if not own.any() and not named:
+        return block
+    events, users = block.events.copy(), list(block.users)
+    events[own] = ERASED
+    if named:
+        users[place] = None
+    return Block(block.first, events, block.first_user, users, block.items, block.forgotten, block.erased)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Replace a file whole."""
+    draft = path.with_name(f".{path.name}.draft")
+    with errors_name(path):
+        with draft.open("wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        draft.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
