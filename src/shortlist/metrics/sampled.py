@@ -48,7 +48,8 @@ def _expected_reciprocal(rank: Rows, n_items: int, negatives: int) -> Floats:
 
 def _expected_recall(rank: Rows, n_items: int, negatives: int, k: int) -> Floats:
     """P(rank <= k) of whole ranks [r]."""
-    return np.asarray(stats.hypergeom.cdf(k - 1, n_items - 1, rank - 1, negatives), np.float64)
+    others = max(n_items - 1, 1)  # without other items the rank is 1
+    return np.asarray(stats.hypergeom.cdf(k - 1, others, rank - 1, negatives), np.float64)
 
 
 def _check_ranks(rank: Floats, n_items: int, n_neg: int, k: int) -> None:

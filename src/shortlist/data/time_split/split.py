@@ -115,5 +115,6 @@ def _by_counts(events: Interactions, counts: Sequence[int], ties: str, seed: int
 
 
 def _check_shares(shares: Sequence[float]) -> None:
-    if len(shares) != len(PARTS) or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+    # Also refuses NaN.
+    if len(shares) != len(PARTS) or not (min(shares) > 0 and abs(sum(shares) - 1) <= 1e-6):
         raise ConfigError(f"time split: expected three positive shares that add up to 1, got {tuple(shares)}")
