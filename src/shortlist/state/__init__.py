@@ -1,14 +1,14 @@
 """User states: live events of users, and a small record of each user that moves with every event."""
 
-from shortlist.state.event import RejectedEvent, UserEvent
+from shortlist.state.events.event import RejectedEvent, UserEvent
+from shortlist.state.events.log import EventLog
 from shortlist.state.histories import UserHistories
 from shortlist.state.interface import UserStates
-from shortlist.state.log import EventLog
 from shortlist.state.migration import MigrationPolicy, MigrationReport
-from shortlist.state.promotion import PromotionReport
 from shortlist.state.report import ApplyReport, MemoryReport, StateReport
 from shortlist.state.settings import StateSettings
 from shortlist.state.store import UserStateStore
+from shortlist.state.table.promotion import PromotionReport
 
 __all__ = [
     "ApplyReport",

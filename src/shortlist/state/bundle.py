@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from shortlist.data import UNKNOWN, Vocabulary
 from shortlist.state.columns import GrowingArray
-from shortlist.state.event import UserKey, user_digest
+from shortlist.state.events.event import UserKey, user_digest
+from shortlist.state.events.log import EventLog
 from shortlist.state.histories import UserHistories
-from shortlist.state.log import EventLog
 
 Items = NDArray[np.int32]
 Rows = NDArray[np.int64]

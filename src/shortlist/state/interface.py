@@ -5,7 +5,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from shortlist.state.event import UserEvent
+from shortlist.state.events.event import UserEvent
 from shortlist.state.report import ApplyReport, MemoryReport, StateReport
 
 
@@ -34,11 +34,11 @@ class UserStates(Protocol):
     def forget(self, user_id: int | str) -> None:
         """Remove everything of a user; later events begin from the common start."""
 
+    def memory(self) -> MemoryReport:
+        """Bytes by part."""
+
     def report(self, now_ms: int) -> StateReport:
         """How the states are, for monitoring."""
 
     def close(self) -> None:
         """Release files and connections."""
-
-    def memory(self) -> MemoryReport:
-        """Bytes by part."""

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from shortlist.settings import check_fields, setting
 from shortlist.state.linear_map import fitted_map
-from shortlist.state.promotion import stays_active
-from shortlist.state.records import INTERIM, NO_ITEM, PRESENT, set_vectors
-from shortlist.state.table import StateTable
+from shortlist.state.table.promotion import stays_active
+from shortlist.state.table.records import INTERIM, NO_ITEM, PRESENT, set_vectors
+from shortlist.state.table.table import StateTable
 
 DAY_MS = 86_400_000
 BLOCK = 4096  # users at a time

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.state.log import EventLog
-from shortlist.state.records import ACTIVE, INTERIM, PRESENT, PROMOTED
+from shortlist.state.events.log import EventLog
 from shortlist.state.report import EventCounts, StateReport
-from shortlist.state.table import StateTable
+from shortlist.state.table.records import ACTIVE, INTERIM, PRESENT, PROMOTED
+from shortlist.state.table.table import StateTable
 
 NAN = float("nan")
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shortlist.state.event import RejectedEvent
+from shortlist.state.events.event import RejectedEvent
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from torch import Tensor
 from shortlist.artifact import Artifact, Lineage, load, save
 from shortlist.artifact.tensor_checks import check_floats, check_shape, check_whole
 from shortlist.errors import ArtifactError, VersionMismatch
-from shortlist.state.batch import Batch, sorted_events
-from shortlist.state.event import UserKey
-from shortlist.state.promotion import Promoted
-from shortlist.state.records import INTERIM, PRESENT, Records, vectors_of
-from shortlist.state.table import StateTable
+from shortlist.state.events.batch import Batch, sorted_events
+from shortlist.state.events.event import UserKey
+from shortlist.state.table.promotion import Promoted
+from shortlist.state.table.records import INTERIM, PRESENT, Records, vectors_of
+from shortlist.state.table.table import StateTable
 
 KIND = "user_states"
 REMEDY = "start without the snapshot, states are then computed from the log"

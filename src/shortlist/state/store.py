@@ -14,18 +14,18 @@ from torch import Tensor
 from shortlist.data import UNKNOWN, Vocabulary
 from shortlist.errors import ConfigError, VersionMismatch, did_you_mean
 from shortlist.models.state_model import StateModel
-from shortlist.state.batch import Batch, Events, late_events, sorted_events
 from shortlist.state.bundle import BundleUsers
-from shortlist.state.event import CheckedEvents, UserEvent, UserKey, checked, checked_columns, user_key
+from shortlist.state.events.batch import Batch, Events, late_events, sorted_events
+from shortlist.state.events.event import CheckedEvents, UserEvent, UserKey, checked, checked_columns, user_key
+from shortlist.state.events.log import EventLog
 from shortlist.state.histories import UserHistories
-from shortlist.state.log import EventLog
 from shortlist.state.migration import MigrationPolicy, MigrationReport, filled
 from shortlist.state.monitoring import state_report
-from shortlist.state.promotion import PromotionReport
 from shortlist.state.report import ApplyReport, EventCounts, MemoryReport, StateReport
 from shortlist.state.settings import StateSettings
 from shortlist.state.snapshot import read_snapshot, without_user, write_snapshot
-from shortlist.state.table import StateTable
+from shortlist.state.table.promotion import PromotionReport
+from shortlist.state.table.table import StateTable
 
 NO_MODEL = "this bundle has no model with a user state; add a two-time-scale stage and train again"
 

@@ -4,10 +4,12 @@ import hashlib
 import json
 import os
 import struct
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from shortlist.artifact.lock import only_writer
 from shortlist.artifact.os_errors import errors_name
 from shortlist.artifact.staging import check_outside_artifacts
 from shortlist.errors import ArtifactError
-from shortlist.state.event import UserKey
+from shortlist.state.events.event import UserKey
 
 EVENT = np.dtype([("user", "<i4"), ("item", "<i4"), ("time", "<i8"), ("id", "<u8")])
 HEADER = struct.Struct("<4sIIQ16s")  # mark, bytes of text, events, number of the first event, digest
@@ -59,16 +61,15 @@ class LogFile:
     def __init__(self, folder: Path, sync: bool = False) -> None:
         self.folder, self.sync = folder, sync
         self.cut_bytes = 0  # of an unfinished block, which a killed process left
-        self._handle, self._end = -1, 0
-        self._context, self._resources = copy_context(), ExitStack()  # a lock is released in its own context
+        self._file: FileIO | None = None
+        self._end = 0  # of the last whole block
         check_outside_artifacts(folder / "events")
-        self._context.run(self._resources.enter_context, only_writer(folder, inside=True))
-        try:
-            with errors_name(folder):
-                folder.mkdir(parents=True, exist_ok=True)
-        except BaseException:
-            self.close()
-            raise
+        context, resources = (
+            copy_context(),
+            ExitStack(),
+        )  # a lock is released in the context where it was taken
+        context.run(resources.enter_context, only_writer(folder, inside=True))
+        self._release = weakref.finalize(self, context.run, resources.close)
 
     def load(self, add: Callable[[list[Block]], None]) -> None:
         """Give the blocks of every file to `add`, cut off an unfinished last block and be ready to append."""
@@ -91,52 +92,53 @@ class LogFile:
 
     def append(self, block: Block) -> None:
         """Write a block; after an error the file is as before."""
-        if self._handle < 0:
+        if self._file is None:
             raise ArtifactError(f"{self.folder}: the event log is closed; open it again")
         data = block.packed()
         with errors_name(self.folder):
             if self._end >= SEGMENT_BYTES:
                 self._open(self._path(len(self.paths())))
             try:
-                self._write(data)
+                self._write(self._file, data)
             except OSError:
                 with suppress(OSError):  # else the next write begins at the same place
-                    os.ftruncate(self._handle, self._end)
+                    self._file.truncate(self._end)
                 raise
         self._end += len(data)
 
     def forget(self, block: Block) -> None:
         """Write a block about a user who is forgotten, then erase the user from all files."""
         self.append(block)
-        os.fsync(self._handle)
+        assert self._file is not None, "the block was written to it"
+        os.fsync(self._file.fileno())
         if block.erased >= 0:
             self._erase(block.erased)
             self._open(self.paths()[-1])
 
     def close(self) -> None:
         """Release the folder."""
-        if self._handle >= 0:
-            os.close(self._handle)
-        self._handle = -1
-        self._context.run(self._resources.close)
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        self._release()
 
     def _path(self, number: int) -> Path:
         return self.folder / f"events-{number:08d}.log"
 
     def _open(self, path: Path) -> None:
         """Have a file open for appending."""
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        if self._handle >= 0:
-            os.close(self._handle)
-        self._handle, self._end = handle, os.fstat(handle).st_size
+        file = FileIO(path, "r+" if path.exists() else "x+")
+        if self._file is not None:
+            self._file.close()
+        self._file, self._end = file, path.stat().st_size
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, file: FileIO, data: bytes) -> None:
         at = self._end
         while data:
-            written = os.pwrite(self._handle, data, at)
+            written = os.pwrite(file.fileno(), data, at)
             at, data = at + written, data[written:]
         if self.sync:
-            os.fsync(self._handle)
+            os.fsync(file.fileno())
 
     def _read(self, path: Path, is_last: bool) -> list[Block]:
         """The blocks of a file; what is left of an unfinished block at the end of the last file is cut off."""

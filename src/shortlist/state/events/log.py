@@ -13,8 +13,8 @@ from shortlist.data import UNKNOWN
 from shortlist.errors import ArtifactError
 from shortlist.index.event_rows import add_rows, is_new, push, table_size, walk
 from shortlist.state.columns import GrowingArray
-from shortlist.state.event import UserKey, user_digest
-from shortlist.state.log_file import EVENT, Block, LogFile
+from shortlist.state.events.event import UserKey, user_digest
+from shortlist.state.events.log_file import EVENT, Block, LogFile
 
 Numbers = NDArray[np.int32]
 Key = tuple[int, int]  # time and id of an event: the order of the events of a user

@@ -11,13 +11,14 @@ from shortlist.data import UNKNOWN
 from shortlist.errors import ArtifactError
 from shortlist.models.fold_in import fold_in, sums_of
 from shortlist.models.state_model import StateModel
-from shortlist.state.batch import Events
 from shortlist.state.bundle import BundleUsers
-from shortlist.state.checkpoints import Checkpoints
 from shortlist.state.columns import GrowingArray
-from shortlist.state.log import MOST_EVENTS, EventLog, Key
-from shortlist.state.promotion import Promoted, stays_active, takes_own
-from shortlist.state.records import (
+from shortlist.state.events.batch import Events
+from shortlist.state.events.log import MOST_EVENTS, EventLog, Key
+from shortlist.state.settings import StateSettings
+from shortlist.state.table.checkpoints import Checkpoints
+from shortlist.state.table.promotion import Promoted, stays_active, takes_own
+from shortlist.state.table.records import (
     ACTIVE,
     DIRTY,
     INTERIM,
@@ -31,9 +32,8 @@ from shortlist.state.records import (
     set_vectors,
     vectors_of,
 )
-from shortlist.state.recurrences import Bools, Items, Recurrences, joined, without_unknown
-from shortlist.state.settings import StateSettings
-from shortlist.state.steps import StepNorms
+from shortlist.state.table.recurrences import Bools, Items, Recurrences, joined, without_unknown
+from shortlist.state.table.steps import StepNorms
 
 Numbers = NDArray[np.int32]
 Integers = NDArray[np.int64]

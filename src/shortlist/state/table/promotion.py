@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.models.state_model import Promotion
-from shortlist.state.log import Key
+from shortlist.state.events.log import Key
 
 ABOVE, BELOW = 1.1, 0.9  # times the threshold: between them a user stays in the group
 

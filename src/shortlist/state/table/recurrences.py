@@ -10,7 +10,7 @@ from torch import Tensor
 from shortlist.errors import ArtifactError
 from shortlist.models.sequence.gru_kernel import Floats, Integers, advance, kernel_weights
 from shortlist.models.state_model import StateModel
-from shortlist.state.records import FORMATS
+from shortlist.state.table.records import FORMATS
 
 Items = NDArray[np.int32]
 Bools = NDArray[np.bool_]

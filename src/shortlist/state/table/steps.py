@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.state.records import ACTIVE, Records, vectors_of
+from shortlist.state.table.records import ACTIVE, Records, vectors_of
 
 
 class StepNorms:

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from shortlist.data import UNKNOWN
 from shortlist.state.columns import GrowingArray
-from shortlist.state.log import Key
-from shortlist.state.records import BEFORE, PRESENT, Records
+from shortlist.state.events.log import Key
+from shortlist.state.table.records import BEFORE, PRESENT, Records
 
 Numbers = NDArray[np.int32]
 SLOTS = 2  # records of a user: the older one is always older than the reorder window
@@ -44,7 +44,8 @@ class Checkpoints:
         self._kept.values[places[old], 0] = self._kept.values[places[old], 1]
         self._kept.values[places[old], 1] = records[old]
         new = np.flatnonzero(~old)[: self.most]
-        self._kept.values[self._new_places(users[new]), 1] = records[new]
+        places = self._new_places(users[new])
+        self._kept.values[places, 1] = records[new]
 
     def before(self, user: int, key: Key) -> Records | None:
         """The newest record [1] of a user before `key`; later ones are dropped."""

@@ -1,0 +1,1 @@
+"""Records of users under one version of a model."""
