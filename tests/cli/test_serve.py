@@ -14,7 +14,7 @@ from shortlist.artifact.store import Lineage
 from shortlist.feedback.write.sampling import DEFAULT_QUOTAS, Quota, Sampling
 from shortlist.feedback.write.writer import LogSettings
 from shortlist.pipeline import save_recommender
-from shortlist.serve import Limits, LogTo, app_of, request_examples
+from shortlist.serve import Limits, LiveTo, LogTo, app_of, request_examples
 from tests.serve.small_service import recommender_of
 
 # The command line has a function of the same name, which hides the module.
@@ -53,7 +53,7 @@ def calls(monkeypatch):
 def no_bundle(monkeypatch):
     """Any folder is taken for a bundle."""
     monkeypatch.setattr(verb, "load_recommender", lambda bundle: recommender_of())
-    monkeypatch.setattr(verb, "make_app", lambda recommender, limits, seed, log: ("app", limits, seed, log))
+    monkeypatch.setattr(verb, "make_app", lambda recommender, *given: ("app", *given))
 
 
 def serve(*arguments):
@@ -62,7 +62,7 @@ def serve(*arguments):
 
 def test_default_address_is_this_machine_only(calls, no_bundle):
     assert serve("model").exit_code == 0
-    assert calls == [(("app", Limits(), 0, None), "127.0.0.1", 8000)]
+    assert calls == [(("app", Limits(), 0, None, LiveTo()), "127.0.0.1", 8000)]
 
 
 def test_workers_get_the_bundle_and_the_options(calls, no_bundle):

@@ -121,7 +121,12 @@ def test_rejected_events_are_named_and_the_others_are_kept(tmp_path):
     [
         ({}, "/events", "the field is required"),
         ({"events": 5}, "/events", "expected a list of events, got 5"),
-        ({"events": [{}]}, "/events/0/log_id", "the field is required"),
+        ({"events": [{}]}, "/events/0/item_id", "the field is required"),
+        (
+            {"events": [{"item_id": "a", "event": "play", "event_ts_ms": 1}]},
+            "/events/0",
+            "expected a log_id, a user_id, or both",
+        ),
         (
             {"events": [event(1, "a", "play", 1.5)]},
             "/events/0/event_ts_ms",

@@ -44,6 +44,10 @@ def test_served_document_is_the_same_with_examples_that_are_answered(client):
         example = served["paths"][path]["post"]["requestBody"]["content"]["application/json"].pop("example")
         answer = client.post(path, json=example)
         assert (answer.status_code, answer.json()["known_user"], answer.json()["ignored"]) == (200, True, 0)
+    events = served["paths"]["/v1/events"]["post"]["requestBody"]["content"]["application/json"].pop(
+        "example"
+    )
+    assert client.post("/v1/events", json=events).json()["live"]["applied"] == 1
     assert served == document(bare_app())
 
 

@@ -77,8 +77,8 @@ def test_verb_serves_a_bundle_and_exits_with_0_on_sigterm(bundle):
     assert out == ""
     lines = err.splitlines()
     assert lines[0].startswith(f"serving {bundle} at http://127.0.0.1:")
-    assert all(line.startswith("curl -s http://127.0.0.1:") for line in lines[1:3])
-    assert [json.loads(line)["status"] for line in lines[3:]] == [200, 200, 422, 413]
+    assert all(line.startswith("curl -s http://127.0.0.1:") for line in lines[1:4])
+    assert [json.loads(line)["status"] for line in lines[4:]] == [200, 200, 422, 413]
 
 
 def ready_until_closed(url):

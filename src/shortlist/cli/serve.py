@@ -2,8 +2,10 @@
 
 import ipaddress
 import shlex
+from collections.abc import Sequence
 from functools import partial
 from json import dumps as to_json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,13 +15,18 @@ from shortlist.cli.console.log_options import LogFolder, LogSet, log_to
 from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.pipeline import load_recommender
+from shortlist.pipeline.recipe_settings import parse_settings
+from shortlist.settings import check_settings, settings_of
+from shortlist.state import StateSettings
 
 try:
-    from shortlist.serve import Limits, app_of, make_app, request_examples, serve_app, serve_workers
+    from shortlist.serve import Limits, LiveTo, app_of, make_app, request_examples, serve_app, serve_workers
 except ModuleNotFoundError as error:  # the other verbs work without the extra
     missing = error.name or "fastapi"
 else:
     missing = ""
+
+STATE_KEYS = ", ".join(one.name for one in settings_of(StateSettings))
 
 
 @errors_to_exit_codes()
@@ -43,14 +50,33 @@ def serve(
     ] = 2.0,
     log: LogFolder = None,
     log_set: LogSet = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the events of live users in this folder; without it they end with the service."
+        ),
+    ] = None,
+    state_set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state-set",
+            metavar="KEY=VALUE",
+            help=f"Change a setting of the states: {STATE_KEYS}; repeatable.",
+        ),
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Answer requests over HTTP until stopped."""
+    """Answer requests over HTTP until stopped; events of users change the answers at once."""
     if missing:
         raise MissingExtraError(missing, "serve")
     _check_host(host, insecure)
     to = log_to(log, log_set)
+    live = LiveTo(None if state is None else str(state), state_settings(state_set or []))
+    if workers > 1 and (state is not None or state_set):
+        raise ConfigError(
+            f"--workers {workers}: processes share no live users, so --state and --state-set need one; use --workers 1"
+        )
     recommender = load_recommender(bundle)
 
     def announce(url: str) -> None:
@@ -59,11 +85,13 @@ def serve(
             emit({"url": url, "model": {"name": about.name, "version": about.version}})
         echo(f"serving {bundle} at {url}; Ctrl-C stops it. Try:", err=True)
         for path, body in request_examples(recommender).items():
+            if path == "/v1/events" and workers > 1:
+                continue  # processes share no live users
             echo(curl(f"{url}{path}", body), err=True)
 
     limits = Limits(notice_seconds=notice_seconds)
     if workers == 1:
-        serve_app(make_app(recommender, limits, seed, to), host, port, announce)
+        serve_app(make_app(recommender, limits, seed, to, live), host, port, announce)
     else:
         serve_workers(partial(app_of, str(bundle), limits, seed, to), workers, host, port, announce)
 
@@ -71,6 +99,13 @@ def serve(
 def curl(url: str, body: dict[str, Any]) -> str:
     """The command line that sends this body."""
     return f"curl -s {url} -H 'Content-Type: application/json' -d {shlex.quote(to_json(body))}"
+
+
+def state_settings(texts: Sequence[str]) -> StateSettings:
+    """The settings of states from `KEY=VALUE`."""
+    given = parse_settings(texts)
+    check_settings(given, settings_of(StateSettings), "--state-set")
+    return StateSettings(**given)
 
 
 def _check_host(host: str, insecure: bool) -> None:

@@ -25,7 +25,7 @@ from shortlist.pipeline.request_seeds import request_seeds
 from shortlist.pipeline.run import Slate, run
 from shortlist.progress import Progress, silent
 from shortlist.stages.filters import Excluded
-from shortlist.state import ApplyReport, EventLog, StateSettings, UserEvent, UserHistories, UserStates
+from shortlist.state import ApplyReport, StateSettings, UserEvent, UserHistories, UserStates
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,10 @@ class Recommender:
         None  # live events and vectors of users; None: requests are answered from the bundle
     )
 
-    def live(self, settings: StateSettings = StateSettings(), log: EventLog | None = None) -> "Recommender":  # noqa: B008
-        """The recommender with an empty store of live users, which `apply` adds events to."""
-        return replace(self, states=live_states(self, settings, log))
+    def live(self, settings: StateSettings | None = None, states: UserStates | None = None) -> "Recommender":
+        """The recommender with these states of users, or with a new store, which `apply` adds events to."""
+        own = live_states(self, settings or StateSettings()) if states is None else states
+        return replace(self, states=own)
 
     def apply(self, events: Sequence[UserEvent], now_ms: int) -> ApplyReport:
         """Add live events; the next requests of their users are answered from these too, without a training."""

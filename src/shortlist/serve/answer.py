@@ -14,15 +14,11 @@ from shortlist.serve.problems import RefusedError
 from shortlist.serve.request_context import RequestContext
 from shortlist.serve.schemas import (
     Degradation,
-    Event,
-    EventsRequest,
-    EventsResponse,
     ExplainRequest,
     ExplainResponse,
     Item,
     RecommendRequest,
     RecommendResponse,
-    RejectedEvent,
     StageCounts,
 )
 from shortlist.serve.service import Service
@@ -68,36 +64,10 @@ def explain_item(service: Service, body: ExplainRequest, context: RequestContext
     )
 
 
-def accept_events(service: Service, body: EventsRequest, context: RequestContext) -> EventsResponse:
-    """Write events to the log, in the thread of the log."""
-    if service.log is None:
-        raise RefusedError("no-log", "the service writes no log; start it with --log DIR")
-    rows = [_event_row(event) for event in body.events]
-    try:
-        found = service.log.append(rows)
-    except OSError as error:
-        service.metrics.events.labels("failed").inc(len(rows))
-        raise RefusedError(
-            "storage", "the events could not be written; send them again later", headers={"Retry-After": "10"}
-        ) from error
-    rejected = [RejectedEvent(**vars(one)) for one in found]
-    service.metrics.events.labels("accepted").inc(len(rows) - len(rejected))
-    service.metrics.events.labels("rejected").inc(len(rejected))
-    return EventsResponse(
-        request_id=context.request_id, accepted=len(rows) - len(rejected), rejected=rejected
-    )
-
-
-def _event_row(event: Event) -> dict[str, Any]:
-    """An event as a row of the table, in which the log_id is the request_id."""
-    row = event.model_dump()
-    return {"request_id": row.pop("log_id"), **row}
-
-
 def resolve(service: Service, body: RecommendRequest) -> ResolvedRequest:
     """Keep the known items and count the unknown ids."""
-    items, users = service.recommender.catalog.vocabulary, service.recommender.users
-    known_user = body.user_id is not None and users.row(body.user_id) != UNKNOWN
+    items = service.recommender.catalog.vocabulary
+    known_user = service.recommender.knows(body.user_id)
     history = None if body.history is None else _known(items, body.history)
     ignored = len(body.history or ()) - len(history or ())
     service.metrics.unknown_items.inc(ignored)

@@ -1,12 +1,14 @@
 """Prometheus metrics; no label holds a user or item id, so the number of series is fixed."""
 
 import os
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from shortlist.feedback.write.writer import LogCounts
 from shortlist.pipeline import Trace
+from shortlist.state import UserStates
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported
 LOG_OUTCOMES = ("written", "dropped", "failed", "skipped")
@@ -52,12 +54,7 @@ class Metrics:
         self.unknown_items = Counter(
             "shortlist_unknown_items", "Unknown items in histories.", registry=registry
         )
-        self.in_flight = Gauge(
-            "shortlist_in_flight",
-            "Requests that are running or waiting.",
-            registry=registry,
-            multiprocess_mode="sum",
-        )
+        self.in_flight = self._gauge("shortlist_in_flight", "Requests that are running or waiting.")
 
         self.log_requests = Counter(
             "shortlist_log_requests",
@@ -68,7 +65,26 @@ class Metrics:
         self.events = Counter(
             "shortlist_events", "Events of clients by what became of them.", ["outcome"], registry=registry
         )
+        self.live_events = Counter(
+            "shortlist_live_events",
+            "Events of live users by what became of them.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.live_users = self._gauge("shortlist_live_users", "Users with live events.")
+        self.live_dirty = self._gauge("shortlist_live_dirty_users", "Users whose events came out of order.")
+        self.live_bytes = self._gauge("shortlist_live_bytes", "Bytes of live events and states.")
+        self.live_staleness = self._gauge(
+            "shortlist_live_staleness_seconds", "Time since the last event of a user.", "quantile"
+        )
+        self.live_steps = self._gauge(
+            "shortlist_live_steps", "Events of a user since the start vector.", "quantile"
+        )
+        self.live_norm = self._gauge("shortlist_live_step_norm", "Mean length of a step of a state.", "group")
         self._logged = dict.fromkeys(LOG_OUTCOMES, 0)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry, multiprocess_mode="sum")
 
     def answered(self, route: str, status: int, ms: float) -> None:
         """Count a request."""
@@ -94,6 +110,24 @@ class Metrics:
             if now > self._logged[outcome]:
                 self.log_requests.labels(outcome).inc(now - self._logged[outcome])
                 self._logged[outcome] = now
+
+    def applied(self, counts: Mapping[str, int]) -> None:
+        """Count events of live users by what became of them."""
+        for outcome, count in counts.items():
+            self.live_events.labels(outcome).inc(count)
+
+    def live(self, states: UserStates, now_ms: int) -> None:
+        """Set what the states report of themselves; NaN where there is nothing to measure."""
+        report = states.report(now_ms)
+        self.live_users.set(report.users)
+        self.live_dirty.set(report.dirty)
+        self.live_bytes.set(states.memory().total)
+        for quantile, value in report.staleness_ms.items():
+            self.live_staleness.labels(quantile).set(value / 1e3)
+        for quantile, value in report.steps_since_base.items():
+            self.live_steps.labels(quantile).set(value)
+        for group, value in report.step_norm.items():
+            self.live_norm.labels(group).set(value)
 
     def text(self) -> bytes:
         """All metrics in the Prometheus text format, of all processes of the service."""

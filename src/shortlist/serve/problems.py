@@ -21,6 +21,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "malformed-json": (400, "The body is not JSON"),
     "not-found": (404, "The path does not exist"),
     "no-log": (404, "The service writes no log"),
+    "no-live-users": (404, "The service has no live users"),
     "unknown-item": (404, "The item is not in the catalogue"),
     "method-not-allowed": (405, "The path does not allow this method"),
     "body-timeout": (408, "The body did not arrive in time"),

@@ -1,9 +1,9 @@
 """Schemas of requests and responses, with the limits of every field."""
 
 import unicodedata
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from shortlist.feedback.schema import EVENTS
@@ -113,19 +113,33 @@ class ExplainRequest(RecommendRequest):
 
 
 class Event(BaseModel):
-    """What a user did with one item of a slate."""
+    """What a user did with an item; an event needs a log_id, a user_id, or both."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    log_id: Id = Field(description="The log_id of the response with the slate.")
+    log_id: Id | None = Field(
+        None, description="The log_id of the response with the slate: the event goes into the log."
+    )
+    user_id: Id | None = Field(None, description="The event changes the answers to this user at once.")
+    event_id: Id | None = Field(
+        None,
+        description="Events of a user with the same id count once; without one, those with the same item, kind and "
+        "time do.",
+    )
     item_id: Id
     event: Name = Field(description=f"One of {', '.join(EVENTS)}.")
     event_ts_ms: Seed = Field(description="Time of the event in milliseconds since 1970.")
     value: Value = Field(0.0, description="Such as milliseconds of play.")
 
+    @model_validator(mode="after")
+    def check_target(self) -> Self:
+        if self.log_id is None and self.user_id is None:
+            raise PydanticCustomError("event", "expected a log_id, a user_id, or both")
+        return self
+
 
 class EventsRequest(BaseModel):
-    """Events of logged requests, in any order."""
+    """Events of logged requests and of users, in any order."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -201,12 +215,37 @@ class RejectedEvent(BaseModel):
     detail: str
 
 
+class LiveEvents(BaseModel):
+    """What became of the accepted events that have a user_id."""
+
+    applied: int = Field(description="Events that changed the answers to their users.")
+    duplicates: int = Field(description="Events that were there already.")
+    late: int = Field(description="Events that are far older than a later one of their user.")
+    ignored: int = Field(description="Impressions and hidden items, which change no state.")
+
+
 class EventsResponse(BaseModel):
-    """How many events were written; those that are none are named."""
+    """How many events were written or applied; those that are none are named."""
 
     request_id: str
     accepted: int
     rejected: list[RejectedEvent]
+    live: LiveEvents | None = Field(None, description="Absent if no event has a user_id.")
+
+
+class ForgetRequest(BaseModel):
+    """A user whose events, history and state are removed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    user_id: Id
+
+
+class ForgetResponse(BaseModel):
+    """The user is a new one from now on."""
+
+    request_id: str
+    known_user: bool = Field(description="Whether anything of the user was there.")
 
 
 class Nomination(BaseModel):

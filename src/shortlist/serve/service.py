@@ -11,6 +11,7 @@ from shortlist.feedback.write.request_log import LogTo
 from shortlist.pipeline import Recommender, Request
 from shortlist.serve.full_stage_log import FullStageLog
 from shortlist.serve.limits import Limits
+from shortlist.serve.live import LiveTo, live_recommender, now_ms
 from shortlist.serve.metrics import Metrics
 from shortlist.serve.problems import RefusedError
 from shortlist.serve.schemas import Model
@@ -26,9 +27,15 @@ class Service:
     """A served recommender; `seed` is for requests without one."""
 
     def __init__(
-        self, recommender: Recommender, limits: Limits, seed: int, log_to: LogTo | None = None
+        self,
+        recommender: Recommender,
+        limits: Limits,
+        seed: int,
+        log_to: LogTo | None = None,
+        live_to: LiveTo | None = None,
     ) -> None:
-        self.recommender, self.limits, self.seed, self.log_to = recommender, limits, seed, log_to
+        self.recommender, self.limits, self.seed = recommender, limits, seed
+        self.log_to, self.live_to = log_to, live_to
         self.log: FullStageLog | None = None  # while the service runs
         self.metrics = Metrics()
         self.draining = False
@@ -42,6 +49,7 @@ class Service:
         limit, gauge = self.limits.in_flight, self.metrics.in_flight
         with (
             pinned(),
+            self._living(),
             self._logging(),
             Worker(limit, gauge) as worker,
             Worker(limit, gauge, "log") as log_worker,
@@ -51,6 +59,14 @@ class Service:
             yield
             self.drain()
         self._worker = self._log_worker = None
+
+    @contextmanager
+    def _living(self) -> Iterator[None]:
+        """Users are live inside the block."""
+        before = self.recommender
+        with live_recommender(before, self.live_to) as self.recommender:
+            yield
+        self.recommender = before
 
     @contextmanager
     def _logging(self) -> Iterator[None]:
@@ -77,6 +93,18 @@ class Service:
     async def write(self, work: Callable[[], T]) -> T:
         """The result of `work` from the thread that writes events."""
         return await _ready(self._log_worker).do(work)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether events of users change the answers to them."""
+        return self.recommender.states is not None
+
+    def measure(self) -> None:
+        """Bring the metrics of log and states up to date."""
+        if self.log is not None:
+            self.metrics.logged(self.log.counts)
+        if self.recommender.states is not None:
+            self.metrics.live(self.recommender.states, now_ms())
 
     @property
     def components(self) -> dict[str, str]:

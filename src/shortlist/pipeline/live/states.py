@@ -25,8 +25,14 @@ def live_states(
     models = state_models(recommender.pipeline)
     model = models[0] if models else None
     version = NO_MODEL if model is None else model_version(model)
-    items = recommender.catalog.vocabulary
-    return UserStateStore(model, recommender.users, items, recommender.histories, version, settings, log)
+    items, histories = recommender.catalog.vocabulary, recommender.histories
+    since = since_ms(recommender)
+    return UserStateStore(model, recommender.users, items, histories, version, settings, log, since)
+
+
+def since_ms(recommender: "Recommender") -> int:
+    """The first time of live events: earlier ones are in the histories of the bundle, if they happened at all."""
+    return max(recommender.about.ends + 1, 0) if recommender.about.clock == "ms" else 0
 
 
 def state_models(pipeline: Pipeline) -> list[StateModel]:

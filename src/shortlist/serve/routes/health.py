@@ -37,8 +37,7 @@ async def get_readyz(service: TheService, response: Response) -> Readiness:
 )
 async def get_metrics(service: TheService) -> Response:
     """Metrics since the start."""
-    if service.log is not None:
-        service.metrics.logged(service.log.counts)
+    service.measure()
     return Response(service.metrics.text(), media_type=TEXT)
 
 

@@ -1,0 +1,67 @@
+"""Live users of a service: their events and states are open while it runs."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shortlist.errors import VersionMismatch
+from shortlist.pipeline import Recommender
+from shortlist.pipeline.live.states import live_states
+from shortlist.serve.log import LOGGER
+from shortlist.state import EventLog, StateSettings, UserStateStore
+
+EVENTS, SNAPSHOT = "events", "snapshot"
+
+
+@dataclass(frozen=True)
+class LiveTo:
+    """How live users are kept: without a folder their events are gone when the service stops."""
+
+    folder: str | None = None
+    settings: StateSettings = field(default_factory=StateSettings)
+
+
+def now_ms() -> int:
+    """The time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@contextmanager
+def live_recommender(recommender: Recommender, to: LiveTo | None) -> Iterator[Recommender]:
+    """The recommender with live users inside the block; without them if `to` is None."""
+    if to is None:
+        yield recommender
+    elif to.folder is None:
+        yield recommender.live(to.settings)
+    else:
+        with _kept(recommender, Path(to.folder), to.settings) as states:
+            yield recommender.live(states=states)
+
+
+@contextmanager
+def _kept(recommender: Recommender, folder: Path, settings: StateSettings) -> Iterator[UserStateStore]:
+    """States from the event log in a folder.
+
+    A snapshot of the states is there only while nothing runs: a user who is forgotten is in no old one. Without it, or
+    with that of another model, the state of a user is computed from the log when it is needed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    snapshot = folder / SNAPSHOT
+    with EventLog(folder / EVENTS) as log:
+        states = live_states(recommender, settings, log)
+        if snapshot.is_dir():
+            _restore(states, snapshot)
+            shutil.rmtree(snapshot)
+        yield states
+        if states.model is not None:
+            states.snapshot(snapshot)
+
+
+def _restore(states: UserStateStore, snapshot: Path) -> None:
+    try:
+        states.restore(snapshot)
+    except VersionMismatch:
+        LOGGER.info("states of another model: they are computed again from the events")
