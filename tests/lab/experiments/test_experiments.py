@@ -8,6 +8,7 @@ from shortlist.errors import ConfigError
 from shortlist.lab.experiments import EXPERIMENTS, FIGURES
 
 WITHOUT_DATA = (
+    "2ts-drift",
     "2ts-theory",
     "components-fig3",
     "components-fig4",

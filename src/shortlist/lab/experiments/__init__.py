@@ -38,6 +38,12 @@ from shortlist.lab.experiments.two_stage.planted import planted_stage
 from shortlist.lab.experiments.two_stage.planted_trained import planted_trained
 from shortlist.lab.experiments.two_stage.sampler_trend import bounds_sampler
 from shortlist.lab.experiments.two_stage.table1 import bounds_table1
+from shortlist.lab.experiments.two_time_scale.drift_sweep import two_time_scale_drift
+from shortlist.lab.experiments.two_time_scale.fig2 import two_time_scale_fig2
+from shortlist.lab.experiments.two_time_scale.fig3 import two_time_scale_fig3
+from shortlist.lab.experiments.two_time_scale.fig4 import two_time_scale_fig4
+from shortlist.lab.experiments.two_time_scale.table1 import two_time_scale_table1
+from shortlist.lab.experiments.two_time_scale.table3 import two_time_scale_table3
 from shortlist.lab.experiments.two_time_scale.theory import two_time_scale_theory
 from shortlist.lab.result import Result
 
@@ -53,6 +59,12 @@ FIGURES = {
 }
 
 EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
+    "2ts-drift": two_time_scale_drift,
+    "2ts-fig2": two_time_scale_fig2,
+    "2ts-fig3": two_time_scale_fig3,
+    "2ts-fig4": two_time_scale_fig4,
+    "2ts-table1": two_time_scale_table1,
+    "2ts-table3": two_time_scale_table3,
     "2ts-theory": two_time_scale_theory,
     "auto-table": auto_table,
     "baselines-ml1m": baselines_ml1m,
@@ -144,5 +156,11 @@ __all__ = [
     "sequence_sizes",
     "ties",
     "tree_speed",
+    "two_time_scale_drift",
+    "two_time_scale_fig2",
+    "two_time_scale_fig3",
+    "two_time_scale_fig4",
+    "two_time_scale_table1",
+    "two_time_scale_table3",
     "two_time_scale_theory",
 ]

@@ -224,15 +224,16 @@ class Training:
     def _new_users(self, active: Bools, threshold: int, name: str) -> NewUsers:
         """The recurrence of new users; with whole windows of all users it does not depend on the threshold."""
         trainer = self.trainer
-        everyone = trainer.personal == "none" or trainer.prefix == "window" or not (~active).any()
-        if everyone and trainer.personal != "swap":
-            return self._of_everyone
+        whole_log = trainer.personal == "none" or trainer.prefix == "window" or not (~active).any()
+        if whole_log and trainer.personal != "swap":
+            return self.everyone
         prefix = 0 if trainer.prefix == "none" else min(threshold, trainer.window)
         sequences = of_new_users(self.events, active, prefix, trainer.window)
         return self._trained_new(sequences, self._valid(~active), f"{name}new")
 
     @cached_property
-    def _of_everyone(self) -> NewUsers:
+    def everyone(self) -> NewUsers:
+        """The recurrence that is trained on the events of all users."""
         users = np.ones(self.events.n_users, bool)
         sequences = whole(self.events, users, self.trainer.window, known=False)
         return self._trained_new(sequences, self.data.valid, "new")

@@ -1,0 +1,34 @@
+"""A cell of the two-time-scale tables: one system at one place with one seed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from shortlist.lab.experiments.trees.trial import settings_without_device
+from shortlist.lab.experiments.two_time_scale.cells.places import Place
+from shortlist.lab.experiments.two_time_scale.cells.systems import System, trainer_of
+
+TEST, TUNING, CURVE = "", "tuning", "curve"  # what is measured
+
+
+@dataclass(frozen=True)
+class StateCell:
+    """A system that is trained and measured: on test events, on validation events for tuning, or after every epoch."""
+
+    place: Place
+    system: System
+    seed: int
+    rate: float | None = None  # of tuning
+    kind: str = TEST
+
+    def __str__(self) -> str:
+        kind = f"/{self.kind}" if self.kind else ""
+        rate = f" {self.rate:g}" if self.kind == TUNING else ""
+        return f"{self.place}/{self.system.name}{kind}{rate}/{self.seed}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides the answer."""
+        known = {"place": self.place.settings, "system": dict(self.system.settings)}
+        if not self.system.rates:
+            return known
+        return {**known, "training": settings_without_device(trainer_of(self.system, self.place, self.rate))}

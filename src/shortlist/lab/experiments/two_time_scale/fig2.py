@@ -1,0 +1,134 @@
+"""Time to quality: the reciprocal rank on validation events after every epoch, against seconds of training.
+
+Seconds of evaluation are left out, and the curve of a recurrence begins at the end of the first stage. All systems were
+trained on one device, which other cells may have used at the same time.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from shortlist.lab.experiments.cache import AnswerCache
+from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled
+from shortlist.lab.experiments.two_time_scale.cells.places import FULL, TENTH, TINY, UNIT, place_of
+from shortlist.lab.experiments.two_time_scale.cells.state_cell import CURVE, StateCell
+from shortlist.lab.experiments.two_time_scale.cells.state_claims import PLAN
+from shortlist.lab.experiments.two_time_scale.cells.systems import ANCHORED, CCF, GRU, ONE_GRU, PAPER, POOLING
+from shortlist.lab.experiments.two_time_scale.notes import ERRATA, PROTOCOL
+from shortlist.lab.experiments.two_time_scale.table1 import places_of
+from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
+from shortlist.progress import Progress, silent
+
+SYSTEMS = (CCF, POOLING, GRU, "sasrec-50", ONE_GRU, ANCHORED)
+BASELINES = (CCF, POOLING, GRU, "sasrec-50")
+CURVES, REACHED = "validation mrr by seconds", "seconds to 95 % of the best baseline"
+SHARE = 0.95
+Curve = list[tuple[float, float]]  # seconds, best value so far
+
+
+def two_time_scale_fig2(
+    data: Path | None,
+    profile: str = "quick",
+    seeds: Sequence[int] = (0, 1, 2),
+    progress: Progress = silent,
+    cache_file: Path | None = None,
+    only: Sequence[str] = (),
+    jobs: int = 1,
+) -> Result:
+    """Trained systems on MovieLens-1M and in a world; `only` cells under these patterns are run."""
+    began = start()
+    places = [place_of(TENTH) if one.name == FULL else one for one in places_of(profile, data, "2ts-fig2")]
+    systems = {
+        place: (CCF, GRU, ANCHORED) if place.name == TINY else (*SYSTEMS, PAPER)
+        for place in places
+        if place.name != UNIT
+    }
+    cache, cells, skipped = filled(Plan(systems, seeds, CURVE), cache_file, only, jobs, progress, data)
+    curves = {cell: _curve(_points(cache, cell)) for cell in cells if cache.has(str(cell))}
+    return result(
+        "2ts-fig2",
+        profile,
+        seeds,
+        began,
+        [*_curve_rows(curves, cache), *_reached_rows(curves)],
+        list(_claims(curves, cache)),
+        settings=cache.settings,
+        drawings={CURVES: "seconds of training"},
+        skipped=skipped,
+        note=" ".join([*__doc__.split(), PROTOCOL, ERRATA, cache.origins]),
+    )
+
+
+def _points(cache: AnswerCache, cell: StateCell) -> list[dict[str, Any]]:
+    points: list[dict[str, Any]] = cache.facts[str(cell)]["points"]
+    return points
+
+
+def _curve(points: Sequence[dict[str, Any]]) -> Curve:
+    """The best value so far: what early stopping would keep; a later stage begins where the one before ended."""
+    best, curve = 0.0, []
+    for point in points:
+        best = max(best, point["value"])
+        curve.append((point["seconds"], best))
+    return curve
+
+
+def _curve_rows(curves: dict[StateCell, Curve], cache: AnswerCache) -> Iterator[Row]:
+    """The curve of the first seed of each system."""
+    first = {(cell.place, cell.system.name): cell for cell in reversed(curves)}
+    for (place, name), cell in first.items():
+        for point in _points(cache, cell):
+            yield row(f"{name} on {place}", CURVES, [point["value"]], x=point["seconds"])
+
+
+def _reached_rows(curves: dict[StateCell, Curve]) -> Iterator[Row]:
+    """Seconds of the seeds that reached the level, and how many did."""
+    for (place, name), own in _by_system(curves).items():
+        seconds = [reached(curves[cell], level(curves, cell)) for cell in own]
+        known = [one for one in seconds if one is not None]
+        if known:
+            yield row(f"{name} on {place}", REACHED, known)
+        yield row(f"{name} on {place}", "seeds that reach it", [float(len(known))])
+        yield row(f"{name} on {place}", "best validation mrr", [curves[cell][-1][1] for cell in own])
+
+
+def _claims(curves: dict[StateCell, Curve], cache: AnswerCache) -> Iterator[Claim]:
+    """The first stage is at most a third of the time that GRU4Rec takes to the same metric."""
+    cells = {(cell.place, cell.system.name, cell.seed): cell for cell in curves}
+    for place in dict.fromkeys(cell.place for cell in curves):
+        ratios, reach = [], 0
+        for (own, name, seed), cell in cells.items():
+            other = cells.get((place, GRU, seed))
+            if own != place or name != CCF or other is None:
+                continue
+            seconds = reached(curves[other], curves[cell][-1][1])
+            reach += seconds is not None
+            ratios.append(curves[cell][-1][0] / (curves[other][-1][0] if seconds is None else seconds))
+        if ratios:
+            mean = sum(ratios) / len(ratios)
+            note = f"seconds of ccf to its best metric over those of gru4rec to it, which {reach} seeds reach"
+            name = f"first stage in a third of the time of gru4rec, on {place}"
+            yield claim(name, f"{PLAN} E12", max(ratios) <= 1 / 3, mean, note, (min(ratios), max(ratios)))
+
+
+def level(curves: dict[StateCell, Curve], cell: StateCell) -> float:
+    """95 % of the best baseline at the same place with the same seed."""
+    same = [curve for one, curve in curves.items() if (one.place, one.seed) == (cell.place, cell.seed)]
+    baselines = [
+        curve
+        for one, curve in curves.items()
+        if (one.place, one.seed) == (cell.place, cell.seed) and one.system.name in BASELINES
+    ]
+    return SHARE * max(curve[-1][1] for curve in baselines or same)
+
+
+def reached(curve: Curve, value: float) -> float | None:
+    """The first second at which a curve has a value, None if never."""
+    return next((seconds for seconds, best in curve if best >= value), None)
+
+
+def _by_system(curves: dict[StateCell, Curve]) -> dict[tuple[object, str], list[StateCell]]:
+    found: dict[tuple[object, str], list[StateCell]] = {}
+    for cell in curves:
+        found.setdefault((cell.place, cell.system.name), []).append(cell)
+    return found

@@ -1,0 +1,155 @@
+"""Two-time-scale users against popularity, last click, factorisation and sequence models, by activity of users.
+
+The best variant of two time scales is the one with the best reciprocal rank on validation events.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from scipy import stats
+
+from shortlist.errors import ConfigError
+from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled, tuning_rows
+from shortlist.lab.experiments.two_time_scale.cells.measured import COLUMNS, PRIMARY
+from shortlist.lab.experiments.two_time_scale.cells.places import FULL, MOVIELENS, TINY, UNIT, Place, place_of
+from shortlist.lab.experiments.two_time_scale.cells.state_claims import (
+    ISSUE,
+    PLAN,
+    above,
+    not_below,
+    primary_of,
+)
+from shortlist.lab.experiments.two_time_scale.cells.state_table import StateTable
+from shortlist.lab.experiments.two_time_scale.cells.systems import (
+    ANCHORED,
+    CCF,
+    CHOSEN_THRESHOLD,
+    DYNAMIC,
+    FEATURES,
+    GRU,
+    LAST_CLICK,
+    LONGER,
+    ONE_GRU,
+    PLAIN,
+    PLUS,
+    POOLING,
+    POPULAR,
+    RECENT,
+    SHRINK,
+    STATIC,
+)
+from shortlist.lab.experiments.two_time_scale.notes import ERRATA, PROTOCOL, WORLDS
+from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
+from shortlist.progress import Progress, silent
+
+ORACLES = (DYNAMIC, STATIC)
+BASELINES = (POPULAR, RECENT, LAST_CLICK, CCF, POOLING, GRU, "sasrec-50", "sasrec-200", ONE_GRU)
+TWO_SCALES = (ANCHORED, LONGER, CHOSEN_THRESHOLD, SHRINK, PLAIN, PLUS)
+RIVALS = (CCF, ONE_GRU, GRU)
+REVERSALS = "rank correlation of sampled and full mrr over systems"
+
+
+def two_time_scale_table1(
+    data: Path | None,
+    profile: str = "quick",
+    seeds: Sequence[int] = (0, 1, 2),
+    progress: Progress = silent,
+    cache_file: Path | None = None,
+    only: Sequence[str] = (),
+    jobs: int = 1,
+) -> Result:
+    """All systems on MovieLens-1M and in worlds of drifting tastes; `only` cells under these patterns are run."""
+    began = start()
+    plan = Plan({place: systems_at(place) for place in places_of(profile, data, "2ts-table1")}, seeds)
+    cache, cells, skipped = filled(plan, cache_file, only, jobs, progress, data)
+    table = StateTable.of(cells, cache)
+    return result(
+        "2ts-table1",
+        profile,
+        seeds,
+        began,
+        [*table.rows(), *_sampled_rows(table), *tuning_rows(plan, cache)],
+        [one for place in table.places for one in _claims(table, place)],
+        settings=cache.settings,
+        training=cache.training,
+        differences=tuple(one for place in table.places for one in _differences(table, place)),
+        bounds={"intervals": table.intervals()},
+        skipped=skipped,
+        note=" ".join([*__doc__.split(), PROTOCOL, WORLDS, ERRATA, cache.origins]),
+    )
+
+
+def places_of(profile: str, data: Path | None, name: str) -> tuple[Place, ...]:
+    """The places of a profile."""
+    if profile == "quick":
+        return (place_of(TINY),)
+    if profile != "full":
+        raise ConfigError(f"{name}: expected the profile quick or full, got {profile!r}")
+    if data is None:
+        raise ConfigError(f"{name}: the full profile needs --data, a folder that holds ml-1m")
+    return place_of(MOVIELENS), place_of(UNIT), place_of(FULL)
+
+
+def systems_at(place: Place) -> tuple[str, ...]:
+    """The systems of a place: oracles in worlds, features where items have some; few in the tiny world."""
+    if place.name == TINY:
+        return (DYNAMIC, POPULAR, LAST_CLICK, CCF, GRU, ONE_GRU, ANCHORED, PLAIN)
+    if place.world is None:
+        return (*BASELINES, *TWO_SCALES, FEATURES)
+    return (*ORACLES, *BASELINES, *TWO_SCALES)
+
+
+def _claims(table: StateTable, place: Place) -> Iterator[Claim]:
+    """The claims of the issue and of the plan at a place."""
+    best = table.best(place, (*TWO_SCALES, FEATURES))
+    if best is not None:
+        for column in primary_of(place):
+            for segment in ("active", "new"):
+                for other in RIVALS:
+                    yield from above(table, place, best, other, segment, ISSUE, column)
+            yield from above(table, place, best, CCF, "inactive", f"{PLAN} E2", column)
+            for other in (CCF, ONE_GRU):
+                for variant in (ANCHORED, PLAIN):
+                    yield from not_below(table, place, variant, other, "active", f"{PLAN} E2", column)
+        yield from above(table, place, best, POPULAR, "new", f"{PLAN} E2")
+        yield from above(table, place, best, LAST_CLICK, "all", f"{PLAN} E2")
+    yield from above(table, place, PLUS, PLAIN, "all", f"{PLAN} E7")
+    correlation = _correlation(table, place)
+    if correlation is not None:
+        note = "Spearman correlation; below 1 if any two systems change places"
+        name = f"{REVERSALS}, on {place}"
+        yield claim(
+            name,
+            f"{PLAN} E10",
+            correlation < 1,
+            correlation,
+            f"{note}; below 1 if any two systems change places",
+        )
+
+
+def _differences(table: StateTable, place: Place) -> Iterator[object]:
+    best = table.best(place, (*TWO_SCALES, FEATURES))
+    if best is not None:
+        yield from table.differences(place, best, table.systems(place), primary_of(place))
+
+
+def _means(table: StateTable, place: Place, column: str) -> list[float]:
+    """The mean of every system over the events of all seeds."""
+    return [
+        float(one.column(column).sum() / one.counts(column).sum())
+        for system in table.systems(place)
+        for one in [table.pooled(place, system, table.seeds(place, (system,)))]
+    ]
+
+
+def _correlation(table: StateTable, place: Place) -> float | None:
+    full, sampled = (_means(table, place, column) for column in (PRIMARY, COLUMNS[4]))
+    return float(stats.spearmanr(full, sampled).statistic) if len(full) > 2 else None
+
+
+def _sampled_rows(table: StateTable) -> Iterator[Row]:
+    """Sampled against full metrics: a point for each system."""
+    for place in table.places:
+        full, sampled = (_means(table, place, column) for column in (PRIMARY, COLUMNS[4]))
+        for system, x, value in zip(table.systems(place), full, sampled, strict=True):
+            yield row(f"{system} on {place}", "sampled mrr against full mrr", [value], x=x)
