@@ -103,6 +103,21 @@ SMALL: Mapping[str, Mapping[str, Settings]] = {  # model -> loss, where there is
         "bce": {**SASREC, "loss": "bce", "negatives": 8},
     },
     "sum-pooling": {"": {**SEQUENCE, "learning_rate": 5e-3, "hidden": 32, "epochs": 20, "patience": 8}},
+    "two-time-scale": {
+        loss: {
+            "width": 16,
+            "epochs": 12,
+            "first_epochs": 8,
+            "batch_size": 512,
+            "learning_rate": 1e-2,
+            "threshold": 15,
+            "last": 5,
+            "max_history": 60,
+            "loss": loss,
+            "device": "cpu",
+        }
+        for loss in ("softmax", "offers")
+    },
     "two-tower": {"": {"width": 32, "hidden": 32, "epochs": 15, "batch_size": 128, "patience": 8}},
     "youtube-dnn": {"": {**SEQUENCE, "layers": (32,), "epochs": 40, "patience": 8, "negatives": 128}},
 }

@@ -109,12 +109,17 @@ class TwoTimeScale(StateModel):
 
     @torch.no_grad()
     def transfer(self) -> None:
-        """Give the recurrence of active users the weights of that of new users; personal vectors count for nothing."""
-        width = self.new_users.input_size
+        """Let the recurrence of active users begin as that of new users: personal vectors as inputs count for nothing.
+
+        Where the state is the user vector, the bias of the update gate is higher by `gate_bias`.
+        """
+        width = self.state_width
         for name, weight in self.active_users.named_parameters():
             weight.zero_()
             given = self.new_users.get_parameter(name)
-            weight[:, :width].copy_(given) if weight.dim() == 2 else weight.copy_(given)
+            weight[..., : given.shape[-1]].copy_(given)
+        if self.config.readout != "anchored":
+            self.active_users.bias_hh_l0[width : 2 * width] += self.config.gate_bias
 
     @torch.no_grad()
     def keep_active(self) -> None:

@@ -11,7 +11,7 @@ from shortlist.data import Interactions
 from shortlist.models.fold_in import fold_in, sums_of
 
 FEW = 50  # users below which nothing is estimated
-MOST_USERS = 2000  # whose events are fitted for an estimate
+MOST_USERS = 1000  # whose events are fitted for an estimate
 MOST_HELD = 20  # last events that a prior is chosen by
 PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # times the one that the spread of the vectors says
 
@@ -44,9 +44,10 @@ def space_of(events: Interactions, items: Tensor, last: int, seed: int, prior: f
 
     The mean is that of the vectors of some users, which begin at the vector of all events together.
     """
-    everything = np.array([len(events)])
-    sums, counts = _sums(events, np.arange(len(events)), everything, items)
-    together = fold_in(sums, counts, items, torch.zeros_like(items[0]), 1.0)[0]
+    together = items.new_zeros(items.shape[1])
+    if len(events):
+        sums, counts = _sums(events, np.arange(len(events)), np.array([len(events)]), items)
+        together = fold_in(sums, counts, items, together, 1.0)[0]
     space = ItemSpace(items, together, prior or 1.0)
     users = _some(events, 1, seed)
     if not len(users):
