@@ -19,7 +19,9 @@ def log():
 
 
 def spans(sequences):
-    return sorted(zip(sequences.starts.tolist(), sequences.stops.tolist(), sequences.users.tolist(), strict=True))
+    return sorted(
+        zip(sequences.starts.tolist(), sequences.stops.tolist(), sequences.users.tolist(), strict=True)
+    )
 
 
 def test_new_users_have_all_their_events_and_active_ones_their_first():

@@ -4,14 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from shortlist.data import HeldOut, Interactions
-from shortlist.train.two_time_scale.threshold import ascending, candidates, choose_threshold, event_requests
+from shortlist.train.two_time_scale.threshold import ascending, candidates, choose_threshold
 
 
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0.5, 9)), min_size=1, max_size=12))
 def test_ascending_values_are_those_of_an_isotonic_regression(pairs):
     values, weights = map(np.array, zip(*pairs, strict=True))
-    np.testing.assert_allclose(ascending(values, weights), isotonic_regression(values, weights=weights).x, atol=1e-9)
+    np.testing.assert_allclose(
+        ascending(values, weights), isotonic_regression(values, weights=weights).x, atol=1e-9
+    )
 
 
 BINS = (5, 10, 20, 50)
@@ -47,9 +48,6 @@ def test_candidates_have_enough_users_above_them():
     assert candidates(lengths) == (5, 10)
 
 
-def test_every_held_out_event_is_a_request_of_its_own():
-    events = Interactions.of(np.repeat([0, 1], [4, 3]), np.arange(7), n_users=2, n_items=7)
-    held_out = HeldOut(events, np.array([0, 4]), np.array([2, 6]), np.array([4, 7]))
-    found = event_requests(held_out, 100, seed=0)
-    assert (found.starts.tolist(), found.cuts.tolist(), found.stops.tolist()) == ([0, 0, 4], [2, 3, 6], [3, 4, 7])
-    assert len(event_requests(held_out, 2, seed=0)) == 2
+def test_choice_says_the_gain_of_every_bin():
+    choice = choose_threshold(np.array([0.5, 0.25]), np.zeros(2), np.array([6, 60]), BINS)
+    assert str(choice) == ">5: +0.5000 of 1, >10: +0.0000 of 0, >20: +0.0000 of 0, >50: +0.2500 of 1"

@@ -6,9 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from shortlist.data import Interactions
+from shortlist.data import Catalog, Interactions
+from shortlist.models.fold_in import CELLS
 from shortlist.models.sequence.two_time_scale import TwoTimeScale
 from shortlist.settings import setting
+from shortlist.train.loop.blocked_softmax import BLOCK
 from shortlist.train.loop.device import device_of
 from shortlist.train.loop.lazy_adamw import LAZY_ROWS
 from shortlist.train.loop.loop import Batches
@@ -16,11 +18,12 @@ from shortlist.train.loop.trainer import Fit, LoopTrainer, Run
 from shortlist.train.models.ccf import CCFTrainer
 from shortlist.train.models.sequence import AFFORDABLE, MAX_LOGITS
 from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
-from shortlist.train.two_time_scale.recurrence import LossSettings, group_loss
+from shortlist.train.two_time_scale.recurrence import MOST_POSITIVES, LossSettings, group_loss
 from shortlist.train.two_time_scale.sequences import whole
 from shortlist.train.two_time_scale.training import ACTIVE_SHARE, NEW_SHARE, NOBODY, Training
 
 CHOSEN = -1  # threshold that is chosen on validation
+FOLD_IN = 4  # tensors of scores that a fold-in has at a time
 BASES, STARTS = ("held", "full"), ("threshold", "shrink")
 PERSONS = ("own", "common", "none", "swap")
 PREFIXES, ITEMS, LOSSES = ("none", "threshold", "window"), ("tuned", "frozen"), ("auto", "softmax", "offers")
@@ -28,10 +31,10 @@ PREFIXES, ITEMS, LOSSES = ("none", "threshold", "window"), ("tuned", "frozen"), 
 
 @dataclass(frozen=True)
 class TwoTimeScaleTrainer(LoopTrainer):
-    """Two stages: a factorisation of all events, then recurrences over its item vectors, which stay as they are.
+    """Two stages: a factorisation of all events, then two recurrences over its item vectors.
 
-    The recurrence of new users is trained on the events of users who are not active and, with `prefix`, on the first
-    events of active ones. That of active users is trained on their last events, from their own vectors.
+    The recurrence of new users reads every user as a new one, and may train the item vectors further. Then these are
+    frozen: vectors of active users are fitted to all but their last events, which their recurrence is trained on.
     """
 
     uses_weights: ClassVar[bool | None] = True
@@ -39,8 +42,9 @@ class TwoTimeScaleTrainer(LoopTrainer):
 
     model: type[Any] = field(default=TwoTimeScale, kw_only=True)
     epochs: int = 40
+    learning_rate: float = 3e-3
     early_stop_metric: str = "ndcg@100"
-    batch_size: int = setting(4096, "Events per step, of whole sequences.", least=1, most=1_000_000)
+    batch_size: int = setting(2048, "Events per step, of whole sequences.", least=1, most=1_000_000)
     weight_decay: float = 0.0
     threshold: int = setting(
         CHOSEN,
@@ -49,7 +53,7 @@ class TwoTimeScaleTrainer(LoopTrainer):
         most=NOBODY,
     )
     last: int = setting(
-        20, "Last events of active users that their recurrence is trained on.", least=1, most=10_000
+        20, "Last events of active users that their recurrence is trained on.", least=0, most=10_000
     )
     base: str = setting(
         "held",
@@ -125,8 +129,31 @@ class TwoTimeScaleTrainer(LoopTrainer):
     def _steps(self, events: Interactions) -> int:
         return -(-len(events) // self.batch_size)
 
+    def begin(self, events: Interactions, catalog: Catalog | None) -> TwoTimeScale:
+        """A model in which every user has a vector: no trained one is larger."""
+        first = self.first_stage().begin(events, catalog) if self.stages == "two" else None
+        width = self.config.width if first is None else first.config.encoder.total
+        return TwoTimeScale(
+            self.config_for(
+                events,
+                n_users=events.n_users,
+                n_active=events.n_users,
+                feature_width=width - self.config.width,
+            )
+        )
+
+    def memory(self, events: Interactions, catalog: Catalog | None) -> int:
+        """Bytes of the stage that needs most, and of the events on the training device."""
+        first = self.first_stage().memory(events, catalog) if self.stages == "two" else 0
+        return max(first, super().memory(events, catalog) + 4 * FOLD_IN * CELLS) + 12 * len(events)
+
     def batch_values(self, events: Interactions) -> int:
-        return min(self.batch_size, len(events)) * (self.negatives + 2 * self.batch_size)
+        size = min(self.batch_size, len(events))
+        settings = self.loss_for(events)
+        candidates = events.n_items if settings.softmax else self.negatives + MOST_POSITIVES
+        if settings.softmax and device_of(self.device).type == "cpu":
+            candidates = 0  # its scores exist block by block
+        return int(size * (candidates + 8 * self.config.width) + BLOCK)
 
     def loss_for(self, events: Interactions) -> LossSettings:
         """The loss of `auto`: softmax if its scores fit into a GPU, or take little time on a CPU."""
@@ -139,7 +166,7 @@ class TwoTimeScaleTrainer(LoopTrainer):
 
     def first_stage(self) -> CCFTrainer:
         """The trainer of the first stage."""
-        limit = (1 - NEW_SHARE - ACTIVE_SHARE) * self.minutes
+        limit = (1 - NEW_SHARE - 2 * ACTIVE_SHARE) * self.minutes
         trainer = CCFTrainer(
             epochs=self.first_epochs,
             table_learning_rate=self.first_learning_rate,

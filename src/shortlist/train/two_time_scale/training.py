@@ -1,5 +1,6 @@
 """One training of two-time-scale users, step by step: item vectors, new users, own vectors, active users."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from shortlist.models.collaborative.ccf import CCF
 from shortlist.models.sequence.two_time_scale import TwoTimeScale
 from shortlist.progress import note
 from shortlist.train.loop.checkpoint import LoopState
+from shortlist.train.loop.convergence import best_of
 from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Batches, Loop
 from shortlist.train.loop.trainer import Fit, Run
@@ -198,7 +200,7 @@ class Training:
                 model.items.copy_(space.items)
                 model.start.copy_(space.mean)
                 model.mean.copy_(space.mean)
-                model.config = replace(config, prior=space.prior)
+                model.config = replace(config, prior=space.prior, first_epochs=best_epoch(self.first.validation))
         return model
 
     def _with_own(self, model: TwoTimeScale, active: Bools, space: ItemSpace) -> TwoTimeScale:
@@ -328,10 +330,8 @@ class Training:
 
     def _epochs(self) -> int:
         """Epochs of the last loop up to its best one."""
-        if self.state is None:
-            return 0
-        values = self.state.validation
-        return values.index(max(values)) + 1 if values else self.state.epoch
+        state = self.state
+        return 0 if state is None else best_epoch(state.validation) or state.epoch
 
     def _valid(self, users: Bools) -> HeldOut | None:
         """The validation requests of some users, None without any."""
@@ -362,3 +362,8 @@ class Training:
             batches, steps = both_groups(model, self.on_device, groups, trainer, self.data.seed)
             self._loop(model, batches, steps, self.data.valid, "one", NEW_SHARE + ACTIVE_SHARE, as_new=False)
         return model.eval()
+
+
+def best_epoch(values: Sequence[float]) -> int:
+    """The number of epochs up to the first best one, 0 without any."""
+    return best_of(values) + 1 if values else 0
