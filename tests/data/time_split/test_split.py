@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -32,7 +34,7 @@ def test_parts_follow_each_other_in_time_and_share_no_event(log, respect_ties, t
     assert sorted(event_tuples(split.events)) == sorted(event_tuples(log))
     places = [split.positions(part) for part in PARTS]
     assert np.sort(np.concatenate(places)).tolist() == list(range(len(log)))
-    for before, after in zip(places[:-1], places[1:], strict=True):
+    for before, after in pairwise(places):
         last, first = split.events.times[before].max(), split.events.times[after].min()
         assert last < first if respect_ties else last <= first
 
