@@ -66,7 +66,7 @@ class UserSums:
         """The users of all, new, inactive or active events, or of a bin of T [U]."""
         active, new = is_active(self.train_counts, threshold), self.train_counts == 0
         masks = {"all": np.ones_like(new), "new": new, "inactive": ~active & ~new, "active": active}
-        return masks[name]
+        return np.asarray(masks[name])
 
     def column(self, name: str) -> Floats:
         """The sums of one metric [U]."""

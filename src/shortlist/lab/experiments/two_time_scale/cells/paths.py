@@ -19,19 +19,20 @@ BLOCK = 1 << 24  # probabilities in memory at a time
 def step_paths(model: StateModel, events: Interactions, as_new: bool = False) -> dict[str, Any]:
     """Mean step sizes by the number of events since the base, of active users and of all others.
 
-    `as_new` follows active users by the recurrence of new ones. The groups are the users with the most events.
+    `as_new` follows active users by the recurrence of new ones. Of each group the users with the most events
+    since the base are followed.
     """
-    lengths = torch.from_numpy(events.lengths.copy()).to(model.device)
     users = torch.arange(events.n_users, device=model.device)
     active = model.active(users)
+    read = torch.full_like(users, UNKNOWN) if as_new else users
+    lengths = torch.from_numpy(events.lengths.copy()).to(model.device) - model.base_events(read)
     found = {}
     for name, group in (("active", active), ("inactive", ~active)):
         own = users[group & (lengths > 1)]
         if not len(own) or (as_new and name == "inactive"):
             continue
         chosen = own[lengths[own].argsort(descending=True, stable=True)[:USERS]]
-        read = torch.full_like(chosen, UNKNOWN) if as_new else chosen
-        found[f"{name}, as new" if as_new else name] = _path(model, events, chosen, read)
+        found[f"{name}, as new" if as_new else name] = _path(model, events, chosen, read[chosen])
     return found
 
 
@@ -39,7 +40,6 @@ def _path(model: StateModel, events: Interactions, users: Tensor, read: Tensor) 
     """Step sizes after each event of AT, means over the users who have it."""
     rows = users.cpu().numpy()
     base = model.base_events(read).cpu().numpy()
-    base = np.minimum(base, np.maximum(events.lengths[rows] - LONGEST, 0))  # enough events to follow
     starts, stops = events.starts[rows] + base, events.starts[rows + 1]
     states, last = model.starts(read), torch.full_like(read, UNKNOWN)
     vectors = model.readout(states, last, read)

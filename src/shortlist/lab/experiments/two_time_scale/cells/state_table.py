@@ -94,8 +94,9 @@ class StateTable:
             if not all(mask.any() for mask in masks):
                 continue
             for column in columns:
-                means = [estimate(one.sums, mask, column).mean for one, mask in zip(own, masks, strict=True)]
-                if None not in means:
+                found = (estimate(one.sums, mask, column).mean for one, mask in zip(own, masks, strict=True))
+                means = [mean for mean in found if mean is not None]  # None: no negatives were drawn
+                if means:
                     yield row(method, f"{column}, {segment}", means)
         for fact, metric in (("validation", "validation mrr"), ("seconds", "seconds"), ("memory", "peak MB")):
             values = [one.facts[fact] for one in own if fact in one.facts]

@@ -162,7 +162,7 @@ def trainer_of(system: System, place: Place, rate: float | None = None) -> Model
         "batch_size": budget.sequences,
         "hidden": budget.width,
     }
-    factors = {"uniform_negatives": budget.negatives, "batch_size": budget.batch_events // 4}
+    factors: dict[str, Any] = {"uniform_negatives": budget.negatives, "batch_size": budget.batch_events // 4}
     recurrences = {
         "minutes": budget.minutes / NEW_SHARE,  # each loop has a share of this
         "threshold": budget.threshold,
@@ -170,7 +170,8 @@ def trainer_of(system: System, place: Place, rate: float | None = None) -> Model
         "negatives": budget.negatives,
         "batch_size": budget.batch_events,
     }
-    own = {CCF: factors, TWO: recurrences, LAST_CLICK: {}}.get(system.model, sequence)
+    by_model: dict[str, dict[str, Any]] = {CCF: factors, TWO: recurrences, LAST_CLICK: {}}
+    own = by_model.get(system.model, sequence)
     trainer: ModelTrainer = make_trainer(system.model)
     known = trainer.settings()
     chosen = {**shared, **own, **system.settings}

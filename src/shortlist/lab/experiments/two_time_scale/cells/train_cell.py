@@ -29,6 +29,7 @@ from shortlist.lab.experiments.two_time_scale.cells.watch import Watch
 from shortlist.models.model import Model
 from shortlist.models.state_model import StateModel
 from shortlist.simulate.drift import Oracle
+from shortlist.train.loop.checkpoint import LoopState
 from shortlist.train.loop.convergence import history_of
 from shortlist.train.loop.device import device_of
 from shortlist.train.loop.trainer import Fit
@@ -100,13 +101,14 @@ class Shared:
 
     first: FirstStage
     everyone: Any | None
+    state: LoopState | None  # of the training of this recurrence
     watch: Watch  # of both
 
     def given_to(self, training: Training) -> None:
         """Let a training begin with them."""
         training.first = self.first.model
         if self.everyone is not None:
-            training.everyone = self.everyone
+            training.everyone, training.state = self.everyone, self.state
 
 
 @lru_cache(maxsize=KEPT)
@@ -117,7 +119,7 @@ def known_recurrence(
     shared = _first_of(place, base, seed, folder, device)
     training, watch = _training(place, base, seed, rate, folder, device, shared)
     everyone = training.everyone
-    return Shared(shared.first, everyone, watch)
+    return Shared(shared.first, everyone, training.state, watch)
 
 
 def _two_stages(
@@ -139,7 +141,7 @@ def _two_stages(
 
 def _first_of(place: Place, system: System, seed: int, folder: Path | None, device: str) -> Shared:
     first = known_first_stage(place, system.first, seed, None, folder, device)
-    return Shared(first, None, _watch_of(first))
+    return Shared(first, None, None, _watch_of(first))
 
 
 def _training(

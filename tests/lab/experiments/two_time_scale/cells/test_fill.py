@@ -1,0 +1,71 @@
+"""Cells of a plan, run and kept."""
+
+import pytest
+import torch
+
+from shortlist.errors import ConfigError
+from shortlist.lab.experiments.cache import AnswerCache
+from shortlist.lab.experiments.two_time_scale.cells import fill
+from shortlist.lab.experiments.two_time_scale.cells.fill import (
+    BY_RATE,
+    Plan,
+    filled,
+    run_state_cell,
+    tuning_rows,
+)
+from shortlist.lab.experiments.two_time_scale.cells.places import FULL, place_of
+from shortlist.lab.experiments.two_time_scale.cells.state_cell import StateCell
+from shortlist.lab.experiments.two_time_scale.cells.systems import (
+    ADAM,
+    ANCHORED,
+    CCF,
+    ONE_GRU,
+    POPULAR,
+    SYSTEMS,
+    TABLES,
+)
+
+
+def test_an_answer_has_sums_by_user_curves_and_paths(place, data):
+    tensor, facts = run_state_cell(StateCell(place, SYSTEMS[ANCHORED], 0), None, "cpu")
+    assert tensor.dtype == torch.float32
+    assert len(tensor) == len(set(data.test.users.tolist()))
+    assert {"new users, raw", "steps since base, raw"} <= set(facts["curves"])
+    assert set(facts["paths"]) == {"active", "inactive", "active, as new"}
+    assert facts["seconds"] > 0
+    assert 0 < facts["validation"] < 1
+
+
+def test_cells_are_run_once_and_the_others_are_missing(tmp_path, monkeypatch):
+    plan = Plan({place_of("world-tiny"): (POPULAR, CCF)}, (0,))
+    path = tmp_path / "cache.st"
+    _, cells, missing = filled(plan, path, ["*/popularity/*"])
+    assert [str(cell) for cell in cells] == ["world-tiny/popularity/0", "world-tiny/ccf/0"]
+    assert missing == {"world-tiny/ccf/0": "not run"}
+
+    def refuse(*_, **__):
+        raise AssertionError("run although the answer is cached")
+
+    monkeypatch.setattr(fill, "run_state_cell", refuse)
+    assert filled(plan, path, ["*/popularity/*"])[2] == missing
+    with pytest.raises(ConfigError, match="--only: expected patterns of cells like"):
+        filled(plan, path, ["ml-20m/*"])
+
+
+def test_trials_cover_every_learning_rate_once():
+    plan = Plan({place_of(FULL): (POPULAR, CCF, ONE_GRU, ANCHORED, "2ts plain")}, (0, 1))
+    names = [str(cell) for cell in plan.trials()]
+    assert len(names) == len(TABLES) + 2 * len(ADAM)
+    assert names[0] == "world-tenth/ccf/tuning 0.03/0"
+    assert names[-1] == "world-tenth/2ts anchored/tuning 0.003/0"
+
+
+def test_tuning_keeps_the_validation_metric_only(tmp_path):
+    plan = Plan({place_of("world-tiny"): (CCF,)}, (0,))
+    cache, _, missing = filled(plan, tmp_path / "cache.st", ["*/ccf/tuning 0.1/0"])
+    name = "world-tiny/ccf/tuning 0.1/0"
+    assert not cache.tensors[name].numel()
+    (found,) = tuning_rows(plan, cache)
+    assert (found.metric, found.x, found.mean) == (BY_RATE, 0.1, cache.facts[name]["validation"])
+    assert missing == {"world-tiny/ccf/0": "not run"}
+    assert isinstance(cache, AnswerCache)

@@ -1,0 +1,44 @@
+"""Places of the two-time-scale tables."""
+
+import numpy as np
+import pytest
+
+from shortlist.errors import ConfigError
+from shortlist.lab.experiments.two_time_scale.cells.places import MOVIELENS, TINY, UNIT, place_data, place_of
+
+
+def test_a_place_has_its_events_split_in_time(data):
+    split = data.split
+    assert len(data.train) == int((split.part == 0).sum())
+    assert split.events.times[split.part == 0].max() < split.events.times[split.part == 2].min()
+    assert (data.split.train_counts == 0).any()  # newcomers: there are new users
+    assert data.threshold == 20
+
+
+def test_validation_requests_are_the_events_of_the_validation_test(data):
+    """A request has all events of its user before the validation event, and that one as relevant."""
+    valid, test = data.valid, data.valid_test
+    assert len(valid) == len(test)
+    np.testing.assert_array_equal(valid.relevant()[:, 0].numpy(), test.targets)
+    np.testing.assert_array_equal(valid.users, test.users)
+    np.testing.assert_array_equal(valid.history_lengths(), test.event_numbers - 1)
+
+
+def test_a_world_with_other_settings_is_another_place():
+    place = place_of(UNIT, drift=0.0)
+    assert str(place) == "world-unit,drift=0"
+    assert place.world.drift == 0
+    assert place.settings != place_of(UNIT).settings
+
+
+def test_seeds_are_other_worlds_and_data_is_kept(place):
+    assert place_data(place, 0, None, "cpu") is place_data(place, 0, None, "cpu")
+    other = place_data(place, 1, None, "cpu")
+    assert other.split.events.fingerprint != place_data(place, 0, None, "cpu").split.events.fingerprint
+
+
+def test_real_data_needs_a_folder_and_an_unknown_place_is_refused():
+    with pytest.raises(ConfigError, match="needs --data"):
+        place_data(place_of(MOVIELENS), 0, None)
+    with pytest.raises(ConfigError, match=f"expected a place of .*{TINY}"):
+        place_of("ml-20m")

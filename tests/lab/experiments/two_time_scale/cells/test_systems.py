@@ -1,0 +1,62 @@
+"""Systems of the two-time-scale tables."""
+
+import pytest
+
+from shortlist.lab.experiments.two_time_scale.cells import systems
+from shortlist.lab.experiments.two_time_scale.cells.places import FULL, MOVIELENS, TENTH, UNIT, place_of
+from shortlist.lab.experiments.two_time_scale.cells.systems import (
+    ANCHORED,
+    CCF,
+    GRU,
+    ONE_GRU,
+    PAPER,
+    PLAIN,
+    PLUS,
+    SHRINK,
+    SYSTEMS,
+    rate_of,
+    trainer_of,
+)
+
+TRAINED = [name for name, one in SYSTEMS.items() if one.rates]
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_every_trained_system_has_the_width_and_patience_of_its_place(name):
+    place = place_of(MOVIELENS)
+    trainer = trainer_of(SYSTEMS[name], place)
+    settings = trainer.settings()
+    assert settings["width"] == place.budget.width
+    assert settings["epochs"] == place.budget.epochs
+    assert settings["patience"] == place.budget.patience
+    assert settings["early_stop_metric"] == "ndcg@100"
+    for key, value in SYSTEMS[name].settings.items():
+        assert settings[key] == value
+
+
+def test_worlds_count_items_that_are_taken_again():
+    assert trainer_of(SYSTEMS[GRU], place_of(UNIT)).early_stop_metric == "ndcg@100+repeats"
+
+
+def test_learning_rates_of_the_full_world_are_those_of_a_tenth(monkeypatch):
+    monkeypatch.setattr(systems, "CHOSEN", {TENTH: {GRU: 0.5, CCF: 0.25}})
+    assert rate_of(SYSTEMS[GRU], place_of(FULL)) == 0.5
+    assert trainer_of(SYSTEMS[CCF], place_of(FULL)).table_learning_rate == 0.25
+    assert rate_of(SYSTEMS[GRU], place_of(MOVIELENS)) == 1e-3
+    assert trainer_of(SYSTEMS[GRU], place_of(MOVIELENS), rate=0.125).learning_rate == 0.125
+
+
+def test_variants_share_the_recurrence_of_all_users_where_it_does_not_depend_on_them():
+    shared = SYSTEMS[ONE_GRU].base
+    for name in (ANCHORED, PLAIN, "2ts anchored, K=50", "2ts anchored, t*=100", "2-gru", "2ts plain, full"):
+        assert SYSTEMS[name].base == shared
+    for name in (PAPER, SHRINK, "2ts swap", "2ts single-stage", "2ts anchored, prefix t*"):
+        assert SYSTEMS[name].base is None
+    assert SYSTEMS[PLUS].base != shared  # it reads new users' last items
+    assert SYSTEMS["2ts anchored, frozen items"].base == SYSTEMS["1-gru, frozen items"].base != shared
+
+
+def test_the_first_stage_has_the_features_and_correction_of_its_system():
+    assert SYSTEMS[ANCHORED].first == SYSTEMS[CCF]
+    assert SYSTEMS["2ts anchored, offers, no logq"].first.settings == {"correction": False}
+    assert SYSTEMS["2ts anchored, features"].first.settings == {"features": True}
