@@ -29,7 +29,8 @@ def test_facts_of_events():
     assert (test.targets == split.events.items[split.part == 2]).all()
     assert (test.users == split.events.users[split.part == 2]).all()
     new = split.train_counts[test.users] == 0
-    assert new.any() and not new.all()
+    assert new.any()
+    assert not new.all()
     assert (test.known_users == np.where(new, -1, test.users)).all()
     for row, at in enumerate(test.positions):
         assert test.event_numbers[row] == (split.events.users[: at + 1] == test.users[row]).sum()
@@ -41,7 +42,8 @@ def test_some_events_keep_their_histories():
     part = test.at(rows)
     assert part.positions.tolist() == test.positions[[3, 7, 20]].tolist()
     assert (part.histories(np.arange(3), 9) == test.histories(np.sort(rows), 9)).all()
-    assert part.block and part.seed == test.seed
+    assert part.block
+    assert part.seed == test.seed
 
 
 def test_a_smaller_sample_of_users_is_part_of_a_larger_one():

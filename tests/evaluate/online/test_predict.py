@@ -67,7 +67,8 @@ def test_users_without_training_events_are_unknown():
     test, ccf = OnlineTest.of(split), models(split)["ccf"]
     found = all_scores(ccf, test)
     new = split.train_counts[test.users] == 0
-    assert new.any() and not new.all()
+    assert new.any()
+    assert not new.all()
     np.testing.assert_allclose(found[new], (ccf.mean_user @ ccf.vectors().T).expand(new.sum(), -1), rtol=1e-5)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from shortlist.errors import ConfigError
 from shortlist.evaluate.online.online_test import OnlineTest
 from shortlist.evaluate.online.ranks import OnlineRanks
 from shortlist.evaluate.online.segments import segments
@@ -36,6 +37,10 @@ def paired_differences(
     """
     check_events(a, test)
     check_events(b, test)
+    if a.n_neg and b.n_neg and a.n_neg != b.n_neg:
+        raise ConfigError(
+            f"paired differences: expected as many negatives for both systems, got {a.n_neg} and {b.n_neg}"
+        )
     first, second = event_values(a, k), event_values(b, k)
     found = []
     for segment, inside in segments(test, threshold).items():

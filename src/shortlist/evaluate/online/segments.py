@@ -17,7 +17,8 @@ def segments(test: OnlineTest, threshold: int | None) -> dict[str, Bools]:
     """Masks over evaluated events [n] by name; T is the number of training events of a user.
 
     "new" has T = 0, "inactive" 0 < T <= threshold, "active" T > threshold; without a threshold all users with training
-    events are "known". "T = ..." are bins of T. "event ..." are bins of the number of an event of a new user.
+    events are "known". "T 1-10" and the like are bins of T. "event 1" and the like are bins of the number of an event
+    among all events of a new user.
     """
     if threshold is not None and threshold < 0:
         raise ConfigError(f"online segments: expected a threshold of 0 or more, or none, got {threshold}")
@@ -29,7 +30,7 @@ def segments(test: OnlineTest, threshold: int | None) -> dict[str, Bools]:
     else:
         active = is_active(counts, threshold)
         found |= {"inactive": ~new & ~active, "active": active}
-    found |= _bins("T = ", counts, TRAIN_BINS)
+    found |= _bins("T ", counts, TRAIN_BINS)
     by_number = _bins("event ", test.event_numbers, EVENT_BINS)
     return found | {name: new & inside for name, inside in by_number.items()}
 
