@@ -88,8 +88,13 @@ def recommend(
     """Recommend items to a user, to anyone with this history, or to all users in a file."""
     to = log_to(log, log_set)
     if all_users or users is not None or out is not None:
-        one_user = {"--user": user, "--history": history, "--like": like or None, "--event": event or None}
-        one_user["--trace"] = trace or None
+        one_user: dict[str, object] = {
+            "--user": user,
+            "--history": history,
+            "--like": like or None,
+            "--trace": trace or None,
+        }
+        one_user |= {"--event": event or None}
         _check_options(all_users, users, out, [name for name, one in one_user.items() if one is not None])
         assert out is not None
         _recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, to, json, events)

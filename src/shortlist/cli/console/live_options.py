@@ -1,7 +1,7 @@
 """The options of verbs that answer from new events of users: --events and --event."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -67,7 +67,7 @@ class LiveAnswer:
 
 
 def with_events(
-    recommender: Recommender, file: str | None, items: Sequence[str], request: dict[str, object]
+    recommender: Recommender, file: str | None, items: Sequence[str], request: Mapping[str, object]
 ) -> LiveAnswer:
     """The recommender with the events of --events, then those of --event; `request` has the options of one user."""
     if items:
@@ -86,7 +86,7 @@ def with_events(
     return LiveAnswer(live, live.apply([*given, *own], now_ms), read)
 
 
-def _check_one_user(request: dict[str, object]) -> None:
+def _check_one_user(request: Mapping[str, object]) -> None:
     if request.get("--user") is None:
         raise ConfigError("--event needs --user ID; for a history without a user use --like ITEM")
     for name in ("--history", "--like"):

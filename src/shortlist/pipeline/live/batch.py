@@ -69,8 +69,8 @@ def _merged(histories: UserHistories, own: dict[int, list[int]], count: int) -> 
     lengths[: len(histories.starts) - 1] = histories.starts.diff()
     kept = torch.repeat_interleave(torch.arange(count), lengths)
     replaced = torch.zeros(count, dtype=torch.bool)
-    for row, items in own.items():
-        lengths[row], replaced[row] = len(items), True
+    for row, mine in own.items():
+        lengths[row], replaced[row] = len(mine), True
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
     items = torch.full((int(starts[-1]),), UNKNOWN, dtype=histories.items.dtype)
     place = torch.repeat_interleave(~replaced, lengths)
