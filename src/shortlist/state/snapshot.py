@@ -44,7 +44,7 @@ def write_snapshot(path: Path, table: StateTable, overwrite: bool) -> None:
         ),
         "cut_keys": _keys([table.cuts[user] for user in cuts]),
     }
-    about = _facts(table) | {"offset": len(table.log), "users": len(users)}
+    about = _facts(table) | {"offset": table.log.size, "users": len(users)}
     cut_users = [table.log.users[user] for user in cuts]
     names = json.dumps({"users": users, "cut": cut_users})
     save(path, KIND, {STATES: tensors, USERS: names}, Lineage(), about, overwrite)
@@ -58,9 +58,9 @@ def read_snapshot(path: Path, table: StateTable) -> int:
     names = _names(path, found)
     records = _records(path, tensors, len(names["users"]), table)
     offset = found.about.get("offset")
-    if not isinstance(offset, int) or not 0 <= offset <= len(table.log):
+    if not isinstance(offset, int) or not 0 <= offset <= table.log.size:
         raise ArtifactError(
-            f"{path}: was made after {offset} events, the log has {len(table.log)}; restore it with its own log"
+            f"{path}: was made after {offset} events, the log has {table.log.size}; restore it with its own log"
         )
     numbers = np.array([table.log.number(user) for user in names["users"]], np.int32)
     kept = np.flatnonzero(numbers >= 0)  # the others were forgotten

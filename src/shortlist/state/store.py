@@ -185,7 +185,7 @@ class UserStateStore:
         key = user_key(user_id)
         with self._lock:
             number = self.log.number(key)
-            self.log.forget(key)
+            self.log.forget(key, self._since_ms)
             for bundle in self._bundles.values():
                 bundle.forget(key)
             for table in self._tables.values() if number != UNKNOWN else ():

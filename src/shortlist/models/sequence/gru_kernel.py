@@ -153,5 +153,5 @@ def _round_to_int8(state):  # type: ignore[no-untyped-def]
     bits[0] = (bits[0] + INT8_SPARE) & ~INT8_SPARE
     step = steps[0] if largest > INT8_LEAST else np.float32(0)
     for j in range(len(state)):
-        state[j] = np.rint(state[j] / step) * step if step > 0 else np.float32(0)
+        state[j] = np.rint(state[j] / step) * step + np.float32(0) if step > 0 else np.float32(0)  # no -0
     return step

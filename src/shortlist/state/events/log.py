@@ -52,7 +52,8 @@ class EventLog:
             self.file = LogFile(Path(folder), sync)
             self.file.load(self._load)
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
         """Number of rows, with those that were erased."""
         return len(self.owner)
 
@@ -102,7 +103,7 @@ class EventLog:
         self, users: Numbers, items: Numbers, times: NDArray[np.int64], ids: NDArray[np.uint64]
     ) -> int:
         """Add events that are new, or none after an error; how many are not newer than the last event of their user."""
-        first = len(self)
+        first = self.size
         if first + len(users) > MOST_EVENTS:
             raise ArtifactError(f"event log: holds {first} events and cannot hold more than {MOST_EVENTS}")
         self._reserve(first + len(users))
@@ -152,12 +153,16 @@ class EventLog:
         del self.disordered[user]
         return least
 
-    def forget(self, user: UserKey) -> None:
-        """Erase a user and the rows of the user, in the files too; a hash of the id stays."""
+    def forget(self, user: UserKey, since_ms: int = 0) -> None:
+        """Erase a user and the rows of the user, in the files too.
+
+        A hash of the id stays, with the time of the newest event, at least `since_ms`: bundles that were made up to then
+        may still have the user.
+        """
         digest, number = user_digest(user), self.number(user)
-        newest = int(self.time.values.max(initial=0))
+        newest = int(self.time.values.max(initial=since_ms))
         if self.file is not None:
-            self.file.forget(Block(len(self), np.empty(0, EVENT), forgotten=(digest, newest), erased=number))
+            self.file.forget(Block(self.size, np.empty(0, EVENT), forgotten=(digest, newest), erased=number))
         self.forgotten[digest] = newest
         if number >= 0:
             self._erase(number)
@@ -191,12 +196,12 @@ class EventLog:
             column.reserve(size)
         if table_size(size) > len(self._slots):
             slots = np.full(table_size(size), UNKNOWN, np.int32)
-            add_rows(slots, self.owner.values, self.id.values, 0, len(self))
+            add_rows(slots, self.owner.values, self.id.values, 0, self.size)
             self._slots = slots
 
     def _add(self, users: Numbers, items: Numbers, times: NDArray[np.int64], ids: NDArray[np.uint64]) -> int:
         """Add events to the columns, the table and the lists; how many are not newer than the last of their user."""
-        first, size = len(self), len(self) + len(users)
+        first, size = self.size, self.size + len(users)
         for column, values in ((self.owner, users), (self.item, items), (self.time, times), (self.id, ids)):
             column.resize(size)
             column.values[first:] = values
@@ -227,7 +232,7 @@ class EventLog:
         events = np.concatenate([block.events for block in blocks]) if blocks else np.empty(0, EVENT)
         columns = [np.ascontiguousarray(events[name]) for name in ("user", "item", "time", "id")]
         self._check(*columns)
-        self._reserve(len(self) + len(events))
+        self._reserve(self.size + len(events))
         self._add(*columns)
         for block in blocks:
             if block.erased >= 0:

@@ -74,13 +74,15 @@ class LogFile:
     def load(self, add: Callable[[list[Block]], None]) -> None:
         """Give the blocks of every file to `add`, cut off an unfinished last block and be ready to append."""
         try:
-            erased = set[int]()
+            erased, users = set[int](), dict[Path, set[int]]()
             for path in self.paths():
                 blocks = self._read(path, is_last=path == self.paths()[-1])
                 add(blocks)
+                users[path] = _users(blocks)
                 erased |= {block.erased for block in blocks if block.erased >= 0}
-            for number in sorted(erased):
-                self._erase(number)  # finish what a killed process has begun
+            for path, own in users.items():
+                if own & erased:  # finish what a killed process has begun
+                    _erase(path, erased)
             self._open(self.paths()[-1] if self.paths() else self._path(0))
         except BaseException:
             self.close()
@@ -112,7 +114,8 @@ class LogFile:
         assert self._file is not None, "the block was written to it"
         os.fsync(self._file.fileno())
         if block.erased >= 0:
-            self._erase(block.erased)
+            for path in self.paths():
+                _erase(path, {block.erased})
             self._open(self.paths()[-1])
 
     def close(self) -> None:
@@ -159,18 +162,26 @@ class LogFile:
             self.cut_bytes = len(data) - end
         return blocks
 
-    def _erase(self, number: int) -> None:
-        """Replace the rows of a user and the id of the user by empty ones in every file that has them."""
-        for path in self.paths():
-            data, changed = path.read_bytes(), False
-            parts = list[bytes]()
-            for block, _ in _blocks(data):
-                assert block is not None, "files were read when the log was opened"
-                kept = _without(block, number)
-                changed |= kept is not block
-                parts.append(kept.packed())
-            if changed:
-                _replace(path, b"".join(parts))
+
+def _users(blocks: Sequence[Block]) -> set[int]:
+    """The numbers of users with events or ids in these blocks."""
+    events = [block.events["user"] for block in blocks]
+    own = set(np.unique(np.concatenate([np.zeros(0, np.int32), *events])).tolist())
+    for block in blocks:
+        own |= {block.first_user + at for at, user in enumerate(block.users) if user is not None}
+    return own
+
+
+def _erase(path: Path, numbers: set[int]) -> None:
+    """Replace the rows and the ids of users by empty ones."""
+    parts, changed = list[bytes](), False
+    for block, _ in _blocks(path.read_bytes()):
+        assert block is not None, "the file was read when the log was opened"
+        kept = _without(block, numbers)
+        changed |= kept is not block
+        parts.append(kept.packed())
+    if changed:
+        _replace(path, b"".join(parts))
 
 
 def _blocks(data: bytes) -> Iterator[tuple[Block | None, int]]:
@@ -204,17 +215,14 @@ def _unfinished(data: bytes, end: int) -> bool:
     return rest.find(MARK, 1) < 0
 
 
-def _without(block: Block, number: int) -> Block:
-    """The block without a user; the same object if it has nothing of the user."""
-    own = block.events["user"] == number
-    place = number - block.first_user
-    named = 0 <= place < len(block.users) and block.users[place] is not None
-    if not own.any() and not named:
+def _without(block: Block, numbers: set[int]) -> Block:
+    """The block without some users; the same object if it has nothing of them."""
+    own = np.isin(block.events["user"], list(numbers))
+    users = [None if block.first_user + at in numbers else user for at, user in enumerate(block.users)]
+    if not own.any() and users == list(block.users):
         return block
-    events, users = block.events.copy(), list(block.users)
+    events = block.events.copy()
     events[own] = ERASED
-    if named:
-        users[place] = None
     return Block(block.first, events, block.first_user, users, block.items, block.forgotten, block.erased)
 
 

@@ -1,6 +1,5 @@
 """Users who become active after the training: when, and what is kept of it."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from shortlist.models.state_model import Promotion
 from shortlist.state.events.log import Key
 
-ABOVE, BELOW = 1.1, 0.9  # times the threshold: between them a user stays in the group
+ABOVE, BELOW = 11, 9  # tenths of the threshold: between them a user stays in the group
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +30,9 @@ class PromotionReport:
 
 def takes_own(rule: Promotion, count: int) -> bool:
     """Whether a user with so many events becomes active."""
-    return count > rule.threshold and count >= math.ceil(ABOVE * rule.threshold)
+    return count > rule.threshold and 10 * count >= ABOVE * rule.threshold
 
 
 def stays_active(rule: Promotion, count: int) -> bool:
     """Whether an active user with so many events stays so."""
-    return count >= BELOW * rule.threshold
+    return 10 * count >= BELOW * rule.threshold

@@ -183,6 +183,7 @@ class StateTable:
         """Store records [U] that were computed earlier."""
         self._flags(users)
         self.records.values[users] = records
+        self._find_due(users, records)
 
     def clear(self) -> None:
         """Remove all records."""

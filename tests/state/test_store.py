@@ -1,0 +1,416 @@
+"""The store: states are a function of the ordered events, however these arrive."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist.errors import ArtifactError, ConfigError, VersionMismatch
+from shortlist.models.sequence.two_time_scale import TwoTimeScale, TwoTimeScaleConfig
+from shortlist.state import EventLog, UserEvent, UserHistories, UserStates, UserStateStore
+from tests.state.live_world import (
+    CATALOGUE,
+    HISTORIES,
+    NOW,
+    SECOND,
+    USERS,
+    bits,
+    by_hand,
+    event,
+    histories,
+    make_store,
+    model,
+    random_events,
+)
+
+READOUTS = ("plain", "plus", "anchored")
+STORAGES = ("fp32", "fp16", "int8")
+ALL = ("u0", "u1", "u2", "u3", "u4", "u5", "new", 7, "nobody")
+
+
+def applied(store, events, size=None):
+    """All events in batches of a size."""
+    size = size or max(len(events), 1)
+    for at in range(0, len(events), size):
+        store.apply(events[at : at + size], NOW)
+    return store
+
+
+@pytest.mark.parametrize("readout", READOUTS)
+@pytest.mark.parametrize("size", [1, 7, None])
+def test_vectors_are_those_of_one_step_after_the_other(readout, size):
+    which = model(readout)
+    events = random_events(60, ALL[:-1])
+    store = applied(make_store(which), events, size)
+    expected = torch.stack([by_hand(which, user, events) for user in ALL])
+    np.testing.assert_allclose(store.query(ALL).numpy(), expected.numpy(), atol=1e-5)
+
+
+def test_vectors_are_those_of_the_model_over_the_whole_history():
+    which = model()
+    store = applied(make_store(which), random_events(60, ALL[:-1]))
+    for user in ALL:
+        history = torch.tensor([store.history(user)], dtype=torch.int64)
+        expected = which.users(history, torch.tensor([store.row(user)]))[0]
+        np.testing.assert_allclose(store.query([user])[0].numpy(), expected.detach().numpy(), atol=1e-5)
+
+
+def test_histories_are_those_of_the_bundle_and_then_the_live_events():
+    events = random_events(40)
+    store = applied(make_store(), events[::-1], 3)
+    own = [CATALOGUE.row(one.item_id) for one in events if one.user_id == "u1"]
+    assert store.history("u1") == [*HISTORIES[1], *own]
+    assert store.history("nobody") == []
+    assert make_store(max_history=2).history("u1") == HISTORIES[1][-2:]
+    assert applied(make_store(max_history=2), events).history("u1") == own[-2:]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_same_event_twice_counts_once(storage):
+    """Spec test 31: apply(e); apply(e) = apply(e), in one batch, later, and after other events."""
+    events = random_events(30)
+    once = applied(make_store(storage=storage), events)
+    twice = make_store(storage=storage)
+    assert twice.apply([*events, *events[:5]], NOW).duplicates == 5
+    report = twice.apply(events[10:20], NOW)
+    assert (report.applied, report.duplicates) == (0, 10)
+    assert bits(once) == bits(twice)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_permutation_inside_the_reorder_window_gives_the_same_bytes(storage):
+    """Spec test 32."""
+    events = random_events(200)
+    expected = bits(applied(make_store(storage=storage), events))
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(len(events))
+        store = make_store(storage=storage, reorder_seconds=1000.0)
+        applied(store, [events[at] for at in order], size=1 + 3 * seed)
+        assert bits(store) == expected
+        assert store.report(NOW).events.late == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_delivery_of_the_same_events_gives_the_same_bytes(data):
+    """Order, duplicates, batches, and queries between them."""
+    events = random_events(25, seed=data.draw(st.integers(0, 3)), spacing=100.0)
+    expected = bits(applied(make_store(), events))
+    again = data.draw(st.lists(st.sampled_from(events), max_size=10))
+    sent = data.draw(st.permutations([*events, *again]))
+    store = make_store(checkpoints=data.draw(st.sampled_from([0, 1, 100])))
+    while sent:
+        size = data.draw(st.integers(1, len(sent)))
+        store.apply(sent[:size], NOW)
+        sent = sent[size:]
+        if data.draw(st.booleans()):
+            store.query(["u0", "new"])
+    assert bits(store) == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_late_events_of_long_users_are_replayed_from_a_checkpoint(data):
+    """One user, so that records are kept; the bytes are those of a store without any."""
+    count = data.draw(st.integers(30, 80))
+    events = [event("new", 100 + (7 * at) % 30, at) for at in range(count)]
+    late = data.draw(st.sets(st.integers(0, count - 1), max_size=6))
+    first = [one for at, one in enumerate(events) if at not in late]
+    store = make_store(reorder_seconds=data.draw(st.sampled_from([0.0, 5.0, 50.0])))
+    for one in first:
+        store.apply([one], NOW)
+    for at in data.draw(st.permutations(sorted(late))):
+        store.apply([events[at]], NOW)
+        if data.draw(st.booleans()):
+            store.query(["new"])
+    assert bits(store) == bits(applied(make_store(), events))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_two_events_of_a_user_in_a_batch_are_two_sequential_applies(storage):
+    """Spec test 38."""
+    for user in ("new", "u1", "u0"):
+        for order in (1, -1):
+            pair = [event(user, 105, 1), event(user, 109, 2)][::order]
+            one, two = make_store(storage=storage), make_store(storage=storage)
+            together = one.apply(pair, NOW)
+            apart = [two.apply([single], NOW) for single in pair]
+            assert together.applied == sum(report.applied for report in apart) == 2
+            assert together.late == sum(report.late for report in apart)
+            assert bits(one) == bits(two)
+
+
+def test_late_events_are_counted_and_replayed_or_dropped():
+    events = [event("new", 100, 0), event("new", 101, 1000), event("new", 102, 650), event("new", 103, 700)]
+    store = make_store(late="replay")
+    assert store.apply(events, NOW).late == 1  # 650 is more than 300 s older than 1000
+    assert bits(store) == bits(applied(make_store(), sorted(events, key=lambda one: one.time_ms)))
+    dropping = make_store(late="drop")
+    report = dropping.apply(events, NOW)
+    assert (report.applied, report.late, report.duplicates) == (3, 1, 0)
+    assert bits(dropping) == bits(applied(make_store(), [events[0], events[3], events[1]]))
+    assert dropping.apply([events[2]], NOW).late == 1  # it comes again and is dropped again
+    assert dropping.history("new") == [0, 3, 1]
+
+
+@pytest.mark.parametrize("readout", READOUTS)
+def test_rebuilt_state_is_the_live_one(readout):
+    """Spec test 33."""
+    store = applied(make_store(model(readout)), random_events(100), 9)
+    before = {user: store.query([user])[0] for user in ALL}
+    for user in ALL:
+        assert torch.equal(store.rebuild(user), before[user])
+        assert torch.equal(store.query([user])[0], before[user])
+
+
+@pytest.mark.parametrize("storage", [*STORAGES])
+def test_forgotten_user_begins_from_the_common_start(storage):
+    """Spec test 39."""
+    which = model()
+    store = applied(make_store(which, storage=storage), random_events(100), 9)
+    start = make_store(which, storage=storage).query(["nobody"])
+    others = bits(store, ("u0", "u2", "u3", 7))
+    for user in ("u1", "new", "nobody", "u5"):
+        store.forget(user)
+        assert store.history(user) == []
+        assert store.row(user) == -1
+        assert torch.equal(store.query([user]), start)
+    assert bits(store, ("u0", "u2", "u3", 7)) == others
+    assert not any(one in ("u1", "new") for one in store.log.users)
+    fresh = applied(make_store(which, storage=storage), [event("else", 104, 5)])
+    store.apply([event("u1", 104, 5)], NOW)
+    assert torch.equal(store.query(["u1"]), fresh.query(["else"]))
+    assert store.history("u1") == [4]
+
+
+def test_changed_users_are_those_with_live_events_or_forgotten():
+    store = make_store()
+    assert store.changed() == []
+    store.apply([event("u0"), event(7), event("5")], NOW)
+    store.forget("u1")
+    store.forget("nobody")
+    assert sorted(map(str, store.changed())) == ["5", "7", "u0", "u1"]
+    store.forget("u0")
+    store.apply([event("u1", seconds=9)], NOW)
+    assert sorted(map(str, store.changed())) == ["5", "7", "u0", "u1"]
+
+
+def test_number_and_its_text_are_one_user():
+    store = make_store()
+    store.apply([event("7", 100, 1), event(7, 101, 2)], NOW)
+    assert store.history("7") == store.history(7) == [0, 1]
+
+
+def test_columns_and_events_give_the_same_states():
+    events = random_events(80, ("u0", "u1", "new"))
+    one, two = applied(make_store(), events), make_store()
+    for at in range(0, 80, 20):
+        part = events[at : at + 20]
+        columns = [[getattr(each, name) for each in part] for name in UserEvent.__slots__]
+        users, items, times, ids = columns
+        report = two.apply_columns(users, items, np.array(times), np.array(ids), NOW)
+        assert report.applied == 20
+    assert bits(one) == bits(two)
+
+
+def test_version_that_is_not_there_is_refused():
+    """Spec test 35."""
+    store = make_store(version="one")
+    assert store.query(["u0"], "one").shape == (1, 8)
+    with pytest.raises(VersionMismatch, match="expected version one, got two"):
+        store.query(["u0"], "two")
+
+
+def test_store_without_a_model_has_histories_only():
+    store = UserStateStore(None, USERS, CATALOGUE, histories(), "histories")
+    assert store.apply([event("u1", 105, 1), event("new", 105, 1), event("u1", 104, 0)], NOW).applied == 3
+    assert store.history("u1") == [*HISTORIES[1], 4, 5]
+    assert store.memory().record_bytes == 0
+    assert store.report(NOW).users == 2
+    for ask in (
+        lambda: store.query(["u1"]),
+        store.review,
+        lambda: store.snapshot("x"),
+        lambda: store.promote("u1"),
+    ):
+        with pytest.raises(ConfigError, match="no model with a user state"):
+            ask()
+    store.forget("u1")
+    assert store.history("u1") == []
+
+
+def test_events_before_the_bundle_count_neither_when_they_come_nor_in_an_old_log():
+    log = EventLog()
+    applied(make_store(log=log), [event("new", 100, 5), event("u0", 101, 5), event("u0", 102, 20)])
+    later = make_store(log=log, since_ms=10 * SECOND)
+    assert later.apply([event("new", 103, 9)], NOW).rejected[0].code == "before_the_bundle"
+    assert later.history("u0") == [*HISTORIES[0], 2]
+    assert later.history("new") == []
+    expected = applied(make_store(), [event("u0", 102, 20)])
+    assert bits(later) == bits(expected)
+
+
+def test_all_events_of_a_batch_or_none():
+    """Every place that can fail."""
+    events = random_events(40)
+    store = applied(make_store(), events[:20])
+    before = bits(store), store.changed(), store.log.size
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    append, store.log.append = store.log.append, full
+    with pytest.raises(OSError, match="No space left"):
+        store.apply([*events[20:], event("fresh", 100, 99)], NOW)
+    store.log.append = append
+    assert (bits(store), store.changed(), store.log.size) == before
+    with pytest.raises(AttributeError):
+        store.apply([*events[20:30], None], NOW)
+    assert (bits(store), store.changed(), store.log.size) == before
+    assert bits(applied(store, events[20:])) == bits(applied(make_store(), events))
+
+
+def test_invalid_events_of_a_batch_are_left_out_with_their_reasons():
+    store = make_store()
+    report = store.apply(
+        [
+            event("new", 100, 1),
+            event("new", 999, 2),
+            event("", 100, 3),
+            event("new", 100, -1),
+            event("new", 100, 1e9),
+        ],
+        NOW // 1000,
+    )
+    assert report.applied == 1
+    assert [(one.index, one.code) for one in report.rejected] == [
+        (1, "unknown_items"),
+        (2, "bad_ids"),
+        (3, "bad_ids"),
+        (4, "bad_ids"),
+    ]
+    times = [UserEvent("new", 100, -1, 5), UserEvent("new", 100, 2**50, 6), UserEvent("new", 100, NOW, 7)]
+    report = store.apply(times, NOW // 1000)
+    assert [one.code for one in report.rejected] == ["bad_times", "bad_times", "from_the_future"]
+    assert store.history("new") == [0]
+    assert store.report(NOW).events.rejected == {
+        "unknown_items": 1,
+        "bad_ids": 3,
+        "bad_times": 2,
+        "from_the_future": 1,
+    }
+    assert store.apply([], NOW).applied == 0
+
+
+def test_threads_apply_and_query_at_once():
+    users = [f"user {number}" for number in range(8)]
+    events = {user: [event(user, 100 + (3 * at) % 30, at, 100 * at) for at in range(60)] for user in users}
+    store, errors = make_store(), []
+
+    def work(user):
+        try:
+            for at in range(0, 60, 4):
+                store.apply(events[user][at : at + 4][::-1], NOW)
+                store.query(users)
+                store.history(user)
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(user,)) for user in users for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    expected = applied(make_store(), [one for own in events.values() for one in own])
+    assert bits(store, users) == bits(expected, users)
+    assert store.report(NOW).events.duplicates == 8 * 60
+
+
+def test_user_with_many_events_has_a_bounded_history():
+    count = 20_000
+    store = make_store(max_history=100)
+    ids = np.arange(count)
+    for at in range(0, count, 2000):
+        part = ids[at : at + 2000]
+        report = store.apply_columns(
+            ["heavy"] * 2000, (100 + part % 30).tolist(), SECOND * (part + 1), part, NOW
+        )
+        assert report.applied == 2000
+    assert store.history("heavy") == [int(at % 30) for at in range(count - 100, count)]
+    whole = make_store()
+    whole.apply_columns(["heavy"] * count, (100 + ids % 30).tolist(), SECOND * (ids + 1), ids, NOW)
+    assert bits(store, ["heavy"]) == bits(whole, ["heavy"])
+    assert store.memory().checkpoints < 10_000
+
+
+@pytest.mark.parametrize(("storage", "drift"), [("fp16", 2e-3), ("int8", 0.05)])
+def test_drift_of_a_stored_state_is_bounded_over_500_steps(storage, drift):
+    """Spec 6: it does not accumulate, since every step forgets a part of the error."""
+    torch.manual_seed(1)
+    which = TwoTimeScale(TwoTimeScaleConfig(n_items=30, width=64, n_users=6)).eval()
+    with torch.no_grad():
+        which.items.normal_()
+    events = [event("new", 100 + (at * at) % 30, at) for at in range(500)]
+    exact, rounded = make_store(which), make_store(which, storage=storage)
+    errors = []
+    for at in range(0, 500, 50):
+        for store in (exact, rounded):
+            store.apply(events[at : at + 50], NOW)
+        errors.append(float((exact.query(["new"]) - rounded.query(["new"])).abs().max()))
+    assert 0 < max(errors) < drift
+
+
+def test_memory_is_reported_by_part():
+    store = applied(make_store(model(width=64, n_active=0)), [event(user, 100, 1) for user in range(2000)])
+    memory = store.memory()
+    assert (memory.users, memory.events, memory.record_bytes) == (2000, 2000, 288)
+    assert memory.records >= 2000 * 288
+    assert memory.total == sum(
+        (memory.records, memory.user_index, memory.event_columns, memory.event_index, memory.checkpoints)
+    )
+    assert 288 < memory.bytes_per_user < 2 * 288
+    assert 28 <= memory.bytes_per_event < 60
+    small = applied(make_store(model(width=64, n_active=0), storage="int8"), [event("a", 100, 1)])
+    assert small.memory().record_bytes == 104
+
+
+def test_model_that_holds_nan_is_refused():
+    which = model()
+    with torch.no_grad():
+        which.items[3, 2] = math.nan
+    with pytest.raises(ArtifactError, match="NaN or infinite"):
+        make_store(which)
+
+
+def test_model_of_another_catalogue_is_refused():
+    with pytest.raises(ArtifactError, match="5 item vectors and the catalogue 30 items"):
+        make_store(model(n_items=5))
+
+
+def test_history_shorter_than_the_base_is_read_from_the_common_start():
+    which = model()
+    short = UserHistories(torch.tensor([0, 1, 2]), torch.tensor([5, 6]))
+    store = UserStateStore(which, USERS, CATALOGUE, short, "one")
+    expected = which.users(torch.tensor([[6]]), torch.tensor([1])).detach()
+    np.testing.assert_allclose(store.query(["u1"]).numpy(), expected.numpy(), atol=1e-5)
+
+
+def test_user_vectors_of_everybody_in_a_model_where_all_have_their_own():
+    which = model(all_own=True)
+    which.base[-1] = 0  # of unknown users
+    events = random_events(40)
+    store = applied(make_store(which), events, 3)
+    expected = torch.stack([by_hand(which, user, events) for user in ("u1", "new", "nobody")])
+    np.testing.assert_allclose(store.query(["u1", "new", "nobody"]).numpy(), expected.numpy(), atol=1e-5)
+
+
+def test_store_has_the_interface_of_the_service():
+    states: UserStates = make_store()
+    states.apply([event()], NOW)
+    assert states.version == "one"
+    states.close()
