@@ -42,6 +42,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench evaluate --json
 	$(BIN)/shortlist bench train --json
 	$(BIN)/shortlist bench bandit --json
+	$(BIN)/shortlist bench ccf --json
 
 docs: $(VENV)/.ready-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs site

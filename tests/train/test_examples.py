@@ -22,7 +22,7 @@ from tests.train.test_event_weights import fitted, same
 
 N_ITEMS = 20
 OWN = np.arange(N_ITEMS) < 10
-WITHOUT_HISTORIES = ["popular", "co-visit", "item-knn", "ease", "mf", "lightgcn"]
+WITHOUT_HISTORIES = ["popular", "co-visit", "item-knn", "ease", "mf", "ccf", "lightgcn"]
 WITH_HISTORIES: list[tuple[str, dict[str, Any]]] = [
     ("last-click", {}),
     ("sasrec", {"loss": "softmax"}),

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from shortlist.lab.bench.bandit import bench_bandit
 from shortlist.lab.bench.batch import bench_batch
+from shortlist.lab.bench.ccf import bench_ccf
 from shortlist.lab.bench.data import bench_data
 from shortlist.lab.bench.evaluate import bench_evaluate
 from shortlist.lab.bench.index import bench_index
@@ -28,6 +29,7 @@ class Bench(Protocol):
 BENCHES: Mapping[str, Bench] = {
     "bandit": bench_bandit,
     "batch": bench_batch,
+    "ccf": bench_ccf,
     "data": bench_data,
     "evaluate": bench_evaluate,
     "index": bench_index,
@@ -45,6 +47,7 @@ __all__ = [
     "BENCHES",
     "bench_bandit",
     "bench_batch",
+    "bench_ccf",
     "bench_data",
     "bench_evaluate",
     "bench_index",

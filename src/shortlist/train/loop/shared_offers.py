@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 BLOCK = 1 << 18  # logits of a block, 1 MB: they stay in the cache from the scores to both gradients
+ROWS = 128  # least rows of a block: products of fewer are slow
 GPU_BLOCK = 1 << 26  # on a GPU, where small blocks cost launches
 
 
@@ -14,6 +15,7 @@ class _SharedOffers(torch.autograd.Function):
 
     Logits are users items' + bias [U], and + own [P] at the positive. The gradient of a loss by its logits is
     softmax - one-hot; each block adds its part of both gradients, so nothing of the size P x U is allocated.
+    `factor` [P] multiplies the losses; None: 1 / P multiplies all.
     """
 
     @staticmethod
@@ -24,22 +26,26 @@ class _SharedOffers(torch.autograd.Function):
         target: Tensor,
         bias: Tensor,
         own: Tensor,
-        factor: Tensor,
+        factor: Tensor | None,
         hidden: Tensor | None,
     ) -> Tensor:
         by_user, by_item, total = torch.empty_like(users), torch.zeros_like(items), users.new_zeros(())
-        rows = max((GPU_BLOCK if users.is_cuda else BLOCK) // max(len(items), 1), 1)
+        rows = max((GPU_BLOCK if users.is_cuda else BLOCK) // max(len(items), 1), ROWS)
         logits = users.new_empty((min(rows, len(users)), len(items)))
         for start in range(0, len(users), rows):
             part = slice(start, start + rows)
             given, block = users[part], logits[: len(users[part])]
             torch.addmm(bias, given, items.T, out=block)
             losses = _losses(block, target[part], own[part], None if hidden is None else hidden[part])
-            total += (losses * factor[part]).sum()
+            total += losses.sum() if factor is None else losses @ factor[part]
             if any(ctx.needs_input_grad[:2]):
-                block *= factor[part, None]
+                if factor is not None:
+                    block *= factor[part, None]
                 torch.mm(block, items, out=by_user[part])
                 by_item.addmm_(block.T, given)
+        if factor is None:
+            for one in (total, by_user, by_item):
+                one.div_(max(len(users), 1))
         ctx.save_for_backward(by_user, by_item)
         return total
 
@@ -64,10 +70,7 @@ def shared_offer_loss(
     those of weight 0 are left out. `hidden` [P, U] items are left out, never the positive. Gradients go to users and
     items.
     """
-    if weights is None:
-        factor = users.new_full((len(users),), 1 / max(len(users), 1))
-    else:
-        factor = weights / (weights > 0).sum().clamp(min=1)
+    factor = None if weights is None else weights / (weights > 0).sum().clamp(min=1)
     given = (users, items, target, bias, own, factor, hidden)
     loss: Tensor = _SharedOffers.apply(*given)  # type: ignore[no-untyped-call]
     return loss
@@ -80,8 +83,10 @@ def _losses(logits: Tensor, target: Tensor, own: Tensor, hidden: Tensor | None) 
     if hidden is not None:
         logits.masked_fill_(hidden, -torch.inf)
     logits[here, target] = positive
-    largest = logits.amax(1, keepdim=True)
-    total = logits.sub_(largest).exp_().sum(1, keepdim=True)
-    logits.div_(total)
+    largest = logits.amax(1)
+    torch.softmax(logits, 1, out=logits)
+    normaliser = (
+        largest - logits.amax(1).log()
+    )  # logsumexp: the largest probability is exp(largest - normaliser)
     logits[here, target] -= 1
-    return total[:, 0].log() + largest[:, 0] - positive
+    return normaliser - positive

@@ -83,6 +83,7 @@ class CCFTrainer(LoopTrainer):
     uses_weights: ClassVar[bool | None] = True
 
     model: type[Any] = field(default=CCF, kw_only=True)
+    epochs: int = 20
     batch_size: int = 1024
     learning_rate: float = setting(
         1e-3, "Learning rate of Adam, for the layers over item features.", least=1e-9, most=10
