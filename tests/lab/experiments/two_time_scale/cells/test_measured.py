@@ -15,6 +15,7 @@ from shortlist.lab.experiments.two_time_scale.cells.measured import (
     by_train_bins,
     curves,
     estimate,
+    mean_of,
 )
 
 
@@ -36,6 +37,7 @@ def test_means_are_those_of_the_summary(sums, found, data, segment, column):
     expected = summary(found, data.test, data.threshold, samples=10).of(segment, kind, metric).by_event.mean
     own = estimate(sums, sums.segment(segment, data.threshold), column)
     assert own.mean == pytest.approx(expected)
+    assert mean_of(sums, sums.segment(segment, data.threshold), column) == pytest.approx(expected)
 
 
 def test_a_tensor_keeps_the_sums(sums):

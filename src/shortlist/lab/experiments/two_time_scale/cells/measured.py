@@ -77,6 +77,12 @@ class UserSums:
         return self.drawn if name.endswith(DRAWN) else self.events
 
 
+def mean_of(sums: UserSums, users: Bools, column: str) -> float | None:
+    """The mean over the events of some users; None where no negatives were drawn for them."""
+    count = float(sums.counts(column)[users].sum())
+    return float(sums.column(column)[users].sum()) / count if count else None
+
+
 def estimate(sums: UserSums, users: Bools, column: str) -> Estimate:
     """The mean over the events of some users, with its interval over users."""
     return shares(sums.column(column)[users][:, None], sums.counts(column)[users])[0]

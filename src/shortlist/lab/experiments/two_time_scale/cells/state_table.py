@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from shortlist.lab.experiments.cache import AnswerCache, empty
-from shortlist.lab.experiments.two_time_scale.cells.measured import COLUMNS, PRIMARY, UserSums, estimate
+from shortlist.lab.experiments.two_time_scale.cells.measured import COLUMNS, PRIMARY, UserSums, mean_of
 from shortlist.lab.experiments.two_time_scale.cells.places import Place
 from shortlist.lab.experiments.two_time_scale.cells.state_cell import StateCell
 from shortlist.lab.result import Difference, Row, row
@@ -94,28 +94,38 @@ class StateTable:
             if not all(mask.any() for mask in masks):
                 continue
             for column in columns:
-                found = (estimate(one.sums, mask, column).mean for one, mask in zip(own, masks, strict=True))
-                means = [mean for mean in found if mean is not None]  # None: no negatives were drawn
-                if means:
-                    yield row(method, f"{column}, {segment}", means)
+                means = [mean_of(one.sums, mask, column) for one, mask in zip(own, masks, strict=True)]
+                known = [mean for mean in means if mean is not None]
+                if known:
+                    yield row(method, f"{column}, {segment}", known)
         for fact, metric in (("validation", "validation mrr"), ("seconds", "seconds"), ("memory", "peak MB")):
             values = [one.facts[fact] for one in own if fact in one.facts]
             if values:
                 yield row(method, metric, values)
 
     def intervals(self, columns: Sequence[str] = FULL_CATALOGUE) -> dict[str, dict[str, list[Any]]]:
-        """Mean, low and high end over the users of all seeds, by system and metric."""
+        """Mean, low and high end over the users of all seeds, and their number, by system and metric."""
         found: dict[str, dict[str, list[Any]]] = {}
-        for place, systems in self.answers.items():
-            for system, own in systems.items():
-                sums = self.pooled(place, system, list(own))
-                values = found.setdefault(f"{system} on {place}", {})
+        for place in self.places:
+            for seeds, systems in self._by_seeds(place, self.systems(place)).items():
+                pooled = [self.pooled(place, system, seeds) for system in systems]
                 for segment in SEGMENTS:
-                    users = sums.segment(segment, place.budget.threshold)
-                    if users.any():
-                        for column in columns:
-                            one = estimate(sums, users, column)
-                            values[f"{column}, {segment}"] = [one.mean, one.low, one.high, int(users.sum())]
+                    users = pooled[0].segment(segment, place.budget.threshold)
+                    if not users.any():
+                        continue
+                    tops = [one.column(column)[users] for one in pooled for column in columns]
+                    values = shares(np.column_stack(tops), pooled[0].events[users])
+                    names = [(system, column) for system in systems for column in columns]
+                    for (system, column), one in zip(names, values, strict=True):
+                        own = found.setdefault(f"{system} on {place}", {})
+                        own[f"{column}, {segment}"] = [one.mean, one.low, one.high, int(users.sum())]
+        return found
+
+    def _by_seeds(self, place: Place, systems: Sequence[str]) -> dict[tuple[int, ...], list[str]]:
+        """Systems by the seeds that they have: those of one group have the same users, and share samples."""
+        found: dict[tuple[int, ...], list[str]] = {}
+        for system in systems:
+            found.setdefault(tuple(self.seeds(place, (system,))), []).append(system)
         return found
 
     def difference(
@@ -132,13 +142,26 @@ class StateTable:
         self, place: Place, one: str, others: Sequence[str], columns: Sequence[str] = (PRIMARY,)
     ) -> Iterator[Difference]:
         """The differences of one system from others, in every segment."""
-        for other in others:
-            if other == one or not self.has(place, one, other):
-                continue
-            for column in columns:
-                for segment in SEGMENTS:
-                    found, users = self.difference(place, one, other, segment, column)
+        known = [other for other in others if other != one and self.has(place, one, other)]
+        groups: dict[tuple[int, ...], list[str]] = {}
+        for other in known:
+            groups.setdefault(tuple(self.seeds(place, (one, other))), []).append(other)
+        for seeds, systems in groups.items():
+            first = self.pooled(place, one, seeds)
+            seconds = [self.pooled(place, other, seeds) for other in systems]
+            for segment in SEGMENTS:
+                users = first.segment(segment, place.budget.threshold)
+                gains = [
+                    (first.column(column) - second.column(column))[users]
+                    for column in columns
+                    for second in seconds
+                ]
+                if not users.any():
+                    continue
+                names = [(column, other) for column in columns for other in systems]
+                values = shares(np.column_stack(gains), first.events[users])
+                for (column, other), found in zip(names, values, strict=True):
                     if found.mean is None or found.low is None or found.high is None:
                         continue
-                    metric, where = f"{column}, {segment}", str(place)
-                    yield Difference(where, one, other, metric, found.mean, found.low, found.high, users)
+                    metric, count = f"{column}, {segment}", int(users.sum())
+                    yield Difference(str(place), one, other, metric, found.mean, found.low, found.high, count)
