@@ -1,11 +1,15 @@
 """Events of live users over restarts of the service."""
 
+import shutil
+from dataclasses import replace
+
 import pytest
+import torch
 
 from shortlist.errors import ArtifactError
 from shortlist.serve import LiveTo, make_app
 from shortlist.serve.live import EVENTS, SNAPSHOT, live_recommender
-from shortlist.state import StateSettings
+from shortlist.state import StateSettings, UserEvent, UserHistories
 from tests.pipeline.live.live_users import model, pipeline, recommender
 
 from .live_service import TAKEN, event, live_service, post, slate
@@ -17,14 +21,18 @@ def checked(client, user):
     ]
 
 
+def snapshots(folder):
+    return list(folder.glob(f"{SNAPSHOT}*"))
+
+
 def test_states_are_the_same_after_a_restart(tmp_path):
     to = LiveTo(str(tmp_path / "state"))
     with live_service(to) as client:
         post(client, *(event(user, item, at) for user in ("a", "new") for at, item in enumerate(TAKEN)))
         before = [checked(client, user) for user in ("a", "b", "new")]
-    assert (tmp_path / "state" / SNAPSHOT).is_dir()
+    assert snapshots(tmp_path / "state")
     with live_service(to) as client:
-        assert not (tmp_path / "state" / SNAPSHOT).exists()  # a forgotten user is in no old one
+        assert not snapshots(tmp_path / "state")  # a forgotten user is in no old one
         for user, (items, scores) in zip(("a", "b", "new"), before, strict=True):
             found, again = checked(client, user)
             assert found == items
@@ -39,9 +47,8 @@ def test_states_without_a_snapshot_are_computed_from_the_events(tmp_path):
     with live_service(to) as client:
         post(client, *(event("a", item, at) for at, item in enumerate(TAKEN)))
         items, scores = checked(client, "a")
-    for path in (tmp_path / SNAPSHOT).iterdir():
-        path.unlink()
-    (tmp_path / SNAPSHOT).rmdir()
+    for path in snapshots(tmp_path):
+        shutil.rmtree(path)
     with live_service(to) as client:
         found, again = checked(client, "a")
         assert (found, again) == (items, pytest.approx(scores, rel=1e-4))
@@ -66,6 +73,38 @@ def test_states_of_another_model_are_computed_again(tmp_path):
         assert one.states.history("a")[-1] == 20
         assert one.states.version != recommender().live().states.version
         assert one.states.query(["a"]).shape == (1, 8)
+
+
+@pytest.mark.parametrize("change", ["storage", "damaged"])
+def test_snapshot_that_does_not_fit_is_left_out(tmp_path, change):
+    to = LiveTo(str(tmp_path))
+    with live_service(to) as client:
+        post(client, *(event("a", item, at) for at, item in enumerate(TAKEN)))
+        items, _ = checked(client, "a")
+    if change == "damaged":
+        (snapshots(tmp_path)[0] / "manifest.json").write_text("{}")
+    with live_service(
+        LiveTo(str(tmp_path), StateSettings(storage="fp16" if change == "storage" else "fp32"))
+    ) as client:
+        assert checked(client, "a")[0] == items
+
+
+def test_events_of_a_refreshed_bundle_count_once(tmp_path):
+    """The new bundle has the events of its log in the histories; later ones are still live."""
+    to, old = LiveTo(str(tmp_path)), recommender()
+    with live_recommender(old, to) as one:
+        one.apply([UserEvent("b", "i20", 5000, "x"), UserEvent("b", "i21", 9000, "y")], 10_000)
+        assert one.states.history("b") == [7, 9, 20, 21]
+        before = one.states.query(["b"])
+    histories = UserHistories(
+        torch.tensor([0, 5, 8, 11]), torch.tensor([1, 2, 3, 4, 5, 7, 9, 20, 11, 12, 13])
+    )
+    new = replace(old, histories=histories, about=replace(old.about, ends=5000))
+    with live_recommender(new, to) as one:
+        assert one.states.history("b") == [7, 9, 20, 21]
+        torch.testing.assert_close(one.states.query(["b"]), before, rtol=1e-5, atol=1e-5)
+        report = one.apply([UserEvent("b", "i22", 4000, "z")], 10_000)
+        assert [one.code for one in report.rejected] == ["before_the_bundle"]
 
 
 def test_one_process_at_a_time_has_a_folder(tmp_path):

@@ -1,5 +1,6 @@
 """Live users of a service: their events and states are open while it runs."""
 
+import hashlib
 import shutil
 import time
 from collections.abc import Iterator
@@ -7,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shortlist.errors import VersionMismatch
+from shortlist.errors import ArtifactError, VersionMismatch
 from shortlist.pipeline import Recommender
 from shortlist.pipeline.live.states import live_states
 from shortlist.serve.log import LOGGER
 from shortlist.state import EventLog, StateSettings, UserStateStore
 
-EVENTS, SNAPSHOT = "events", "snapshot"
+EVENTS, SNAPSHOT = "events", "snapshot-"
 
 
 @dataclass(frozen=True)
@@ -43,25 +44,36 @@ def live_recommender(recommender: Recommender, to: LiveTo | None) -> Iterator[Re
 
 @contextmanager
 def _kept(recommender: Recommender, folder: Path, settings: StateSettings) -> Iterator[UserStateStore]:
-    """States from the event log in a folder.
+    """States from the event log in a folder, with a snapshot from the last stop.
 
-    A snapshot of the states is there only while nothing runs: a user who is forgotten is in no old one. Without it, or
-    with that of another model, the state of a user is computed from the log when it is needed.
+    A snapshot is there only while nothing runs: a user who is forgotten is in no old one. Without it, or with that of
+    another bundle, the state of a user is computed from the log when it is needed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    snapshot = folder / SNAPSHOT
     with EventLog(folder / EVENTS) as log:
         states = live_states(recommender, settings, log)
+        snapshot = folder / f"{SNAPSHOT}{bundle_key(recommender)}"
         if snapshot.is_dir():
             _restore(states, snapshot)
-            shutil.rmtree(snapshot)
+        for old in folder.glob(f"{SNAPSHOT}*"):
+            shutil.rmtree(old)
         yield states
         if states.model is not None:
             states.snapshot(snapshot)
 
 
+def bundle_key(recommender: Recommender) -> str:
+    """A name of the weights and histories that states were computed with."""
+    if recommender.about.version:
+        return recommender.about.version
+    digest = hashlib.sha256(f"{recommender.users.fingerprint} {recommender.about.ends}".encode())
+    for part in (recommender.histories.starts, recommender.histories.items):
+        digest.update(part.contiguous().numpy().data)
+    return digest.hexdigest()[:12]
+
+
 def _restore(states: UserStateStore, snapshot: Path) -> None:
     try:
         states.restore(snapshot)
-    except VersionMismatch:
-        LOGGER.info("states of another model: they are computed again from the events")
+    except (VersionMismatch, ArtifactError) as error:
+        LOGGER.warning("states are computed from the events", extra={"fields": {"cause": str(error)}})

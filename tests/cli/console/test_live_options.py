@@ -73,9 +73,9 @@ def test_left_out_events_are_named_with_their_line(live_bundle, tmp_path):
     found = run("recommend", live_bundle, "--user", "a", "--events", file)
     notes = " ".join(found.stderr.split())
     assert found.exit_code == 0
-    assert "1 new events applied" in notes
-    assert "1 events were there already" in notes
-    assert "1 of 3 events were left out, the first is" in notes
+    assert "new events applied: 1" in notes
+    assert "events that were there already: 1" in notes
+    assert "events left out: 1 of 3, the first is" in notes
     assert "e.csv:3: expected an item of the catalogue" in notes
     payload = answer("recommend", live_bundle, "--user", "a", "--events", file)
     (rejected,) = payload["events"]["rejected"]

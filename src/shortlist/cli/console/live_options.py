@@ -53,12 +53,12 @@ class LiveAnswer:
         if self.report is None:
             return []
         report, total = self.report, 0 if self.read is None else len(self.read.events)
-        notes = [f"{report.applied:,} new events applied"]
+        notes = [f"new events applied: {report.applied:,}"]
         if report.duplicates:
-            notes.append(f"{report.duplicates:,} events were there already")
+            notes.append(f"events that were there already: {report.duplicates:,}")
         if report.rejected:
             first = report.rejected[0]
-            count = f"{len(report.rejected):,} of {total:,} events were left out"
+            count = f"events left out: {len(report.rejected):,} of {total:,}"
             notes.append(f"{count}, the first is {self._where(first.index)}: {first.detail}")
         return notes
 
