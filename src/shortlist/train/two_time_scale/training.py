@@ -25,7 +25,7 @@ from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
 from shortlist.train.two_time_scale.gauge import gauge_fix
 from shortlist.train.two_time_scale.joint import as_parameters, both_groups
 from shortlist.train.two_time_scale.new_items import follow
-from shortlist.train.two_time_scale.personal import ItemSpace, fitted, held_vectors, space_of
+from shortlist.train.two_time_scale.personal import FEW, ItemSpace, fitted, held_vectors, space_of
 from shortlist.train.two_time_scale.recurrence import GROUP, group_loss, training_only
 from shortlist.train.two_time_scale.sequences import Sequences, last_events, of_new_users, whole
 from shortlist.train.two_time_scale.threshold import (
@@ -78,15 +78,17 @@ class Training:
 
     @cached_property
     def first(self) -> CCF:
-        """The model of the first stage."""
+        """The model of the first stage; early stopping is on users whose vectors it trains."""
         trainer, data = self.trainer.first_stage(), self.data
+        valid = self._valid(self.events.lengths > 0)
+        valid = valid if valid is not None and len(valid) >= FEW else None
         if self.before is not None:
             trainer = replace(trainer, epochs=max(self.before.first_epochs, 1))
-        elif data.valid is None:
+        elif valid is None:
             trainer = replace(trainer, epochs=min(trainer.epochs, WITHOUT_VALIDATION))
         model: CCF = trainer.learn(
             self.events,
-            data.valid,
+            valid,
             data.seed,
             data.progress,
             catalog=data.catalog,
@@ -94,6 +96,11 @@ class Training:
             clock=data.clock,
         )
         return model.to(self.device)
+
+    @property
+    def _first_epochs(self) -> int:
+        """Epochs of the first stage up to its best one."""
+        return best_epoch(self.first.validation) or self.first.summary.epochs
 
     @cached_property
     def space(self) -> ItemSpace:
@@ -186,6 +193,7 @@ class Training:
             feature_width=width - trainer.config.width,
             threshold=threshold if 0 <= threshold < NOBODY else -1,
             last=trainer.last,
+            prior=0.0 if space is None or trainer.personal != "own" else space.prior,
         )
         if common and config.readout == "anchored":
             config = replace(config, readout="plain", gate_bias=0.0)
@@ -200,7 +208,7 @@ class Training:
                 model.items.copy_(space.items)
                 model.start.copy_(space.mean)
                 model.mean.copy_(space.mean)
-                model.config = replace(config, prior=space.prior, first_epochs=best_epoch(self.first.validation))
+                model.config = replace(config, first_epochs=self._first_epochs)
         return model
 
     def _with_own(self, model: TwoTimeScale, active: Bools, space: ItemSpace) -> TwoTimeScale:
