@@ -30,27 +30,25 @@ def keyed_negatives(
     if not 1 <= n_items <= 2**31 or n_neg < 1:
         raise ConfigError(f"negatives: expected 1 to 2^31 items and n_neg from 1, got {n_items} and {n_neg}")
     others, width = n_items - 1, min(n_neg, n_items - 1)
-    if not len(targets) or not width:
-        return np.empty((len(targets), width), np.int64)
     if n_neg >= others:
-        drawn = np.broadcast_to(np.arange(others), (len(targets), others))
-    else:
-        drawn = _permuted(np.asarray(event_ids), others, width, seed)
-    return drawn + (drawn >= np.asarray(targets)[:, None])
-
-
-def _permuted(event_ids: NDArray[Any], count: int, width: int, seed: int) -> Rows:
-    """The first `width` values of the permutation of 0 .. count - 1 of each event [b, width]."""
-    drawn = np.empty((len(event_ids), width), np.int64)
+        return _without(np.broadcast_to(np.arange(others), (len(targets), others)), targets)
+    drawn = np.empty((len(targets), width), np.int64)
     size = max(1, BLOCK // width)
 
     def fill(start: int) -> None:
-        keys = _round_keys(event_ids[start : start + size], seed)
-        drawn[start : start + size] = _first_values(keys, count, width)
+        part = slice(start, start + size)
+        drawn[part] = _without(
+            _first_values(_round_keys(event_ids[part], seed), others, width), targets[part]
+        )
 
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        list(pool.map(fill, range(0, len(event_ids), size)))
+        list(pool.map(fill, range(0, len(targets), size)))
     return drawn
+
+
+def _without(numbers: Rows, targets: NDArray[Any]) -> Rows:
+    """Items by their numbers among those other than the target of each row [b, M]."""
+    return np.asarray(numbers + (numbers >= targets[:, None]))
 
 
 def _round_keys(event_ids: NDArray[Any], seed: int) -> Words:

@@ -116,8 +116,9 @@ def _sampled_ranks(
 ) -> Floats:
     """Ranks among the target and its negatives [b]; places of the rows in the signs of a block."""
     negatives = keyed_negatives(test.positions[rows], test.targets[rows], test.n_items, n_neg, test.seed)
-    cells = torch.from_numpy(negatives + places[:, None] * test.n_items).to(values.device)
-    return np.asarray((_numbers(values.take(cells).sum(1)) + negatives.shape[1] + 2) / 2)
+    first = torch.from_numpy(places * test.n_items).to(values.device)[:, None]
+    drawn = values.take(first + torch.from_numpy(negatives).to(values.device))
+    return np.asarray((_numbers(drawn.sum(1)) + negatives.shape[1] + 2) / 2)
 
 
 def _drawn(test: OnlineTest, n_neg: int, sampled_events: int | None) -> NDArray[np.bool_]:
