@@ -1,6 +1,5 @@
 """Snapshots: the states of one version in an artifact, with the length of the log that is in them."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,89 +13,72 @@ from shortlist.artifact import Artifact, Lineage, load, save
 from shortlist.artifact.tensor_checks import check_floats, check_shape, check_whole
 from shortlist.errors import ArtifactError, VersionMismatch
 from shortlist.state.events.batch import Batch, sorted_events
-from shortlist.state.events.event import UserKey
+from shortlist.state.events.log import Key
 from shortlist.state.table.promotion import Promoted
 from shortlist.state.table.records import INTERIM, PRESENT, Records, vectors_of
 from shortlist.state.table.table import StateTable
 
 KIND = "user_states"
 REMEDY = "start without the snapshot, states are then computed from the log"
-STATES, USERS = "states.safetensors", "users.json"
+STATES = "states.safetensors"
+PARTS = {
+    "users": ("records",),
+    "promoted": ("promoted_events", "promoted_keys", "promoted_vectors"),
+    "cut": ("cut_keys",),
+}
+"""The columns beside each column of users."""
 
 
 def write_snapshot(path: Path, table: StateTable, overwrite: bool) -> None:
-    """Write all records; the log is settled."""
-    table.has_record(np.zeros(0, np.int32))
+    """Write all records; the log is settled. Users are numbers of the log, so a snapshot has no ids."""
     numbers = np.flatnonzero(table.records.values["flags"] & PRESENT)
-    place = {int(number): at for at, number in enumerate(numbers)}
-    promoted = [user for user in sorted(table.promoted) if user in place]
-    cuts = sorted(table.cuts)
-    users = [table.log.users[number] for number in numbers.tolist()]
+    promoted, cuts = sorted(table.promoted), sorted(table.cuts)
     records = np.ascontiguousarray(table.records.values[numbers])
     own = [table.promoted[user] for user in promoted]
+    vectors = np.array([one.vector for one in own], np.float32).reshape(len(own), table.recurrences.width)
     tensors = {
         "records": torch.from_numpy(records.view(np.uint8).reshape(len(records), table.kind.itemsize).copy()),
-        "promoted": _whole([place[user] for user in promoted]),
+        "users": torch.from_numpy(numbers.astype(np.int64)),
+        "promoted": _whole(promoted),
         "promoted_events": _whole([one.events for one in own]),
         "promoted_keys": _keys([one.key for one in own]),
-        "promoted_vectors": torch.from_numpy(
-            np.array([one.vector for one in own], np.float32).reshape(len(own), table.recurrences.width)
-        ),
+        "promoted_vectors": torch.from_numpy(vectors),
+        "cut": _whole(cuts),
         "cut_keys": _keys([table.cuts[user] for user in cuts]),
     }
-    about = _facts(table) | {"offset": table.log.size, "users": len(users)}
-    cut_users = [table.log.users[user] for user in cuts]
-    names = json.dumps({"users": users, "cut": cut_users})
-    save(path, KIND, {STATES: tensors, USERS: names}, Lineage(), about, overwrite)
+    save(path, KIND, {STATES: tensors}, Lineage(), _facts(table) | {"offset": table.log.size}, overwrite)
 
 
 def read_snapshot(path: Path, table: StateTable) -> int:
     """Replace the records of a table by those of a snapshot and replay the later events of the log; their number."""
     found = load(path, KIND)
-    _check_version(path, found.about, table)
-    tensors = found.tensors(STATES)
-    names = _names(path, found)
-    records = _records(path, tensors, len(names["users"]), table)
+    _check_facts(path, found.about, table)
+    tensors = _tensors(path, found)
     offset = found.about.get("offset")
     if not isinstance(offset, int) or not 0 <= offset <= table.log.size:
         raise ArtifactError(
             f"{path}: was made after {offset} events, the log has {table.log.size}; restore it with its own log"
         )
-    numbers = np.array([table.log.number(user) for user in names["users"]], np.int32)
-    kept = np.flatnonzero(numbers >= 0)  # the others were forgotten
-    own = _promoted(tensors, numbers, table.recurrences.width)
-    cuts = dict(
-        zip([table.log.number(user) for user in names["cut"]], _pairs(tensors["cut_keys"]), strict=True)
-    )
+    users, records = _records(path, tensors, table)
+    promoted, cuts = _promoted(tensors, table), _cuts(tensors, table)
     tail = table.log.rows_since(offset)
-    later = np.unique(table.log.owner.values[tail])
-    _check_log(path, table, numbers[kept], records[kept], later)
+    _check_log(path, table, users, records, table.log.owner.values[tail])
     table.clear()
-    table.promoted, table.cuts = own, {user: key for user, key in cuts.items() if user >= 0}
-    table.take(numbers[kept], records[kept])
+    table.promoted, table.cuts = promoted, cuts
+    table.take(users, records)
     _replay(table, tail)
     return len(tail)
 
 
-def without_user(path: Path | str, user: UserKey) -> None:
-    """Write a snapshot again without a user."""
-    path = Path(path)
+def without_users(path: Path | str, gone: NDArray[np.integer[Any]]) -> None:
+    """Write a snapshot again without the users of these numbers."""
     found = load(path, KIND)
-    names, tensors = _names(path, found), found.tensors(STATES)
-    place = names["users"].index(user) if user in names["users"] else len(names["users"])
-    kept = torch.arange(len(names["users"])) != place
-    stays = tensors["promoted"] != place
-    promoted = tensors["promoted"][stays]
-    cut = torch.tensor([one != user for one in names["cut"]], dtype=torch.bool)
-    tensors = {
-        "records": tensors["records"][kept],
-        "promoted": promoted - (promoted > place).long(),
-        **{name: tensors[name][stays] for name in ("promoted_events", "promoted_keys", "promoted_vectors")},
-        "cut_keys": tensors["cut_keys"][cut],
-    }
-    left = {name: [one for one in ids if one != user] for name, ids in names.items()}
-    about = dict(found.about) | {"users": len(left["users"])}
-    save(path, KIND, {STATES: tensors, USERS: json.dumps(left)}, Lineage(), about, overwrite=True)
+    tensors = _tensors(Path(path), found)
+    numbers = torch.from_numpy(gone.astype(np.int64))
+    for owner, columns in PARTS.items():
+        kept = ~torch.isin(tensors[owner], numbers)
+        tensors |= {name: tensors[name][kept] for name in (owner, *columns)}
+    save(path, KIND, {STATES: tensors}, Lineage(), found.about, overwrite=True)
 
 
 def _facts(table: StateTable) -> dict[str, Any]:
@@ -108,47 +90,73 @@ def _facts(table: StateTable) -> dict[str, Any]:
     }
 
 
-def _check_version(path: Path, about: Mapping[str, Any], table: StateTable) -> None:
-    expected = _facts(table)
+def _check_facts(path: Path, about: Mapping[str, Any], table: StateTable) -> None:
     if about.get("version") != table.version:
         raise VersionMismatch(
             f"{path}: has states of model version {about.get('version')}, expected {table.version}; restore it "
             "with its own model and migrate"
         )
-    for name, value in expected.items():
+    for name, value in _facts(table).items():
         if about.get(name) != value:
             raise ArtifactError(f"{path}: has {name} {about.get(name)}, expected {value}; {REMEDY}")
 
 
-def _names(path: Path, found: Artifact) -> dict[str, list[UserKey]]:
-    names = json.loads(found.text(USERS))
-    if not isinstance(names, dict) or not all(isinstance(names.get(one), list) for one in ("users", "cut")):
-        raise ArtifactError(f"{path}: {USERS} has no lists of users; {REMEDY}")
-    return names
-
-
-def _records(path: Path, tensors: Mapping[str, Tensor], count: int, table: StateTable) -> Records:
-    expected = {"records", "promoted", "promoted_events", "promoted_keys", "promoted_vectors", "cut_keys"}
-    if set(tensors) != expected or tensors["records"].dtype != torch.uint8:
+def _tensors(path: Path, found: Artifact) -> dict[str, Tensor]:
+    """The tensors, with columns of one length beside each column of users."""
+    tensors = found.tensors(STATES)
+    expected = {name for owner, columns in PARTS.items() for name in (owner, *columns)}
+    if set(tensors) != expected:
         raise ArtifactError(f"{path}: has {sorted(tensors)}, expected {sorted(expected)}; {REMEDY}")
-    check_shape("records", tensors["records"], count, table.kind.itemsize)
+    for owner, columns in PARTS.items():
+        check_shape(owner, tensors[owner], None)
+        check_whole(owner, tensors[owner], 0, 2**31)
+        for name in columns:
+            own = tensors[name]
+            if own.dim() == 0 or len(own) != len(tensors[owner]):
+                raise ArtifactError(
+                    f"{path}: {name} does not fit the {len(tensors[owner])} users of {owner}; {REMEDY}"
+                )
+    return tensors
+
+
+def _records(
+    path: Path, tensors: Mapping[str, Tensor], table: StateTable
+) -> tuple[NDArray[np.int32], Records]:
+    """The users who are in the log and were not forgotten, and their records."""
+    if tensors["records"].dtype != torch.uint8:
+        raise ArtifactError(f"{path}: records are {tensors['records'].dtype}, expected bytes; {REMEDY}")
+    check_shape("records", tensors["records"], None, table.kind.itemsize)
     records: Records = np.frombuffer(tensors["records"].numpy().tobytes(), table.kind).copy()
     if not np.isfinite(vectors_of(records)).all():
         raise ArtifactError(f"{path}: a state is not finite; {REMEDY}")
     records["model_version"] = table.number
-    return records
+    users = tensors["users"].numpy()
+    kept = _there(users, table)
+    return users[kept].astype(np.int32), records[kept]
 
 
-def _promoted(tensors: Mapping[str, Tensor], numbers: NDArray[np.int32], width: int) -> dict[int, Promoted]:
-    places, vectors = tensors["promoted"], tensors["promoted_vectors"]
-    check_whole("promoted", places, 0, max(len(numbers), 1))
-    check_shape("promoted_vectors", vectors, len(places), width)
+def _promoted(tensors: Mapping[str, Tensor], table: StateTable) -> dict[int, Promoted]:
+    vectors = tensors["promoted_vectors"]
+    check_shape("promoted_vectors", vectors, None, table.recurrences.width)
     check_floats("promoted_vectors", vectors)
-    check_shape("promoted_events", tensors["promoted_events"], len(places))
-    keys, events = _pairs(tensors["promoted_keys"]), tensors["promoted_events"].tolist()
-    users = numbers[places.numpy()].tolist()
-    own = zip(users, vectors.numpy(), events, keys, strict=True)
-    return {user: Promoted(vector, count, key) for user, vector, count, key in own if user >= 0}
+    check_whole("promoted_events", tensors["promoted_events"], 0, 2**32)
+    users, keys = tensors["promoted"].numpy(), _pairs(tensors["promoted_keys"])
+    events, kept = tensors["promoted_events"].tolist(), _there(users, table)
+    return {
+        int(users[at]): Promoted(vectors[at].numpy().copy(), events[at], keys[at]) for at in kept.tolist()
+    }
+
+
+def _cuts(tensors: Mapping[str, Tensor], table: StateTable) -> dict[int, Key]:
+    users, keys = tensors["cut"].numpy(), _pairs(tensors["cut_keys"])
+    return {int(users[at]): keys[at] for at in _there(users, table).tolist()}
+
+
+def _there(users: NDArray[np.int64], table: StateTable) -> NDArray[np.int64]:
+    """The places of users who are in the log."""
+    known = table.log.users
+    kept = [at for at, user in enumerate(users.tolist()) if user < len(known) and known[user] is not None]
+    return np.array(kept, np.int64)
 
 
 def _check_log(

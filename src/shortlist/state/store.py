@@ -23,7 +23,7 @@ from shortlist.state.migration import MigrationPolicy, MigrationReport, filled
 from shortlist.state.monitoring import state_report
 from shortlist.state.report import ApplyReport, EventCounts, MemoryReport, StateReport
 from shortlist.state.settings import StateSettings
-from shortlist.state.snapshot import read_snapshot, without_user, write_snapshot
+from shortlist.state.snapshot import read_snapshot, without_users, write_snapshot
 from shortlist.state.table.promotion import PromotionReport
 from shortlist.state.table.table import StateTable
 
@@ -190,8 +190,9 @@ class UserStateStore:
                 bundle.forget(key)
             for table in self._tables.values() if number != UNKNOWN else ():
                 table.forget(number)
+            gone = np.array([number for number, one in enumerate(self.log.users) if one is None], np.int64)
             for path in snapshots:
-                without_user(path, key)
+                without_users(path, gone)
 
     def memory(self) -> MemoryReport:
         """Bytes by part."""

@@ -24,7 +24,7 @@ FIRST: Key = (-1, 0)  # before every event
 
 
 class EventLog:
-    """Events of users by (user, event id), each once.
+    """Events of users by (user, event id), each once; a log belongs to one store.
 
     Users and items have numbers in the order of their first event. With a folder, events are in its files too: a killed
     process loses no event that `append` has returned for, and `sync` keeps them through a power failure. Only one
@@ -156,7 +156,7 @@ class EventLog:
     def forget(self, user: UserKey, since_ms: int = 0) -> None:
         """Erase a user and the rows of the user, in the files too.
 
-        A hash of the id stays, with the time of the newest event, at least `since_ms`: bundles that were made up to then
+        A hash of the id stays, with the time of the newest event, at least `since_ms`: a bundle that was made before
         may still have the user.
         """
         digest, number = user_digest(user), self.number(user)

@@ -150,8 +150,8 @@ class StateTable:
         """Give a user a vector of their own, of all but the last events, and replay these."""
         rule = self.model.promotion()
         assert rule is not None, "the store asks first"
-        count = int(self.records.values["count"][user])
-        self.promoted[user] = self._promoted(user, max(count - rule.last, 0))
+        self.cuts.pop(user, None)  # the vector is made of all events
+        self.promoted[user] = self._promoted(user, max(len(self.items_of(user)[0]) - rule.last, 0))
         self.rebuild(user)
         self.due.discard(user)
 
