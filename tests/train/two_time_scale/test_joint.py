@@ -45,4 +45,4 @@ def test_an_epoch_has_the_batches_of_both_groups():
             name for name, one in model.named_parameters() if one.grad is not None and bool(one.grad.any())
         }
     assert {"items", "own", "start", "output.weight"} <= grads
-    assert np.isfinite([float(one) for one in losses]).all()
+    assert np.isfinite([float(one.detach()) for one in losses]).all()

@@ -7,7 +7,8 @@ import torch
 from shortlist.data import Interactions
 from shortlist.train.loop.trainer import Fit
 from shortlist.train.two_time_scale import training
-from shortlist.train.two_time_scale.training import NOBODY, Training, best_epoch
+from shortlist.train.two_time_scale.training import Training, best_epoch
+from shortlist.train.two_time_scale.untrained import NOBODY
 from tests.train.two_time_scale.worlds import quick, split, tastes
 
 SPLIT = split(60)

@@ -20,7 +20,8 @@ from shortlist.train.models.sequence import AFFORDABLE, MAX_LOGITS
 from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
 from shortlist.train.two_time_scale.recurrence import MOST_POSITIVES, LossSettings, group_loss
 from shortlist.train.two_time_scale.sequences import whole
-from shortlist.train.two_time_scale.training import ACTIVE_SHARE, NEW_SHARE, NOBODY, Training
+from shortlist.train.two_time_scale.training import ACTIVE_SHARE, NEW_SHARE, Training
+from shortlist.train.two_time_scale.untrained import NOBODY
 
 CHOSEN = -1  # threshold that is chosen on validation
 FOLD_IN = 4  # tensors of scores that a fold-in has at a time

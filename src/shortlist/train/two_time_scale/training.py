@@ -25,7 +25,7 @@ from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
 from shortlist.train.two_time_scale.gauge import gauge_fix
 from shortlist.train.two_time_scale.joint import as_parameters, both_groups
 from shortlist.train.two_time_scale.new_items import follow
-from shortlist.train.two_time_scale.personal import FEW, ItemSpace, fitted, held_vectors, space_of
+from shortlist.train.two_time_scale.personal import FEW, ItemSpace, space_of
 from shortlist.train.two_time_scale.recurrence import GROUP, group_loss, training_only
 from shortlist.train.two_time_scale.sequences import Sequences, last_events, of_new_users, whole
 from shortlist.train.two_time_scale.threshold import (
@@ -33,12 +33,12 @@ from shortlist.train.two_time_scale.threshold import (
     candidates,
     choose_threshold,
 )
+from shortlist.train.two_time_scale.untrained import NOBODY, set_own_vectors, untrained
 from shortlist.train.two_time_scale.validation import EventRanks, event_metric, has_repeats
 
 if TYPE_CHECKING:  # the trainer makes trainings
     from shortlist.train.models.two_time_scale import TwoTimeScaleTrainer
 
-NOBODY = 2**31 - 1  # a threshold that no user passes
 WITHOUT_VALIDATION = 10  # epochs
 NEW_SHARE, ACTIVE_SHARE = 0.45, 0.1  # of the time limit; the first stage has the rest
 MAX_NORM = 1.0  # of the gradients of a step of the recurrences
@@ -183,52 +183,15 @@ class Training:
         self, active: Bools, threshold: int, space: ItemSpace | None, extra: int = 0
     ) -> TwoTimeScale:
         """A model with these item vectors, rows for active users, and untrained recurrences."""
-        trainer, n_active = self.trainer, int(active.sum())
-        common = trainer.personal == "common"
-        width = trainer.config.width if space is None else space.items.shape[1]
-        config = trainer.config_for(
-            self.events,
-            n_users=self.events.n_users,
-            n_active=min(n_active, 1) if common else n_active + extra,
-            feature_width=width - trainer.config.width,
-            threshold=threshold if 0 <= threshold < NOBODY else -1,
-            last=trainer.last,
-            prior=0.0 if space is None or trainer.personal != "own" else space.prior,
-        )
-        if common and config.readout == "anchored":
-            config = replace(config, readout="plain", gate_bias=0.0)
         torch.manual_seed(self.data.seed)
-        model = TwoTimeScale(config).to(self.device)
-        numbers = np.zeros(n_active, np.int64) if common else np.arange(n_active)
-        with torch.no_grad():
-            model.own_row[torch.from_numpy(np.flatnonzero(active))] = torch.from_numpy(numbers).to(
-                self.device
-            )
-            if space is not None:
-                model.items.copy_(space.items)
-                model.start.copy_(space.mean)
-                model.mean.copy_(space.mean)
-                model.config = replace(config, first_epochs=self._first_epochs)
+        model = untrained(self.trainer, self.events, active, threshold, space, extra).to(self.device)
+        if space is not None:
+            model.config = replace(model.config, first_epochs=self._first_epochs)
         return model
 
     def _with_own(self, model: TwoTimeScale, active: Bools, space: ItemSpace) -> TwoTimeScale:
         """The same model with the vectors of its active users, and how many events are in them."""
-        users, trainer = np.flatnonzero(active), self.trainer
-        if not len(users):
-            return model
-        if trainer.personal == "common":
-            with torch.no_grad():
-                model.own.copy_(space.mean[None])
-            return model
-        lengths = torch.from_numpy(self.events.lengths[users]).to(self.device)
-        with torch.no_grad():
-            if trainer.base == "held":
-                own = held_vectors(self.events, users, trainer.last, space)
-            else:
-                own = fitted(self.events, self.events.starts[users], self.events.starts[users + 1], space)
-            replayed = trainer.last if trainer.base == "held" or trainer.replay else 0
-            model.own[: len(users)] = own
-            model.base[: len(users)] = (lengths - replayed).clamp(min=0)
+        set_own_vectors(model, self.trainer, self.events, np.flatnonzero(active), space)
         return model
 
     def _new_users(self, active: Bools, threshold: int, name: str) -> NewUsers:
