@@ -11,7 +11,7 @@ from shortlist.train.auto.estimates import RankerSeconds
 from shortlist.train.auto.large import TreeSeconds
 from shortlist.train.auto.log_profile import LogProfile
 from shortlist.train.auto.measured import LEAST, MOST
-from shortlist.train.auto.models import MANY_STEPS
+from shortlist.train.auto.models import MANY_STEPS, MAX_STATE_EPOCHS, MIN_STATE_EPOCHS, STATE_SHARE
 from shortlist.train.auto.parts import LARGE
 from shortlist.train.auto.sizes import SHORT
 from shortlist.train.models.counting.ease import MAX_ITEMS
@@ -50,10 +50,11 @@ class GivenSeconds:
     request: float = 0.001
     gru4rec: float = 1e9
     lightgcn: float = 1e9
+    states: float = 1e9
     accepted: bool = True
     tree: TreeSeconds = NO_TREE
 
-    def accepts(self, kind: str, loss: str, **size: int) -> bool:
+    def accepts(self, kind: str, loss: str = "", **size: int) -> bool:
         return self.accepted
 
     def ease(self) -> float:
@@ -76,7 +77,7 @@ class GivenSeconds:
         return 10
 
     def whole_epoch(self, kind: str) -> float:
-        return self.lightgcn
+        return {"lightgcn": self.lightgcn, "ccf": 0.0}.get(kind, self.states)
 
     def ranker(self, kind: str) -> RankerSeconds:
         return RankerSeconds(self.request / 10, self.request, self.request / 100)
@@ -146,7 +147,7 @@ def test_exact_loss_that_the_trainer_refuses_is_not_measured():
 class RefusesLongHistories(GivenSeconds):
     """The trainer refuses the exact loss with long histories."""
 
-    def accepts(self, kind: str, loss: str, **size: int) -> bool:
+    def accepts(self, kind: str, loss: str = "", **size: int) -> bool:
         return size["max_history"] <= SHORT
 
     def epoch(self, kind: str, loss: str = "softmax", **size: int) -> float:
@@ -188,6 +189,32 @@ def test_graph_model_only_where_users_ask_after_one_cut_in_time():
     assert "lightgcn" in composed(meter=meter, protocol="global-time").limits
     assert "under leave-last-out" in composed(meter=meter).left_out["lightgcn"]
     assert "20 epochs" in composed(protocol="global-time").left_out["lightgcn"]
+
+
+def test_two_time_scale_users_only_where_known_users_ask_again():
+    meter = GivenSeconds(states=1.0)
+    made = composed(meter=meter, protocol="global-time")
+    assert list(made.limits)[:2] == ["sasrec", "two_time_scale"]
+    train = made.stages["two_time_scale"].train
+    assert train["epochs"] == train["first_epochs"] == MAX_STATE_EPOCHS
+    assert "about 1.3 s" in made.reasons["stages.two_time_scale.train.epochs"]
+    assert made.seconds["two_time_scale"] <= STATE_SHARE * 600
+    assert "under leave-last-out" in composed(meter=meter).left_out["two_time_scale"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "meter", "why"),
+    [
+        ({}, GivenSeconds(states=100.0), f"{MIN_STATE_EPOCHS} epochs would take about"),
+        ({"validation": 0}, GivenSeconds(states=1.0), "do not follow the training events"),
+        ({"rankable": 10}, GivenSeconds(states=1.0), "10 training requests are too few"),
+        ({}, GivenSeconds(states=1.0, accepted=False), "do not fit into memory"),
+    ],
+)
+def test_two_time_scale_users_are_left_out_with_the_reason(changes, meter, why):
+    made = composed(meter=meter, protocol="global-time", **changes)
+    assert "two_time_scale" not in made.limits
+    assert why in made.left_out["two_time_scale"]
 
 
 def test_sequence_model_that_does_not_fit_is_left_out_with_its_estimate():

@@ -57,7 +57,7 @@ class Composer(ModelParts):
         plan = Composed(budget=Budget(self.seconds, folds, self.refit and profile.validation > 0))
         if not profile.histories:
             return self._popular_only(plan)
-        models = (self.graph, self._tree, self.towers, self.sequence, self.second_sequence)
+        models = (self.graph, self.states, self._tree, self.towers, self.sequence, self.second_sequence)
         for part in (self._counts, self._repeat, self._ranker, self._neighbours, *models, self._refused):
             plan = part(plan)
         return self._ordered(plan)
@@ -199,6 +199,7 @@ class Composer(ModelParts):
         """Personal nominators first: an item that two nominate belongs to the first."""
         order = (
             *SEQUENCE,
+            "two_time_scale",
             "ease",
             "item_knn",
             "lightgcn",

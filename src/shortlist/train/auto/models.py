@@ -18,6 +18,11 @@ EPOCHS_WITHOUT_VALIDATION = 10
 TOWER_EPOCHS = 10
 TOWER_SHARE = 0.15  # of the budget
 GRAPH_SHARE = 0.2  # of the budget: it is planned before the sequence models
+STATES = "two-time-scale"
+FIRST_STAGE = "ccf"  # of two-time-scale users
+STATE_SHARE = 0.2  # of the budget: planned before the sequence models
+MIN_STATE_EPOCHS, MAX_STATE_EPOCHS = 8, 30  # of both stages of two-time-scale users
+OWN_VECTORS = 1.3  # times the epochs of both stages: vectors of active users, their recurrence and a trial
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,38 @@ class ModelParts(Parts):
             self.limit(60),
             seconds,
             epochs=f"an epoch takes about {epoch:.2g} s on {self.profile.machine}",
+            minutes=f"of each fit from the start; {seconds:.0f} s in all",
+        )
+
+    def states(self, plan: Composed) -> Composed:
+        """Two-time-scale users, where users of the training data ask again: elsewhere nobody has an own vector."""
+        name, profile = STATES.replace("-", "_"), self.profile
+        if profile.protocol != "global-time" or not profile.validation:
+            why = f"under {profile.protocol} requests do not follow the training events of known users"
+            return plan.without(name, f"{why}; sequence models follow the events of new ones")
+        if profile.rankable < MIN_SEQUENCES:
+            return plan.without(name, self.few(MIN_SEQUENCES))
+        if not self.meter.accepts(STATES):
+            return plan.without(name, "its vectors do not fit into memory")
+        epoch = OWN_VECTORS * sum(self.meter.whole_epoch(kind) for kind in (FIRST_STAGE, STATES))
+        share = STATE_SHARE * self.seconds
+        epochs = min(_fitting(plan, epoch, share), MAX_STATE_EPOCHS)
+        if epochs < MIN_STATE_EPOCHS:
+            return self._without(plan, name, epoch, MIN_STATE_EPOCHS, share)
+        seconds = epochs * epoch * plan.budget.epochs
+        train = {
+            "first_epochs": epochs,
+            "epochs": epochs,
+            "minutes": minutes_of(seconds / plan.budget.epochs),
+        }
+        return plan.with_stage(
+            name,
+            nominator(STATES, train),
+            "own vectors of active users, and a state of each user that follows every event, also in service",
+            self.limit(60),
+            seconds,
+            epochs=f"an epoch of all parts takes about {epoch:.2g} s on {profile.machine}",
+            first_epochs="as many as of the recurrences",
             minutes=f"of each fit from the start; {seconds:.0f} s in all",
         )
 
