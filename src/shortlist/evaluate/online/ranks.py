@@ -52,9 +52,9 @@ def ranks(
 ) -> OnlineRanks:
     """The ranks of all evaluated events, in order; a NaN score is an error.
 
-    `n_neg` negatives are drawn by event and seed of the test, so every model gets the same ones: for all events or for
-    `sampled_events` random ones. 0 draws none. The last `window` items of a history are read by a model that is not a
-    state model.
+    `n_neg` negatives are sampled for all events, or for `sampled_events` random ones; 0 samples none. They depend on
+    the event and the seed of the test alone, so every model gets the same ones. The last `window` items of a history
+    are read by a model that is not a state model.
     """
     if not 1 <= test.n_items < MOST_ITEMS or n_neg < 0:
         raise ConfigError(f"ranks: expected 1 to 2^24 items and n_neg from 0, got {test.n_items} and {n_neg}")
