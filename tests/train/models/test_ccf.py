@@ -10,6 +10,9 @@ import torch
 from shortlist.data import Catalog, HeldOut, Interactions, Vocabulary, leave_last_out
 from shortlist.errors import ConfigError, DataError
 from shortlist.models.collaborative.ccf import CCF, CCFConfig
+from shortlist.pipeline import parse_recipe
+from shortlist.pipeline.recommender import Request
+from shortlist.train import train
 from shortlist.train.models.ccf import OfferBatches
 from shortlist.train.registry import make_trainer
 from tests.train.logs import chains, log, nothing, tastes
@@ -266,6 +269,28 @@ def test_memory_counts_tables_events_and_masks():
     need = TINY.memory(events, None)
     assert need > 3 * tables + 4 * 1000
     assert TINY.with_settings(mask_history=True).memory(events, None) >= need + 8 * 1000
+
+
+def test_recipe_answers_known_users_by_their_id_and_new_users_by_the_mean(world):
+    recipe = parse_recipe(
+        'pipeline = "known % 20"\n[stages.known]\ntype = "ccf"\n[stages.known.train]\nwidth = 8\nepochs = 3\n'
+        'batch_size = 256\nuniform_negatives = 64\ndevice = "cpu"'
+    )
+    trained = train(recipe, world)
+    model = trained.pipeline.nominators[0].model
+    users, items = model.user_embedding.weight.detach(), model.vectors()
+
+    def best(vector):
+        return set((items @ vector).topk(20).indices.tolist())
+
+    def answer(**request):
+        return set(trained.recommend(Request(**request)).items[0].tolist())
+
+    known = [answer(user=world.users.id(row)) for row in (0, 1)]
+    assert known == [best(users[0]), best(users[1])]
+    assert known[0] != known[1]
+    for item in (0, 1):
+        assert answer(history=(world.items.id(item),)) == best(model.mean_user)
 
 
 def test_a_log_without_events_is_a_model_with_finite_scores():
