@@ -30,6 +30,7 @@ SLOW = (
     "index/tree/",
     "train/test_contract.py",
     "train/test_rankers.py",
+    "train/rankers/test_user_states.py",
     "train/test_pipeline.py",
     "train/test_finished_stages.py",
     "train/renewal/test_refresh.py",
