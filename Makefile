@@ -43,6 +43,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench train --json
 	$(BIN)/shortlist bench bandit --json
 	$(BIN)/shortlist bench ccf --json
+	$(BIN)/shortlist bench state --json
 
 docs: $(VENV)/.ready-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs site

@@ -142,6 +142,17 @@ class UserStateStore:
             rows = np.array([table.bundle.row(key) for key in keys], np.int64)
             return table.vectors(numbers, rows)
 
+    def record(self, user_id: int | str) -> bytes:
+        """The stored record of a user after all events, empty for one without live events."""
+        with self._lock:
+            table, number = self._table(None), self.log.number(user_key(user_id))
+            if number == UNKNOWN or not self.log.has_events(number):
+                return b""
+            self._settle([number])
+            users = np.array([number], np.int32)
+            table.ensure(users[~table.has_record(users)])
+            return table.records.values[users].tobytes()
+
     def rebuild(self, user_id: int | str) -> Tensor:
         """Compute the state of a user again from the bundle and the log; the user vector [D]."""
         with self._lock:

@@ -14,6 +14,7 @@ from shortlist.lab.bench.pipeline import bench_pipeline
 from shortlist.lab.bench.ranker import bench_ranker
 from shortlist.lab.bench.serve import bench_serve
 from shortlist.lab.bench.startup import bench_startup
+from shortlist.lab.bench.state import bench_state
 from shortlist.lab.bench.train import bench_train
 from shortlist.lab.bench.tree import bench_tree
 from shortlist.lab.result import Result
@@ -39,6 +40,7 @@ BENCHES: Mapping[str, Bench] = {
     "ranker": bench_ranker,
     "serve": bench_serve,
     "startup": bench_startup,
+    "state": bench_state,
     "train": bench_train,
     "tree": bench_tree,
 }
@@ -57,6 +59,7 @@ __all__ = [
     "bench_ranker",
     "bench_serve",
     "bench_startup",
+    "bench_state",
     "bench_train",
     "bench_tree",
 ]
