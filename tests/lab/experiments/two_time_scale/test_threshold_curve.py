@@ -45,11 +45,11 @@ def test_split_halves_find_the_variance_of_the_true_vectors(log):
     events, space, vectors = log
     found = halves_of(events, space, 40, 0)
     variance = ((vectors - vectors.mean(0)) ** 2).sum(1).mean()
-    weak = halves_of(events, ItemSpace(space.items, space.mean, 1e-3 * space.prior), 40, 0)
-    assert weak.moments.v == pytest.approx(variance, rel=0.15)
+    assert found.weak.v == pytest.approx(variance, rel=0.15)
     assert found.moments.v < variance  # a prior shrinks
     assert found.users == 120
-    assert weak.information == pytest.approx(weak.moments.q, rel=0.35)
+    assert found.information == pytest.approx(found.moments.q, rel=0.35)
+    assert found.moments.q < found.weak.q
     assert sum(one.users for one in found.by_length) == 120
 
 
@@ -86,7 +86,8 @@ def test_own_vectors_are_better_after_some_events_and_sooner_with_a_prior(log):
     assert own < weak
     assert curve.losses[0].own == pytest.approx(curve.losses[0].mean)  # without events it is the mean
     assert curve.losses[-1].own.mean() < curve.losses[-1].mean.mean()
-    assert curve.drift >= 1
+    assert curve.drift() >= 1
+    assert curve.drift(weak=True) >= 1
 
 
 def test_own_vectors_never_pay_where_all_users_are_the_same():
@@ -127,8 +128,7 @@ def test_what_too_few_users_have_events_for_is_left_out(log):
     curve = threshold_curve(events, space, sizes=(10, 46), grid=(0, 80, 81, 200))
     assert [one.moments.t for one in curve.halves] == [10]
     assert [one.t for one in curve.losses] == [0, 80]
-    assert curve.drift is None
-    assert not curve.follows_law
+    assert curve.drift() is None
     assert halves_of(events.where(events.users < FEW - 1), space, 10, 0) is None
 
 

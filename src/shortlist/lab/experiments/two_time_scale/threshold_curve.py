@@ -17,7 +17,6 @@ from shortlist.errors import ConfigError, DataError
 from shortlist.metrics.moments import (
     LengthBin,
     Moments,
-    follows_law,
     information_q,
     q_drift,
     split_half_moments,
@@ -65,6 +64,7 @@ class Halves:
     users: int
     information: float  # Q of the information form with the prior of t events
     by_length: tuple[LengthBin, ...]  # V of users by their number of events
+    weak: Moments  # of vectors with hardly a prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +85,13 @@ class ThresholdCurve:
     halves: tuple[Halves, ...]
     losses: tuple[Losses, ...]
 
-    @property
-    def drift(self) -> float | None:
-        """The largest Q over the smallest one; None for fewer than two sizes of halves."""
-        return q_drift([one.moments for one in self.halves]) if len(self.halves) > 1 else None
+    def drift(self, weak: bool = False) -> float | None:
+        """The largest Q over the smallest one; None for fewer than two sizes of halves.
 
-    @property
-    def follows_law(self) -> bool:
-        """Whether the error falls like 1 / (T + 1) up to a factor of 2, as a threshold from moments needs."""
-        return len(self.halves) > 1 and follows_law([one.moments for one in self.halves])
+        The error falls like 1 / (T + 1), as a threshold from moments needs, if this is at most `MOST_DRIFT`.
+        """
+        moments = [one.weak if weak else one.moments for one in self.halves]
+        return q_drift(moments) if len(moments) > 1 else None
 
     def crossing(self, own: str, other: str) -> int | None:
         """The smallest t of the grid from which on `own` has no larger loss than `other`; None if there is none."""
@@ -142,13 +140,17 @@ def halves_of(events: Interactions, space: ItemSpace, t: int, seed: int) -> Halv
     rng = np.random.default_rng([seed, t])
     order = np.stack([rng.permutation(int(events.lengths[user]))[: 2 * t] for user in users])
     rows = events.items[events.starts[users][:, None] + order]  # [U, 2t]
-    a, b = (own_vectors(part, space, space.prior) for part in (rows[:, :t], rows[:, t:]))
-    first, second = (one.double().cpu().numpy() for one in (a, b))
+    parts = rows[:, :t], rows[:, t:]
+    own, weak = (
+        [own_vectors(part, space, prior) for part in parts] for prior in (space.prior, WEAK * space.prior)
+    )
+    first, second = map(_numbers, own)
     return Halves(
         split_half_moments(first, second, t),
         len(users),
-        _information((a + b)[:INFORMED] / 2, space, t),
+        _information((own[0] + own[1])[:INFORMED] / 2, space, t),
         variance_by_length(first, second, events.lengths[users], LENGTHS),
+        split_half_moments(*map(_numbers, weak), t),
     )
 
 
@@ -192,8 +194,8 @@ def some_users(events: Interactions, least: int, seed: int) -> Positions:
 @torch.no_grad()
 def _information(vectors: Tensor, space: ItemSpace, t: int) -> float:
     """Q of the information form of users [U, D]: the prior adds 2 prior / t to every direction of the information."""
-    shares = (vectors @ space.items.T).double().softmax(1).cpu().numpy()
-    return information_q(space.items.double().cpu().numpy(), shares, 2 * space.prior / t)
+    shares = _numbers((vectors @ space.items.T).double().softmax(1))
+    return information_q(_numbers(space.items), shares, 2 * space.prior / t)
 
 
 @torch.no_grad()
@@ -216,8 +218,12 @@ def _losses(vectors: Tensor, items: Tensor, seen: Tensor, after: Tensor) -> Floa
         own = scores.gather(1, after[part])
         scores.scatter_(1, seen[part], -torch.inf)
         scores.scatter_(1, after[part], own)  # an item that is taken again competes
-        found.append((scores.logsumexp(1) - own.mean(1)).double().cpu().numpy())
+        found.append(_numbers(scores.logsumexp(1) - own.mean(1)))
     return np.concatenate(found)
+
+
+def _numbers(values: Tensor) -> Floats:
+    return values.double().cpu().numpy()
 
 
 def _check(

@@ -11,9 +11,10 @@ from shortlist.metrics.moments import MOST_DRIFT
 from shortlist.metrics.significance import paired
 
 LOSS, SPEC = "negative log-likelihood", "two_time_scale 4"
+HARDLY = ", hardly a prior"
 KINDS = {
     "own": "own vector",
-    "weak": "own vector, hardly a prior",
+    "weak": f"own vector{HARDLY}",
     "mean": "mean vector",
     "recurrence": "recurrence",
 }
@@ -39,13 +40,14 @@ def curve_rows(place: str, curves: Sequence[ThresholdCurve]) -> Iterator[Row]:
 
 def _half_rows(place: str, curves: Sequence[ThresholdCurve], t: int) -> Iterator[Row]:
     own = [next(one for one in curve.halves if one.moments.t == t) for curve in curves]
-    yield row(place, "split-half Q", [one.moments.q for one in own], float(t))
-    yield row(place, "split-half V", [one.moments.v for one in own], float(t))
+    for end, moments in (("", [one.moments for one in own]), (HARDLY, [one.weak for one in own])):
+        yield row(place, f"split-half Q{end}", [one.q for one in moments], float(t))
+        yield row(place, f"split-half V{end}", [one.v for one in moments], float(t))
+        thresholds = [float(one.threshold) for one in moments if one.threshold is not None]
+        if len(thresholds) == len(own):
+            yield row(place, f"split-half threshold{end}", thresholds, float(t))
     yield row(place, "information Q", [one.information for one in own], float(t))
     yield row(place, "users of halves", [float(one.users) for one in own], float(t))
-    thresholds = [float(one.moments.threshold) for one in own if one.moments.threshold is not None]
-    if len(thresholds) == len(own):
-        yield row(place, "split-half threshold", thresholds, float(t))
     for bins in zip(*(one.by_length for one in own), strict=True):
         values = [one.v for one in bins if one.v is not None]
         end = "or more" if bins[0].high is None else f"to {bins[0].high}"
@@ -63,18 +65,18 @@ def curve_claims(place: str, curves: Sequence[ThresholdCurve]) -> Iterator[Claim
 
 
 def _moment_claims(place: str, curves: Sequence[ThresholdCurve]) -> Iterator[Claim]:
-    drifts = [curve.drift or 0.0 for curve in curves]
     sizes = ", ".join(str(one.moments.t) for one in curves[0].halves)
     note = f"largest ratio of split-half Q between halves of {sizes} events; at most {MOST_DRIFT:g}"
-    yield claim(
-        f"{place}: split-half Q is constant", f"{SPEC}.1", max(drifts) <= MOST_DRIFT, max(drifts), note
-    )
+    for end, weak in (("", False), (HARDLY, True)):
+        drift = max(curve.drift(weak) or 0.0 for curve in curves)
+        name = f"{place}: split-half Q is constant{end}"
+        yield claim(name, f"{SPEC}.1", drift <= MOST_DRIFT, drift, note)
     last = [curve.halves[-1] for curve in curves]
     ratios = [one.information / one.moments.q for one in last]
     far = max(ratios, key=lambda ratio: abs(np.log(ratio)))
     note = f"ratio of the two at halves of {last[0].moments.t} events, the one farthest from 1; within a factor of 2"
     yield claim(f"{place}: information Q is split-half Q", f"{SPEC}.3", 0.5 <= far <= 2, far, note)
-    found = [one.moments.threshold for one in last]
+    found = [one.weak.threshold for one in last]
     losses = [curve.crossing("weak", "mean") for curve in curves]
     both = [
         max((a + 1) / (b + 1), (b + 1) / (a + 1))
@@ -82,8 +84,8 @@ def _moment_claims(place: str, curves: Sequence[ThresholdCurve]) -> Iterator[Cla
         if a is not None and b is not None
     ]
     note = (
-        f"largest ratio of T + 1 between the split-half threshold ({_listed(found)}) and that by loss of own vectors "
-        f"with hardly a prior against the mean ({_listed(losses)}); within a factor of 2"
+        f"largest ratio of T + 1 between the split-half threshold ({_listed(found)}) and that by loss against the mean "
+        f"vector ({_listed(losses)}), own vectors with hardly a prior; within a factor of 2"
     )
     holds = len(both) == len(curves) and max(both) <= 2
     yield claim(
