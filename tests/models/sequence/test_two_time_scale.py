@@ -75,7 +75,9 @@ def test_users_of_a_batch_are_those_of_one_step_per_event(readout):
 def test_short_history_of_an_active_user_is_read_from_the_common_start():
     model = trained()
     history = torch.tensor([[4]])
-    torch.testing.assert_close(model.users(history, torch.tensor([1])), model.users(history, torch.tensor([-1])))
+    torch.testing.assert_close(
+        model.users(history, torch.tensor([1])), model.users(history, torch.tensor([-1]))
+    )
 
 
 @torch.no_grad()
@@ -123,7 +125,7 @@ def test_state_stays_within_its_bound():
 def test_plus_begins_as_the_plain_model():
     """Spec test 21: W = [I, 0] changes no bit."""
     plain, plus = make("plain"), make("plus")
-    shared = {name: value for name, value in plain.state_dict().items()}
+    shared = dict(plain.state_dict())
     plus.load_state_dict(shared, strict=False)
     assert torch.equal(plain.starts(USER), plus.starts(USER))
     states = torch.randn(len(USER), WIDTH)
@@ -185,3 +187,13 @@ def test_rows_beyond_the_own_vectors_are_refused():
     tensors["model.own_row"] = torch.full((USERS,), 5)
     with pytest.raises(ArtifactError, match="own_row"):
         unpacked(tensors)
+
+
+@torch.no_grad()
+def test_a_transferred_anchored_vector_is_the_state_of_a_new_user_and_a_share_of_the_own_vector():
+    """The recurrence begins at zero, and reads what that of new users reads."""
+    model = make()
+    model.transfer()
+    history, user = torch.tensor([[5, 6, 7]]), torch.tensor([1])  # 7 is after the base
+    state = model.states(torch.tensor([[7]]), torch.zeros(1, WIDTH), active=False)[:, 0]
+    torch.testing.assert_close(model.users(history, user), state + 0.3 * model.own[:1], rtol=1e-5, atol=1e-6)

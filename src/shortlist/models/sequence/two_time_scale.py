@@ -13,6 +13,7 @@ from shortlist.models.sequence.model import padding_last
 from shortlist.models.state_model import Promotion, RecurrentWeights, StateModel
 from shortlist.settings import setting
 
+ANCHOR = 0.3  # first share of the personal vector beside a transferred recurrence
 KEEP = 50.0  # bias of the update gate with which a state stays as it is
 READOUTS = ("plain", "plus", "anchored")
 
@@ -111,14 +112,18 @@ class TwoTimeScale(StateModel):
     def transfer(self) -> None:
         """Let the recurrence of active users begin as that of new users: personal vectors as inputs count for nothing.
 
-        Where the state is the user vector, the bias of the update gate is higher by `gate_bias`.
+        An anchored user vector begins as the state plus a share of the personal vector. Where the state is the user
+        vector, the bias of the update gate is higher by `gate_bias`.
         """
         width = self.state_width
         for name, weight in self.active_users.named_parameters():
             weight.zero_()
             given = self.new_users.get_parameter(name)
             weight[..., : given.shape[-1]].copy_(given)
-        if self.config.readout != "anchored":
+        if self.config.readout == "anchored":
+            nn.init.eye_(self.output.weight)
+            self.anchor.fill_(ANCHOR)
+        else:
             self.active_users.bias_hh_l0[width : 2 * width] += self.config.gate_bias
 
     @torch.no_grad()

@@ -25,7 +25,7 @@ from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
 from shortlist.train.two_time_scale.gauge import gauge_fix
 from shortlist.train.two_time_scale.joint import as_parameters, both_groups
 from shortlist.train.two_time_scale.new_items import follow
-from shortlist.train.two_time_scale.personal import FEW, ItemSpace, space_of
+from shortlist.train.two_time_scale.personal import FEW, ItemSpace, chosen_prior, space_of
 from shortlist.train.two_time_scale.recurrence import GROUP, group_loss, training_only
 from shortlist.train.two_time_scale.sequences import Sequences, last_events, of_new_users, whole
 from shortlist.train.two_time_scale.threshold import (
@@ -109,12 +109,15 @@ class Training:
         with torch.no_grad():
             users = first.user_embedding.weight[first.trained_users]
             _, items, factor = gauge_fix(users, first.vectors())
-        return self._space(items.detach(), factor)
+        return self._space(items.detach(), factor, final=self.trainer.items != "tuned")
 
-    def _space(self, items: Tensor, factor: float = 1.0) -> ItemSpace:
-        prior = self.trainer.prior * factor**2
-        space = space_of(self.events, items, self.trainer.last, self.data.seed, prior)
-        note(self.data.progress, self.trainer.title, f"prior of user vectors {space.prior / factor**2:.3g}")
+    def _space(self, items: Tensor, factor: float, final: bool) -> ItemSpace:
+        """Item vectors with the mean of users; for those that stay as they are, a prior is chosen if none is given."""
+        trainer, seed = self.trainer, self.data.seed
+        space = space_of(self.events, items, seed, trainer.prior * factor**2 or 1.0)
+        if final and not trainer.prior:
+            space = chosen_prior(self.events, space, trainer.last, seed)
+            note(self.data.progress, trainer.title, f"weight of the prior of user vectors: {space.prior:.3g}")
         return space
 
     def _two_stages(self) -> TwoTimeScale:
@@ -171,8 +174,11 @@ class Training:
 
     def _own_for_all(self) -> TwoTimeScale:
         """Every user has a vector of its own under the prior, and unknown users have its mean; one recurrence."""
-        known, space = self.events.lengths > 0, self.space
+        new = self.everyone if self.trainer.transfer else None
+        known, space = self.events.lengths > 0, self.space if new is None else new.space
         model = self._with_own(self._new_model(known, -1, space, extra=1), known, space)
+        if new is not None:
+            model.load_state_dict(new.weights, strict=False)
         model.config = replace(model.config, all_own=True)
         with torch.no_grad():
             model.own[-1] = space.mean
@@ -222,7 +228,7 @@ class Training:
             items = follow(
                 space.items, model.items, torch.from_numpy(self.events.popularity > 0).to(self.device)
             )
-            space = self._space(items)
+            space = self._space(items, 1.0, final=True)
         weights = {name: one for name, one in model.state_dict().items() if name.startswith(GROUP[False])}
         return NewUsers(weights, space, self._epochs())
 
