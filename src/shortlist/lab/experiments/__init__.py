@@ -45,6 +45,7 @@ from shortlist.lab.experiments.two_time_scale.fig4 import two_time_scale_fig4
 from shortlist.lab.experiments.two_time_scale.table1 import two_time_scale_table1
 from shortlist.lab.experiments.two_time_scale.table3 import two_time_scale_table3
 from shortlist.lab.experiments.two_time_scale.theory import two_time_scale_theory
+from shortlist.lab.experiments.two_time_scale.threshold_fit import two_time_scale_threshold
 from shortlist.lab.result import Result
 
 FIGURES = {
@@ -65,6 +66,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "2ts-fig4": two_time_scale_fig4,
     "2ts-table1": two_time_scale_table1,
     "2ts-table3": two_time_scale_table3,
+    "2ts-threshold": two_time_scale_threshold,
     "2ts-theory": two_time_scale_theory,
     "auto-table": auto_table,
     "baselines-ml1m": baselines_ml1m,
@@ -163,4 +165,5 @@ __all__ = [
     "two_time_scale_table1",
     "two_time_scale_table3",
     "two_time_scale_theory",
+    "two_time_scale_threshold",
 ]

@@ -48,9 +48,17 @@ def test_learning_rates_of_the_full_world_are_those_of_a_tenth(monkeypatch):
 
 def test_variants_share_the_recurrence_of_all_users_where_it_does_not_depend_on_them():
     shared = SYSTEMS[ONE_GRU].base
-    for name in (ANCHORED, PLAIN, "2ts anchored, K=50", "2ts anchored, t*=100", "2-gru", "2ts plain, full"):
+    for name in (
+        ANCHORED,
+        PLAIN,
+        "2ts anchored, K=50",
+        "2ts anchored, t*=100",
+        "2-gru",
+        "2ts plain, full",
+        SHRINK,
+    ):
         assert SYSTEMS[name].base == shared
-    for name in (PAPER, SHRINK, "2ts swap", "2ts single-stage", "2ts anchored, prefix t*"):
+    for name in (PAPER, "2ts swap", "2ts single-stage", "2ts anchored, prefix t*"):
         assert SYSTEMS[name].base is None
     assert SYSTEMS[PLUS].base != shared  # it reads new users' last items
     assert SYSTEMS["2ts anchored, frozen items"].base == SYSTEMS["1-gru, frozen items"].base != shared

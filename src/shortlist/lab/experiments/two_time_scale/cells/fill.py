@@ -17,8 +17,15 @@ from shortlist.lab.experiments.two_time_scale.cells.curve_cell import run_curve_
 from shortlist.lab.experiments.two_time_scale.cells.measured import UserSums, curves
 from shortlist.lab.experiments.two_time_scale.cells.paths import step_paths
 from shortlist.lab.experiments.two_time_scale.cells.places import Place, place_data
-from shortlist.lab.experiments.two_time_scale.cells.state_cell import CURVE, TEST, TUNING, StateCell
+from shortlist.lab.experiments.two_time_scale.cells.state_cell import (
+    CURVE,
+    TEST,
+    THRESHOLD,
+    TUNING,
+    StateCell,
+)
 from shortlist.lab.experiments.two_time_scale.cells.systems import SYSTEMS, tuned_at
+from shortlist.lab.experiments.two_time_scale.cells.threshold_cell import run_threshold_cell
 from shortlist.lab.experiments.two_time_scale.cells.train_cell import steps_since_base, train_cell, validated
 from shortlist.lab.result import Row, row
 from shortlist.models.state_model import StateModel
@@ -62,6 +69,8 @@ def run_state_cell(
     """Sums of all metrics by user, and facts of the training."""
     if cell.kind == CURVE:
         return run_curve_cell(cell, folder, device)
+    if cell.kind == THRESHOLD:
+        return run_threshold_cell(cell, folder, device)
     began = time.perf_counter()
     data = place_data(cell.place, cell.seed, folder, device)
     ready = time.perf_counter()

@@ -7,12 +7,14 @@ from shortlist.lab.experiments.trees.trial import settings_without_device
 from shortlist.lab.experiments.two_time_scale.cells.places import Place
 from shortlist.lab.experiments.two_time_scale.cells.systems import System, trainer_of
 
-TEST, TUNING, CURVE = "", "tuning", "curve"  # what is measured
+TEST, TUNING, CURVE, THRESHOLD = "", "tuning", "curve", "threshold"  # what is measured
 
 
 @dataclass(frozen=True)
 class StateCell:
-    """A system that is trained and measured: on test events, on validation events for tuning, or after every epoch."""
+    """A system that is trained and measured: on test events, on validation events for tuning, after every epoch, or
+    for its threshold.
+    """
 
     place: Place
     system: System

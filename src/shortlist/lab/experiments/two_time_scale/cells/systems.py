@@ -56,9 +56,9 @@ class System:
     @property
     def base(self) -> "System | None":
         """The system whose recurrence of all users it has; None where that is another one for it."""
-        known = {"prefix": "window", "personal": "own", "start": "threshold", "stages": "two"}
-        prefix, personal, start, stages = (self.settings.get(name, usual) for name, usual in known.items())
-        if personal == "swap" or start == "shrink" or stages == "one" or (prefix, personal) not in EVERYONE:
+        known = {"prefix": "window", "personal": "own", "stages": "two"}
+        prefix, personal, stages = (self.settings.get(name, usual) for name, usual in known.items())
+        if stages == "one" or (prefix, personal) not in EVERYONE:
             return None
         shared = {name: one for name, one in self.settings.items() if name in SHARED}
         # Readouts other than plus read the vectors of new users as they are.
