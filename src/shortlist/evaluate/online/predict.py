@@ -18,8 +18,8 @@ from shortlist.models.state_model import StateModel
 
 CELLS = 1 << 21  # scores of a block
 READ = 1 << 17  # items of histories that a model reads at a time
-ROWS = 4096  # user vectors of a batch
-ON_GPU = 16  # times as many scores and vectors of a block
+ROWS = 2048  # histories of a batch
+ON_GPU = 16  # times as many scores and histories; kernels of attention allow fewer than 2^16 of them
 READ_ON_GPU = 4  # times as many items: attention takes memory for pairs of them
 
 
@@ -53,7 +53,9 @@ def predict(model: Model | ScoresAt, test: OnlineTest, window: int | None = None
     order, size = np.argsort(test.events.times[test.positions], kind="stable"), _block_rows(test.n_items)
     for start in range(0, len(order), size):
         rows = order[start : start + size]
-        yield Predictions(rows, model.scores_at(test, rows))
+        with torch.no_grad():
+            scores = model.scores_at(test, rows)
+        yield Predictions(rows, scores)
 
 
 @torch.no_grad()
@@ -63,7 +65,7 @@ def user_vectors(model: VectorModel, test: OnlineTest, window: int | None = None
         if isinstance(model, StateModel):
             yield from state_vectors(model, test)
             return
-        for rows, history, user in _histories(model, test, window, ROWS * _factor(model.device, ON_GPU)):
+        for rows, history, user in _histories(model, test, window, ROWS):
             yield VectorBatch(rows, model.users(history, user))
 
 
@@ -84,8 +86,7 @@ def _of_model(model: Model, test: OnlineTest, window: int | None) -> Iterator[Pr
         yield from _products(user_vectors(model, test, window), model.vectors())
         return
     with evaluating(model):
-        rows_at_once = _block_rows(test.n_items, model.device)
-        for rows, history, user in _histories(model, test, window, rows_at_once):
+        for rows, history, user in _histories(model, test, window, CELLS // max(test.n_items, 1)):
             yield Predictions(rows, model.scores(history, user))
 
 
@@ -111,6 +112,7 @@ def _histories(
     lengths = np.minimum(test.before - test.starts, widest)
     order = np.argsort(lengths, kind="stable")
     read, end = READ * _factor(model.device, READ_ON_GPU), len(order)
+    most_rows = max(1, min(most_rows, ROWS) * _factor(model.device, ON_GPU))
     while end:  # the longest first: the width of a batch is that of its first history
         width = int(lengths[order[end - 1]])
         start = max(0, end - min(most_rows, max(1, read // max(width, 1))))

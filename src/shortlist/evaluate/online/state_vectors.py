@@ -15,6 +15,7 @@ from shortlist.models.state_model import NO_ITEM, StateModel
 
 CELLS = 1 << 17  # events of a batch, with padding
 CELLS_ON_GPU = 1 << 20
+USERS = 1 << 15  # of a batch
 STEPS = 4096  # events of a user that are run through at a time
 
 
@@ -69,7 +70,7 @@ def _batches(users: _Users, cells: int) -> Iterator[_Users]:
     order = np.argsort(users.length, kind="stable")[::-1]
     at = 0
     while at < len(order):
-        size = max(1, cells // min(max(int(users.length[order[at]]), 1), STEPS))
+        size = min(USERS, max(1, cells // min(max(int(users.length[order[at]]), 1), STEPS)))
         yield users.take(order[at : at + size])
         at += size
 
