@@ -144,13 +144,13 @@ def halves_of(events: Interactions, space: ItemSpace, t: int, seed: int) -> Halv
     own, weak = (
         [own_vectors(part, space, prior) for part in parts] for prior in (space.prior, WEAK * space.prior)
     )
-    first, second = map(_numbers, own)
+    (first, second), (third, fourth) = ([_numbers(one) for one in pair] for pair in (own, weak))
     return Halves(
         split_half_moments(first, second, t),
         len(users),
         _information((own[0] + own[1])[:INFORMED] / 2, space, t),
         variance_by_length(first, second, events.lengths[users], LENGTHS),
-        split_half_moments(*map(_numbers, weak), t),
+        split_half_moments(third, fourth, t),
     )
 
 
