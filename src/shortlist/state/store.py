@@ -337,7 +337,7 @@ class UserStateStore:
             ordered &= ~np.isin(events.users, list(self.log.disordered))
         clean = events if ordered.all() else events.take(np.flatnonzero(ordered))
         moved = [(table, table.advanced(clean)) for table in self._tables.values()]
-        owners = np.repeat(events.users, np.diff(events.starts))
+        owners = np.repeat(events.users, events.starts[1:] - events.starts[:-1])
         older = self.log.append(owners, events.items, events.times, events.ids)
         for table, records in moved:
             table.store(clean, records)

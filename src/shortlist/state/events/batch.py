@@ -51,8 +51,9 @@ def sorted_events(batch: Batch) -> Events:
     """The events by user, those of a user by time and id."""
     order = np.lexsort((batch.ids, batch.times, batch.users))
     users = batch.users[order]
-    first = np.flatnonzero(np.diff(users, prepend=-1))
-    starts = np.append(first, len(users))
+    changes = np.flatnonzero(users[1:] != users[:-1]) + 1
+    first = np.concatenate([np.zeros(min(len(users), 1), np.int64), changes])
+    starts = np.concatenate([first, [len(users)]])
     return Events(users[first], starts, batch.items[order], batch.times[order], batch.ids[order])
 
 
@@ -64,10 +65,10 @@ def late_events(batch: Batch, last_times: NDArray[np.int64], window_ms: int) -> 
         return np.zeros(0, bool)
     order = np.argsort(batch.users, kind="stable")
     users, times = batch.users[order], batch.times[order]
-    group = np.cumsum(np.diff(users, prepend=users[0]) != 0) * SPAN
-    newest = np.maximum.accumulate(group + times) - group
     before = last_times[users]
     same = users[1:] == users[:-1]
+    group = np.concatenate([np.zeros(1, np.int64), (~same).cumsum()]) * SPAN
+    newest = np.maximum.accumulate(group + times) - group
     before[1:][same] = np.maximum(before[1:], newest[:-1])[same]
     late = np.zeros(len(users), bool)
     late[order] = times < before - window_ms

@@ -14,7 +14,7 @@ class StepNorms:
 
     def add(self, before: Records, after: Records, starts: NDArray[np.int64]) -> None:
         """Count the steps of users with one event."""
-        single = np.flatnonzero(np.diff(starts) == 1)
+        single = np.flatnonzero(starts[1:] - starts[:-1] == 1)
         change = vectors_of(after[single]) - vectors_of(before[single])
         group = ((after["flags"][single] & ACTIVE) > 0).astype(np.int64)
         self.sums += np.bincount(group, np.sqrt((change * change).sum(1)), minlength=2)

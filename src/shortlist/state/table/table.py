@@ -69,7 +69,8 @@ class StateTable:
         self.due: set[int] = set()  # users who may become active
         self.norms = StepNorms()
         self._window_ms = int(settings.reorder_seconds * 1000)
-        self._stranger = self._fresh(np.full(1, UNKNOWN, np.int64))
+        self._stranger: Records | None = None
+        self._stranger = self._fresh(np.full(1, UNKNOWN, np.int64))  # of users who are not in the bundle
 
     def has_record(self, users: Numbers) -> Bools:
         """Whether users [U] have a record."""
@@ -138,7 +139,7 @@ class StateTable:
     def vectors(self, users: Numbers, rows: Integers) -> Tensor:
         """User vectors [U, D] of users with numbers or -1, and rows in the bundle."""
         known = np.flatnonzero(users >= 0)
-        records = np.repeat(self._stranger, len(users))
+        records = self._fresh(np.full(len(users), UNKNOWN, np.int64))
         if len(known):
             records[known] = self.records.values[users[known]]
         others = np.flatnonzero((users < 0) & (rows >= 0))
@@ -222,6 +223,8 @@ class StateTable:
 
     def _fresh(self, rows: Integers) -> Records:
         """Records [U] of users of the bundle, -1 = of none, before their first event in the log."""
+        if (rows < 0).all() and self._stranger is not None:
+            return np.repeat(self._stranger, len(rows))
         histories = [self.bundle.history(row) for row in rows.tolist()]
         counts = np.array([len(one) for one in histories])
         bases = self.recurrences.base_events(rows)
@@ -264,14 +267,14 @@ class StateTable:
         active = (records["flags"] & ACTIVE) > 0
         personal = self._personal(events.users, self.bundle.user_rows(events.users), active)
         states, scales = self.recurrences.run(vectors_of(records), active, personal, starts, items)
-        after, lengths = records.copy(), np.diff(starts)
+        after, lengths = records.copy(), starts[1:] - starts[:-1]
         set_vectors(after, states, scales)
         some = np.flatnonzero(lengths)
         after["last_item"][some] = items[starts[some + 1] - 1]
         after["count"] += lengths.astype(np.uint32)
         after["steps_since_base"] = np.minimum(records["steps_since_base"] + lengths, MOST_STEPS)
         after["flags"] &= ~np.uint8(DIRTY)
-        any_event = np.flatnonzero(np.diff(events.starts))
+        any_event = np.flatnonzero(events.starts[1:] - events.starts[:-1])
         last = events.starts[any_event + 1] - 1
         after["last_ts"][any_event], after["last_event_id"][any_event] = events.times[last], events.ids[last]
         return after
