@@ -71,7 +71,7 @@ def test_event_of_weight_two_counts_as_two_events():
 
 
 def test_mean_is_that_of_the_vectors_of_users():
-    space = space_of(EVENTS, SPACE.items, LAST, seed=0, prior=0.5)
+    space = space_of(EVENTS, SPACE.items, 0, 0.5)
     vectors = fitted(EVENTS, EVENTS.starts[:-1], EVENTS.starts[1:], space)
     assert float((vectors.mean(0) - space.mean).norm()) < 0.2 * float(vectors.std(0).norm())
     assert space.prior == 0.5
@@ -98,5 +98,5 @@ def test_few_users_keep_the_given_prior():
 def test_log_without_events_or_items_has_a_space():
     for n_items in (0, 3):
         nothing = Interactions.of(np.zeros(0, int), np.zeros(0, int), n_users=2, n_items=n_items)
-        space = space_of(nothing, torch.randn(n_items, 5), LAST, seed=0)
+        space = space_of(nothing, torch.randn(n_items, 5), 0, 0.5)
         assert bool(space.mean.isfinite().all())

@@ -74,6 +74,25 @@ def test_metric_is_the_mean_gain_of_the_events():
     assert ndcg() == pytest.approx(np.where(ranks <= 5, 1 / np.log2(1 + ranks), 0).mean())
 
 
+@torch.no_grad()
+def test_likelihood_is_the_geometric_mean_of_the_probabilities():
+    model = model_of()
+    found = []
+    for start, cut, stop, user in zip(VALID.starts, VALID.cuts, VALID.stops, VALID.users, strict=True):
+        for at in range(cut, stop):
+            history = torch.tensor([VALID.events.items[start:at].tolist()], dtype=torch.int64)
+            scores = model.scores(history, torch.tensor([user]))[0]
+            found.append(float(scores.log_softmax(0)[int(VALID.events.items[at])]))
+    metric = event_metric(model, VALID, False, False, "likelihood", 10**6, 0)
+    assert metric() == pytest.approx(np.exp(np.mean(found)), rel=1e-4)
+
+
+def test_metric_with_repeats_leaves_no_item_out():
+    model = model_of()
+    metric = event_metric(model, VALID, False, False, "recall@3+repeats", 10**6, 0)
+    assert metric() == pytest.approx((EventRanks(model, VALID, False, True)() <= 3).mean())
+
+
 def test_no_requests_have_no_metric():
     assert event_metric(model_of(), None, False, False, "recall@3", 10, 0) is None
     assert event_metric(model_of(), VALID.take(slice(0, 0)), False, False, "recall@3", 10, 0) is None

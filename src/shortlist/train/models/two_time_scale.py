@@ -15,6 +15,7 @@ from shortlist.train.loop.device import device_of
 from shortlist.train.loop.lazy_adamw import LAZY_ROWS
 from shortlist.train.loop.loop import Batches
 from shortlist.train.loop.trainer import Fit, LoopTrainer, Run
+from shortlist.train.loop.validation import LIKELIHOOD
 from shortlist.train.models.ccf import CCFTrainer
 from shortlist.train.models.sequence import AFFORDABLE, MAX_LOGITS
 from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
@@ -177,7 +178,7 @@ class TwoTimeScaleTrainer(LoopTrainer):
             prior="mean",
             **({"prior_weight": self.prior} if self.prior else {}),
             patience=self.patience,
-            early_stop_metric=self.early_stop_metric,
+            early_stop_metric=LIKELIHOOD if self.logq_correction else self.early_stop_metric,
             validation_users=self.validation_users,
             device=self.device,
             minutes=limit,

@@ -11,9 +11,9 @@ from shortlist.data import Interactions
 from shortlist.models.fold_in import fold_in, sums_of
 
 FEW = 50  # users below which nothing is estimated
-MOST_USERS = 1000  # whose events are fitted for an estimate
+MOST_USERS = 500  # whose events are fitted for an estimate
 MOST_HELD = 20  # last events that a prior is chosen by
-PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # times the one that the spread of the vectors says
+PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times the one that the spread of the vectors says
 
 Positions = NDArray[np.int64]
 
@@ -39,22 +39,18 @@ def fitted(events: Interactions, starts: Positions, stops: Positions, space: Ite
     return fold_in(sums, counts, space.items, space.mean, space.prior)
 
 
-def space_of(events: Interactions, items: Tensor, last: int, seed: int, prior: float = 0.0) -> ItemSpace:
-    """The mean and the prior of users over these item vectors; a prior of 0 is chosen.
-
-    The mean is that of the vectors of some users, which begin at the vector of all events together.
-    """
+def space_of(events: Interactions, items: Tensor, seed: int, prior: float) -> ItemSpace:
+    """These item vectors with the mean of the vectors of some users, whose centre is that of all events together."""
     together = items.new_zeros(items.shape[1])
     if len(events):
         sums, counts = _sums(events, np.arange(len(events)), np.array([len(events)]), items)
         together = fold_in(sums, counts, items, together, 1.0)[0]
-    space = ItemSpace(items, together, prior or 1.0)
+    space = ItemSpace(items, together, prior)
     users = _some(events, 1, seed)
     if not len(users):
         return space
     vectors = fitted(events, events.starts[users], events.starts[users + 1], space)
-    space = replace(space, mean=vectors.mean(0))
-    return space if prior else chosen_prior(events, space, last, seed)
+    return replace(space, mean=vectors.mean(0))
 
 
 def chosen_prior(events: Interactions, space: ItemSpace, last: int, seed: int) -> ItemSpace:

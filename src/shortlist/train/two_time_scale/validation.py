@@ -11,14 +11,14 @@ from torch import Tensor
 from shortlist.data import UNKNOWN, HeldOut, Interactions
 from shortlist.models.model import without_repeats
 from shortlist.models.sequence.two_time_scale import TwoTimeScale
-from shortlist.train.loop.validation import parse_metric
+from shortlist.train.loop.validation import LIKELIHOOD, REPEATS, parse_metric
 from shortlist.train.two_time_scale.recurrence import readouts
 from shortlist.train.two_time_scale.sequences import Positions, items_before, padded
 
 CELLS = 1 << 22  # scores, or consumed items, of a block
 STEPS = 1 << 17  # events of a batch, with padding
 MOST_EVENTS = 20  # of a request
-REPEATS = 0.05  # share of repeated pairs from which items of the history are candidates too
+OFTEN = 0.05  # share of repeated pairs from which items of the history are candidates too
 
 Floats = NDArray[np.float64]
 
@@ -58,12 +58,26 @@ class EventRanks:
         """The user of each event [E]."""
         return np.repeat(self.requests.users, self.lengths)
 
-    @torch.no_grad()
     def __call__(self) -> Floats:
         """The ranks of all events by the model as it is now [E]."""
+        return self._of_events(self._rank)
+
+    def log_likelihoods(self) -> Floats:
+        """The log probabilities of all events in a softmax over all items [E]."""
+        return self._of_events(_log_likelihood)
+
+    @torch.no_grad()
+    def _of_events(self, value: Callable[[Tensor, _Batch, slice], Tensor]) -> Floats:
+        """A value of the scores of each event [E]."""
         found = np.empty(int(self.lengths.sum()))
+        items = self.model.vectors()
         for batch in self.batches:
-            found[batch.order] = self._ranks(batch).double().cpu().numpy()
+            vectors = readouts(self.model, batch.piece, batch.before, batch.users, batch.active)
+            events = vectors[batch.row, batch.place]  # [e, D]
+            size = max(CELLS // max(len(items), batch.seen.shape[1]), 1)
+            parts = [slice(at, at + size) for at in range(0, len(events), size)]
+            values = torch.cat([value(events[part] @ items.T, batch, part) for part in parts])
+            found[batch.order] = values.double().cpu().numpy()
         return found
 
     def _batches(self, as_new: bool) -> Iterator[_Batch]:
@@ -103,18 +117,8 @@ class EventRanks:
             offsets[row] + nth,
         )
 
-    def _ranks(self, batch: _Batch) -> Tensor:
-        model = self.model
-        vectors = readouts(model, batch.piece, batch.before, batch.users, batch.active)
-        events = vectors[batch.row, batch.place]  # [e, D]
-        items = model.vectors()
-        size = max(CELLS // max(len(items), batch.seen.shape[1]), 1)
-        parts = range(0, len(events), size)
-        return torch.cat([self._block(events[at : at + size] @ items.T, batch, at) for at in parts])
-
-    def _block(self, scores: Tensor, batch: _Batch, at: int) -> Tensor:
-        """Ranks of the events from `at` on, by their scores [b, N]: ties count half."""
-        some = slice(at, at + len(scores))
+    def _rank(self, scores: Tensor, batch: _Batch, some: slice) -> Tensor:
+        """Ranks of some events by their scores [b, N]: ties count half."""
         target = batch.targets[some, None]
         own = scores.gather(1, target)
         rank = 1 + (scores > own).sum(1) + ((scores == own).sum(1) - 1) / 2
@@ -128,6 +132,10 @@ class EventRanks:
         return rank - torch.where(counted, better, 0.0).sum(1)
 
 
+def _log_likelihood(scores: Tensor, batch: _Batch, some: slice) -> Tensor:
+    return scores.log_softmax(1).gather(1, batch.targets[some, None])[:, 0]
+
+
 def event_metric(
     model: TwoTimeScale,
     valid: HeldOut | None,
@@ -137,14 +145,16 @@ def event_metric(
     users: int,
     seed: int,
 ) -> Callable[[], float] | None:
-    """A function that computes recall@k or ndcg@k over the held-out events of some random users; None without any."""
+    """A function that computes a metric over the held-out events of some random users; None without any."""
     name, k = parse_metric(metric)
     if valid is None or not len(valid):
         return None
     chosen = valid.take(np.sort(np.random.default_rng(seed).permutation(len(valid))[:users]))
-    ranks = EventRanks(model, chosen, as_new, repeats)
+    ranks = EventRanks(model, chosen, as_new, repeats or metric.endswith(REPEATS))
 
     def value() -> float:
+        if metric == LIKELIHOOD:
+            return float(np.exp(ranks.log_likelihoods().mean()))
         found = ranks()
         gain = 1 / np.log2(1 + found) if name == "ndcg" else np.ones(len(found))
         return float(np.where(found <= k, gain, 0.0).mean())
@@ -157,4 +167,4 @@ def has_repeats(events: Interactions) -> bool:
     if not len(events):
         return False
     pairs = events.users.astype(np.int64) * events.n_items + events.items
-    return len(np.unique(pairs)) < (1 - REPEATS) * len(pairs)
+    return len(np.unique(pairs)) < (1 - OFTEN) * len(pairs)
