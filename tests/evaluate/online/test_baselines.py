@@ -3,6 +3,7 @@ import sys
 import numpy as np
 import pytest
 
+from shortlist.errors import ConfigError
 from shortlist.evaluate.online import OnlineTest, RecentPopularity, TrainPopularity, ranks
 from shortlist.evaluate.online.predict import predict
 from tests.evaluate.online.worlds import small_split, small_test
@@ -41,3 +42,8 @@ def test_events_of_a_tie_count_half():
     own = counts[test.targets][:, None]
     expected = 0.5 + (counts > own).sum(1) + (counts == own).sum(1) / 2
     assert (ranks(TrainPopularity(split.train), test).raw == expected).all()
+
+
+def test_an_empty_window_is_refused():
+    with pytest.raises(ConfigError, match="a window of 1 ms or more, got 0"):
+        RecentPopularity(small_test().events, 0)

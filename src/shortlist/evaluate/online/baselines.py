@@ -10,6 +10,7 @@ from torch import Tensor
 
 from shortlist.data import Interactions
 from shortlist.data.held_out import Positions
+from shortlist.errors import ConfigError
 from shortlist.evaluate.online.online_test import OnlineTest
 
 
@@ -40,6 +41,8 @@ class RecentPopularity:
     _order: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.window < 1:
+            raise ConfigError(f"recent popularity: expected a window of 1 ms or more, got {self.window}")
         object.__setattr__(self, "_order", np.argsort(self.events.times, kind="stable"))
 
     @cached_property
