@@ -11,4 +11,4 @@ def test_the_errata_of_the_paper_are_named():
 def test_the_protocol_says_what_is_measured_and_how():
     assert "499 uniform negatives" in PROTOCOL
     assert "bootstraps over users" in PROTOCOL
-    assert "10,000 random users" in WORLDS
+    assert "5,000 random users" in WORLDS

@@ -7,11 +7,11 @@ PROTOCOL = (
     "are bootstraps over users, those of all seeds together. new: users without training events; inactive and active: "
     "T <= t* and T > t* training events, with t* = 100 on MovieLens-1M and 50 in the worlds. All systems have item "
     "vectors of the same width, the same largest number of epochs and patience, and stop early by the next validation "
-    "event; each learning rate is the best of three on validation events with seed 0. Variants share a first stage "
+    "event; each learning rate is the best of two on validation events with seed 0. Variants share a first stage "
     "and, where it does not depend on them, the recurrence of all users; its seconds count for each."
 )
 WORLDS = (
-    "The full world has 100,000 users, 10,000 items and 10^7 events; test events are those of 10,000 random users, "
+    "The full world has 100,000 users, 10,000 items and 10^7 events; test events are those of 5,000 random users, "
     "and learning rates were chosen in a world of a tenth of its users. 10 % of users join in the second half of the "
     "log, so that there are new ones."
 )

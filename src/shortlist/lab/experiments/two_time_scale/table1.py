@@ -46,6 +46,7 @@ ORACLES = (DYNAMIC, STATIC)
 BASELINES = (POPULAR, RECENT, LAST_CLICK, CCF, POOLING, GRU, "sasrec-50", "sasrec-200", ONE_GRU)
 TWO_SCALES = (ANCHORED, LONGER, CHOSEN_THRESHOLD, SHRINK, PLAIN, PLUS)
 RIVALS = (CCF, ONE_GRU, GRU)
+SLOW = ("sasrec-200", LONGER, PLUS)  # not run in the full world
 REVERSALS = "rank correlation of sampled and full mrr over systems"
 
 
@@ -91,11 +92,13 @@ def places_of(profile: str, data: Path | None, name: str) -> tuple[Place, ...]:
 
 
 def systems_at(place: Place) -> tuple[str, ...]:
-    """The systems of a place: oracles in worlds, features where items have some; few in the tiny world."""
+    """The systems of a place: oracles in worlds, features where items have some, few in the tiny world."""
     if place.name == TINY:
         return (DYNAMIC, POPULAR, LAST_CLICK, CCF, GRU, ONE_GRU, ANCHORED, PLAIN)
     if place.world is None:
         return (*BASELINES, *TWO_SCALES, FEATURES)
+    if place.name == FULL:
+        return tuple(name for name in (*ORACLES, *BASELINES, *TWO_SCALES) if name not in SLOW)
     return (*ORACLES, *BASELINES, *TWO_SCALES)
 
 

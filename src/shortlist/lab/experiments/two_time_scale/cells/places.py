@@ -34,7 +34,6 @@ class Budget:
     window: int = 200  # longest history
     negatives: int = 512  # uniform ones of the factorisation
     test_users: int = 0  # of the test, at random; 0: all
-    minutes: float = 0.0  # of a training loop; 0: no limit
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,9 @@ class Place:
 
 
 BUDGETS: Mapping[str, Budget] = {
-    MOVIELENS: Budget(64, 60, 5, 100, 8192, 64, minutes=2.0),
-    FULL: Budget(32, 30, 2, 50, 32768, 256, test_users=10_000, minutes=2.0),
-    TENTH: Budget(32, 30, 3, 50, 8192, 128, test_users=10_000, minutes=2.0),
+    MOVIELENS: Budget(64, 40, 4, 100, 8192, 64),
+    FULL: Budget(32, 12, 2, 50, 32768, 256, test_users=5000),
+    TENTH: Budget(32, 20, 3, 50, 8192, 128, test_users=5000),
     UNIT: Budget(16, 60, 5, 50, 2048, 32),
     TINY: Budget(8, 2, 2, 20, 512, 16, window=30, negatives=32),
 }

@@ -7,7 +7,6 @@ from typing import Any
 from shortlist.lab.experiments.two_time_scale.cells.places import FULL, TENTH, Place, place_of
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer
-from shortlist.train.two_time_scale.training import NEW_SHARE
 
 CCF, GRU, SASREC, POOLING, LAST_CLICK, TWO = (
     "ccf",
@@ -18,7 +17,7 @@ CCF, GRU, SASREC, POOLING, LAST_CLICK, TWO = (
     "two-time-scale",
 )
 POPULAR, RECENT, DYNAMIC, STATIC = "popularity", "recent popularity", "oracle, dynamic", "oracle, static"
-ADAM, TABLES = (3e-4, 1e-3, 3e-3), (0.03, 0.1, 0.3)  # learning rates that validation chooses from
+ADAM, TABLES = (1e-3, 3e-3), (0.03, 0.1)  # learning rates that validation chooses from
 RATE = {CCF: "table_learning_rate"}  # name of the learning rate where it is not the usual one
 USUAL = {CCF: 0.1}
 CHOSEN: Mapping[
@@ -150,7 +149,6 @@ def trainer_of(system: System, place: Place, rate: float | None = None) -> Model
     shared: dict[str, Any] = {
         "epochs": budget.epochs,
         "patience": budget.patience,
-        "minutes": budget.minutes,
         "early_stop_metric": VALIDATED[place.repeats],
         "validation_users": 4000,
         "width": budget.width,
@@ -164,7 +162,6 @@ def trainer_of(system: System, place: Place, rate: float | None = None) -> Model
     }
     factors: dict[str, Any] = {"uniform_negatives": budget.negatives, "batch_size": budget.batch_events // 4}
     recurrences = {
-        "minutes": budget.minutes / NEW_SHARE,  # each loop has a share of this
         "threshold": budget.threshold,
         "window": budget.window,
         "negatives": budget.negatives,
