@@ -18,6 +18,15 @@ def test_record_has_the_size_of_the_specification(storage, size):
 
 
 @pytest.mark.parametrize("storage", FORMATS)
+@pytest.mark.parametrize("width", [1, 7, 8, 64, 67])
+def test_record_has_no_gap(storage, width):
+    """Numpy copies no gaps: records that are equal would differ in some bytes."""
+    kind = record_type(width, storage)
+    assert sum(kind[name].itemsize for name in kind.names) == kind.itemsize
+    assert kind.itemsize % 8 == 0
+
+
+@pytest.mark.parametrize("storage", FORMATS)
 def test_stored_vectors_have_the_bits_that_the_kernel_returned(storage):
     rng = np.random.default_rng(0)
     states = rng.normal(size=(200, 8)).astype(np.float32)

@@ -28,16 +28,15 @@ FACTS = (
 
 
 def record_type(width: int, storage: str) -> np.dtype[np.void]:
-    """The type of a record: without gaps, its size rounded up to 8 bytes."""
+    """The type of a record, without gaps; zeros at the end make its size a multiple of 8 bytes.
+
+    They are a column, because numpy leaves the bytes of a gap as they are: equal records would differ in them.
+    """
     parts: list[tuple[str, Any]] = [("vector", (VECTORS[storage], (width,)))]
     parts += [("scale", "<f4")] if storage == "int8" else []
     parts += FACTS
-    offsets, size = list[int](), 0
-    for _, kind in parts:
-        offsets.append(size)
-        size += np.dtype(kind).itemsize
-    names, kinds = zip(*parts, strict=True)
-    return np.dtype({"names": names, "formats": kinds, "offsets": offsets, "itemsize": -(-size // 8) * 8})
+    size = sum(np.dtype(kind).itemsize for _, kind in parts)
+    return np.dtype([*parts, ("zeros", ("u1", (-size % 8,)))] if size % 8 else parts)
 
 
 def vectors_of(records: Records) -> Floats:
