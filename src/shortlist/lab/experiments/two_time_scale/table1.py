@@ -35,6 +35,7 @@ from shortlist.lab.experiments.two_time_scale.cells.systems import (
     POOLING,
     POPULAR,
     RECENT,
+    REFITTED,
     SHRINK,
     STATIC,
 )
@@ -44,7 +45,7 @@ from shortlist.progress import Progress, silent
 
 ORACLES = (DYNAMIC, STATIC)
 BASELINES = (POPULAR, RECENT, LAST_CLICK, CCF, POOLING, GRU, "sasrec-50", "sasrec-200", ONE_GRU)
-TWO_SCALES = (ANCHORED, LONGER, CHOSEN_THRESHOLD, SHRINK, PLAIN, PLUS)
+TWO_SCALES = (ANCHORED, REFITTED, LONGER, CHOSEN_THRESHOLD, SHRINK, PLAIN, PLUS)
 RIVALS = (CCF, ONE_GRU, GRU)
 SLOW = ("sasrec-200", LONGER, PLUS)  # not run in the full world
 REVERSALS = "rank correlation of sampled and full mrr over systems"

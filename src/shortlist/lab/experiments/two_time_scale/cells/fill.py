@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.evaluate.online import ranks
+from shortlist.evaluate.online.ranks import N_NEG
 from shortlist.lab.experiments.cache import AnswerCache, empty
 from shortlist.lab.experiments.parallel import chosen_cells, run_cells
 from shortlist.lab.experiments.two_time_scale.cells.curve_cell import run_curve_cell
@@ -26,7 +26,12 @@ from shortlist.lab.experiments.two_time_scale.cells.state_cell import (
 )
 from shortlist.lab.experiments.two_time_scale.cells.systems import SYSTEMS, tuned_at
 from shortlist.lab.experiments.two_time_scale.cells.threshold_cell import run_threshold_cell
-from shortlist.lab.experiments.two_time_scale.cells.train_cell import steps_since_base, train_cell, validated
+from shortlist.lab.experiments.two_time_scale.cells.train_cell import (
+    ranks_of,
+    steps_since_base,
+    train_cell,
+    validated,
+)
 from shortlist.lab.result import Row, row
 from shortlist.models.state_model import StateModel
 from shortlist.progress import Progress, silent
@@ -78,12 +83,19 @@ def run_state_cell(
         torch.cuda.reset_peak_memory_stats()
     trained = train_cell(cell.place, cell.system, cell.seed, cell.rate, folder, device)
     done = time.perf_counter()
-    facts = {**trained.facts, "validation": validated(trained.model, data), "data seconds": ready - began}
+    refit = cell.system.refit
+    facts = {
+        **trained.facts,
+        "validation": validated(trained.model, data, refit),
+        "data seconds": ready - began,
+    }
     if cell.kind == TUNING:
         return empty(), facts
     test = data.test
-    found = ranks(trained.model, test, sampled_events=DRAWN)
-    steps = steps_since_base(trained.model, data.split, test.event_numbers, test.known_users)
+    found = ranks_of(trained.model, test, refit, N_NEG, DRAWN)
+    steps = (
+        None if refit else steps_since_base(trained.model, data.split, test.event_numbers, test.known_users)
+    )
     facts |= {"curves": curves(found, test, steps), "cell seconds": done - ready}
     if isinstance(trained.model, StateModel):
         paths = step_paths(trained.model, data.split.events)

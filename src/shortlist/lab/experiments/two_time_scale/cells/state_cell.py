@@ -30,7 +30,8 @@ class StateCell:
     @property
     def settings(self) -> dict[str, Any]:
         """What decides the answer."""
-        known = {"place": self.place.settings, "system": dict(self.system.settings)}
+        refit = {"refit": True} if self.system.refit else {}
+        known = {"place": self.place.settings, "system": {**self.system.settings, **refit}}
         if not self.system.rates:
             return known
         return {**known, "training": settings_without_device(trainer_of(self.system, self.place, self.rate))}

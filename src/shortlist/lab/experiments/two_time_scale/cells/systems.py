@@ -44,6 +44,7 @@ class System:
     name: str
     model: str
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    refit: bool = False  # whether users get new own vectors as their events arrive
 
     @property
     def first(self) -> "System":
@@ -86,6 +87,7 @@ def variants(**many: Mapping[str, Any]) -> dict[str, System]:
 
 ANCHORED, PLAIN, PLUS, ONE_GRU, TWO_GRU = "2ts anchored", "2ts plain", "2ts plus", "1-gru", "2-gru"
 LONGER = "2ts anchored, K=50"
+REFITTED = "2ts anchored, refitted"
 CHOSEN_THRESHOLD = "2ts anchored, chosen t*"
 FEATURES = "2ts anchored, features"
 SINGLE_STAGE, SHRINK, PAPER = "2ts single-stage", "2ts shrink", "2ts as in the paper"
@@ -140,6 +142,7 @@ SYSTEMS: Mapping[str, System] = {
     **{name: System(name, name) for name in (DYNAMIC, STATIC)},
     **variants(**_STATES, **ABLATIONS, **_THRESHOLDS),
     FEATURES: System(FEATURES, TWO, {"features": True}),
+    REFITTED: System(REFITTED, TWO, {}, refit=True),
 }
 
 

@@ -10,8 +10,16 @@ from typing import Any
 import torch
 
 from shortlist.data.time_split import TimeSplit
-from shortlist.evaluate.online import RecentPopularity, ScoresAt, TrainPopularity, ranks
+from shortlist.evaluate.online import (
+    OnlineRanks,
+    OnlineTest,
+    RecentPopularity,
+    ScoresAt,
+    TrainPopularity,
+    ranks,
+)
 from shortlist.lab.experiments.two_time_scale.cells.places import Place, PlaceData, place_data
+from shortlist.lab.experiments.two_time_scale.cells.refit import refitted_ranks
 from shortlist.lab.experiments.two_time_scale.cells.systems import (
     CCF,
     DYNAMIC,
@@ -196,9 +204,17 @@ def best_window(data: PlaceData) -> int:
     return max(values, key=lambda days: values[days])
 
 
-def validated(model: Model | ScoresAt, data: PlaceData) -> float:
+def ranks_of(
+    model: Any, test: OnlineTest, refit: bool = False, n_neg: int = 0, sampled_events: int | None = None
+) -> OnlineRanks:
+    """Ranks of a test, where users get new own vectors with `refit`."""
+    ranked = refitted_ranks if refit else ranks
+    return ranked(model, test, n_neg, sampled_events=sampled_events)
+
+
+def validated(model: Model | ScoresAt, data: PlaceData, refit: bool = False) -> float:
     """The mean reciprocal rank of validation events: among all items, or without consumed ones where none repeats."""
-    found = ranks(model, data.valid_test, n_neg=0)
+    found = ranks_of(model, data.valid_test, refit)
     return float((1 / (found.raw if data.place.repeats else found.excl)).mean())
 
 
