@@ -26,10 +26,7 @@ class PlainLoop:
 
     def __init__(self, trainer: CCFTrainer, model: CCF, data: OfferBatches, optimizer: str) -> None:
         self.trainer, self.data = trainer, data
-        self.users, self.items = (
-            nn.Embedding.from_pretrained(one.weight.detach().clone(), freeze=False)
-            for one in (model.user_embedding, model.encoder.items)
-        )
+        self.users, self.items = (_dense(one) for one in (model.user_embedding, model.encoder.items))
         self.mean = model.mean_user.clone()
         weights = [self.users.weight, self.items.weight]
         self.optimizer = OPTIMIZERS[optimizer](weights, lr=trainer.table_learning_rate)
@@ -54,4 +51,11 @@ class PlainLoop:
         per_event = data.per_event[users]
         self.mean.lerp_((per_event / per_event.sum()) @ vectors.detach(), MOMENTUM)
         distances = (vectors - self.mean).square().sum(1)
-        return loss + trainer.prior_weight * (distances * per_event).mean()
+        loss += trainer.prior_weight * (distances * per_event).mean()
+        return loss
+
+
+def _dense(table: nn.Embedding) -> nn.Embedding:
+    """A table with the same weights and dense gradients."""
+    weights = table.weight.detach().clone()
+    return nn.Embedding(len(weights), weights.shape[1], _weight=weights)
