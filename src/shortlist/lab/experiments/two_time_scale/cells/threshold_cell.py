@@ -51,8 +51,8 @@ def read_curve(tensor: Tensor, facts: dict[str, Any]) -> ThresholdCurve:
     halves = tuple(_halves(one) for one in facts["halves"])
     losses = []
     for t, values in zip(facts["t"], tensor.double().numpy(), strict=True):
-        known = values[:, ~np.isnan(values[0])]  # [kinds, U]
-        losses.append(Losses(t, *known[:3], None if np.isnan(known[3]).any() else known[3]))
+        own, weak, mean, recurrence = values[:, ~np.isnan(values[0])]  # [kinds, U]
+        losses.append(Losses(t, own, weak, mean, None if np.isnan(recurrence).any() else recurrence))
     return ThresholdCurve(halves, tuple(losses))
 
 
