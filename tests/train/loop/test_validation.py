@@ -102,3 +102,13 @@ def test_items_of_the_history_are_candidates_with_repeats():
     assert validation_metric(model, held_out, 0, "recall@1+repeats")() == 1.0
     assert validation_metric(model, held_out, 0, "recall@1")() == 0.0
     assert parse_metric("recall@1+repeats") == ("recall", 1)
+
+
+def test_likelihood_is_the_geometric_mean_of_the_probabilities_of_relevant_items():
+    """Items of the history are candidates; every relevant item counts, not every request."""
+    events = Interactions.of(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 2, 0]), n_items=4)
+    held_out, model = HeldOut(events, np.array([0, 3]), np.array([1, 4]), np.array([3, 5])), Fixed(2, 4)
+    p = model.table.softmax(1)
+    expected = (p[0, 1] * p[0, 2] * p[1, 0]) ** (1 / 3)
+    assert validation_metric(model, held_out, 0, "likelihood")() == pytest.approx(expected.item(), rel=1e-5)
+    assert parse_metric("likelihood") == ("likelihood", 0)
