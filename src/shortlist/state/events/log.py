@@ -1,4 +1,4 @@
-"""The events behind user states: columns in the order of arrival, a list of each user, and, if wanted, files."""
+"""The events behind user states: columns in the order of arrival, a list of each user, and files of both."""
 
 import sys
 from collections.abc import Sequence
