@@ -191,9 +191,9 @@ def test_rows_beyond_the_own_vectors_are_refused():
 
 @torch.no_grad()
 def test_a_transferred_anchored_vector_is_the_state_of_a_new_user_and_a_share_of_the_own_vector():
-    """The recurrence begins at zero, and reads what that of new users reads."""
+    """The recurrence begins where that of new users begins, and reads what that reads."""
     model = make()
     model.transfer()
     history, user = torch.tensor([[5, 6, 7]]), torch.tensor([1])  # 7 is after the base
-    state = model.states(torch.tensor([[7]]), torch.zeros(1, WIDTH), active=False)[:, 0]
+    state = model.states(torch.tensor([[7]]), model.start[None], active=False)[:, 0]
     torch.testing.assert_close(model.users(history, user), state + 0.3 * model.own[:1], rtol=1e-5, atol=1e-6)

@@ -3,6 +3,7 @@ import torch
 
 from shortlist.data import Interactions
 from shortlist.train.two_time_scale.sequences import (
+    after_first,
     items_before,
     last_events,
     of_new_users,
@@ -38,6 +39,25 @@ def test_without_prefix_active_users_are_left_out():
 def test_last_events_of_active_users():
     events = log()
     assert spans(last_events(events, events.lengths > 5, 10)) == [(3, 11, 2), (14, 24, 4)]
+
+
+def test_events_after_the_first_are_in_one_sequence_each_and_the_newest_ones_are_full():
+    events = log()
+    found = after_first(events, events.lengths > 5, first=3, longest=4)
+    assert spans(found) == [(6, 7, 2), (7, 11, 2), (15, 16, 4), (16, 20, 4), (20, 24, 4)]
+
+
+def test_users_with_few_events_have_their_last_one():
+    events = log()
+    found = after_first(events, events.lengths > 0, first=100, longest=4)
+    assert spans(found) == [(2, 3, 0), (10, 11, 2), (11, 12, 3), (23, 24, 4)]
+
+
+def test_cuts_of_long_sequences_differ_by_seed():
+    events = log()
+    every = [spans(whole(events, np.ones(5, bool), 5, True, seed)) for seed in range(4)]
+    assert every[0] == spans(whole(events, np.ones(5, bool), 5, True, 0))
+    assert any(one != every[0] for one in every)
 
 
 def test_long_sequences_are_cut_and_every_event_is_in_one_of_them():

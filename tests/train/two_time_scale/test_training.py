@@ -58,6 +58,9 @@ def scores(model):
         {"last": 0},
         {"last": 0, "readout": "plain"},
         {"last": 10},
+        {"span": 0},
+        {"span": 5, "readout": "plus"},
+        {"dropout": 0.0},
         {"threshold": NOBODY},
         {"threshold": 0},
         {"gate_bias": 0.0, "readout": "plain", "transfer": False},
@@ -104,6 +107,22 @@ def test_base_holds_all_events_but_the_last():
         assert model.base_events(users).tolist() == expected.tolist()
 
 
+def test_bases_of_sequences_do_not_depend_on_their_events():
+    """Spec test 20, for every sequence that active users are trained on: items are frozen."""
+    training = Training(quick(span=5), Fit(EVENTS, VALID))
+    found = training._after_bases(ACTIVE, 12, training.space)
+    ends = EVENTS.starts[found.users + 1]
+    at = int(np.flatnonzero(found.stops < ends)[0])  # the one before it is the next of this user
+    changed = EVENTS.items.copy()
+    changed[found.starts[at] : ends[at]] = 0
+    training.events = replace(EVENTS, items=changed)
+    other = training._after_bases(ACTIVE, 12, training.space)
+    assert found.bases is not None
+    assert other.bases is not None
+    torch.testing.assert_close(found.bases[at], other.bases[at], rtol=1e-4, atol=1e-4)
+    assert float((found.bases[at - 1] - other.bases[at - 1]).abs().max()) > 0.01
+
+
 def test_items_and_own_vectors_stay_as_they_are_in_the_active_phase(monkeypatch):
     """Spec 11.7."""
     model = trained(epochs=1)
@@ -134,7 +153,8 @@ def test_without_last_events_the_vector_is_that_of_the_factorisation():
 def test_unknown_users_of_a_shrunk_model_have_the_mean():
     model = trained(start="shrink")
     vectors = model.users(torch.full((1, 2), -1), torch.tensor([-1]))
-    torch.testing.assert_close(vectors, model.anchor * model.mean[None])
+    state = model.output(model.active_start[None])
+    torch.testing.assert_close(vectors, model.anchor * model.mean[None] + state)
 
 
 @pytest.mark.parametrize(

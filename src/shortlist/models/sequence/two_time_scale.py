@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from shortlist.artifact.tensor_checks import check_whole
 from shortlist.models.model import ModelConfig
@@ -14,6 +15,7 @@ from shortlist.models.state_model import Promotion, RecurrentWeights, StateModel
 from shortlist.settings import setting
 
 ANCHOR = 0.3  # first share of the personal vector beside a transferred recurrence
+GRU = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")  # in the order of RecurrentWeights
 KEEP = 50.0  # bias of the update gate with which a state stays as it is
 READOUTS = ("plain", "plus", "anchored")
 
@@ -47,6 +49,9 @@ class TwoTimeScaleConfig(ModelConfig):
         "plain: the state is the user vector; plus: a matrix of the state and of the last item; anchored: for active "
         "users, their own vector plus a matrix of the state.",
         choices=READOUTS,
+    )
+    dropout: float = setting(
+        0.2, "Dropout probability of inputs and of user vectors, in training.", least=0, most=0.95
     )
     gate_bias: float = setting(
         3.0,
@@ -87,9 +92,10 @@ class TwoTimeScale(StateModel):
             self.anchor = nn.Parameter(torch.ones(()))
             self.output = nn.Linear(width, width, bias=False)
             nn.init.zeros_(self.output.weight)
+            self.active_start = nn.Parameter(torch.zeros(width))
         else:
             with torch.no_grad():
-                self.active_users.bias_hh_l0[width : 2 * width] = config.gate_bias
+                self.gate_bias()[:] = config.gate_bias
         if config.readout == "plus":
             self.no_item = nn.Parameter(torch.zeros(width))
             self.mix = nn.ModuleDict(
@@ -115,7 +121,6 @@ class TwoTimeScale(StateModel):
         An anchored user vector begins as the state plus a share of the personal vector. Where the state is the user
         vector, the bias of the update gate is higher by `gate_bias`.
         """
-        width = self.state_width
         for name, weight in self.active_users.named_parameters():
             weight.zero_()
             given = self.new_users.get_parameter(name)
@@ -123,16 +128,21 @@ class TwoTimeScale(StateModel):
         if self.config.readout == "anchored":
             nn.init.eye_(self.output.weight)
             self.anchor.fill_(ANCHOR)
+            self.active_start.copy_(self.start)
         else:
-            self.active_users.bias_hh_l0[width : 2 * width] += self.config.gate_bias
+            self.gate_bias()[:] += self.config.gate_bias
 
     @torch.no_grad()
     def keep_active(self) -> None:
         """Let the states of active users stay where they begin, whatever they interact with."""
-        width = self.state_width
         for weight in self.active_users.parameters():
             weight.zero_()
-        self.active_users.bias_hh_l0[width : 2 * width] = KEEP
+        self.gate_bias()[:] = KEEP
+
+    def gate_bias(self) -> Tensor:
+        """The bias of the update gate of active users [D], a view of the weights."""
+        width = self.state_width
+        return self.active_users.get_parameter("bias_hh_l0")[width : 2 * width]
 
     @property
     def state_width(self) -> int:
@@ -162,7 +172,7 @@ class TwoTimeScale(StateModel):
         return torch.where((rows >= 0)[..., None], self.own[rows.clamp(min=0)], 0.0)
 
     def starts_of(self, active: Tensor, personal: Tensor) -> Tensor:
-        own = torch.zeros_like(self.start) if self.config.readout == "anchored" else personal
+        own = self.active_start if self.config.readout == "anchored" else personal
         return torch.where(active[:, None], own, self.start)
 
     def inputs(self) -> Tensor:
@@ -173,7 +183,7 @@ class TwoTimeScale(StateModel):
 
     def recurrence(self, active: bool) -> RecurrentWeights:
         gru = self.active_users if active else self.new_users
-        return RecurrentWeights(gru.weight_ih_l0, gru.weight_hh_l0, gru.bias_ih_l0, gru.bias_hh_l0)
+        return RecurrentWeights(*(gru.get_parameter(name) for name in GRU))
 
     def promotion(self) -> Promotion | None:
         config = self.config
@@ -230,7 +240,7 @@ class TwoTimeScale(StateModel):
 
     def states(self, items: Tensor, start: Tensor, active: bool, personal: Tensor | None = None) -> Tensor:
         """States after each event of sequences [U, L], padding last, from start states [U, D] -> [U, L, D]."""
-        vectors = self.items[items.clamp(min=0)]
+        vectors = F.dropout(self.items[items.clamp(min=0)], self.config.dropout, self.training)
         gru = self.active_users if active else self.new_users
         if gru.input_size > vectors.shape[-1]:
             assert personal is not None

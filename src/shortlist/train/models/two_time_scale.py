@@ -25,6 +25,7 @@ from shortlist.train.two_time_scale.training import ACTIVE_SHARE, NEW_SHARE, Tra
 from shortlist.train.two_time_scale.untrained import NOBODY
 
 CHOSEN = -1  # threshold that is chosen on validation
+PRIOR = 0.1  # weight of the prior of the first stage where none is given
 FOLD_IN = 4  # tensors of scores that a fold-in has at a time
 BASES, STARTS = ("held", "full"), ("threshold", "shrink")
 PERSONS = ("own", "common", "none", "swap")
@@ -56,6 +57,13 @@ class TwoTimeScaleTrainer(LoopTrainer):
     )
     last: int = setting(
         20, "Last events of active users that their recurrence is trained on.", least=0, most=10_000
+    )
+    span: int = setting(
+        100,
+        "Longest sequence of events of active users with a held base, each with a base of all events before it; "
+        "0: the last events only.",
+        least=0,
+        most=10_000,
     )
     base: str = setting(
         "held",
@@ -176,7 +184,7 @@ class TwoTimeScaleTrainer(LoopTrainer):
             correction=self.logq_correction,
             features=self.features,
             prior="mean",
-            **({"prior_weight": self.prior} if self.prior else {}),
+            prior_weight=self.prior or PRIOR,
             patience=self.patience,
             early_stop_metric=LIKELIHOOD if self.logq_correction else self.early_stop_metric,
             validation_users=self.validation_users,

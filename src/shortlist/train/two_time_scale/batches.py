@@ -1,6 +1,6 @@
 """Batches of sequences on the training device: events and the edges of sequences are moved there in bulk."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +25,7 @@ class SequenceBatch:
     place: Tensor  # [P] its place in the sequence
     targets: Tensor  # [P] its item
     weights: Tensor | None  # [P] its strength; None: all are 1
+    bases: Tensor | None  # [B, D] personal vectors to begin with; None: those of the users in the model
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class DeviceEvents:
         items = torch.from_numpy(events.items.astype(np.int64)).to(device)
         return cls(items, strengths, torch.from_numpy(events.popularity.copy()).to(device), events)
 
-    def batch(self, edges: Tensor, longest: int, total: int) -> SequenceBatch:
+    def batch(self, edges: Tensor, longest: int, total: int, bases: Tensor | None = None) -> SequenceBatch:
         """A batch from the start, length, user and item before of each sequence [4, B].
 
         The longest of them and the number of events come from the host, so that nothing waits for the device.
@@ -57,38 +58,52 @@ class DeviceEvents:
         place = torch.arange(total, device=edges.device) - (lengths.cumsum(0) - lengths)[row]
         event = starts[row] + place
         weights = None if self.strengths is None else self.strengths[event]
-        return SequenceBatch(piece, users, before, row, place, self.items[event], weights)
+        return SequenceBatch(piece, users, before, row, place, self.items[event], weights, bases)
 
 
 Loss = Callable[[SequenceBatch, torch.Generator], Tensor]
+OfEpoch = Callable[[int], Sequences]
+"""The sequences of an epoch: the same events, cut at other positions."""
 
 
 def batches_of(
-    events: DeviceEvents, sequences: Sequences, loss: Loss, batch_events: int, seed: int
+    events: DeviceEvents, sequences: Sequences | OfEpoch, loss: Loss, batch_events: int, seed: int
 ) -> tuple[Batches, int]:
     """Random batches of sequences of similar lengths with about `batch_events` events, and their number per epoch."""
-    lengths = sequences.lengths
-    total = int(lengths.sum())
-    size = max(round(batch_events * len(sequences) / max(total, 1)), 1)  # sequences of a batch on average
-    before = items_before(events.host, sequences.starts)
-    edges = np.stack([sequences.starts, lengths, sequences.users, before])  # [4, S]
+    of_epoch = (lambda _: sequences) if isinstance(sequences, Sequences) else sequences
+    total = int(of_epoch(0).lengths.sum())
     device = events.items.device
 
     def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
+        chosen = of_epoch(epoch)
+        lengths = chosen.lengths
+        size = max(round(batch_events * len(chosen) / max(total, 1)), 1)  # sequences of a batch on average
+        before = items_before(events.host, chosen.starts)
+        edges = np.stack([chosen.starts, lengths, chosen.users, before])  # [4, S]
         groups = similar_lengths(lengths, size, np.random.default_rng((seed, epoch)))
         generator = torch.Generator(device).manual_seed(mixed(seed, epoch))
-        moved = torch.from_numpy(edges[:, np.concatenate(groups)]).to(device)
-        for rows, part in zip(groups, moved.split([len(one) for one in groups], dim=1), strict=True):
-            own = lengths[rows]
-            yield partial(_loss, events, loss, part, int(own.max()), int(own.sum()), generator)
+        order, sizes = np.concatenate(groups), [len(one) for one in groups]
+        moved = torch.split(torch.from_numpy(edges[:, order]).to(device), sizes, dim=1)
+        bases: Sequence[Tensor | None] = [None] * len(groups)
+        if chosen.bases is not None:
+            bases = chosen.bases[torch.from_numpy(order).to(device)].split(sizes)
+        for rows, part, own in zip(groups, moved, bases, strict=True):
+            longest, count = int(lengths[rows].max()), int(lengths[rows].sum())
+            yield partial(_loss, events, loss, part, longest, count, own, generator)
 
     return batches, max(-(-total // batch_events), 1)
 
 
 def _loss(
-    events: DeviceEvents, loss: Loss, edges: Tensor, longest: int, total: int, generator: torch.Generator
+    events: DeviceEvents,
+    loss: Loss,
+    edges: Tensor,
+    longest: int,
+    total: int,
+    bases: Tensor | None,
+    generator: torch.Generator,
 ) -> Tensor:
-    return loss(events.batch(edges, longest, total), generator)
+    return loss(events.batch(edges, longest, total, bases), generator)
 
 
 def mixed(seed: int, epoch: int) -> int:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def as_parameters(model: TwoTimeScale, names: tuple[str, ...]) -> Iterator[None]:
     """Inside the block these buffers are parameters, so that an optimizer trains them."""
     for name in names:
-        model.register_parameter(name, nn.Parameter(model._buffers.pop(name)))
+        buffer = model._buffers.pop(name)
+        assert buffer is not None
+        model.register_parameter(name, nn.Parameter(buffer))
     try:
         yield
     finally:

@@ -81,7 +81,8 @@ def _some(events: Interactions, least: int, seed: int) -> Positions:
 def _positions(starts: Positions, stops: Positions) -> Positions:
     """All positions of ranges of events, one range after the other."""
     lengths = stops - starts
-    return np.arange(int(lengths.sum())) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
+    at: Positions = np.arange(int(lengths.sum())) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
+    return at
 
 
 def _sums(events: Interactions, at: Positions, lengths: Positions, items: Tensor) -> tuple[Tensor, Tensor]:

@@ -28,7 +28,7 @@ class LossSettings:
 
 GROUP = {  # beginnings of the names of the weights of each group; `no_item` belongs to new users, who need it first
     False: ("new_users.", "start", "mix.new.", "no_item"),
-    True: ("active_users.", "anchor", "output.", "mix.active."),
+    True: ("active_users.", "active_start", "anchor", "output.", "mix.active."),
 }
 
 
@@ -48,20 +48,32 @@ def readouts(model: TwoTimeScale, piece: Tensor, before: Tensor, users: Tensor, 
 
     `before` [B] is the item before the first event; users [B], -1 = read as a new user.
     """
-    states = model.starts(users)[:, None]
+    return readouts_from(model, piece, before, model.active(users), model.personal(users), active)
+
+
+def readouts_from(
+    model: TwoTimeScale, piece: Tensor, before: Tensor, group: Tensor, personal: Tensor, active: bool
+) -> Tensor:
+    """The same for users of these groups [B] and personal vectors [B, D]."""
+    states = model.starts_of(group, personal)[:, None]
     if piece.shape[1] > 1:
-        path = model.states(piece[:, :-1], states[:, 0], active, model.personal(users))
+        path = model.states(piece[:, :-1], states[:, 0], active, personal)
         states = torch.cat([states, path], dim=1)
     last = torch.cat([before[:, None], piece[:, :-1]], dim=1)
-    return model.readout(states, last, users[:, None])
+    return model.readout_of(states, last, group[:, None], personal[:, None])
 
 
 def group_loss(model: TwoTimeScale, events: DeviceEvents, active: bool, settings: LossSettings) -> Loss:
     """The mean loss of the events of a batch of sequences."""
 
     def loss(batch: SequenceBatch, generator: torch.Generator) -> Tensor:
-        vectors = readouts(model, batch.piece, batch.before, batch.users, active)
-        users = vectors[batch.row, batch.place]
+        given = (model, batch.piece, batch.before)
+        if batch.bases is None:
+            vectors = readouts(*given, batch.users, active)
+        else:
+            group = torch.full_like(batch.users, active, dtype=torch.bool)
+            vectors = readouts_from(*given, group, batch.bases, active)
+        users = F.dropout(vectors[batch.row, batch.place], model.config.dropout, model.training)
         if settings.softmax:
             return full_softmax(users, model.inputs(), batch.targets, batch.weights)
         return offered(model.inputs(), users, batch.targets, batch.weights, events, settings, generator)

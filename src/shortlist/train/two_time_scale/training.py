@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +17,17 @@ from shortlist.models.collaborative.ccf import CCF
 from shortlist.models.sequence.two_time_scale import TwoTimeScale
 from shortlist.progress import note
 from shortlist.train.loop.checkpoint import LoopState
-from shortlist.train.loop.convergence import best_of
+from shortlist.train.loop.convergence import FitSummary, best_of
 from shortlist.train.loop.device import device_of
 from shortlist.train.loop.loop import Batches, Loop
 from shortlist.train.loop.trainer import Fit, Run
-from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
+from shortlist.train.two_time_scale.batches import DeviceEvents, OfEpoch, batches_of
 from shortlist.train.two_time_scale.gauge import gauge_fix
 from shortlist.train.two_time_scale.joint import as_parameters, both_groups
 from shortlist.train.two_time_scale.new_items import follow
-from shortlist.train.two_time_scale.personal import FEW, ItemSpace, chosen_prior, space_of
+from shortlist.train.two_time_scale.personal import FEW, ItemSpace, chosen_prior, fitted, space_of
 from shortlist.train.two_time_scale.recurrence import GROUP, group_loss, training_only
-from shortlist.train.two_time_scale.sequences import Sequences, last_events, of_new_users, whole
+from shortlist.train.two_time_scale.sequences import Sequences, after_first, last_events, of_new_users, whole
 from shortlist.train.two_time_scale.threshold import (
     FEW_EVENTS,
     candidates,
@@ -100,7 +100,8 @@ class Training:
     @property
     def _first_epochs(self) -> int:
         """Epochs of the first stage up to its best one."""
-        return best_epoch(self.first.validation) or self.first.summary.epochs
+        summary: FitSummary = self.first.summary  # type: ignore[assignment]
+        return best_epoch(self.first.validation) or summary.epochs
 
     @cached_property
     def space(self) -> ItemSpace:
@@ -133,7 +134,7 @@ class Training:
         model.load_state_dict(new.weights, strict=False)
         model.config = replace(model.config, new_epochs=new.epochs)
         if active.any():
-            self._train_active(model, active, name)
+            self._train_active(model, active, new.space, name)
         return model.eval()
 
     def _active(self, threshold: int) -> Bools:
@@ -157,11 +158,8 @@ class Training:
         if requests is None:
             return NOBODY
         model = self._grouped(bins[0], name="trial-")
-        gains = []
-        for as_new in (False, True):
-            ranks = EventRanks(model, requests, as_new, self.repeats)
-            gains.append(1 / ranks())
-        choice = choose_threshold(*gains, self.events.lengths[ranks.users], bins)
+        own, new = (EventRanks(model, requests, as_new, self.repeats) for as_new in (False, True))
+        choice = choose_threshold(1 / own(), 1 / new(), self.events.lengths[own.users], bins)
         note(self.data.progress, trainer.title, f"gain of own vectors by training events: {choice}")
         return NOBODY if choice.threshold is None else choice.threshold
 
@@ -182,7 +180,7 @@ class Training:
         model.config = replace(model.config, all_own=True)
         with torch.no_grad():
             model.own[-1] = space.mean
-        self._train_active(model, known)
+        self._train_active(model, known, space)
         return model.eval()
 
     def _new_model(
@@ -214,10 +212,10 @@ class Training:
     def everyone(self) -> NewUsers:
         """The recurrence that is trained on the events of all users."""
         users = np.ones(self.events.n_users, bool)
-        sequences = whole(self.events, users, self.trainer.window, known=False)
-        return self._trained_new(sequences, self.data.valid, "new")
+        of_epoch = partial(whole, self.events, users, self.trainer.window, False)
+        return self._trained_new(of_epoch, self.data.valid, "new")
 
-    def _trained_new(self, sequences: Sequences, valid: HeldOut | None, name: str) -> NewUsers:
+    def _trained_new(self, sequences: Sequences | OfEpoch, valid: HeldOut | None, name: str) -> NewUsers:
         """Train the recurrence of new users and, with tuned items, the item vectors."""
         model = self._new_model(np.zeros(self.events.n_users, bool), NOBODY, self.space)
         tuned = ("items",) if self.trainer.items == "tuned" else ()
@@ -232,8 +230,8 @@ class Training:
         weights = {name: one for name, one in model.state_dict().items() if name.startswith(GROUP[False])}
         return NewUsers(weights, space, self._epochs())
 
-    def _train_active(self, model: TwoTimeScale, active: Bools, name: str = "") -> None:
-        """Train the recurrence of active users on their last events, or on all where they have a common start."""
+    def _train_active(self, model: TwoTimeScale, active: Bools, space: ItemSpace, name: str = "") -> None:
+        """Train the recurrence of active users on events after their bases, or on all with a common start."""
         trainer, valid = self.trainer, self._valid(active)
         if trainer.personal == "common":
             sequences = whole(self.events, active, trainer.window, known=True)
@@ -245,14 +243,23 @@ class Training:
             return
         if trainer.transfer:
             model.transfer()
-        sequences = last_events(self.events, active, trainer.last)
+        sequences = self._after_bases(active, max(model.config.threshold, 0), space)
         self._train(model, sequences, True, valid, f"{name}active", ACTIVE_SHARE)
         model.config = replace(model.config, active_epochs=self._epochs())
+
+    def _after_bases(self, active: Bools, threshold: int, space: ItemSpace) -> Sequences:
+        """The last events of active users; with held bases all later ones, each sequence after a base of its own."""
+        trainer, events = self.trainer, self.events
+        if trainer.base == "full" or not trainer.span:
+            return last_events(events, active, trainer.last)
+        sequences = after_first(events, active, max(threshold - trainer.last, 1), trainer.span)
+        bases = fitted(events, events.starts[sequences.users], sequences.starts, space)
+        return replace(sequences, bases=bases)
 
     def _train(
         self,
         model: TwoTimeScale,
-        sequences: Sequences,
+        sequences: Sequences | OfEpoch,
         active: bool,
         valid: HeldOut | None,
         name: str,
@@ -260,7 +267,7 @@ class Training:
         more: tuple[str, ...] = (),
     ) -> None:
         """Train the weights of one group in place."""
-        if not len(sequences):
+        if isinstance(sequences, Sequences) and not len(sequences):
             return
         trainer, data = self.trainer, self.data
         loss = group_loss(model, self.on_device, active, trainer.loss_for(self.events))

@@ -35,8 +35,8 @@ def untrained(
         feature_width=width - trainer.config.width,
         threshold=threshold if 0 <= threshold < NOBODY else -1,
         last=trainer.last,
-        prior=0.0 if space is None or trainer.personal != "own" else space.prior,
     )
+    config = replace(config, prior=0.0 if space is None or trainer.personal != "own" else space.prior)
     if common and config.readout == "anchored":
         config = replace(config, readout="plain", gate_bias=0.0)
     model = TwoTimeScale(config)

@@ -106,15 +106,17 @@ class EventRanks:
         nth = np.arange(len(row)) - np.repeat(lengths.cumsum() - lengths, lengths)
         at = part.cuts[row] + nth
         seen = padded(items, part.starts, part.stops, UNKNOWN).long()
-        columns = (row, at - starts[row], at - part.starts[row], items[at].astype(np.int64))
         return _Batch(
-            padded(items, starts, part.stops, UNKNOWN).long().to(device),
-            torch.from_numpy(items_before(part.events, starts)).to(device),
-            torch.from_numpy(users.astype(np.int64)).to(device),
-            active,
-            without_repeats(seen).to(device),
-            *(torch.from_numpy(one).to(device) for one in columns),
-            offsets[row] + nth,
+            piece=padded(items, starts, part.stops, UNKNOWN).long().to(device),
+            before=torch.from_numpy(items_before(part.events, starts)).to(device),
+            users=torch.from_numpy(users.astype(np.int64)).to(device),
+            active=active,
+            seen=without_repeats(seen).to(device),
+            row=torch.from_numpy(row).to(device),
+            place=torch.from_numpy(at - starts[row]).to(device),
+            number=torch.from_numpy(at - part.starts[row]).to(device),
+            targets=torch.from_numpy(items[at].astype(np.int64)).to(device),
+            order=offsets[row] + nth,
         )
 
     def _rank(self, scores: Tensor, batch: _Batch, some: slice) -> Tensor:
