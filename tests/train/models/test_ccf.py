@@ -127,7 +127,7 @@ def test_prior_counts_once_for_each_user_and_epoch():
     for at in data.positions(0, 0, 4):
         with torch.no_grad():
             one, two = (
-                trainer._loss(model, data, at, torch.Generator().manual_seed(1)) for trainer in (zero, none)
+                trainer.loss_of(model, data, at, torch.Generator().manual_seed(1)) for trainer in (zero, none)
             )
         total += float(one - two) * len(at)
     assert total == pytest.approx(0.7 * float(model.user_embedding.weight.detach().square().sum()), rel=1e-4)

@@ -183,13 +183,14 @@ class CCFTrainer(LoopTrainer):
         def batches(epoch: int) -> Iterator[Callable[[], Tensor]]:
             generator = torch.Generator(device).manual_seed(_seed_of(seed, epoch))
             for at in data.positions(seed, epoch, self.batch_size):
-                yield partial(self._loss, model, data, at, generator)
+                yield partial(self.loss_of, model, data, at, generator)
 
         return batches
 
-    def _loss(
+    def loss_of(
         self, model: CCF, data: OfferBatches, at: NDArray[np.int32], generator: torch.Generator
     ) -> Tensor:
+        """The loss of the events at these positions; the generator samples uniform items."""
         users, items, weights = data.rows(at)
         vectors = model.user_embedding(users)  # [P, D]
         ids, log_q = mixed_negatives(

@@ -25,7 +25,7 @@ def test_loss_and_gradients_equal_ours(parts):
     assert difference(trainer, model, data, loop, at) < 1e-5
     before = model.mean_user.clone()
     with torch.no_grad():
-        ours = trainer._loss(model, data, at, torch.Generator().manual_seed(1))
+        ours = trainer.loss_of(model, data, at, torch.Generator().manual_seed(1))
         plain = loop.loss(at, torch.Generator().manual_seed(1))
     assert plain.item() == pytest.approx(ours.item(), rel=1e-5)
     assert torch.allclose(loop.mean, model.mean_user, atol=1e-6)

@@ -67,7 +67,7 @@ def difference(
 ) -> float:
     """The largest difference of both sides' gradients for a batch, relative to the largest value."""
     state = {name: one.clone() for name, one in model.state_dict().items()}
-    ours = trainer._loss(model, data, at, torch.Generator().manual_seed(0))
+    ours = trainer.loss_of(model, data, at, torch.Generator().manual_seed(0))
     ours.backward()  # type: ignore[no-untyped-call]
     plain.loss(at, torch.Generator().manual_seed(0)).backward()  # type: ignore[no-untyped-call]
     pairs = ((model.user_embedding, plain.users), (model.encoder.items, plain.items))
