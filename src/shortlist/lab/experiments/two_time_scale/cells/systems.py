@@ -24,6 +24,7 @@ CHOSEN: Mapping[
     str, Mapping[str, float]
 ] = {}  # learning rates by place and system: the best ones of the tuning cells
 SHARED = (
+    "dropout",
     "features",
     "items",
     "loss",
@@ -129,6 +130,9 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     },
     "2ts anchored, prefix t*": {"prefix": "threshold"},
     "2ts anchored, no prefix": {"prefix": "none"},
+    "2ts anchored, last events only": {"span": 0},
+    "1-gru, no dropout": {"personal": "none", "readout": "plain", "dropout": 0.0},
+    "2ts anchored, no dropout": {"dropout": 0.0},
     "2ts anchored, offers": {"loss": "offers"},
     "2ts anchored, offers, no logq": {"loss": "offers", "logq_correction": False},
     **{f"2ts anchored, K={last}": {"last": last} for last in (5, 10, 50)},
