@@ -86,7 +86,7 @@ def batches_of(
         moved = torch.split(torch.from_numpy(edges[:, order]).to(device), sizes, dim=1)
         bases: Sequence[Tensor | None] = [None] * len(groups)
         if chosen.bases is not None:
-            bases = chosen.bases[torch.from_numpy(order).to(device)].split(sizes)
+            bases = torch.split(chosen.bases[torch.from_numpy(order).to(device)], sizes)
         for rows, part, own in zip(groups, moved, bases, strict=True):
             longest, count = int(lengths[rows].max()), int(lengths[rows].sum())
             yield partial(_loss, events, loss, part, longest, count, own, generator)
