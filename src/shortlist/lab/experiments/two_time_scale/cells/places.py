@@ -59,7 +59,7 @@ class Place:
 
 
 BUDGETS: Mapping[str, Budget] = {
-    MOVIELENS: Budget(64, 40, 4, 100, 8192, 64),
+    MOVIELENS: Budget(64, 40, 4, 100, 4096, 32),
     FULL: Budget(32, 12, 2, 50, 32768, 256, test_users=5000),
     TENTH: Budget(32, 20, 3, 50, 8192, 128, test_users=5000),
     UNIT: Budget(16, 60, 5, 50, 2048, 32),
