@@ -15,6 +15,7 @@ from shortlist.feedback.write.sampling import DEFAULT_QUOTAS, Quota, Sampling
 from shortlist.feedback.write.writer import LogSettings
 from shortlist.pipeline import save_recommender
 from shortlist.serve import Limits, LiveTo, LogTo, app_of, request_examples
+from shortlist.state import StateSettings
 from tests.serve.small_service import recommender_of
 
 # The command line has a function of the same name, which hides the module.
@@ -114,6 +115,34 @@ def test_wrong_setting_of_the_log_is_refused_before_the_bundle_is_read(calls, mo
     answer = serve("model", *options)
     assert (answer.exit_code, message in answer.stderr) == (2, True), answer.stderr
     assert calls == []
+
+
+def test_folder_and_settings_of_states_go_to_the_service(calls, no_bundle):
+    options = ("--state", "there", "--state-set", "storage=int8", "--state-set", "reorder_seconds=60")
+    assert serve("model", *options).exit_code == 0
+    assert calls[0][0][4] == LiveTo("there", StateSettings(storage="int8", reorder_seconds=60))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--state", "x", "--workers", 2), "--workers 2: processes share no live users"),
+        (("--state-set", "late=drop", "--workers", 2), "use --workers 1"),
+        (("--state-set", "storge=int8"), "unknown key 'storge'"),
+        (("--state-set", "storage=int4"), "storage must be one of fp32, fp16, int8"),
+    ],
+)
+def test_wrong_options_of_states_are_refused_before_the_bundle_is_read(calls, monkeypatch, options, message):
+    monkeypatch.setattr(verb, "load_recommender", lambda bundle: pytest.fail("it was read"))
+    answer = serve("model", *options)
+    assert answer.exit_code == 2
+    assert message in " ".join(answer.stderr.split()), answer.stderr
+    assert calls == []
+
+
+def test_several_workers_print_no_example_of_events(calls, no_bundle):
+    assert "/v1/events" in serve("model").stderr
+    assert "/v1/events" not in serve("model", "--workers", 2).stderr
 
 
 def test_printed_curl_commands_are_requests_with_ids_that_exist(calls, no_bundle):

@@ -1,5 +1,6 @@
 """Events of users over HTTP: the next answer follows, each counts once, and wrong ones are named."""
 
+import errno
 import json
 from datetime import UTC, datetime
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.pipeline.recommender import Request
-from shortlist.serve import LiveTo, LogTo, make_app
+from shortlist.serve import Limits, LiveTo, LogTo, make_app
 from shortlist.state import StateSettings, UserEvent
 from tests.pipeline.live.live_users import recommender
 
@@ -166,6 +167,30 @@ def test_too_many_events_in_a_request_are_refused(live):
     problem = check_problem(post(live, *[event("a", "i1", at) for at in range(1001)]), 422, "invalid-request")
     assert problem["errors"][0]["message"] == "expected at most 1000 events, got 1001"
     assert post(live, *[event("a", "i1", at) for at in range(1000)]).json()["live"]["applied"] == 1000
+
+
+def test_events_beyond_the_limit_of_the_service_are_refused():
+    app = make_app(recommender(), Limits(live_events=3))
+    with client_of(app) as client:
+        assert post(client, event("a", "i1"), event("b", "i1")).status_code == 200
+        problem = check_problem(post(client, event("a", "i2"), event("b", "i2")), 507, "storage")
+        assert "2 live events, 3 at most" in problem["detail"]
+        assert post(client, event("a", "i2")).json()["live"]["applied"] == 1
+
+
+def test_disk_that_cannot_be_written_refuses_the_events_and_changes_no_answer(tmp_path, monkeypatch):
+    with live_service(LiveTo(str(tmp_path))) as client:
+        before = slate(client, user_id="a")
+
+        def full(*given):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(client.service.recommender.states.log.file, "append", full)
+            problem = check_problem(post(client, event("a", "i20")), 507, "storage")
+            assert problem["code"] == "storage"
+        assert slate(client, user_id="a") == before
+        assert post(client, event("a", "i20")).json()["live"]["applied"] == 1
 
 
 def test_negative_event_id_is_rejected(live):

@@ -28,6 +28,9 @@ def test_processes_count_together_and_a_killed_one_ends_the_service(tmp_path):
     def use(url):
         for _ in range(6):
             assert httpx.post(f"{url}/v1/recommend", json={}, timeout=TIMEOUT).status_code == 200
+        event = {"user_id": "u1", "item_id": "i1", "event": "click", "event_ts_ms": 2000}
+        refused = httpx.post(f"{url}/v1/events", json={"events": [event]}, timeout=TIMEOUT)
+        assert refused.json()["code"] == "no-live-users"  # each process would know other events
         texts.extend(httpx.get(f"{url}/metrics", timeout=TIMEOUT).text for _ in range(4))
         os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
 

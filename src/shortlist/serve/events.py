@@ -107,6 +107,7 @@ def _apply(service: Service, received: Received) -> tuple[LiveEvents, Rejected]:
     }
     named = [at for at in received.live if at not in rejected]
     moving = [at for at in named if events[at].event not in UNMOVED]
+    _check_room(service, len(moving))
     with _storage(service, len(received.live)):
         report = states.apply([_user_event(events[at]) for at in moving], now_ms())
     rejected |= {
@@ -119,8 +120,21 @@ def _apply(service: Service, received: Received) -> tuple[LiveEvents, Rejected]:
         late=report.late,
         ignored=len(named) - len(moving),
     )
+    service.live_events += report.applied
     service.metrics.applied({**counts.model_dump(), "rejected": len(rejected)})
     return counts, rejected
+
+
+def _check_room(service: Service, count: int) -> None:
+    """Refuse events beyond the limit of memory."""
+    most = service.limits.live_events
+    if service.live_events + count > most:
+        full = (
+            f"the service holds {service.live_events} live events, {most} at most; put them into the bundle"
+        )
+        raise RefusedError(
+            "storage", f"{full} and start with an empty --state", headers={"Retry-After": "10"}
+        )
 
 
 def _user_event(event: Event) -> UserEvent:

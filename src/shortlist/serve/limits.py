@@ -13,3 +13,4 @@ class Limits:
     in_flight: int = 32  # requests running or waiting; the next one is refused
     notice_seconds: float = 2.0  # time after SIGTERM in which /readyz answers 503 and the port stays open
     drain_seconds: int = 10  # time accepted requests have after the port is closed
+    live_events: int = 50_000_000  # of all live users; further ones are refused. Each takes about 50 bytes

@@ -32,7 +32,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "internal-error": (500, "The service failed"),
     "overloaded": (503, "Too many requests are waiting"),
     "not-ready": (503, "The service is starting or stopping"),
-    "storage": (507, "The log cannot be written"),
+    "storage": (507, "The events cannot be stored"),
 }
 BY_STATUS = {400: "malformed-json", 404: "not-found", 405: "method-not-allowed"}  # errors of the framework
 

@@ -37,6 +37,7 @@ class Service:
         self.recommender, self.limits, self.seed = recommender, limits, seed
         self.log_to, self.live_to = log_to, live_to
         self.log: FullStageLog | None = None  # while the service runs
+        self.live_events = 0  # kept now
         self.metrics = Metrics()
         self.draining = False
         self._worker: Worker | None = None
@@ -65,6 +66,8 @@ class Service:
         """Users are live inside the block."""
         before = self.recommender
         with live_recommender(before, self.live_to) as self.recommender:
+            states = self.recommender.states
+            self.live_events = 0 if states is None else states.memory().events
             yield
         self.recommender = before
 
