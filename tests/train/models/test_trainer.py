@@ -27,6 +27,7 @@ SMALL = {
     "mf": 'width = 8\nbatch_size = 2000\nloss = "bpr"',
     "sasrec": 'width = 8\nheads = 1\nmax_history = 10\nloss = "sampled"\nnegatives = 8',
     "sum-pooling": "width = 8\nhidden = 8\nmax_history = 10",
+    "two-time-scale": "width = 8\nfirst_epochs = 1\nthreshold = 10",
     "two-tower": "width = 8\nhidden = 8\nmax_history = 10\ninstances = 300",
     "youtube-dnn": "width = 8\nlayers = [8]\nmax_history = 10\nnegatives = 8",
     "ease": "ridge = 10.0",

@@ -65,12 +65,13 @@ class Training:
         warm = data.warm
         self.before: Any = warm.config if data.valid is None and isinstance(warm, TwoTimeScale) else None
         self.state: LoopState | None = None  # of the last loop
+        self.reported: LoopState | None = None  # of the last one with validation
 
     def run(self) -> Run:
         """The trained model."""
         torch.manual_seed(self.data.seed)
         model = self._one_stage() if self.trainer.stages == "one" else self._two_stages()
-        return Run(model, self.state, None)
+        return Run(model, self.reported or self.state, None)
 
     @cached_property
     def on_device(self) -> DeviceEvents:
@@ -311,6 +312,7 @@ class Training:
             self._folder(name),
             data.clock,
         )
+        self.reported = self.state if self.state.validation else self.reported
 
     def _epochs(self) -> int:
         """Epochs of the last loop up to its best one."""
