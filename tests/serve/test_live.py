@@ -107,6 +107,20 @@ def test_events_of_a_refreshed_bundle_count_once(tmp_path):
         assert [one.code for one in report.rejected] == ["before_the_bundle"]
 
 
+def test_users_who_pass_the_threshold_become_active_at_the_next_start(tmp_path):
+    to, bundle = LiveTo(str(tmp_path)), recommender(pipeline(model(threshold=5, last=2, prior=0.1)))
+    with live_recommender(bundle, to) as one:
+        for user, count in (("many", 10), ("few", 3)):
+            one.apply([UserEvent(user, f"i{at}", 5000 + at, at) for at in range(count)], 10_000)
+        before = one.states.query(["many", "few"])
+        assert one.states.report(10_000).promoted == 0
+    with live_recommender(bundle, to) as one:
+        assert one.states.report(10_000).promoted == 1
+        after = one.states.query(["many", "few"])
+    assert not torch.allclose(after[0], before[0], atol=1e-3)
+    torch.testing.assert_close(after[1], before[1])
+
+
 def test_one_process_at_a_time_has_a_folder(tmp_path):
     to = LiveTo(str(tmp_path))
     with (

@@ -47,7 +47,8 @@ def _kept(recommender: Recommender, folder: Path, settings: StateSettings) -> It
     """States from the event log in a folder, with a snapshot from the last stop.
 
     A snapshot is there only while nothing runs: a user who is forgotten is in no old one. Without it, or with that of
-    another bundle, the state of a user is computed from the log when it is needed.
+    another bundle, the state of a user is computed from the log when it is needed. Users of the snapshot who have
+    passed the threshold get vectors of their own.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with EventLog(folder / EVENTS) as log:
@@ -57,6 +58,8 @@ def _kept(recommender: Recommender, folder: Path, settings: StateSettings) -> It
             _restore(states, snapshot)
         for old in folder.glob(f"{SNAPSHOT}*"):
             shutil.rmtree(old)
+        if states.model is not None:
+            states.review()  # fits vectors, so it is for the start, not for a request
         yield states
         if states.model is not None:
             states.snapshot(snapshot)

@@ -17,10 +17,12 @@ HISTORIES = {"a": [1, 2, 3, 4, 5], "b": [7, 9], "c": [11, 12, 13]}
 ITEM_WITHOUT_EVENTS = "i39"
 
 
-def model(seed=0, readout="anchored"):
+def model(seed=0, readout="anchored", **config):
     """Two active users, each with two events in its own vector."""
     torch.manual_seed(seed)
-    config = TwoTimeScaleConfig(n_items=N_ITEMS, n_users=3, n_active=2, width=WIDTH, readout=readout)
+    config = TwoTimeScaleConfig(
+        n_items=N_ITEMS, n_users=3, n_active=2, width=WIDTH, readout=readout, **config
+    )
     made = TwoTimeScale(config).eval()
     with torch.no_grad():
         made.items.normal_()
