@@ -8,6 +8,7 @@ import torch
 from shortlist.data import Vocabulary
 from shortlist.models.sequence.two_time_scale import TwoTimeScale, TwoTimeScaleConfig
 from shortlist.state import EventLog, StateSettings, UserEvent, UserHistories, UserStateStore
+from shortlist.state.events.event import user_key
 
 ITEMS, WIDTH = 30, 8
 HISTORIES = ([1, 2, 3], [4, 5, 6, 7], [], [9, 8, 7, 6, 5], [1], [2, 2])
@@ -15,6 +16,7 @@ USERS = Vocabulary.of([f"u{user}" for user in range(len(HISTORIES))])
 CATALOGUE = Vocabulary.of([100 + row for row in range(ITEMS)])
 NOW = 10**12
 SECOND = 1000
+STORAGES = ("fp32", "fp16", "int8")
 THRESHOLD, LAST = 3, 2
 
 
@@ -67,6 +69,14 @@ def random_events(count, users=("u0", "u1", "u3", "new", 7), seed=0, spacing=1.0
     ]
 
 
+def applied(store, events, size=None):
+    """All events in batches of a size."""
+    size = size or max(len(events), 1)
+    for at in range(0, len(events), size):
+        store.apply(events[at : at + size], NOW)
+    return store
+
+
 def in_order(events):
     """Events once each, by the order of the states."""
     once = {(one.user_id, one.event_id): one for one in events}
@@ -85,6 +95,14 @@ def by_hand(which, user, events, row=None):
     return which.readout(state, torch.tensor(items[-1:] or [-1]), users)[0]
 
 
-def bits(store, users=("u0", "u1", "u2", "u3", "new", 7)):
-    """The bytes of the vectors of users."""
-    return store.query(list(users)).numpy().tobytes()
+def bits(store, users=("u0", "u1", "u2", "u3", "new", 7), version=None):
+    """The bytes of the records of users with live events, without the number of the version.
+
+    User vectors are products, which round in other ways on other machines; states do not.
+    """
+    store.query(list(users), version)
+    table = store._tables[version or store.version]
+    numbers = [store.log.number(user_key(user)) for user in users]
+    records = table.records.values[[number for number in numbers if number >= 0]].copy()
+    records["model_version"] = 0
+    return records.tobytes()

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from tests.state.live_world import NOW, event, make_store, model
-from tests.state.test_store import applied
+from shortlist.errors import VersionMismatch
+from tests.state.live_world import NOW, applied, event, make_store, model
 
 
 def test_report_of_an_empty_store_has_no_numbers():
@@ -13,6 +13,7 @@ def test_report_of_an_empty_store_has_no_numbers():
     assert (report.users, report.active, report.dirty) == (0, 0, 0)
     assert report.users_by_version == {"one": 0}
     assert math.isnan(report.late_share)
+    assert math.isnan(report.mismatched_share)
     assert math.isnan(report.staleness_ms["p50"])
     assert math.isnan(report.step_norm["active"])
 
@@ -38,8 +39,11 @@ def test_report_counts_users_events_and_steps():
     assert report.staleness_ms["p50"] == pytest.approx((1_000_000 + 998_000) / 2)
     assert report.step_norm["new"] > 0
     assert math.isnan(report.step_norm["active"])  # two events in one batch are no single step
-    store.query(["new"])
+    store.query(["new", "u0", "u1"])
     assert store.report(NOW).dirty == 0
+    with pytest.raises(VersionMismatch):
+        store.query(["new"], "two")
+    assert store.report(NOW).mismatched_share == pytest.approx(1 / 4)
     assert store.report(NOW).steps_since_base["p95"] == pytest.approx(3.95)
 
 

@@ -7,8 +7,17 @@ import torch
 from shortlist.artifact import Lineage, load, save
 from shortlist.errors import ArtifactError, VersionMismatch
 from shortlist.state import EventLog, MigrationPolicy
-from tests.state.live_world import NOW, SECOND, bits, event, make_store, model, random_events
-from tests.state.test_store import STORAGES, applied
+from tests.state.live_world import (
+    NOW,
+    SECOND,
+    STORAGES,
+    applied,
+    bits,
+    event,
+    make_store,
+    model,
+    random_events,
+)
 
 ALL = ("u0", "u1", "u2", "u3", "new", 7, "later")
 

@@ -16,7 +16,7 @@ NAN = float("nan")
 def state_report(
     version: str, tables: Mapping[str, StateTable], log: EventLog, counts: EventCounts, now_ms: int
 ) -> StateReport:
-    """The numbers of the served version; shares are of all events that were offered."""
+    """The numbers of the served version; shares are of all events that were offered, and of queries."""
     table = tables.get(version)
     with_record = {
         name: int(((one.records.values["flags"] & PRESENT) > 0).sum()) for name, one in tables.items()
@@ -36,6 +36,7 @@ def state_report(
         events=counts,
         late_share=counts.late / counts.offered if counts.offered else NAN,
         disordered_share=counts.disordered / counts.offered if counts.offered else NAN,
+        mismatched_share=counts.mismatched / counts.queries if counts.queries else NAN,
         staleness_ms=_quantiles(now_ms - log.last_time.values[live]),
         steps_since_base=_quantiles(steps),
         step_norm={

@@ -1,7 +1,9 @@
 """What the operations of a store of user states report."""
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from shortlist.state.events.event import RejectedEvent
 
@@ -48,17 +50,36 @@ class MemoryReport:
 
 @dataclass(frozen=True)
 class EventCounts:
-    """Events since the store was made."""
+    """Events and queries since the store was made."""
 
     applied: int = 0
     duplicates: int = 0
     late: int = 0
     disordered: int = 0  # not newer than the last event of their user: part of `applied`
     rejected: Mapping[str, int] = field(default_factory=dict)  # by the reason
+    queries: int = 0  # user vectors that were asked for
+    mismatched: int = 0  # of them, those of a version that has no states
 
     @property
     def offered(self) -> int:
         return self.applied + self.duplicates + sum(self.rejected.values())
+
+    def with_batch(self, report: ApplyReport, disordered: int) -> Self:
+        """The counts after a batch of events."""
+        return replace(
+            self,
+            applied=self.applied + report.applied,
+            duplicates=self.duplicates + report.duplicates,
+            late=self.late + report.late,
+            disordered=self.disordered + disordered,
+            rejected=dict(Counter(self.rejected) + Counter(one.code for one in report.rejected)),
+        )
+
+    def with_queries(self, count: int, there: bool) -> Self:
+        """The counts after a query of so many vectors, of a version that is there or not."""
+        return replace(
+            self, queries=self.queries + count, mismatched=self.mismatched + (0 if there else count)
+        )
 
 
 @dataclass(frozen=True)
@@ -75,6 +96,7 @@ class StateReport:
     events: EventCounts
     late_share: float
     disordered_share: float
+    mismatched_share: float
     staleness_ms: Mapping[str, float]  # of the last event of users with a record: median and 95th percentile
     steps_since_base: Mapping[str, float]
     step_norm: Mapping[str, float]  # mean |s' - s| of new and of active users

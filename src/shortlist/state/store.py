@@ -1,8 +1,6 @@
 """The store of user states in this process."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -134,6 +132,7 @@ class UserStateStore:
         """User vectors [B, D]; raises VersionMismatch where no states of `version` are there."""
         keys = [user_key(user) for user in user_ids]
         with self._lock:
+            self._counts = self._counts.with_queries(len(keys), version is None or version in self._tables)
             table = self._table(version)
             numbers = np.array([self.log.number(key) for key in keys], np.int32)
             known = np.unique(numbers[numbers >= 0])
@@ -317,7 +316,7 @@ class UserStateStore:
         kept = new & ~late if self.settings.late == "drop" else new
         report = ApplyReport(int(kept.sum()), len(batch) - int(new.sum()), int(late.sum()), valid.rejected)
         disordered = self._add(sorted_events(batch.take(kept))) if report.applied else 0
-        self._count(report, disordered)
+        self._counts = self._counts.with_batch(report, disordered)
         return report
 
     def _numbered(self, valid: CheckedEvents) -> Batch:
@@ -344,15 +343,3 @@ class UserStateStore:
             if clean is not events:
                 table.mark_dirty(events.users[~ordered])
         return older
-
-    def _count(self, report: ApplyReport, disordered: int) -> None:
-        old = self._counts
-        rejected = Counter(old.rejected) + Counter(one.code for one in report.rejected)
-        self._counts = replace(
-            old,
-            applied=old.applied + report.applied,
-            duplicates=old.duplicates + report.duplicates,
-            late=old.late + report.late,
-            disordered=old.disordered + disordered,
-            rejected=dict(rejected),
-        )

@@ -11,13 +11,13 @@ from tests.state.live_world import (
     LAST,
     NOW,
     USERS,
+    applied,
     bits,
     event,
     in_order,
     make_store,
     model,
 )
-from tests.state.test_store import applied
 
 
 def steps(user, count, first=0):
@@ -117,6 +117,16 @@ def test_demoted_user_has_the_state_of_one_who_was_never_promoted():
     table.demote(store.log.number("new"))
     assert bits(store, ["new"]) == before
     assert store.review().promoted == 1  # it still has enough events
+
+
+def test_promoted_user_with_too_few_events_is_demoted():
+    """Spec 2.3: below 0.9 times the threshold, which is 3."""
+    store = applied(make_store(), steps("new", 2))
+    before = bits(store, ["new"])
+    store.promote("new")
+    report = store.review()
+    assert (report.promoted, report.demoted) == (0, 1)
+    assert bits(store, ["new"]) == before
 
 
 def test_forgotten_user_loses_the_vector():
