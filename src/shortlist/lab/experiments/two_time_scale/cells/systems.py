@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shortlist.lab.experiments.two_time_scale.cells.places import FULL, TENTH, Place, place_of
+from shortlist.lab.experiments.two_time_scale.cells.places import (
+    FULL,
+    MOVIELENS,
+    TENTH,
+    UNIT,
+    Place,
+    place_of,
+)
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer
 
@@ -20,9 +27,13 @@ POPULAR, RECENT, DYNAMIC, STATIC = "popularity", "recent popularity", "oracle, d
 ADAM, TABLES = (1e-3, 3e-3), (0.03, 0.1)  # learning rates that validation chooses from
 RATE = {CCF: "table_learning_rate"}  # name of the learning rate where it is not the usual one
 USUAL = {CCF: 0.1}
-CHOSEN: Mapping[
-    str, Mapping[str, float]
-] = {}  # learning rates by place and system: the best ones of the tuning cells
+FAST = {POOLING: 3e-3, GRU: 3e-3, "sasrec-50": 3e-3, "sasrec-200": 3e-3, "1-gru": 3e-3, "2ts anchored": 3e-3}
+# Learning rates by place and system: the best ones of the tuning cells, on validation events of seed 0.
+CHOSEN: Mapping[str, Mapping[str, float]] = {
+    MOVIELENS: {**FAST, CCF: 0.03},
+    TENTH: {**FAST, CCF: 0.1},
+    UNIT: {**FAST, CCF: 0.03, GRU: 1e-3, "sasrec-50": 1e-3, "sasrec-200": 1e-3},
+}
 SHARED = (
     "dropout",
     "features",
