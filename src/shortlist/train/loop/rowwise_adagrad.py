@@ -47,7 +47,9 @@ class RowwiseAdagrad(torch.optim.AdamW):
         squares = state["squares"][rows] + values.square().mean(1)
         state["squares"][rows] = squares
         size = squares.sqrt_().add_(EPSILON)
-        weights.index_add_(0, rows, values / size[:, None], alpha=-group["lr"])
+        # Several times as fast as index_add_ and as an assignment to weights[rows].
+        changed = weights.index_select(0, rows).addcdiv_(values, size[:, None], value=-group["lr"])
+        weights.index_copy_(0, rows, changed)
 
 
 def _is_sparse(module: nn.Module) -> bool:
