@@ -237,7 +237,7 @@ def test_events_before_the_bundle_count_neither_when_they_come_nor_in_an_old_log
     assert bits(later, ["u0"]) == bits(expected, ["u0"])
 
 
-@pytest.mark.parametrize(("storage", "drift"), [("fp16", 2e-3), ("int8", 0.05)])
+@pytest.mark.parametrize(("storage", "drift"), [("fp16", 1e-3), ("int8", 0.02)])
 def test_drift_of_a_stored_state_is_bounded_over_500_steps(storage, drift):
     """Spec 6: it does not accumulate, since every step forgets a part of the error."""
     torch.manual_seed(1)
