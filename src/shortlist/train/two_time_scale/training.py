@@ -268,7 +268,7 @@ class Training:
         more: tuple[str, ...] = (),
     ) -> None:
         """Train the weights of one group in place."""
-        if isinstance(sequences, Sequences) and not len(sequences):
+        if not len(self.events) or (isinstance(sequences, Sequences) and not len(sequences)):
             return
         trainer, data = self.trainer, self.data
         loss = group_loss(model, self.on_device, active, trainer.loss_for(self.events))
