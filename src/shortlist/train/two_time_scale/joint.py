@@ -5,13 +5,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from shortlist.data import Interactions
+from shortlist.models.collaborative.item_encoder import STD
 from shortlist.models.sequence.two_time_scale import TwoTimeScale
 from shortlist.train.loop.loop import Batches
 from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
 from shortlist.train.two_time_scale.recurrence import group_loss
-from shortlist.train.two_time_scale.sequences import Sequences
+from shortlist.train.two_time_scale.sequences import Sequences, last_events, of_new_users, whole
 
 if TYPE_CHECKING:
     from shortlist.train.models.two_time_scale import TwoTimeScaleTrainer
@@ -31,6 +35,27 @@ def as_parameters(model: TwoTimeScale, names: tuple[str, ...]) -> Iterator[None]
             trained = model._parameters.pop(name)
             assert trained is not None
             model.register_buffer(name, trained.detach())
+
+
+def groups_of(
+    trainer: "TwoTimeScaleTrainer", events: Interactions, active: NDArray[np.bool_]
+) -> dict[bool, Sequences]:
+    """The sequences of new and of active users."""
+    window, threshold = trainer.window, max(trainer.threshold, 0)
+    if trainer.prefix == "window":
+        new = whole(events, np.ones(events.n_users, bool), window, known=False)
+    else:
+        prefix = min(threshold, window) if trainer.prefix == "threshold" else 0
+        new = of_new_users(events, active, prefix, window)
+    return {False: new, True: last_events(events, active, trainer.last)}
+
+
+@torch.no_grad()
+def set_random_tables(model: TwoTimeScale, lengths: NDArray[np.int64], last: int) -> None:
+    """Set random item and own vectors, and bases of all but the `last` events of users with so many [A]."""
+    model.items.normal_(std=STD)
+    model.own.normal_(std=STD)
+    model.base.copy_(torch.from_numpy(np.maximum(lengths - last, 0)))
 
 
 def both_groups(

@@ -23,7 +23,7 @@ from shortlist.train.loop.loop import Batches, Loop
 from shortlist.train.loop.trainer import Fit, Run
 from shortlist.train.two_time_scale.batches import DeviceEvents, OfEpoch, batches_of
 from shortlist.train.two_time_scale.gauge import gauge_fix
-from shortlist.train.two_time_scale.joint import as_parameters, both_groups
+from shortlist.train.two_time_scale.joint import as_parameters, both_groups, groups_of, set_random_tables
 from shortlist.train.two_time_scale.new_items import follow
 from shortlist.train.two_time_scale.personal import FEW, ItemSpace, chosen_prior, fitted, space_of
 from shortlist.train.two_time_scale.recurrence import GROUP, group_loss, training_only
@@ -334,16 +334,8 @@ class Training:
         threshold, trainer = self.trainer.threshold, self.trainer
         active = is_active(self.events.lengths, threshold if threshold >= 0 else NOBODY)
         model = self._new_model(active, threshold, None)
-        prefix = min(threshold, trainer.window) if trainer.prefix != "none" and threshold >= 0 else 0
-        groups = {
-            False: of_new_users(self.events, active, prefix, trainer.window),
-            True: last_events(self.events, active, trainer.last),
-        }
-        lengths = torch.from_numpy(self.events.lengths[active]).to(self.device)
-        with torch.no_grad():
-            model.items.normal_(std=0.1)
-            model.own.normal_(std=0.1)
-            model.base.copy_((lengths - trainer.last).clamp(min=0))
+        groups = groups_of(trainer, self.events, active)
+        set_random_tables(model, self.events.lengths[active], trainer.last)
         with as_parameters(model, ("items", "own")):
             batches, steps = both_groups(model, self.on_device, groups, trainer, self.data.seed)
             self._loop(model, batches, steps, self.data.valid, "one", NEW_SHARE + ACTIVE_SHARE, as_new=False)
