@@ -33,7 +33,10 @@ def test_skipped_parts_are_printed_with_the_reason(monkeypatch):
 def test_an_unknown_benchmark_is_refused():
     answer = CliRunner().invoke(app, ["bench", "speed"])
     assert answer.exit_code == 2
-    names = "bandit, batch, ccf, data, evaluate, index, log, log-training, pipeline, ranker, serve, startup, state, train, tree"
+    names = (
+        "bandit, batch, ccf, data, evaluate, index, log, log-training, pipeline, ranker, serve, "
+        "startup, state, train, tree"
+    )
     assert f"expected one of {names}, got 'speed'" in answer.stderr
 
 
