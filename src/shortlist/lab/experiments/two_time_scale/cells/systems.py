@@ -30,13 +30,14 @@ USUAL = {CCF: 0.1}
 FAST = {POOLING: 3e-3, GRU: 3e-3, "sasrec-50": 3e-3, "sasrec-200": 3e-3, "1-gru": 3e-3, "2ts anchored": 3e-3}
 # Learning rates by place and system: the best ones of the tuning cells, on validation events of seed 0.
 CHOSEN: Mapping[str, Mapping[str, float]] = {
-    MOVIELENS: {**FAST, CCF: 0.03},
+    MOVIELENS: {**FAST, CCF: 0.03, GRU: 1e-3, POOLING: 1e-3},
     TENTH: {**FAST, CCF: 0.1},
     UNIT: {**FAST, CCF: 0.03, GRU: 1e-3, "sasrec-50": 1e-3, "sasrec-200": 1e-3},
 }
 SHARED = (
     "dropout",
     "features",
+    "first_learning_rate",
     "items",
     "loss",
     "logq_correction",
@@ -61,7 +62,11 @@ class System:
     @property
     def first(self) -> "System":
         """The factorisation under a two-time-scale system: the one of the table, with its features."""
-        names = {"features": "features", "logq_correction": "correction"}
+        names = {
+            "features": "features",
+            "logq_correction": "correction",
+            "first_learning_rate": RATE[CCF],
+        }
         changes = {names[name]: one for name, one in self.settings.items() if name in names}
         return System(", ".join([CCF, *changes]), CCF, changes)
 
@@ -142,6 +147,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "2ts anchored, prefix t*": {"prefix": "threshold"},
     "2ts anchored, no prefix": {"prefix": "none"},
     "2ts anchored, last events only": {"span": 0},
+    "1-gru, first stage at 0.1": {"personal": "none", "readout": "plain", "first_learning_rate": 0.1},
+    "2ts anchored, first stage at 0.1": {"first_learning_rate": 0.1},
     "1-gru, no dropout": {"personal": "none", "readout": "plain", "dropout": 0.0},
     "2ts anchored, no dropout": {"dropout": 0.0},
     "2ts anchored, offers": {"loss": "offers"},
