@@ -77,7 +77,7 @@ class StateModel(VectorModel):
 
     @abstractmethod
     def readout_of(self, states: Tensor, last_items: Tensor, active: Tensor, personal: Tensor) -> Tensor:
-        """User vectors [U, D] from states [U, D], the item of the last event of each user [U], -1 = none, and his group.
+        """User vectors [U, D] from states [U, D], the last item of each user [U], -1 = none, and his group.
 
         Users who became active after the training have personal vectors that the model does not hold.
         """

@@ -65,7 +65,12 @@ def test_gate_bias_keeps_a_state():
     gru = RecurrentWeights(torch.zeros(12, 4), torch.zeros(12, 4), torch.zeros(12), bias)
     states = np.ones((1, width), np.float32)
     found, _ = advance(
-        states, np.array([0, 1]), np.zeros(1, np.int32), np.ones((1, 4), np.float32), kernel_weights(gru), states
+        states,
+        np.array([0, 1]),
+        np.zeros(1, np.int32),
+        np.ones((1, 4), np.float32),
+        kernel_weights(gru),
+        states,
     )
     np.testing.assert_allclose(found, 0.982014, atol=1e-6)
 
@@ -101,7 +106,13 @@ def test_half_precision_rounds_as_numpy_does():
     values = (rng.normal(size=4000) * 10.0 ** rng.integers(-9, 5, 4000)).astype(np.float32)
     values[:6] = [0, -0.0, 65504, -65504, 2**-24, 2**-25]
     states, starts = np.clip(values, -65504, 65504).reshape(-1, 8), np.zeros(501, np.int64)
-    given = states, starts, np.zeros(0, np.int32), np.zeros((1, 8), np.float32), np.zeros((500, 0), np.float32)
+    given = (
+        states,
+        starts,
+        np.zeros(0, np.int32),
+        np.zeros((1, 8), np.float32),
+        np.zeros((500, 0), np.float32),
+    )
     found, _ = run(given, weights(), FP16)
     np.testing.assert_array_equal(found, states.astype(np.float16).astype(np.float32))
 

@@ -166,7 +166,9 @@ def test_every_model_type_trains_from_a_recipe(world):
     histories = trained.about.training
     assert set(histories) == {names[kind] for kind in SMALL if kind not in WITHOUT_EPOCHS}
     assert all(one.max_epochs == 1 for one in histories.values())
-    assert all(len(one.validation) == (name != "ccf") for name, one in histories.items())  # of known users only
+    assert all(
+        len(one.validation) == (name != "ccf") for name, one in histories.items()
+    )  # of known users only
 
 
 RECIPE = """name = "small"
