@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from shortlist.simulate.drift import SIZES, DriftSettings, make_drift_world
-from shortlist.simulate.drift.world import START, YEAR, Choice, event_counts, event_times, short_term
+from shortlist.simulate.drift.world import CELLS, START, YEAR, Choice, event_counts, event_times, short_term
 
 TINY = SIZES["tiny"]
 
@@ -57,6 +57,19 @@ def test_items_are_drawn_from_the_softmax_of_their_scores():
     assert stats.chisquare(np.bincount(drawn, minlength=12), 30_000 * expected / expected.sum()).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("n_items", [1, 2, 3, 10, 36, 50])
+def test_draws_equal_a_search_in_all_cumulative_probabilities(n_items):
+    rng = np.random.default_rng(n_items)
+    items, bias = torch.from_numpy(rng.normal(size=(n_items, 3)).astype(np.float32)), torch.zeros(n_items)
+    vectors, uniform = rng.normal(size=(500, 3)).astype(np.float32), rng.random(500)
+    drawn = Choice(items, bias).draw(
+        vectors, np.arange(500, dtype=np.int32), np.zeros((500, 3), np.float32), uniform
+    )
+    chances = torch.softmax((torch.from_numpy(vectors) @ items.T).double(), 1).numpy()
+    expected = (chances.cumsum(1)[:, :-1] <= uniform[:, None]).sum(1)
+    assert (drawn != expected).mean() <= 0.002  # draws at the border of two items
+
+
 def test_items_of_a_world_fit_the_truth_at_their_positions():
     """The events at a position are drawn from the vectors at this position: the rank of an item is uniform."""
     world = make_drift_world(TINY, 0)
@@ -98,7 +111,7 @@ def test_a_seed_decides_the_world():
 
 def test_blocks_of_draws_do_not_change_a_world(monkeypatch):
     whole = make_drift_world(TINY, 0)
-    monkeypatch.setattr("shortlist.simulate.drift.world.CELLS", 60 * 7)
+    monkeypatch.setitem(CELLS, "cpu", 60 * 7)
     parts = make_drift_world(TINY, 0)
     assert (whole.events.items != parts.events.items).mean() < 1e-3  # draws at the border of two items
 
