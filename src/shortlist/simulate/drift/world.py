@@ -126,7 +126,7 @@ class Choice:
             part = slice(at, at + size)
             logits = padded.logits(_on(long[owners[part]] + short[part], device))
             logits -= logits.amax(1, keepdim=True)
-            chances = logits.exp_().unflatten(1, (-1, width))  # [b, blocks, width]
+            chances = logits.exp_().view(len(logits), -1, width)  # [b, blocks, width]
             below = chances.sum(2).cumsum(1, dtype=torch.float64)  # [b, blocks]
             edge = _on(uniform[part], device)[:, None] * below[:, -1:]
             block = _first_above(below, edge)
