@@ -234,3 +234,26 @@ def test_weights_of_events_change_the_model():
         EVENTS.users, EVENTS.items, EVENTS.times, weights, n_users=EVENTS.n_users, n_items=EVENTS.n_items
     )
     assert not same(quick().learn(weighted, VALID), trained())
+
+
+def test_a_given_prior_is_in_the_gauge_of_the_recurrences():
+    """Tuned item vectors begin as those in this gauge: the weight of the prior is the same as with frozen ones."""
+    priors = {items: trained(prior=2.0, items=items).config.prior for items in ("tuned", "frozen")}
+    assert priors["tuned"] == pytest.approx(priors["frozen"])
+    assert priors["tuned"] != 2.0
+
+
+def test_the_prior_is_chosen_with_the_last_events_of_the_variant():
+    """Variants that share the recurrence of all users choose their own prior."""
+    first = Training(quick(last=4, prior=0.0), Fit(EVENTS, VALID))
+    first.run()
+    shared, alone = (Training(quick(last=2, prior=0.0), Fit(EVENTS, VALID)) for _ in range(2))
+    shared.first, shared.everyone, shared.state = first.first, first.everyone, first.state
+    assert shared.run().model.config.prior == alone.run().model.config.prior
+
+
+def test_swapped_users_are_trained_on_all_their_events_but_the_first():
+    training = Training(quick(personal="swap"), Fit(EVENTS, VALID))
+    few = (EVENTS.lengths > 0) & ~ACTIVE
+    found = training._after_bases(few, 12, training.space)
+    assert found.lengths.tolist() == np.maximum(EVENTS.lengths[few] - 1, 1).tolist()

@@ -11,6 +11,7 @@ from torch import Tensor
 from shortlist.data import Catalog
 from shortlist.errors import DataError
 
+LARGEST = 1e100  # squares of larger numbers have no finite sum
 NUMBERS = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 
 
@@ -27,7 +28,7 @@ class ItemFeatures:
     def of(cls, catalog: Catalog) -> "ItemFeatures | None":
         """The column `category` and all numeric columns; None for a catalogue without any of them.
 
-        A column with an infinite value, or without any value, is refused.
+        A column with an infinite or huge value, or without any value, is refused.
         """
         table = catalog.table
         names = [one for one in table.column_names if any(is_kind(table[one].type) for is_kind in NUMBERS)]
@@ -54,11 +55,11 @@ class ItemFeatures:
 def _values(name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
     """The values of a numeric column [N], NaN = missing."""
     values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
-    if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
+    if (large := np.abs(values) > LARGEST).any():
+        row = int(np.flatnonzero(large)[0])
         raise DataError(
-            f"item column {name!r}: expected finite numbers, got {values[row]} in row {row}; fix the value, leave it "
-            "empty, or train without item features (features = false)"
+            f"item column {name!r}: expected finite numbers up to {LARGEST:g}, got {values[row]} in row {row}; fix the "
+            "value, leave it empty, or train without item features (features = false)"
         )
     if len(values) and np.isnan(values).all():
         raise DataError(

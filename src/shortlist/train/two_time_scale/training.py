@@ -105,21 +105,31 @@ class Training:
         return best_epoch(self.first.validation) or summary.epochs
 
     @cached_property
-    def space(self) -> ItemSpace:
-        """Item vectors of the first stage in the gauge of the recurrences, and the prior of users."""
+    def _gauged(self) -> tuple[Tensor, float]:
+        """Item vectors of the first stage in the gauge of the recurrences, and the factor of this gauge."""
         first = self.first.eval()
         with torch.no_grad():
             users = first.user_embedding.weight[first.trained_users]
             _, items, factor = gauge_fix(users, first.vectors())
-        return self._space(items.detach(), factor, final=self.trainer.items != "tuned")
+        return items.detach(), factor
 
-    def _space(self, items: Tensor, factor: float, final: bool) -> ItemSpace:
-        """Item vectors with the mean of users; for those that stay as they are, a prior is chosen if none is given."""
-        trainer, seed = self.trainer, self.data.seed
-        space = space_of(self.events, items, seed, trainer.prior * factor**2 or 1.0)
-        if final and not trainer.prior:
-            space = chosen_prior(self.events, space, trainer.last, seed)
-            note(self.data.progress, trainer.title, f"weight of the prior of user vectors: {space.prior:.3g}")
+    @cached_property
+    def space(self) -> ItemSpace:
+        """Item vectors of the first stage with the mean of users."""
+        return self._space(self._gauged[0])
+
+    def _space(self, items: Tensor) -> ItemSpace:
+        """Item vectors in the gauge of the recurrences with the mean of users, and the prior if one is given."""
+        prior = self.trainer.prior * self._gauged[1] ** 2 if self.trainer.prior else 1.0
+        return space_of(self.events, items, self.data.seed, prior)
+
+    def _with_prior(self, space: ItemSpace) -> ItemSpace:
+        """The same with the given prior of users, or with one that is chosen by their last events."""
+        trainer = self.trainer
+        if trainer.prior:
+            return space
+        space = chosen_prior(self.events, space, trainer.last, self.data.seed)
+        note(self.data.progress, trainer.title, f"weight of the prior of user vectors: {space.prior:.3g}")
         return space
 
     def _two_stages(self) -> TwoTimeScale:
@@ -131,11 +141,12 @@ class Training:
         """A model with this threshold, both recurrences trained."""
         active = self._active(threshold)
         new = self._new_users(active, threshold, name)
-        model = self._with_own(self._new_model(active, threshold, new.space), active, new.space)
+        space = self._with_prior(new.space)
+        model = self._with_own(self._new_model(active, threshold, space), active, space)
         model.load_state_dict(new.weights, strict=False)
         model.config = replace(model.config, new_epochs=new.epochs)
         if active.any():
-            self._train_active(model, active, new.space, name)
+            self._train_active(model, active, space, name)
         return model.eval()
 
     def _active(self, threshold: int) -> Bools:
@@ -174,7 +185,7 @@ class Training:
     def _own_for_all(self) -> TwoTimeScale:
         """Every user has a vector of its own under the prior, and unknown users have its mean; one recurrence."""
         new = self.everyone if self.trainer.transfer else None
-        known, space = self.events.lengths > 0, self.space if new is None else new.space
+        known, space = self.events.lengths > 0, self._with_prior(self.space if new is None else new.space)
         model = self._with_own(self._new_model(known, -1, space, extra=1), known, space)
         if new is not None:
             model.load_state_dict(new.weights, strict=False)
@@ -227,7 +238,7 @@ class Training:
             items = follow(
                 space.items, model.items, torch.from_numpy(self.events.popularity > 0).to(self.device)
             )
-            space = self._space(items, 1.0, final=True)
+            space = self._space(items)
         weights = {name: one for name, one in model.state_dict().items() if name.startswith(GROUP[False])}
         return NewUsers(weights, space, self._epochs())
 
@@ -253,7 +264,11 @@ class Training:
         trainer, events = self.trainer, self.events
         if trainer.base == "full" or not trainer.span:
             return last_events(events, active, trainer.last)
-        sequences = after_first(events, active, max(threshold - trainer.last, 1), trainer.span)
+        few = (
+            trainer.personal == "swap"
+        )  # users below the threshold: their sequences begin with their second event
+        first = 1 if few else max(threshold - trainer.last, 1)
+        sequences = after_first(events, active, first, trainer.span)
         bases = fitted(events, events.starts[sequences.users], sequences.starts, space)
         return replace(sequences, bases=bases)
 

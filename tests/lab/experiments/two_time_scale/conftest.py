@@ -12,14 +12,14 @@ from shortlist.lab.experiments.two_time_scale.cells.measured import COLUMNS, Use
 from shortlist.lab.experiments.two_time_scale.cells.state_cell import CURVE
 
 USERS = 90  # a third new, inactive and active each
-MadeUp = Callable[[Plan, Mapping[str, float]], Path]
+MadeUp = Callable[..., Path]
 
 
 @pytest.fixture
 def made_up(tmp_path: Path) -> MadeUp:
     """A cache file with an answer for every cell of a plan; a system has the mean reciprocal rank that is given."""
 
-    def made(plan: Plan, means: Mapping[str, float]) -> Path:
+    def made(plan: Plan, means: Mapping[str, float], low: float = 0.005) -> Path:
         path = tmp_path / "answers.safetensors"
         cache = AnswerCache()
         for cell in plan.cells():
@@ -27,7 +27,7 @@ def made_up(tmp_path: Path) -> MadeUp:
             if cell.kind == CURVE:
                 cache.put(str(cell), empty(), curve_facts(mean), cell.settings)
             else:
-                cache.put(str(cell), sums_of(mean, cell.seed).tensor(), facts_of(mean), cell.settings)
+                cache.put(str(cell), sums_of(mean, cell.seed).tensor(), facts_of(mean, low), cell.settings)
         AnswerCache(path).merge([cache])
         return path
 
@@ -43,7 +43,7 @@ def sums_of(mean: float, seed: int) -> UserSums:
     return UserSums(counts, events, events, 10 * (mean + noise + own) * np.ones((1, len(COLUMNS))))
 
 
-def facts_of(mean: float) -> dict[str, object]:
+def facts_of(mean: float, low: float = 0.005) -> dict[str, object]:
     """What a cell knows beside its sums."""
     bins = [
         {"first": first, "users": 40, "events": 100, "mean": mean + first / 1000} for first in (1, 2, 4, 11)
@@ -61,7 +61,20 @@ def facts_of(mean: float) -> dict[str, object]:
         for kind in ("raw", "excl")
         for name, one in (("new users", bins), ("steps since base", steps))
     }
+    gains = [
+        {
+            "first": first,
+            "users": 40,
+            "mean": mean + first / 1000,
+            "gain": first / 1000,
+            "low": low,
+            "high": 0.015,
+        }
+        for first in (1, 2, 4, 11)
+    ]
     return {
+        "gains": {"raw": gains, "excl": gains},
+        "activity": {"survival": [[1, 1.0], [20, 0.5]], "exponents": [[1, 1.6, 60]]},
         "validation": mean,
         "seconds": 10.0,
         "memory": 100.0,

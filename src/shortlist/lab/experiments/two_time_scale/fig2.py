@@ -103,10 +103,12 @@ def _claims(curves: dict[StateCell, Curve], cache: AnswerCache) -> Iterator[Clai
                 continue
             seconds = reached(curves[other], curves[cell][-1][1])
             reach += seconds is not None
-            ratios.append(curves[cell][-1][0] / (curves[other][-1][0] if seconds is None else seconds))
+            own_seconds = reached(curves[cell], curves[cell][-1][1])
+            assert own_seconds is not None
+            ratios.append(own_seconds / (curves[other][-1][0] if seconds is None else seconds))
         if ratios:
             mean = sum(ratios) / len(ratios)
-            note = f"seconds of ccf to its best metric over those of gru4rec to it, which {reach} seeds reach"
+            note = f"seconds of ccf to its best metric over those of gru4rec to it ({reach} seeds reach it), or all"
             name = f"first stage in a third of the time of gru4rec, on {place}"
             yield claim(name, f"{PLAN} E12", max(ratios) <= 1 / 3, mean, note, (min(ratios), max(ratios)))
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled
-from shortlist.lab.experiments.two_time_scale.cells.measured import PRIMARY, by_train_bins
+from shortlist.lab.experiments.two_time_scale.cells.measured import EXCL, PRIMARY, by_train_bins
 from shortlist.lab.experiments.two_time_scale.cells.places import TINY, Place
-from shortlist.lab.experiments.two_time_scale.cells.state_claims import EXCL, ISSUE, PLAN, primary_of
+from shortlist.lab.experiments.two_time_scale.cells.state_claims import ISSUE, primary_of
 from shortlist.lab.experiments.two_time_scale.cells.state_table import StateTable
 from shortlist.lab.experiments.two_time_scale.cells.systems import (
     ANCHORED,
@@ -30,11 +30,14 @@ from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
 from shortlist.progress import Progress, silent
 
 SYSTEMS = (POPULAR, LAST_CLICK, CCF, GRU, "sasrec-50", ONE_GRU, ANCHORED, PLAIN, PLUS)
-BY_TRAIN, BY_USER, BY_STEPS, BY_EVENT = (
+BY_TRAIN, BY_USER, BY_STEPS, BY_EVENT, SAME_USERS, SURVIVAL, EXPONENT = (
     "mrr by training events",
     "mrr by training events, every user alike",
     "mrr by events since the base",
     "mrr of new users by events before",
+    "mrr of the same new users by events before",
+    "share of users with at least so many training events",
+    "exponent of the tail of training events",
 )
 SHORT = {PRIMARY: "", EXCL: ", excl"}
 
@@ -62,7 +65,10 @@ def two_time_scale_fig3(
         [one for place in table.places for one in _rows(table, place)],
         [one for place in table.places for one in _claims(table, place)],
         settings=cache.settings,
-        drawings={BY_TRAIN: "training events", BY_STEPS: "events since the base", BY_EVENT: "events before"},
+        drawings={
+            **{BY_TRAIN: "training events", BY_STEPS: "events since the base", BY_EVENT: "events before"},
+            **{SAME_USERS: "events before", SURVIVAL: "training events"},
+        },
         bounds={"intervals": _intervals(table)},
         skipped=skipped,
         note=" ".join([*__doc__.split(), PROTOCOL, WORLDS, ERRATA, cache.origins]),
@@ -78,10 +84,20 @@ def _rows(table: StateTable, place: Place) -> Iterator[Row]:
             yield from _points(method, BY_TRAIN + SHORT[column], bins, "mean")
             yield from _points(method, BY_USER + SHORT[column], bins, "by user")
             for fact, metric in (("steps since base", BY_STEPS), ("new users", BY_EVENT)):
-                kind = "excl" if column == EXCL else "raw"
-                found = [one.facts["curves"].get(f"{fact}, {kind}", []) for one in answers]
+                found = [one.facts["curves"].get(f"{fact}, {_kind(column)}", []) for one in answers]
                 shift = -1 if metric == BY_EVENT else 0  # event 1 has no events before it
                 yield from _points(method, metric + SHORT[column], found, "mean", shift)
+            gains = [one.facts.get("gains", {}).get(_kind(column), []) for one in answers]
+            yield from _points(method, SAME_USERS + SHORT[column], gains, "mean", -1)
+    for known in table.fact(place, POPULAR, "activity")[:1]:
+        for least, share in known["survival"]:
+            yield row(str(place), SURVIVAL, [share], x=float(least))
+        for least, alpha, _ in known["exponents"]:
+            yield row(str(place), EXPONENT, [alpha], x=float(least))
+
+
+def _kind(column: str) -> str:
+    return "excl" if column == EXCL else "raw"
 
 
 def _points(
@@ -107,26 +123,31 @@ def _intervals(table: StateTable) -> dict[str, list[dict[str, Any]]]:
 
 
 def _claims(table: StateTable, place: Place) -> Iterator[Claim]:
-    """A never-seen user is predicted better after 1, 3 and 10 events; no fall far from the base."""
+    """Never-seen users are predicted better after 10 events than before their first one: the same users, paired."""
     for system in (ANCHORED, ONE_GRU):
-        runs = [one.get("new users, raw", []) for one in table.fact(place, system, "curves")]
-        means = {at: _mean(runs, at) for at in (1, 2, 4, 11)}
-        known = [one for one in means.values() if one is not None]
-        if len(known) == len(means):
-            note = "mrr after 0, 1, 3 and 10 events: " + ", ".join(f"{one:.4f}" for one in known)
-            gain = known[-1] - known[0]
-            name = f"{system}: new users gain with their first events, on {place}"
-            yield claim(name, ISSUE, bool((np.diff(known) > 0).all()), gain, note)
-    runs = [one.get("steps since base, raw", []) for one in table.fact(place, ANCHORED, "curves")]
-    near, far = _mean(runs, 21), _mean(runs, 201)
-    if near is not None and far is not None:
-        note = f"mrr {near:.4f} at 21 to 50 events since the base, {far:.4f} at 201 to 500"
-        name = f"{ANCHORED}: no fall with the events since the base, on {place}"
-        yield claim(name, f"{PLAN} E13", far >= 0.95 * near, far - near, note)
+        for column in primary_of(place):
+            runs = [one[_kind(column)] for one in table.fact(place, system, "gains") if one]
+            if not runs or any(run[-1]["low"] is None for run in runs):
+                continue
+            means, gain = _means(runs, "mean"), _means(runs, "gain")[-1]
+            popular = [one[_kind(column)] for one in table.fact(place, POPULAR, "gains") if one]
+            note = (
+                f"paired gain over {sum(run[0]['users'] for run in runs)} users of {len(runs)} seeds, the widest "
+                f"interval; mrr after 0, 1, 3 and 10 events {_listed(means)}; popularity "
+                f"{_listed(_means(popular, 'mean'))}"
+            )
+            low, high = min(run[-1]["low"] for run in runs), max(run[-1]["high"] for run in runs)
+            name = f"{system}: the same new users gain with 10 events, {column}, on {place}"
+            yield claim(name, ISSUE, low > 0, gain, note, (low, high))
 
 
-def _mean(runs: Sequence[Sequence[Mapping[str, Any]]], first: int) -> float | None:
-    """The mean of a bin over the events of all seeds."""
-    own = [one for run in runs for one in run if one["first"] == first]
-    events = sum(one["events"] for one in own)
-    return sum(one["mean"] * one["events"] for one in own) / events if events else None
+def _means(runs: Sequence[Sequence[Mapping[str, Any]]], value: str) -> list[float]:
+    """Means over seeds by event number, every user alike."""
+    if not runs:
+        return []
+    values, users = [[one[value] for one in run] for run in runs], [run[0]["users"] for run in runs]
+    return [float(one) for one in np.average(values, axis=0, weights=users)]
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{one:.4f}" for one in values) or "not run"

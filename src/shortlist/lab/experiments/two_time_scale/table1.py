@@ -9,7 +9,7 @@ from pathlib import Path
 from scipy import stats
 
 from shortlist.errors import ConfigError
-from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled, tuning_rows
+from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled, rate_claims, tuning_rows
 from shortlist.lab.experiments.two_time_scale.cells.measured import COLUMNS, PRIMARY
 from shortlist.lab.experiments.two_time_scale.cells.places import FULL, MOVIELENS, TINY, UNIT, Place, place_of
 from shortlist.lab.experiments.two_time_scale.cells.state_claims import (
@@ -23,10 +23,12 @@ from shortlist.lab.experiments.two_time_scale.cells.state_table import StateTabl
 from shortlist.lab.experiments.two_time_scale.cells.systems import (
     ANCHORED,
     CCF,
+    CCF_FEATURES,
     CHOSEN_THRESHOLD,
     DYNAMIC,
     FEATURES,
     GRU,
+    GRU_FEATURES,
     LAST_CLICK,
     LONGER,
     ONE_GRU,
@@ -46,6 +48,11 @@ from shortlist.progress import Progress, silent
 ORACLES = (DYNAMIC, STATIC)
 BASELINES = (POPULAR, RECENT, LAST_CLICK, CCF, POOLING, GRU, "sasrec-50", "sasrec-200", ONE_GRU)
 TWO_SCALES = (ANCHORED, REFITTED, LONGER, CHOSEN_THRESHOLD, SHRINK, PLAIN, PLUS)
+WITH_FEATURES = (
+    CCF_FEATURES,
+    GRU_FEATURES,
+    FEATURES,
+)  # item vectors of twice the width: compared among themselves
 RIVALS = (CCF, ONE_GRU, GRU)
 SLOW = ("sasrec-200", LONGER, PLUS)  # not run in the full world
 REVERSALS = "rank correlation of sampled and full mrr over systems"
@@ -71,7 +78,7 @@ def two_time_scale_table1(
         seeds,
         began,
         [*table.rows(), *_sampled_rows(table), *tuning_rows(plan, cache)],
-        [one for place in table.places for one in _claims(table, place)],
+        [*(one for place in table.places for one in _claims(table, place)), *rate_claims(plan, cache)],
         settings=cache.settings,
         training=cache.training,
         differences=tuple(one for place in table.places for one in _differences(table, place)),
@@ -97,7 +104,7 @@ def systems_at(place: Place) -> tuple[str, ...]:
     if place.name == TINY:
         return (DYNAMIC, POPULAR, LAST_CLICK, CCF, GRU, ONE_GRU, ANCHORED, PLAIN)
     if place.world is None:
-        return (*BASELINES, *TWO_SCALES, FEATURES)
+        return (*BASELINES, *TWO_SCALES, *WITH_FEATURES)
     if place.name == FULL:
         return tuple(name for name in (*ORACLES, *BASELINES, *TWO_SCALES) if name not in SLOW)
     return (*ORACLES, *BASELINES, *TWO_SCALES)
@@ -105,19 +112,24 @@ def systems_at(place: Place) -> tuple[str, ...]:
 
 def _claims(table: StateTable, place: Place) -> Iterator[Claim]:
     """The claims of the issue and of the plan at a place."""
-    best = table.best(place, (*TWO_SCALES, FEATURES))
-    if best is not None:
-        for column in primary_of(place):
-            for segment in ("active", "new"):
+    best = table.best(place, TWO_SCALES)
+    for column in primary_of(place):
+        for segment in ("active", "new"):
+            if best is not None:
                 for other in RIVALS:
                     yield from above(table, place, best, other, segment, ISSUE, column)
+            for other in (CCF_FEATURES, GRU_FEATURES):
+                yield from above(table, place, FEATURES, other, segment, ISSUE, column)
+    if best is not None:
+        for column in primary_of(place):
             yield from above(table, place, best, CCF, "inactive", f"{PLAN} E2", column)
             for other in (CCF, ONE_GRU):
                 for variant in (ANCHORED, PLAIN):
                     yield from not_below(table, place, variant, other, "active", f"{PLAN} E2", column)
         yield from above(table, place, best, POPULAR, "new", f"{PLAN} E2")
         yield from above(table, place, best, LAST_CLICK, "all", f"{PLAN} E2")
-    yield from above(table, place, PLUS, PLAIN, "all", f"{PLAN} E7")
+    if _repetitive(table, place):
+        yield from above(table, place, PLUS, PLAIN, "all", f"{PLAN} E7")
     correlation = _correlation(table, place)
     if correlation is not None:
         note = "Spearman correlation; below 1 if any two systems change places"
@@ -125,19 +137,30 @@ def _claims(table: StateTable, place: Place) -> Iterator[Claim]:
         yield claim(name, f"{PLAN} E10", correlation < 1 - 1e-9, correlation, note)
 
 
+def _repetitive(table: StateTable, place: Place) -> bool:
+    """Whether the last click predicts twice as well as popularity, by reciprocal rank on test events."""
+    systems = (LAST_CLICK, POPULAR)
+    if not all(table.has(place, one) for one in systems):
+        return False
+    click, popular = (_mean(table, place, one, PRIMARY) for one in systems)
+    return click >= 2 * popular
+
+
 def _differences(table: StateTable, place: Place) -> Iterator[object]:
-    best = table.best(place, (*TWO_SCALES, FEATURES))
+    best = table.best(place, TWO_SCALES)
     if best is not None:
         yield from table.differences(place, best, table.systems(place), primary_of(place))
 
 
+def _mean(table: StateTable, place: Place, system: str, column: str) -> float:
+    """The mean of a system over the events of all seeds."""
+    own = table.pooled(place, system, table.seeds(place, (system,)))
+    return float(own.column(column).sum() / own.counts(column).sum())
+
+
 def _means(table: StateTable, place: Place, column: str) -> list[float]:
-    """The mean of every system over the events of all seeds."""
-    return [
-        float(one.column(column).sum() / one.counts(column).sum())
-        for system in table.systems(place)
-        for one in [table.pooled(place, system, table.seeds(place, (system,)))]
-    ]
+    """The mean of every system."""
+    return [_mean(table, place, system, column) for system in table.systems(place)]
 
 
 def _correlation(table: StateTable, place: Place) -> float | None:

@@ -6,7 +6,7 @@ All variants share the first stage, and most share the recurrence of all users.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled
+from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled, rate_claims, tuning_rows
 from shortlist.lab.experiments.two_time_scale.cells.places import FULL, TINY, Place
 from shortlist.lab.experiments.two_time_scale.cells.state_claims import PLAN, above, not_below, primary_of
 from shortlist.lab.experiments.two_time_scale.cells.state_table import FULL_CATALOGUE, StateTable
@@ -29,6 +29,7 @@ from shortlist.lab.experiments.two_time_scale.table1 import places_of
 from shortlist.lab.experiments.two_time_scale.thresholds import VALIDATION, threshold_claims, threshold_rows
 from shortlist.lab.result import Claim, Result, claim, result, start
 from shortlist.progress import Progress, silent
+from shortlist.train.two_time_scale.recurrence import MOST_POSITIVES
 
 OFFERS, OFFERS_WITHOUT = "2ts anchored, offers", "2ts anchored, offers, no logq"
 FULL_PLAIN = "2ts plain, full"
@@ -46,9 +47,8 @@ def two_time_scale_table3(
     """All variants on MovieLens-1M and in the unit world; `only` cells under these patterns are run."""
     began = start()
     places = [one for one in places_of(profile, data, "2ts-table3") if one.name != FULL]
-    cache, cells, skipped = filled(
-        Plan({place: systems_at(place) for place in places}, seeds), cache_file, only, jobs, progress, data
-    )
+    plan = Plan({place: systems_at(place) for place in places}, seeds)
+    cache, cells, skipped = filled(plan, cache_file, only, jobs, progress, data)
     table = StateTable.of(cells, cache)
     differences = [
         one
@@ -61,8 +61,12 @@ def two_time_scale_table3(
         profile,
         seeds,
         began,
-        [*table.rows(FULL_CATALOGUE), *threshold_rows(table)],
-        [*(one for place in table.places for one in _claims(table, place)), *threshold_claims(table)],
+        [*table.rows(FULL_CATALOGUE), *threshold_rows(table), *tuning_rows(plan, cache)],
+        [
+            *(one for place in table.places for one in _claims(table, place)),
+            *threshold_claims(table),
+            *rate_claims(plan, cache),
+        ],
         settings=cache.settings,
         training=cache.training,
         differences=tuple(differences),
@@ -97,7 +101,9 @@ def _claims(table: StateTable, place: Place) -> Iterator[Claim]:
 
 def _close(table: StateTable, place: Place) -> Iterator[Claim]:
     """Corrected offers give the same metric as the softmax over all items, within 3 %."""
-    if not table.has(place, ANCHORED, OFFERS):
+    offered = place.budget.negatives + MOST_POSITIVES
+    few = place.world is not None and place.world.items < 2 * offered  # offers are no sample of so few items
+    if few or not table.has(place, ANCHORED, OFFERS):
         return
     found, users = table.difference(place, OFFERS, ANCHORED)
     seeds = table.seeds(place, (ANCHORED, OFFERS))

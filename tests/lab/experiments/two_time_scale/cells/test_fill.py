@@ -10,6 +10,7 @@ from shortlist.lab.experiments.two_time_scale.cells.fill import (
     BY_RATE,
     Plan,
     filled,
+    rate_claims,
     run_state_cell,
     tuning_rows,
 )
@@ -55,9 +56,9 @@ def test_cells_are_run_once_and_the_others_are_missing(tmp_path, monkeypatch):
 def test_trials_cover_every_learning_rate_once():
     plan = Plan({place_of(FULL): (POPULAR, CCF, ONE_GRU, ANCHORED, "2ts plain")}, (0, 1))
     names = [str(cell) for cell in plan.trials()]
-    assert len(names) == len(TABLES) + 2 * len(ADAM)
+    assert len(names) == len(TABLES) + 3 * len(ADAM)
     assert names[0] == "world-tenth/ccf/tuning 0.03/0"
-    assert names[-1] == "world-tenth/2ts anchored/tuning 0.003/0"
+    assert names[-1] == "world-tenth/2ts plain/tuning 0.003/0"
 
 
 def test_tuning_keeps_the_validation_metric_only(tmp_path):
@@ -69,3 +70,15 @@ def test_tuning_keeps_the_validation_metric_only(tmp_path):
     assert (found.metric, found.x, found.mean) == (BY_RATE, 0.1, cache.facts[name]["validation"])
     assert missing == {"world-tiny/ccf/0": "not run"}
     assert isinstance(cache, AnswerCache)
+
+
+def test_the_rate_of_a_table_must_be_the_best_one_tried():
+    plan, cache = Plan({place_of("world-tiny"): (CCF,)}, (0,)), AnswerCache()
+    for cell in plan.trials():
+        assert list(rate_claims(plan, cache)) == []
+        cache.put(str(cell), torch.empty(0), {"validation": cell.rate}, cell.settings)
+    (found,) = rate_claims(plan, cache)
+    assert found.holds
+    assert "0.03 0.0300, 0.1 0.1000" in found.note
+    cache.put("world-tiny/ccf/tuning 0.03/0", torch.empty(0), {"validation": 1.0})
+    assert [one.holds for one in rate_claims(plan, cache)] == [False]

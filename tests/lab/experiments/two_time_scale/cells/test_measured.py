@@ -10,12 +10,16 @@ from shortlist.evaluate.online.segments import TRAIN_BINS
 from shortlist.lab.experiments.two_time_scale.cells.measured import (
     COLUMNS,
     EVENTS,
+    GAINS,
     PRIMARY,
     UserSums,
+    activity,
     by_train_bins,
     curves,
     estimate,
     mean_of,
+    new_user_gains,
+    segment_means,
 )
 
 
@@ -68,3 +72,33 @@ def test_curves_count_events_of_new_users_and_steps_of_others(found, data):
     inside = new & (test.event_numbers == EVENTS[0])
     assert first["mean"] == pytest.approx((1 / found.raw[inside]).mean())
     assert "steps since base, raw" not in curves(found, test, None)
+
+
+def test_gains_are_of_the_same_new_users(found, data):
+    """Against a loop over new users who have the events 1, 2, 4 and 11."""
+    test, values = data.test, []
+    for user in np.flatnonzero(test.train_counts == 0):
+        own = {int(test.event_numbers[at]): 1 / found.raw[at] for at in np.flatnonzero(test.users == user)}
+        if all(number in own for number in GAINS):
+            values.append([own[number] for number in GAINS])
+    gains = new_user_gains(found, test)["raw"]
+    assert [one["users"] for one in gains] == [len(values)] * len(GAINS)
+    np.testing.assert_allclose([one["mean"] for one in gains], np.mean(values, axis=0))
+    np.testing.assert_allclose(
+        [one["gain"] for one in gains], np.mean(values, axis=0) - np.mean(values, axis=0)[0]
+    )
+    known = np.flatnonzero(test.train_counts[test.users] > 0)
+    assert new_user_gains(found.at(known), test.at(known)) == {}
+
+
+def test_activity_counts_users_with_training_events():
+    counts = np.array([0, 1, 1, 2, 5, 60, 80])
+    found = activity(counts)
+    assert found["survival"][:3] == [[1, 1.0], [2, 4 / 6], [5, 3 / 6]]
+    assert [(least, users) for least, _, users in found["exponents"]] == [(1, 6), (20, 2), (50, 2)]
+
+
+def test_means_of_segments_are_those_of_the_sums(sums, data):
+    found = segment_means(sums, data.threshold)
+    assert set(found) == {"all", "new", "inactive", "active"}
+    assert found["new"][0] == mean_of(sums, sums.segment("new", data.threshold), PRIMARY)

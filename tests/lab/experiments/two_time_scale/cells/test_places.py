@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from shortlist.errors import ConfigError
-from shortlist.lab.experiments.two_time_scale.cells.places import MOVIELENS, TINY, UNIT, place_data, place_of
+from shortlist.lab.experiments.two_time_scale.cells.places import (
+    MOVIELENS,
+    TINY,
+    UNIT,
+    PlaceData,
+    place_data,
+    place_of,
+)
 
 
 def test_a_place_has_its_events_split_in_time(data):
@@ -22,6 +29,21 @@ def test_validation_requests_are_the_events_of_the_validation_test(data):
     np.testing.assert_array_equal(valid.relevant()[:, 0].numpy(), test.targets)
     np.testing.assert_array_equal(valid.users, test.users)
     np.testing.assert_array_equal(valid.history_lengths(), test.event_numbers - 1)
+
+
+def test_validation_requests_of_users_are_the_same_events(data):
+    requests, test = data.valid_users, data.valid_test
+    spans = zip(requests.cuts, requests.stops, strict=True)
+    np.testing.assert_array_equal(np.concatenate([np.arange(*one) for one in spans]), test.positions)
+    assert (requests.stops - requests.cuts).max() <= 20
+    assert (np.diff(requests.users) > 0).all()
+
+
+def test_validation_is_limited_to_random_users(monkeypatch, data):
+    monkeypatch.setattr("shortlist.lab.experiments.two_time_scale.cells.places.VALID_EVENTS", 30)
+    few = PlaceData(data.place, data.split, None, data.world)
+    assert 30 <= len(few.valid_test) < 50
+    assert set(few.valid_test.positions) <= set(data.valid_test.positions)
 
 
 def test_a_world_with_other_settings_is_another_place():

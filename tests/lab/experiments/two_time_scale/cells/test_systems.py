@@ -7,7 +7,9 @@ from shortlist.lab.experiments.two_time_scale.cells.places import FULL, MOVIELEN
 from shortlist.lab.experiments.two_time_scale.cells.systems import (
     ANCHORED,
     CCF,
+    CCF_FEATURES,
     GRU,
+    GRU_FEATURES,
     ONE_GRU,
     PAPER,
     PLAIN,
@@ -32,6 +34,25 @@ def test_every_trained_system_has_the_width_and_patience_of_its_place(name):
     assert settings["early_stop_metric"] == "ndcg@100"
     for key, value in SYSTEMS[name].settings.items():
         assert settings[key] == value
+
+
+@pytest.mark.parametrize("name", [name for name, one in SYSTEMS.items() if one.rates and one.model != CCF])
+def test_every_system_but_the_factorisation_has_a_softmax_over_all_items(name):
+    own = SYSTEMS[name].settings.get("loss", "softmax")
+    assert trainer_of(SYSTEMS[name], place_of(MOVIELENS)).settings()["loss"] == own
+    assert own == "softmax" or "offers" in name
+
+
+def test_variants_have_the_learning_rate_of_the_nearest_system(monkeypatch):
+    assert SYSTEMS["1-gru, frozen items"].tuned_as == SYSTEMS[GRU_FEATURES].tuned_as == ONE_GRU
+    assert SYSTEMS["2ts plain, K=5"].tuned_as == PLAIN
+    assert SYSTEMS["2ts anchored, K=0"].tuned_as == SYSTEMS["2ts swap"].tuned_as == ANCHORED
+    assert SYSTEMS[PAPER].tuned_as == PAPER
+    monkeypatch.setattr(systems, "CHOSEN", {UNIT: {CCF: 0.5}})
+    for name in (CCF_FEATURES, "2ts anchored, features", "2ts anchored, offers, no logq"):
+        assert (
+            rate_of(SYSTEMS[name].first, place_of(UNIT)) == 0.5
+        )  # with features or without a correction too
 
 
 def test_worlds_count_items_that_are_taken_again():

@@ -35,7 +35,7 @@ def run_curve_cell(
         watch.measured(validated(model, data))
 
     trainer = measuring(trainer_of(cell.system, cell.place).with_settings(device=device), measure)
-    valid = data.split.valid_requests() if cell.system.model == TWO else data.valid
+    valid = data.valid_users if cell.system.model == TWO else data.valid
     fit = Fit(data.train, valid, cell.seed, watch, watch.validated, catalog=data.catalog)
     warm_up(device_of(device))
     watch.begin()

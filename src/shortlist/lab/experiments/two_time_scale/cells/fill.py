@@ -1,8 +1,8 @@
 """Cells of the two-time-scale tables: one system at one place with one seed, trained and measured on test events."""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,13 @@ from shortlist.evaluate.online.ranks import N_NEG
 from shortlist.lab.experiments.cache import AnswerCache, empty
 from shortlist.lab.experiments.parallel import chosen_cells, run_cells
 from shortlist.lab.experiments.two_time_scale.cells.curve_cell import run_curve_cell
-from shortlist.lab.experiments.two_time_scale.cells.measured import UserSums, curves
+from shortlist.lab.experiments.two_time_scale.cells.measured import (
+    UserSums,
+    activity,
+    curves,
+    new_user_gains,
+    segment_means,
+)
 from shortlist.lab.experiments.two_time_scale.cells.paths import step_paths
 from shortlist.lab.experiments.two_time_scale.cells.places import Place, place_data
 from shortlist.lab.experiments.two_time_scale.cells.state_cell import (
@@ -24,7 +30,7 @@ from shortlist.lab.experiments.two_time_scale.cells.state_cell import (
     TUNING,
     StateCell,
 )
-from shortlist.lab.experiments.two_time_scale.cells.systems import SYSTEMS, tuned_at
+from shortlist.lab.experiments.two_time_scale.cells.systems import POPULAR, SYSTEMS, rate_of, tuned_at
 from shortlist.lab.experiments.two_time_scale.cells.threshold_cell import run_threshold_cell
 from shortlist.lab.experiments.two_time_scale.cells.train_cell import (
     ranks_of,
@@ -32,7 +38,7 @@ from shortlist.lab.experiments.two_time_scale.cells.train_cell import (
     train_cell,
     validated,
 )
-from shortlist.lab.result import Row, row
+from shortlist.lab.result import Claim, Row, claim, row
 from shortlist.models.state_model import StateModel
 from shortlist.progress import Progress, silent
 
@@ -96,7 +102,13 @@ def run_state_cell(
     steps = (
         None if refit else steps_since_base(trained.model, data.split, test.event_numbers, test.known_users)
     )
-    facts |= {"curves": curves(found, test, steps), "cell seconds": done - ready}
+    facts |= {"curves": curves(found, test, steps), "gains": new_user_gains(found, test)}
+    facts["cell seconds"] = done - ready
+    if cell.system.model == POPULAR:
+        facts["activity"] = activity(data.split.train_counts)
+    if cell.place.world is None and not refit:
+        block = replace(test, block=True)
+        facts["block"] = segment_means(UserSums.of(ranks_of(trained.model, block), block), data.threshold)
     if isinstance(trained.model, StateModel):
         paths = step_paths(trained.model, data.split.events)
         facts["paths"] = {**paths, **step_paths(trained.model, data.split.events, as_new=True)}
@@ -138,3 +150,22 @@ def tuning_rows(plan: Plan, cache: AnswerCache) -> list[Row]:
         for cell in plan.trials()
         if cache.has(str(cell))
     ]
+
+
+def rate_claims(plan: Plan, cache: AnswerCache) -> Iterator[Claim]:
+    """The learning rates of the tables are the best ones of the trials, where all trials of a system were run."""
+    trials: dict[tuple[Place, str], list[StateCell]] = {}
+    for cell in plan.trials():
+        trials.setdefault((cell.place, cell.system.name), []).append(cell)
+    for (place, name), cells in trials.items():
+        if not all(cache.has(str(cell)) for cell in cells):
+            continue
+        values = {cell.rate: float(cache.facts[str(cell)]["validation"]) for cell in cells}
+        best = max(values, key=lambda rate: values[rate])
+        used = rate_of(SYSTEMS[name], place)
+        note = "validation mrr by learning rate: " + ", ".join(
+            f"{at:g} {one:.4f}" for at, one in values.items()
+        )
+        yield claim(
+            f"learning rate of {name} is the best one tried, on {place}", "protocol", used == best, used, note
+        )

@@ -16,12 +16,18 @@ from shortlist.evaluate.online.segments import TRAIN_BINS
 from shortlist.evaluate.online.user_means import UserMeans, user_means
 from shortlist.evaluate.online.values import KINDS, event_values, metric_names
 from shortlist.metrics.estimate import Estimate, shares
+from shortlist.metrics.power_law import fit_power_law
 
 K = 10  # of recall
 COLUMNS = tuple(f"{metric}, {kind}" for kind in KINDS for metric in metric_names(K))
 DRAWN = f", {KINDS[2]}"
 PRIMARY = COLUMNS[0]  # reciprocal rank among all items
+EXCL = COLUMNS[2]  # without consumed items
+SEGMENTS = ("all", "new", "inactive", "active")
 EVENTS = (1, 2, 4, 11, 21, 51, 101, 201, 501)  # first event number of each bin: after 0, 1, 3, 10, .. events
+GAINS = (1, 2, 4, 11)  # event numbers of the same new users: after 0, 1, 3 and 10 events
+TAILS = (1, 20, 50)  # least training events of a fitted power law
+SURVIVORS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)  # training events
 STEPS = (0, 1, 6, 11, 21, 51, 101, 201, 501)  # first number of events since the base of each bin
 
 Floats = NDArray[np.float64]
@@ -83,6 +89,15 @@ def mean_of(sums: UserSums, users: Bools, column: str) -> float | None:
     return float(sums.column(column)[users].sum()) / count if count else None
 
 
+def segment_means(sums: UserSums, threshold: int) -> dict[str, list[float | None]]:
+    """The reciprocal rank in every segment, among all items and without consumed ones."""
+    return {
+        name: [mean_of(sums, sums.segment(name, threshold), column) for column in (PRIMARY, EXCL)]
+        for name in SEGMENTS
+        if sums.segment(name, threshold).any()
+    }
+
+
 def estimate(sums: UserSums, users: Bools, column: str) -> Estimate:
     """The mean over the events of some users, with its interval over users."""
     return shares(sums.column(column)[users][:, None], sums.counts(column)[users])[0]
@@ -131,6 +146,43 @@ def curves(
             own = steps >= 0
             found[f"steps since base, {kind}"] = curve(values[own, at], test.users[own], steps[own], STEPS)
     return found
+
+
+def new_user_gains(ranks: OnlineRanks, test: OnlineTest) -> Mapping[str, list[dict[str, Any]]]:
+    """Reciprocal ranks of never-seen users who have all events of GAINS, and gains over their first one, by kind.
+
+    Every number is of the same users, one event each, with intervals over them.
+    """
+    new = (test.train_counts[test.users] == 0) & np.isin(test.event_numbers, GAINS)
+    counts = np.bincount(test.users[new], minlength=test.events.n_users)
+    rows = np.flatnonzero(new & (counts[test.users] == len(GAINS)))
+    if not len(rows):
+        return {}
+    found = {}
+    for kind, own in zip(KINDS[:2], (ranks.raw, ranks.excl), strict=True):
+        values = (1 / own[rows]).reshape(-1, len(GAINS))  # [U, numbers]
+        means = values.mean(0)
+        gains = shares(values - values[:, :1], np.ones(len(values)))
+        found[kind] = [
+            {
+                "first": first,
+                "users": len(values),
+                "mean": mean,
+                "gain": one.mean,
+                "low": one.low,
+                "high": one.high,
+            }
+            for first, mean, one in zip(GAINS, means.tolist(), gains, strict=True)
+        ]
+    return found
+
+
+def activity(train_counts: NDArray[np.int64]) -> dict[str, Any]:
+    """The share of users with at least T training events, and exponents of power laws fitted to the tails of T."""
+    known = train_counts[train_counts > 0]
+    survival = [[least, float((known >= least).mean())] for least in SURVIVORS if (known >= least).any()]
+    tails = [fit_power_law(known, least) for least in TAILS if (known > least).any()]
+    return {"survival": survival, "exponents": [[one.least, one.alpha, one.users] for one in tails]}
 
 
 def _plain(means: UserMeans) -> dict[str, Any]:

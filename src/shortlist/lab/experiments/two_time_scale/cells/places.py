@@ -15,9 +15,12 @@ from shortlist.errors import ConfigError
 from shortlist.evaluate.online import OnlineTest
 from shortlist.simulate.drift import SIZES, DriftSettings, DriftWorld, make_drift_world
 from shortlist.train.loop.device import device_of
+from shortlist.train.two_time_scale.validation import MOST_EVENTS
 
 MOVIELENS, FULL, TENTH, UNIT, TINY = "ml-1m", "world-full", "world-tenth", "world-unit", "world-tiny"
-VALID_EVENTS = 4000  # validation events by which trainings stop early, and settings are chosen
+VALID_EVENTS = (
+    8000  # about so many validation events stop trainings early and choose settings, all the same ones
+)
 KEPT = 2  # data sets that a process keeps: 1 GB each at full size
 
 
@@ -31,6 +34,7 @@ class Budget:
     threshold: int  # t*: users with more training events are active
     batch_events: int  # of a step of the recurrences; the factorisation has a quarter
     sequences: int  # of a step of sequence models
+    loss: str = "softmax"  # of all systems but the factorisation: over all items
     window: int = 200  # longest history
     negatives: int = 512  # uniform ones of the factorisation
     test_users: int = 0  # of the test, at random; 0: all
@@ -105,10 +109,23 @@ class PlaceData:
         return HeldOut(events, test.starts, test.positions, test.positions + 1)
 
     @cached_property
+    def valid_users(self) -> HeldOut:
+        """The same events with one request per user, for models that predict all events of a user in one pass."""
+        requests = self.split.valid_requests()
+        requests = requests.take(np.random.default_rng(0).permutation(len(requests)))
+        stops = np.minimum(requests.stops, requests.cuts + MOST_EVENTS)
+        before = np.cumsum(stops - requests.cuts) - (stops - requests.cuts)
+        rows = np.flatnonzero(before < VALID_EVENTS)
+        rows = rows[np.argsort(requests.users[rows])]
+        return HeldOut(requests.events, requests.starts[rows], requests.cuts[rows], stops[rows])
+
+    @cached_property
     def valid_test(self) -> OnlineTest:
-        """Random validation events, the same for all systems."""
-        every = OnlineTest.of(self.split, "valid")
-        return every.at(np.random.default_rng(0).permutation(len(every))[:VALID_EVENTS])
+        """The first validation events of random users, the same for all systems."""
+        every, requests = OnlineTest.of(self.split, "valid"), self.valid_users
+        request = np.searchsorted(requests.users, every.users).clip(max=len(requests) - 1)
+        own = requests.users[request] == every.users
+        return every.at(np.flatnonzero(own & (every.positions < requests.stops[request])))
 
     @cached_property
     def test(self) -> OnlineTest:

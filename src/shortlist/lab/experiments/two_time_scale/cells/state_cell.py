@@ -34,4 +34,9 @@ class StateCell:
         known = {"place": self.place.settings, "system": {**self.system.settings, **refit}}
         if not self.system.rates:
             return known
-        return {**known, "training": settings_without_device(trainer_of(self.system, self.place, self.rate))}
+        training = settings_without_device(trainer_of(self.system, self.place, self.rate))
+        if not self.system.has_first_stage:
+            return {**known, "training": training}
+        own = {name: one for name, one in training.items() if not name.startswith("first_")}
+        first = settings_without_device(trainer_of(self.system.first, self.place))
+        return {**known, "training": own, "first stage": first}

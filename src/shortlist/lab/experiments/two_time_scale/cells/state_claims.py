@@ -1,11 +1,10 @@
 """Claims about systems of the two-time-scale tables, from paired differences over users."""
 
-from shortlist.lab.experiments.two_time_scale.cells.measured import COLUMNS, PRIMARY
+from shortlist.lab.experiments.two_time_scale.cells.measured import EXCL, PRIMARY
 from shortlist.lab.experiments.two_time_scale.cells.places import Place
 from shortlist.lab.experiments.two_time_scale.cells.state_table import StateTable
 from shortlist.lab.result import Claim, claim
 
-EXCL = COLUMNS[2]
 ISSUE, PLAN = "issue, two time scales", "two_time_scale 7.3"
 
 

@@ -7,13 +7,19 @@ from typing import Any
 import numpy as np
 
 from shortlist.lab.experiments.cache import AnswerCache, empty
-from shortlist.lab.experiments.two_time_scale.cells.measured import COLUMNS, PRIMARY, UserSums, mean_of
+from shortlist.lab.experiments.two_time_scale.cells.measured import (
+    COLUMNS,
+    EXCL,
+    PRIMARY,
+    SEGMENTS,
+    UserSums,
+    mean_of,
+)
 from shortlist.lab.experiments.two_time_scale.cells.places import Place
 from shortlist.lab.experiments.two_time_scale.cells.state_cell import StateCell
 from shortlist.lab.result import Difference, Row, row
 from shortlist.metrics.estimate import Estimate, shares
 
-SEGMENTS = ("all", "new", "inactive", "active")
 FULL_CATALOGUE = COLUMNS[:4]
 
 
@@ -98,6 +104,13 @@ class StateTable:
                 known = [mean for mean in means if mean is not None]
                 if known:
                     yield row(method, f"{column}, {segment}", known)
+        for at, column in enumerate((PRIMARY, EXCL)):
+            for segment in SEGMENTS:
+                blocks = [
+                    one.facts["block"][segment][at] for one in own if segment in one.facts.get("block", {})
+                ]
+                if blocks:
+                    yield row(method, f"{column}, {segment}, blocks of equal times", blocks)
         for fact, metric in (("validation", "validation mrr"), ("seconds", "seconds"), ("memory", "peak MB")):
             values = [one.facts[fact] for one in own if fact in one.facts]
             if values:

@@ -9,6 +9,7 @@ from shortlist.lab.experiments.two_time_scale.cells.places import (
     MOVIELENS,
     TENTH,
     UNIT,
+    VALID_EVENTS,
     Place,
     place_of,
 )
@@ -60,6 +61,11 @@ class System:
     refit: bool = False  # whether users get new own vectors as their events arrive
 
     @property
+    def has_first_stage(self) -> bool:
+        """Whether the item vectors are those of a factorisation."""
+        return self.model == TWO and self.settings.get("stages") != "one"
+
+    @property
     def first(self) -> "System":
         """The factorisation under a two-time-scale system: the one of the table, with its features."""
         names = {
@@ -91,10 +97,14 @@ class System:
 
     @property
     def tuned_as(self) -> str:
-        """The system whose learning rate it has: variants of two time scales share one, and both lengths of sasrec."""
-        if self.model == SASREC:
-            return "sasrec-50"
-        return ANCHORED if self.model == TWO and self.name != ONE_GRU else self.name
+        """The system whose learning rate it has: that of its model, and of the variant that it is nearest to."""
+        if self.model != TWO:
+            return {SASREC: "sasrec-50"}.get(self.model, self.model)
+        if self.name in TUNED:
+            return self.name
+        if self.settings.get("personal") == "none":
+            return ONE_GRU
+        return PLAIN if self.settings.get("readout") == "plain" else ANCHORED
 
 
 def variants(**many: Mapping[str, Any]) -> dict[str, System]:
@@ -108,6 +118,20 @@ REFITTED = "2ts anchored, refitted"
 CHOSEN_THRESHOLD = "2ts anchored, chosen t*"
 FEATURES = "2ts anchored, features"
 SINGLE_STAGE, SHRINK, PAPER = "2ts single-stage", "2ts shrink", "2ts as in the paper"
+TUNED = (
+    ONE_GRU,
+    ANCHORED,
+    PLAIN,
+    PLUS,
+    TWO_GRU,
+    SINGLE_STAGE,
+    SHRINK,
+    PAPER,
+)  # variants with a rate of their own
+CCF_FEATURES, GRU_FEATURES = (
+    "ccf, features",
+    "1-gru, features",
+)  # what a variant with features is compared with
 _BASELINES = (
     System(POPULAR, POPULAR),
     System(RECENT, RECENT),
@@ -153,8 +177,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "2ts anchored, no dropout": {"dropout": 0.0},
     "2ts anchored, offers": {"loss": "offers"},
     "2ts anchored, offers, no logq": {"loss": "offers", "logq_correction": False},
-    **{f"2ts anchored, K={last}": {"last": last} for last in (5, 10, 50)},
-    **{f"2ts plain, K={last}": {"readout": "plain", "last": last} for last in (5, 10, 50)},
+    **{f"2ts anchored, K={last}": {"last": last} for last in (0, 5, 10, 50)},
+    **{f"2ts plain, K={last}": {"readout": "plain", "last": last} for last in (0, 5, 10, 50)},
 }
 THRESHOLDS = (0, 10, 20, 50, 100, 200, 400)
 AT_THRESHOLD = "2ts anchored, t*="
@@ -164,6 +188,8 @@ SYSTEMS: Mapping[str, System] = {
     **{name: System(name, name) for name in (DYNAMIC, STATIC)},
     **variants(**_STATES, **ABLATIONS, **_THRESHOLDS),
     FEATURES: System(FEATURES, TWO, {"features": True}),
+    CCF_FEATURES: System(CCF_FEATURES, CCF, {"features": True}),
+    GRU_FEATURES: System(GRU_FEATURES, TWO, {**_STATES[ONE_GRU], "features": True}),
     REFITTED: System(REFITTED, TWO, {}, refit=True),
 }
 
@@ -175,8 +201,9 @@ def trainer_of(system: System, place: Place, rate: float | None = None) -> Model
         "epochs": budget.epochs,
         "patience": budget.patience,
         "early_stop_metric": VALIDATED[place.repeats],
-        "validation_users": 4000,
+        "validation_users": VALID_EVENTS,
         "width": budget.width,
+        "loss": budget.loss,
         "features": False,
         RATE.get(system.model, "learning_rate"): rate or rate_of(system, place),
     }

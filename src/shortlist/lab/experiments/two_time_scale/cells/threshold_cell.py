@@ -10,7 +10,7 @@ from torch import Tensor
 
 from shortlist.lab.experiments.two_time_scale.cells.places import TINY, place_data
 from shortlist.lab.experiments.two_time_scale.cells.state_cell import StateCell
-from shortlist.lab.experiments.two_time_scale.cells.systems import rate_of
+from shortlist.lab.experiments.two_time_scale.cells.systems import rate_of, trainer_of
 from shortlist.lab.experiments.two_time_scale.cells.train_cell import known_recurrence, train_cell
 from shortlist.lab.experiments.two_time_scale.threshold_curve import (
     Halves,
@@ -20,6 +20,7 @@ from shortlist.lab.experiments.two_time_scale.threshold_curve import (
 )
 from shortlist.metrics.moments import LengthBin, Moments
 from shortlist.models.model import VectorModel
+from shortlist.train.two_time_scale.personal import chosen_prior
 
 FEW: dict[str, Any] = {"sizes": (2, 3), "grid": (0, 2, 5), "held": 3}  # in the tiny world
 KINDS = ("own", "weak", "mean", "recurrence")
@@ -38,7 +39,8 @@ def run_threshold_cell(
     split = place_data(cell.place, cell.seed, folder, device).split
     later = split.events.where(split.part > 0)
     small = FEW if cell.place.name == TINY else {}
-    repeats, space = cell.place.repeats, shared.everyone.space
+    repeats, last = cell.place.repeats, trainer_of(cell.system, cell.place).settings()["last"]
+    space = chosen_prior(split.train, shared.everyone.space, last, cell.seed)
     curve = threshold_curve(later, space, model, exclude_seen=not repeats, seed=cell.seed, **small)
     return _packed(curve), {
         "halves": [asdict(one) for one in curve.halves],

@@ -1,6 +1,5 @@
 """Train one system at one place: counts, one training loop, or two stages with a first stage that variants share."""
 
-import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -165,7 +164,7 @@ def _training(
     data = place_data(place, seed, folder, device)
     trainer = trainer_of(system, place, rate).with_settings(device=device)
     watch = Watch() if shared is None else shared.watch.copy()
-    fit = Fit(data.train, data.split.valid_requests(), seed, watch, watch.validated, catalog=data.catalog)
+    fit = Fit(data.train, data.valid_users, seed, watch, watch.validated, catalog=data.catalog)
     assert isinstance(trainer, TwoTimeScaleTrainer)
     training = Training(trainer, fit)
     if shared is not None:
@@ -184,7 +183,7 @@ def _facts(model: Any, trainer: Any, watch: Watch) -> dict[str, Any]:
     validation = getattr(model, "validation", ())
     history = history_of(validation, epochs, trainer.patience, getattr(model, "summary", None))
     seconds = {"seconds by stage": watch.stages, "seconds": watch.seconds}
-    return {**seconds, "history": history, "memory": peak_memory()}
+    return {**seconds, "history": history, **peak_memory()}
 
 
 def _counted(system: System, data: PlaceData) -> Trained:
@@ -230,8 +229,6 @@ def steps_since_base(model: Any, split: TimeSplit, numbers: Any, users: Any) -> 
     return steps
 
 
-def peak_memory() -> float:
-    """Largest memory so far in megabytes: of the GPU where there is one, else of the process."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+def peak_memory() -> dict[str, float]:
+    """Largest memory of a cell on a GPU in megabytes; that of a process would be the largest of all its cells."""
+    return {"memory": torch.cuda.max_memory_allocated() / 2**20} if torch.cuda.is_available() else {}
