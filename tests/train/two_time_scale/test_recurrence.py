@@ -3,6 +3,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from shortlist.models.sequence.two_time_scale import READOUTS
+from shortlist.train.two_time_scale import recurrence
 from shortlist.train.two_time_scale.batches import DeviceEvents
 from shortlist.train.two_time_scale.recurrence import (
     GROUP,
@@ -61,27 +62,24 @@ def test_readouts_are_those_of_one_step_per_event(readout, active):
             state, last = model.step(state, item[None], users[:1]), item[None]
 
 
+@pytest.mark.parametrize("active", [False, True])
 @pytest.mark.parametrize("softmax", [False, True])
-def test_padding_changes_no_loss(softmax):
+def test_padding_changes_no_loss(softmax, active, monkeypatch):
     """Spec test 22: the mean loss of padded sequences is that of the sequences one by one, weighted by their events."""
+    monkeypatch.setattr(recurrence, "mixed_negatives", lambda *_: (torch.arange(20), torch.zeros(20)))
     model, events = random_model(EVENTS), DeviceEvents.of(EVENTS, CPU)
-    settings = LossSettings(softmax, uniform=400, correction=False)
-    loss = group_loss(model, events, False, settings)
+    loss = group_loss(model, events, active, LossSettings(softmax, uniform=20, correction=False))
+    starts, lengths = EVENTS.starts[[ACTIVE, 0, 1]], [9, 5, 1]
 
-    def value(*lengths):
-        starts = torch.tensor([int(EVENTS.starts[user]) for user in (0, 1, 2)])[: len(lengths)]
-        rows = torch.tensor(lengths)
-        edges = torch.stack([starts, rows, torch.full_like(rows, -1), torch.full_like(rows, -1)])
-        return loss(events.batch(edges, int(rows.max()), int(rows.sum())), torch.Generator().manual_seed(0))
+    def value(*rows):
+        own = torch.tensor([lengths[row] for row in rows])
+        none = torch.full_like(own, -1)
+        users = torch.full_like(own, ACTIVE) if active else none
+        edges = torch.stack([torch.tensor([int(starts[row]) for row in rows]), own, users, none])
+        return loss(events.batch(edges, int(own.max()), int(own.sum())), torch.Generator())
 
-    together = value(int(EVENTS.lengths[0]), 1)
-    first, wide = value(int(EVENTS.lengths[0])), value(1)
-    if softmax:
-        starts = torch.tensor([[int(EVENTS.starts[1])], [1], [-1], [-1]])
-        wide = loss(events.batch(starts, 1, 1), torch.Generator().manual_seed(0))
-        count = int(EVENTS.lengths[0])
-        torch.testing.assert_close(together, (first * count + wide) / (count + 1), rtol=1e-6, atol=1e-6)
-    assert together.isfinite()
+    alone = sum(value(row) * lengths[row] for row in range(3)) / sum(lengths)
+    torch.testing.assert_close(value(0, 1, 2), alone, rtol=1e-6, atol=1e-6)
 
 
 def test_softmax_is_that_over_all_items():
