@@ -9,6 +9,14 @@ from shortlist.lab.experiments import EXPERIMENTS, FIGURES
 
 WITHOUT_DATA = (
     "2ts-drift",
+    "2ts-fig2-tenth",
+    "2ts-fig3-full",
+    "2ts-fig3-unit",
+    "2ts-fig4-unit",
+    "2ts-table1-full",
+    "2ts-table1-unit",
+    "2ts-table3-unit",
+    "2ts-threshold-unit",
     "2ts-theory",
     "components-fig3",
     "components-fig4",

@@ -38,6 +38,7 @@ from shortlist.lab.experiments.two_stage.planted import planted_stage
 from shortlist.lab.experiments.two_stage.planted_trained import planted_trained
 from shortlist.lab.experiments.two_stage.sampler_trend import bounds_sampler
 from shortlist.lab.experiments.two_stage.table1 import bounds_table1
+from shortlist.lab.experiments.two_time_scale.cells.places import FULL, MOVIELENS, TENTH, UNIT, name_at
 from shortlist.lab.experiments.two_time_scale.drift_sweep import two_time_scale_drift
 from shortlist.lab.experiments.two_time_scale.fig2 import two_time_scale_fig2
 from shortlist.lab.experiments.two_time_scale.fig3 import two_time_scale_fig3
@@ -61,12 +62,24 @@ FIGURES = {
 
 EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "2ts-drift": two_time_scale_drift,
-    "2ts-fig2": two_time_scale_fig2,
-    "2ts-fig3": two_time_scale_fig3,
-    "2ts-fig4": two_time_scale_fig4,
-    "2ts-table1": two_time_scale_table1,
-    "2ts-table3": two_time_scale_table3,
-    "2ts-threshold": two_time_scale_threshold,
+    **{name_at("2ts-fig2", where): partial(two_time_scale_fig2, where=where) for where in (MOVIELENS, TENTH)},
+    **{
+        name_at("2ts-fig3", where): partial(two_time_scale_fig3, where=where)
+        for where in (MOVIELENS, UNIT, FULL)
+    },
+    **{name_at("2ts-fig4", where): partial(two_time_scale_fig4, where=where) for where in (MOVIELENS, UNIT)},
+    **{
+        name_at("2ts-table1", where): partial(two_time_scale_table1, where=where)
+        for where in (MOVIELENS, UNIT, FULL)
+    },
+    **{
+        name_at("2ts-table3", where): partial(two_time_scale_table3, where=where)
+        for where in (MOVIELENS, UNIT)
+    },
+    **{
+        name_at("2ts-threshold", where): partial(two_time_scale_threshold, where=where)
+        for where in (MOVIELENS, UNIT)
+    },
     "2ts-theory": two_time_scale_theory,
     "auto-table": auto_table,
     "baselines-ml1m": baselines_ml1m,

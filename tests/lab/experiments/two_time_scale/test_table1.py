@@ -2,7 +2,6 @@
 
 import pytest
 
-from shortlist.lab.experiments.two_time_scale import table1
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan
 from shortlist.lab.experiments.two_time_scale.cells.places import FULL, MOVIELENS, TINY, place_of
 from shortlist.lab.experiments.two_time_scale.cells.systems import (
@@ -73,4 +72,3 @@ def test_oracles_are_of_worlds_and_features_of_movielens():
     assert DYNAMIC in systems_at(place_of(FULL))
     assert DYNAMIC not in systems_at(place_of(MOVIELENS))
     assert FEATURES in systems_at(place_of(MOVIELENS))
-    assert [place.name for place in table1.places_of("quick", None, "n")] == [TINY]

@@ -10,12 +10,11 @@ from typing import Any
 
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled
-from shortlist.lab.experiments.two_time_scale.cells.places import FULL, TENTH, TINY, UNIT, place_of
+from shortlist.lab.experiments.two_time_scale.cells.places import MOVIELENS, TINY, name_at, place_for
 from shortlist.lab.experiments.two_time_scale.cells.state_cell import CURVE, StateCell
 from shortlist.lab.experiments.two_time_scale.cells.state_claims import PLAN
 from shortlist.lab.experiments.two_time_scale.cells.systems import ANCHORED, CCF, GRU, ONE_GRU, PAPER, POOLING
 from shortlist.lab.experiments.two_time_scale.notes import ERRATA, PROTOCOL
-from shortlist.lab.experiments.two_time_scale.table1 import places_of
 from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
 from shortlist.progress import Progress, silent
 
@@ -34,19 +33,18 @@ def two_time_scale_fig2(
     cache_file: Path | None = None,
     only: Sequence[str] = (),
     jobs: int = 1,
+    where: str = MOVIELENS,
 ) -> Result:
-    """Trained systems on MovieLens-1M and in a world; `only` cells under these patterns are run."""
-    began = start()
-    places = [place_of(TENTH) if one.name == FULL else one for one in places_of(profile, data, "2ts-fig2")]
-    systems = {
-        place: (CCF, GRU, ANCHORED) if place.name == TINY else (*SYSTEMS, PAPER)
-        for place in places
-        if place.name != UNIT
-    }
-    cache, cells, skipped = filled(Plan(systems, seeds, CURVE), cache_file, only, jobs, progress, data)
+    """Trained systems on MovieLens-1M or in a world; `only` cells under these patterns are run."""
+    began, name = start(), name_at("2ts-fig2", where)
+    place = place_for(name, profile, data, where)
+    systems = (CCF, GRU, ANCHORED) if place.name == TINY else (*SYSTEMS, PAPER)
+    cache, cells, skipped = filled(
+        Plan({place: systems}, seeds, CURVE), cache_file, only, jobs, progress, data
+    )
     curves = {cell: _curve(_points(cache, cell)) for cell in cells if cache.has(str(cell))}
     return result(
-        "2ts-fig2",
+        name,
         profile,
         seeds,
         began,

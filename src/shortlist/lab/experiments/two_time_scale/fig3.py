@@ -11,7 +11,7 @@ import numpy as np
 
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled
 from shortlist.lab.experiments.two_time_scale.cells.measured import EXCL, PRIMARY, by_train_bins
-from shortlist.lab.experiments.two_time_scale.cells.places import TINY, Place
+from shortlist.lab.experiments.two_time_scale.cells.places import MOVIELENS, TINY, Place, name_at, place_for
 from shortlist.lab.experiments.two_time_scale.cells.state_claims import ISSUE, primary_of
 from shortlist.lab.experiments.two_time_scale.cells.state_table import StateTable
 from shortlist.lab.experiments.two_time_scale.cells.systems import (
@@ -25,7 +25,6 @@ from shortlist.lab.experiments.two_time_scale.cells.systems import (
     POPULAR,
 )
 from shortlist.lab.experiments.two_time_scale.notes import ERRATA, PROTOCOL, WORLDS
-from shortlist.lab.experiments.two_time_scale.table1 import places_of
 from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
 from shortlist.progress import Progress, silent
 
@@ -50,15 +49,16 @@ def two_time_scale_fig3(
     cache_file: Path | None = None,
     only: Sequence[str] = (),
     jobs: int = 1,
+    where: str = MOVIELENS,
 ) -> Result:
     """Systems of 2ts-table1 by bins of users and events; `only` cells under these patterns are run."""
-    began = start()
-    places = places_of(profile, data, "2ts-fig3")
-    systems = {place: (POPULAR, ONE_GRU, ANCHORED) if place.name == TINY else SYSTEMS for place in places}
-    cache, cells, skipped = filled(Plan(systems, seeds), cache_file, only, jobs, progress, data)
+    began, name = start(), name_at("2ts-fig3", where)
+    place = place_for(name, profile, data, where)
+    systems = (POPULAR, ONE_GRU, ANCHORED) if place.name == TINY else SYSTEMS
+    cache, cells, skipped = filled(Plan({place: systems}, seeds), cache_file, only, jobs, progress, data)
     table = StateTable.of(cells, cache)
     return result(
-        "2ts-fig3",
+        name,
         profile,
         seeds,
         began,

@@ -11,12 +11,11 @@ from typing import Any
 
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled
 from shortlist.lab.experiments.two_time_scale.cells.paths import AT
-from shortlist.lab.experiments.two_time_scale.cells.places import FULL, TINY, Place
+from shortlist.lab.experiments.two_time_scale.cells.places import MOVIELENS, TINY, Place, name_at, place_for
 from shortlist.lab.experiments.two_time_scale.cells.state_claims import PLAN
 from shortlist.lab.experiments.two_time_scale.cells.state_table import StateTable
 from shortlist.lab.experiments.two_time_scale.cells.systems import ANCHORED, ONE_GRU, PAPER, PLAIN, TWO_GRU
 from shortlist.lab.experiments.two_time_scale.notes import ERRATA, PROTOCOL
-from shortlist.lab.experiments.two_time_scale.table1 import places_of
 from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
 from shortlist.progress import Progress, silent
 
@@ -37,15 +36,16 @@ def two_time_scale_fig4(
     cache_file: Path | None = None,
     only: Sequence[str] = (),
     jobs: int = 1,
+    where: str = MOVIELENS,
 ) -> Result:
-    """Variants on MovieLens-1M and in the unit world; `only` cells under these patterns are run."""
-    began = start()
-    places = [one for one in places_of(profile, data, "2ts-fig4") if one.name != FULL]
-    systems = {place: (ANCHORED, PLAIN) if place.name == TINY else SYSTEMS for place in places}
-    cache, cells, skipped = filled(Plan(systems, seeds), cache_file, only, jobs, progress, data)
+    """Variants on MovieLens-1M or in a world; `only` cells under these patterns are run."""
+    began, name = start(), name_at("2ts-fig4", where)
+    place = place_for(name, profile, data, where)
+    systems = (ANCHORED, PLAIN) if place.name == TINY else SYSTEMS
+    cache, cells, skipped = filled(Plan({place: systems}, seeds), cache_file, only, jobs, progress, data)
     table = StateTable.of(cells, cache)
     return result(
-        "2ts-fig4",
+        name,
         profile,
         seeds,
         began,

@@ -8,10 +8,16 @@ from pathlib import Path
 
 from scipy import stats
 
-from shortlist.errors import ConfigError
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled, rate_claims, tuning_rows
 from shortlist.lab.experiments.two_time_scale.cells.measured import COLUMNS, PRIMARY
-from shortlist.lab.experiments.two_time_scale.cells.places import FULL, MOVIELENS, TINY, UNIT, Place, place_of
+from shortlist.lab.experiments.two_time_scale.cells.places import (
+    FULL,
+    MOVIELENS,
+    TINY,
+    Place,
+    name_at,
+    place_for,
+)
 from shortlist.lab.experiments.two_time_scale.cells.state_claims import (
     ISSUE,
     PLAN,
@@ -66,14 +72,16 @@ def two_time_scale_table1(
     cache_file: Path | None = None,
     only: Sequence[str] = (),
     jobs: int = 1,
+    where: str = MOVIELENS,
 ) -> Result:
-    """All systems on MovieLens-1M and in worlds of drifting tastes; `only` cells under these patterns are run."""
-    began = start()
-    plan = Plan({place: systems_at(place) for place in places_of(profile, data, "2ts-table1")}, seeds)
+    """All systems on MovieLens-1M or in a world of drifting tastes; `only` cells under these patterns are run."""
+    began, name = start(), name_at("2ts-table1", where)
+    place = place_for(name, profile, data, where)
+    plan = Plan({place: systems_at(place)}, seeds)
     cache, cells, skipped = filled(plan, cache_file, only, jobs, progress, data)
     table = StateTable.of(cells, cache)
     return result(
-        "2ts-table1",
+        name,
         profile,
         seeds,
         began,
@@ -86,17 +94,6 @@ def two_time_scale_table1(
         skipped=skipped,
         note=" ".join([*__doc__.split(), PROTOCOL, WORLDS, ERRATA, cache.origins]),
     )
-
-
-def places_of(profile: str, data: Path | None, name: str) -> tuple[Place, ...]:
-    """The places of a profile."""
-    if profile == "quick":
-        return (place_of(TINY),)
-    if profile != "full":
-        raise ConfigError(f"{name}: expected the profile quick or full, got {profile!r}")
-    if data is None:
-        raise ConfigError(f"{name}: the full profile needs --data, a folder that holds ml-1m")
-    return place_of(MOVIELENS), place_of(UNIT), place_of(FULL)
 
 
 def systems_at(place: Place) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled, rate_claims, tuning_rows
-from shortlist.lab.experiments.two_time_scale.cells.places import FULL, TINY, Place
+from shortlist.lab.experiments.two_time_scale.cells.places import MOVIELENS, TINY, Place, name_at, place_for
 from shortlist.lab.experiments.two_time_scale.cells.state_claims import PLAN, above, not_below, primary_of
 from shortlist.lab.experiments.two_time_scale.cells.state_table import FULL_CATALOGUE, StateTable
 from shortlist.lab.experiments.two_time_scale.cells.systems import (
@@ -25,7 +25,6 @@ from shortlist.lab.experiments.two_time_scale.cells.systems import (
     TWO_GRU,
 )
 from shortlist.lab.experiments.two_time_scale.notes import ERRATA, PROTOCOL, WORLDS
-from shortlist.lab.experiments.two_time_scale.table1 import places_of
 from shortlist.lab.experiments.two_time_scale.thresholds import VALIDATION, threshold_claims, threshold_rows
 from shortlist.lab.result import Claim, Result, claim, result, start
 from shortlist.progress import Progress, silent
@@ -43,11 +42,12 @@ def two_time_scale_table3(
     cache_file: Path | None = None,
     only: Sequence[str] = (),
     jobs: int = 1,
+    where: str = MOVIELENS,
 ) -> Result:
-    """All variants on MovieLens-1M and in the unit world; `only` cells under these patterns are run."""
-    began = start()
-    places = [one for one in places_of(profile, data, "2ts-table3") if one.name != FULL]
-    plan = Plan({place: systems_at(place) for place in places}, seeds)
+    """All variants on MovieLens-1M or in a world; `only` cells under these patterns are run."""
+    began, name = start(), name_at("2ts-table3", where)
+    place = place_for(name, profile, data, where)
+    plan = Plan({place: systems_at(place)}, seeds)
     cache, cells, skipped = filled(plan, cache_file, only, jobs, progress, data)
     table = StateTable.of(cells, cache)
     differences = [
@@ -57,7 +57,7 @@ def two_time_scale_table3(
         if table.has(place, ANCHORED)
     ]
     return result(
-        "2ts-table3",
+        name,
         profile,
         seeds,
         began,

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled
-from shortlist.lab.experiments.two_time_scale.cells.places import FULL
+from shortlist.lab.experiments.two_time_scale.cells.places import MOVIELENS, name_at, place_for
 from shortlist.lab.experiments.two_time_scale.cells.state_cell import THRESHOLD
 from shortlist.lab.experiments.two_time_scale.cells.systems import ONE_GRU
 from shortlist.lab.experiments.two_time_scale.cells.threshold_cell import read_curve
 from shortlist.lab.experiments.two_time_scale.notes import ERRATA, PROTOCOL
-from shortlist.lab.experiments.two_time_scale.table1 import places_of
 from shortlist.lab.experiments.two_time_scale.threshold_rows import LOSS, curve_claims, curve_rows
-from shortlist.lab.result import Claim, Result, Row, result, start
+from shortlist.lab.result import Result, result, start
 from shortlist.progress import Progress, silent
 
 
@@ -27,27 +26,22 @@ def two_time_scale_threshold(
     cache_file: Path | None = None,
     only: Sequence[str] = (),
     jobs: int = 1,
+    where: str = MOVIELENS,
 ) -> Result:
-    """Threshold curves on MovieLens-1M and in the unit world; `only` cells under these patterns are run."""
-    began = start()
-    places = [one for one in places_of(profile, data, "2ts-threshold") if one.name != FULL]
-    plan = Plan(dict.fromkeys(places, (ONE_GRU,)), seeds, THRESHOLD)
+    """Threshold curves on MovieLens-1M or in a world; `only` cells under these patterns are run."""
+    began, name = start(), name_at("2ts-threshold", where)
+    place = place_for(name, profile, data, where)
+    plan = Plan({place: (ONE_GRU,)}, seeds, THRESHOLD)
     cache, cells, skipped = filled(plan, cache_file, only, jobs, progress, data)
-    rows: list[Row] = []
-    claims: list[Claim] = []
-    for place in places:
-        names = [str(cell) for cell in cells if cell.place == place and cache.has(str(cell))]
-        curves = [read_curve(cache.tensors[name], cache.facts[name]) for name in names]
-        if curves:
-            rows += curve_rows(str(place), curves)
-            claims += curve_claims(str(place), curves)
+    known = [str(cell) for cell in cells if cache.has(str(cell))]
+    curves = [read_curve(cache.tensors[one], cache.facts[one]) for one in known]
     return result(
-        "2ts-threshold",
+        name,
         profile,
         seeds,
         began,
-        rows,
-        claims,
+        list(curve_rows(str(place), curves)) if curves else [],
+        list(curve_claims(str(place), curves)) if curves else [],
         settings=cache.settings,
         drawings={LOSS: "events before"},
         skipped=skipped,

@@ -9,7 +9,9 @@ from shortlist.lab.experiments.two_time_scale.cells.places import (
     TINY,
     UNIT,
     PlaceData,
+    name_at,
     place_data,
+    place_for,
     place_of,
 )
 
@@ -64,3 +66,14 @@ def test_real_data_needs_a_folder_and_an_unknown_place_is_refused():
         place_data(place_of(MOVIELENS), 0, None)
     with pytest.raises(ConfigError, match=f"expected a place of .*{TINY}"):
         place_of("ml-20m")
+
+
+def test_an_experiment_at_a_place_has_its_name():
+    assert name_at("2ts-table1", MOVIELENS) == "2ts-table1"
+    assert name_at("2ts-table1", UNIT) == "2ts-table1-unit"
+    assert place_for("2ts-table1-unit", "quick", None, UNIT).name == TINY
+    assert place_for("2ts-table1-unit", "full", None, UNIT).name == UNIT
+    with pytest.raises(ConfigError, match="2ts-table1: the full profile needs --data"):
+        place_for("2ts-table1", "full", None, MOVIELENS)
+    with pytest.raises(ConfigError, match="expected the profile quick or full, got 'tiny'"):
+        place_for("2ts-table1", "tiny", None, MOVIELENS)

@@ -77,6 +77,22 @@ WORLDS: Mapping[str, DriftSettings] = {
 }
 
 
+def place_for(experiment: str, profile: str, data: Path | None, where: str) -> Place:
+    """The place of an experiment: the tiny world in the quick profile, and `where` in the full one."""
+    if profile == "quick":
+        return place_of(TINY)
+    if profile != "full":
+        raise ConfigError(f"{experiment}: expected the profile quick or full, got {profile!r}")
+    if where == MOVIELENS and data is None:
+        raise ConfigError(f"{experiment}: the full profile needs --data, a folder that holds ml-1m")
+    return place_of(where)
+
+
+def name_at(experiment: str, where: str) -> str:
+    """The name of an experiment at a place: that on MovieLens-1M has the plain one."""
+    return experiment if where == MOVIELENS else f"{experiment}-{where.removeprefix('world-')}"
+
+
 def place_of(name: str, **changes: Any) -> Place:
     """A place by name, or its world with other settings."""
     if name not in BUDGETS:
