@@ -9,7 +9,7 @@ PROTOCOL = (
     "All systems have item vectors of the same width (twice that with features, which are compared among "
     "themselves), the same largest number of epochs and patience, and stop early by the same validation events: "
     "the first 20 of random users, about 8,000. All but the factorisation are trained with a softmax over all "
-    "items, it with the same number of negatives everywhere. Each learning rate is the best of two on these "
+    "items, it with the same number of negatives everywhere. Each learning rate is the best of three on these "
     "validation events with seed 0; variants of two time scales without trials of their own have that of the "
     "nearest one. Variants share a first stage, which is the factorisation of the table (the product stops it by "
     "likelihood), and, where it does not depend on them, the recurrence of all users; its seconds count for each. "

@@ -57,8 +57,8 @@ def test_trials_cover_every_learning_rate_once():
     plan = Plan({place_of(FULL): (POPULAR, CCF, ONE_GRU, ANCHORED, "2ts plain")}, (0, 1))
     names = [str(cell) for cell in plan.trials()]
     assert len(names) == len(TABLES) + 3 * len(ADAM)
-    assert names[0] == "world-tenth/ccf/tuning 0.03/0"
-    assert names[-1] == "world-tenth/2ts plain/tuning 0.003/0"
+    assert names[0] == "world-tenth/ccf/tuning 0.01/0"
+    assert names[-1] == "world-tenth/2ts plain/tuning 0.01/0"
 
 
 def test_tuning_keeps_the_validation_metric_only(tmp_path):
@@ -79,6 +79,6 @@ def test_the_rate_of_a_table_must_be_the_best_one_tried():
         cache.put(str(cell), torch.empty(0), {"validation": cell.rate}, cell.settings)
     (found,) = rate_claims(plan, cache)
     assert found.holds
-    assert "0.03 0.0300, 0.1 0.1000" in found.note
+    assert "0.01 0.0100, 0.03 0.0300, 0.1 0.1000" in found.note
     cache.put("world-tiny/ccf/tuning 0.03/0", torch.empty(0), {"validation": 1.0})
     assert [one.holds for one in rate_claims(plan, cache)] == [False]

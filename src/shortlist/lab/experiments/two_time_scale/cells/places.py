@@ -29,7 +29,7 @@ class Budget:
     """The sizes of every training at a place, the same for all systems."""
 
     width: int
-    epochs: int
+    epochs: int  # at most: more than early stopping needs
     patience: int
     threshold: int  # t*: users with more training events are active
     batch_events: int  # of a step of the recurrences; the factorisation has a quarter
@@ -63,10 +63,10 @@ class Place:
 
 
 BUDGETS: Mapping[str, Budget] = {
-    MOVIELENS: Budget(64, 40, 4, 100, 4096, 32),
-    FULL: Budget(32, 12, 2, 50, 32768, 256, test_users=5000),
-    TENTH: Budget(32, 20, 3, 50, 8192, 128, test_users=5000),
-    UNIT: Budget(16, 60, 5, 50, 2048, 32),
+    MOVIELENS: Budget(64, 100, 4, 100, 4096, 32),
+    FULL: Budget(32, 40, 2, 50, 32768, 256, test_users=5000),
+    TENTH: Budget(32, 60, 3, 50, 8192, 128, test_users=5000),
+    UNIT: Budget(16, 200, 5, 50, 2048, 32),
     TINY: Budget(8, 2, 2, 20, 512, 16, window=30, negatives=32),
 }
 WORLDS: Mapping[str, DriftSettings] = {

@@ -25,7 +25,7 @@ CCF, GRU, SASREC, POOLING, LAST_CLICK, TWO = (
     "two-time-scale",
 )
 POPULAR, RECENT, DYNAMIC, STATIC = "popularity", "recent popularity", "oracle, dynamic", "oracle, static"
-ADAM, TABLES = (1e-3, 3e-3), (0.03, 0.1)  # learning rates that validation chooses from
+ADAM, TABLES = (1e-3, 3e-3, 1e-2), (0.01, 0.03, 0.1)  # learning rates that validation chooses from
 RATE = {CCF: "table_learning_rate"}  # name of the learning rate where it is not the usual one
 USUAL = {CCF: 0.1}
 FAST = {POOLING: 3e-3, GRU: 3e-3, "sasrec-50": 3e-3, "sasrec-200": 3e-3, "1-gru": 3e-3, "2ts anchored": 3e-3}
