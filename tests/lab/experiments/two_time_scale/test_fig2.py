@@ -4,9 +4,15 @@ import pytest
 
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan
 from shortlist.lab.experiments.two_time_scale.cells.places import TINY, place_of
-from shortlist.lab.experiments.two_time_scale.cells.state_cell import CURVE
-from shortlist.lab.experiments.two_time_scale.cells.systems import ANCHORED, CCF, GRU
-from shortlist.lab.experiments.two_time_scale.fig2 import CURVES, REACHED, reached, two_time_scale_fig2
+from shortlist.lab.experiments.two_time_scale.cells.state_cell import CURVE, StateCell
+from shortlist.lab.experiments.two_time_scale.cells.systems import ANCHORED, CCF, GRU, SINGLE_STAGE, SYSTEMS
+from shortlist.lab.experiments.two_time_scale.fig2 import (
+    CURVES,
+    REACHED,
+    _claims,
+    reached,
+    two_time_scale_fig2,
+)
 
 MEANS = {CCF: 0.1, GRU: 0.2, ANCHORED: 0.3}
 
@@ -46,3 +52,14 @@ def test_the_first_stage_is_compared_with_gru4rec(result):
     (found,) = result.claims
     assert found.estimate == pytest.approx(3.0)
     assert not found.holds
+
+
+@pytest.mark.parametrize(("mean", "holds", "ratio"), [(0.3, True, 6 / 9), (0.1, False, 1.0)])
+def test_two_stages_are_compared_with_one_at_the_best_of_one(mean, holds, ratio):
+    """A single stage has its best, 0.27, after 9 s; two stages after 6 s, or never."""
+    points = {ANCHORED: [(3.0 * at, mean * share) for at, share in enumerate((0.5, 0.9, 1.0), 1)]}
+    points[SINGLE_STAGE] = [(3.0 * at, 0.27 * share) for at, share in enumerate((0.5, 0.9, 1.0), 1)]
+    place = place_of(TINY)
+    curves = {StateCell(place, SYSTEMS[name], 0, kind=CURVE): one for name, one in points.items()}
+    (found,) = _claims(curves)
+    assert (found.holds, found.estimate) == (holds, pytest.approx(ratio))

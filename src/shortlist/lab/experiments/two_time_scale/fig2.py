@@ -10,10 +10,18 @@ from typing import Any
 
 from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.two_time_scale.cells.fill import Plan, filled
-from shortlist.lab.experiments.two_time_scale.cells.places import MOVIELENS, TINY, name_at, place_for
+from shortlist.lab.experiments.two_time_scale.cells.places import MOVIELENS, TINY, Place, name_at, place_for
 from shortlist.lab.experiments.two_time_scale.cells.state_cell import CURVE, StateCell
 from shortlist.lab.experiments.two_time_scale.cells.state_claims import PLAN
-from shortlist.lab.experiments.two_time_scale.cells.systems import ANCHORED, CCF, GRU, ONE_GRU, PAPER, POOLING
+from shortlist.lab.experiments.two_time_scale.cells.systems import (
+    ANCHORED,
+    CCF,
+    GRU,
+    ONE_GRU,
+    PAPER,
+    POOLING,
+    SINGLE_STAGE,
+)
 from shortlist.lab.experiments.two_time_scale.notes import ERRATA, PROTOCOL
 from shortlist.lab.result import Claim, Result, Row, claim, result, row, start
 from shortlist.progress import Progress, silent
@@ -38,7 +46,7 @@ def two_time_scale_fig2(
     """Trained systems on MovieLens-1M or in a world; `only` cells under these patterns are run."""
     began, name = start(), name_at("2ts-fig2", where)
     place = place_for(name, profile, data, where)
-    systems = (CCF, GRU, ANCHORED) if place.name == TINY else (*SYSTEMS, PAPER)
+    systems = (CCF, GRU, ANCHORED) if place.name == TINY else (*SYSTEMS, SINGLE_STAGE, PAPER)
     cache, cells, skipped = filled(
         Plan({place: systems}, seeds, CURVE), cache_file, only, jobs, progress, data
     )
@@ -49,7 +57,7 @@ def two_time_scale_fig2(
         seeds,
         began,
         [*_curve_rows(curves, cache), *_reached_rows(curves)],
-        list(_claims(curves, cache)),
+        list(_claims(curves)),
         settings=cache.settings,
         drawings={CURVES: "seconds of training"},
         skipped=skipped,
@@ -90,25 +98,46 @@ def _reached_rows(curves: dict[StateCell, Curve]) -> Iterator[Row]:
         yield row(f"{name} on {place}", "best validation mrr", [curves[cell][-1][1] for cell in own])
 
 
-def _claims(curves: dict[StateCell, Curve], cache: AnswerCache) -> Iterator[Claim]:
-    """The first stage is at most a third of the time that GRU4Rec takes to the same metric."""
-    cells = {(cell.place, cell.system.name, cell.seed): cell for cell in curves}
+def _claims(curves: dict[StateCell, Curve]) -> Iterator[Claim]:
+    """The first stage is at most a third of the time of GRU4Rec to its metric; two stages are sooner than one."""
     for place in dict.fromkeys(cell.place for cell in curves):
-        ratios, reach = [], 0
-        for (own, name, seed), cell in cells.items():
-            other = cells.get((place, GRU, seed))
-            if own != place or name != CCF or other is None:
-                continue
-            seconds = reached(curves[other], curves[cell][-1][1])
-            reach += seconds is not None
-            own_seconds = reached(curves[cell], curves[cell][-1][1])
-            assert own_seconds is not None
-            ratios.append(own_seconds / (curves[other][-1][0] if seconds is None else seconds))
-        if ratios:
-            mean = sum(ratios) / len(ratios)
-            note = f"seconds of ccf to its best metric over those of gru4rec to it ({reach} seeds reach it), or all"
-            name = f"first stage in a third of the time of gru4rec, on {place}"
-            yield claim(name, f"{PLAN} E12", max(ratios) <= 1 / 3, mean, note, (min(ratios), max(ratios)))
+        one, two = (
+            f"first stage in a third of the time of {GRU}",
+            f"two stages reach the best of {SINGLE_STAGE} sooner",
+        )
+        yield from _sooner(curves, place, CCF, GRU, CCF, 1 / 3, one, "E12")
+        yield from _sooner(curves, place, ANCHORED, SINGLE_STAGE, SINGLE_STAGE, 1.0, two, "E3")
+
+
+def _sooner(
+    curves: dict[StateCell, Curve],
+    place: Place,
+    system: str,
+    other: str,
+    goal: str,
+    most: float,
+    name: str,
+    source: str,
+) -> Iterator[Claim]:
+    """Seconds of a system to the best metric of `goal`, over those of another one, in every seed."""
+    own, theirs, goals = (_of_seeds(curves, place, one) for one in (system, other, goal))
+    ratios, late = [], 0
+    for seed in sorted(set(own) & set(theirs) & set(goals)):
+        best = goals[seed][-1][1]
+        seconds, needed = reached(own[seed], best), reached(theirs[seed], best)
+        late += seconds is None
+        # A system that never has the metric counts with all of its seconds.
+        ratios.append((seconds or own[seed][-1][0]) / (needed or theirs[seed][-1][0]))
+    if ratios:
+        note = f"seconds of {system} to the best metric of {goal} over those of {other}; {late} seeds never have it"
+        holds, ends = not late and max(ratios) <= most, (min(ratios), max(ratios))
+        yield claim(f"{name}, on {place}", f"{PLAN} {source}", holds, sum(ratios) / len(ratios), note, ends)
+
+
+def _of_seeds(curves: dict[StateCell, Curve], place: Place, system: str) -> dict[int, Curve]:
+    return {
+        cell.seed: one for cell, one in curves.items() if (cell.place, cell.system.name) == (place, system)
+    }
 
 
 def level(curves: dict[StateCell, Curve], cell: StateCell) -> float:

@@ -4,12 +4,23 @@ import pytest
 
 from shortlist.lab.experiments.two_time_scale.cells.curve_cell import run_curve_cell
 from shortlist.lab.experiments.two_time_scale.cells.state_cell import CURVE, StateCell
-from shortlist.lab.experiments.two_time_scale.cells.systems import ANCHORED, CCF, GRU, SYSTEMS
+from shortlist.lab.experiments.two_time_scale.cells.systems import (
+    ANCHORED,
+    CCF,
+    GRU,
+    SINGLE_STAGE,
+    SYSTEMS,
+)
 
 
 @pytest.mark.parametrize(
     ("name", "stages"),
-    [(CCF, ["ccf"]), (GRU, ["gru4rec"]), (ANCHORED, ["ccf", "two-time-scale new", "two-time-scale active"])],
+    [
+        (CCF, ["ccf"]),
+        (GRU, ["gru4rec"]),
+        (ANCHORED, ["ccf", "two-time-scale new", "two-time-scale active"]),
+        (SINGLE_STAGE, ["two-time-scale one"]),
+    ],
 )
 def test_every_epoch_of_every_stage_is_a_point(place, name, stages):
     tensor, facts = run_curve_cell(StateCell(place, SYSTEMS[name], 0, kind=CURVE), None, "cpu")

@@ -41,10 +41,11 @@ def run_curve_cell(
     watch.begin()
     if isinstance(trainer, TwoTimeScaleTrainer):
         training = Training(trainer, fit)
-        first = measuring(trainer_of(cell.system.first, cell.place).with_settings(device=device), measure)
-        training.first = first.learn(
-            data.train, data.valid, cell.seed, watch, watch.validated, catalog=data.catalog
-        )
+        if cell.system.has_first_stage:
+            first = measuring(trainer_of(cell.system.first, cell.place).with_settings(device=device), measure)
+            training.first = first.learn(
+                data.train, data.valid, cell.seed, watch, watch.validated, catalog=data.catalog
+            )
         training.run()
     else:
         trainer.learn(data.train, data.valid, cell.seed, watch, watch.validated, catalog=data.catalog)
