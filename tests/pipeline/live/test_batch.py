@@ -1,5 +1,8 @@
 """Batches of live users: the slates of single requests."""
 
+import pyarrow as pa
+import pytest
+
 from shortlist.pipeline.live.batch import batch_users
 from shortlist.pipeline.recommender import Request
 
@@ -36,3 +39,20 @@ def test_whole_number_ids_stay_numbers_in_a_batch():
     one = recommender(users=(1, 2, 3)).live()
     one.apply(events(17, [4]), NOW)
     assert set(one.recommend_all().read_all()["user"].to_pylist()) == {1, 2, 3, 17}
+
+
+@pytest.mark.parametrize("other", ["01", "-0", "+1", " 1", str(2**70)])
+@pytest.mark.parametrize("count", [1, 2])
+def test_text_that_a_cast_would_change_is_a_user_of_its_own(other, count):
+    one = recommender(users=(1, 2, 3)).live()
+    one.apply([*events(other, [20, 21][:count]), *events(2, [22])], NOW)
+    table = one.recommend_all().read_all()
+    assert table.schema.field("user").type == pa.string()
+    assert set(table["user"].to_pylist()) == {"1", "2", "3", other}
+    for user in (1, 2, 3, other):
+        check_same(rows_of(table, str(user)), slate(one, Request(user=user)))
+    check_same(rows_of(one.recommend_all([3]).read_all(), 3), slate(one, Request(user=3)))
+
+
+def rows_of(table, user):
+    return [(row["item"], row["score"]) for row in table.to_pylist() if row["user"] == user]

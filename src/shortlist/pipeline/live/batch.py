@@ -50,12 +50,13 @@ def batch_users(
 
 
 def _vocabulary(users: Sequence[int | str], known: Vocabulary) -> Vocabulary:
-    """A vocabulary of these ids, of the type of the known ones where that is possible."""
+    """A vocabulary of these ids, of the type of the known ones where every id keeps its text: "01" is not 1."""
     ids = pa.array(list(map(str, users)), pa.string())
     try:
-        return Vocabulary(ids.cast(known.ids.type))
+        typed = ids.cast(known.ids.type)
     except pa.ArrowInvalid:
         return Vocabulary(ids)
+    return Vocabulary(typed if typed.cast(pa.string()).equals(ids) else ids)
 
 
 def _without(users: Users, rows: Sequence[int]) -> Users:
@@ -65,6 +66,7 @@ def _without(users: Users, rows: Sequence[int]) -> Users:
 
 def _merged(histories: UserHistories, own: dict[int, list[int]], count: int) -> UserHistories:
     """The histories of `count` users, some of them replaced by their `own`."""
+    assert min(own) >= 0, "every changed user has a row"
     lengths = torch.zeros(count, dtype=torch.int64)
     lengths[: len(histories.starts) - 1] = histories.starts.diff()
     kept = torch.repeat_interleave(torch.arange(count), lengths)
