@@ -1,12 +1,15 @@
 """Batches of live users: the slates of single requests."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from shortlist.pipeline.live.batch import batch_users
 from shortlist.pipeline.recommender import Request
+from shortlist.state import StateSettings
 
-from .live_users import HISTORIES, NOW, events, recommender
+from .live_users import HISTORIES, NOW, events, model, pipeline, recommender
 from .test_states import check_same, ids, slate
 
 
@@ -56,3 +59,48 @@ def test_text_that_a_cast_would_change_is_a_user_of_its_own(other, count):
 
 def rows_of(table, user):
     return [(row["item"], row["score"]) for row in table.to_pylist() if row["user"] == user]
+
+
+USERS = ("a", "b", "c", "new")
+
+
+def check_batch(one):
+    table = one.recommend_all().read_all()
+    for user in USERS:
+        check_same(rows_of(table, user), slate(one, Request(user=user)))
+
+
+def test_promoted_user_is_answered_in_a_batch_as_alone():
+    one = recommender(pipeline(model(threshold=2))).live()
+    one.apply([*events("b", [20, 21, 22]), *events("new", [23, 24, 25, 26])], NOW)
+    before = rows_of(one.recommend_all().read_all(), "new")
+    assert one.states.review().promoted == 2
+    check_batch(one)
+    assert rows_of(one.recommend_all().read_all(), "new") != before
+
+
+@pytest.mark.parametrize("storage", ["fp32", "fp16", "int8"])
+def test_stored_states_give_the_scores_of_a_batch(storage):
+    one = recommender().live(StateSettings(storage=storage))
+    one.apply([event for user in USERS for event in events(user, [20, 21, 22, 23])], NOW)
+    check_batch(one)
+
+
+@pytest.mark.parametrize("storage", ["fp32", "int8"])
+def test_forgotten_users_of_a_batch_are_answered_as_alone(storage):
+    one = recommender().live(StateSettings(storage=storage))
+    one.apply([*events("a", [20]), *events("b", [21])], NOW)
+    one.states.forget("a")
+    one.states.forget("c")
+    table = one.recommend_all(["a", "b", "c"]).read_all()
+    for user in ("a", "b", "c"):
+        check_same(rows_of(table, user), slate(one, Request(user=user)))
+
+
+def test_batch_of_a_replaced_pipeline_reads_histories():
+    one = recommender().live()
+    one.apply(events("a", [20, 21]), NOW)
+    other = replace(one, pipeline=pipeline(model(seed=9)))
+    assert batch_users(one, None, "answer").states is one.states
+    assert batch_users(other, None, "answer").states is None
+    check_same(rows_of(other.recommend_all().read_all(), "a"), slate(other, Request(user="a")))

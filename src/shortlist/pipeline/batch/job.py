@@ -16,9 +16,10 @@ from shortlist.data import UNKNOWN, Query
 from shortlist.grammar import Pipeline
 from shortlist.pipeline.batch.rows import MAX_NOMINATORS, in_order, slate_rows
 from shortlist.pipeline.batch.users import Users
+from shortlist.pipeline.live.states import with_vectors
 from shortlist.pipeline.request_seeds import request_seeds
 from shortlist.pipeline.run import Slate, run
-from shortlist.state.histories import UserHistories
+from shortlist.state import UserHistories, UserStates
 
 PART = 4096  # users whose slates are computed, stored and written together
 BATCH = 128  # users scored together
@@ -40,6 +41,8 @@ class BatchJob:
     time: int  # of all requests
     seed: int  # of all requests; draws differ by user
     observe: Observer | None = None  # called once per answered batch, from several threads
+    states: UserStates | None = None  # they give the vectors of live users, for a model of the pipeline
+    live: NDArray[np.bool_] | None = None  # whether users [U] are live; None: nobody is
 
     @property
     def nominators(self) -> tuple[str, ...]:
@@ -94,7 +97,17 @@ class BatchJob:
         ids = self.ids(places)
         seeds = torch.tensor(request_seeds([self.seed] * len(ids), ids), dtype=torch.int64)
         times = torch.full_like(rows, self.time)
-        return run(self.pipeline, Query(rows, _padded(self.histories, rows), times, seeds))
+        query = Query(rows, _padded(self.histories, rows), times, seeds)
+        return run(self.pipeline, self._with_vectors(query, places, ids))
+
+    def _with_vectors(self, query: Query, places: Places, ids: Sequence[int | str | None]) -> Query:
+        """The query with the vectors of its live users, as in single requests: these may be rounded or promoted."""
+        if self.states is None or self.live is None:
+            return query
+        live = self.live[places].tolist()
+        return with_vectors(
+            query, self.states, [user if one else None for user, one in zip(ids, live, strict=True)]
+        )
 
 
 def _lengths(histories: UserHistories, users: Tensor) -> Tensor:

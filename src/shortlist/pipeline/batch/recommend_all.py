@@ -67,7 +67,9 @@ def _job(
     observe: Observer | None = None,
 ) -> BatchJob:
     ends = recommender.about.ends
-    return BatchJob(offline(pipeline), found.histories, found.users, ends, seed, observe)
+    return BatchJob(
+        offline(pipeline), found.histories, found.users, ends, seed, observe, found.states, found.live
+    )
 
 
 def _table(recommender: "Recommender", job: BatchJob) -> SlateTable:

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 
 from shortlist.data import UNKNOWN, Vocabulary
+from shortlist.models.user_vectors import model_version
 from shortlist.pipeline.batch.users import UnknownUsers, Users, select_users
-from shortlist.state import UserHistories
+from shortlist.pipeline.live.states import state_models
+from shortlist.state import UserHistories, UserStates
 
 if TYPE_CHECKING:  # its methods call these functions
     from shortlist.pipeline.recommender import Recommender
@@ -22,6 +25,8 @@ class BatchUsers:
 
     users: Users
     histories: UserHistories
+    states: UserStates | None = None  # with vectors of a model of the pipeline
+    live: NDArray[np.bool_] | None = None  # whether users [U] are changed in the states
 
 
 def batch_users(
@@ -45,8 +50,17 @@ def batch_users(
         users = _without(users, forgotten)
     places = np.array([moved.get(row, row) for row in users.rows.tolist()], np.int64)
     return BatchUsers(
-        replace(users, rows=places), _merged(recommender.histories, own, len(every) + len(moved))
+        replace(users, rows=places),
+        _merged(recommender.histories, own, len(every) + len(moved)),
+        _with_vectors(recommender, states),
+        np.isin(users.rows, rows),
     )
+
+
+def _with_vectors(recommender: "Recommender", states: UserStates) -> UserStates | None:
+    """The states, if they have vectors of a model of the pipeline."""
+    versions = map(model_version, state_models(recommender.pipeline))
+    return states if states.version in versions else None
 
 
 def _vocabulary(users: Sequence[int | str], known: Vocabulary) -> Vocabulary:
