@@ -101,3 +101,11 @@ def test_line_of_an_empty_id_is_named(tmp_path):
 )
 def test_ids_of_a_stream_are_lines_or_a_column(text, column):
     assert read_user_ids(io.BytesIO(text), column).to_pylist() == ["a", "010"]
+
+
+@pytest.mark.parametrize("raw", [b"user,age\na\x01,3\n", b"user,age\ncaf\xe9,3\n", b"user,age\na\n"])
+def test_errors_name_no_options_of_other_commands(tmp_path, raw):
+    (tmp_path / "users.csv").write_bytes(raw)
+    with pytest.raises(DataError, match=r"users\.csv:2: expected") as caught:
+        read_user_ids(tmp_path / "users.csv")
+    assert "--" not in str(caught.value)

@@ -1,12 +1,13 @@
 """Live events from files: defined errors with file and line, the same events from every format."""
 
+import io
 import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shortlist.errors import DataError
+from shortlist.errors import ConfigError, DataError
 from shortlist.pipeline.live.read import read_live_events
 from shortlist.state import UserEvent
 
@@ -45,6 +46,85 @@ def test_dates_and_seconds_are_times(tmp_path):
         read_live_events(write_csv(tmp_path / "s.csv", seconds, HEADER[:3])).events[0].time_ms
         == 1_999_999_999_000
     )
+
+
+def stream(text):
+    """Standard input."""
+    found = io.BytesIO(text.encode())
+    found.name = "<stdin>"
+    return found
+
+
+def delimited(mark, rows=ROWS, header=HEADER):
+    return "\n".join(mark.join(map(str, row)) for row in (header, *rows)) + "\n"
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";", "|", "::", " "])
+def test_delimiter_of_a_stream_or_of_any_name_is_detected(tmp_path, mark):
+    assert read_live_events(stream(delimited(mark))).events == EVENTS
+    for name in ("e.txt", "e.csv", "e.tsv", "events"):
+        (tmp_path / name).write_text(delimited(mark))
+        assert read_live_events(tmp_path / name).events == EVENTS
+
+
+def test_stream_of_json_lines_and_of_parquet(tmp_path):
+    lines = [json.dumps(dict(zip(HEADER, row, strict=True))) for row in ROWS]
+    assert read_live_events(stream("\n".join(lines))).events == EVENTS
+    columns = dict(zip(HEADER, map(list, zip(*ROWS, strict=True)), strict=True))
+    pq.write_table(pa.table(columns), tmp_path / "e.parquet")
+    with (tmp_path / "e.parquet").open("rb") as file:
+        assert read_live_events(file).events == EVENTS
+
+
+GOOD = "a,i20,1999999999000\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "<stdin>: is empty"),
+        ("user\na\n", "<stdin>: expected a file format of csv, jsonl, parquet, tsv, got ''"),
+        ("user#item#time\na#i1#5\n", "<stdin>: expected a file format of csv, jsonl, parquet, tsv, got ''"),
+        ("user#item#event id,time\na#i1#5,6\n", "expected a column 'user', found user#item#event id, time"),
+        (
+            "who,item,time\n" + GOOD,
+            "expected a column 'user', found who, item, time; name the columns user, item",
+        ),
+        ("user,user,item,time\na," + GOOD, "expected a column 'user', found it twice; name the columns"),
+        ("user,item,time\n" + GOOD + "a,i1,soon\n", "<stdin>:3: expected a time (a number or an ISO date)"),
+        ("user,item,time\na,i1,18.05.2033\n", "<stdin>:2: expected a time"),
+        ("user,item,time\n" + GOOD + "a,i1\n", "<stdin>:3: expected 3 fields"),
+        ("user,item,time\n" + GOOD + '"a,i1,5\n', "<stdin>:3: expected closed quotes"),
+        (
+            "user,item,time\n" + GOOD * 2 + "a,i1,5\n",
+            "<stdin>:4: expected a time in milliseconds as on the other",
+        ),
+        ("user,item,time\na,i\x01,5\n", "<stdin>:2: expected an id without control characters"),
+        ('{"user": "a", "item": "i1", "time": true}', "<stdin>:1: expected a time"),
+        ('{"user": "a", "item": "i1"}', "<stdin>: expected a column 'time', found user, item"),
+        ('{"user": "a", "item": "i1", "time": "4 May"}', "<stdin>:1: expected a time"),
+    ],
+)
+def test_errors_name_no_options_of_other_commands(text, message):
+    with pytest.raises((DataError, ConfigError)) as caught:
+        read_live_events(stream(text))
+    assert message in str(caught.value)
+    assert "--" not in str(caught.value)
+    assert "map " not in str(caught.value)
+
+
+@pytest.mark.parametrize("raw", [GOOD.encode() + b"caf\xe9,i1,5\n", "a,i1,5\n".encode("utf-16-le")])
+def test_text_that_is_not_utf8_is_refused_without_an_option(tmp_path, raw):
+    (tmp_path / "e.csv").write_bytes(b"user,item,time\n" + raw if raw.startswith(b"a,") else raw)
+    with pytest.raises(DataError, match="save the file as UTF-8") as caught:
+        read_live_events(tmp_path / "e.csv")
+    assert "--" not in str(caught.value)
+
+
+def test_parquet_time_of_a_wrong_type_is_refused_without_an_option(tmp_path):
+    pq.write_table(pa.table({"user": ["a"], "item": ["i1"], "time": [True]}), tmp_path / "e.parquet")
+    with pytest.raises(DataError, match="expected a time as 'time', got bool; write the column in this form"):
+        read_live_events(tmp_path / "e.parquet")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shortlist.data import UNKNOWN, Vocabulary
+from shortlist.data.tables.advice import without_options
 from shortlist.data.tables.bad_rows import blank
 from shortlist.data.tables.encodings import not_utf8
 from shortlist.data.tables.files import File, one_file
@@ -79,8 +80,9 @@ def read_user_ids(source: Path | str | BinaryIO, column: str | None = None) -> p
     is_table = any(end.lower() in FORMATS for end in file.suffixes[-1:])
     if not is_table and column is None:
         return pa.array(_lines(file), pa.string())
-    file_format = "" if is_table else sniff_format(file) or "csv"
-    return _column(Table(file, {column or COLUMN: "--users-column"}, file_format), column)
+    with without_options():
+        file_format = "" if is_table else sniff_format(file) or "csv"
+        return _column(Table(file, {column or COLUMN: "--users-column"}, file_format), column)
 
 
 def _lines(file: File) -> list[str]:

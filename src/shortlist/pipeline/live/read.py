@@ -8,9 +8,10 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from shortlist.data.tables.advice import without_options
 from shortlist.data.tables.bad_rows import blank
 from shortlist.data.tables.files import one_file
-from shortlist.data.tables.parsed import ParsedTable, missing_column
+from shortlist.data.tables.parsed import ParsedTable
 from shortlist.data.tables.table_file import Table
 from shortlist.data.tables.times import milliseconds
 from shortlist.data.tables.to_events import check_ids
@@ -34,18 +35,33 @@ def read_live_events(source: Path | str | BinaryIO) -> ReadEvents:
 
     Without event_id, rows with the same user, item and time are one event.
     """
-    table = Table(one_file(source))
+    with without_options():
+        found = _parsed(Table(one_file(source), needed=dict.fromkeys(COLUMNS, "")))
+        users, items, times = _ids(found, "user"), _ids(found, "item"), _times(found)
+        keys = (
+            _ids(found, EVENT_ID) if EVENT_ID in found.table.column_names else map(_key, users, items, times)
+        )
+        rows = zip(users, items, times, keys, strict=True)
+        return ReadEvents([UserEvent(*row) for row in rows], found.locate)
+
+
+def _parsed(table: Table) -> ParsedTable:
+    """The columns of events, after the check of their names."""
     names = table.present()
-    for name in COLUMNS:
-        if names.count(name) != 1:
-            raise missing_column(table.file.name, name, names)
+    for name in (*COLUMNS, EVENT_ID):
+        if names.count(name) != 1 and (name in COLUMNS or name in names):
+            found = "it twice" if name in names else ", ".join(names)[:200]
+            raise DataError(
+                f"{table.file.name}: expected a column {name!r}, found {found}; "
+                f"name the columns {', '.join(COLUMNS)} and perhaps {EVENT_ID}"
+            )
     kinds = {"user": "id", "item": "id", "time": "time"} | ({EVENT_ID: "id"} if EVENT_ID in names else {})
-    found = table.read(kinds)
-    users, items = _ids(found, "user"), _ids(found, "item")
-    times = milliseconds(found.table["time"], "auto", found.locate).tolist() if len(found) else []
-    keys = _ids(found, EVENT_ID) if EVENT_ID in names else map(_key, users, items, times)
-    rows = zip(users, items, times, keys, strict=True)
-    return ReadEvents([UserEvent(*row) for row in rows], found.locate)
+    return table.read(kinds)
+
+
+def _times(found: ParsedTable) -> list[int]:
+    """Milliseconds since 1970."""
+    return list(milliseconds(found.table["time"], "auto", found.locate).tolist())
 
 
 def _ids(found: ParsedTable, name: str) -> list[int | str]:
