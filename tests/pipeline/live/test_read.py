@@ -2,6 +2,7 @@
 
 import io
 import json
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -125,6 +126,25 @@ def test_parquet_time_of_a_wrong_type_is_refused_without_an_option(tmp_path):
     pq.write_table(pa.table({"user": ["a"], "item": ["i1"], "time": [True]}), tmp_path / "e.parquet")
     with pytest.raises(DataError, match="expected a time as 'time', got bool; write the column in this form"):
         read_live_events(tmp_path / "e.parquet")
+
+
+@pytest.mark.parametrize("far", ["1e300", "-1e300", "9.3e18", "1e19"])
+@pytest.mark.parametrize("others", [[], ["1999999999"], ["1999999999", "1999999998.5"]])
+def test_number_that_is_no_time_leaves_the_others_as_they_are(far, others):
+    rows = [("a", "i1", time) for time in (*others, far)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = read_live_events(stream(delimited(",", rows, HEADER[:3])))
+    *times, last = [event.time_ms for event in read.events]
+    assert times == [round(float(one) * 1000) for one in others]
+    assert last == int(float(far))
+    assert read.locate(len(others)) == f"<stdin>:{len(others) + 2}"
+
+
+def test_line_of_another_unit_is_named_behind_one_that_is_no_time():
+    rows = [("a", "i1", time) for time in ("1e300", "1999999999000", "1999999999001", "5")]
+    with pytest.raises(DataError, match="<stdin>:5: expected a time in milliseconds"):
+        read_live_events(stream(delimited(",", rows, HEADER[:3])))
 
 
 @pytest.mark.parametrize(

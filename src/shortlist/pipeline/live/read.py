@@ -20,6 +20,7 @@ from shortlist.state import UserEvent
 
 COLUMNS = ("user", "item", "time")
 EVENT_ID = "event_id"
+MOST = 2.0**63  # no unit makes a time of a number from here on
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +61,16 @@ def _parsed(table: Table) -> ParsedTable:
 
 
 def _times(found: ParsedTable) -> list[int]:
-    """Milliseconds since 1970."""
-    return list(milliseconds(found.table["time"], "auto", found.locate).tolist())
+    """Milliseconds since 1970; a number that is no time in any unit stays as it is, so that its event is rejected."""
+    column = found.table["time"]
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return list(milliseconds(column, "auto", found.locate).tolist())
+    values = column.to_numpy()
+    far = np.abs(values.astype(np.float64)) >= MOST
+    near = np.flatnonzero(~far)
+    times = values.astype(object)
+    times[near] = milliseconds(column.take(pa.array(near)), "auto", lambda row: found.locate(int(near[row])))
+    return list(map(int, times))
 
 
 def _ids(found: ParsedTable, name: str) -> list[int | str]:
