@@ -3,13 +3,15 @@
 import csv
 import itertools
 import json
+import time
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from shortlist.artifact import Lineage
 from shortlist.cli import app
-from shortlist.pipeline import save_recommender
+from shortlist.pipeline import About, save_recommender
 from tests.pipeline.live.live_users import recommender
 
 
@@ -20,12 +22,21 @@ def live_bundle(tmp_path_factory):
     return folder
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(one) for one in arguments])
+@pytest.fixture(scope="module")
+def future_bundle(tmp_path_factory):
+    """One time of its log was wrong."""
+    folder = tmp_path_factory.mktemp("future") / "bundle"
+    late = int(time.time() + 86_400) * 1000
+    save_recommender(replace(recommender(), about=About(name="live", ends=late)), folder, Lineage())
+    return folder
 
 
-def answer(*arguments):
-    found = run(*arguments, "--json")
+def run(*arguments, stdin=None):
+    return CliRunner().invoke(app, [str(one) for one in arguments], input=stdin)
+
+
+def answer(*arguments, stdin=None):
+    found = run(*arguments, "--json", stdin=stdin)
     assert found.exit_code == 0, found.output
     return json.loads(found.stdout)
 
@@ -56,7 +67,7 @@ def test_known_user_continues_from_the_own_history(live_bundle):
         answer("recommend", live_bundle, "--user", "a", *more) for more in ((), ("--event", "i20"))
     )
     assert slate(plain) != slate(live)
-    assert live["events"] == {"applied": 1, "duplicates": 0, "late": 0, "rejected": []}
+    assert live["events"] == {"applied": 1, "duplicates": 0, "late": 0, "rejected": [], "warnings": []}
     assert "events" not in plain
 
 
@@ -81,6 +92,81 @@ def test_left_out_events_are_named_with_their_line(live_bundle, tmp_path):
     (rejected,) = payload["events"]["rejected"]
     assert (rejected["index"], rejected["code"]) == (1, "unknown_items")
     assert rejected["where"].endswith("e.csv:3")
+
+
+EVENTS = ("user,item,time", "a,i20,1700000000", "a,i21,1700000002")
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";"])
+def test_stream_of_events(live_bundle, mark):
+    text = "".join(line.replace(",", mark) + "\n" for line in EVENTS)
+    by_stream = answer("recommend", live_bundle, "--user", "a", "--events", "-", stdin=text)
+    by_item = answer("recommend", live_bundle, "--user", "a", "--event", "i20", "--event", "i21")
+    assert slate(by_stream) == slate(by_item)
+    lines = [
+        json.dumps(dict(zip(("user", "item", "time"), line.split(","), strict=True))) for line in EVENTS[1:]
+    ]
+    text = "\n".join(lines).replace('"17', "17").replace('"}', "}")
+    assert slate(answer("recommend", live_bundle, "--user", "a", "--events", "-", stdin=text)) == slate(
+        by_item
+    )
+
+
+def test_rejections_of_a_file_say_what_came(live_bundle, tmp_path):
+    file = events_file(tmp_path / "e.csv", "a,i20,1e300", "a,nothing,1700000001", "a,i20,2500000000")
+    payload = answer("recommend", live_bundle, "--user", "a", "--events", file, "--event", "i21")
+    assert payload["events"]["applied"] == 1
+    found = [(one["where"][-7:], one["code"]) for one in payload["events"]["rejected"]]
+    assert found == [("e.csv:2", "bad_times"), ("e.csv:3", "unknown_items"), ("e.csv:4", "from_the_future")]
+    details = [one["detail"] for one in payload["events"]["rejected"]]
+    assert "got 1e+300" in details[0]
+    assert "got 'nothing'" in details[1]
+    assert "got 2049-03-22T04:26:40.000Z of item 'i20'" in details[2]
+    notes = " ".join(
+        run("recommend", live_bundle, "--user", "a", "--events", file, "--event", "i21").stderr.split()
+    )
+    assert "events left out: 3 of 4, the first is" in notes
+    assert "RuntimeWarning" not in notes
+
+
+@pytest.mark.parametrize("verb", ["recommend", "explain"])
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_event_that_would_change_nothing_is_refused(future_bundle, tmp_path, verb, more):
+    file = events_file(tmp_path / "one.csv", "a,i20,1700000000")
+    item = ("--item", "i1") if verb == "explain" else ()
+    for events in ((), ("--events", file)):
+        given = (
+            verb,
+            future_bundle,
+            "--user",
+            "a",
+            *events,
+            "--event",
+            "i21",
+            "--event",
+            "i22",
+            *item,
+            *more,
+        )
+        found = run(*given)
+        message = " ".join(found.stderr.split())
+        assert found.exit_code == 2
+        assert not found.stdout
+        assert "error: --event 1: expected a time after the end of the bundle's log, 20" in message
+        assert "of item 'i21'; the bundle's log ends at" in message
+        assert "correct the times of the data and train again" in message
+    assert "--event 1: expected" in run(verb, future_bundle, "--user", "", "--event", "i1", *item).stderr
+
+
+def test_bundle_that_ends_after_now_is_warned_of(future_bundle, tmp_path):
+    file = events_file(tmp_path / "one.csv", "a,i20,1700000000")
+    found = run("recommend", future_bundle, "--user", "a", "--events", file)
+    notes = " ".join(found.stderr.split())
+    assert found.exit_code == 0
+    assert "which is after now" in notes
+    assert "events left out: 1 of 1, the first is" in notes
+    (warning,) = answer("recommend", future_bundle, "--user", "a", "--events", file)["events"]["warnings"]
+    assert "live events before that time are left out" in warning
 
 
 def test_batch_answers_from_events(live_bundle, tmp_path):

@@ -138,7 +138,7 @@ def test_number_that_is_no_time_leaves_the_others_as_they_are(far, others):
     *times, last = [event.time_ms for event in read.events]
     assert times == [round(float(one) * 1000) for one in others]
     assert last == int(float(far))
-    assert read.locate(len(others)) == f"<stdin>:{len(others) + 2}"
+    assert read.locate([len(others)]) == [f"<stdin>:{len(others) + 2}"]
 
 
 def test_line_of_another_unit_is_named_behind_one_that_is_no_time():
@@ -170,4 +170,6 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path, rows, header, messag
 
 
 def test_events_know_their_lines(tmp_path):
-    assert read_live_events(write_csv(tmp_path / "e.csv")).locate(1).endswith("e.csv:3")
+    read = read_live_events(write_csv(tmp_path / "e.csv"))
+    assert [place[-7:] for place in read.locate([1, 0])] == ["e.csv:3", "e.csv:2"]
+    assert read.locate([]) == []

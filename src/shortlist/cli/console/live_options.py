@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from shortlist.cli.console.arguments import source_of
+from shortlist.data import Catalog
 from shortlist.errors import ConfigError
 from shortlist.pipeline import Recommender
 from shortlist.pipeline.find_item import find_item
 from shortlist.pipeline.live.read import ReadEvents, read_live_events
-from shortlist.state import ApplyReport, UserEvent
+from shortlist.pipeline.live.rejections import bundle_warnings, reason
+from shortlist.state import ApplyReport, RejectedEvent, UserEvent
 
 EventsFile = Annotated[
     str | None,
@@ -31,39 +33,58 @@ NewEvents = Annotated[
 ]
 
 
+NO_FILE = ReadEvents([], lambda rows: [])
+
+
 @dataclass(frozen=True, eq=False)
 class LiveAnswer:
     """A recommender with the events of the options, and what became of them; None without such options."""
 
     recommender: Recommender
     report: ApplyReport | None = None
-    read: ReadEvents | None = None
+    events: Sequence[UserEvent] = ()  # those of the file, then those of --event
+    read: ReadEvents = NO_FILE
+    now_ms: int = 0
 
     @property
     def facts(self) -> dict[str, Any]:
         """What a JSON answer says of the events."""
         if self.report is None:
             return {}
-        rejected = [{**vars(one), "where": self._where(one.index)} for one in self.report.rejected]
-        return {"events": {**vars(self.report), "rejected": rejected}}
+        rejected = self.described(self.report.rejected)
+        return {"events": {**vars(self.report), "rejected": rejected, "warnings": self.warnings}}
 
     @property
     def notes(self) -> list[str]:
         """What a reader should know of the events."""
         if self.report is None:
             return []
-        report, total = self.report, 0 if self.read is None else len(self.read.events)
-        notes = [f"new events applied: {report.applied:,}"]
+        report = self.report
+        notes = [*self.warnings, f"new events applied: {report.applied:,}"]
         if report.duplicates:
             notes.append(f"events that were there already: {report.duplicates:,}")
-        if report.rejected:
-            first = report.rejected[0]
-            count = f"events left out: {len(report.rejected):,} of {total:,}"
-            notes.append(f"{count}, the first is {self._where(first.index)}: {first.detail}")
+        for first in self.described(report.rejected[:1]):
+            count = f"events left out: {len(report.rejected):,} of {len(self.events):,}"
+            notes.append(f"{count}, the first is {first['where']}: {first['detail']}")
         return notes
 
-    def _where(self, index: int) -> str:
-        return "" if self.read is None else self.read.locate(index)
+    @property
+    def warnings(self) -> list[str]:
+        """What of the bundle makes live events useless."""
+        return bundle_warnings(self.recommender, self.now_ms)
+
+    def described(self, rejected: Sequence[RejectedEvent]) -> list[dict[str, Any]]:
+        """Rejected events with their place and with what came."""
+        of_file = len(self.read.events)
+        lines = iter(self.read.locate([one.index for one in rejected if one.index < of_file]))
+        return [
+            {
+                **vars(one),
+                "detail": reason(one, self.events[one.index], self.recommender, self.now_ms),
+                "where": next(lines) if one.index < of_file else f"--event {one.index - of_file + 1}",
+            }
+            for one in rejected
+        ]
 
 
 def with_events(
@@ -75,15 +96,25 @@ def with_events(
     if file is None and not items:
         return LiveAnswer(recommender)
     live, now_ms = recommender.live(), time.time_ns() // 1_000_000
-    read = None if file is None else read_live_events(source_of([file]))
-    given = [] if read is None else read.events
-    own = [
-        UserEvent(
-            str(request["--user"]), recommender.catalog.vocabulary.id(row), now_ms + place, f"--event {place}"
-        )
-        for place, row in enumerate(find_item(recommender.catalog, text) for text in items)
-    ]
-    return LiveAnswer(live, live.apply([*given, *own], now_ms), read)
+    read = NO_FILE if file is None else read_live_events(source_of([file]))
+    events = [*read.events, *_own_events(recommender.catalog, items, str(request.get("--user")), now_ms)]
+    answer = LiveAnswer(live, live.apply(events, now_ms), events, read, now_ms)
+    _check_own(answer)
+    return answer
+
+
+def _own_events(catalog: Catalog, items: Sequence[str], user: str, now_ms: int) -> list[UserEvent]:
+    """The events of --event, a millisecond apart."""
+    ids = catalog.vocabulary.ids_of([find_item(catalog, text) for text in items])
+    return [UserEvent(user, item, now_ms + place, f"--event {place}") for place, item in enumerate(ids)]
+
+
+def _check_own(answer: LiveAnswer) -> None:
+    """Refuse an --event that would change nothing."""
+    assert answer.report is not None
+    own = [one for one in answer.report.rejected if one.index >= len(answer.read.events)]
+    for first in answer.described(own[:1]):
+        raise ConfigError("; ".join([f"{first['where']}: {first['detail']}", *answer.warnings]))
 
 
 def _check_one_user(request: Mapping[str, object]) -> None:

@@ -1,7 +1,8 @@
 """Live events from a file of rows: user, item, time and, if there is one, the id of the event."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +29,7 @@ class ReadEvents:
     """The events of a file in its order, and where each comes from."""
 
     events: list[UserEvent]
-    locate: Callable[[int], str]  # file and line of an event
+    locate: Callable[[Sequence[int]], list[str]]  # file and line of some events, in one pass over the file
 
 
 def read_live_events(source: Path | str | BinaryIO) -> ReadEvents:
@@ -43,7 +44,11 @@ def read_live_events(source: Path | str | BinaryIO) -> ReadEvents:
             _ids(found, EVENT_ID) if EVENT_ID in found.table.column_names else map(_key, users, items, times)
         )
         rows = zip(users, items, times, keys, strict=True)
-        return ReadEvents([UserEvent(*row) for row in rows], found.locate)
+        return ReadEvents([UserEvent(*row) for row in rows], partial(_located, found))
+
+
+def _located(found: ParsedTable, rows: Sequence[int]) -> list[str]:
+    return [f"{one.file}:{one.line}" for one in found.places(rows)] if rows else []
 
 
 def _parsed(table: Table) -> ParsedTable:
