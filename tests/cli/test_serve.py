@@ -5,6 +5,8 @@ import json
 import shlex
 import subprocess
 import sys
+import time
+from dataclasses import replace
 
 import pytest
 import typer
@@ -13,7 +15,7 @@ from typer.testing import CliRunner
 from shortlist.artifact.store import Lineage
 from shortlist.feedback.write.sampling import DEFAULT_QUOTAS, Quota, Sampling
 from shortlist.feedback.write.writer import LogSettings
-from shortlist.pipeline import save_recommender
+from shortlist.pipeline import About, save_recommender
 from shortlist.serve import Limits, LiveTo, LogTo, app_of, request_examples
 from shortlist.state import StateSettings
 from tests.serve.small_service import recommender_of
@@ -121,6 +123,27 @@ def test_folder_and_settings_of_states_go_to_the_service(calls, no_bundle):
     options = ("--state", "there", "--state-set", "storage=int8", "--state-set", "reorder_seconds=60")
     assert serve("model", *options).exit_code == 0
     assert calls[0][0][4] == LiveTo("there", StateSettings(storage="int8", reorder_seconds=60))
+
+
+def test_old_events_of_a_bundle_without_times_are_warned_of(calls, no_bundle, monkeypatch, tmp_path):
+    other = replace(recommender_of(), about=About(clock="order"))
+    text = f"warning: the bundle's log has no times, so events in {tmp_path / 'old'} that are in its histories too"
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "events").mkdir()
+    assert "warning" not in serve("model", "--state", tmp_path / "old").stderr
+    monkeypatch.setattr(verb, "load_recommender", lambda bundle: other)
+    assert text in " ".join(serve("model", "--state", tmp_path / "old").stderr.split())
+    for options in ((), ("--state", tmp_path / "new")):
+        assert "warning" not in serve("model", *options).stderr
+
+
+def test_bundle_that_ends_after_now_is_warned_of(calls, no_bundle, monkeypatch):
+    late = int(time.time() + 86_400) * 1000
+    other = replace(recommender_of(), about=About(ends=late))
+    assert "warning" not in serve("model").stderr
+    monkeypatch.setattr(verb, "load_recommender", lambda bundle: other)
+    assert "warning: the bundle's log ends at 20" in serve("model").stderr
+    assert "warning" not in serve("model", "--workers", 2).stderr  # which have no live users
 
 
 @pytest.mark.parametrize(

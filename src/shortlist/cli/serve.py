@@ -2,6 +2,7 @@
 
 import ipaddress
 import shlex
+import time
 from collections.abc import Sequence
 from functools import partial
 from json import dumps as to_json
@@ -14,7 +15,8 @@ from shortlist.cli.console.frame import Bundle, Json, Seed, emit, errors_to_exit
 from shortlist.cli.console.log_options import LogFolder, LogSet, log_to
 from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError, MissingExtraError
-from shortlist.pipeline import load_recommender
+from shortlist.pipeline import Recommender, load_recommender
+from shortlist.pipeline.live.rejections import bundle_warnings
 from shortlist.pipeline.recipe_settings import parse_settings
 from shortlist.settings import check_settings, settings_of
 from shortlist.state import StateSettings
@@ -78,6 +80,8 @@ def serve(
             f"--workers {workers}: processes share no live users, so --state and --state-set need one; use --workers 1"
         )
     recommender = load_recommender(bundle)
+    for text in live_warnings(recommender, state) if workers == 1 else ():
+        echo(f"warning: {text}", err=True)
 
     def announce(url: str) -> None:
         if json:
@@ -99,6 +103,17 @@ def serve(
 def curl(url: str, body: dict[str, Any]) -> str:
     """The command line that sends this body."""
     return f"curl -s {url} -H 'Content-Type: application/json' -d {shlex.quote(to_json(body))}"
+
+
+def live_warnings(recommender: Recommender, state: Path | None) -> list[str]:
+    """What of the bundle makes live events wrong or useless."""
+    found = bundle_warnings(recommender, time.time_ns() // 1_000_000)
+    if recommender.about.clock == "order" and state is not None and state.is_dir() and any(state.iterdir()):
+        found.append(
+            f"the bundle's log has no times, so events in {state} that are in its histories too count twice; "
+            "if the bundle was trained or refreshed after them, start with an empty folder"
+        )
+    return found
 
 
 def state_settings(texts: Sequence[str]) -> StateSettings:
