@@ -97,6 +97,10 @@ def recommend(
         one_user |= {"--event": event or None}
         _check_options(all_users, users, out, [name for name, one in one_user.items() if one is not None])
         assert out is not None
+        if str(users) == events == "-":
+            raise ConfigError(
+                "recommend: --users and --events cannot both read stdin; put one of them in a file"
+            )
         _recommend_to_many(bundle, users, users_column, out, k, seed, unknown, force, to, json, events)
         return
     options = {"--user": user, "--history": history, "--like": like}

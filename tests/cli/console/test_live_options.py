@@ -201,6 +201,12 @@ def test_explain_follows_events(live_bundle):
         (("--user", "a", "--event", "nothing"), "item 'nothing' is not in the catalogue"),
         (("--user", "a", "--events", "missing.csv"), "missing.csv"),
         (("--all", "--out", "x.csv", "--event", "i1"), "--event is for one user"),
+        (("--events", "-"), "--events needs --user ID; for a history without a user use --like ITEM"),
+        (
+            ("--user", "a", "--like", "i2", "--events", "-"),
+            "--like replaces the history that --events continues",
+        ),
+        (("--users", "-", "--events", "-", "--out", "x.csv"), "--users and --events cannot both read stdin"),
     ],
 )
 def test_wrong_options_are_refused(live_bundle, options, message, tmp_path, monkeypatch):
@@ -208,3 +214,9 @@ def test_wrong_options_are_refused(live_bundle, options, message, tmp_path, monk
     found = run("recommend", live_bundle, *options)
     assert found.exit_code == 2
     assert message in " ".join(found.stderr.split())
+
+
+def test_explain_names_its_own_option_for_a_history(live_bundle):
+    found = run("explain", live_bundle, "--item", "i1", "--event", "i2")
+    assert found.exit_code == 2
+    assert "use --history IDS" in " ".join(found.stderr.split())

@@ -90,9 +90,12 @@ class LiveAnswer:
 def with_events(
     recommender: Recommender, file: str | None, items: Sequence[str], request: Mapping[str, object]
 ) -> LiveAnswer:
-    """The recommender with the events of --events, then those of --event; `request` has the options of one user."""
-    if items:
-        _check_one_user(request)
+    """The recommender with the events of --events, then those of --event.
+
+    `request` has the options of one user, none for many users.
+    """
+    if items or (request and file is not None):
+        _check_one_user("--event" if items else "--events", request)
     if file is None and not items:
         return LiveAnswer(recommender)
     live, now_ms = recommender.live(), time.time_ns() // 1_000_000
@@ -117,9 +120,16 @@ def _check_own(answer: LiveAnswer) -> None:
         raise ConfigError("; ".join([f"{first['where']}: {first['detail']}", *answer.warnings]))
 
 
-def _check_one_user(request: Mapping[str, object]) -> None:
+def _check_one_user(events: str, request: Mapping[str, object]) -> None:
+    """Refuse events that the answer to this request would not use."""
     if request.get("--user") is None:
-        raise ConfigError("--event needs --user ID; for a history without a user use --like ITEM")
+        raise ConfigError(
+            f"{events} needs --user ID; for a history without a user use {_without_a_user(request)}"
+        )
     for name in ("--history", "--like"):
         if request.get(name):
-            raise ConfigError(f"{name} replaces the history that --event continues; leave one of them out")
+            raise ConfigError(f"{name} replaces the history that {events} continues; leave one of them out")
+
+
+def _without_a_user(request: Mapping[str, object]) -> str:
+    return "--like ITEM" if "--like" in request else "--history IDS"
