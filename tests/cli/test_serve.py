@@ -151,6 +151,7 @@ def test_bundle_that_ends_after_now_is_warned_of(calls, no_bundle, monkeypatch):
     [
         (("--state", "x", "--workers", 2), "--workers 2: processes share no live users"),
         (("--state-set", "late=drop", "--workers", 2), "use --workers 1"),
+        (("--state", __file__), "--state: expected a folder, got the file"),
         (("--state-set", "storge=int8"), "unknown key 'storge'"),
         (("--state-set", "storage=int4"), "storage must be one of fp32, fp16, int8"),
     ],

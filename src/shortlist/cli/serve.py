@@ -79,6 +79,8 @@ def serve(
         raise ConfigError(
             f"--workers {workers}: processes share no live users, so --state and --state-set need one; use --workers 1"
         )
+    if state is not None and state.exists() and not state.is_dir():
+        raise ConfigError(f"--state: expected a folder, got the file {state}; choose another path")
     recommender = load_recommender(bundle)
     for text in live_warnings(recommender, state) if workers == 1 else ():
         echo(f"warning: {text}", err=True)
