@@ -11,6 +11,7 @@ import pytest
 from shortlist.errors import ConfigError, DataError
 from shortlist.pipeline.live.read import read_live_events
 from shortlist.state import UserEvent
+from shortlist.state.events.event import event_key
 
 ROWS = [("a", "i20", 1_999_999_999_000, "e1"), ("new", "i21", 1_999_999_999_500, "e2")]
 EVENTS = [UserEvent(*row) for row in ROWS]
@@ -36,6 +37,13 @@ def test_rows_without_an_id_are_one_event_where_user_item_and_time_are(tmp_path)
     read = read_live_events(write_csv(tmp_path / "e.csv", rows, HEADER[:3]))
     keys = [one.event_id for one in read.events]
     assert keys[0] == keys[1] != keys[2]
+
+
+def test_long_ids_without_an_id_of_the_event_are_applied(tmp_path):
+    rows = [("u" * 500, "i1" + " " * 100, 1_999_999_999_000 + at) for at in range(2)]
+    (one, other) = read_live_events(write_csv(tmp_path / "e.csv", rows, HEADER[:3])).events
+    assert one.event_id != other.event_id
+    assert event_key(one.event_id) is not None
 
 
 def test_dates_and_seconds_are_times(tmp_path):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
@@ -90,4 +91,6 @@ def _ids(found: ParsedTable, name: str) -> list[int | str]:
 
 
 def _key(user: int | str, item: int | str, time: int) -> str:
-    return f"{user}\x00{item}\x00{time}"
+    """A hash: together, long ids are longer than an event id may be."""
+    text = f"{user}\x00{item}\x00{time}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
