@@ -33,7 +33,11 @@ FAST = {POOLING: 3e-3, GRU: 3e-3, "sasrec-50": 3e-3, "sasrec-200": 3e-3, "1-gru"
 CHOSEN: Mapping[str, Mapping[str, float]] = {
     MOVIELENS: {**FAST, CCF: 0.03, GRU: 1e-3, POOLING: 1e-3},
     TENTH: {**FAST, CCF: 0.1},
-    UNIT: {**FAST, CCF: 0.03, GRU: 1e-3, "sasrec-50": 1e-3, "sasrec-200": 1e-3},
+    UNIT: {
+        **{CCF: 0.03, POOLING: 1e-3, GRU: 1e-3, "sasrec-50": 3e-3, "1-gru": 1e-2, "2ts anchored": 3e-3},
+        **{"2ts plain": 1e-3, "2ts plus": 1e-3, "2-gru": 1e-2, "2ts single-stage": 1e-3},
+        **{"2ts shrink": 3e-3, "2ts as in the paper": 3e-3},
+    },
 }
 SHARED = (
     "dropout",
