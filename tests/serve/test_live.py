@@ -64,6 +64,21 @@ def test_forgotten_user_stays_forgotten(tmp_path):
         assert not client.recommend(user_id="a").json()["known_user"]
 
 
+def test_forgotten_user_stays_forgotten_with_a_refreshed_bundle(tmp_path):
+    to, old = LiveTo(str(tmp_path)), recommender()
+    with live_recommender(old, to) as one:
+        one.apply([UserEvent("a", "i20", 5000, "x")], 10_000)
+        one.states.forget("a")
+    with live_recommender(replace(old, about=replace(old.about, ends=20_000)), to) as one:
+        assert not one.knows("a")
+
+
+def test_answer_says_whether_the_user_stays_forgotten(tmp_path):
+    for to, durable in ((LiveTo(str(tmp_path)), True), (LiveTo(), False)):
+        with live_service(to) as client:
+            assert client.post("/v1/forget", json={"user_id": "a"}).json()["durable"] is durable
+
+
 def test_states_of_another_model_are_computed_again(tmp_path):
     to = LiveTo(str(tmp_path))
     with live_service(to) as client:

@@ -183,6 +183,13 @@ def test_promoted_users_stay_promoted_down_to_a_tenth_below_the_new_threshold():
         assert store.report(NOW).promoted == count
 
 
+def test_forgotten_user_is_unknown_after_a_restart_with_the_migrated_bundle():
+    store, _ = migrated(events=EVENTS[:20], since_ms=50 * SECOND)
+    store.forget("u1")
+    later = make_store(model(seed=1), log=store.log, version="two", since_ms=50 * SECOND)
+    assert (later.row("u1"), later.history("u1")) == (-1, [])
+
+
 def test_forgotten_user_is_in_no_version():
     store, _ = migrated(MigrationPolicy(last_events=3))
     store.forget("new")

@@ -177,6 +177,20 @@ def test_forgotten_user_begins_from_the_common_start(storage):
     assert store.history("u1") == [4]
 
 
+def test_forgotten_user_stays_without_the_history_of_a_bundle_with_a_later_end():
+    log = EventLog()
+    store = applied(make_store(log=log), [event("u1", 104, 5), event("u0", 104, 5)])
+    store.forget("u1")
+    refreshed = make_store(log=log, since_ms=20 * SECOND)
+    assert (refreshed.row("u1"), refreshed.history("u1")) == (-1, [])
+    assert refreshed.row("u0") == 0
+    applied(store, [event("u1", 107, 9)])  # after the user was forgotten
+    refreshed = make_store(log=log, since_ms=20 * SECOND)
+    assert refreshed.history("u1") == [7]
+    fresh = applied(make_store(), [event("else", 107, 9)])
+    assert bits(refreshed, ["u1"]) == bits(fresh, ["else"])
+
+
 def test_changed_users_are_those_with_live_events_or_forgotten():
     store = make_store()
     assert store.changed() == []

@@ -80,7 +80,7 @@ def forget(service: Service, body: ForgetRequest, context: RequestContext) -> Fo
     known = recommender.knows(body.user_id)
     with _storage(service, 0):
         recommender.states.forget(body.user_id)
-    return ForgetResponse(request_id=context.request_id, known_user=known)
+    return ForgetResponse(request_id=context.request_id, known_user=known, durable=service.keeps_events)
 
 
 def _log(service: Service, received: Received) -> Rejected:

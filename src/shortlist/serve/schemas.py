@@ -246,6 +246,10 @@ class ForgetResponse(BaseModel):
 
     request_id: str
     known_user: bool = Field(description="Whether anything of the user was there.")
+    durable: bool = Field(
+        description="Whether this outlives the service. Without --state it does not: after a restart the user is known "
+        "again from the bundle."
+    )
 
 
 class Nomination(BaseModel):

@@ -102,6 +102,11 @@ class Service:
         """Whether events of users change the answers to them."""
         return self.recommender.states is not None
 
+    @property
+    def keeps_events(self) -> bool:
+        """Whether live events, and which users were forgotten, are there after a restart."""
+        return self.live_to is not None and self.live_to.folder is not None
+
     def measure(self) -> None:
         """Bring the metrics of log and states up to date."""
         if self.log is not None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shortlist.data import UNKNOWN, Vocabulary
 from shortlist.state.columns import GrowingArray
 from shortlist.state.events.event import UserKey, user_digest
-from shortlist.state.events.log import EventLog
+from shortlist.state.events.log import FIRST, EventLog, Key
 from shortlist.state.histories import UserHistories
 
 Items = NDArray[np.int32]
@@ -18,15 +18,15 @@ Rows = NDArray[np.int64]
 class BundleUsers:
     """The users, items and histories of a bundle beside an event log.
 
-    Events before `since_ms` are in the histories, so those of the log are left out. A user who was forgotten after that
-    is no user of the bundle.
+    Events before `since_ms` are in the histories, so those of the log are left out. A user who was ever forgotten is no
+    user of a bundle, whenever it was made: all that counts are the events in the log, which came later.
     """
 
     def __init__(
         self, users: Vocabulary, items: Vocabulary, histories: UserHistories, log: EventLog, since_ms: int = 0
     ) -> None:
         self.users, self.items, self.histories, self.log = users, items, histories, log
-        self.floor = (since_ms - 1, 2**64 - 1)  # events up to this time and id are in the histories
+        self.floor: Key = (since_ms - 1, 2**64 - 1)  # events up to this time and id are in the histories
         self._starts = histories.starts.numpy()
         self._items = histories.items.numpy()
         self._user_rows = GrowingArray(np.int32, UNKNOWN)  # by number of the user
@@ -48,6 +48,11 @@ class BundleUsers:
             self._user_rows.values[known:] = [UNKNOWN if key is None else self.row(key) for key in new]
         rows: Rows = self._user_rows.values[numbers].astype(np.int64)
         return rows
+
+    def floor_of(self, number: int) -> Key:
+        """The time and id up to which the events of a user count as part of the bundle, by the number in the log."""
+        key, gone = self.log.users[number], self.log.forgotten
+        return FIRST if gone and key is not None and user_digest(key) in gone else self.floor
 
     def item_rows(self, numbers: NDArray[np.integer]) -> Items:
         """The rows of items [E] by their numbers in the log, -1 = not in the catalogue."""
@@ -99,7 +104,7 @@ class BundleUsers:
         return self._user_rows.nbytes
 
     def _find_forgotten(self) -> set[int]:
-        gone = {digest for digest, newest in self.log.forgotten.items() if newest > self.floor[0]}
+        gone = self.log.forgotten
         if not gone:
             return set()
         ids: Sequence[int | str] = self.users.ids.to_pylist()

@@ -85,7 +85,7 @@ def _cut(table: StateTable, users: Numbers, last: int) -> int:
     """Leave out all but the last events of each user; how many events that are."""
     left_out = 0
     for user in users.tolist() if last else ():
-        rows = table.log.rows(user, table.bundle.floor)
+        rows = table.log.rows(user, table.bundle.floor_of(user))
         if len(rows) > last:
             row = rows[len(rows) - last - 1]
             table.cuts[user] = int(table.log.time.values[row]), int(table.log.id.values[row])

@@ -164,7 +164,8 @@ def _check_log(
 ) -> None:
     """Refuse another log: users without later events must have their last event in it."""
     same = ~np.isin(users, later)
-    times = np.maximum(table.log.last_time.values[users], table.bundle.floor[0])
+    floors = np.array([table.bundle.floor_of(user)[0] for user in users.tolist()], np.int64)
+    times = np.maximum(table.log.last_time.values[users], floors)
     interim = (records["flags"] & INTERIM) > 0
     wrong = same & (records["last_ts"] != times) & ~interim
     if wrong.any():

@@ -113,7 +113,8 @@ class UserStateStore:
             if number == UNKNOWN:
                 return list(own[-most:].tolist())
             self._settle([number])
-            rows = self.bundle.item_rows(self.log.item.values[self.log.rows(number, self.bundle.floor, most)])
+            floor = self.bundle.floor_of(number)
+            rows = self.bundle.item_rows(self.log.item.values[self.log.rows(number, floor, most)])
             return list(np.concatenate([own, rows[rows >= 0]])[-most:].tolist())
 
     def row(self, user_id: int | str) -> int:
@@ -195,7 +196,7 @@ class UserStateStore:
         key = user_key(user_id)
         with self._lock:
             number = self.log.number(key)
-            self.log.forget(key, self._since_ms)
+            self.log.forget(key)
             for bundle in self._bundles.values():
                 bundle.forget(key)
             for table in self._tables.values() if number != UNKNOWN else ():

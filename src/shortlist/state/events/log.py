@@ -153,14 +153,13 @@ class EventLog:
         del self.disordered[user]
         return least
 
-    def forget(self, user: UserKey, since_ms: int = 0) -> None:
+    def forget(self, user: UserKey) -> None:
         """Erase a user and the rows of the user, in the files too.
 
-        A hash of the id stays, with the time of the newest event, at least `since_ms`: a bundle that was made before
-        may still have the user.
+        A hash of the id stays, with the time of the newest event of all users: a bundle may still have the user.
         """
         digest, number = user_digest(user), self.number(user)
-        newest = int(self.time.values.max(initial=since_ms))
+        newest = int(self.time.values.max(initial=-1))
         if self.file is not None:
             self.file.forget(Block(self.size, np.empty(0, EVENT), forgotten=(digest, newest), erased=number))
         self.forgotten[digest] = newest

@@ -217,8 +217,9 @@ class StateTable:
         for at, user in enumerate(users.tolist()):
             if user in self.promoted:
                 records[at : at + 1] = self._promoted_record(user, int(rows[at]))
-            elif user in self.cuts:
-                records["last_ts"][at], records["last_event_id"][at] = self.cuts[user]
+            else:
+                after = self.cuts.get(user) or self.bundle.floor_of(user)
+                records["last_ts"][at], records["last_event_id"][at] = after
         return records
 
     def _fresh(self, rows: Integers) -> Records:
@@ -308,7 +309,7 @@ class StateTable:
     def items_of(self, user: int) -> tuple[Items, Sequence[Key]]:
         """All known items of a user, of the bundle and of the log, and the keys of those of the log."""
         history = self.bundle.history(int(self.bundle.user_rows(np.array([user]))[0]))
-        rows = self.log.rows(user, self.bundle.floor, MOST_EVENTS)
+        rows = self.log.rows(user, self.bundle.floor_of(user), MOST_EVENTS)
         live = self.bundle.item_rows(self.log.item.values[rows])
         rows, live = rows[live >= 0], live[live >= 0]
         keys = list(zip(self.log.time.values[rows].tolist(), self.log.id.values[rows].tolist(), strict=True))
@@ -327,7 +328,7 @@ class StateTable:
         mean = rule.mean.detach().float().cpu()
         vector = fold_in(sums_of(rows, vectors, count), count, vectors, mean, rule.prior)[0].numpy()
         live = events - (len(items) - len(keys))
-        return Promoted(vector, len(rows), keys[live - 1] if live > 0 else self.bundle.floor)
+        return Promoted(vector, len(rows), keys[live - 1] if live > 0 else self.bundle.floor_of(user))
 
     def _promoted_record(self, user: int, row: int) -> Records:
         """The record of a promoted user at the end of the base and of the later events of the bundle."""
