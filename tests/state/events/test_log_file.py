@@ -124,6 +124,33 @@ def test_failed_write_leaves_the_log_as_it_was(tmp_path, monkeypatch):
     assert read(tmp_path) == sorted([*FIRST, *SECOND, *THIRD], key=str)
 
 
+def full(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_user_whose_first_events_met_a_full_disk_can_be_forgotten(tmp_path, monkeypatch):
+    with EventLog(tmp_path) as log:
+        add(log, FIRST)
+        monkeypatch.setattr(log_file.os, "pwrite", full)
+        with pytest.raises(OSError, match="No space left"):
+            add(log, [("ü", 0, 9, 4)])
+        monkeypatch.undo()
+        log.forget("ü")
+    assert read(tmp_path) == sorted(FIRST, key=str)
+    written(tmp_path, [("c", 0, 9, 5)])
+    assert read(tmp_path) == sorted([*FIRST, ("c", 0, 9, 5)], key=str)
+
+
+def test_files_with_an_erased_user_who_was_never_written_are_read(tmp_path):
+    written(tmp_path, FIRST)
+    with (tmp_path / "events-00000000.log").open("ab") as file:
+        block = log_file.Block(2, np.empty(0, log_file.EVENT), forgotten=(user_digest("c"), 5), erased=2)
+        file.write(block.packed())
+    assert read(tmp_path) == sorted(FIRST, key=str)
+    written(tmp_path, [("c", 0, 9, 5)])  # another user gets this number
+    assert read(tmp_path) == sorted([*FIRST, ("c", 0, 9, 5)], key=str)
+
+
 def test_erased_user_is_in_no_file(tmp_path, monkeypatch):
     """Spec test 39, for the files."""
     monkeypatch.setattr(log_file, "SEGMENT_BYTES", 1)

@@ -161,7 +161,9 @@ class EventLog:
         digest, number = user_digest(user), self.number(user)
         newest = int(self.time.values.max(initial=-1))
         if self.file is not None:
-            self.file.forget(Block(self.size, np.empty(0, EVENT), forgotten=(digest, newest), erased=number))
+            # The files know a user from the first events that were written, not from those that a full disk refused.
+            erased = number if number < self._on_file[0] else UNKNOWN
+            self.file.forget(Block(self.size, np.empty(0, EVENT), forgotten=(digest, newest), erased=erased))
         self.forgotten[digest] = newest
         if number >= 0:
             self._erase(number)
@@ -214,8 +216,8 @@ class EventLog:
             self.disordered[user] = row, min(least, key)
         return len(older)
 
-    def _load(self, blocks: Sequence[Block]) -> None:
-        """Add blocks of a file, each once."""
+    def _load(self, blocks: Sequence[Block], erased: set[int]) -> None:
+        """Add blocks of a file, each once, then erase the users who were forgotten in it."""
         for block in blocks:
             if block.users and block.first_user != len(self.users):
                 raise ArtifactError(
@@ -233,9 +235,8 @@ class EventLog:
         self._check(*columns)
         self._reserve(self.size + len(events))
         self._add(*columns)
-        for block in blocks:
-            if block.erased >= 0:
-                self._erase(block.erased)
+        for number in erased:
+            self._erase(number)
 
     def _check(
         self, users: Numbers, items: Numbers, times: NDArray[np.int64], ids: NDArray[np.uint64]

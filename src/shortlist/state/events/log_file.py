@@ -71,15 +71,20 @@ class LogFile:
         context.run(resources.enter_context, only_writer(folder, inside=True))
         self._release = weakref.finalize(self, context.run, resources.close)
 
-    def load(self, add: Callable[[list[Block]], None]) -> None:
-        """Give the blocks of every file to `add`, cut off an unfinished last block and be ready to append."""
+    def load(self, add: Callable[[list[Block], set[int]], None]) -> None:
+        """Give the blocks of every file, and the users who were erased in it, to `add`; then be ready to append.
+
+        An unfinished last block is cut off.
+        """
         try:
-            erased, users = set[int](), dict[Path, set[int]]()
+            erased, users, known = set[int](), dict[Path, set[int]](), 0
             for path in self.paths():
                 blocks = self._read(path, is_last=path == self.paths()[-1])
-                add(blocks)
+                gone = _erased(blocks, known)
+                add(blocks, gone)
                 users[path] = _users(blocks)
-                erased |= {block.erased for block in blocks if block.erased >= 0}
+                erased |= gone
+                known += sum(len(block.users) for block in blocks)
             for path, own in users.items():
                 if own & erased:  # finish what a killed process has begun
                     _erase(path, erased)
@@ -161,6 +166,15 @@ class LogFile:
             os.truncate(path, end)
             self.cut_bytes = len(data) - end
         return blocks
+
+
+def _erased(blocks: Sequence[Block], known: int) -> set[int]:
+    """The numbers of users who were erased; one that had no id before its block was written is that of nobody."""
+    found = set[int]()
+    for block in blocks:
+        known += len(block.users)
+        found |= {block.erased} if 0 <= block.erased < known else set()
+    return found
 
 
 def _users(blocks: Sequence[Block]) -> set[int]:
