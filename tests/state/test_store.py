@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from shortlist.errors import ConfigError
 from shortlist.models.sequence.two_time_scale import TwoTimeScale, TwoTimeScaleConfig
 from shortlist.state import EventLog, UserEvent, UserHistories, UserStates, UserStateStore
+from shortlist.state.events import log_file
 from tests.state.live_world import (
     CATALOGUE,
     HISTORIES,
@@ -189,6 +190,31 @@ def test_forgotten_user_stays_without_the_history_of_a_bundle_with_a_later_end()
     assert refreshed.history("u1") == [7]
     fresh = applied(make_store(), [event("else", 107, 9)])
     assert bits(refreshed, ["u1"]) == bits(fresh, ["else"])
+
+
+def test_forgotten_user_is_gone_when_the_disk_is_full_and_later_events_stay(tmp_path, monkeypatch):
+    """The block about the user is small enough for the disk, the files without the user are not."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    log = EventLog(tmp_path)
+    store = applied(make_store(log=log), [event("u1", 104, 5), event("new", 104, 5)])
+    monkeypatch.setattr(log_file, "_replace", full)
+    for user in ("u1", "new"):
+        with pytest.raises(OSError, match="No space left"):
+            store.forget(user)
+        assert (store.history(user), store.row(user)) == ([], -1)
+    monkeypatch.undo()
+    assert b"new" in (tmp_path / "events-00000000.log").read_bytes()
+    applied(store, [event("u1", 107, 9)])
+    store.forget("new")  # again, as the client was told
+    assert b'"new"' not in (tmp_path / "events-00000000.log").read_bytes()
+    expected = bits(store)
+    store.close()
+    with EventLog(tmp_path) as again:
+        assert make_store(log=again).history("u1") == [7]
+        assert bits(make_store(log=again)) == expected
 
 
 def test_changed_users_are_those_with_live_events_or_forgotten():

@@ -156,11 +156,13 @@ def _log_row(event: Event) -> dict[str, Any]:
 
 @contextmanager
 def _storage(service: Service, count: int) -> Iterator[None]:
-    """An error of the disk refuses the request; its events can be sent again."""
+    """An error of the disk refuses the request, which can be sent again."""
     try:
         yield
     except (OSError, ArtifactError) as error:
         service.metrics.events.labels("failed").inc(count)
         raise RefusedError(
-            "storage", "the events could not be written; send them again later", headers={"Retry-After": "10"}
+            "storage",
+            "the disk refused to write; send the request again later",
+            headers={"Retry-After": "10"},
         ) from error

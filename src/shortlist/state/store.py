@@ -192,7 +192,10 @@ class UserStateStore:
             return PromotionReport(len(up), len(down))
 
     def forget(self, user_id: int | str, snapshots: Sequence[Path | str] = ()) -> None:
-        """Remove everything of a user, in the given snapshots too; later events begin from the common start."""
+        """Remove everything of a user, in the given snapshots too; later events begin from the common start.
+
+        After an error of the disk the same call goes on where it stopped.
+        """
         key = user_key(user_id)
         with self._lock:
             number = self.log.number(key)
@@ -201,6 +204,7 @@ class UserStateStore:
                 bundle.forget(key)
             for table in self._tables.values() if number != UNKNOWN else ():
                 table.forget(number)
+            self.log.clean()  # after the states: if the disk is full, the user is forgotten all the same
             gone = np.array([number for number, one in enumerate(self.log.users) if one is None], np.int64)
             for path in snapshots:
                 without_users(path, gone)

@@ -157,6 +157,7 @@ def test_erased_user_is_in_no_file(tmp_path, monkeypatch):
     written(tmp_path, [("secret", 0, 123456789, 987654321), ("b", 1, 5, 2)], [("secret", 0, 5, 3)], THIRD)
     with EventLog(tmp_path) as log:
         log.forget("secret")
+        log.clean()
         add(log, SECOND)
         expected = contents(log)
     data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
@@ -178,13 +179,29 @@ def test_erasure_that_was_interrupted_is_finished(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(log_file, "_erase", killed)
+    log.forget("a")
     with pytest.raises(KeyboardInterrupt):
-        log.forget("a")
+        log.clean()
     monkeypatch.undo()
     log.close()
     with EventLog(tmp_path) as log:
         assert contents(log) == [FIRST[1]]
     assert b'"a"' not in (tmp_path / "events-00000000.log").read_bytes()
+
+
+def test_only_files_with_rows_or_the_id_of_the_user_are_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_file, "SEGMENT_BYTES", 1)
+    erase, parsed = log_file._erase, []
+    with EventLog(tmp_path) as log:
+        for batch in (FIRST, THIRD, [("c", 0, 1, 1)], SECOND):
+            add(log, batch)
+        monkeypatch.setattr(
+            log_file, "_erase", lambda path, own: (parsed.append(path.name), erase(path, own))
+        )
+        log.forget("a")
+        log.clean()
+    assert sorted(parsed) == ["events-00000000.log", "events-00000003.log"]
+    assert [one[0] for one in read(tmp_path)] == ["b", "b", "c", "ü"]
 
 
 def test_only_one_process_has_a_folder_open(tmp_path):

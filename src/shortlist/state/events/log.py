@@ -154,19 +154,28 @@ class EventLog:
         return least
 
     def forget(self, user: UserKey) -> None:
-        """Erase a user and the rows of the user, in the files too.
+        """Forget a user, on the disk too, and erase the rows of the user in memory; `clean` erases those in the files.
 
         A hash of the id stays, with the time of the newest event of all users: a bundle may still have the user.
         """
         digest, number = user_digest(user), self.number(user)
+        if number == UNKNOWN and digest in self.forgotten:
+            return
         newest = int(self.time.values.max(initial=-1))
         if self.file is not None:
             # The files know a user from the first events that were written, not from those that a full disk refused.
             erased = number if number < self._on_file[0] else UNKNOWN
-            self.file.forget(Block(self.size, np.empty(0, EVENT), forgotten=(digest, newest), erased=erased))
+            empty, known = np.empty(0, EVENT), self._on_file[0]
+            block = Block(self.size, empty, known, forgotten=(digest, newest), erased=erased)
+            self.file.forget(block, np.flatnonzero(self.owner.values == erased) if erased >= 0 else ())
         self.forgotten[digest] = newest
         if number >= 0:
             self._erase(number)
+
+    def clean(self) -> None:
+        """Erase users who were forgotten from the files; after an error it can be called again."""
+        if self.file is not None:
+            self.file.clean()
 
     @property
     def column_bytes(self) -> int:

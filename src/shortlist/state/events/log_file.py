@@ -63,6 +63,10 @@ class LogFile:
         self.cut_bytes = 0  # of an unfinished block, which a killed process left
         self._file: FileIO | None = None
         self._end = 0  # of the last whole block
+        self._starts = list[
+            tuple[int, int]
+        ]()  # of each file: number of the first event, of the first new user
+        self._stale = dict[Path, set[int]]()  # files with users who were forgotten
         check_outside_artifacts(folder / "events")
         context, resources = (
             copy_context(),
@@ -77,18 +81,22 @@ class LogFile:
         An unfinished last block is cut off.
         """
         try:
-            erased, users, known = set[int](), dict[Path, set[int]](), 0
+            erased, users, rows, known = set[int](), dict[Path, set[int]](), 0, 0
             for path in self.paths():
+                self._starts.append((rows, known))
                 blocks = self._read(path, is_last=path == self.paths()[-1])
                 gone = _erased(blocks, known)
                 add(blocks, gone)
                 users[path] = _users(blocks)
                 erased |= gone
+                rows += sum(len(block.events) for block in blocks)
                 known += sum(len(block.users) for block in blocks)
-            for path, own in users.items():
-                if own & erased:  # finish what a killed process has begun
-                    _erase(path, erased)
-            self._open(self.paths()[-1] if self.paths() else self._path(0))
+            self._stale = {path: erased for path, own in users.items() if own & erased}
+            if self._starts:
+                self._open(self.paths()[-1])
+            else:
+                self._begin(rows, known)
+            self.clean()  # finish what a killed process has begun
         except BaseException:
             self.close()
             raise
@@ -97,31 +105,43 @@ class LogFile:
         """The files, oldest first."""
         return sorted(self.folder.glob("events-*.log"))
 
-    def append(self, block: Block) -> None:
-        """Write a block; after an error the file is as before."""
+    def append(self, block: Block, sync: bool = False) -> None:
+        """Write a block, to the disk with `sync`; after an error the file is as before."""
         if self._file is None:
             raise ArtifactError(f"{self.folder}: the event log is closed; open it again")
         data = block.packed()
         with errors_name(self.folder):
             if self._end >= SEGMENT_BYTES:
-                self._open(self._path(len(self.paths())))
+                self._begin(block.first, block.first_user)
             try:
                 self._write(self._file, data)
+                if sync or self.sync:
+                    os.fsync(self._file.fileno())
             except OSError:
                 with suppress(OSError):  # else the next write begins at the same place
                     self._file.truncate(self._end)
                 raise
         self._end += len(data)
 
-    def forget(self, block: Block) -> None:
-        """Write a block about a user who is forgotten, then erase the user from all files."""
-        self.append(block)
-        assert self._file is not None, "the block was written to it"
-        os.fsync(self._file.fileno())
+    def forget(self, block: Block, rows: Sequence[int] | NDArray[np.integer[Any]]) -> None:
+        """Write a block about a user who is forgotten to the disk; `rows` are the numbers of his events."""
+        self.append(block, sync=True)
         if block.erased >= 0:
-            for path in self.paths():
-                _erase(path, {block.erased})
-            self._open(self.paths()[-1])
+            firsts, users = np.array(self._starts).T
+            at = {*np.searchsorted(firsts, rows, "right"), np.searchsorted(users, block.erased, "right")}
+            for path in (self._path(int(number) - 1) for number in at):
+                self._stale[path] = self._stale.get(path, set()) | {block.erased}
+
+    def clean(self) -> None:
+        """Erase users who were forgotten from the files that have them; after an error it can be called again."""
+        last = self._path(len(self._starts) - 1)
+        for path, numbers in list(self._stale.items()):
+            try:
+                _erase(path, numbers)
+            finally:
+                if path == last:
+                    self._open_again(path)
+            del self._stale[path]
 
     def close(self) -> None:
         """Release the folder."""
@@ -132,6 +152,19 @@ class LogFile:
 
     def _path(self, number: int) -> Path:
         return self.folder / f"events-{number:08d}.log"
+
+    def _begin(self, row: int, user: int) -> None:
+        """Have a new file open, which begins with these numbers of an event and of a new user."""
+        self._open(self._path(len(self._starts)))
+        self._starts.append((row, user))
+
+    def _open_again(self, path: Path) -> None:
+        """Have a file open that may have been replaced; nothing is ever appended to the replaced one."""
+        try:
+            self._open(path)
+        except OSError:
+            self.close()
+            raise
 
     def _open(self, path: Path) -> None:
         """Have a file open for appending."""
@@ -145,8 +178,6 @@ class LogFile:
         while data:
             written = os.pwrite(file.fileno(), data, at)
             at, data = at + written, data[written:]
-        if self.sync:
-            os.fsync(file.fileno())
 
     def _read(self, path: Path, is_last: bool) -> list[Block]:
         """The blocks of a file; what is left of an unfinished block at the end of the last file is cut off."""
@@ -244,11 +275,15 @@ def _replace(path: Path, data: bytes) -> None:
     """Replace a file whole."""
     draft = path.with_name(f".{path.name}.draft")
     with errors_name(path):
-        with draft.open("wb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        draft.replace(path)
+        try:
+            with draft.open("wb") as handle:
+                handle.write(data)
+                handle.flush()
+                os.fsync(handle.fileno())
+            draft.replace(path)
+        except OSError:
+            draft.unlink(missing_ok=True)  # a full disk needs its bytes
+            raise
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
