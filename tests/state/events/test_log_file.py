@@ -102,6 +102,23 @@ def test_missing_file_is_an_error(tmp_path, monkeypatch):
         EventLog(tmp_path)
 
 
+def test_missing_file_in_the_middle_is_an_error(tmp_path, monkeypatch):
+    """It introduces no user and no item, so that only the numbers of the events tell."""
+    monkeypatch.setattr(log_file, "SEGMENT_BYTES", 1)
+    written(tmp_path, FIRST, [("b", 1, 7, 5)], [("a", 0, 8, 6)])
+    middle, last = (tmp_path / f"events-0000000{number}.log" for number in (1, 2))
+    middle.unlink()
+    with pytest.raises(
+        ArtifactError, match=r"events-00000001.log: expected this file .* got events-00000002.log"
+    ):
+        EventLog(tmp_path)
+    last.rename(middle)
+    with pytest.raises(
+        ArtifactError, match="expected a block that begins with event 2, got one that begins with 3"
+    ):
+        EventLog(tmp_path)
+
+
 def test_failed_write_leaves_the_log_as_it_was(tmp_path, monkeypatch):
     log = EventLog(tmp_path)
     add(log, FIRST)

@@ -82,9 +82,10 @@ class LogFile:
         """
         try:
             erased, users, rows, known = set[int](), dict[Path, set[int]](), 0, 0
-            for path in self.paths():
+            for path in self._numbered_paths():
                 self._starts.append((rows, known))
                 blocks = self._read(path, is_last=path == self.paths()[-1])
+                _check_first(path, blocks, rows)
                 gone = _erased(blocks, known)
                 add(blocks, gone)
                 users[path] = _users(blocks)
@@ -104,6 +105,16 @@ class LogFile:
     def paths(self) -> list[Path]:
         """The files, oldest first."""
         return sorted(self.folder.glob("events-*.log"))
+
+    def _numbered_paths(self) -> list[Path]:
+        """The files, of which none may be missing before the last."""
+        for number, path in enumerate(self.paths()):
+            if path != self._path(number):
+                raise ArtifactError(
+                    f"{self._path(number)}: expected this file of the event log, got {path.name} as the next one; "
+                    "restore the missing file from a copy"
+                )
+        return self.paths()
 
     def append(self, block: Block, sync: bool = False) -> None:
         """Write a block, to the disk with `sync`; after an error the file is as before."""
@@ -197,6 +208,17 @@ class LogFile:
             os.truncate(path, end)
             self.cut_bytes = len(data) - end
         return blocks
+
+
+def _check_first(path: Path, blocks: Sequence[Block], row: int) -> None:
+    """Every block follows the one before it."""
+    for block in blocks:
+        if block.first != row:
+            raise ArtifactError(
+                f"{path}: expected a block that begins with event {row}, got one that begins with {block.first}; "
+                "blocks before it are missing, restore the files from a copy"
+            )
+        row += len(block.events)
 
 
 def _erased(blocks: Sequence[Block], known: int) -> set[int]:
