@@ -65,6 +65,13 @@ def test_a_block_that_a_killed_process_left_unfinished_is_cut_off(tmp_path):
         assert read(folder) == sorted([*FIRST, *THIRD], key=str)
 
 
+def test_unfinished_block_whose_ids_hold_the_mark_of_a_block_is_cut_off(tmp_path):
+    written(tmp_path, FIRST, [("SLE1 SLE1", 0, 9, 4)])
+    path = tmp_path / "events-00000000.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert read(tmp_path) == sorted(FIRST, key=str)
+
+
 def test_zeros_at_the_end_after_a_power_failure_are_cut_off(tmp_path):
     written(tmp_path, FIRST)
     with (tmp_path / "events-00000000.log").open("ab") as file:

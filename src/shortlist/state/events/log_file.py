@@ -277,9 +277,16 @@ def _block(data: bytes, at: int) -> tuple[Block | None, int]:
 
 
 def _unfinished(data: bytes, end: int) -> bool:
-    """Whether what follows `end` is one block that was not written to its end, and no later block."""
-    rest = data[end:]
-    return rest.find(MARK, 1) < 0
+    """Whether what follows `end` is one block that was not written to its end, and no later block.
+
+    An id may hold the mark, so what counts is a block that matches its checksum.
+    """
+    at = data.find(MARK, end + 1)
+    while at >= 0:
+        if _block(data, at)[0] is not None:
+            return False
+        at = data.find(MARK, at + 1)
+    return True
 
 
 def _without(block: Block, numbers: set[int]) -> Block:
