@@ -136,6 +136,23 @@ def test_users_who_pass_the_threshold_become_active_at_the_next_start(tmp_path):
     torch.testing.assert_close(after[1], before[1])
 
 
+@pytest.mark.parametrize("ends", [1000, 5004])
+def test_promotion_is_the_same_after_a_stop_a_kill_and_with_a_refreshed_bundle(tmp_path, ends):
+    """A killed service has written no snapshot, and the one of another bundle is deleted."""
+    to, bundle = LiveTo(str(tmp_path)), recommender(pipeline(model(threshold=5, last=2, prior=0.1)))
+    with live_recommender(bundle, to) as one:
+        one.apply([UserEvent("new", f"i{at}", 5010 + at, at) for at in range(10)], 10_000)
+    found = []
+    for stopped in (True, False):
+        if not stopped:
+            for path in snapshots(tmp_path):
+                shutil.rmtree(path)
+        with live_recommender(replace(bundle, about=replace(bundle.about, ends=ends)), to) as one:
+            assert one.states.report(10_000).promoted == 1
+            found.append(one.states.record("new"))
+    assert found[0] == found[1]
+
+
 def test_one_process_at_a_time_has_a_folder(tmp_path):
     to = LiveTo(str(tmp_path))
     with (

@@ -47,8 +47,8 @@ def _kept(recommender: Recommender, folder: Path, settings: StateSettings) -> It
     """States from the event log in a folder, with a snapshot from the last stop.
 
     A snapshot is there only while nothing runs: a user who is forgotten is in no old one. Without it, or with that of
-    another bundle, the state of a user is computed from the log when it is needed. Users of the snapshot who have
-    passed the threshold get vectors of their own.
+    another bundle, the state of a user is computed from the log when it is needed. Users who have passed the threshold
+    get vectors of their own, with a snapshot or without.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with EventLog(folder / EVENTS) as log:

@@ -87,6 +87,26 @@ class BundleUsers:
         kept: Items = items[(items >= 0) & (items < len(self.items))].astype(np.int32)
         return kept
 
+    def lengths(self, rows: Rows) -> Rows:
+        """The lengths of the histories of users of the bundle [U]; 0 for -1."""
+        known = (self._items >= 0) & (self._items < len(self.items))
+        before = np.concatenate([[0], known.cumsum()])[self._starts]
+        there = (rows >= 0) & (rows < len(self._starts) - 1)
+        at = np.where(there, rows, 0)
+        return np.where(there, before[np.minimum(at + 1, len(before) - 1)] - before[at], 0)
+
+    def counts(self) -> Rows:
+        """The number of items of each user of the log [U], in the bundle and after it."""
+        log, count = self.log, len(self.log.users)
+        rows = np.flatnonzero(log.owner.values >= 0)
+        owners, times, floors = log.owner.values[rows], log.time.values[rows], np.full(count, self.floor[0])
+        early = np.unique(owners[times <= self.floor[0]]) if log.forgotten else ()
+        for user in map(int, early):
+            floors[user] = self.floor_of(user)[0]
+        later = (times > floors[owners]) & (self.item_rows(log.item.values[rows]) >= 0)
+        live = np.bincount(owners[later], minlength=count)
+        return self.lengths(self.user_rows(np.arange(count))) + live
+
     def forget(self, key: UserKey) -> None:
         """Know nothing of a user any more."""
         row = self.users.row(key)

@@ -179,12 +179,13 @@ class UserStateStore:
     def review(self) -> PromotionReport:
         """Promote users who have passed the threshold by a tenth, and demote those who are a tenth below it.
 
-        It fits a vector for each of them, so it is for a background task, not for a request.
+        It counts the events of all users and fits a vector for each who is promoted, so it is for a background task,
+        not for a request. Users who have passed the threshold have the same states whenever it was called.
         """
         with self._lock:
             table = self._table(None)
-            self._settle(sorted(table.due | set(table.promoted)))
             up, down = table.review()
+            self._settle([*up, *down])
             for number in up:
                 table.promote(number)
             for number in down:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from shortlist.models.fold_in import fold_in, sums_of
+from shortlist.state import EventLog, StateSettings, UserStateStore
 from tests.state.live_world import (
     CATALOGUE,
     HISTORIES,
@@ -14,10 +15,13 @@ from tests.state.live_world import (
     applied,
     bits,
     event,
+    histories,
     in_order,
     make_store,
     model,
 )
+
+BASE = 4 - LAST  # a user is promoted with 4 events
 
 
 def steps(user, count, first=0):
@@ -55,7 +59,7 @@ def test_promoted_user_has_a_fitted_vector_and_the_last_events_replayed(readout,
     before = store.query([user])
     assert store.review().promoted == 1
     items = items_after(user, events)
-    base = len(items) - LAST
+    base = BASE
     np.testing.assert_allclose(store.query([user])[0], promoted_by_hand(which, items, base), atol=1e-5)
     assert not torch.allclose(store.query([user]), before)
     later = steps(user, 3, first=50)
@@ -76,6 +80,51 @@ def test_users_are_promoted_when_they_have_passed_the_threshold_by_a_tenth():
     assert store.promote("new") is False
 
 
+@pytest.mark.parametrize("user", ["new", "u0", "u2"])
+def test_it_does_not_matter_when_a_user_is_promoted(user):
+    """After 6 or all 20 of the same events, event by event or out of order, with records or without."""
+    events = steps(user, 20)
+    early = applied(make_store(), events[:6])
+    early.review()
+    applied(early, events[6:], 1)
+    late = applied(make_store(), events[::-1], 3)
+    log = late.log
+    assert late.review().promoted == 1
+    rebuilt = make_store(log=log)  # as after a kill: it has no records
+    assert rebuilt.review().promoted == 1
+    assert bits(early, [user]) == bits(late, [user]) == bits(rebuilt, [user])
+
+
+def test_review_gives_users_who_were_promoted_early_the_vector_of_all_others():
+    """On request, or taken over from a version with another threshold."""
+    events = steps("new", 12)
+    store = applied(make_store(), events[:3])
+    store.promote("new")
+    applied(store, events[3:])
+    assert (store.review().promoted, store.review().promoted) == (1, 0)
+    expected = applied(make_store(), events)
+    expected.review()
+    assert bits(store, ["new"]) == bits(expected, ["new"])
+
+
+def test_events_that_are_in_a_later_bundle_count_for_the_promotion():
+    log = EventLog()
+    applied(make_store(log=log), steps("u0", 2))
+    lists = [[1, 2, 3, 2, 9], *HISTORIES[1:]]  # of u0, after a refresh
+    bundle = USERS, CATALOGUE, histories(lists), "one", StateSettings(), log
+    store = UserStateStore(model(), *bundle, since_ms=2000)
+    assert store.review().promoted == 1
+    expected = promoted_by_hand(model(), lists[0], BASE)
+    np.testing.assert_allclose(store.query(["u0"])[0], expected, atol=1e-5)
+
+
+def test_active_and_forgotten_users_are_not_promoted():
+    store = applied(make_store(), [*steps("u1", 12), *steps("u0", 12), *steps("new", 12)])
+    store.forget("u0")
+    assert store.review().promoted == 1  # u1 is active in the bundle
+    assert store.report(NOW).promoted == 1
+
+
 def test_user_is_promoted_on_request():
     store = applied(make_store(), steps("new", 2))
     assert store.promote("nobody") is False
@@ -91,7 +140,7 @@ def test_event_older_than_the_base_of_a_promoted_user_is_in_its_vector():
     store = applied(make_store(which), events[:1] + events[2:])
     store.review()
     store.apply(events[1:2], NOW)
-    expected = promoted_by_hand(which, items_after("new", events), 7)  # the number of events in it stays
+    expected = promoted_by_hand(which, items_after("new", events), BASE)  # the number of events in it stays
     np.testing.assert_allclose(store.query(["new"])[0], expected, atol=1e-5)
 
 
@@ -104,7 +153,7 @@ def test_event_after_the_base_of_a_promoted_user_leaves_its_vector():
     applied(store, [events[9], events[8]], 1)
     store.query(["new"])
     assert store._tables["one"].promoted[store.log.number("new")] is own
-    expected = promoted_by_hand(which, items_after("new", events), 6)
+    expected = promoted_by_hand(which, items_after("new", events), BASE)
     np.testing.assert_allclose(store.query(["new"])[0], expected, atol=1e-5)
 
 

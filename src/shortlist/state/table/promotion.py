@@ -28,9 +28,22 @@ class PromotionReport:
     demoted: int
 
 
+def promotion_count(rule: Promotion) -> int:
+    """With how many events a user becomes active: more than the threshold, by a tenth of it."""
+    return max(rule.threshold + 1, -(-ABOVE * rule.threshold // 10))
+
+
 def takes_own(rule: Promotion, count: int) -> bool:
     """Whether a user with so many events becomes active."""
-    return count > rule.threshold and 10 * count >= ABOVE * rule.threshold
+    return count >= promotion_count(rule)
+
+
+def base_size(rule: Promotion, count: int) -> int:
+    """How many first events the vector of a promoted user with so many events is fitted to.
+
+    All but the last when there were just enough for a promotion, so it does not matter when the user is promoted.
+    """
+    return max(min(count, promotion_count(rule)) - rule.last, 0)
 
 
 def stays_active(rule: Promotion, count: int) -> bool:

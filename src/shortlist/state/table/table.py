@@ -17,7 +17,7 @@ from shortlist.state.events.batch import Events
 from shortlist.state.events.log import MOST_EVENTS, EventLog, Key
 from shortlist.state.settings import StateSettings
 from shortlist.state.table.checkpoints import Checkpoints
-from shortlist.state.table.promotion import Promoted, stays_active, takes_own
+from shortlist.state.table.promotion import Promoted, base_size, promotion_count, stays_active
 from shortlist.state.table.records import (
     ACTIVE,
     DIRTY,
@@ -66,7 +66,6 @@ class StateTable:
         self.checkpoints = Checkpoints(self.kind, settings.checkpoints)
         self.promoted: dict[int, Promoted] = {}
         self.cuts: dict[int, Key] = {}  # events up to it are left out after a migration
-        self.due: set[int] = set()  # users who may become active
         self.norms = StepNorms()
         self._window_ms = int(settings.reorder_seconds * 1000)
         self._stranger: Records | None = None
@@ -91,7 +90,6 @@ class StateTable:
         if len(users):
             self._flags(users)
             self.records.values[users] = self.rebuilt(users)
-            self._find_due(users, self.records.values[users])
 
     def rebuilt(self, users: Numbers) -> Records:
         """Records [U] from the bundle and all events of the log, which must be settled."""
@@ -111,7 +109,6 @@ class StateTable:
         self.checkpoints.add(events.users[kept], before[kept])
         self.norms.add(before, records, events.starts)
         self.records.values[events.users] = records
-        self._find_due(events.users, records)
 
     def mark_dirty(self, users: Numbers) -> None:
         """Note that records [U] lack events, which came out of order."""
@@ -127,9 +124,7 @@ class StateTable:
             self.promoted[user] = self._promoted(user, promoted.events)
         kept = self.checkpoints.before(user, key)
         start = self._base_records(users) if kept is None else kept
-        record = self._replayed(users, start)
-        self.records.values[users] = record
-        self._find_due(users, record)
+        self.records.values[users] = self._replayed(users, start)
 
     def rebuild(self, user: int) -> None:
         """Compute a record again from the bundle and the log."""
@@ -148,13 +143,12 @@ class StateTable:
         return self._read(records, users, rows)
 
     def promote(self, user: int) -> None:
-        """Give a user a vector of their own, of all but the last events, and replay these."""
+        """Give a user a vector of their own, of the first events, and replay the others."""
         rule = self.model.promotion()
         assert rule is not None, "the store asks first"
         self.cuts.pop(user, None)  # the vector is made of all events
-        self.promoted[user] = self._promoted(user, max(len(self.items_of(user)[0]) - rule.last, 0))
+        self.promoted[user] = self._promoted(user, base_size(rule, len(self.items_of(user)[0])))
         self.rebuild(user)
-        self.due.discard(user)
 
     def demote(self, user: int) -> None:
         """Take away the own vector of a user who was promoted."""
@@ -162,12 +156,17 @@ class StateTable:
         self.rebuild(user)
 
     def review(self) -> tuple[list[int], list[int]]:
-        """Users to promote and users to demote by the number of their events."""
+        """Users to promote and users to demote by the number of their events, those without a record too."""
         rule = self.model.promotion()
         if rule is None:
             return [], []
-        counts = self.records.values["count"]
-        up = [user for user in sorted(self.due) if takes_own(rule, int(counts[user]))]
+        counts = self.bundle.counts()
+        enough = np.flatnonzero(counts >= promotion_count(rule))
+        rows = self.bundle.user_rows(enough)
+        trained = self.recurrences.active(self._with_base(rows, self.bundle.lengths(rows))[0])
+        base = base_size(rule, promotion_count(rule))
+        others = enough[~trained].tolist()
+        up = [user for user in others if user not in self.promoted or self.promoted[user].events != base]
         down = [user for user in sorted(self.promoted) if not stays_active(rule, int(counts[user]))]
         return up, down
 
@@ -178,19 +177,17 @@ class StateTable:
         self.checkpoints.drop(user)
         self.promoted.pop(user, None)
         self.cuts.pop(user, None)
-        self.due.discard(user)
 
     def take(self, users: Numbers, records: Records) -> None:
         """Store records [U] that were computed earlier."""
         self._flags(users)
         self.records.values[users] = records
-        self._find_due(users, records)
 
     def clear(self) -> None:
         """Remove all records."""
         self.records = GrowingArray(self.kind)
         self.checkpoints = Checkpoints(self.kind, self.settings.checkpoints)
-        self.promoted, self.cuts, self.due = {}, {}, set()
+        self.promoted, self.cuts = {}, {}
 
     def lose(self, users: Numbers) -> None:
         """Remove the records of users [U] whose events have changed; they are computed when they are needed."""
@@ -228,11 +225,7 @@ class StateTable:
             return np.repeat(self._stranger, len(rows))
         histories = [self.bundle.history(row) for row in rows.tolist()]
         counts = np.array([len(one) for one in histories])
-        bases = self.recurrences.base_events(rows)
-        rows = np.where(
-            bases > counts, UNKNOWN, rows
-        )  # a history without the events of the base is another one
-        bases = np.where(bases > counts, 0, bases)
+        rows, bases = self._with_base(rows, counts)
         active, personal = self.recurrences.active(rows), self.recurrences.personal(rows)
         starts, items = joined([own[base:] for own, base in zip(histories, bases.tolist(), strict=True)])
         states, scales = self.recurrences.run(
@@ -246,6 +239,11 @@ class StateTable:
         records["steps_since_base"] = np.minimum(counts - bases, MOST_STEPS)
         records["flags"] = PRESENT | np.where(active, ACTIVE, 0)
         return records
+
+    def _with_base(self, rows: Integers, lengths: Integers) -> tuple[Integers, Integers]:
+        """Rows [U], -1 where the history lacks events of the base and is that of another user, and their bases."""
+        bases = self.recurrences.base_events(rows)
+        return np.where(bases > lengths, UNKNOWN, rows), np.where(bases > lengths, 0, bases)
 
     def _replayed(self, users: Numbers, records: Records) -> Records:
         """Records [U] after the events of the log that come after each of them."""
@@ -299,12 +297,6 @@ class StateTable:
         found = self.recurrences.readout(states, last, active, self._personal(users, rows, active))
         interim = torch.from_numpy((flags & INTERIM) > 0)
         return torch.where(interim[:, None], torch.from_numpy(states), found)
-
-    def _find_due(self, users: Numbers, records: Records) -> None:
-        rule = self.model.promotion()
-        if rule is not None:
-            more = (records["count"] > rule.threshold) & ((records["flags"] & ACTIVE) == 0)
-            self.due |= set(users[more].tolist())
 
     def items_of(self, user: int) -> tuple[Items, Sequence[Key]]:
         """All known items of a user, of the bundle and of the log, and the keys of those of the log."""
