@@ -1,19 +1,25 @@
 """Snapshots: restored and replayed states are the live ones; others are refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from shortlist.artifact import Lineage, load, save
 from shortlist.errors import ArtifactError, VersionMismatch
-from shortlist.state import EventLog, MigrationPolicy
+from shortlist.state import EventLog, MigrationPolicy, UserStateStore
 from tests.state.live_world import (
+    CATALOGUE,
+    HISTORIES,
     NOW,
     SECOND,
     STORAGES,
+    USERS,
     applied,
     bits,
     event,
+    histories,
     make_store,
     model,
     random_events,
@@ -107,14 +113,53 @@ def test_damaged_snapshot_is_refused_and_changes_nothing(tmp_path):
     assert bits(live) == expected
 
 
+def named(log):
+    log.identity = "the same"
+    return log
+
+
 def test_snapshot_of_another_log_is_refused(tmp_path):
     events = random_events(30)
     applied(make_store(), events).snapshot(tmp_path / "snapshot")
+    with pytest.raises(ArtifactError, match=r"has log \w+, expected \w+"):  # even with the same events
+        applied(make_store(), events).restore(tmp_path / "snapshot")
+
+
+def test_snapshot_of_an_older_copy_of_the_log_is_refused(tmp_path):
+    events = random_events(30)
+    applied(make_store(log=named(EventLog())), events).snapshot(tmp_path / "snapshot")
     with pytest.raises(ArtifactError, match="after 30 events, the log has 10"):
-        applied(make_store(), events[:10]).restore(tmp_path / "snapshot")
-    other = applied(make_store(), random_events(30, seed=5, spacing=3.0))
-    with pytest.raises(ArtifactError, match="last event of"):
+        applied(make_store(log=named(EventLog())), events[:10]).restore(tmp_path / "snapshot")
+    others = (
+        [replace(one, event_id=one.event_id + 1) for one in events],
+        random_events(30, seed=5, spacing=3.0),
+    )
+    for other in others:
+        with pytest.raises(ArtifactError, match="last event of"):
+            applied(make_store(log=named(EventLog())), other).restore(tmp_path / "snapshot")
+
+
+def test_snapshot_of_another_bundle_is_refused(tmp_path):
+    log = EventLog()
+    live = applied(make_store(log=log), random_events(30))
+    live.snapshot(tmp_path / "snapshot")
+    with pytest.raises(ArtifactError, match="has since_ms 0, expected 5000"):
+        make_store(log=log, since_ms=5000).restore(tmp_path / "snapshot")
+    lists = [[1, 2, 4], *HISTORIES[1:]]  # another item of u0
+    other = UserStateStore(model(), USERS, CATALOGUE, histories(lists), "one", log=log)
+    with pytest.raises(ArtifactError, match=r"has bundle \w+, expected \w+"):
         other.restore(tmp_path / "snapshot")
+
+
+def test_identity_of_a_log_is_in_its_files(tmp_path):
+    with EventLog(tmp_path) as log:
+        live = applied(make_store(log=log), random_events(30))
+        live.forget("u0")
+        live.snapshot(tmp_path / "snapshot")
+        identity = log.identity
+    with EventLog(tmp_path) as log:
+        assert log.identity == identity
+        assert make_store(log=log).restore(tmp_path / "snapshot") == 0
 
 
 def test_nan_in_a_snapshot_is_refused(tmp_path):

@@ -1,6 +1,8 @@
 """What a bundle knows of users and items, in the numbers of an event log."""
 
+import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +119,14 @@ class BundleUsers:
     def forgotten(self) -> list[int | str]:
         """Users of the bundle who were forgotten."""
         return self.users.ids_of(sorted(self._forgotten))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of users, items and histories."""
+        digest = hashlib.blake2b(f"{self.users.fingerprint} {self.items.fingerprint}".encode(), digest_size=8)
+        for part in (self._starts, self._items):
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
 
     @property
     def nbytes(self) -> int:

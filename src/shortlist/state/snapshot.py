@@ -87,6 +87,9 @@ def _facts(table: StateTable) -> dict[str, Any]:
         "storage": table.settings.storage,
         "width": table.recurrences.width,
         "record_bytes": table.kind.itemsize,
+        "log": table.log.identity,
+        "bundle": table.bundle.fingerprint,
+        "since_ms": table.bundle.floor[0] + 1,
     }
 
 
@@ -163,11 +166,12 @@ def _check_log(
     path: Path, table: StateTable, users: NDArray[np.int32], records: Records, later: NDArray[np.int32]
 ) -> None:
     """Refuse another log: users without later events must have their last event in it."""
-    same = ~np.isin(users, later)
-    floors = np.array([table.bundle.floor_of(user)[0] for user in users.tolist()], np.int64)
-    times = np.maximum(table.log.last_time.values[users], floors)
-    interim = (records["flags"] & INTERIM) > 0
-    wrong = same & (records["last_ts"] != times) & ~interim
+    same = ~np.isin(users, later) & ((records["flags"] & INTERIM) == 0)
+    log = table.log
+    last = zip(log.last_time.values[users].tolist(), log.last_id.values[users].tolist(), strict=True)
+    expected = [max(key, table.bundle.floor_of(user)) for user, key in zip(users.tolist(), last, strict=True)]
+    times, ids = np.array(expected, object).reshape(-1, 2).T
+    wrong = same & ((records["last_ts"] != times) | (records["last_event_id"] != ids))
     if wrong.any():
         raise ArtifactError(
             f"{path}: the last event of {int(wrong.sum())} users is another one in the log; restore it with its own log"

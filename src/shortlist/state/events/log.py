@@ -1,5 +1,6 @@
 """The events behind user states: columns in the order of arrival, a list of each user, and files of both."""
 
+import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,6 +48,8 @@ class EventLog:
             int, tuple[int, Key]
         ] = {}  # users: first row in front of a later one, least key
         self._on_file = [0, 0]  # users and items whose ids are in the files
+        self.identity = secrets.token_hex(8)  # which snapshots are of this log
+        self._unnamed = self.identity  # until it is in the files
         self.file: LogFile | None = None
         if folder is not None:
             self.file = LogFile(Path(folder), sync)
@@ -111,10 +114,9 @@ class EventLog:
             events = np.empty(len(users), EVENT)
             events["user"], events["item"], events["time"], events["id"] = users, items, times, ids
             known_users, known_items = self._on_file
-            self.file.append(
-                Block(first, events, known_users, self.users[known_users:], self.items[known_items:])
-            )
-            self._on_file = [len(self.users), len(self.items)]
+            users_now, items_now = self.users[known_users:], self.items[known_items:]
+            self.file.append(Block(first, events, known_users, users_now, items_now, log=self._unnamed))
+            self._on_file, self._unnamed = [len(self.users), len(self.items)], ""
         return self._add(users, items, times, ids)
 
     def rows(self, user: int, floor: Key = FIRST, most: int = MOST_EVENTS) -> Numbers:
@@ -166,8 +168,11 @@ class EventLog:
             # The files know a user from the first events that were written, not from those that a full disk refused.
             erased = number if number < self._on_file[0] else UNKNOWN
             empty, known = np.empty(0, EVENT), self._on_file[0]
-            block = Block(self.size, empty, known, forgotten=(digest, newest), erased=erased)
+            block = Block(
+                self.size, empty, known, forgotten=(digest, newest), erased=erased, log=self._unnamed
+            )
             self.file.forget(block, np.flatnonzero(self.owner.values == erased) if erased >= 0 else ())
+            self._unnamed = ""
         self.forgotten[digest] = newest
         if number >= 0:
             self._erase(number)
@@ -238,6 +243,8 @@ class EventLog:
             if block.forgotten is not None:
                 digest, newest = block.forgotten
                 self.forgotten[digest] = newest
+            if block.log:
+                self.identity, self._unnamed = block.log, ""
         self._on_file = [len(self.users), len(self.items)]
         events = np.concatenate([block.events for block in blocks]) if blocks else np.empty(0, EVENT)
         columns = [np.ascontiguousarray(events[name]) for name in ("user", "item", "time", "id")]

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -42,14 +42,16 @@ class Block:
         None  # hash of a user who was forgotten, time of the newest event then
     )
     erased: int = -1  # the number of this user, -1 without one
+    log: str = ""  # the identity of the log, in one of its blocks
 
     def packed(self) -> bytes:
         """The block as bytes."""
         text = b""
-        if self.users or self.items or self.forgotten is not None:
+        if self.users or self.items or self.forgotten is not None or self.log:
             facts = {"first_user": self.first_user, "users": list(self.users), "items": list(self.items)}
             forgotten = {} if self.forgotten is None else {"forgotten": self.forgotten, "erased": self.erased}
-            text = json.dumps(facts | forgotten).encode()
+            named = {"log": self.log} if self.log else {}
+            text = json.dumps(facts | forgotten | named).encode()
         body = text + self.events.tobytes()
         digest = hashlib.blake2b(body, digest_size=16).digest()
         return HEADER.pack(MARK, len(text), len(self.events), self.first, digest) + body
@@ -297,7 +299,7 @@ def _without(block: Block, numbers: set[int]) -> Block:
         return block
     events = block.events.copy()
     events[own] = ERASED
-    return Block(block.first, events, block.first_user, users, block.items, block.forgotten, block.erased)
+    return replace(block, events=events, users=users)
 
 
 def _replace(path: Path, data: bytes) -> None:
