@@ -12,20 +12,20 @@ from torch import Tensor
 from shortlist.data import UNKNOWN, Catalog, Query, Vocabulary
 from shortlist.errors import ConfigError
 from shortlist.grammar import Pipeline
-from shortlist.models.user_vectors import model_version
+from shortlist.models.user_vectors import state_key
 from shortlist.pipeline.about import About
 from shortlist.pipeline.batch.job import Observer
 from shortlist.pipeline.batch.recommend_all import UserIds, stream, write
 from shortlist.pipeline.batch.users import UnknownUsers
 from shortlist.pipeline.batch.write import Written
 from shortlist.pipeline.explain import Explanation, explain
-from shortlist.pipeline.live.states import live_states, state_models, with_vectors
+from shortlist.pipeline.live.states import check_bundle, live_states, read_users, state_versions, version_in
 from shortlist.pipeline.recipe import Recipe
 from shortlist.pipeline.request_seeds import request_seeds
 from shortlist.pipeline.run import Slate, run
 from shortlist.progress import Progress, silent
 from shortlist.stages.filters import Excluded
-from shortlist.state import ApplyReport, StateSettings, UserEvent, UserHistories, UserStates
+from shortlist.state import ApplyReport, LiveUsers, StateSettings, UserEvent, UserHistories, UserStates
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class Recommender:
     def live(self, settings: StateSettings | None = None, states: UserStates | None = None) -> "Recommender":
         """The recommender with these states of users, or with a new store, which `apply` adds events to."""
         own = live_states(self, settings or StateSettings()) if states is None else states
+        check_bundle(self, own)
         return replace(self, states=own)
 
     def apply(self, events: Sequence[UserEvent], now_ms: int) -> ApplyReport:
@@ -114,14 +115,12 @@ class Recommender:
 
     def query(self, requests: Sequence[Request]) -> Query:
         """A batch of requests; a given history replaces the stored one and live events."""
-        users = [self.row(request) for request in requests]
-        histories = [self.history(request) for request in requests]
+        found = self._read(requests)
         times = [self.about.ends if r.time is None else r.time for r in requests]
         seeds = request_seeds([r.seed for r in requests], [r.user for r in requests])
-        query = Query.of(histories, users, times, seeds)
-        if self.states is not None and self._has_vectors:
-            live = [None if r.history is not None else r.user for r in requests]
-            query = with_vectors(query, self.states, live)
+        query = Query.of(found.histories, found.rows, times, seeds)
+        if found.vectors is not None:
+            query = replace(query, context={**query.context, state_key(self._version): found.vectors})
         excluded = [self._known(request.exclude) for request in requests]
         widest = max((len(rows) for rows in excluded), default=0)
         if not widest:
@@ -134,14 +133,16 @@ class Recommender:
         if request.history is not None:
             return self._known(request.history)
         if self.states is not None and request.user is not None:
-            return self.states.history(request.user)
+            return self.states.history(request.user, self._version)
         return self.histories.of(self.row(request))
 
     def row(self, request: Request) -> int:
         """The row of the user of a request in the training data, -1 for an unknown one."""
         if request.user is None:
             return UNKNOWN
-        return self.users.row(request.user) if self.states is None else self.states.row(request.user)
+        if self.states is None:
+            return self.users.row(request.user)
+        return self.states.row(request.user, self._version)
 
     def knows(self, user: int | str | None) -> bool:
         """Whether a user is in the bundle or has live events."""
@@ -149,7 +150,8 @@ class Recommender:
             return False
         if self.states is None:
             return self.users.row(user) != UNKNOWN
-        return self.states.row(user) != UNKNOWN or bool(self.states.history(user))
+        version = self._version
+        return self.states.row(user, version) != UNKNOWN or bool(self.states.history(user, version))
 
     def recommend(self, request: Request) -> Slate:
         """Answer one request."""
@@ -235,11 +237,27 @@ class Recommender:
         )
 
     @cached_property
-    def _has_vectors(self) -> bool:
-        """Whether the states have vectors of a model of this pipeline."""
-        assert self.states is not None
-        models = state_models(self.pipeline)
-        return self.states.version in {model_version(model) for model in models}
+    def _own_versions(self) -> tuple[str, ...]:
+        return state_versions(self.pipeline)
+
+    @property
+    def _version(self) -> str:
+        """The version of the states that belongs to this bundle, which need not be the one that is served."""
+        assert self.states is not None, "there are no versions without states"
+        return version_in(self.states, self._own_versions)
+
+    def _read(self, requests: Sequence[Request]) -> LiveUsers:
+        """What requests are answered from; that of live users is read at one moment."""
+        if self.states is None:
+            return LiveUsers(
+                [self.row(one) for one in requests], [self.history(one) for one in requests], None
+            )
+        live = [None if one.history is not None else one.user for one in requests]
+        rows = [
+            UNKNOWN if user is not None else self.row(one) for user, one in zip(live, requests, strict=True)
+        ]
+        given = [list[int]() if one.history is None else self._known(one.history) for one in requests]
+        return read_users(self.states, self._version, live, LiveUsers(rows, given, None))
 
     def _known(self, items: Sequence[int | str]) -> list[int]:
         rows: list[int] = self.catalog.vocabulary.rows(items).tolist()

@@ -1,9 +1,10 @@
 """User states: live events of users, and a small record of each user that moves with every event."""
 
+from shortlist.state.bundle import rows_fingerprint
 from shortlist.state.events.event import RejectedEvent, UserEvent
 from shortlist.state.events.log import EventLog
 from shortlist.state.histories import UserHistories
-from shortlist.state.interface import UserStates
+from shortlist.state.interface import LiveUsers, UserStates
 from shortlist.state.migration import MigrationPolicy, MigrationReport
 from shortlist.state.report import ApplyReport, MemoryReport, StateReport
 from shortlist.state.settings import StateSettings
@@ -13,6 +14,7 @@ from shortlist.state.table.promotion import PromotionReport
 __all__ = [
     "ApplyReport",
     "EventLog",
+    "LiveUsers",
     "MemoryReport",
     "MigrationPolicy",
     "MigrationReport",
@@ -24,4 +26,5 @@ __all__ = [
     "UserHistories",
     "UserStateStore",
     "UserStates",
+    "rows_fingerprint",
 ]

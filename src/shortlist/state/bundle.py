@@ -17,6 +17,11 @@ Items = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
 
+def rows_fingerprint(users: Vocabulary, items: Vocabulary) -> str:
+    """A hash of the users and items that rows are numbers of."""
+    return f"{users.fingerprint} {items.fingerprint}"
+
+
 class BundleUsers:
     """The users, items and histories of a bundle beside an event log.
 
@@ -123,7 +128,7 @@ class BundleUsers:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of users, items and histories."""
-        digest = hashlib.blake2b(f"{self.users.fingerprint} {self.items.fingerprint}".encode(), digest_size=8)
+        digest = hashlib.blake2b(rows_fingerprint(self.users, self.items).encode(), digest_size=8)
         for part in (self._starts, self._items):
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()

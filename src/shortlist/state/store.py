@@ -12,11 +12,12 @@ from torch import Tensor
 from shortlist.data import UNKNOWN, Vocabulary
 from shortlist.errors import ConfigError, VersionMismatch, did_you_mean
 from shortlist.models.state_model import StateModel
-from shortlist.state.bundle import BundleUsers
+from shortlist.state.bundle import BundleUsers, rows_fingerprint
 from shortlist.state.events.batch import Batch, Events, late_events, sorted_events
 from shortlist.state.events.event import CheckedEvents, UserEvent, UserKey, checked, checked_columns, user_key
 from shortlist.state.events.log import EventLog
 from shortlist.state.histories import UserHistories
+from shortlist.state.interface import LiveUsers
 from shortlist.state.migration import MigrationPolicy, MigrationReport, filled
 from shortlist.state.monitoring import state_report
 from shortlist.state.report import ApplyReport, EventCounts, MemoryReport, StateReport
@@ -77,7 +78,14 @@ class UserStateStore:
     @property
     def versions(self) -> tuple[str, ...]:
         """The versions that have states, the oldest first."""
-        return tuple(self._bundles)
+        with self._lock:
+            return tuple(self._bundles)
+
+    def fingerprint(self, version: str) -> str:
+        """The `rows_fingerprint` of the users and items of a version."""
+        with self._lock:
+            bundle = self._bundle(version)
+            return rows_fingerprint(bundle.users, bundle.items)
 
     def close(self) -> None:
         """Close the event log."""
@@ -104,23 +112,31 @@ class UserStateStore:
                 checked_columns(users, rows, times, event_ids, n_items, now_ms, self._since_ms)
             )
 
-    def history(self, user_id: int | str) -> list[int]:
+    def read(self, user_ids: Sequence[int | str], version: str | None = None) -> LiveUsers:
+        """Rows, histories and vectors of users at one moment; raises VersionMismatch without states of `version`."""
+        with self._lock:
+            rows = [self.row(user, version) for user in user_ids]
+            histories = [self.history(user, version) for user in user_ids]
+            has_vectors = (self.version if version is None else version) in self._tables
+            return LiveUsers(rows, histories, self.query(user_ids, version) if has_vectors else None)
+
+    def history(self, user_id: int | str, version: str | None = None) -> list[int]:
         """Item rows of the bundle and of live events, oldest first; the newest `max_history` of them."""
         key, most = user_key(user_id), self.settings.max_history
         with self._lock:
-            own = self.bundle.history(self.bundle.row(key))
-            number = self.log.number(key)
+            bundle = self._bundle(version)
+            own, number = bundle.history(bundle.row(key)), self.log.number(key)
             if number == UNKNOWN:
                 return list(own[-most:].tolist())
             self._settle([number])
-            floor = self.bundle.floor_of(number)
-            rows = self.bundle.item_rows(self.log.item.values[self.log.rows(number, floor, most)])
+            live = self.log.rows(number, bundle.floor_of(number), most)
+            rows = bundle.item_rows(self.log.item.values[live])
             return list(np.concatenate([own, rows[rows >= 0]])[-most:].tolist())
 
-    def row(self, user_id: int | str) -> int:
+    def row(self, user_id: int | str, version: str | None = None) -> int:
         """Row of a user in the training data, -1 for one who was not there or was forgotten."""
         with self._lock:
-            return self.bundle.row(user_key(user_id))
+            return self._bundle(version).row(user_key(user_id))
 
     def changed(self) -> list[int | str]:
         """Users whose answers are not those of the bundle: they have live events, or were forgotten."""
@@ -298,14 +314,19 @@ class UserStateStore:
         """The states of a version, by default of the one that is served."""
         if not self._tables:
             raise ConfigError(NO_MODEL)
+        self._bundle(version)
+        return self._tables[self.version if version is None else version]
+
+    def _bundle(self, version: str | None) -> BundleUsers:
+        """The bundle of a version, by default of the one that is served."""
         if version is None:
-            return self._tables[self.version]
-        if version not in self._tables:
+            return self.bundle
+        if version not in self._bundles:
             raise VersionMismatch(
-                f"states: expected version {' or '.join(self._tables)}, got {version}; a state means nothing to "
-                f"another model, so load the bundle of the states or migrate them{did_you_mean(version, self._tables)}"
+                f"states: expected version {' or '.join(self._bundles)}, got {version}; a state means nothing to "
+                f"another model, so load the bundle of the states or migrate them{did_you_mean(version, self._bundles)}"
             )
-        return self._tables[version]
+        return self._bundles[version]
 
     def _settle(self, numbers: Sequence[int]) -> None:
         """Bring the events of users into their order and replay what changed."""

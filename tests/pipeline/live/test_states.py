@@ -1,13 +1,15 @@
 """Live users: answers follow every event, and are those of a recommender that has the whole history."""
 
 from dataclasses import replace
+from threading import Thread
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
-from shortlist.data import Query
-from shortlist.errors import ConfigError
+from shortlist.data import Catalog, Query, Vocabulary
+from shortlist.errors import ArtifactError, ConfigError, VersionMismatch
 from shortlist.grammar import as_pipeline
 from shortlist.models.user_vectors import model_version, state_key
 from shortlist.nominate import ModelNominator, Popular
@@ -17,7 +19,7 @@ from shortlist.pipeline.live.states import state_models
 from shortlist.pipeline.recommender import Request
 from shortlist.stages import ModelScorer, Seen
 
-from .live_users import HISTORIES, ITEM_WITHOUT_EVENTS, N_ITEMS, NOW, events, model, pipeline, recommender
+from .live_users import ITEM_WITHOUT_EVENTS, N_ITEMS, NOW, events, model, pipeline, recommender
 
 
 def slate(one, request):
@@ -149,11 +151,71 @@ def test_second_model_with_states_reads_histories():
 
 def test_replaced_pipeline_does_not_use_states_of_other_weights():
     one = recommender().live()
-    one.apply(events("a", [20, 21]), NOW)
     other = replace(one, pipeline=pipeline(model(seed=9)))
-    query = other.query([Request(user="a")])
-    assert not query.context
-    assert query.history[0].tolist() == [*HISTORIES["a"], 20, 21]
+    with pytest.raises(VersionMismatch, match="migrate the states"):
+        other.query([Request(user="a")])
+    with pytest.raises(VersionMismatch):
+        recommender(pipeline(model(seed=9))).live(states=one.states)
+
+
+def permuted(made=None):
+    """A bundle with the same items in another order."""
+    one = recommender(made)
+    names = Vocabulary.of(one.catalog.vocabulary.ids_of(list(range(N_ITEMS))[::-1]))
+    return replace(one, catalog=Catalog(names, pa.table({})))
+
+
+@pytest.mark.parametrize("other", [permuted(), recommender(users=("c", "b", "a"))])
+def test_states_of_another_catalogue_or_other_users_are_refused(other):
+    with pytest.raises(
+        ArtifactError, match=r"expected .* of the recommender; make the states from the same bundle"
+    ):
+        other.live(states=recommender().live().states)
+
+
+def test_two_versions_are_served_side_by_side_whichever_is_switched_to():
+    """Each recommender is answered with the rows, histories and vectors of its own bundle."""
+    first, second = recommender(), permuted(pipeline(model(seed=9)))
+    one, sent = first.live(), events("a", [20, 21, 3])
+    one.apply(sent, NOW)
+    (made,) = state_models(second.pipeline)
+    bundle = {"users": second.users, "items": second.catalog.vocabulary, "histories": second.histories}
+    one.states.migrate(made, model_version(made), NOW, **bundle)
+    two = second.live(states=one.states)
+    alone = [each.live() for each in (first, second)]
+    for each in alone:
+        each.apply(sent, NOW)
+    for version in (one.states.version, model_version(made)):
+        one.states.switch(version)
+        for each, expected in zip((one, two), alone, strict=True):
+            for user in ("a", "b", "new"):
+                assert each.history(Request(user=user)) == expected.history(Request(user=user))
+                check_same(slate(each, Request(user=user)), slate(expected, Request(user=user)))
+    one.states.retire(one.states.versions[0])
+    with pytest.raises(VersionMismatch):
+        one.query([Request(user="a")])
+
+
+@torch.no_grad()
+def test_history_and_vector_of_a_query_are_of_one_moment(monkeypatch):
+    one = recommender().live()
+    query = one.states.query
+
+    def after_an_event(*args):
+        thread = Thread(target=lambda: one.apply(events("a", [20]), NOW))
+        thread.start()
+        thread.join(0.2)
+        threads.append(thread)
+        return query(*args)
+
+    threads = []
+    monkeypatch.setattr(one.states, "query", after_an_event)
+    found = one.query([Request(user="a")])
+    threads[0].join()
+    (made,) = state_models(one.pipeline)
+    expected = made.users(found.history, found.user)
+    torch.testing.assert_close(found.context[state_key(one.states.version)], expected, rtol=1e-5, atol=1e-5)
+    assert one.history(Request(user="a"))[-1] == 20
 
 
 def test_pipeline_without_a_state_model_has_live_histories():
