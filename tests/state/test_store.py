@@ -121,6 +121,24 @@ def test_late_events_of_long_users_are_replayed_from_a_checkpoint(data):
     assert bits(store) == bits(applied(make_store(), events))
 
 
+class Counted(dict):
+    """A dictionary that must not be walked."""
+
+    def __iter__(self):
+        raise AssertionError("walked over all users whose events came out of order")
+
+
+def test_batch_costs_the_same_however_many_users_have_events_out_of_order():
+    events = [event(user, 100, second, second) for user in range(50) for second in (9, 5)]
+    store = applied(make_store(), events, 1)
+    assert len(store.log.disordered) == 50
+    store.log.disordered = Counted(store.log.disordered)
+    more = [event(3, 101, 7, 7), event(3, 101, 11, 11), event("new", 102, 8, 8)]
+    store.apply(more, NOW)
+    store.log.disordered = dict(store.log.disordered.items())
+    assert bits(store, [3, 4, "new"]) == bits(applied(make_store(), [*events, *more]), [3, 4, "new"])
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 def test_two_events_of_a_user_in_a_batch_are_two_sequential_applies(storage):
     """Spec test 38."""

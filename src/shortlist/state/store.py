@@ -360,7 +360,7 @@ class UserStateStore:
         first = events.starts[:-1]
         ordered = self.log.in_order(events.users, events.times[first], events.ids[first])
         if self.log.disordered:
-            ordered &= ~np.isin(events.users, list(self.log.disordered))
+            ordered &= [user not in self.log.disordered for user in events.users.tolist()]
         clean = events if ordered.all() else events.take(np.flatnonzero(ordered))
         moved = [(table, table.advanced(clean)) for table in self._tables.values()]
         owners = np.repeat(events.users, events.starts[1:] - events.starts[:-1])
