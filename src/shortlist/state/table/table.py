@@ -253,6 +253,31 @@ class StateTable:
                 users.tolist(), records["last_ts"].tolist(), records["last_event_id"].tolist(), strict=True
             )
         ]
+        kept = self._before_window(users, records, found)
+        if kept is not None:
+            records, found = kept
+        return self._after_rows(users, records, found)
+
+    def _before_window(
+        self, users: Numbers, records: Records, found: list[Numbers]
+    ) -> tuple[Records, list[Numbers]] | None:
+        """The records before the reorder window, which are kept, and the later rows; None where all are later."""
+        times, last = self.log.time.values, self.log.last_time.values[users] - self._window_ms
+        older = [int(times[rows].searchsorted(end)) for rows, end in zip(found, last.tolist(), strict=True)]
+        if not self.checkpoints.most or max(older, default=0) < SHORT:
+            return None
+        records = self._after_rows(users, records, [rows[:at] for rows, at in zip(found, older, strict=True)])
+        self._keep(users, records)
+        return records, [rows[at:] for rows, at in zip(found, older, strict=True)]
+
+    def _keep(self, users: Numbers, records: Records) -> None:
+        """Keep records of long users [U], from which later events that come out of order are replayed."""
+        newer = records["last_ts"] > self.checkpoints.newest_times(users)
+        kept = newer & (records["steps_since_base"] >= SHORT)
+        self.checkpoints.add(users[kept], records[kept])
+
+    def _after_rows(self, users: Numbers, records: Records, found: list[Numbers]) -> Records:
+        """Records [U] after these rows of the log."""
         starts, at = joined(found)
         if not len(at):
             return records
