@@ -58,10 +58,17 @@ def test_event_that_is_sent_again_counts_once(live):
     first = post(live, event("a", "i20", event_id="e1"), event("a", "i21", 1)).json()
     before = slate(live, user_id="a")
     again = post(live, event("a", "i20", event_id="e1"), event("a", "i21", 1)).json()
-    assert first["live"] == {"applied": 2, "duplicates": 0, "late": 0, "ignored": 0}
-    assert again["live"] == {"applied": 0, "duplicates": 2, "late": 0, "ignored": 0}
+    assert first["live"] == {"applied": 2, "duplicates": 0, "late": 0, "dropped": 0, "ignored": 0}
+    assert again["live"] == {"applied": 0, "duplicates": 2, "late": 0, "dropped": 0, "ignored": 0}
     assert (again["accepted"], again["rejected"]) == (2, [])
     assert slate(live, user_id="a") == before
+
+
+def test_late_events_that_are_dropped_are_not_accepted():
+    with live_service(LiveTo(settings=StateSettings(late="drop"))) as client:
+        answer = post(client, event("x", "i20", 10**6), event("x", "i21", 1)).json()
+    assert answer["accepted"] == 1
+    assert (answer["live"]["applied"], answer["live"]["late"], answer["live"]["dropped"]) == (1, 1, 1)
 
 
 def test_events_in_another_order_give_the_same_answer(live):
@@ -109,7 +116,7 @@ def test_wrong_events_are_named_with_the_reason_and_the_others_applied(live):
 def test_impressions_and_hidden_items_change_no_state(live):
     before = slate(live, user_id="a")
     found = post(live, event("a", "i20", kind="impression"), event("a", "i21", kind="hide")).json()["live"]
-    assert found == {"applied": 0, "duplicates": 0, "late": 0, "ignored": 2}
+    assert found == {"applied": 0, "duplicates": 0, "late": 0, "dropped": 0, "ignored": 2}
     assert slate(live, user_id="a") == before
 
 

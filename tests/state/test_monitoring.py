@@ -47,6 +47,14 @@ def test_report_counts_users_events_and_steps():
     assert store.report(NOW).steps_since_base["p95"] == pytest.approx(3.95)
 
 
+def test_dropped_events_are_of_those_that_were_offered():
+    store = make_store(late="drop")
+    applied(store, [event("new", 100, 1000), *(event("new", 100, second) for second in range(9))])
+    report = store.report(NOW)
+    assert (report.events.applied, report.events.late, report.events.dropped) == (1, 9, 9)
+    assert report.late_share == pytest.approx(0.9)
+
+
 def test_steps_since_the_base_saturate():
     store = make_store(model("plain"))
     table = store._tables["one"]

@@ -12,4 +12,5 @@ def test_bytes_are_shared_among_users_and_events():
 
 
 def test_offered_events_are_applied_repeated_or_rejected():
-    assert EventCounts(5, 2, 1, 1, {"bad_ids": 3, "bad_times": 1}).offered == 11
+    rejected = {"bad_ids": 3, "bad_times": 1}
+    assert EventCounts(applied=5, duplicates=2, late=1, disordered=1, rejected=rejected).offered == 11

@@ -62,11 +62,12 @@ async def accept_events(service: Service, body: EventsRequest, context: RequestC
         good = replace(received, live=tuple(at for at in received.live if at not in rejected))
         found, more = await service.do(lambda: _apply(service, good))
         live, rejected = {"live": found}, rejected | more
-    service.metrics.events.labels("accepted").inc(len(body.events) - len(rejected))
+    accepted = len(body.events) - len(rejected) - (live["live"].dropped if live else 0)
+    service.metrics.events.labels("accepted").inc(accepted)
     service.metrics.events.labels("rejected").inc(len(rejected))
     return EventsResponse(
         request_id=context.request_id,
-        accepted=len(body.events) - len(rejected),
+        accepted=accepted,
         rejected=[rejected[at] for at in sorted(rejected)],
         **live,
     )
@@ -118,6 +119,7 @@ def _apply(service: Service, received: Received) -> tuple[LiveEvents, Rejected]:
         applied=report.applied,
         duplicates=report.duplicates,
         late=report.late,
+        dropped=report.dropped,
         ignored=len(named) - len(moving),
     )
     service.live_events += report.applied

@@ -216,11 +216,12 @@ class RejectedEvent(BaseModel):
 
 
 class LiveEvents(BaseModel):
-    """What became of the accepted events that have a user_id."""
+    """What became of the events that have a user_id and are not rejected."""
 
     applied: int = Field(description="Events that changed the answers to their users.")
     duplicates: int = Field(description="Events that were there already.")
     late: int = Field(description="Events that are far older than a later one of their user.")
+    dropped: int = Field(description="Of them, those that are left out, which no other event is.")
     ignored: int = Field(description="Impressions and hidden items, which change no state.")
 
 
@@ -228,7 +229,7 @@ class EventsResponse(BaseModel):
     """How many events were written or applied; those that are none are named."""
 
     request_id: str
-    accepted: int
+    accepted: int = Field(description="Events that are neither rejected nor dropped because they are late.")
     rejected: list[RejectedEvent]
     live: LiveEvents | None = Field(None, description="Absent if no event has a user_id.")
 

@@ -14,10 +14,9 @@ class ApplyReport:
 
     applied: int = 0
     duplicates: int = 0  # events whose id the user has already
-    late: int = (
-        0  # older than the reorder window: part of `applied` if they are replayed, not if they are dropped
-    )
+    late: int = 0  # older than the reorder window: part of `applied` if they are replayed, else of `dropped`
     rejected: tuple[RejectedEvent, ...] = ()
+    dropped: int = 0  # late events that are left out
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,7 @@ class EventCounts:
     applied: int = 0
     duplicates: int = 0
     late: int = 0
+    dropped: int = 0  # late events that were left out
     disordered: int = 0  # not newer than the last event of their user: part of `applied`
     rejected: Mapping[str, int] = field(default_factory=dict)  # by the reason
     queries: int = 0  # user vectors that were asked for
@@ -62,7 +62,7 @@ class EventCounts:
 
     @property
     def offered(self) -> int:
-        return self.applied + self.duplicates + sum(self.rejected.values())
+        return self.applied + self.duplicates + self.dropped + sum(self.rejected.values())
 
     def with_batch(self, report: ApplyReport, disordered: int) -> Self:
         """The counts after a batch of events."""
@@ -71,6 +71,7 @@ class EventCounts:
             applied=self.applied + report.applied,
             duplicates=self.duplicates + report.duplicates,
             late=self.late + report.late,
+            dropped=self.dropped + report.dropped,
             disordered=self.disordered + disordered,
             rejected=dict(Counter(self.rejected) + Counter(one.code for one in report.rejected)),
         )

@@ -341,7 +341,8 @@ class UserStateStore:
         new = self.log.is_new(batch.users, batch.ids)
         late = new & late_events(batch, self.log.last_time.values, int(self.settings.reorder_seconds * 1000))
         kept = new & ~late if self.settings.late == "drop" else new
-        report = ApplyReport(int(kept.sum()), len(batch) - int(new.sum()), int(late.sum()), valid.rejected)
+        applied, fresh = int(kept.sum()), int(new.sum())
+        report = ApplyReport(applied, len(batch) - fresh, int(late.sum()), valid.rejected, fresh - applied)
         disordered = self._add(sorted_events(batch.take(kept))) if report.applied else 0
         self._counts = self._counts.with_batch(report, disordered)
         return report
