@@ -3,6 +3,7 @@
 import errno
 import json
 from datetime import UTC, datetime
+from threading import Thread
 
 import httpx
 import pytest
@@ -251,6 +252,7 @@ def test_forgotten_user_is_a_new_one(live):
 def test_counts_and_sizes_are_in_the_metrics(live):
     post(live, event("a", "i20", event_id="e"), event("b", "i20"), event("b", "nothing"))
     post(live, event("a", "i20", event_id="e"), event("a", "i2", kind="impression"))
+    slate(live, user_id="a")
     text = live.get("/metrics").text
     for outcome, count in (("applied", 2), ("duplicates", 1), ("late", 0), ("rejected", 1), ("ignored", 1)):
         assert f'shortlist_live_events_total{{outcome="{outcome}"}} {count}.0' in text
@@ -260,7 +262,28 @@ def test_counts_and_sizes_are_in_the_metrics(live):
     assert float(values['shortlist_live_steps{quantile="p95"}']) >= 1
     assert float(values['shortlist_live_staleness_seconds{quantile="p50"}']) > 0
     assert float(values['shortlist_live_step_norm{group="new"}']) > 0
+    assert float(values['shortlist_live_share{kind="disordered"}']) == 0
+    assert float(values['shortlist_live_share{kind="late"}']) == 0
+    assert float(values['shortlist_live_share{kind="mismatched"}']) == 0
     assert '"a"' not in text  # no ids
+
+
+def test_metrics_wait_for_busy_states_without_stopping_other_requests(live):
+    post(live, event("a", "i20"))
+    slate(live, user_id="a")
+    answers = {}
+    threads = [
+        Thread(target=lambda path=path: answers.update({path: live.get(path).status_code}))
+        for path in ("/metrics", "/livez")
+    ]
+    with live.service.recommender.states._lock:
+        threads[0].start()
+        threads[0].join(0.2)  # it waits for the lock
+        threads[1].start()
+        threads[1].join(5)
+        assert answers == {"/livez": 200}
+    threads[0].join()
+    assert answers["/metrics"] == 200
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """State shared by the routes: recommender, worker, metrics and readiness."""
 
+from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, TypeVar
@@ -107,12 +108,13 @@ class Service:
         """Whether live events, and which users were forgotten, are there after a restart."""
         return self.live_to is not None and self.live_to.folder is not None
 
-    def measure(self) -> None:
-        """Bring the metrics of log and states up to date."""
+    async def measure(self) -> None:
+        """Bring the metrics of log and states up to date; states are read in another thread, since they may be busy."""
         if self.log is not None:
             self.metrics.logged(self.log.counts)
-        if self.recommender.states is not None:
-            self.metrics.live(self.recommender.states, now_ms())
+        states = self.recommender.states
+        if states is not None:
+            await to_thread(self.metrics.live, states, now_ms())
 
     @property
     def components(self) -> dict[str, str]:

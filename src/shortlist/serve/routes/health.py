@@ -37,7 +37,7 @@ async def get_readyz(service: TheService, response: Response) -> Readiness:
 )
 async def get_metrics(service: TheService) -> Response:
     """Metrics since the start."""
-    service.measure()
+    await service.measure()
     return Response(service.metrics.text(), media_type=TEXT)
 
 
