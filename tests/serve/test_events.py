@@ -186,6 +186,15 @@ def test_events_beyond_the_limit_of_the_service_are_refused():
         assert post(client, event("a", "i2")).json()["live"]["applied"] == 1
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_full_service_says_what_to_do_without_losing_who_was_forgotten(tmp_path, kept):
+    to = LiveTo(str(tmp_path)) if kept else LiveTo()
+    with client_of(make_app(recommender(), Limits(live_events=0), live_to=to)) as client:
+        detail = check_problem(post(client, event("a", "i1")), 507, "storage")["detail"]
+    assert "refresh the bundle" in detail
+    assert ("trim the log of --state" in detail, "do not delete it" in detail) == (kept, kept)
+
+
 def test_disk_that_cannot_be_written_refuses_the_events_and_changes_no_answer(tmp_path, monkeypatch):
     with live_service(LiveTo(str(tmp_path))) as client:
         before = slate(client, user_id="a")

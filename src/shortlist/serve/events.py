@@ -25,6 +25,10 @@ from shortlist.state import UserEvent
 
 UNMOVED = ("impression", "hide")  # events that do not change the state of a user: he took nothing
 NO_LIVE_USERS = "the service has several processes, which share no live users; start it with one worker"
+TRIM = (
+    "and trim the log of --state (guide: User states, A log that is too long); do not delete it, because it also has "
+    "which users were forgotten"
+)
 
 Rejected = dict[int, RejectedEvent]
 
@@ -131,12 +135,9 @@ def _check_room(service: Service, count: int) -> None:
     """Refuse events beyond the limit of memory."""
     most = service.limits.live_events
     if service.live_events + count > most:
-        full = (
-            f"the service holds {service.live_events} live events, {most} at most; put them into the bundle"
-        )
-        raise RefusedError(
-            "storage", f"{full} and start with an empty --state", headers={"Retry-After": "10"}
-        )
+        full = f"the service holds {service.live_events} live events, {most} at most; refresh the bundle with them"
+        then = TRIM if service.keeps_events else "and start the service again"
+        raise RefusedError("storage", f"{full} {then}", headers={"Retry-After": "10"})
 
 
 def _user_event(event: Event) -> UserEvent:

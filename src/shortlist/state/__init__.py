@@ -1,6 +1,7 @@
 """User states: live events of users, and a small record of each user that moves with every event."""
 
 from shortlist.state.bundle import rows_fingerprint
+from shortlist.state.events.archive import event_table, trim_log
 from shortlist.state.events.event import RejectedEvent, UserEvent
 from shortlist.state.events.log import EventLog
 from shortlist.state.histories import UserHistories
@@ -26,5 +27,7 @@ __all__ = [
     "UserHistories",
     "UserStateStore",
     "UserStates",
+    "event_table",
     "rows_fingerprint",
+    "trim_log",
 ]

@@ -177,6 +177,14 @@ class EventLog:
         if number >= 0:
             self._erase(number)
 
+    def add_forgotten(self, digest: int, newest: int) -> None:
+        """Take over a user who was forgotten in another log."""
+        if self.file is not None:
+            block = Block(self.size, np.empty(0, EVENT), forgotten=(digest, newest), log=self._unnamed)
+            self.file.forget(block, ())
+            self._unnamed = ""
+        self.forgotten[digest] = newest
+
     def clean(self) -> None:
         """Erase users who were forgotten from the files; after an error it can be called again."""
         if self.file is not None:
