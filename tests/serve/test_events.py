@@ -184,6 +184,8 @@ def test_events_beyond_the_limit_of_the_service_are_refused():
         problem = check_problem(post(client, event("a", "i2"), event("b", "i2")), 507, "storage")
         assert "2 live events, 3 at most" in problem["detail"]
         assert post(client, event("a", "i2")).json()["live"]["applied"] == 1
+        client.post("/v1/forget", json={"user_id": "a"})
+        assert post(client, event("b", "i2"), event("b", "i3")).json()["live"]["applied"] == 2
 
 
 @pytest.mark.parametrize("kept", [True, False])

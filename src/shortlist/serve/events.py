@@ -85,6 +85,7 @@ def forget(service: Service, body: ForgetRequest, context: RequestContext) -> Fo
     known = recommender.knows(body.user_id)
     with _storage(service, 0):
         recommender.states.forget(body.user_id)
+    service.live_events = recommender.states.memory().events  # those of the user have freed their places
     return ForgetResponse(request_id=context.request_id, known_user=known, durable=service.keeps_events)
 
 
