@@ -24,6 +24,17 @@ def test_events_are_sorted_by_user_time_and_id():
     assert found.take(np.zeros(0, int)).starts.tolist() == [0]
 
 
+def test_late_events_of_more_than_a_million_users():
+    count = (1 << 20) + 10
+    times = np.full(2 * count, 2**42)
+    times[1::2] -= 1000
+    users = np.repeat(np.arange(count, dtype=np.int32), 2)
+    many = Batch(users, users, times, np.zeros(2 * count, np.uint64))
+    late = late_events(many, np.full(count, -1), 500)
+    assert not late[::2].any()
+    assert late[1::2].all()
+
+
 EVENTS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 5)), max_size=20)
 
 

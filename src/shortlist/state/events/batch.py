@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-SPAN = 1 << 43  # more than any time
 Numbers = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
@@ -67,8 +66,11 @@ def late_events(batch: Batch, last_times: NDArray[np.int64], window_ms: int) -> 
     users, times = batch.users[order], batch.times[order]
     before = last_times[users]
     same = users[1:] == users[:-1]
-    group = np.concatenate([np.zeros(1, np.int64), (~same).cumsum()]) * SPAN
-    newest = np.maximum.accumulate(group + times) - group
+    distinct, ranks = np.unique(
+        times, return_inverse=True
+    )  # times of all users together would not fit 64 bits
+    group = np.concatenate([np.zeros(1, np.int64), (~same).cumsum()]) * len(distinct)
+    newest = distinct[np.maximum.accumulate(group + ranks) - group]
     before[1:][same] = np.maximum(before[1:], newest[:-1])[same]
     late = np.zeros(len(users), bool)
     late[order] = times < before - window_ms
