@@ -32,7 +32,9 @@ def code(since_ms=0, **values):
     return found.rejected[0].code if found.rejected else ""
 
 
-@pytest.mark.parametrize("user", ["", None, 1.5, True, b"u", ["u"], "x" * (MOST_TEXT + 1), float("nan")])
+@pytest.mark.parametrize(
+    "user", ["", None, 1.5, True, b"u", ["u"], "x" * (MOST_TEXT + 1), float("nan"), "a\ud800"]
+)
 def test_bad_user_is_rejected(user):
     assert code(user_id=user) == "bad_ids"
 

@@ -18,9 +18,10 @@ MOST_TEXT = 512  # characters of an id
 CLOCK_MS = 5 * 60_000  # how far the clock of a client may be ahead
 LATEST_MS = 1 << 42  # the year 2109
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which is in no file
 EXPECTED = {
     "bad_ids": "expected a user_id and an item_id that are whole numbers or text, and an event_id that is a whole "
-    f"number of 64 bits without sign or text; text has at most {MOST_TEXT} characters",
+    f"number of 64 bits without sign or text; text has at most {MOST_TEXT} characters, all of them whole",
     "unknown_items": "expected an item of the catalogue",
     "bad_times": "expected times in milliseconds since 1970",
     "from_the_future": "expected a time_ms that is not after now_ms; check the clock of the client",
@@ -176,5 +177,5 @@ def _problem(event: UserEvent, row: int, key: int | None, since_ms: int, latest:
 
 def _is_id(value: object) -> bool:
     if isinstance(value, str):
-        return 0 < len(value) <= MOST_TEXT
+        return 0 < len(value) <= MOST_TEXT and not SURROGATE.search(value)
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
