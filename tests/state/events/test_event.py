@@ -115,4 +115,12 @@ def test_number_and_its_text_are_one_user():
 def test_text_of_an_event_id_is_hashed():
     assert event_key("a") == event_key("a") != event_key("b")
     assert 0 <= event_key("\ud800") < 2**64
-    assert event_key("5") != event_key(5)
+
+
+def test_number_and_its_text_are_one_event_id():
+    for number in (0, 7, 2**64 - 1):
+        assert event_key(str(number)) == event_key(number) == number
+    for text in ("07", "-7", "7.0", " 7", "٧", str(2**64)):
+        assert event_key(text) not in (7, 2**64)
+    found = checked([GOOD, UserEvent("u", 100, 5, 7), UserEvent("u", 100, 5, "7")], CATALOGUE, NOW)
+    assert found.ids[1:].tolist() == [7, 7]

@@ -18,6 +18,7 @@ MOST_TEXT = 512  # characters of an id
 CLOCK_MS = 5 * 60_000  # how far the clock of a client may be ahead
 LATEST_MS = 1 << 42  # the year 2109
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+NUMBER = re.compile(r"0|[1-9][0-9]{0,19}")
 SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which is in no file
 EXPECTED = {
     "bad_ids": "expected a user_id and an item_id that are whole numbers or text, and an event_id that is a whole "
@@ -132,8 +133,13 @@ def checked_columns(
 
 
 def event_key(event_id: object) -> int | None:
-    """An event id as a number of 64 bits: text is hashed; None for what is no id."""
+    """An event id as a number of 64 bits; None for what is no id.
+
+    7 and "7" are one id, as with users; other text is hashed.
+    """
     if isinstance(event_id, str):
+        if NUMBER.fullmatch(event_id) and int(event_id) < 1 << 64:
+            return int(event_id)
         return _hashed(event_id) if 0 < len(event_id) <= MOST_TEXT else None
     if isinstance(event_id, bool) or not isinstance(event_id, int | np.integer):
         return None
