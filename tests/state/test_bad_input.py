@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.errors import ArtifactError, VersionMismatch
+from shortlist.errors import ArtifactError, DataError, VersionMismatch
 from shortlist.state import UserEvent
 from tests.state.live_world import (
     NOW,
@@ -79,6 +79,15 @@ def test_invalid_events_of_a_batch_are_left_out_with_their_reasons():
         "from_the_future": 1,
     }
     assert store.apply([], NOW).applied == 0
+
+
+@pytest.mark.parametrize("now_ms", [math.nan, None, 1e12, "5", True])
+def test_time_that_is_none_is_refused(now_ms):
+    store, columns = make_store(), (["u0"], [100], np.array([10**15]), np.array([1]))
+    for call in (lambda: store.apply([event()], now_ms), lambda: store.apply_columns(*columns, now_ms)):
+        with pytest.raises(DataError, match="expected now_ms in whole milliseconds since 1970, got"):
+            call()
+    assert store.history("u0") == [1, 2, 3]
 
 
 def test_threads_apply_and_query_at_once():

@@ -68,7 +68,7 @@ def checked(events: Sequence[UserEvent], items: Vocabulary, now_ms: int, since_m
     """The valid events, and those that are none with the first reason."""
     users, rows, times, ids = list[UserKey](), list[int](), list[int](), list[int]()
     rejected = list[RejectedEvent]()
-    latest = now_ms + CLOCK_MS
+    latest = _latest(now_ms)
     for index, event in enumerate(events):
         row = items.row(event.item_id) if _is_id(event.item_id) else UNKNOWN
         key = event_key(event.event_id)
@@ -106,7 +106,7 @@ def checked_columns(
         "bad_ids": ids < 0 if signed else np.zeros(len(ids), bool),
         "unknown_items": (rows < 0) | (rows >= n_items),
         "bad_times": (times < 0) | (times > LATEST_MS),
-        "from_the_future": times > now_ms + CLOCK_MS,
+        "from_the_future": times > _latest(now_ms),
         "before_the_bundle": times < since_ms,
     }
     bad = np.logical_or.reduce(list(reasons.values()))
@@ -160,6 +160,15 @@ def user_key(user_id: object) -> UserKey:
 def user_digest(user_id: UserKey) -> int:
     """A hash of a user that is kept after the user was forgotten."""
     return _hashed(f"user {user_key(user_id)}")
+
+
+def _latest(now_ms: object) -> int:
+    """The latest time of an event; NaN would let every time pass."""
+    if isinstance(now_ms, bool) or not isinstance(now_ms, int | np.integer):
+        raise DataError(
+            f"states: expected now_ms in whole milliseconds since 1970, got {now_ms!r}; give int(1000 * time.time())"
+        )
+    return int(now_ms) + CLOCK_MS
 
 
 def _hashed(text: str) -> int:
