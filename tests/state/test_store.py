@@ -220,8 +220,8 @@ def test_forgotten_user_begins_from_the_common_start(storage):
         np.testing.assert_allclose(store.query([user]), start, atol=1e-6)
     assert bits(store, ("u0", "u2", "u3", 7)) == others
     assert not any(one in ("u1", "new") for one in store.log.users)
-    fresh = applied(make_store(which, storage=storage), [event("else", 104, 5)])
-    store.apply([event("u1", 104, 5)], NOW)
+    fresh = applied(make_store(which, storage=storage), [event("else", 104, 100)])
+    store.apply([event("u1", 104, 100)], NOW)
     assert bits(store, ["u1"]) == bits(fresh, ["else"])
     assert store.history("u1") == [4]
 
@@ -263,6 +263,26 @@ def test_forgotten_user_is_gone_when_the_disk_is_full_and_later_events_stay(tmp_
     with EventLog(tmp_path) as again:
         assert make_store(log=again).history("u1") == [7]
         assert bits(make_store(log=again)) == expected
+
+
+def test_event_from_before_the_user_was_forgotten_is_rejected_when_it_is_sent_again(tmp_path):
+    with EventLog(tmp_path) as log:
+        store = applied(make_store(log=log), [event("u1", 104, 5), event("u0", 104, 7)])
+        store.forget("u1")
+        assert store.apply([event("u0", 104, 6)], NOW).applied == 1
+    with EventLog(tmp_path) as log:
+        store = make_store(log=log)
+        sent = [event("u1", 104, 5), event("u1", 105, 7), event("u1", 105, 7.001, 8), event("u0", 104, 5)]
+        report = store.apply(sent, NOW)
+        assert [(one.index, one.code) for one in report.rejected] == [
+            (0, "before_forgotten"),
+            (1, "before_forgotten"),
+        ]
+        users, items = [one.user_id for one in sent], [one.item_id for one in sent]
+        times = np.array([one.time_ms for one in sent])
+        again = store.apply_columns(users, items, times, 100 + np.arange(4), NOW)
+        assert again.rejected == report.rejected
+        assert store.history("u1") == [5, 5]
 
 
 def test_changed_users_are_those_with_live_events_or_forgotten():

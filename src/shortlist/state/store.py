@@ -95,7 +95,7 @@ class UserStateStore:
     def apply(self, events: Sequence[UserEvent], now_ms: int) -> ApplyReport:
         """Add events at once; all valid ones or, after an error, none."""
         with self._lock:
-            return self._apply(checked(events, self.items, now_ms, self._since_ms))
+            return self._apply(checked(events, self.items, now_ms, self._since_ms, self.log.forgotten))
 
     def apply_columns(
         self,
@@ -109,7 +109,9 @@ class UserStateStore:
         with self._lock:
             rows, n_items = self.items.rows(items), len(self.items)
             return self._apply(
-                checked_columns(users, rows, times, event_ids, n_items, now_ms, self._since_ms)
+                checked_columns(
+                    users, rows, times, event_ids, n_items, now_ms, self._since_ms, self.log.forgotten
+                )
             )
 
     def read(self, user_ids: Sequence[int | str], version: str | None = None) -> LiveUsers:

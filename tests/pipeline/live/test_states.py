@@ -244,7 +244,7 @@ def test_forgotten_user_is_a_new_one():
     assert not one.knows("a")
     check_same(slate(one, Request(user="a")), slate(one, Request(user="nobody")))
     assert one.query([Request(user="a")]).user.tolist() == [-1]
-    one.apply(events("a", [21]), NOW)
+    one.apply(events("a", [21], NOW - 500), NOW)
     assert one.knows("a")
     assert one.query([Request(user="a")]).history.tolist() == [[21]]
 

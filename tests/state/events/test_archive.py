@@ -23,11 +23,10 @@ def test_table_has_all_events_of_users_who_were_not_forgotten(tmp_path):
 def test_trimmed_log_gives_the_same_states_beside_a_bundle_that_has_the_other_events(tmp_path):
     """Users who were forgotten stay so, and all that they did later counts."""
     with EventLog(tmp_path / "old") as log:
-        store = applied(
-            make_store(log=log), [event("u0", 101, 5), event("u1", 101, 5), event("new", 103, 30)]
-        )
+        store = applied(make_store(log=log), [event("u0", 101, 5), event("u1", 101, 5)])
         store.forget("u1")
-        applied(store, [event("u1", 102, 8), event("u0", 104, 25), event("u1", 105, 40)])
+        more = event("u1", 102, 8), event("u0", 104, 25), event("new", 103, 30), event("u1", 105, 40)
+        applied(store, more)
         refreshed = make_store(log=log, since_ms=20 * SECOND)
         expected = bits(refreshed), [refreshed.history(user) for user in ("u0", "u1", "new")]
     assert trim_log(tmp_path / "old", tmp_path / "new", 20 * SECOND) == 1

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -27,8 +27,12 @@ EXPECTED = {
     "bad_times": "expected times in milliseconds since 1970",
     "from_the_future": "expected a time_ms that is not after now_ms; check the clock of the client",
     "before_the_bundle": "expected a time_ms after the events that the bundle was made from",
+    "before_forgotten": "expected a time_ms after the newest event at the time when the user was forgotten",
 }
 """What was expected, by the reason of a rejection."""
+
+
+NOBODY: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +68,25 @@ class CheckedEvents:
         return len(self.users)
 
 
-def checked(events: Sequence[UserEvent], items: Vocabulary, now_ms: int, since_ms: int = 0) -> CheckedEvents:
-    """The valid events, and those that are none with the first reason."""
+def checked(
+    events: Sequence[UserEvent],
+    items: Vocabulary,
+    now_ms: int,
+    since_ms: int = 0,
+    forgotten: Mapping[int, int] = NOBODY,
+) -> CheckedEvents:
+    """The valid events, and those that are none with the first reason.
+
+    `forgotten` has the `user_digest` of users who were forgotten, with the time of the newest event then: an event up
+    to it may be one that was sent again.
+    """
     users, rows, times, ids = list[UserKey](), list[int](), list[int](), list[int]()
     rejected = list[RejectedEvent]()
     latest = _latest(now_ms)
     for index, event in enumerate(events):
         row = items.row(event.item_id) if _is_id(event.item_id) else UNKNOWN
         key = event_key(event.event_id)
-        code = _problem(event, row, key, since_ms, latest)
+        code = _problem(event, row, key, since_ms, latest, forgotten)
         if code or key is None:
             rejected.append(RejectedEvent(index, code, EXPECTED[code]))
             continue
@@ -92,6 +106,7 @@ def checked_columns(
     n_items: int,
     now_ms: int,
     since_ms: int = 0,
+    forgotten: Mapping[int, int] = NOBODY,
 ) -> CheckedEvents:
     """The same for columns: item rows, -1 = unknown, and event ids that are numbers."""
     columns = (np.asarray(item_rows), np.asarray(times), np.asarray(ids))
@@ -109,8 +124,11 @@ def checked_columns(
         "from_the_future": times > _latest(now_ms),
         "before_the_bundle": times < since_ms,
     }
-    bad = np.logical_or.reduce(list(reasons.values()))
     keys = [user_key(user) if _is_id(user) else None for user in users]
+    if forgotten:
+        ends = {key: _end_of(key, forgotten) for key in set(keys)}
+        reasons["before_forgotten"] = times <= np.array([ends[key] for key in keys], np.int64)
+    bad = np.logical_or.reduce(list(reasons.values()))
     if not bad.any() and None not in keys:
         valid = [key for key in keys if key is not None]
         return CheckedEvents(valid, rows.astype(np.int32), times.astype(np.int64), ids.astype(np.uint64))
@@ -176,7 +194,9 @@ def _hashed(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
-def _problem(event: UserEvent, row: int, key: int | None, since_ms: int, latest: int) -> str:
+def _problem(
+    event: UserEvent, row: int, key: int | None, since_ms: int, latest: int, forgotten: Mapping[int, int]
+) -> str:
     """The reason why an event is none, empty where it is one."""
     if key is None or not _is_id(event.user_id) or not _is_id(event.item_id):
         return "bad_ids"
@@ -187,7 +207,14 @@ def _problem(event: UserEvent, row: int, key: int | None, since_ms: int, latest:
         return "bad_times"
     if time > latest:
         return "from_the_future"
-    return "before_the_bundle" if time < since_ms else ""
+    if time < since_ms:
+        return "before_the_bundle"
+    return "before_forgotten" if forgotten and time <= _end_of(user_key(event.user_id), forgotten) else ""
+
+
+def _end_of(user: UserKey | None, forgotten: Mapping[int, int]) -> int:
+    """The time up to which events of a user were forgotten, -1 without one."""
+    return -1 if user is None else forgotten.get(user_digest(user), -1)
 
 
 def _is_id(value: object) -> bool:
