@@ -3,6 +3,7 @@
 from shortlist.state import (
     ApplyReport,
     EventLog,
+    LiveUsers,
     MemoryReport,
     MigrationPolicy,
     MigrationReport,
@@ -14,11 +15,15 @@ from shortlist.state import (
     UserHistories,
     UserStates,
     UserStateStore,
+    event_table,
+    rows_fingerprint,
+    trim_log,
 )
 
 __all__ = [
     "ApplyReport",
     "EventLog",
+    "LiveUsers",
     "MemoryReport",
     "MigrationPolicy",
     "MigrationReport",
@@ -30,4 +35,7 @@ __all__ = [
     "UserHistories",
     "UserStateStore",
     "UserStates",
+    "event_table",
+    "rows_fingerprint",
+    "trim_log",
 ]
