@@ -90,9 +90,10 @@ class Recommender:
 
     def live(self, settings: StateSettings | None = None, states: UserStates | None = None) -> "Recommender":
         """The recommender with these states of users, or with a new store, which `apply` adds events to."""
-        own = live_states(self, settings or StateSettings()) if states is None else states
-        check_bundle(self, own)
-        return replace(self, states=own)
+        if states is None:
+            return replace(self, states=live_states(self, settings or StateSettings()))
+        check_bundle(self, states)
+        return replace(self, states=states)
 
     def apply(self, events: Sequence[UserEvent], now_ms: int) -> ApplyReport:
         """Add live events; the next requests of their users are answered from these too, without a training."""

@@ -83,9 +83,11 @@ def forget(service: Service, body: ForgetRequest, context: RequestContext) -> Fo
     if recommender.states is None:
         raise RefusedError("no-live-users", NO_LIVE_USERS)
     known = recommender.knows(body.user_id)
-    with _storage(service, 0):
-        recommender.states.forget(body.user_id)
-    service.live_events = recommender.states.memory().events  # those of the user have freed their places
+    try:
+        with _storage(service, 0):
+            recommender.states.forget(body.user_id)
+    finally:  # a full disk keeps the rows in the files, not in memory
+        service.live_events = recommender.states.memory().events
     return ForgetResponse(request_id=context.request_id, known_user=known, durable=service.keeps_events)
 
 
