@@ -190,6 +190,17 @@ def test_forgotten_user_is_unknown_after_a_restart_with_the_migrated_bundle():
     assert (later.row("u1"), later.history("u1")) == (-1, [])
 
 
+def test_changed_users_are_those_of_a_version():
+    store, _ = migrated(users=Vocabulary.of(["new", "u3", "u0"]), events=EVENTS[:3])
+    for user in ("u5", "u3"):
+        store.forget(user)
+    assert "u5" in store.changed("one")
+    assert "u5" not in store.changed("two")
+    assert "u3" in store.changed("two")
+    with pytest.raises(VersionMismatch):
+        store.changed("three")
+
+
 def test_forgotten_user_is_in_no_version():
     store, _ = migrated(MigrationPolicy(last_events=3))
     store.forget("new")

@@ -49,7 +49,7 @@ class UserStates(Protocol):
     def row(self, user_id: int | str, version: str | None = None) -> int:
         """Row of a user in the training data, -1 for one who was not there or was forgotten."""
 
-    def changed(self) -> list[int | str]:
+    def changed(self, version: str | None = None) -> list[int | str]:
         """Users whose answers are not those of the bundle: they have live events, or were forgotten."""
 
     def query(self, user_ids: Sequence[int | str], version: str | None = None) -> Tensor:

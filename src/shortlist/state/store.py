@@ -140,12 +140,12 @@ class UserStateStore:
         with self._lock:
             return self._bundle(version).row(user_key(user_id))
 
-    def changed(self) -> list[int | str]:
+    def changed(self, version: str | None = None) -> list[int | str]:
         """Users whose answers are not those of the bundle: they have live events, or were forgotten."""
         with self._lock:
             live = [self.log.users[number] for number in self.log.with_events().tolist()]
             ids = [key for key in live if key is not None]
-            return [*ids, *set(map(user_key, self.bundle.forgotten)).difference(ids)]
+            return [*ids, *set(map(user_key, self._bundle(version).forgotten)).difference(ids)]
 
     def query(self, user_ids: Sequence[int | str], version: str | None = None) -> Tensor:
         """User vectors [B, D]; raises VersionMismatch where no states of `version` are there."""
