@@ -5,7 +5,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from shortlist.errors import VersionMismatch
+from shortlist.models.user_vectors import model_version
 from shortlist.pipeline.live.batch import batch_users
+from shortlist.pipeline.live.states import state_models
 from shortlist.pipeline.recommender import Request
 from shortlist.state import StateSettings
 
@@ -97,10 +100,22 @@ def test_forgotten_users_of_a_batch_are_answered_as_alone(storage):
         check_same(rows_of(table, user), slate(one, Request(user=user)))
 
 
-def test_batch_of_a_replaced_pipeline_reads_histories():
+def test_batch_of_a_replaced_pipeline_is_refused_as_single_requests_are():
     one = recommender().live()
     one.apply(events("a", [20, 21]), NOW)
     other = replace(one, pipeline=pipeline(model(seed=9)))
     assert batch_users(one, None, "answer").states is one.states
-    assert batch_users(other, None, "answer").states is None
-    check_same(rows_of(other.recommend_all().read_all(), "a"), slate(other, Request(user="a")))
+    with pytest.raises(VersionMismatch):
+        other.recommend_all()
+
+
+def test_batch_has_the_states_of_its_own_version():
+    one, second = recommender().live(), recommender(pipeline(model(seed=9)))
+    one.apply(events("a", [20, 21]), NOW)
+    (made,) = state_models(second.pipeline)
+    one.states.migrate(made, model_version(made), NOW)
+    two = second.live(states=one.states)
+    for version in one.states.versions:
+        one.states.switch(version)
+        for each in (one, two):
+            check_same(rows_of(each.recommend_all().read_all(), "a"), slate(each, Request(user="a")))

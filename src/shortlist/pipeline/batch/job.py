@@ -41,6 +41,7 @@ class BatchJob:
     time: int  # of all requests
     seed: int  # of all requests; draws differ by user
     observe: Observer | None = None  # called once per answered batch, from several threads
+    version: str | None = None  # of the vectors of the states
     states: UserStates | None = None  # they give the vectors of live users, for a model of the pipeline
     live: NDArray[np.bool_] | None = None  # whether users [U] are live; None: nobody is
 
@@ -106,7 +107,10 @@ class BatchJob:
             return query
         live = self.live[places].tolist()
         return with_vectors(
-            query, self.states, [user if one else None for user, one in zip(ids, live, strict=True)]
+            query,
+            self.states,
+            [user if one else None for user, one in zip(ids, live, strict=True)],
+            self.version,
         )
 
 

@@ -68,7 +68,15 @@ def _job(
 ) -> BatchJob:
     ends = recommender.about.ends
     return BatchJob(
-        offline(pipeline), found.histories, found.users, ends, seed, observe, found.states, found.live
+        offline(pipeline),
+        found.histories,
+        found.users,
+        ends,
+        seed,
+        observe,
+        found.version,
+        found.states,
+        found.live,
     )
 
 

@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data import UNKNOWN, Vocabulary
-from shortlist.models.user_vectors import model_version
 from shortlist.pipeline.batch.users import UnknownUsers, Users, select_users
-from shortlist.pipeline.live.states import state_models
+from shortlist.pipeline.live.states import NO_MODEL, state_versions, version_in
 from shortlist.state import UserHistories, UserStates
 
 if TYPE_CHECKING:  # its methods call these functions
@@ -26,6 +25,7 @@ class BatchUsers:
     users: Users
     histories: UserHistories
     states: UserStates | None = None  # with vectors of a model of the pipeline
+    version: str | None = None  # of these vectors
     live: NDArray[np.bool_] | None = None  # whether users [U] are changed in the states
 
 
@@ -37,14 +37,21 @@ def batch_users(
     Users who are not in the bundle, or were forgotten, get rows behind its users: a model knows nothing of these rows.
     """
     known, states = recommender.users, recommender.states
-    changed = [] if states is None else states.changed()
-    if states is None or not changed:
+    if states is None:
+        return BatchUsers(select_users(known, ids, unknown), recommender.histories)
+    version = version_in(states, state_versions(recommender.pipeline))
+    changed = states.changed(version)
+    if not changed:
         return BatchUsers(select_users(known, ids, unknown), recommender.histories)
     every = known.extended(_vocabulary(changed, known))
     rows = [every.row(user) for user in changed]
-    forgotten = [row for row, user in zip(rows, changed, strict=True) if states.row(user) != row < len(known)]
+    forgotten = [
+        row for row, user in zip(rows, changed, strict=True) if states.row(user, version) != row < len(known)
+    ]
     moved = {row: len(every) + place for place, row in enumerate(forgotten)}
-    own = {moved.get(row, row): states.history(user) for row, user in zip(rows, changed, strict=True)}
+    own = {
+        moved.get(row, row): states.history(user, version) for row, user in zip(rows, changed, strict=True)
+    }
     users = select_users(every, ids, unknown)
     if ids is None:
         users = _without(users, forgotten)
@@ -52,15 +59,10 @@ def batch_users(
     return BatchUsers(
         replace(users, rows=places),
         _merged(recommender.histories, own, len(every) + len(moved)),
-        _with_vectors(recommender, states),
+        None if version == NO_MODEL else states,
+        version,
         np.isin(users.rows, rows),
     )
-
-
-def _with_vectors(recommender: "Recommender", states: UserStates) -> UserStates | None:
-    """The states, if they have vectors of a model of the pipeline."""
-    versions = map(model_version, state_models(recommender.pipeline))
-    return states if states.version in versions else None
 
 
 def _vocabulary(users: Sequence[int | str], known: Vocabulary) -> Vocabulary:
