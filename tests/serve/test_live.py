@@ -8,8 +8,9 @@ import torch
 
 from shortlist.errors import ArtifactError
 from shortlist.serve import LiveTo, make_app
-from shortlist.serve.live import EVENTS, SNAPSHOT, live_recommender
+from shortlist.serve.live import SNAPSHOT, live_recommender
 from shortlist.state import StateSettings, UserEvent, UserHistories
+from shortlist.state.events.archive import EVENTS
 from tests.pipeline.live.live_users import model, pipeline, recommender
 
 from .live_service import TAKEN, event, live_service, post, slate

@@ -9,6 +9,7 @@ import typer
 from shortlist.cli.console.frame import Json, Seed, emit, errors_to_exit_codes, progress
 from shortlist.cli.console.output import echo
 from shortlist.cli.log_funnel import funnel_command
+from shortlist.cli.log_live import live_command
 from shortlist.errors import ConfigError
 from shortlist.feedback.events.append import AppendedEvents, append_events
 from shortlist.feedback.events.files import ENDINGS, check_file, durations_of, read_events, read_features
@@ -21,7 +22,9 @@ from shortlist.feedback.reader import FOREVER, LogReader
 from shortlist.feedback.recflow.export import LEVELS, Features, to_recflow
 from shortlist.feedback.schema import EVENTS
 
-app = typer.Typer(help="Inspect, label and export a full-stage log.", no_args_is_help=True)
+app = typer.Typer(
+    help="Inspect, label and export a full-stage log, or the live events of a service.", no_args_is_help=True
+)
 
 Root = Annotated[Path, typer.Argument(help="Folder of the log, with manifest.jsonl.")]
 KINDS = ", ".join(ENDINGS)
@@ -123,6 +126,7 @@ def export_command(
 
 
 app.command("funnel")(funnel_command)
+app.command("live")(live_command)
 
 
 def _print_summary(summary: LogSummary) -> None:

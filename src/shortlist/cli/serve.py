@@ -113,7 +113,7 @@ def live_warnings(recommender: Recommender, state: Path | None) -> list[str]:
     if recommender.about.clock == "order" and state is not None and state.is_dir() and any(state.iterdir()):
         found.append(
             f"the bundle's log has no times, so events in {state} that are in its histories too count twice; "
-            "if the bundle was trained or refreshed after them, trim the log first (shortlist.state.trim_log)"
+            "if the bundle was trained or refreshed after them, trim the log first (shortlist log live --trim)"
         )
     return found
 

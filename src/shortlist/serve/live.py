@@ -13,8 +13,9 @@ from shortlist.pipeline import Recommender
 from shortlist.pipeline.live.states import live_states
 from shortlist.serve.log import LOGGER
 from shortlist.state import EventLog, StateSettings, UserStateStore
+from shortlist.state.events.archive import EVENTS
 
-EVENTS, SNAPSHOT = "events", "snapshot-"
+SNAPSHOT = "snapshot-"
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,12 @@ def _row_groups(schema: pa.Schema, batches: Batches) -> Iterator[pa.Table]:
 
 
 def _flat_schema(schema: pa.Schema) -> pa.Schema:
-    return schema.set(schema.get_field_index("nominators"), pa.field("nominators", pa.string()))
+    return pa.schema(
+        [pa.field(one.name, pa.string()) if pa.types.is_list(one.type) else one for one in schema]
+    )
 
 
 def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
     """CSV has no lists: names of nominators in one text."""
-    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns["nominators"] = pc.binary_join(columns["nominators"], SEPARATOR)
-    return pa.record_batch(list(columns.values()), schema=_flat_schema(batch.schema))
+    columns = [pc.binary_join(one, SEPARATOR) if pa.types.is_list(one.type) else one for one in batch.columns]
+    return pa.record_batch(columns, schema=_flat_schema(batch.schema))

@@ -9,6 +9,7 @@ from shortlist.errors import ArtifactError
 from shortlist.state.events.event import user_digest
 from shortlist.state.events.log import EventLog
 
+EVENTS = "events"  # folder of the log in that of a service
 BLOCK = 1 << 16  # events at a time
 
 
