@@ -26,7 +26,7 @@ VERBS: Mapping[str, str] = {
     "refresh": "Put new events into a bundle: into histories and counts at once, or by training again.",
     "explain": "Which stage dropped an item, and by how much.",
     "serve": "Serve a bundle over HTTP.",
-    "log": "Inspect, label and export a full-stage log.",
+    "log": "Inspect, label and export a full-stage log, or the live events of a service.",
     "simulate": "A data set and a full-stage log of a world in which the utility of every item is known.",
     "recipe": "Show a recipe as TOML, and list the shipped ones.",
     "settings": "Every stage type with its settings, defaults, ranges and meanings.",
