@@ -107,7 +107,7 @@ def test_missing_numbers_are_trained_on_and_infinite_ones_refused():
     assert model.vectors().isfinite().all()
     years[4] = float("inf")
     with pytest.raises(
-        DataError, match="item column 'year': expected finite numbers up to .*, got inf in row 4"
+        DataError, match=r"item column .year.: expected finite numbers up to .*, got inf in row 4"
     ):
         short.learn(events, catalog=catalog(22, year=years))
 
