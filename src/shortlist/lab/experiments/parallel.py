@@ -1,7 +1,8 @@
 """Cells of an experiment in several processes; every finished one is in the cache, so that a run can be resumed."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from fnmatch import fnmatch
 from multiprocessing import get_context
@@ -30,13 +31,17 @@ def run_cells(
     settings: Callable[[Cell], Mapping[str, Any]],
     jobs: int = 1,
     progress: Progress = silent,
+    group: Callable[[Cell], Hashable] | None = None,
 ) -> dict[str, str]:
-    """Run the cells that the cache does not have, in this order; those that fail are returned with the reason."""
+    """Run the cells that the cache does not have, in this order; those that fail are returned with the reason.
+
+    Cells of one `group` are run in one process, which keeps what they share.
+    """
     missing = [cell for cell in cells if not cache.has(str(cell), settings(cell))]
     failed: dict[str, str] = {}
     origin = origin_of_cells()
     progress("cells", 0, len(missing))
-    for done, (cell, answer) in enumerate(_answers(missing, run, jobs), start=1):
+    for done, (cell, answer) in enumerate(_answers(missing, run, jobs, group), start=1):
         if isinstance(answer, str):
             failed[str(cell)] = answer
         else:
@@ -59,23 +64,46 @@ def chosen_cells(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
     return chosen
 
 
-def _answers(cells: Sequence[Cell], run: Run[Cell], jobs: int) -> Iterator[tuple[Cell, Answer | str]]:
+def _answers(
+    cells: Sequence[Cell], run: Run[Cell], jobs: int, group: Callable[[Cell], Hashable] | None
+) -> Iterator[tuple[Cell, Answer | str]]:
     if jobs > 1:
-        yield from _in_processes(cells, run, jobs)
+        yield from _in_processes(cells, run, jobs, group)
     else:
         yield from ((cell, _tried(cell, run)) for cell in cells)
 
 
-def _in_processes(cells: Sequence[Cell], run: Run[Cell], jobs: int) -> Iterator[tuple[Cell, Answer | str]]:
+def _in_processes(
+    cells: Sequence[Cell], run: Run[Cell], jobs: int, group: Callable[[Cell], Hashable] | None
+) -> Iterator[tuple[Cell, Answer | str]]:
     threads = max((os.cpu_count() or 1) // jobs, 1)
-    # A forked process cannot use a GPU that its parent has used.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (threads,))
+    # With groups, every process is a pool of its own. A forked process cannot use a GPU that its parent has used.
+    workers = [jobs] if group is None else [1] * jobs
+    pools = [
+        ProcessPoolExecutor(one, get_context("spawn"), torch.set_num_threads, (threads,)) for one in workers
+    ]
+    places = _places(cells, len(pools), group)
     try:
-        futures: dict[Future[Answer | str], Cell] = {pool.submit(_tried, cell, run): cell for cell in cells}
+        futures: dict[Future[Answer | str], Cell] = {
+            pools[place].submit(_tried, cell, run): cell for cell, place in zip(cells, places, strict=True)
+        }
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
-        pool.shutdown(cancel_futures=True)  # an interrupted run does not start the cells that wait
+        for pool in pools:
+            pool.shutdown(cancel_futures=True)  # an interrupted run does not start the cells that wait
+
+
+def _places(cells: Sequence[Cell], pools: int, group: Callable[[Cell], Hashable] | None) -> list[int]:
+    """The pool of each cell: that of its group; the largest group first, each to the pool with the fewest cells."""
+    if group is None:
+        return [0] * len(cells)
+    groups = [group(cell) for cell in cells]
+    place, load = {}, [0] * pools
+    for one, count in Counter(groups).most_common():
+        place[one] = load.index(min(load))
+        load[place[one]] += count
+    return [place[one] for one in groups]
 
 
 def _tried(cell: Cell, run: Run[Cell]) -> Answer | str:

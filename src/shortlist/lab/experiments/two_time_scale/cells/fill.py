@@ -30,7 +30,14 @@ from shortlist.lab.experiments.two_time_scale.cells.state_cell import (
     TUNING,
     StateCell,
 )
-from shortlist.lab.experiments.two_time_scale.cells.systems import POPULAR, SYSTEMS, rate_of, tuned_at
+from shortlist.lab.experiments.two_time_scale.cells.systems import (
+    CCF,
+    POPULAR,
+    SYSTEMS,
+    TWO,
+    rate_of,
+    tuned_at,
+)
 from shortlist.lab.experiments.two_time_scale.cells.threshold_cell import run_threshold_cell
 from shortlist.lab.experiments.two_time_scale.cells.train_cell import (
     ranks_of,
@@ -132,10 +139,17 @@ def filled(
     run = partial(run_state_cell, folder=data, device=device)
     tuning = any(TUNING in pattern for pattern in only)
     cells = plan.trials() if tuning else plan.cells()
-    failed = run_cells(chosen_cells(cells, only), cache, run, lambda cell: cell.settings, jobs, progress)
+    failed = run_cells(
+        chosen_cells(cells, only), cache, run, lambda cell: cell.settings, jobs, progress, shared
+    )
     every = plan.cells()
     missing = {str(cell): "not run" for cell in every if not cache.has(str(cell))}
     return cache, every, {**missing, **failed}
+
+
+def shared(cell: StateCell) -> tuple[object, ...]:
+    """Cells with the same data, and those with the same first stage: one process runs them one after the other."""
+    return cell.place, cell.seed, cell.system.model in (CCF, TWO)
 
 
 def tuning_rows(plan: Plan, cache: AnswerCache) -> list[Row]:

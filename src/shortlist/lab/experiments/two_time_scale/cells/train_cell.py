@@ -46,7 +46,7 @@ from shortlist.train.two_time_scale.training import Training
 DAY = 24 * 3600 * 1000  # milliseconds
 WINDOWS = (1, 7, 30, 90)  # days of trailing popularity, chosen on validation
 FIRST = "first stage"
-KEPT = 4  # first stages that a process keeps
+KEPT = 16  # first stages, and recurrences, that a process keeps
 
 
 @dataclass(frozen=True, eq=False)
