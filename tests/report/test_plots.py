@@ -65,7 +65,12 @@ def test_legend_of_many_lines_is_beside_the_plot():
 
 def test_few_distant_places_get_ticks_on_a_logarithmic_axis():
     _, axes = canvas(4.0, 3.0)
-    for places, scale in (((2.0, 8.0, 32.0), "log"), ((2.0, 3.0), "linear"), ((0.0, 50.0), "linear")):
+    for places, scale in (
+        ((2.0, 8.0, 32.0), "log"),
+        ((2.0, 3.0), "linear"),
+        ((0.0, 50.0), "linear"),
+        ((0.0, 1.0, 8.0), "symlog"),
+    ):
         axes.set_xscale("linear")
         _spaced(axes, places)
         assert axes.get_xscale() == scale

@@ -149,8 +149,12 @@ def _spaced(axes: Axes, places: Sequence[float]) -> None:
     """Ticks at the points when there are few, on a logarithmic axis when they are far apart."""
     if not 1 < len(places) <= FEW_PLACES:
         return
-    if places[0] > 0 and places[-1] >= FAR * places[0]:
-        axes.set_xscale("log")
+    first = places[0] or places[1]  # the axis is linear from 0 to the next place
+    if first > 0 and places[-1] >= FAR * first:
+        if places[0]:
+            axes.set_xscale("log")
+        else:
+            axes.set_xscale("symlog", linthresh=first)
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks(places, [f"{place:,.6g}" for place in places])
