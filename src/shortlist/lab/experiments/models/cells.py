@@ -48,7 +48,7 @@ REPEAT = "repeat"  # the items of the history, recent and frequent ones first
 COUNTED = ("ease", "item-knn", "last-click")  # the same with every seed on the same split
 MODELS = (
     *COUNTED,
-    *("sasrec", "gru4rec", "two-tower", "mf", "lightgcn"),
+    *("sasrec", "gru4rec", "two-time-scale", "two-tower", "mf", "ccf", "lightgcn"),
     *("fmlp", "youtube-dnn", "sum-pooling", "bert4rec", "din"),
 )
 ONE_SEED = (CLASSIC, "fmlp", "youtube-dnn", "sum-pooling", "bert4rec", "din", "dtr-t", "tdm")
