@@ -57,6 +57,13 @@ def test_events_are_written_as_a_table(states, tmp_path):
     assert {one.name for one in tmp_path.iterdir()} == {"states", "events.parquet", "events.csv"}
 
 
+def test_folders_of_the_table_are_made(states, tmp_path):
+    out = tmp_path / "deep" / "folder" / "events.jsonl"
+    assert run(states, "--out", out).exit_code == 0
+    assert [one.name for one in out.parent.iterdir()] == ["events.jsonl"]
+    assert len(out.read_text().splitlines()) == 3
+
+
 def test_events_of_a_bundle_are_left_out_of_the_trimmed_log(states, bundle, tmp_path):
     done = run(states, "--trim", tmp_path / "next", "--bundle", bundle)
     assert "1 events left out" in done.stdout

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from shortlist.artifact.os_errors import errors_name
 from shortlist.cli.console.frame import Json, emit, errors_to_exit_codes
 from shortlist.cli.console.output import echo
 from shortlist.errors import ConfigError, DataError
@@ -63,9 +64,11 @@ def _write(folder: Path, out: Path, force: bool) -> int:
     with EventLog(folder) as log:
         table = event_table(log)
     draft = out.with_name(f".{out.name}.{os.getpid()}.new")
-    try:
-        format_of(out)(draft, table.schema, table.to_batches())
-        draft.replace(out)
-    finally:
-        draft.unlink(missing_ok=True)
+    with errors_name(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            format_of(out)(draft, table.schema, table.to_batches())
+            draft.replace(out)
+        finally:
+            draft.unlink(missing_ok=True)
     return len(table)
