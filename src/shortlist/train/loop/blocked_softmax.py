@@ -58,7 +58,7 @@ def _block(
     """The weighted sum of losses of a block; writes its part of both gradients. `logits` is overwritten."""
     torch.mm(users, items.T, out=logits)  # [p, N]
     positive = logits.gather(1, target[:, None])[:, 0]
-    largest = logits.max(1, keepdim=True).values
+    largest = logits.amax(1, keepdim=True)  # many times faster than max, which finds places too
     total = logits.sub_(largest).exp_().sum(1, keepdim=True)
     losses = total[:, 0].log() + largest[:, 0] - positive
     logits.mul_(factor[:, None] / total)  # softmax times factor

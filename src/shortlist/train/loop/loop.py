@@ -20,6 +20,7 @@ from shortlist.train.loop.checkpoint import Checkpoints, LoopState
 from shortlist.train.loop.convergence import best_of
 from shortlist.train.loop.cuda_graph import Recorded, on, release_memory, stream_for
 from shortlist.train.loop.lazy_adamw import LazyAdamW, clip_gradients
+from shortlist.train.loop.products import fast_products
 
 MAX_NORM = 5.0  # of the gradients of a step
 Clock = Callable[[], float]
@@ -82,7 +83,8 @@ class Loop:
         while not self._ended(state):
             note(progress, task, self._note(state, metric))
             model.train()
-            self._epoch(state, stepper, batches, steps, partial(progress, task), lambda: clock() - begin)
+            with fast_products():
+                self._epoch(state, stepper, batches, steps, partial(progress, task), lambda: clock() - begin)
             # Read once per epoch: reading a number from a GPU waits for all work queued before it.
             _check_finite(stepper.last.item(), task, state.epoch)
             model.eval()

@@ -61,15 +61,21 @@ def test_trials_cover_every_learning_rate_once():
     assert names[-1] == "world-tenth/2ts plain/tuning 0.01/0"
 
 
-def test_tuning_keeps_the_validation_metric_only(tmp_path):
-    plan = Plan({place_of("world-tiny"): (CCF,)}, (0,))
-    cache, _, missing = filled(plan, tmp_path / "cache.st", ["*/ccf/tuning 0.1/0"])
+def test_the_trial_with_the_chosen_rate_is_the_cell_of_its_seed(tmp_path, monkeypatch):
+    plan, path = Plan({place_of("world-tiny"): (CCF,)}, (0, 1)), tmp_path / "cache.st"
+    cache, _, missing = filled(plan, path, ["*/ccf/tuning 0.0*/0"])
+    assert len(cache.tensors) == 2
+    assert set(missing) == {"world-tiny/ccf/0", "world-tiny/ccf/1"}
+    filled(plan, path, ["*/ccf/tuning 0.1/0"])
+    monkeypatch.setattr(fill, "run_state_cell", lambda *_, **__: pytest.fail("trained again"))
+    cache, _, missing = filled(plan, path, ["*/ccf/0"])
     name = "world-tiny/ccf/tuning 0.1/0"
-    assert not cache.tensors[name].numel()
-    (found,) = tuning_rows(plan, cache)
-    assert (found.metric, found.x, found.mean) == (BY_RATE, 0.1, cache.facts[name]["validation"])
-    assert missing == {"world-tiny/ccf/0": "not run"}
-    assert isinstance(cache, AnswerCache)
+    assert torch.equal(cache.tensors["world-tiny/ccf/0"], cache.tensors[name])
+    assert missing == {"world-tiny/ccf/1": "not run"}
+    found = {one.x: one.mean for one in tuning_rows(plan, cache)}
+    assert set(found) == set(TABLES)
+    assert found[0.1] == cache.facts["world-tiny/ccf/0"]["validation"]
+    assert {one.metric for one in tuning_rows(plan, cache)} == {BY_RATE}
 
 
 def test_the_rate_of_a_table_must_be_the_best_one_tried():

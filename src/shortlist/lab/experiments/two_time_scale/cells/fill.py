@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from shortlist.evaluate.online.ranks import N_NEG
-from shortlist.lab.experiments.cache import AnswerCache, empty
+from shortlist.lab.experiments.cache import AnswerCache
 from shortlist.lab.experiments.parallel import chosen_cells, run_cells
 from shortlist.lab.experiments.two_time_scale.cells.curve_cell import run_curve_cell
 from shortlist.lab.experiments.two_time_scale.cells.measured import (
@@ -102,8 +102,6 @@ def run_state_cell(
         "validation": validated(trained.model, data, refit),
         "data seconds": ready - began,
     }
-    if cell.kind == TUNING:
-        return empty(), facts
     test = data.test
     found = ranks_of(trained.model, test, refit, N_NEG, DRAWN)
     steps = (
@@ -133,9 +131,11 @@ def filled(
 ) -> tuple[AnswerCache, list[StateCell], dict[str, str]]:
     """The cache with the chosen cells, all cells of the plan, and why some are missing.
 
-    Cells of tuning are run only where `only` names them; without them a system has its usual learning rate.
+    Cells of tuning are run only where `only` names them; without them a system has its usual learning rate. The one
+    with the chosen rate is the cell of its seed.
     """
     cache = AnswerCache.open(cache_file)
+    take_trials(plan, cache)
     run = partial(run_state_cell, folder=data, device=device)
     tuning = any(TUNING in pattern for pattern in only)
     cells = plan.trials() if tuning else plan.cells()
@@ -145,6 +145,14 @@ def filled(
     every = plan.cells()
     missing = {str(cell): "not run" for cell in every if not cache.has(str(cell))}
     return cache, every, {**missing, **failed}
+
+
+def take_trials(plan: Plan, cache: AnswerCache) -> None:
+    """Let cells have the answers of the trials with the same settings, where the cache has those alone."""
+    for cell in plan.cells():
+        trial = replace(cell, rate=rate_of(cell.system, cell.place), kind=TUNING)
+        if cell.kind == TEST and not cache.has(str(cell)) and cache.has(str(trial), cell.settings):
+            cache.put(str(cell), cache.tensors[str(trial)].clone(), cache.facts[str(trial)])
 
 
 def shared(cell: StateCell) -> tuple[object, ...]:
