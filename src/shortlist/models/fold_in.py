@@ -1,6 +1,6 @@
 """User vectors fitted to events with item vectors frozen: a convex problem for every user."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -54,19 +54,23 @@ class Problem:
     mean: Tensor  # [D]
     prior: float
 
-    def loss(self, vectors: Tensor) -> Tensor:
-        """The loss of each user [U]."""
+    def at(self, rows: Tensor) -> "Problem":
+        """The losses of some users, by their places or a mask."""
+        return replace(self, sums=self.sums[rows], counts=self.counts[rows])
+
+    def value(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of each user [U] and its gradient [U, D]."""
+        scores = vectors @ self.items.T  # [U, N]
+        largest = scores.amax(1, keepdim=True)
+        total = scores.sub_(largest).exp_().sum(1, keepdim=True)
+        expected = (scores @ self.items) / total
         away = vectors - self.mean
-        return (
-            self.counts * (vectors @ self.items.T).logsumexp(1)
+        loss = (
+            self.counts * (total.log() + largest)[:, 0]
             - (vectors * self.sums).sum(1)
             + self.prior * (away * away).sum(1)
         )
-
-    def gradient(self, vectors: Tensor) -> Tensor:
-        """Its gradient [U, D]."""
-        expected = (vectors @ self.items.T).softmax(1) @ self.items
-        return self.counts[:, None] * expected - self.sums + 2 * self.prior * (vectors - self.mean)
+        return loss, self.counts[:, None] * expected - self.sums + 2 * self.prior * away
 
 
 @dataclass
@@ -80,6 +84,10 @@ class Memory:
         product = (step * change).sum(1)
         weight = torch.where(product > 1e-12, 1 / product.clamp(min=1e-12), 0.0)
         self.pairs = [*self.pairs[1 - MEMORY :], (step, change, weight)]
+
+    def at(self, rows: Tensor) -> "Memory":
+        """The differences of some users."""
+        return Memory([(step[rows], change[rows], weight[rows]) for step, change, weight in self.pairs])
 
     def direction(self, gradient: Tensor) -> Tensor:
         """The gradient times an estimate of the inverse Hessian, by the two loops [U, D]."""
@@ -97,39 +105,62 @@ class Memory:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where the search of each user is."""
+
+    vectors: Tensor  # [U, D]
+    loss: Tensor  # [U]
+    gradient: Tensor  # [U, D]
+
+    def at(self, rows: Tensor) -> "Place":
+        """Those of some users."""
+        return Place(self.vectors[rows], self.loss[rows], self.gradient[rows])
+
+    def put(self, rows: Tensor, other: "Place") -> None:
+        """Replace those of some users."""
+        self.vectors[rows], self.loss[rows], self.gradient[rows] = other.vectors, other.loss, other.gradient
+
+
 def _fit(problem: Problem, steps: int) -> Tensor:
-    """L-BFGS with a step length of its own for every user, from the mean."""
-    vectors = problem.mean.expand(len(problem.sums), -1).clone()
-    loss, gradient, memory = problem.loss(vectors), problem.gradient(vectors), Memory()
+    """L-BFGS with a step length of its own for every user, from the mean; users who are done are left out."""
+    found = problem.mean.expand(len(problem.sums), -1).clone()
+    users, memory = torch.arange(len(found), device=found.device), Memory()
+    place = Place(found, *problem.value(found))
+    moved = torch.ones_like(users, dtype=torch.bool)
     for number in range(steps):
-        if bool((gradient.abs().amax(1) <= SMALL * problem.counts.clamp(min=1)).all()):
+        going = moved & (place.gradient.abs().amax(1) > SMALL * problem.counts.clamp(min=1))
+        if not bool(going.all()):
+            users, problem, place, memory = users[going], problem.at(going), place.at(going), memory.at(going)
+        if not len(users):
             break
-        direction = memory.direction(gradient)
-        if number == 0:
-            direction = direction / (problem.counts + 2 * problem.prior)[:, None]
-        slope = (direction * gradient).sum(1)
-        direction = torch.where((slope > 0)[:, None], direction, gradient)
-        length, after = _searched(problem, vectors, loss, direction, (direction * gradient).sum(1))
-        step = -length[:, None] * direction
-        vectors = vectors + step
-        before, gradient = gradient, problem.gradient(vectors)
-        memory.add(step, gradient - before)
-        loss = after
-    return vectors
+        before, (place, moved) = place, _moved(problem, place, _direction(problem, place, memory, number))
+        memory.add(place.vectors - before.vectors, place.gradient - before.gradient)
+        found[users] = place.vectors
+    return found
 
 
-def _searched(
-    problem: Problem, vectors: Tensor, loss: Tensor, direction: Tensor, slope: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The first of the lengths 1, 1/2, 1/4, .. that lowers each user's loss enough, 0 where none does; the losses."""
-    length, left = torch.ones_like(loss), torch.ones_like(loss, dtype=torch.bool)
-    after = loss.clone()
-    for _ in range(TRIES):
-        tried = problem.loss(vectors - length[:, None] * direction)
-        enough = left & (tried <= loss - 1e-4 * length * slope)
-        after = torch.where(enough, tried, after)
-        left &= ~enough
-        if not bool(left.any()):
+def _direction(problem: Problem, place: Place, memory: Memory, number: int) -> Tensor:
+    """Where the loss of each user falls, against the sign of the step [U, D]."""
+    direction = memory.direction(place.gradient)
+    if number == 0:
+        direction = direction / (problem.counts + 2 * problem.prior)[:, None]
+    slope = (direction * place.gradient).sum(1)
+    return torch.where((slope > 0)[:, None], direction, place.gradient)
+
+
+def _moved(problem: Problem, place: Place, direction: Tensor) -> tuple[Place, Tensor]:
+    """Every user at the first of the lengths 1, 1/2, 1/4, .. that lowers the loss enough, and whether there is one."""
+    left, slope = torch.arange(len(direction), device=direction.device), (direction * place.gradient).sum(1)
+    after, moved = place.at(left), torch.zeros_like(left, dtype=torch.bool)
+    for halvings in range(TRIES):
+        length = 0.5**halvings
+        vectors = place.vectors[left] - length * direction[left]
+        tried = Place(vectors, *problem.at(left).value(vectors))
+        enough = tried.loss <= place.loss[left] - 1e-4 * length * slope[left]
+        after.put(left[enough], tried.at(enough))
+        moved[left[enough]] = True
+        left = left[~enough]
+        if not len(left):
             break
-        length = torch.where(left, length / 2, length)
-    return torch.where(left, 0.0, length), after
+    return after, moved

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from shortlist.data import Interactions
 from shortlist.models.fold_in import fold_in, sums_of
+from shortlist.train.loop.products import fast_products
 
 FEW = 50  # users below which nothing is estimated
 MOST_USERS = 500  # whose events are fitted for an estimate
@@ -36,7 +37,8 @@ def held_vectors(events: Interactions, users: Positions, last: int, space: ItemS
 def fitted(events: Interactions, starts: Positions, stops: Positions, space: ItemSpace) -> Tensor:
     """The vector of each range of events [U, D]; the mean for an empty one."""
     sums, counts = _sums(events, _positions(starts, stops), stops - starts, space.items)
-    return fold_in(sums, counts, space.items, space.mean, space.prior)
+    with fast_products():
+        return fold_in(sums, counts, space.items, space.mean, space.prior)
 
 
 def space_of(events: Interactions, items: Tensor, seed: int, prior: float) -> ItemSpace:
