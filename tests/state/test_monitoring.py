@@ -2,10 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from shortlist.errors import VersionMismatch
-from tests.state.live_world import NOW, applied, event, make_store, model
+from tests.state.live_world import CATALOGUE, NOW, applied, by_hand, event, make_store, model
 
 
 def test_report_of_an_empty_store_has_no_numbers():
@@ -16,6 +17,7 @@ def test_report_of_an_empty_store_has_no_numbers():
     assert math.isnan(report.mismatched_share)
     assert math.isnan(report.staleness_ms["p50"])
     assert math.isnan(report.step_norm["active"])
+    assert math.isnan(report.next_event_loss["active"])
 
 
 def test_report_counts_users_events_and_steps():
@@ -45,6 +47,20 @@ def test_report_counts_users_events_and_steps():
         store.query(["new"], "two")
     assert store.report(NOW).mismatched_share == pytest.approx(1 / 4)
     assert store.report(NOW).steps_since_base["p95"] == pytest.approx(3.95)
+
+
+def test_next_event_loss_is_that_of_the_state_before_the_event():
+    which = model()
+    store, events = make_store(which), [event("new", 104, 1), event("u1", 107, 2), event("new", 109, 3)]
+    applied(store, events, 1)
+    found = {"new": [], "active": []}
+    for at, one in enumerate(events):
+        scores = which.items @ by_hand(which, one.user_id, events[:at])
+        group = "active" if one.user_id == "u1" else "new"
+        found[group].append(float(scores.logsumexp(0) - scores[CATALOGUE.row(one.item_id)]))
+    report = store.report(NOW)
+    assert report.next_event_loss["active"] == pytest.approx(found["active"][0], rel=1e-4)
+    assert report.next_event_loss["new"] == pytest.approx(np.mean(found["new"]), rel=1e-3)
 
 
 def test_dropped_events_are_of_those_that_were_offered():

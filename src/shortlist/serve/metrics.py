@@ -81,6 +81,9 @@ class Metrics:
             "shortlist_live_steps", "Events of a user since the start vector.", "quantile"
         )
         self.live_norm = self._gauge("shortlist_live_step_norm", "Mean length of a step of a state.", "group")
+        self.live_loss = self._gauge(
+            "shortlist_live_next_event_loss", "Mean -log probability of a recent event.", "group"
+        )
         self.live_share = self._gauge(
             "shortlist_live_share",
             "Share of late and of disordered events, and of mismatched queries.",
@@ -133,6 +136,8 @@ class Metrics:
             self.live_steps.labels(quantile).set(value)
         for group, value in report.step_norm.items():
             self.live_norm.labels(group).set(value)
+        for group, value in report.next_event_loss.items():
+            self.live_loss.labels(group).set(value)
         self.live_share.labels("late").set(report.late_share)
         self.live_share.labels("disordered").set(report.disordered_share)
         self.live_share.labels("mismatched").set(report.mismatched_share)

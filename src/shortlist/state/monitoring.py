@@ -11,6 +11,7 @@ from shortlist.state.table.records import ACTIVE, INTERIM, PRESENT, PROMOTED
 from shortlist.state.table.table import StateTable
 
 NAN = float("nan")
+GROUPS = (("new", False), ("active", True))
 
 
 def state_report(
@@ -39,9 +40,9 @@ def state_report(
         mismatched_share=counts.mismatched / counts.queries if counts.queries else NAN,
         staleness_ms=_quantiles(now_ms - log.last_time.values[live]),
         steps_since_base=_quantiles(steps),
-        step_norm={
-            name: NAN if table is None else table.norms.mean(active)
-            for name, active in (("new", False), ("active", True))
+        step_norm={name: NAN if table is None else table.norms.mean(active) for name, active in GROUPS},
+        next_event_loss={
+            name: NAN if table is None else table.losses.mean(active) for name, active in GROUPS
         },
     )
 

@@ -101,3 +101,4 @@ class StateReport:
     staleness_ms: Mapping[str, float]  # of the last event of users with a record: median and 95th percentile
     steps_since_base: Mapping[str, float]
     step_norm: Mapping[str, float]  # mean |s' - s| of new and of active users
+    next_event_loss: Mapping[str, float]  # recent mean -log p of their events, from the state before each

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from shortlist.train.two_time_scale.threshold import ascending, candidates, choose_threshold
+from shortlist.train.two_time_scale.threshold import Choice, ascending, candidates, choose_threshold
 
 
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0.5, 9)), min_size=1, max_size=12))
@@ -35,6 +35,11 @@ def test_threshold_is_the_first_bin_from_which_own_vectors_are_no_worse(gains, e
     assert choice.threshold == expected
     assert choice.gains == tuple(map(float, gains))
     assert choice.events == (10, 10, 10, 10)
+
+
+def test_total_is_the_gain_of_all_events_above_the_threshold():
+    assert Choice(BINS, (-1, 2, 0.5, 0), (1, 2, 3, 4), 10).total == 5.5
+    assert Choice(BINS, (-1, -1, -1, -1), (1, 2, 3, 4), None).total == 0
 
 
 def test_users_below_all_candidates_do_not_count():

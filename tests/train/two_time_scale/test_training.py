@@ -6,7 +6,7 @@ import torch
 
 from shortlist.data import Interactions
 from shortlist.train.loop.trainer import Fit
-from shortlist.train.two_time_scale import training
+from shortlist.train.two_time_scale import trials
 from shortlist.train.two_time_scale.training import Training, best_epoch
 from shortlist.train.two_time_scale.untrained import NOBODY
 from tests.train.two_time_scale.worlds import quick, split, tastes
@@ -166,8 +166,8 @@ def test_ablations_promote_nobody(settings):
 
 
 def test_threshold_is_chosen_on_validation(monkeypatch):
-    monkeypatch.setattr(training, "FEW_EVENTS", 5)
-    monkeypatch.setattr(training, "candidates", lambda lengths: (3, 8, 12))
+    monkeypatch.setattr(trials, "FEW_EVENTS", 5)
+    monkeypatch.setattr(trials, "candidates", lambda lengths: (3, 8, 12))
     notes = []
 
     class Notes:

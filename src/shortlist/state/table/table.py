@@ -17,6 +17,7 @@ from shortlist.state.events.batch import Events
 from shortlist.state.events.log import MOST_EVENTS, EventLog, Key
 from shortlist.state.settings import StateSettings
 from shortlist.state.table.checkpoints import Checkpoints
+from shortlist.state.table.losses import NextEventLosses
 from shortlist.state.table.promotion import Promoted, base_size, promotion_count, stays_active
 from shortlist.state.table.records import (
     ACTIVE,
@@ -66,7 +67,7 @@ class StateTable:
         self.checkpoints = Checkpoints(self.kind, settings.checkpoints)
         self.promoted: dict[int, Promoted] = {}
         self.cuts: dict[int, Key] = {}  # events up to it are left out after a migration
-        self.norms = StepNorms()
+        self.norms, self.losses = StepNorms(), NextEventLosses(model.vectors())
         self._window_ms = int(settings.reorder_seconds * 1000)
         self._stranger: Records | None = None
         self._stranger = self._fresh(np.full(1, UNKNOWN, np.int64))  # of users who are not in the bundle
@@ -108,7 +109,18 @@ class StateTable:
         kept = moved & (before["steps_since_base"] >= SHORT)
         self.checkpoints.add(events.users[kept], before[kept])
         self.norms.add(before, records, events.starts)
+        self._add_losses(events, before)
         self.records.values[events.users] = records
+
+    def _add_losses(self, events: Events, before: Records) -> None:
+        """Measure a sample of the first new events of users, from their records [R] before them."""
+        some = self.losses.sample(len(events.users))
+        if not len(some):
+            return
+        users, records = events.users[some], before[some]
+        items = self.bundle.item_rows(events.items[events.starts[some]]).astype(np.int64)
+        vectors = self._read(records, users, self.bundle.user_rows(users))
+        self.losses.add(vectors, items, (records["flags"] & ACTIVE) > 0)
 
     def mark_dirty(self, users: Numbers) -> None:
         """Note that records [U] lack events, which came out of order."""

@@ -21,7 +21,8 @@ from shortlist.train.models.sequence import AFFORDABLE, MAX_LOGITS
 from shortlist.train.two_time_scale.batches import DeviceEvents, batches_of
 from shortlist.train.two_time_scale.recurrence import MOST_POSITIVES, LossSettings, group_loss
 from shortlist.train.two_time_scale.sequences import whole
-from shortlist.train.two_time_scale.training import ACTIVE_SHARE, NEW_SHARE, Training
+from shortlist.train.two_time_scale.training import NEW_SHARE, Training
+from shortlist.train.two_time_scale.trials import ACTIVE_SHARE
 from shortlist.train.two_time_scale.untrained import NOBODY
 
 CHOSEN = -1  # threshold that is chosen on validation

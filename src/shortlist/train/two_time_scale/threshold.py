@@ -21,6 +21,13 @@ class Choice:
     events: tuple[int, ...]
     threshold: int | None  # None: no user is better off with a vector of their own
 
+    @property
+    def total(self) -> float:
+        """The gain over all events of users above the threshold, 0 where nobody is active."""
+        known = zip(self.bins, self.gains, self.events, strict=True)
+        active = self.threshold is not None
+        return sum(gain * count for start, gain, count in known if active and start >= (self.threshold or 0))
+
     def __str__(self) -> str:
         parts = zip(self.bins, self.gains, self.events, strict=True)
         return ", ".join(f">{start}: {gain:+.4f} of {count}" for start, gain, count in parts)

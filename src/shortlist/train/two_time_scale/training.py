@@ -28,19 +28,15 @@ from shortlist.train.two_time_scale.new_items import follow
 from shortlist.train.two_time_scale.personal import FEW, ItemSpace, chosen_prior, fitted, space_of
 from shortlist.train.two_time_scale.recurrence import GROUP, group_loss, training_only
 from shortlist.train.two_time_scale.sequences import Sequences, after_first, last_events, of_new_users, whole
-from shortlist.train.two_time_scale.threshold import (
-    FEW_EVENTS,
-    candidates,
-    choose_threshold,
-)
+from shortlist.train.two_time_scale.trials import ACTIVE_SHARE, chosen_threshold
 from shortlist.train.two_time_scale.untrained import NOBODY, set_own_vectors, untrained
-from shortlist.train.two_time_scale.validation import EventRanks, event_metric, has_repeats
+from shortlist.train.two_time_scale.validation import event_metric, has_repeats
 
 if TYPE_CHECKING:  # the trainer makes trainings
     from shortlist.train.models.two_time_scale import TwoTimeScaleTrainer
 
 WITHOUT_VALIDATION = 10  # epochs
-NEW_SHARE, ACTIVE_SHARE = 0.45, 0.1  # of the time limit; the first stage has the rest
+NEW_SHARE = 0.45  # of the time limit; the first stage has what is left
 MAX_NORM = 1.0  # of the gradients of a step of the recurrences
 
 Bools = NDArray[np.bool_]
@@ -81,7 +77,7 @@ class Training:
     def first(self) -> CCF:
         """The model of the first stage; early stopping is on users whose vectors it trains."""
         trainer, data = self.trainer.first_stage(), self.data
-        valid = self._valid(self.events.lengths > 0)
+        valid = self.valid(self.events.lengths > 0)
         valid = valid if valid is not None and len(valid) >= FEW else None
         if self.before is not None:
             trainer = replace(trainer, epochs=max(self.before.first_epochs, 1))
@@ -135,9 +131,9 @@ class Training:
     def _two_stages(self) -> TwoTimeScale:
         if self.trainer.start == "shrink":
             return self._own_for_all()
-        return self._grouped(self._threshold())
+        return self.grouped(self._threshold())
 
-    def _grouped(self, threshold: int, last: int | None = None, name: str = "") -> TwoTimeScale:
+    def grouped(self, threshold: int, name: str = "", share: float = ACTIVE_SHARE) -> TwoTimeScale:
         """A model with this threshold, both recurrences trained."""
         active = self._active(threshold)
         new = self._new_users(active, threshold, name)
@@ -146,7 +142,7 @@ class Training:
         model.load_state_dict(new.weights, strict=False)
         model.config = replace(model.config, new_epochs=new.epochs)
         if active.any():
-            self._train_active(model, active, space, name)
+            self._train_active(model, active, space, name, share)
         return model.eval()
 
     def _active(self, threshold: int) -> Bools:
@@ -158,29 +154,11 @@ class Training:
 
     def _threshold(self) -> int:
         """The given threshold, that of the measured model, or one chosen on validation events."""
-        trainer = self.trainer
-        if trainer.threshold >= 0:
-            return trainer.threshold
+        if self.trainer.threshold >= 0:
+            return self.trainer.threshold
         if self.before is not None:
             return NOBODY if self.before.threshold < 0 else int(self.before.threshold)
-        bins = candidates(self.events.lengths)
-        if trainer.personal != "own":
-            return bins[len(bins) // 2] if bins else NOBODY
-        requests = self._known(bins[0]) if bins else None
-        if requests is None:
-            return NOBODY
-        model = self._grouped(bins[0], name="trial-")
-        own, new = (EventRanks(model, requests, as_new, self.repeats) for as_new in (False, True))
-        choice = choose_threshold(1 / own(), 1 / new(), self.events.lengths[own.users], bins)
-        note(self.data.progress, trainer.title, f"gain of own vectors by training events: {choice}")
-        return NOBODY if choice.threshold is None else choice.threshold
-
-    def _known(self, least: int) -> HeldOut | None:
-        """Validation requests of users who may be active; None without enough events."""
-        valid = self.data.valid
-        requests = None if valid is None else self._valid(self.events.lengths > least)
-        many = requests is not None and int((requests.stops - requests.cuts).sum()) >= FEW_EVENTS
-        return requests if many else None
+        return chosen_threshold(self)
 
     def _own_for_all(self) -> TwoTimeScale:
         """Every user has a vector of its own under the prior, and unknown users have its mean; one recurrence."""
@@ -218,7 +196,7 @@ class Training:
             return self.everyone
         prefix = 0 if trainer.prefix == "none" else min(threshold, trainer.window)
         sequences = of_new_users(self.events, active, prefix, trainer.window)
-        return self._trained_new(sequences, self._valid(~active), f"{name}new")
+        return self._trained_new(sequences, self.valid(~active), f"{name}new")
 
     @cached_property
     def everyone(self) -> NewUsers:
@@ -242,13 +220,20 @@ class Training:
         weights = {name: one for name, one in model.state_dict().items() if name.startswith(GROUP[False])}
         return NewUsers(weights, space, self._epochs())
 
-    def _train_active(self, model: TwoTimeScale, active: Bools, space: ItemSpace, name: str = "") -> None:
+    def _train_active(
+        self,
+        model: TwoTimeScale,
+        active: Bools,
+        space: ItemSpace,
+        name: str = "",
+        share: float = ACTIVE_SHARE,
+    ) -> None:
         """Train the recurrence of active users on events after their bases, or on all with a common start."""
-        trainer, valid = self.trainer, self._valid(active)
+        trainer, valid = self.trainer, self.valid(active)
         if trainer.personal == "common":
             sequences = whole(self.events, active, trainer.window, known=True)
             with as_parameters(model, ("own",)):
-                self._train(model, sequences, True, valid, f"{name}active", ACTIVE_SHARE, ("own",))
+                self._train(model, sequences, True, valid, f"{name}active", share, ("own",))
             return
         if not trainer.last:
             model.keep_active()
@@ -256,7 +241,7 @@ class Training:
         if trainer.transfer:
             model.transfer()
         sequences = self._after_bases(active, max(model.config.threshold, 0), space)
-        self._train(model, sequences, True, valid, f"{name}active", ACTIVE_SHARE)
+        self._train(model, sequences, True, valid, f"{name}active", share)
         model.config = replace(model.config, active_epochs=self._epochs())
 
     def _after_bases(self, active: Bools, threshold: int, space: ItemSpace) -> Sequences:
@@ -334,7 +319,7 @@ class Training:
         state = self.state
         return 0 if state is None else best_epoch(state.validation) or state.epoch
 
-    def _valid(self, users: Bools) -> HeldOut | None:
+    def valid(self, users: Bools) -> HeldOut | None:
         """The validation requests of some users, None without any."""
         valid = self.data.valid
         rows = None if valid is None else np.flatnonzero(users[valid.users])
