@@ -36,6 +36,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/shortlist bench tree --json
 	$(BIN)/shortlist bench index --json
 	$(BIN)/shortlist bench ranker --json
+	$(BIN)/shortlist bench softmax --json
 	$(BIN)/shortlist bench startup --json
 	$(BIN)/shortlist bench serve --json
 	$(BIN)/shortlist bench batch --json

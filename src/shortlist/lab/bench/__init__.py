@@ -13,6 +13,7 @@ from shortlist.lab.bench.log import bench_log, bench_log_training
 from shortlist.lab.bench.pipeline import bench_pipeline
 from shortlist.lab.bench.ranker import bench_ranker
 from shortlist.lab.bench.serve import bench_serve
+from shortlist.lab.bench.softmax import bench_softmax
 from shortlist.lab.bench.startup import bench_startup
 from shortlist.lab.bench.state import bench_state
 from shortlist.lab.bench.train import bench_train
@@ -39,6 +40,7 @@ BENCHES: Mapping[str, Bench] = {
     "pipeline": bench_pipeline,
     "ranker": bench_ranker,
     "serve": bench_serve,
+    "softmax": bench_softmax,
     "startup": bench_startup,
     "state": bench_state,
     "train": bench_train,
@@ -58,6 +60,7 @@ __all__ = [
     "bench_pipeline",
     "bench_ranker",
     "bench_serve",
+    "bench_softmax",
     "bench_startup",
     "bench_state",
     "bench_train",
