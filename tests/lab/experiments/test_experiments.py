@@ -10,6 +10,7 @@ from shortlist.lab.experiments import EXPERIMENTS, FIGURES
 WITHOUT_DATA = (
     "2ts-drift",
     "2ts-fig2-tenth",
+    "2ts-fig2-unit",
     "2ts-fig3-full",
     "2ts-fig3-unit",
     "2ts-fig4-unit",

@@ -62,7 +62,10 @@ FIGURES = {
 
 EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "2ts-drift": two_time_scale_drift,
-    **{name_at("2ts-fig2", where): partial(two_time_scale_fig2, where=where) for where in (MOVIELENS, TENTH)},
+    **{
+        name_at("2ts-fig2", where): partial(two_time_scale_fig2, where=where)
+        for where in (MOVIELENS, TENTH, UNIT)
+    },
     **{
         name_at("2ts-fig3", where): partial(two_time_scale_fig3, where=where)
         for where in (MOVIELENS, UNIT, FULL)

@@ -100,8 +100,8 @@ def systems_at(place: Place) -> tuple[str, ...]:
     """The systems of a place: oracles in worlds, features where items have some, few in the tiny world."""
     if place.name == TINY:
         return (DYNAMIC, POPULAR, LAST_CLICK, CCF, GRU, ONE_GRU, ANCHORED, PLAIN)
-    if place.world is None:
-        return (*BASELINES, *TWO_SCALES, *WITH_FEATURES)
+    if place.world is None:  # nobody rates a film twice, and `plus` is for items that repeat
+        return (*BASELINES, *(name for name in TWO_SCALES if name != PLUS), *WITH_FEATURES)
     if place.name == FULL:
         return tuple(name for name in (*ORACLES, *BASELINES, *TWO_SCALES) if name not in SLOW)
     return (*ORACLES, *BASELINES, *TWO_SCALES)
