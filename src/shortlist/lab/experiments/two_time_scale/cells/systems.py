@@ -31,7 +31,10 @@ USUAL = {CCF: 0.1}
 FAST = {POOLING: 3e-3, GRU: 3e-3, "sasrec-50": 3e-3, "sasrec-200": 3e-3, "1-gru": 3e-3, "2ts anchored": 3e-3}
 # Learning rates by place and system: the best ones of the tuning cells, on validation events of seed 0.
 CHOSEN: Mapping[str, Mapping[str, float]] = {
-    MOVIELENS: {**FAST, CCF: 0.03, GRU: 1e-3, POOLING: 1e-3},
+    MOVIELENS: {
+        **{CCF: 0.03, POOLING: 1e-2, GRU: 1e-3, "sasrec-50": 1e-3, "1-gru": 1e-3, "2ts anchored": 1e-3},
+        **{"2ts plain": 1e-3, "2ts shrink": 3e-3},
+    },
     TENTH: {**FAST, CCF: 0.1},
     UNIT: {
         **{CCF: 0.03, POOLING: 1e-3, GRU: 1e-3, "sasrec-50": 3e-3, "1-gru": 1e-2, "2ts anchored": 3e-3},
