@@ -5,7 +5,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-CELLS = 1 << 10  # scores per event: with more items not every event is measured
+CELLS = (
+    1 << 8
+)  # scores per event, a tenth of the time of its step: with more items not every event is measured
 MEMORY = 10_000  # measured events that the mean is about
 
 Integers = NDArray[np.int64]
