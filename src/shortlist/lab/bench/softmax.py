@@ -18,6 +18,7 @@ from shortlist.models.fold_in import fold_in, sums_of
 from shortlist.progress import Progress, silent
 from shortlist.train.loop.blocked_softmax import blocked_softmax_loss
 from shortlist.train.loop.products import fast_products
+from shortlist.train.loop.shared_negatives import shared_negatives_loss
 
 PRIOR = 2.0
 
@@ -29,6 +30,7 @@ class Size:
     items: int = 3706
     width: int = 64
     events: int = 4096  # of a step
+    sampled: int = 1024
     users: int = 40  # whose vectors are fitted
     longest: int = 300  # events of a user
 
@@ -44,8 +46,8 @@ def bench_softmax(
     began, size = start(), size or Size()
     rows, claims = [], []
     with one_thread():
-        for step, comparison in enumerate((_step(size, seed), _vectors(size, seed))):
-            progress("bench softmax", step, 2)
+        for step, comparison in enumerate((_step(size, seed), _offers(size, seed), _vectors(size, seed))):
+            progress("bench softmax", step, 3)
             own, times = comparison.measured(repeats, seconds)
             rows += [
                 row(comparison.name, f"ms, {side}", [1e3 * t for t in took]) for side, took in times.items()
@@ -76,6 +78,40 @@ def _step(size: Size, seed: int) -> Comparison:
     return Comparison(
         "softmax_plain_over_ours",
         "time of a softmax loss and its gradients with all logits at once over ours, block by block with oneDNN",
+        ("plain", plain),
+        ("ours", ours),
+        max(float((one - two).abs().max()) for one, two in zip(plain(0), ours(0), strict=True)),
+        least=1.5,
+    )
+
+
+def _offers(size: Size, seed: int) -> Comparison:
+    """The same against sampled items that the events share."""
+    generator = torch.Generator().manual_seed(seed)
+    users = torch.randn(size.events, size.width, generator=generator, requires_grad=True)
+    vectors = (torch.randn(size.items, size.width, generator=generator) / 8).requires_grad_()
+    target = torch.randint(size.items, (size.events,), generator=generator)
+    ids = torch.randint(size.items, (size.sampled,), generator=generator)
+
+    def chosen() -> Tensor:
+        return (users * F.embedding(target, vectors)).sum(1)
+
+    def plain(_: int) -> tuple[Tensor, ...]:
+        others = (users @ F.embedding(ids, vectors).T).masked_fill(ids[None] == target[:, None], -torch.inf)
+        own = chosen()
+        loss = (torch.cat([own[:, None], others], 1).logsumexp(1) - own).mean()
+        return (loss.detach(), *torch.autograd.grad(loss, (users, vectors)))
+
+    def ours(_: int) -> tuple[Tensor, ...]:
+        with fast_products():
+            loss = shared_negatives_loss(
+                users, chosen(), target, ids, lambda rows: F.embedding(rows, vectors)
+            )
+            return (loss.detach(), *torch.autograd.grad(loss, (users, vectors)))
+
+    return Comparison(
+        "offers_plain_over_ours",
+        "time of a softmax loss over sampled items and its gradients with all logits at once over ours",
         ("plain", plain),
         ("ours", ours),
         max(float((one - two).abs().max()) for one, two in zip(plain(0), ours(0), strict=True)),

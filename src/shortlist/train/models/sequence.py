@@ -20,6 +20,7 @@ from shortlist.train.loop.device import device_of
 from shortlist.train.loop.lazy_adamw import LAZY_ROWS
 from shortlist.train.loop.losses import binary_loss, sampled_softmax_loss
 from shortlist.train.loop.negatives import NegativeSampler
+from shortlist.train.loop.shared_negatives import shared_negatives_loss
 from shortlist.train.loop.trainer import LoopTrainer
 from shortlist.train.models.trainer import strengths_on
 
@@ -114,6 +115,8 @@ class SequenceTrainer(LoopTrainer):
             weights = None if weights is None else weights[used]
             if self.loss in FULL:
                 return blocked_softmax_loss(users, items, target, weights)
+            if self.loss == "sampled":
+                return self._shared(users, items, target, weights, sampler)
         sparse = len(items) > LAZY_ROWS and not users.is_cuda
         with torch.autocast(users.device.type, torch.bfloat16, enabled=users.is_cuda):
             if self.loss in FULL:
@@ -127,6 +130,19 @@ class SequenceTrainer(LoopTrainer):
             negatives = torch.einsum("pd,pmd->pm", users, F.embedding(sampled, items, sparse=sparse)).float()
             losses = binary_loss(positive, negatives, sampled != target[:, None])
             return mean_where(losses, target >= 0, weights)
+
+    def _shared(
+        self, users: Tensor, items: Tensor, target: Tensor, weights: Tensor | None, sampler: NegativeSampler
+    ) -> Tensor:
+        """The same as the mean of `_sampled`, block by block."""
+        sampled, sparse = sampler.sample((self.negatives,)), len(items) > LAZY_ROWS
+
+        def vectors(rows: Tensor) -> Tensor:
+            return F.embedding(rows, items, sparse=sparse)
+
+        positive = (users * vectors(target)).sum(1)
+        log_q = sampler.log_expected(sampled, self.negatives)
+        return shared_negatives_loss(users, positive, target, sampled, vectors, log_q, weights)
 
     def _sampled(
         self, users: Tensor, items: Tensor, target: Tensor, positive: Tensor, sampler: NegativeSampler

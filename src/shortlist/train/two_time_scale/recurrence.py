@@ -11,7 +11,8 @@ from torch.nn import functional as F  # noqa: N812
 from shortlist.models.sequence.two_time_scale import TwoTimeScale
 from shortlist.train.loop.blocked_softmax import blocked_softmax_loss
 from shortlist.train.loop.losses import softmax_loss
-from shortlist.train.loop.offers import log_expected, mixed_negatives, offer_softmax_loss
+from shortlist.train.loop.offers import log_expected, mixed_negatives
+from shortlist.train.loop.shared_negatives import shared_negatives_loss
 from shortlist.train.two_time_scale.batches import DeviceEvents, Loss, SequenceBatch
 
 MOST_POSITIVES = 512  # positives of a batch that are candidates of all its events
@@ -106,13 +107,12 @@ def offered(
         order = torch.randperm(len(targets), generator=generator, device=targets.device)
         some = targets[order[:MOST_POSITIVES]]
     candidates, log_q = mixed_negatives(some, uniform, events.counts, total, generator)
-    own_q = log_expected(targets, len(some), uniform, events.counts, total)
-    return offer_softmax_loss(
-        users,
-        F.embedding(targets, items),
-        F.embedding(candidates, items),
-        pos_logq=own_q if settings.correction else None,
-        cand_logq=log_q if settings.correction else None,
-        hit_mask=candidates[None, :] == targets[:, None],
-        weights=weights,
-    )
+    chosen = (users * F.embedding(targets, items)).sum(1)
+    if settings.correction:
+        chosen = chosen - log_expected(targets, len(some), uniform, events.counts, total)
+    corrections = log_q if settings.correction else None
+
+    def vectors(rows: Tensor) -> Tensor:
+        return F.embedding(rows, items)
+
+    return shared_negatives_loss(users, chosen, targets, candidates, vectors, corrections, weights)

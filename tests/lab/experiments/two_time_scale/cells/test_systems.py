@@ -19,6 +19,7 @@ from shortlist.lab.experiments.two_time_scale.cells.systems import (
     rate_of,
     trainer_of,
 )
+from shortlist.train.two_time_scale.recurrence import MOST_POSITIVES
 
 TRAINED = [name for name, one in SYSTEMS.items() if one.rates]
 
@@ -41,6 +42,13 @@ def test_every_system_but_the_factorisation_has_a_softmax_over_all_items(name):
     own = SYSTEMS[name].settings.get("loss", "softmax")
     assert trainer_of(SYSTEMS[name], place_of(MOVIELENS)).settings()["loss"] == own
     assert own == "softmax" or "offers" in name
+
+
+@pytest.mark.parametrize("name", [GRU, "sasrec-50", "sum-pooling", ANCHORED])
+def test_systems_of_the_full_world_have_the_same_number_of_candidates(name):
+    found = trainer_of(SYSTEMS[name], place_of(FULL)).settings()
+    own = found["negatives"] + (MOST_POSITIVES if found["loss"] == "offers" else 0)
+    assert (found["loss"] in ("offers", "sampled"), own) == (True, 1024)
 
 
 def test_variants_have_the_learning_rate_of_the_nearest_system(monkeypatch):

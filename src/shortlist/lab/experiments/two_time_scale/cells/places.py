@@ -21,6 +21,7 @@ MOVIELENS, FULL, TENTH, UNIT, TINY = "ml-1m", "world-full", "world-tenth", "worl
 VALID_EVENTS = (
     8000  # about so many validation events stop trainings early and choose settings, all the same ones
 )
+OFFERS = "offers"
 KEPT = 2  # data sets that a process keeps: 1 GB each at full size
 
 
@@ -34,7 +35,7 @@ class Budget:
     threshold: int  # t*: users with more training events are active
     batch_events: int  # of a step of the recurrences; the factorisation has a quarter
     sequences: int  # of a step of sequence models
-    loss: str = "softmax"  # of all systems but the factorisation: over all items
+    loss: str = "softmax"  # of all systems but the factorisation: over all items, or over sampled offers
     window: int = 200  # longest history
     negatives: int = 512  # uniform ones of the factorisation
     test_users: int = 0  # of the test, at random; 0: all
@@ -64,8 +65,8 @@ class Place:
 
 BUDGETS: Mapping[str, Budget] = {
     MOVIELENS: Budget(64, 100, 4, 100, 4096, 32),
-    FULL: Budget(32, 40, 2, 50, 32768, 256, test_users=5000),
-    TENTH: Budget(32, 60, 3, 50, 8192, 128, test_users=5000),
+    FULL: Budget(32, 40, 2, 50, 8192, 128, OFFERS, test_users=5000),
+    TENTH: Budget(32, 60, 3, 50, 8192, 128, OFFERS, test_users=5000),
     UNIT: Budget(16, 200, 5, 50, 2048, 32),
     TINY: Budget(8, 2, 2, 20, 512, 16, window=30, negatives=32),
 }

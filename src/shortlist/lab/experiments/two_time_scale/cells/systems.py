@@ -7,6 +7,7 @@ from typing import Any
 from shortlist.lab.experiments.two_time_scale.cells.places import (
     FULL,
     MOVIELENS,
+    OFFERS,
     TENTH,
     UNIT,
     VALID_EVENTS,
@@ -15,6 +16,7 @@ from shortlist.lab.experiments.two_time_scale.cells.places import (
 )
 from shortlist.train.models.trainer import ModelTrainer
 from shortlist.train.registry import make_trainer
+from shortlist.train.two_time_scale.recurrence import MOST_POSITIVES
 
 CCF, GRU, SASREC, POOLING, LAST_CLICK, TWO = (
     "ccf",
@@ -214,11 +216,13 @@ def trainer_of(system: System, place: Place, rate: float | None = None) -> Model
         "features": False,
         RATE.get(system.model, "learning_rate"): rate or rate_of(system, place),
     }
-    sequence = {
+    sequence: dict[str, Any] = {
         "max_history": budget.window,
         "batch_size": budget.sequences,
         "hidden": budget.width,
     }
+    if budget.loss == OFFERS:  # as many candidates as the offers of recurrences
+        sequence |= {"loss": "sampled", "negatives": budget.negatives + MOST_POSITIVES}
     factors: dict[str, Any] = {"uniform_negatives": budget.negatives, "batch_size": budget.batch_events // 4}
     recurrences = {
         "threshold": budget.threshold,
