@@ -28,7 +28,7 @@ LOSSES = ("auto", "softmax", "sampled", "bce")
 FULL = ("auto", "softmax")  # over all items; `auto` is resolved with the events
 MAX_LOGITS = 1 << 30  # of a batch, about 12 bytes each with their gradient
 AFFORDABLE = (
-    500_000_000  # logits of an epoch on a CPU, about 7 s of one core; "auto" samples negatives for more
+    500_000_000  # logits of an epoch on a CPU, 1 to 3 s of one core; "auto" samples negatives for more
 )
 LENGTH_NOISE = 0.2  # pieces of a batch on a CPU have about the same length, up to this share
 
